@@ -1,0 +1,3 @@
+from punchlist.wiring import main
+
+main()

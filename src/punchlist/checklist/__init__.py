@@ -1,0 +1,1 @@
+"""The session checklist (TodoWrite): the agent rewrites it whole, people watch it."""

@@ -1,0 +1,71 @@
+"""Values of the checklist."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypedDict
+
+from punchlist.checklist.lifecycle import Status
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    id: str
+    content: str
+    active_form: str
+    status: Status
+
+    @property
+    def unfinished(self) -> bool:
+        return self.status is not Status.COMPLETED
+
+
+class ItemJson(TypedDict):
+    id: str
+    content: str
+    status: str
+    activeForm: str
+
+
+class Progress(TypedDict):
+    completed: int
+    total: int
+    percent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checklist:
+    """The list of one session at one revision."""
+
+    items: tuple[Item, ...]
+    revision: int
+    undo_to: int
+    updated_at: str | None
+
+    @property
+    def progress(self) -> Progress:
+        completed = sum(1 for item in self.items if not item.unfinished)
+        total = len(self.items)
+        # Half up, as people round; Python's round() would go to the even neighbour.
+        percent = (200 * completed + total) // (2 * total) if total else 0
+        return {"completed": completed, "total": total, "percent": percent}
+
+    @property
+    def in_progress(self) -> Item | None:
+        return next((item for item in self.items if item.status is Status.IN_PROGRESS), None)
+
+
+EMPTY = Checklist((), 0, 0, None)
+
+
+def to_json(item: Item) -> ItemJson:
+    """An item as it goes over a wire."""
+    return {"id": item.id, "content": item.content, "status": item.status.value, "activeForm": item.active_form}
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """What a change to the list came to."""
+
+    checklist: Checklist
+    dropped: tuple[Item, ...]

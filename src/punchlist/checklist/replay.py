@@ -1,0 +1,16 @@
+"""The checklist as its events tell it, to compare with the row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from punchlist.checklist.model import Checklist
+from punchlist.checklist.service import items_from_json
+from punchlist.kernel.events import Event
+
+
+def replay(events: Sequence[Event]) -> Checklist:
+    """Every event carries the whole list, so the last one is the state."""
+    last = events[-1]
+    data = last.payload()
+    return Checklist(items_from_json(data["items"]), data["revision"], data["undo_to"], last.at)

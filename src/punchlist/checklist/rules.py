@@ -1,0 +1,152 @@
+"""What a checklist may look like, and what a replacement does to it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from punchlist.checklist.lifecycle import Action, Status, action_between, status_named
+from punchlist.checklist.model import Item
+from punchlist.errors import InvalidInput, NotFound
+from punchlist.kernel import text
+
+MAX_ITEMS: Final = 20
+LONGEST_TEXT: Final = 500
+LONGEST_ID: Final = 100
+ONE_AT_A_TIME: Final = "Only one task can be in_progress at a time"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """An item as the caller wrote it; it may have no id yet."""
+
+    content: str
+    active_form: str
+    status: Status
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One item's part in a replacement."""
+
+    id: str
+    action: str
+    from_status: Status | None
+    to_status: Status | None
+
+
+def parse(todos: Any) -> list[Wanted]:
+    """The caller's JSON as items, or every problem it has, each naming the item and the rule."""
+    if not isinstance(todos, list):
+        raise InvalidInput(f"todos: must be an array of items, got {text.json_type(todos)}")
+    if len(todos) > MAX_ITEMS:
+        raise InvalidInput(f"todos: at most {MAX_ITEMS} items are allowed, got {len(todos)}")
+    problems: list[str] = []
+    wanted = [_parse_item(raw, f"todos[{index}]", problems) for index, raw in enumerate(todos)]
+    if problems:
+        raise InvalidInput(problems)
+    items = [item for item in wanted if item is not None]
+    check(items)
+    return items
+
+
+def _parse_item(raw: Any, where: str, problems: list[str]) -> Wanted | None:
+    if not isinstance(raw, dict):
+        problems.append(f"{where}: must be an object with content, status and activeForm, got {text.json_type(raw)}")
+        return None
+    found = len(problems)
+    for key in ("content", "activeForm"):
+        if key not in raw:
+            problems.append(f"{where}.{key}: is required")
+        elif problem := text.line_problem(raw[key], longest=LONGEST_TEXT):
+            problems.append(f"{where}.{key}: {problem}")
+    status = _parse_status(raw.get("status"), where, problems)
+    item_id = raw.get("id")
+    if item_id is not None and (problem := text.line_problem(item_id, longest=LONGEST_ID)):
+        problems.append(f"{where}.id: {problem}")
+    if len(problems) > found or status is None:
+        return None
+    return Wanted(raw["content"].strip(), raw["activeForm"].strip(), status, item_id.strip() if item_id else None)
+
+
+def _parse_status(raw: Any, where: str, problems: list[str]) -> Status | None:
+    status = status_named(raw) if isinstance(raw, str) else None
+    if status is None:
+        got = repr(text.excerpt(raw)) if isinstance(raw, str) else text.json_type(raw)
+        problems.append(f"{where}.status: must be one of {', '.join(Status)}, got {got}")
+    return status
+
+
+def check(items: Sequence[Wanted | Item]) -> None:
+    """The rules that look at the list as a whole."""
+    if len(items) > MAX_ITEMS:
+        raise InvalidInput(f"todos: at most {MAX_ITEMS} items are allowed, got {len(items)}")
+    running = [index for index, item in enumerate(items) if item.status is Status.IN_PROGRESS]
+    if len(running) > 1:
+        where = " and ".join(f"todos[{index}]" for index in running)
+        raise InvalidInput(f"{ONE_AT_A_TIME} ({where} are)")
+    seen: dict[str, int] = {}
+    for index, item in enumerate(items):
+        if item.id is None:
+            continue
+        if item.id in seen:
+            raise InvalidInput(f"todos[{index}].id: {text.visible(item.id)!r} is the id of todos[{seen[item.id]}] too")
+        seen[item.id] = index
+
+
+def identify(wanted: Sequence[Wanted], before: Sequence[Item], fresh_id: Callable[[], str]) -> tuple[Item, ...]:
+    """Give every item its id: the one it names, else that of the same content before, else a new one."""
+    named = {item.id for item in wanted if item.id}
+    reusable: dict[str, list[str]] = {}
+    for old in before:
+        if old.id not in named:
+            reusable.setdefault(old.content, []).append(old.id)
+    used = named | {old.id for old in before}
+
+    def id_for(item: Wanted) -> str:
+        if item.id:
+            return item.id
+        if reusable.get(item.content):
+            return reusable[item.content].pop(0)
+        new = fresh_id()
+        while new in used:
+            new = fresh_id()
+        used.add(new)
+        return new
+
+    return tuple(Item(id_for(item), item.content, item.active_form, item.status) for item in wanted)
+
+
+def dropped(before: Sequence[Item], after: Sequence[Item]) -> tuple[Item, ...]:
+    """Unfinished items that a replacement leaves out."""
+    kept = {item.id for item in after}
+    return tuple(item for item in before if item.unfinished and item.id not in kept)
+
+
+def pick(items: Sequence[Item], reference: str) -> Item:
+    """The item a person means: its number in the box, or its id."""
+    if reference.isdecimal() and 1 <= int(reference[:9]) <= len(items):
+        return items[int(reference) - 1]
+    for item in items:
+        if item.id == reference:
+            return item
+    known = f"1 to {len(items)}" if items else "none, the list is empty"
+    raise NotFound(f"There is no item {text.excerpt(reference)!r} in the list. Numbers: {known}.")
+
+
+def steps(before: Sequence[Item], after: Sequence[Item]) -> list[Step]:
+    """What a replacement did, item by item."""
+    old = {item.id: item for item in before}
+    found: list[Step] = []
+    for item in after:
+        was = old.pop(item.id, None)
+        if was is None:
+            found.append(Step(item.id, Action.ADD, None, item.status))
+        elif was.status is not item.status:
+            found.append(Step(item.id, action_between(was.status, item.status), was.status, item.status))
+        elif was != item:
+            found.append(Step(item.id, "edit", item.status, item.status))
+    found += [Step(gone.id, "remove", gone.status, None) for gone in old.values()]
+    return found

@@ -1,0 +1,227 @@
+"""The checklist's transactions: read it, rewrite it, change one item, take a change back."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from sqlalchemy import bindparam, select, text
+
+from punchlist.checklist import rendering, rules
+from punchlist.checklist.lifecycle import CHECKLIST, Action, Status
+from punchlist.checklist.model import EMPTY, Checklist, Item, Rewrite, to_json
+from punchlist.conversations import records
+from punchlist.conversations.model import MessageRole, Scope
+from punchlist.conversations.service import Conversations
+from punchlist.errors import Conflict, IllegalTransition, StoreDamaged
+from punchlist.kernel.events import Change
+from punchlist.kernel.ids import short_id
+from punchlist.kernel.lifecycle import NEW
+from punchlist.storage import eventlog
+from punchlist.storage.schema import checklists
+from punchlist.storage.statements import Statement
+from punchlist.storage.store import Store, Transaction
+
+UPDATE_KIND: Final = "todo_update"
+"""The kind of the message that a change leaves in the conversation."""
+
+_READ: Final = Statement(
+    select(
+        checklists.c["items"],
+        checklists.c.revision,
+        checklists.c.undo_to,
+        checklists.c.updated_at,
+        checklists.c.checksum,
+    ).where(checklists.c.conversation_id == bindparam("conversation_id"))
+)
+# The revision in the condition is what makes a lost update impossible, whatever the caller locked.
+_WRITE: Final = Statement(
+    text(
+        "INSERT INTO checklists (conversation_id, items, revision, undo_to, updated_at, checksum) "
+        "VALUES (:conversation_id, :items, :revision, :undo_to, :updated_at, :checksum) "
+        "ON CONFLICT (conversation_id) DO UPDATE SET items = excluded.items, revision = excluded.revision, "
+        "undo_to = excluded.undo_to, updated_at = excluded.updated_at, checksum = excluded.checksum "
+        "WHERE checklists.revision = :revision - 1"
+    )
+)
+
+Edit = Callable[[Checklist], Sequence[Item]]
+
+
+def stream(conversation_id: str) -> str:
+    return f"checklist:{conversation_id}"
+
+
+class Checklists:
+    def __init__(self, store: Store, conversations: Conversations) -> None:
+        self._store = store
+        self._conversations = conversations
+
+    def get(self, conversation_id: str) -> Checklist:
+        with self._store.read() as tx:
+            return read(tx, conversation_id)
+
+    def rewrite(self, scope: Scope, todos: Any, *, reason: str = "TodoWrite") -> Rewrite:
+        """Replace the whole list by what the caller sent (W1 to W3)."""
+        wanted = rules.parse(todos)
+        return self._edit(scope, reason, lambda before: rules.identify(wanted, before.items, short_id))
+
+    def add(self, scope: Scope, content: str, *, active_form: str | None = None, reason: str) -> Rewrite:
+        raw = {"content": content, "activeForm": active_form or content, "status": Status.PENDING.value}
+        wanted = rules.parse([raw])
+
+        def added(before: Checklist) -> Sequence[Item]:
+            kept = [rules.Wanted(item.content, item.active_form, item.status, item.id) for item in before.items]
+            return rules.identify([*kept, *wanted], before.items, short_id)
+
+        return self._edit(scope, reason, added)
+
+    def advance(self, scope: Scope, reference: str, action: Action, *, reason: str) -> Rewrite:
+        """Take one item, named by its number or id, one step along its lifecycle."""
+
+        def advanced(before: Checklist) -> Sequence[Item]:
+            chosen = rules.pick(before.items, reference)
+            status = CHECKLIST.advance(chosen.status, action, scope.actor.role)
+            return [replace(item, status=status) if item is chosen else item for item in before.items]
+
+        return self._edit(scope, reason, advanced)
+
+    def edit(
+        self, scope: Scope, reference: str, content: str, *, active_form: str | None = None, reason: str
+    ) -> Rewrite:
+        def edited(before: Checklist) -> Sequence[Item]:
+            chosen = rules.pick(before.items, reference)
+            raw = {"content": content, "activeForm": active_form or content, "status": chosen.status.value}
+            (wanted,) = rules.parse([raw])
+            new = replace(chosen, content=wanted.content, active_form=wanted.active_form)
+            return [new if item is chosen else item for item in before.items]
+
+        return self._edit(scope, reason, edited)
+
+    def remove(self, scope: Scope, reference: str, *, reason: str) -> Rewrite:
+        def removed(before: Checklist) -> Sequence[Item]:
+            chosen = rules.pick(before.items, reference)
+            return [item for item in before.items if item is not chosen]
+
+        return self._edit(scope, reason, removed)
+
+    def clear(self, scope: Scope, *, reason: str) -> Rewrite:
+        return self._edit(scope, reason, lambda _: ())
+
+    def undo(self, scope: Scope, *, reason: str) -> Rewrite:
+        """Bring back the list as it was before the last change that was not undone yet."""
+        with self._store.write() as tx:
+            before = self._lock(tx, scope)
+            if not before.items and before.undo_to == 0:
+                raise IllegalTransition("There is nothing to undo: the list has not been changed yet.")
+            items, undo_to = _revision(tx, scope.conversation_id, before.undo_to)
+            return self._save(tx, scope, "undo", reason, before, items, undo_to)
+
+    def _edit(self, scope: Scope, reason: str, edit: Edit) -> Rewrite:
+        with self._store.write() as tx:
+            before = self._lock(tx, scope)
+            items = tuple(edit(before))
+            if items == before.items:
+                return Rewrite(before, ())
+            return self._save(tx, scope, "rewrite", reason, before, items, before.revision)
+
+    def _lock(self, tx: Transaction, scope: Scope) -> Checklist:
+        self._conversations.ensure(tx, scope)
+        return read(tx, scope.conversation_id)
+
+    def _save(
+        self,
+        tx: Transaction,
+        scope: Scope,
+        action: str,
+        reason: str,
+        before: Checklist,
+        items: tuple[Item, ...],
+        undo_to: int,
+    ) -> Rewrite:
+        rules.check(items)
+        steps = rules.steps(before.items, items)
+        for step in steps:
+            if isinstance(step.action, Action):
+                CHECKLIST.advance(step.from_status or NEW, step.action, scope.actor.role)
+        after = Checklist(items, before.revision + 1, undo_to, tx.now())
+        write(tx, scope.conversation_id, after)
+        eventlog.append(
+            tx,
+            Change(
+                stream=stream(scope.conversation_id),
+                conversation_id=scope.conversation_id,
+                actor=str(scope.actor),
+                action=action,
+                subject=scope.conversation_id,
+                from_status=None,
+                to_status=None,
+                reason=reason,
+                data={
+                    "items": [to_json(item) for item in items],
+                    "revision": after.revision,
+                    "undo_to": after.undo_to,
+                    "steps": [[step.id, step.action, step.from_status, step.to_status] for step in steps],
+                },
+            ),
+        )
+        turn = records.open_turn(tx, scope.conversation_id)
+        records.add_message(
+            tx,
+            scope.conversation_id,
+            MessageRole.SYSTEM,
+            rendering.update_line(after),
+            kind=UPDATE_KIND,
+            turn_id=turn.id if turn else None,
+        )
+        return Rewrite(after, rules.dropped(before.items, items))
+
+
+def read(tx: Transaction, conversation_id: str) -> Checklist:
+    row = tx.one(_READ, conversation_id=conversation_id)
+    if row is None:
+        return EMPTY
+    items, revision, undo_to, updated_at, checksum = row
+    if checksum != _checksum(conversation_id, items, revision, undo_to):
+        raise StoreDamaged(
+            f"The checklist of session {conversation_id!r} is not what was written. Run `punchlist db check`; "
+            "`punchlist db restore BACKUP` goes back to a good copy."
+        )
+    return Checklist(items_from_json(json.loads(items)), revision, undo_to, updated_at)
+
+
+def write(tx: Transaction, conversation_id: str, checklist: Checklist) -> None:
+    items = json.dumps([to_json(item) for item in checklist.items], ensure_ascii=False)
+    changed = tx.run(
+        _WRITE,
+        conversation_id=conversation_id,
+        items=items,
+        revision=checklist.revision,
+        undo_to=checklist.undo_to,
+        updated_at=checklist.updated_at,
+        checksum=_checksum(conversation_id, items, checklist.revision, checklist.undo_to),
+    )
+    if not changed:
+        raise Conflict("The checklist was changed by somebody else at the same moment. Read it again and retry.")
+
+
+def items_from_json(raw: Sequence[dict[str, str]]) -> tuple[Item, ...]:
+    return tuple(Item(item["id"], item["content"], item["activeForm"], Status(item["status"])) for item in raw)
+
+
+def _revision(tx: Transaction, conversation_id: str, revision: int) -> tuple[tuple[Item, ...], int]:
+    """The items of an earlier revision and what an undo led to from there: the trail remembers."""
+    if revision == 0:
+        return (), 0
+    event = eventlog.at_version(tx, stream(conversation_id), revision)
+    if event is None:
+        raise StoreDamaged(f"Revision {revision} of the checklist is missing from the trail. Run `punchlist db check`.")
+    data = event.payload()
+    return items_from_json(data["items"]), data["undo_to"]
+
+
+def _checksum(conversation_id: str, items: str, revision: int, undo_to: int) -> int:
+    return zlib.crc32(f"{conversation_id}\x1f{items}\x1f{revision}\x1f{undo_to}".encode())

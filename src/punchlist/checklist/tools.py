@@ -1,0 +1,95 @@
+"""What a model can call: TodoWrite. And what its prompt says about it (W8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from punchlist.checklist import rendering, rules
+from punchlist.checklist.lifecycle import Status
+from punchlist.checklist.model import to_json
+from punchlist.conversations.model import Scope
+from punchlist.kernel.actors import Role
+from punchlist.kernel.tooling import Arguments, Tool, ToolResult, schema
+
+if TYPE_CHECKING:
+    from punchlist.checklist.service import Checklists
+
+GUIDANCE: Final = f"""\
+Keep a checklist of this session's work. People watch it, and it is your memory: it is still there \
+when older messages are not.
+
+Use it for work of three or more steps, when you are given several tasks, or when a task needs planning.
+Do not use it for a single simple task, a trivial one, or a question you can answer at once.
+
+Each call replaces the whole list (at most {rules.MAX_ITEMS} items), so send every item each time. \
+Have one item in_progress while you work; mark it completed as soon as it is done, not later in a batch. \
+Write content as an instruction ("Run the tests") and activeForm as what is happening ("Running the tests")."""
+
+_TEXT = {"type": "string", "minLength": 1, "maxLength": rules.LONGEST_TEXT}
+_STATUS = {"type": "string", "enum": [status.value for status in Status]}
+
+_INPUT = schema(
+    ["todos"],
+    todos={
+        "type": "array",
+        "maxItems": rules.MAX_ITEMS,
+        "items": schema(
+            ["content", "status", "activeForm"],
+            content=_TEXT,
+            status=_STATUS,
+            activeForm=_TEXT,
+            id={"type": "string", "description": "Keeps an item's identity when its content changes"},
+        ),
+    },
+)
+_ITEM = schema(
+    ["id", "content", "status", "activeForm"],
+    id={"type": "string"},
+    content={"type": "string"},
+    status=_STATUS,
+    activeForm={"type": "string"},
+)
+_OUTPUT = schema(
+    ["todos", "progress", "dropped"],
+    todos={"type": "array", "items": _ITEM},
+    progress=schema(
+        ["completed", "total", "percent"],
+        completed={"type": "integer"},
+        total={"type": "integer"},
+        percent={"type": "integer"},
+    ),
+    dropped={"type": "array", "items": _ITEM, "description": "Unfinished items that this call left out"},
+)
+
+
+def checklist_tools(checklists: Callable[[], Checklists]) -> list[Tool[Scope]]:
+    """The tools over a service that is asked for when one is called, so that listing them costs nothing."""
+
+    def todo_write(scope: Scope, args: Arguments) -> ToolResult:
+        rewrite = checklists().rewrite(scope, args.get("todos"))
+        text = rendering.for_model(rewrite.checklist)
+        if rewrite.dropped:
+            text += (
+                f"\n\nLeft out unfinished: {rendering.sequence(rewrite.dropped)}. "
+                "Send them again if they are still to be done."
+            )
+        data = {
+            "todos": [to_json(item) for item in rewrite.checklist.items],
+            "progress": rewrite.checklist.progress,
+            "dropped": [to_json(item) for item in rewrite.dropped],
+        }
+        return ToolResult(text, data)
+
+    return [
+        Tool(
+            name="TodoWrite",
+            title="Write the checklist",
+            description=GUIDANCE,
+            input_schema=_INPUT,
+            output_schema=_OUTPUT,
+            roles=frozenset(Role),
+            read_only=False,
+            run=todo_write,
+        )
+    ]

@@ -1,0 +1,148 @@
+"""Settings: from flags, the environment (`PUNCHLIST_*`), the project's file, the user's file; first wins.
+
+Nothing heavy is imported here: every command reads its settings, and people wait for commands.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from punchlist.errors import ConfigError
+from punchlist.kernel.text import excerpt
+
+FILE_NAME: Final = "punchlist.toml"
+PROJECT_FOLDER: Final = ".punchlist"
+PROJECT_MARKS: Final = (FILE_NAME, PROJECT_FOLDER, ".git")
+DEFAULT_SESSION: Final = "default"
+SYNCHRONOUS: Final = ("normal", "full")
+_LARGEST_FILE: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the program runs with. `root` is the project's folder, None outside of any."""
+
+    database: str
+    session: str
+    synchronous: str
+    root: Path | None
+
+
+def load(
+    flags: Mapping[str, str | None] | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Settings:
+    env = os.environ if environment is None else environment
+    root = project_root(cwd or Path.cwd())
+    layers = [
+        {name: value for name, value in (flags or {}).items() if value},
+        _from_environment(env),
+        _from_file(root / FILE_NAME) if root else {},
+        _from_file(user_folder(env, "XDG_CONFIG_HOME", ".config") / FILE_NAME),
+    ]
+
+    def setting(name: str) -> str | None:
+        return next((layer[name] for layer in layers if name in layer), None)
+
+    synchronous = (setting("synchronous") or "normal").lower()
+    if synchronous not in SYNCHRONOUS:
+        raise ConfigError(f"synchronous: must be one of {', '.join(SYNCHRONOUS)}, got {excerpt(synchronous)!r}")
+    own = setting("database")
+    database = own or str(_default_database(root, env))
+    session = setting("session") or _default_session(root, shared=own is not None)
+    return Settings(database, session, synchronous, root)
+
+
+def project_root(start: Path) -> Path | None:
+    """The nearest folder, from `start` upwards, that looks like a project."""
+    start = start.resolve()
+    for folder in (start, *start.parents):
+        if any((folder / mark).exists() for mark in PROJECT_MARKS):
+            return folder
+    return None
+
+
+def user_folder(env: Mapping[str, str], variable: str, fallback: str) -> Path:
+    base = env.get(variable) or str(Path(env.get("HOME") or Path.home()) / fallback)
+    return Path(base) / "punchlist"
+
+
+def _default_database(root: Path | None, env: Mapping[str, str]) -> Path:
+    folder = root / PROJECT_FOLDER if root else user_folder(env, "XDG_DATA_HOME", ".local/share")
+    return folder / "punchlist.db"
+
+
+def _default_session(root: Path | None, *, shared: bool) -> str:
+    """One session per project folder.
+
+    A database inside the project belongs to it alone, and moves with it. In a shared database the
+    folder's path tells projects apart.
+    """
+    if root is None or not shared:
+        return DEFAULT_SESSION
+    digest = hashlib.sha256(str(root).encode(errors="surrogateescape")).hexdigest()[:8]
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", root.name)[:50] or "project"
+    return f"{name}-{digest}"
+
+
+_KEYS: Final = {
+    "database": "PUNCHLIST_DATABASE_URL",
+    "session": "PUNCHLIST_SESSION",
+    "synchronous": "PUNCHLIST_SYNCHRONOUS",
+}
+
+
+def _from_environment(env: Mapping[str, str]) -> dict[str, str]:
+    return {key: env[variable] for key, variable in _KEYS.items() if env.get(variable)}
+
+
+def _from_file(path: Path) -> dict[str, str]:
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            raise ConfigError(f"{path}: is larger than {_LARGEST_FILE:,} bytes; that is no settings file.")
+        source = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error}).") from error
+    import tomllib
+
+    try:
+        content = tomllib.loads(source)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"{path}: is not valid TOML ({error}).") from error
+    return {key: _text(path, source, key, value) for key, value in content.items()}
+
+
+def _text(path: Path, source: str, key: str, value: Any) -> str:
+    where = f"{path}, line {_line_of(source, key)}"
+    if key not in _KEYS:
+        raise ConfigError(f"{where}: unknown setting {excerpt(key)!r}. There are: {', '.join(_KEYS)}.")
+    if not isinstance(value, str):
+        raise ConfigError(f"{where}: {key} must be text in quotes.")
+    return value
+
+
+def _line_of(source: str, key: str) -> int:
+    lines = source.splitlines()
+    pattern = re.compile(rf"""\s*\[*\s*["']?{re.escape(key)}\b""")
+    return next((number for number, line in enumerate(lines, start=1) if pattern.match(line)), 1)
+
+
+def person() -> str:
+    """Who sits at the terminal, for the trail."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return f"uid-{os.getuid()}" if sys.platform != "win32" else "somebody"

@@ -1,0 +1,87 @@
+"""Values of conversations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from punchlist.kernel.actors import Actor
+
+
+class MessageRole(StrEnum):
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+    SYSTEM = "system"
+
+
+class TraceKind(StrEnum):
+    MODEL = "model"
+    TOOL = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    id: str
+    title: str
+    metadata: str
+    created_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    id: str
+    conversation_id: str
+    parent_turn_id: str | None
+    agent_id: str
+    end_reason: str | None
+    started_at: str
+    ended_at: str | None
+
+    @property
+    def open(self) -> bool:
+        return self.ended_at is None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    id: str
+    conversation_id: str
+    turn_id: str | None
+    role: str
+    kind: str
+    content: str
+    created_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One call to a model or a tool."""
+
+    id: str
+    conversation_id: str
+    turn_id: str
+    kind: str
+    name: str
+    input: str
+    output: str
+    error: str | None
+    started_at: str
+    ended_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where a caller stands: given by its surface, never by what a model sends (T7)."""
+
+    conversation_id: str
+    actor: Actor
+
+    @property
+    def agent_id(self) -> str:
+        return self.actor.name
+
+
+@dataclass(frozen=True, slots=True)
+class TurnScope(Scope):
+    turn_id: str

@@ -1,0 +1,110 @@
+"""The SQL of conversations, inside somebody's transaction."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Table, bindparam, insert, select, text, update
+
+from punchlist.conversations.model import Conversation, Message, Trace, Turn
+from punchlist.kernel.ids import new_id
+from punchlist.storage.schema import conversations, messages, traces, turns
+from punchlist.storage.statements import Statement
+from punchlist.storage.store import Transaction
+
+
+def _columns(table: Table, value: type[Any]) -> list[ColumnElement[Any]]:
+    return [table.c[field.name] for field in fields(value)]
+
+
+def _insert(table: Table, value: type[Any]) -> Statement:
+    return Statement(insert(table).values({field.name: bindparam(field.name) for field in fields(value)}))
+
+
+_CONVERSATION = _columns(conversations, Conversation)
+_TURN = _columns(turns, Turn)
+_MESSAGE = _columns(messages, Message)
+_TRACE = _columns(traces, Trace)
+
+# Both databases know this clause; whoever comes second sees no row changed.
+INSERT_CONVERSATION: Final = Statement(
+    text(
+        "INSERT INTO conversations (id, title, metadata, created_at) "
+        "VALUES (:id, :title, :metadata, :created_at) ON CONFLICT (id) DO NOTHING"
+    )
+)
+INSERT_TURN: Final = _insert(turns, Turn)
+INSERT_MESSAGE: Final = _insert(messages, Message)
+INSERT_TRACE: Final = _insert(traces, Trace)
+
+CONVERSATION: Final = Statement(select(*_CONVERSATION).where(conversations.c.id == bindparam("id")))
+# The lock that makes a conversation's writers take turns on PostgreSQL; SQLite has one writer anyway.
+LOCK_CONVERSATION: Final = Statement(
+    select(*_CONVERSATION).where(conversations.c.id == bindparam("id")).with_for_update()
+)
+CONVERSATIONS: Final = Statement(
+    select(*_CONVERSATION).order_by(conversations.c.created_at.desc(), conversations.c.id).limit(bindparam("most"))
+)
+TURN: Final = Statement(select(*_TURN).where(turns.c.id == bindparam("id")))
+LOCK_TURN: Final = Statement(select(*_TURN).where(turns.c.id == bindparam("id")).with_for_update())
+OPEN_TURN: Final = Statement(
+    select(*_TURN).where(
+        turns.c.conversation_id == bindparam("conversation_id"),
+        turns.c.ended_at.is_(None),
+        turns.c.parent_turn_id.is_(None),
+    )
+)
+TURNS: Final = Statement(
+    select(*_TURN)
+    .where(turns.c.conversation_id == bindparam("conversation_id"))
+    .order_by(turns.c.started_at.desc(), turns.c.id.desc())
+    .limit(bindparam("most"))
+)
+END_TURN: Final = Statement(
+    update(turns)
+    .where(turns.c.id == bindparam("turn_id"), turns.c.ended_at.is_(None))
+    .values(ended_at=bindparam("at"), end_reason=bindparam("reason"))
+)
+MESSAGES: Final = Statement(
+    select(*_MESSAGE)
+    .where(messages.c.conversation_id == bindparam("conversation_id"))
+    .order_by(messages.c.created_at, messages.c.id)
+)
+TRACES: Final = Statement(
+    select(*_TRACE).where(traces.c.turn_id == bindparam("turn_id")).order_by(traces.c.started_at, traces.c.id)
+)
+
+
+def conversation(tx: Transaction, id: str) -> Conversation | None:
+    row = tx.one(CONVERSATION, id=id)
+    return Conversation(*row) if row else None
+
+
+def lock_conversation(tx: Transaction, id: str) -> Conversation | None:
+    row = tx.one(LOCK_CONVERSATION, id=id)
+    return Conversation(*row) if row else None
+
+
+def turn(tx: Transaction, id: str) -> Turn | None:
+    row = tx.one(TURN, id=id)
+    return Turn(*row) if row else None
+
+
+def lock_turn(tx: Transaction, id: str) -> Turn | None:
+    """The turn, kept from other writers until the transaction ends."""
+    row = tx.one(LOCK_TURN, id=id)
+    return Turn(*row) if row else None
+
+
+def open_turn(tx: Transaction, conversation_id: str) -> Turn | None:
+    row = tx.one(OPEN_TURN, conversation_id=conversation_id)
+    return Turn(*row) if row else None
+
+
+def add_message(
+    tx: Transaction, conversation_id: str, role: str, content: str, *, kind: str = "text", turn_id: str | None = None
+) -> Message:
+    message = Message(new_id(), conversation_id, turn_id, role, kind, content, tx.now())
+    tx.run(INSERT_MESSAGE, **{field.name: getattr(message, field.name) for field in fields(Message)})
+    return message

@@ -1,0 +1,218 @@
+"""Conversations and turns: opening, ending, and what is said and done in them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import asdict
+from typing import Any, Final
+
+from punchlist.conversations import records
+from punchlist.conversations.lifecycle import TURN, TurnAction, TurnStatus
+from punchlist.conversations.model import Conversation, Message, MessageRole, Scope, Trace, TraceKind, Turn
+from punchlist.errors import InvalidInput, NotFound
+from punchlist.kernel import text
+from punchlist.kernel.clock import timestamp
+from punchlist.kernel.events import Change, canonical
+from punchlist.kernel.ids import new_id
+from punchlist.kernel.lifecycle import NEW
+from punchlist.storage import eventlog
+from punchlist.storage.store import Store, Transaction
+
+LONGEST_ID: Final = 200
+LONGEST_TITLE: Final = 500
+LONGEST_MESSAGE: Final = 1_000_000
+
+
+def stream(conversation_id: str) -> str:
+    return f"conversation:{conversation_id}"
+
+
+class Conversations:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def start(
+        self, scope: Scope, *, title: str = "", metadata: dict[str, Any] | None = None, reason: str = ""
+    ) -> Conversation:
+        """The conversation of `scope`; made when it is not there yet."""
+        with self._store.read() as tx:
+            found = records.conversation(tx, scope.conversation_id)
+        if found:
+            return found
+        with self._store.write() as tx:
+            return self.ensure(tx, scope, title=title, metadata=metadata, reason=reason)
+
+    def ensure(
+        self,
+        tx: Transaction,
+        scope: Scope,
+        *,
+        title: str = "",
+        metadata: dict[str, Any] | None = None,
+        reason: str = "",
+    ) -> Conversation:
+        """As `start`, inside a transaction, and with the conversation locked for its rest."""
+        found = records.lock_conversation(tx, scope.conversation_id)
+        if found:
+            return found
+        _check_id(scope.conversation_id)
+        if problem := text.line_problem(title, longest=LONGEST_TITLE, shortest=0):
+            raise InvalidInput(f"title: {problem}")
+        made = Conversation(scope.conversation_id, title.strip(), canonical(metadata or {}), tx.now())
+        if not tx.run(records.INSERT_CONVERSATION, **asdict(made)):
+            # Another process made it at the same moment.
+            return records.lock_conversation(tx, made.id) or made
+        eventlog.append(tx, _change(scope, "start", made.id, reason or "first use", asdict(made)))
+        return made
+
+    def get(self, conversation_id: str) -> Conversation:
+        with self._store.read() as tx:
+            found = records.conversation(tx, conversation_id)
+        if not found:
+            raise NotFound(
+                f"There is no session {text.excerpt(conversation_id)!r}. `punchlist sessions` lists those there are."
+            )
+        return found
+
+    def newest(self, most: int = 50) -> list[Conversation]:
+        with self._store.read() as tx:
+            return [Conversation(*row) for row in tx.all(records.CONVERSATIONS, most=most)]
+
+    def open_turn(self, scope: Scope, *, reason: str = "first use") -> Turn:
+        """The open turn of a conversation, opened when there is none."""
+        with self._store.read() as tx:
+            found = records.open_turn(tx, scope.conversation_id)
+        if found:
+            return found
+        with self._store.write() as tx:
+            return self.ensure_turn(tx, scope, reason=reason)
+
+    def current_turn(self, conversation_id: str) -> Turn | None:
+        """The open turn of a conversation, without opening one."""
+        with self._store.read() as tx:
+            return records.open_turn(tx, conversation_id)
+
+    def ensure_turn(self, tx: Transaction, scope: Scope, *, reason: str = "first use") -> Turn:
+        """As `open_turn`, inside a transaction."""
+        self.ensure(tx, scope)
+        return records.open_turn(tx, scope.conversation_id) or self._begin(tx, scope, reason)
+
+    def _begin(self, tx: Transaction, scope: Scope, reason: str) -> Turn:
+        status = TURN.advance(NEW, TurnAction.BEGIN, scope.actor.role)
+        turn = Turn(new_id(), scope.conversation_id, None, scope.agent_id, None, tx.now(), None)
+        tx.run(records.INSERT_TURN, **asdict(turn))
+        eventlog.append(tx, _change(scope, TurnAction.BEGIN, turn.id, reason, asdict(turn), to=status))
+        return turn
+
+    def end_turn(self, scope: Scope, *, reason: str) -> Turn | None:
+        """End the open turn; its unfinished items stay as they are (T14). None when none was open."""
+        if problem := text.line_problem(reason, longest=LONGEST_TITLE):
+            raise InvalidInput(f"reason: {problem}")
+        with self._store.write() as tx:
+            if not records.lock_conversation(tx, scope.conversation_id):
+                return None
+            turn = records.open_turn(tx, scope.conversation_id)
+            if not turn:
+                return None
+            status = TURN.advance(TurnStatus.OPEN, TurnAction.END, scope.actor.role)
+            at = tx.now()
+            tx.run(records.END_TURN, turn_id=turn.id, at=at, reason=reason)
+            data = {"ended_at": at, "end_reason": reason}
+            eventlog.append(
+                tx, _change(scope, TurnAction.END, turn.id, reason, data, came_from=TurnStatus.OPEN, to=status)
+            )
+            ended = records.turn(tx, turn.id)
+            assert ended is not None
+            return ended
+
+    def turns(self, conversation_id: str, most: int = 50) -> list[Turn]:
+        """Newest first."""
+        with self._store.read() as tx:
+            return [Turn(*row) for row in tx.all(records.TURNS, conversation_id=conversation_id, most=most)]
+
+    def say(
+        self, scope: Scope, role: MessageRole, content: str, *, kind: str = "text", turn_id: str | None = None
+    ) -> Message:
+        if problem := text.block_problem(content, longest=LONGEST_MESSAGE):
+            raise InvalidInput(f"content: {problem}")
+        with self._store.write() as tx:
+            self.ensure(tx, scope)
+            if turn_id is not None:
+                self._own_turn(tx, scope, turn_id)
+            message = records.add_message(tx, scope.conversation_id, role, content, kind=kind, turn_id=turn_id)
+            eventlog.append(tx, _change(scope, "say", message.id, f"message of {role}", _fingerprint(message)))
+            return message
+
+    def messages(self, conversation_id: str) -> list[Message]:
+        with self._store.read() as tx:
+            return [Message(*row) for row in tx.all(records.MESSAGES, conversation_id=conversation_id)]
+
+    def trace(
+        self,
+        scope: Scope,
+        turn_id: str,
+        kind: TraceKind,
+        name: str,
+        *,
+        input: str = "",
+        output: str = "",
+        error: str | None = None,
+        started_at: str | None = None,
+    ) -> Trace:
+        with self._store.write() as tx:
+            self.ensure(tx, scope)
+            self._own_turn(tx, scope, turn_id)
+            now = timestamp(self._store.clock())
+            made = Trace(
+                new_id(), scope.conversation_id, turn_id, kind, name, input, output, error, started_at or now, now
+            )
+            tx.run(records.INSERT_TRACE, **asdict(made))
+            eventlog.append(tx, _change(scope, "trace", made.id, f"{kind} call", {"name": name, "turn_id": turn_id}))
+            return made
+
+    def traces(self, turn_id: str) -> list[Trace]:
+        with self._store.read() as tx:
+            return [Trace(*row) for row in tx.all(records.TRACES, turn_id=turn_id)]
+
+    def _own_turn(self, tx: Transaction, scope: Scope, turn_id: str) -> Turn:
+        turn = records.turn(tx, turn_id)
+        if not turn or turn.conversation_id != scope.conversation_id:
+            raise NotFound(f"Session {scope.conversation_id!r} has no turn {text.excerpt(turn_id)!r}.")
+        return turn
+
+
+def _fingerprint(message: Message) -> dict[str, Any]:
+    """What the trail keeps of a message: enough to prove it, not a second copy."""
+    digest = hashlib.sha256(message.content.encode()).hexdigest()
+    return {"role": message.role, "kind": message.kind, "turn_id": message.turn_id, "sha256": digest}
+
+
+def _check_id(conversation_id: str) -> None:
+    if problem := text.line_problem(conversation_id, longest=LONGEST_ID):
+        raise InvalidInput(f"session id: {problem}")
+    if not re.fullmatch(r"[^\s]+", conversation_id):
+        raise InvalidInput("session id: must not contain blanks")
+
+
+def _change(
+    scope: Scope,
+    action: str,
+    subject: str,
+    reason: str,
+    data: dict[str, Any],
+    *,
+    came_from: TurnStatus | None = None,
+    to: TurnStatus | None = None,
+) -> Change:
+    return Change(
+        stream=stream(scope.conversation_id),
+        conversation_id=scope.conversation_id,
+        actor=str(scope.actor),
+        action=action,
+        subject=subject,
+        from_status=came_from,
+        to_status=to,
+        reason=reason,
+        data=data,
+    )

@@ -1,0 +1,86 @@
+"""Everything Punchlist raises on purpose, as one tree.
+
+A message says what happened, to what, and what to do next; surfaces print it as it is.
+`code` is what programs match on (`--json`, tool results): it never changes for a class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+
+class PunchlistError(Exception):
+    """Root of the tree."""
+
+    code: ClassVar[str] = "error"
+
+
+class InvalidInput(PunchlistError):
+    """The caller sent something that breaks a rule; nothing was changed."""
+
+    code = "invalid_input"
+
+    def __init__(self, problems: Sequence[str] | str) -> None:
+        self.problems = [problems] if isinstance(problems, str) else list(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class NotFound(PunchlistError):
+    """The thing named does not exist in the caller's scope."""
+
+    code = "not_found"
+
+
+class NotAllowed(PunchlistError):
+    """The caller's role may not do this."""
+
+    code = "not_allowed"
+
+
+class IllegalTransition(PunchlistError):
+    """The lifecycle has no such step from the present state."""
+
+    code = "illegal_transition"
+
+
+class Conflict(PunchlistError):
+    """Somebody else was first; read again and retry."""
+
+    code = "conflict"
+
+
+class ConfigError(PunchlistError):
+    """A setting is wrong."""
+
+    code = "config"
+
+
+class StoreError(PunchlistError):
+    """The database could not do what was asked; nothing was half written."""
+
+    code = "store"
+
+
+class StoreUnavailable(StoreError):
+    """No access: full disk, read-only, I/O error, server gone."""
+
+    code = "store_unavailable"
+
+
+class StoreBusy(StoreError):
+    """Other writers kept the database longer than we were willing to wait."""
+
+    code = "store_busy"
+
+
+class StoreDamaged(StoreError):
+    """What is stored is not what was written."""
+
+    code = "store_damaged"
+
+
+class SchemaTooNew(StoreError):
+    """The database was written by a newer Punchlist."""
+
+    code = "schema_too_new"

@@ -1,0 +1,27 @@
+"""Who does something: a role that rules look at, and a name that the trail keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    PERSON = "person"
+    SUPERVISOR = "supervisor"
+    WORKER = "worker"
+    SYSTEM = "system"
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Bound by the surface that let the caller in, never taken from what a model says."""
+
+    role: Role
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.role}:{self.name}"
+
+
+SYSTEM = Actor(Role.SYSTEM, "punchlist")

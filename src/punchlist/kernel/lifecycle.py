@@ -1,0 +1,65 @@
+"""One type for the lifecycle of every list.
+
+A lifecycle is a table of (state, action) -> state and, per action, the roles that may take it.
+Services ask `advance` before they write; the database repeats the source state in its WHERE
+clause, so a step that was legal when it was decided is still legal when it happens. The diagrams
+in the documentation are drawn from the same tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Generic, TypeVar
+
+from punchlist.errors import IllegalTransition, NotAllowed
+from punchlist.kernel.actors import Role
+
+NEW: Final = "(new)"
+"""The state of something that does not exist yet: where CREATE starts."""
+
+ANYBODY: Final = frozenset(Role)
+
+S = TypeVar("S", bound=StrEnum)
+A = TypeVar("A", bound=StrEnum)
+
+
+@dataclass(frozen=True)
+class Lifecycle(Generic[S, A]):
+    name: str
+    table: Mapping[tuple[S | str, A], S]
+    allowed: Mapping[A, Collection[Role]]
+
+    def advance(self, state: S | str, action: A, by: Role) -> S:
+        """The state after `action`, or an error that says what is possible instead."""
+        self.permit(action, by)
+        try:
+            return self.table[state, action]
+        except KeyError:
+            possible = ", ".join(self.actions_from(state)) or "nothing: it has ended"
+            raise IllegalTransition(
+                f"Cannot {action} a {self.name} that is {state}. Possible from there: {possible}."
+            ) from None
+
+    def permit(self, action: A, by: Role) -> None:
+        roles = self.allowed[action]
+        if by not in roles:
+            who = " or ".join(sorted(roles)) or "nobody"
+            raise NotAllowed(f"A {by} may not {action} a {self.name}; {who} may.")
+
+    def actions_from(self, state: S | str) -> list[A]:
+        return [action for source, action in self.table if source == state]
+
+    def ended(self, state: S) -> bool:
+        return not self.actions_from(state)
+
+    def mermaid(self) -> str:
+        """The table as a Mermaid state diagram."""
+        lines = ["stateDiagram-v2"]
+        for (source, action), target in self.table.items():
+            start = "[*]" if source == NEW else source
+            lines.append(f"    {start} --> {target}: {action}")
+        states = dict.fromkeys(self.table.values())
+        lines += [f"    {state} --> [*]" for state in states if self.ended(state)]
+        return "\n".join(lines)

@@ -1,0 +1,54 @@
+"""What a tool is to a model: a name, a description, a schema, and a function behind it.
+
+The lists describe their tools with this; the surfaces and the agent offer them. `C` is what the
+function needs to know of its caller: given by whoever runs the tool, never by the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from punchlist.errors import InvalidInput
+from punchlist.kernel.actors import Role
+from punchlist.kernel.text import json_type
+
+C = TypeVar("C", contravariant=True)
+
+Schema = dict[str, Any]
+Arguments = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What the model reads, and the same for programs."""
+
+    text: str
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool(Generic[C]):
+    name: str
+    title: str
+    description: str
+    input_schema: Schema
+    output_schema: Schema
+    roles: Collection[Role]
+    read_only: bool
+    run: Callable[[C, Arguments], ToolResult]
+
+
+def arguments(raw: object) -> Arguments:
+    """What the caller sent as arguments, when it is an object at all."""
+    if raw is None:
+        return {}
+    if not isinstance(raw, dict):
+        raise InvalidInput(f"arguments: must be an object, got {json_type(raw)}")
+    return raw
+
+
+def schema(required: Collection[str] = (), **properties: Schema) -> Schema:
+    """A JSON Schema for an object."""
+    return {"type": "object", "properties": properties, "required": list(required)}

@@ -1,0 +1,195 @@
+"""What a supervisor can call: create_todo, list_todo, start_todo, complete_todo."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from punchlist.conversations.model import TurnScope
+from punchlist.kernel.tooling import Arguments, Schema, Tool, ToolResult, schema
+from punchlist.plan import rules
+from punchlist.plan.lifecycle import PLANNERS, Status
+from punchlist.plan.model import Plan, TurnTodo
+
+if TYPE_CHECKING:
+    from punchlist.plan.service import Plans
+
+_STRING: Final[Schema] = {"type": "string"}
+_STRING_OR_NULL: Final[Schema] = {"type": ["string", "null"]}
+_INTEGER: Final[Schema] = {"type": "integer"}
+_STATUS: Final[Schema] = {"type": "string", "enum": [status.value for status in Status]}
+_ID: Final[Schema] = {"type": "string", "description": "A todo's id, as create_todo or list_todo returned it"}
+
+_NEW_ITEM = schema(
+    ["title"],
+    title={"type": "string", "minLength": 1, "maxLength": rules.LONGEST_TITLE},
+    context={"type": "string", "description": "What is needed to do it"},
+    completionCriteria={"type": "string", "description": "How to tell that it is done"},
+    agentType={"type": "string", "description": "The worker to delegate it to, if any"},
+    order={"type": "integer", "minimum": 1, "description": "Position in the plan, from 1; at the end if left out"},
+)
+_TODO = schema(
+    ["id", "title", "status", "priority"],
+    id=_STRING,
+    title=_STRING,
+    context=_STRING,
+    completionCriteria=_STRING,
+    agentType=_STRING_OR_NULL,
+    status=_STATUS,
+    priority=_INTEGER,
+    outcome=_STRING_OR_NULL,
+    createdAt=_STRING,
+    startedAt=_STRING_OR_NULL,
+    completedAt=_STRING_OR_NULL,
+)
+
+
+def todo_json(todo: TurnTodo) -> dict[str, Any]:
+    """A todo as it goes over a wire (T3)."""
+    return {
+        "id": todo.id,
+        "title": todo.title,
+        "context": todo.context,
+        "completionCriteria": todo.completion_criteria,
+        "agentType": todo.agent_type,
+        "status": todo.status.value,
+        "priority": todo.priority,
+        "outcome": todo.outcome,
+        "createdAt": todo.created_at,
+        "startedAt": todo.started_at,
+        "completedAt": todo.completed_at,
+    }
+
+
+def plan_json(plan: Plan) -> dict[str, Any]:
+    return {"items": [todo_json(todo) for todo in plan.items], "summary": plan.summary}
+
+
+def plan_tools(plans: Callable[[], Plans]) -> list[Tool[TurnScope]]:
+    """The tools over a service that is asked for when one is called, so that listing them costs nothing."""
+    return [_create_todo(plans), _list_todo(plans), _start_todo(plans), _complete_todo(plans)]
+
+
+def _create_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
+    def run(scope: TurnScope, args: Arguments) -> ToolResult:
+        created = plans().create(scope, rules.parse_items(args.get("items")))
+        return _result(
+            {
+                "created": [{"id": t.id, "title": t.title, "order": t.priority + 1} for t in created.todos],
+                "totalPending": created.total_pending,
+            }
+        )
+
+    return Tool(
+        name="create_todo",
+        title="Plan this turn",
+        description=(
+            "Plan work of several steps: adds todos to this turn's plan, all in one call. Then work through them "
+            "in order, and do not answer the user before each is completed or cancelled. Not for requests that "
+            "one or two tool calls can answer."
+        ),
+        input_schema=schema(["items"], items={"type": "array", "minItems": 1, "items": _NEW_ITEM}),
+        output_schema=schema(
+            ["created", "totalPending"],
+            created={
+                "type": "array",
+                "items": schema(["id", "title", "order"], id=_STRING, title=_STRING, order=_INTEGER),
+            },
+            totalPending=_INTEGER,
+        ),
+        roles=PLANNERS,
+        read_only=False,
+        run=run,
+    )
+
+
+def _list_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
+    def run(scope: TurnScope, args: Arguments) -> ToolResult:
+        return _result(plan_json(plans().list(scope, rules.parse_filter(args.get("status")))))
+
+    return Tool(
+        name="list_todo",
+        title="Read the plan",
+        description="List this turn's todos in their order; what remains, unless a status is given.",
+        input_schema=schema(status={"type": "string", "enum": list(rules.FILTERS)}),
+        output_schema=schema(
+            ["items", "summary"],
+            items={"type": "array", "items": _TODO},
+            summary=schema(
+                ["total", "pending", "inProgress", "completed", "cancelled"],
+                total=_INTEGER,
+                pending=_INTEGER,
+                inProgress=_INTEGER,
+                completed=_INTEGER,
+                cancelled=_INTEGER,
+            ),
+        ),
+        roles=PLANNERS,
+        read_only=True,
+        run=run,
+    )
+
+
+def _start_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
+    def run(scope: TurnScope, args: Arguments) -> ToolResult:
+        return _result(todo_json(plans().start(scope, rules.parse_id(args.get("todoId")))))
+
+    return Tool(
+        name="start_todo",
+        title="Start a todo",
+        description="Mark a todo as in progress before working on it. One at a time.",
+        input_schema=schema(["todoId"], todoId=_ID),
+        output_schema=_TODO,
+        roles=PLANNERS,
+        read_only=False,
+        run=run,
+    )
+
+
+def _complete_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
+    def run(scope: TurnScope, args: Arguments) -> ToolResult:
+        todo_id = rules.parse_id(args.get("todoId"))
+        outcome = rules.parse_outcome(args.get("outcome"))
+        ended = plans().end(scope, todo_id, outcome, rules.parse_ending(args.get("status")))
+        return _result(
+            {
+                "id": ended.todo.id,
+                "title": ended.todo.title,
+                "status": ended.todo.status.value,
+                "outcome": ended.todo.outcome,
+                "completedAt": ended.todo.completed_at,
+                "remaining": ended.remaining,
+            }
+        )
+
+    return Tool(
+        name="complete_todo",
+        title="Finish a todo",
+        description=(
+            "End a todo: completed (default) when its criteria are met, cancelled when it will not be done. "
+            "outcome says what was done or why not."
+        ),
+        input_schema=schema(
+            ["todoId", "outcome"],
+            todoId=_ID,
+            outcome={"type": "string", "minLength": 1},
+            status={"type": "string", "enum": ["completed", "cancelled"]},
+        ),
+        output_schema=schema(
+            ["id", "title", "status", "outcome", "completedAt", "remaining"],
+            id=_STRING,
+            title=_STRING,
+            status=_STATUS,
+            outcome=_STRING,
+            completedAt=_STRING,
+            remaining=_INTEGER,
+        ),
+        roles=PLANNERS,
+        read_only=False,
+        run=run,
+    )
+
+
+def _result(data: dict[str, Any]) -> ToolResult:
+    return ToolResult(json.dumps(data, ensure_ascii=False), data)

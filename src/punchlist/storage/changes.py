@@ -1,0 +1,58 @@
+"""Noticing that somebody wrote, in this process or another."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Any, Final
+
+from punchlist.storage.store import Store
+
+INTERVAL: Final = 0.05
+"""Seconds between two looks; one costs a few microseconds on SQLite, one round trip on PostgreSQL."""
+
+
+class Watch:
+    """Holds a connection of its own, since SQLite counts changes as one connection sees them."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._connection: Any = None
+        self._seen: int | None = None
+
+    def __enter__(self) -> Watch:
+        self.changed()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._drop()
+
+    def changed(self) -> bool:
+        """Whether anything was written since the last look. A database that is away has not changed."""
+        try:
+            if self._connection is None:
+                self._connection = self._store.engine.raw_connection()
+            mark = self._store.database.change_mark(self._connection.cursor())
+        except self._store.engine.dialect.loaded_dbapi.Error:
+            # Look again when it is back: a new connection counts from anew, and that is a change.
+            self._drop()
+            self._seen = None
+            return False
+        before, self._seen = self._seen, mark
+        return before != mark
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for a change, at most this long."""
+        until = time.monotonic() + seconds
+        while not self.changed():
+            if time.monotonic() >= until:
+                return False
+            time.sleep(INTERVAL)
+        return True
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.invalidate()
+            self._connection = None

@@ -1,0 +1,141 @@
+"""The event log: appending, reading back, proving that nothing was changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from typing import Final
+
+from sqlalchemy import bindparam, insert, select
+
+from punchlist.kernel.events import GENESIS, Change, Event, canonical, chain_hash
+from punchlist.storage.schema import events
+from punchlist.storage.statements import Statement
+from punchlist.storage.store import Transaction
+
+COLUMNS: Final = [events.c[field.name] for field in fields(Event)]
+
+HEAD: Final = Statement(
+    select(events.c.version, events.c.hash)
+    .where(events.c.stream == bindparam("stream"))
+    .order_by(events.c.version.desc())
+    .limit(1)
+)
+INSERT: Final = Statement(insert(events).values({c.name: bindparam(c.name) for c in COLUMNS if c.name != "seq"}))
+OF_STREAM: Final = Statement(
+    select(*COLUMNS)
+    .where(events.c.stream == bindparam("stream"), events.c.version >= bindparam("since"))
+    .order_by(events.c.version)
+)
+AT_VERSION: Final = Statement(
+    select(*COLUMNS).where(events.c.stream == bindparam("stream"), events.c.version == bindparam("version"))
+)
+AFTER: Final = Statement(
+    select(*COLUMNS).where(events.c.seq > bindparam("seq")).order_by(events.c.seq).limit(bindparam("most"))
+)
+NEWEST: Final = Statement(select(*COLUMNS).order_by(events.c.seq.desc()).limit(bindparam("most")))
+AFTER_IN_CONVERSATION: Final = Statement(
+    select(*COLUMNS)
+    .where(events.c.conversation_id == bindparam("conversation_id"), events.c.seq > bindparam("seq"))
+    .order_by(events.c.seq)
+    .limit(bindparam("most"))
+)
+NEWEST_IN_CONVERSATION: Final = Statement(
+    select(*COLUMNS)
+    .where(events.c.conversation_id == bindparam("conversation_id"))
+    .order_by(events.c.seq.desc())
+    .limit(bindparam("most"))
+)
+
+
+def append(tx: Transaction, *changes: Change) -> int:
+    """Continue one stream; its new version.
+
+    The caller holds whatever makes it the stream's only writer: the whole database on SQLite, the
+    row of the list's owner on PostgreSQL.
+    """
+    stream = changes[0].stream
+    head = tx.one(HEAD, stream=stream)
+    version, previous = (int(head[0]), str(head[1])) if head else (0, GENESIS)
+    at = tx.now()
+    rows = []
+    for change in changes:
+        version += 1
+        data = canonical(change.data)
+        previous = chain_hash(previous, version, at, change, data)
+        rows.append(
+            {
+                "stream": stream,
+                "version": version,
+                "at": at,
+                "conversation_id": change.conversation_id,
+                "actor": change.actor,
+                "action": str(change.action),
+                "subject": change.subject,
+                "from_status": change.from_status and str(change.from_status),
+                "to_status": change.to_status and str(change.to_status),
+                "reason": change.reason,
+                "data": data,
+                "hash": previous,
+            }
+        )
+    if len(rows) == 1:
+        tx.run(INSERT, **rows[0])
+    else:
+        tx.run_many(INSERT, rows)
+    return version
+
+
+def newest(tx: Transaction, most: int, conversation_id: str | None = None) -> list[Event]:
+    """The last `most` events, oldest first."""
+    if conversation_id is None:
+        rows = tx.all(NEWEST, most=most)
+    else:
+        rows = tx.all(NEWEST_IN_CONVERSATION, conversation_id=conversation_id, most=most)
+    return [Event(*row) for row in reversed(rows)]
+
+
+def after(tx: Transaction, seq: int, most: int = 500, conversation_id: str | None = None) -> list[Event]:
+    """Up to `most` events that came after number `seq`."""
+    if conversation_id is None:
+        rows = tx.all(AFTER, seq=seq, most=most)
+    else:
+        rows = tx.all(AFTER_IN_CONVERSATION, conversation_id=conversation_id, seq=seq, most=most)
+    return [Event(*row) for row in rows]
+
+
+def of_stream(tx: Transaction, stream: str) -> list[Event]:
+    return [Event(*row) for row in tx.all(OF_STREAM, stream=stream, since=1)]
+
+
+def at_version(tx: Transaction, stream: str, version: int) -> Event | None:
+    row = tx.one(AT_VERSION, stream=stream, version=version)
+    return Event(*row) if row else None
+
+
+def broken_links(stream_events: Sequence[Event]) -> Iterator[str]:
+    """What is wrong with the chain of one stream; nothing when it is whole."""
+    previous = GENESIS
+    for number, event in enumerate(stream_events, start=1):
+        if event.version != number:
+            yield f"{event.stream}: event {number} is missing"
+            return
+        expected = chain_hash(previous, event.version, event.at, _as_change(event), event.data)
+        if event.hash != expected:
+            yield f"{event.stream}: event {number} (seq {event.seq}) is not what was written"
+            return
+        previous = event.hash
+
+
+def _as_change(event: Event) -> Change:
+    return Change(
+        stream=event.stream,
+        conversation_id=event.conversation_id,
+        actor=event.actor,
+        action=event.action,
+        subject=event.subject,
+        from_status=event.from_status,
+        to_status=event.to_status,
+        reason=event.reason,
+        data={},
+    )

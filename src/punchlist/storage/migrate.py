@@ -1,0 +1,107 @@
+"""Bringing a database to this program's schema, on first use and by itself.
+
+A new database is made from the schema at once, without loading the migration tool; an older one
+goes through its migrations in one transaction; a newer one is refused. Two processes that come at
+the same moment take turns, and the second finds the work done.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import inspect, text
+
+from punchlist.errors import SchemaTooNew, StoreUnavailable
+from punchlist.storage.schema import APPLICATION_ID, REVISION, metadata
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection, Engine
+
+VERSION_TABLE: Final = "punchlist_schema"
+_LOCK_KEY: Final = APPLICATION_ID
+_READ_REVISION: Final = f"SELECT version_num FROM {VERSION_TABLE}"
+
+
+def bring_up_to_date(engine: Engine) -> None:
+    if current_revision(engine) != REVISION:
+        _migrate(engine)
+
+
+def current_revision(engine: Engine) -> str | None:
+    """The revision a database is at; None where our version table is not there to be read."""
+    connection = engine.raw_connection()
+    try:
+        cursor = connection.cursor()
+        cursor.execute(_READ_REVISION)
+        row = cursor.fetchone()
+        return str(row[0]) if row else None
+    except engine.dialect.loaded_dbapi.Error:
+        return None
+    finally:
+        connection.close()
+
+
+def _migrate(engine: Engine) -> None:
+    if engine.dialect.name == "sqlite":
+        _claim_file(engine)
+    else:
+        engine = engine.execution_options(isolation_level="READ COMMITTED")
+    with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK_KEY})
+        found = _revision_inside(connection)
+        if found == REVISION:
+            return
+        if found is None:
+            _create(connection)
+        elif found > REVISION:
+            raise SchemaTooNew(
+                f"The database {engine.url.render_as_string()} has schema {found}; this Punchlist knows up to "
+                f"{REVISION}. It was written by a newer version: upgrade Punchlist, or use another database."
+            )
+        else:
+            _upgrade(connection)
+
+
+def _revision_inside(connection: Connection) -> str | None:
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return None
+    return connection.execute(text(_READ_REVISION)).scalar_one_or_none()
+
+
+def _claim_file(engine: Engine) -> None:
+    """Make sure that a SQLite file is ours or new before anything is written to it."""
+    from punchlist.storage.sqlite import use_write_ahead_log
+
+    connection = engine.raw_connection()
+    try:
+        driver = connection.driver_connection
+        assert driver is not None
+        (application_id,) = driver.execute("PRAGMA application_id").fetchone()
+        (tables,) = driver.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if application_id != APPLICATION_ID and tables:
+            raise StoreUnavailable(
+                f"{engine.url.database} is a database of another program. Nothing was changed; "
+                "point PUNCHLIST_DATABASE_URL at a file of its own."
+            )
+        use_write_ahead_log(driver)
+    finally:
+        connection.close()
+
+
+def _create(connection: Connection) -> None:
+    metadata.create_all(connection, checkfirst=False)
+    connection.execute(text(f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) PRIMARY KEY)"))
+    connection.execute(text(f"INSERT INTO {VERSION_TABLE} VALUES (:revision)"), {"revision": REVISION})
+    if connection.dialect.name == "sqlite":
+        connection.execute(text(f"PRAGMA application_id = {APPLICATION_ID}"))
+
+
+def _upgrade(connection: Connection, target: str = "head") -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", "punchlist.storage:migrations")
+    config.attributes["connection"] = connection
+    command.upgrade(config, target)

@@ -1,0 +1,13 @@
+"""Runs migrations on the connection, and inside the transaction, that `migrate` hands over."""
+
+from alembic import context
+
+from punchlist.storage.migrate import VERSION_TABLE
+from punchlist.storage.schema import metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    version_table=VERSION_TABLE,
+)
+context.run_migrations()

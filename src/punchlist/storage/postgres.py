@@ -1,0 +1,53 @@
+"""PostgreSQL: row locks, snapshots for reading, errors in plain words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import create_engine
+from sqlalchemy.engine import URL, Engine
+from sqlalchemy.pool import NullPool
+
+from punchlist.errors import Conflict, StoreBusy, StoreDamaged, StoreUnavailable
+
+
+class PostgreSQL:
+    """The `Database` of a PostgreSQL server."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def begin_write(self, cursor: Any) -> None:
+        cursor.execute("BEGIN")
+
+    def begin_read(self, cursor: Any) -> None:
+        # What a list says of itself must add up, so all its queries see one moment.
+        cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+    def change_mark(self, cursor: Any) -> int:
+        cursor.execute("SELECT coalesce(max(seq), 0) FROM events")
+        return int(cursor.fetchone()[0])
+
+    def explain(self, error: Exception) -> Exception:
+        import psycopg
+
+        cause = getattr(error, "orig", error)
+        if not isinstance(cause, psycopg.Error):
+            return error
+        detail = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
+        match cause:
+            case psycopg.errors.UniqueViolation() | psycopg.errors.SerializationFailure():
+                return Conflict(f"Somebody else was first ({detail}). Read the list again and retry.")
+            case psycopg.errors.DeadlockDetected() | psycopg.errors.LockNotAvailable():
+                return StoreBusy(f"{self.name} was busy ({detail}). Nothing was changed; try again.")
+            case psycopg.errors.DataCorrupted() | psycopg.errors.IndexCorrupted():
+                return StoreDamaged(f"{self.name} is damaged ({detail}).")
+            case psycopg.errors.InsufficientPrivilege() | psycopg.errors.ReadOnlySqlTransaction():
+                return StoreUnavailable(f"{self.name} does not let us write ({detail}).")
+            case psycopg.errors.DiskFull() | psycopg.OperationalError():
+                return StoreUnavailable(f"{self.name} did not answer ({detail}). Nothing was changed; try again.")
+        return error
+
+
+def open_engine(url: URL) -> Engine:
+    return create_engine(url, isolation_level="AUTOCOMMIT", poolclass=NullPool)

@@ -1,0 +1,144 @@
+"""The tables, once, for both databases.
+
+Times and JSON are text on purpose: they read the same everywhere and need no conversion on the
+way in or out. Rows of lists carry a checksum of their content, checked whenever they are read.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Index, Integer, MetaData, Table, Text, text
+
+REVISION: Final = "0001"
+"""The newest migration: what this program reads and writes. A test ties it to the files."""
+
+APPLICATION_ID: Final = 0x50_4C_49_53
+"""'PLIS', in the header of our SQLite files: we do not write into somebody else's database."""
+
+metadata = MetaData()
+
+conversations = Table(
+    "conversations",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("title", Text, nullable=False, server_default=""),
+    Column("metadata", Text, nullable=False, server_default="{}"),
+    Column("created_at", Text, nullable=False),
+)
+
+turns = Table(
+    "turns",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("conversation_id", Text, ForeignKey("conversations.id"), nullable=False),
+    Column("parent_turn_id", Text, ForeignKey("turns.id")),
+    Column("agent_id", Text, nullable=False),
+    Column("end_reason", Text),
+    Column("started_at", Text, nullable=False),
+    Column("ended_at", Text),
+    Index("idx_turns_conversation", "conversation_id", "started_at"),
+    # The database itself sees to it that a conversation has one open turn of its own.
+    Index(
+        "idx_turns_open",
+        "conversation_id",
+        unique=True,
+        sqlite_where=text("ended_at IS NULL AND parent_turn_id IS NULL"),
+        postgresql_where=text("ended_at IS NULL AND parent_turn_id IS NULL"),
+    ),
+)
+
+messages = Table(
+    "messages",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("conversation_id", Text, ForeignKey("conversations.id"), nullable=False),
+    Column("turn_id", Text, ForeignKey("turns.id")),
+    Column("role", Text, nullable=False),
+    Column("kind", Text, nullable=False, server_default="text"),
+    Column("content", Text, nullable=False),
+    Column("created_at", Text, nullable=False),
+    CheckConstraint("role IN ('user', 'assistant', 'tool', 'system')", name="ck_messages_role"),
+    Index("idx_messages_conversation", "conversation_id", "created_at", "id"),
+    Index("idx_messages_turn", "turn_id"),
+)
+
+traces = Table(
+    "traces",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("conversation_id", Text, ForeignKey("conversations.id"), nullable=False),
+    Column("turn_id", Text, ForeignKey("turns.id"), nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("input", Text, nullable=False, server_default=""),
+    Column("output", Text, nullable=False, server_default=""),
+    Column("error", Text),
+    Column("started_at", Text, nullable=False),
+    Column("ended_at", Text, nullable=False),
+    CheckConstraint("kind IN ('model', 'tool')", name="ck_traces_kind"),
+    Index("idx_traces_turn", "turn_id", "started_at"),
+)
+
+checklists = Table(
+    "checklists",
+    metadata,
+    Column("conversation_id", Text, ForeignKey("conversations.id"), primary_key=True),
+    Column("items", Text, nullable=False),
+    Column("revision", Integer, nullable=False),
+    # The revision that an undo brings back; 0 stands for the empty list before the first one.
+    Column("undo_to", Integer, nullable=False),
+    Column("updated_at", Text, nullable=False),
+    Column("checksum", BigInteger, nullable=False),
+)
+
+turn_todos = Table(
+    "turn_todos",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("conversation_id", Text, ForeignKey("conversations.id"), nullable=False),
+    Column("turn_id", Text, ForeignKey("turns.id"), nullable=False),
+    Column("title", Text, nullable=False),
+    Column("context", Text, nullable=False, server_default=""),
+    Column("completion_criteria", Text, nullable=False, server_default=""),
+    Column("agent_type", Text),
+    Column("status", Text, nullable=False, server_default="pending"),
+    Column("priority", Integer, nullable=False, server_default="0"),
+    Column("outcome", Text),
+    Column("created_at", Text, nullable=False),
+    Column("started_at", Text),
+    Column("completed_at", Text),
+    Column("checksum", BigInteger, nullable=False),
+    CheckConstraint("status IN ('pending', 'in_progress', 'completed', 'cancelled')", name="ck_turn_todos_status"),
+    Index("idx_turn_todos_turn", "turn_id", "status"),
+    Index("idx_turn_todos_conversation", "conversation_id", "turn_id"),
+    # Sequential execution: one item in progress per turn, whoever asks at the same moment.
+    Index(
+        "idx_turn_todos_one_in_progress",
+        "turn_id",
+        unique=True,
+        sqlite_where=text("status = 'in_progress'"),
+        postgresql_where=text("status = 'in_progress'"),
+    ),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("stream", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("at", Text, nullable=False),
+    Column("conversation_id", Text, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("from_status", Text),
+    Column("to_status", Text),
+    Column("reason", Text, nullable=False),
+    Column("data", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+    # Also what stops two writers from continuing one stream in two ways.
+    Index("idx_events_stream", "stream", "version", unique=True),
+    Index("idx_events_conversation", "conversation_id", "seq"),
+)

@@ -1,0 +1,90 @@
+"""SQLite: write-ahead log, one writer at a time who waits for its turn, errors in plain words."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import create_engine, event
+from sqlalchemy.engine import URL, Engine
+from sqlalchemy.pool import NullPool
+
+from punchlist.errors import ConfigError, Conflict, StoreBusy, StoreDamaged, StoreUnavailable
+
+BUSY_SECONDS: Final = 30.0
+"""How long a writer waits for the others. Writes take well under a millisecond each."""
+
+
+class SQLite:
+    """The `Database` of a SQLite file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def begin_write(self, cursor: sqlite3.Cursor) -> None:
+        cursor.execute("BEGIN IMMEDIATE")
+
+    def begin_read(self, cursor: sqlite3.Cursor) -> None:
+        cursor.execute("BEGIN")
+
+    def change_mark(self, cursor: sqlite3.Cursor) -> int:
+        return int(cursor.execute("PRAGMA data_version").fetchone()[0])
+
+    def explain(self, error: Exception) -> Exception:
+        # Not every driver error has a code: the ones Python raises itself have none.
+        cause = getattr(error, "orig", error)
+        if not isinstance(cause, sqlite3.Error):
+            return error
+        code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return StoreBusy(
+                f"{self.path} was busy for {BUSY_SECONDS:.0f} seconds: another process holds it. "
+                "Nothing was changed; try again."
+            )
+        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            return StoreDamaged(
+                f"{self.path} is damaged ({cause}). Run `punchlist db check` for the extent, "
+                "and `punchlist db restore BACKUP` to go back to a good copy."
+            )
+        if code == sqlite3.SQLITE_FULL:
+            return StoreUnavailable(f"The disk is full: {self.path} was not changed. Free some space and try again.")
+        if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
+            return StoreUnavailable(f"Cannot write {self.path} ({cause}). Check that the folder exists and is yours.")
+        if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOMEM):
+            return StoreUnavailable(f"{self.path} was not changed: the disk reported an error ({cause}).")
+        if code == sqlite3.SQLITE_CONSTRAINT and "UNIQUE" in str(cause):
+            return Conflict(f"Somebody else was first ({cause}). Read the list again and retry.")
+        return error
+
+
+def open_engine(url: URL, *, synchronous: str = "NORMAL") -> Engine:
+    """An engine whose connections are all set up alike. No file is touched yet."""
+    if not url.database or url.database == ":memory:":
+        raise ConfigError("The database must be a file: several processes share it. Give sqlite:///PATH.")
+    engine = create_engine(
+        url,
+        connect_args={"isolation_level": None, "timeout": BUSY_SECONDS, "check_same_thread": False},
+        poolclass=NullPool,
+    )
+
+    @event.listens_for(engine, "connect")
+    def configure(connection: sqlite3.Connection, _record: object) -> None:
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA cell_size_check = ON")
+        connection.execute(f"PRAGMA synchronous = {synchronous}")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Any) -> None:
+        # Only migrations go through SQLAlchemy's own transactions.
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    return engine
+
+
+def use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Readers do not wait for writers, nor writers for readers. The file remembers it."""
+    (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+    if mode != "wal":
+        connection.execute("PRAGMA journal_mode = WAL")

@@ -1,0 +1,150 @@
+"""The store: short transactions over one database, and errors people can act on.
+
+    with store.write() as tx:      # one transaction: all of it or none of it
+        tx.run(INSERT_ROW, id=..., title=...)
+        eventlog.append(tx, change)  # its event
+    with store.read() as tx:       # one consistent view
+        rows = tx.all(SELECT_ROWS, turn_id=...)
+
+A write takes the write lock at its beginning (SQLite) or the locks of the rows it names
+(PostgreSQL), waits for other writers, and leaves nothing behind when its body raises. Nothing here
+is asynchronous: transactions are short, and the surfaces move them off their event loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NoReturn, Protocol
+
+from sqlalchemy.engine import Engine
+
+from punchlist.kernel.clock import Clock, system_clock, timestamp
+from punchlist.storage.connections import Connections
+from punchlist.storage.statements import Statement
+
+
+class Database(Protocol):
+    """What differs between SQLite and PostgreSQL."""
+
+    def begin_write(self, cursor: Any) -> None: ...
+
+    def begin_read(self, cursor: Any) -> None: ...
+
+    def change_mark(self, cursor: Any) -> int:
+        """A number that differs after another connection has written."""
+
+    def explain(self, error: Exception) -> Exception:
+        """The driver's error in our words; the same error when it is none of the driver's."""
+
+
+class Transaction:
+    """A transaction that is open; made by `Store.read` and `Store.write`."""
+
+    def __init__(self, engine: Engine, cursor: Any, clock: Clock) -> None:
+        self._dialect = engine.dialect
+        self._cursor = cursor
+        self._clock = clock
+        self._now: str | None = None
+
+    def run(self, statement: Statement, /, **params: Any) -> int:
+        """Execute; the number of rows that were changed."""
+        self._cursor.execute(*statement.for_dialect(self._dialect, params))
+        return int(self._cursor.rowcount)
+
+    def run_many(self, statement: Statement, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Execute once for each of `rows`."""
+        if rows:
+            prepared = [statement.for_dialect(self._dialect, row) for row in rows]
+            self._cursor.executemany(prepared[0][0], [values for _, values in prepared])
+
+    def one(self, statement: Statement, /, **params: Any) -> tuple[Any, ...] | None:
+        self._cursor.execute(*statement.for_dialect(self._dialect, params))
+        row = self._cursor.fetchone()
+        return None if row is None else tuple(row)
+
+    def all(self, statement: Statement, /, **params: Any) -> list[tuple[Any, ...]]:
+        self._cursor.execute(*statement.for_dialect(self._dialect, params))
+        rows: list[tuple[Any, ...]] = self._cursor.fetchall()
+        return rows
+
+    def raw(self, sql: str) -> list[tuple[Any, ...]]:
+        """For what has no portable form; never with anything a caller sent."""
+        self._cursor.execute(sql)
+        rows: list[tuple[Any, ...]] = self._cursor.fetchall()
+        return rows
+
+    def now(self) -> str:
+        """The moment of this transaction: the same for all that it writes."""
+        if self._now is None:
+            self._now = timestamp(self._clock())
+        return self._now
+
+
+class _Session:
+    """One transaction from begin to end, as a context manager."""
+
+    __slots__ = ("_connection", "_cursor", "_store", "_writing")
+
+    def __init__(self, store: Store, writing: bool) -> None:
+        self._store = store
+        self._writing = writing
+
+    def __enter__(self) -> Transaction:
+        store = self._store
+        try:
+            self._connection = store.connections.take()
+            try:
+                self._cursor = self._connection.cursor()
+                begin = store.database.begin_write if self._writing else store.database.begin_read
+                begin(self._cursor)
+            except BaseException:
+                store.connections.discard(self._connection)
+                raise
+        except Exception as error:
+            store.fail(error)
+        return Transaction(store.engine, self._cursor, store.clock)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        store = self._store
+        try:
+            self._cursor.execute("COMMIT" if self._writing and kind is None else "ROLLBACK")
+            self._cursor.close()
+        except Exception as failure:
+            # The connection goes, and with it whatever was not committed.
+            store.connections.discard(self._connection)
+            if error is None:
+                store.fail(failure)
+        else:
+            store.connections.give_back(self._connection)
+        if isinstance(error, Exception):
+            explained = store.database.explain(error)
+            if explained is not error:
+                raise explained from error
+
+
+class Store:
+    """One database. Safe to share between threads; cheap to share between processes."""
+
+    def __init__(self, engine: Engine, database: Database, clock: Clock = system_clock) -> None:
+        self.engine = engine
+        self.database = database
+        self.clock = clock
+        self.connections = Connections(engine)
+
+    def write(self) -> AbstractContextManager[Transaction]:
+        return _Session(self, writing=True)
+
+    def read(self) -> AbstractContextManager[Transaction]:
+        return _Session(self, writing=False)
+
+    def fail(self, error: Exception) -> NoReturn:
+        """Raise an error of the driver in our words, any other as it is."""
+        explained = self.database.explain(error)
+        if explained is error:
+            raise error
+        raise explained from error
+
+    def close(self) -> None:
+        self.connections.close()
+        self.engine.dispose()

@@ -1,0 +1,150 @@
+"""`punchlist db`: where the lists are kept, and whether they are well."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from punchlist.errors import StoreDamaged
+from punchlist.kernel.text import visible
+from punchlist.surfaces.cli.front import JsonOption, complain, front, say, say_json
+
+if TYPE_CHECKING:
+    from punchlist.audit.check import Report
+    from punchlist.surfaces.desk import Desk
+
+app = typer.Typer(help="Look after the database.", no_args_is_help=True)
+
+
+@app.command()
+def path(context: typer.Context, as_json: JsonOption = False) -> None:
+    """Print where the database is. A password is not shown."""
+    address = _address(front(context).desk(as_json=as_json))
+    if as_json:
+        say_json({"database": address})
+    else:
+        say(address)
+
+
+@app.command()
+def check(context: typer.Context, as_json: JsonOption = False) -> None:
+    """Check integrity, schema, the event trail and every list against it. Exit code 1 if anything is wrong."""
+    from punchlist.audit.check import check as run_check
+    from punchlist.storage.migrate import current_revision
+    from punchlist.storage.opening import existing_store
+
+    desk = front(context).desk(as_json=as_json)
+    store = existing_store(desk.settings.database)
+    revision = current_revision(store.engine)
+    if revision is None:
+        raise StoreDamaged(
+            f"{_address(desk)} has no readable Punchlist schema: it is new, damaged or another program's."
+        )
+    report = run_check(store, revision, _progress)
+    if sys.stderr.isatty():
+        print("\r\x1b[K", end="", file=sys.stderr)
+    if as_json:
+        say_json({"database": _address(desk), "healthy": report.healthy, **asdict(report)})
+    else:
+        _print(_address(desk), report)
+    if not report.healthy:
+        raise typer.Exit(1)
+
+
+@app.command()
+def upgrade(context: typer.Context, as_json: JsonOption = False) -> None:
+    """Bring the schema up to date; every command does so by itself on first use."""
+    from punchlist.storage.migrate import current_revision
+    from punchlist.storage.opening import connect
+    from punchlist.storage.schema import REVISION
+
+    desk = front(context).desk(as_json=as_json)
+    before = None
+    if not _is_new(desk):
+        before = current_revision(connect(desk.settings.database).engine)
+    _ = desk.store
+    if as_json:
+        say_json({"database": _address(desk), "from": before, "to": REVISION})
+    elif before == REVISION:
+        say(f"Already at schema {REVISION}.")
+    else:
+        say(f"Upgraded from schema {before} to {REVISION}." if before else f"Made a new database, schema {REVISION}.")
+
+
+@app.command()
+def backup(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="The new file to write.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Copy the database to a file, consistent even while agents are writing."""
+    from punchlist.storage.opening import existing_store
+    from punchlist.storage.upkeep import backup as run_backup
+
+    desk = front(context).desk(as_json=as_json)
+    run_backup(existing_store(desk.settings.database), file)
+    if as_json:
+        say_json({"database": _address(desk), "backup": str(file), "bytes": file.stat().st_size})
+    else:
+        say(f"Wrote {visible(str(file))} ({file.stat().st_size:,} bytes).")
+
+
+@app.command()
+def restore(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="A file that `db backup` wrote.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Put a backup in the database's place; what was there is kept beside it. Stop other processes first."""
+    from punchlist.storage.opening import connect
+    from punchlist.storage.upkeep import restore as run_restore
+
+    desk = front(context).desk(as_json=as_json)
+    if not yes:
+        if not sys.stdin.isatty():
+            complain("`db restore` replaces the database: say --yes when nobody can be asked.")
+            raise typer.Exit(2)
+        typer.confirm(f"Replace {_address(desk)} by {visible(str(file))}?", abort=True, err=True)
+    kept = run_restore(connect(desk.settings.database), file)
+    if as_json:
+        say_json({"database": _address(desk), "restored": str(file), "kept": str(kept) if kept else None})
+    else:
+        say(f"Restored {visible(str(file))}." + (f" The old database is kept as {visible(str(kept))}." if kept else ""))
+
+
+def _address(desk: Desk) -> str:
+    from punchlist.storage.opening import database_url
+
+    url = database_url(desk.settings.database)
+    if url.drivername == "sqlite":
+        return visible(str(Path(url.database or "").absolute()))
+    return visible(url.render_as_string(hide_password=True))
+
+
+def _is_new(desk: Desk) -> bool:
+    from punchlist.storage.opening import database_url
+
+    url = database_url(desk.settings.database)
+    return url.drivername == "sqlite" and not Path(url.database or "").exists()
+
+
+def _progress(events: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{events:,} events checked", end="", file=sys.stderr, flush=True)
+
+
+def _print(address: str, report: Report) -> None:
+    say(f"{address}  (schema {report.revision})")
+    for size in report.sizes:
+        say(f"  {size.table:<14} {size.rows:>10,} rows {size.bytes:>14,} bytes")
+    for warning in report.warnings:
+        say(f"! {visible(warning)}")
+    for problem in report.problems:
+        say(f"✗ {visible(problem)}")
+    if report.healthy:
+        say(f"✓ Healthy: {report.events:,} events, every list is what its events made of it.")

@@ -1,0 +1,69 @@
+"""`punchlist log`: who changed what, when and why."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from punchlist.kernel.text import visible
+from punchlist.surfaces.cli.front import JsonOption, SessionOption, front, say
+
+if TYPE_CHECKING:
+    from punchlist.kernel.events import Event
+
+LOOK_AGAIN = 1.0
+
+
+def log(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="How many of the newest.")] = 50,
+    everything: Annotated[bool, typer.Option("--all", help="Of all sessions.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what happens from now.")] = False,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the event trail, oldest first; with --json one object a line."""
+    from punchlist.storage import eventlog
+    from punchlist.storage.changes import Watch
+
+    desk = front(context).desk(session, as_json=as_json)
+    chosen = None if everything else desk.settings.session
+    with desk.store.read() as tx:
+        events = eventlog.newest(tx, limit, chosen)
+    for event in events:
+        _print(event, as_json=as_json)
+    if not follow:
+        return
+    last = events[-1].seq if events else 0
+    with Watch(desk.store) as watch:
+        while True:
+            with desk.store.read() as tx:
+                events = eventlog.after(tx, last, conversation_id=chosen)
+            for event in events:
+                _print(event, as_json=as_json)
+                last = event.seq
+            if not events:
+                watch.wait(LOOK_AGAIN)
+
+
+def _print(event: Event, *, as_json: bool) -> None:
+    if as_json:
+        say(json.dumps({**asdict(event), "data": event.payload()}))
+        return
+    step = f" {event.from_status or '(new)'} → {event.to_status}" if event.to_status else ""
+    what = _what(event)
+    say(f"{event.at[:19]}Z  {visible(event.actor)}  {visible(event.action)}{step}  {what}  — {visible(event.reason)}")
+
+
+def _what(event: Event) -> str:
+    """What the event is about, in the words people know it by."""
+    data = event.payload()
+    if "title" in data:
+        return f"“{visible(str(data['title']))}”"
+    if "items" in data:
+        done = sum(1 for item in data["items"] if item["status"] == "completed")
+        return f"checklist {done}/{len(data['items'])}"
+    return visible(event.subject)

@@ -1,0 +1,28 @@
+"""`punchlist sessions`: which there are."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import typer
+
+from punchlist.kernel.text import visible
+from punchlist.surfaces.cli.front import JsonOption, front, say, say_json
+
+
+def sessions(context: typer.Context, as_json: JsonOption = False) -> None:
+    """List the sessions of this database, newest first."""
+    desk = front(context).desk(as_json=as_json)
+    found = desk.conversations.newest()
+    if as_json:
+        say_json([asdict(conversation) for conversation in found])
+        return
+    if not found:
+        say("No sessions yet.")
+    for conversation in found:
+        mark = "*" if conversation.id == desk.settings.session else " "
+        progress = desk.checklists.get(conversation.id).progress
+        say(
+            f"{mark} {visible(conversation.id)}  {conversation.created_at[:19]}Z  "
+            f"{progress['completed']}/{progress['total']} done"
+        )

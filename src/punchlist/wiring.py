@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,12 +19,18 @@ class House:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self._store: Store | None = None
+        self._opening = Lock()
 
-    @cached_property
+    @property
     def store(self) -> Store:
-        from punchlist.storage.opening import open_store
+        # Whoever comes while another thread opens the database waits for that.
+        with self._opening:
+            if self._store is None:
+                from punchlist.storage.opening import open_store
 
-        return open_store(self.settings.database, synchronous=self.settings.synchronous)
+                self._store = open_store(self.settings.database, synchronous=self.settings.synchronous)
+            return self._store
 
     @cached_property
     def conversations(self) -> Conversations:

@@ -92,12 +92,19 @@ def _fold(label: str, width: int) -> list[str]:
             continue
         if line:
             lines.append(line)
-        while wcwidth.width(word) > width:
-            head = _clip(word, width) or word[:1]
-            lines.append(head)
-            word = word[len(head) :]
-        line = word
+        *full, line = _cut(word, width)
+        lines += full
     return [*lines, line] if line or not lines else lines
+
+
+def _cut(word: str, width: int) -> list[str]:
+    """A word that may be too long for one line, in pieces that are not."""
+    pieces: list[str] = []
+    while wcwidth.width(word) > width:
+        head = _clip(word, width) or word[:1]
+        pieces.append(head)
+        word = word[len(head) :]
+    return [*pieces, word]
 
 
 def _clip(content: str, width: int) -> str:

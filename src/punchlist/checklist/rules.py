@@ -35,6 +35,7 @@ class Step:
     action: str
     from_status: Status | None
     to_status: Status | None
+    content: str
 
 
 def parse(todos: Any) -> list[Wanted]:
@@ -143,10 +144,11 @@ def steps(before: Sequence[Item], after: Sequence[Item]) -> list[Step]:
     for item in after:
         was = old.pop(item.id, None)
         if was is None:
-            found.append(Step(item.id, Action.ADD, None, item.status))
+            found.append(Step(item.id, Action.ADD, None, item.status, item.content))
         elif was.status is not item.status:
-            found.append(Step(item.id, action_between(was.status, item.status), was.status, item.status))
+            action = action_between(was.status, item.status)
+            found.append(Step(item.id, action, was.status, item.status, item.content))
         elif was != item:
-            found.append(Step(item.id, "edit", item.status, item.status))
-    found += [Step(gone.id, "remove", gone.status, None) for gone in old.values()]
+            found.append(Step(item.id, "edit", item.status, item.status, item.content))
+    found += [Step(gone.id, "remove", gone.status, None, gone.content) for gone in old.values()]
     return found

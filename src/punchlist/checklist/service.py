@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from sqlalchemy import bindparam, select, text
@@ -85,6 +85,11 @@ class Checklists:
         def advanced(before: Checklist) -> Sequence[Item]:
             chosen = rules.pick(before.items, reference)
             status = CHECKLIST.advance(chosen.status, action, scope.actor.role)
+            running = before.in_progress
+            if status is Status.IN_PROGRESS and running:
+                raise IllegalTransition(
+                    f"{rules.ONE_AT_A_TIME}: {rendering.sequence([running])} is. Mark it done or reopen it first."
+                )
             return [replace(item, status=status) if item is chosen else item for item in before.items]
 
         return self._edit(scope, reason, advanced)
@@ -164,7 +169,7 @@ class Checklists:
                     "items": [to_json(item) for item in items],
                     "revision": after.revision,
                     "undo_to": after.undo_to,
-                    "steps": [[step.id, step.action, step.from_status, step.to_status] for step in steps],
+                    "steps": [asdict(step) for step in steps],
                 },
             ),
         )

@@ -14,7 +14,7 @@ from punchlist.errors import InvalidInput
 from punchlist.kernel.actors import Role
 from punchlist.kernel.text import json_type
 
-C = TypeVar("C", contravariant=True)
+C = TypeVar("C")
 
 Schema = dict[str, Any]
 Arguments = Mapping[str, Any]

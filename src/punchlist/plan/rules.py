@@ -123,7 +123,7 @@ def place(already: int, items: Sequence[NewTodo]) -> tuple[list[int], list[Shift
         return list(range(already, already + len(items))), []
     line = list(range(already))
     for index, item in enumerate(items):
-        line.insert(len(line) if item.order is None else item.order - 1, already + index)
+        line.insert(len(line) if item.order is None else min(item.order - 1, len(line)), already + index)
     positions = [0] * len(items)
     shifts: list[Shift] = []
     for position, number in enumerate(line):

@@ -63,11 +63,10 @@ class Plans:
             if turn is None or turn.conversation_id != scope.conversation_id:
                 raise _no_turn(scope)
             repository = TurnTodoRepository(tx)
-            plan = Plan(
+            return Plan(
                 repository.find_by_turn(scope.turn_id, OPEN if status is None else status),
                 repository.count_by_status(scope.turn_id),
             )
-        return plan
 
     def start(self, scope: TurnScope, todo_id: str, *, reason: str = "start_todo") -> TurnTodo:
         """Mark an item in progress; one at a time per turn (T5)."""
@@ -149,7 +148,7 @@ def _apply(tx: Transaction, scope: TurnScope, action: Action, todo: TurnTodo, re
     changed = TurnTodoRepository(tx).update(todo, **changes)
     if changed is None:
         raise Conflict(f"Todo {todo.id!r} was changed by somebody else at the same moment. List it again and retry.")
-    eventlog.append(tx, _change(scope, action, todo.status, changed, reason, changes))
+    eventlog.append(tx, _change(scope, action, todo.status, changed, reason, {"title": todo.title, **changes}))
     return changed
 
 

@@ -59,10 +59,12 @@ def restore(store: Store, copy: Path) -> Path | None:
     fresh = path.with_name(f"{path.name}.restoring")
     kept = _free_name(path)
     try:
-        with closing(sqlite3.connect(f"{copy.resolve().as_uri()}?mode=ro", uri=True)) as reader:
-            with closing(sqlite3.connect(fresh)) as writer:
-                reader.backup(writer)
-                use_write_ahead_log(writer)
+        with (
+            closing(sqlite3.connect(f"{copy.resolve().as_uri()}?mode=ro", uri=True)) as reader,
+            closing(sqlite3.connect(fresh)) as writer,
+        ):
+            reader.backup(writer)
+            use_write_ahead_log(writer)
         _sync(fresh)
         store.close()
         for suffix in ("-wal", "-shm", ""):

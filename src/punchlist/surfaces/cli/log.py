@@ -60,10 +60,13 @@ def _print(event: Event, *, as_json: bool) -> None:
 
 def _what(event: Event) -> str:
     """What the event is about, in the words people know it by."""
-    data = event.payload()
-    if "title" in data:
-        return f"“{visible(str(data['title']))}”"
-    if "items" in data:
-        done = sum(1 for item in data["items"] if item["status"] == "completed")
-        return f"checklist {done}/{len(data['items'])}"
+    try:
+        data = event.payload()
+        if data.get("title"):
+            return f"“{visible(data['title'])}”"
+        if "steps" in data:
+            return ", ".join(f"{visible(step['action'])} “{visible(step['content'])}”" for step in data["steps"])
+    except (ValueError, TypeError, KeyError, AttributeError):
+        # Not as we wrote it: `db check` says what is wrong, the trail still has to be readable.
+        return f"{visible(event.subject)} (damaged)"
     return visible(event.subject)

@@ -7,6 +7,7 @@ import sys
 from typing import Annotated
 
 import typer
+import typer.core
 
 from punchlist import __version__
 from punchlist.errors import PunchlistError
@@ -16,8 +17,19 @@ from punchlist.surfaces.cli.front import Front, OpenDesk, complain, say, say_jso
 EXIT_ERROR = 1
 EXIT_INTERRUPTED = 130
 
+
+class InOurOrder(typer.core.TyperGroup):
+    """Lists the commands as a newcomer needs them, not commands before groups."""
+
+    ORDER = ("todos", "plan", "turn", "sessions", "log", "mcp", "db")
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
+        return sorted(super().list_commands(ctx), key=self.ORDER.index)
+
+
 app = typer.Typer(
     name="punchlist",
+    cls=InOurOrder,
     help="The todo list that AI agents finish.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -55,7 +67,7 @@ def run(open_desk: OpenDesk) -> None:
             stream.reconfigure(errors="backslashreplace")
     front = Front(open_desk)
     try:
-        app(obj=front)
+        app(obj=front, prog_name="punchlist")
     except PunchlistError as error:
         if front.json:
             say_json({"error": {"code": error.code, "message": str(error)}})
@@ -66,4 +78,9 @@ def run(open_desk: OpenDesk) -> None:
     except BrokenPipeError:
         # Whoever read our output has had enough. Python would complain once more when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_ERROR)
+    except Exception as error:
+        if os.environ.get("PUNCHLIST_DEBUG"):
+            raise
+        complain(f"failed unexpectedly ({type(error).__name__}: {error}). PUNCHLIST_DEBUG=1 shows where.")
         sys.exit(EXIT_ERROR)

@@ -1,28 +1,92 @@
-"""`punchlist mcp`: one client on standard input and output."""
+"""`punchlist mcp`: one client on standard input and output, a JSON message a line.
+
+Requests are answered one after the other; a list's transaction takes less time than handing it to
+a thread would. The database is opened in the background once the client has been greeted.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
+import os
 import sys
-
-import anyio
-from mcp.server.stdio import stdio_server
+from collections.abc import Iterator
+from contextlib import suppress
+from threading import Lock, Thread
+from typing import Any, BinaryIO, Final, NoReturn
 
 from punchlist.conversations.model import Scope
+from punchlist.errors import PunchlistError
 from punchlist.surfaces.desk import Desk
+from punchlist.surfaces.mcp import protocol
 from punchlist.surfaces.mcp.offer import Offer
-from punchlist.surfaces.mcp.server import ListServer
+
+LONGEST_LINE: Final = 16 * 1024 * 1024
 
 
 def serve(desk: Desk, scope: Scope) -> None:
     """Answer until the client closes its end. Standard output carries nothing but the protocol."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="punchlist: %(message)s")
-    # Its complaints about malformed messages quote them; the client gets the error, a log must not.
-    logging.getLogger("mcp").setLevel(logging.CRITICAL)
-    anyio.run(_serve, Offer(desk, scope))
+    output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    # Whatever a library may print goes where people look for such things.
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    with suppress(BrokenPipeError):
+        _Server(Offer(desk, scope), sys.stdin.buffer, output).run()
 
 
-async def _serve(offer: Offer) -> None:
-    server = ListServer(offer).server
-    async with stdio_server() as (incoming, outgoing):
-        await server.run(incoming, outgoing, server.create_initialization_options())
+class _Server:
+    def __init__(self, offer: Offer, incoming: BinaryIO, outgoing: BinaryIO) -> None:
+        self._offer = offer
+        self._incoming = incoming
+        self._outgoing = outgoing
+        self._writing = Lock()
+        self._connection = protocol.Connection(offer, self._send)
+        self._greeted = False
+
+    def run(self) -> None:
+        for line in self._lines():
+            self._handle(line)
+
+    def _lines(self) -> Iterator[bytes | None]:
+        """The client's lines; None for one that is too long to be taken in."""
+        while line := self._incoming.readline(LONGEST_LINE):
+            if line.endswith(b"\n") or len(line) < LONGEST_LINE:
+                yield line
+                continue
+            while line and not line.endswith(b"\n"):
+                line = self._incoming.readline(LONGEST_LINE)
+            yield None
+
+    def _handle(self, line: bytes | None) -> None:
+        if line is None:
+            self._send(protocol.unreadable(f"A message must be shorter than {LONGEST_LINE:,} bytes."))
+            return
+        if not line.strip():
+            return
+        try:
+            message = json.loads(line, parse_constant=_refuse)
+        except (ValueError, RecursionError):
+            self._send(protocol.unreadable("The line is not a JSON message."))
+            return
+        answer = self._connection.answer(message)
+        if answer is not None:
+            self._send(answer)
+        if not self._greeted:
+            self._greeted = True
+            Thread(target=self._open, daemon=True).start()
+
+    def _open(self) -> None:
+        # If it cannot be opened, the first call runs into that too, and tells the client.
+        with suppress(PunchlistError):
+            self._offer.warm_up()
+
+    def _send(self, message: Any) -> None:
+        # ASCII only, so that no text in a list can upset a line.
+        data = json.dumps(message).encode() + b"\n"
+        with self._writing:
+            self._outgoing.write(data)
+            self._outgoing.flush()
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")

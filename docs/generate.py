@@ -1,0 +1,90 @@
+"""Writes the pages that are made from code: `make docs`. A test fails when a page and its source differ."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+from punchlist.checklist.lifecycle import CHECKLIST
+from punchlist.checklist.tools import checklist_tools
+from punchlist.conversations.lifecycle import TURN
+from punchlist.kernel.lifecycle import Lifecycle
+from punchlist.kernel.tooling import Tool
+from punchlist.plan.lifecycle import PLAN
+from punchlist.plan.tools import plan_tools
+
+FOLDER = Path(__file__).parent
+NOTE = "<!-- Made by `make docs`; edit the code it comes from. -->"
+COMMANDS = [
+    [],
+    ["todos"],
+    *(["todos", name] for name in ("add", "start", "done", "reopen", "edit", "cancel", "clear", "undo")),
+    ["plan", "show"],
+    ["turn", "list"],
+    ["turn", "end"],
+    ["sessions"],
+    ["log"],
+    ["mcp"],
+    *(["db", name] for name in ("path", "check", "upgrade", "backup", "restore")),
+]
+
+
+def lifecycles() -> str:
+    parts = ["# Lifecycles", NOTE, "Every list is a table of (state, action) → state. These are drawn from the tables."]
+    for lifecycle in (CHECKLIST, PLAN, TURN):
+        parts.append(f"## {lifecycle.name.capitalize()}\n\n```mermaid\n{lifecycle.mermaid()}\n```\n\n{_who(lifecycle)}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _who(lifecycle: Lifecycle[Any, Any]) -> str:
+    rows = [f"| {action} | {', '.join(sorted(roles))} |" for action, roles in lifecycle.allowed.items()]
+    return "\n".join(["| action | who may |", "|---|---|", *rows])
+
+
+def tools() -> str:
+    offered: list[Tool[Any]] = [*checklist_tools(_no_service), *plan_tools(_no_service)]
+    return "\n\n".join(["# Tools", NOTE, *(_tool(tool) for tool in offered)]) + "\n"
+
+
+def _tool(tool: Tool[Any]) -> str:
+    schemas = [("Arguments", tool.input_schema), ("Result", tool.output_schema)]
+    blocks = [f"{name}:\n\n```json\n{json.dumps(schema, indent=2)}\n```" for name, schema in schemas]
+    return "\n\n".join([f"## {tool.name}", tool.description, f"For: {', '.join(sorted(tool.roles))}.", *blocks])
+
+
+def _no_service() -> NoReturn:
+    raise AssertionError("documentation calls no tool")
+
+
+def commands() -> str:
+    parts = ["# Commands", NOTE]
+    for command in COMMANDS:
+        parts.append(f"## {' '.join(['punchlist', *command])}\n\n```\n{_help(command)}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def _help(command: list[str]) -> str:
+    return subprocess.run(
+        [sys.executable, "-m", "punchlist", *command, "--help"],
+        env={**os.environ, "COLUMNS": "80", "TERMINAL_WIDTH": "80"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+
+
+PAGES = {"lifecycles.md": lifecycles, "tools.md": tools, "commands.md": commands}
+
+
+def main() -> None:
+    for name, make in PAGES.items():
+        (FOLDER / name).write_text(make(), encoding="utf-8")
+        print(f"wrote docs/{name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
+from docs.picture import picture
+
 from punchlist.checklist.lifecycle import CHECKLIST
 from punchlist.checklist.tools import checklist_tools
 from punchlist.conversations.lifecycle import TURN
@@ -77,7 +79,7 @@ def _help(command: list[str]) -> str:
     ).stdout.strip()
 
 
-PAGES = {"lifecycles.md": lifecycles, "tools.md": tools, "commands.md": commands}
+PAGES = {"todos.svg": picture, "lifecycles.md": lifecycles, "tools.md": tools, "commands.md": commands}
 
 
 def main() -> None:

@@ -94,5 +94,5 @@ class TurnTodoRepository:
 
 
 def _values(todo: TurnTodo) -> dict[str, Any]:
-    # A plain string: the SQLite driver takes ten times as long over a subclass.
+    # A plain string: the SQLite driver is slow with subclasses.
     return {**todo._asdict(), "status": todo.status.value, "checksum": todo.checksum()}

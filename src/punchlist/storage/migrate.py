@@ -60,7 +60,7 @@ def _migrate(engine: Engine) -> None:
                 f"{REVISION}. It was written by a newer version: upgrade Punchlist, or use another database."
             )
         else:
-            _upgrade(connection)
+            run_migrations(connection)
 
 
 def _revision_inside(connection: Connection) -> str | None:
@@ -77,8 +77,9 @@ def _claim_file(engine: Engine) -> None:
     try:
         driver = connection.driver_connection
         assert driver is not None
-        (application_id,) = driver.execute("PRAGMA application_id").fetchone()
+        # In this order: whoever makes the tables at this moment sets the id in the same transaction.
         (tables,) = driver.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (application_id,) = driver.execute("PRAGMA application_id").fetchone()
         if application_id != APPLICATION_ID and tables:
             raise StoreUnavailable(
                 f"{engine.url.database} is a database of another program. Nothing was changed; "
@@ -97,7 +98,8 @@ def _create(connection: Connection) -> None:
         connection.execute(text(f"PRAGMA application_id = {APPLICATION_ID}"))
 
 
-def _upgrade(connection: Connection, target: str = "head") -> None:
+def run_migrations(connection: Connection, target: str = "head") -> None:
+    """Take a database, or an empty one, to a revision, inside the connection's transaction."""
     from alembic import command
     from alembic.config import Config
 

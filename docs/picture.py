@@ -1,0 +1,46 @@
+"""The picture in the README: a terminal as `punchlist todos --watch` draws it."""
+
+from __future__ import annotations
+
+from html import escape
+
+from punchlist.checklist.lifecycle import Status
+from punchlist.checklist.model import Checklist, Item
+from punchlist.checklist.rendering import box
+
+LINE, MARGIN, CHARACTER = 22, 18, 9
+COLOURS = {"✓": "#3fb950", "▶": "#d29922", "○": "#8b949e"}
+
+
+def picture() -> str:
+    items = (
+        Item("a", "Reproduce the bug", "Reproducing the bug", Status.COMPLETED),
+        Item("b", "Fix the parser", "Fixing the parser", Status.IN_PROGRESS),
+        Item("c", "Run the tests", "Running the tests", Status.PENDING),
+        Item("d", "Write the changelog", "Writing the changelog", Status.PENDING),
+    )
+    lines = ["$ punchlist todos --watch", *box(Checklist(items, 1, 0, None), 60)]
+    width = 2 * MARGIN + CHARACTER * max(map(len, lines))
+    height = 2 * MARGIN + LINE * len(lines)
+    texts = "\n".join(_text(line, MARGIN + LINE * number) for number, line in enumerate(lines))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" role="img" '
+        f'aria-label="A checklist in a terminal: one of four items completed, one in progress">\n'
+        f'<rect width="100%" height="100%" rx="8" fill="#0d1117"/>\n'
+        f'<g font-family="ui-monospace, Menlo, Consolas, monospace" font-size="15" fill="#c9d1d9">\n'
+        f"{texts}\n</g>\n</svg>\n"
+    )
+
+
+def _text(line: str, y: int) -> str:
+    """One line, each character in its own cell, whatever font there is."""
+    cells = "".join(
+        f'<tspan x="{MARGIN + CHARACTER * column}"{_colour(character)}>{escape(character)}</tspan>'
+        for column, character in enumerate(line)
+        if character != " "
+    )
+    return f'<text y="{y + 12}">{cells}</text>'
+
+
+def _colour(character: str) -> str:
+    return f' fill="{COLOURS[character]}"' if character in COLOURS else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from punchlist.kernel.actors import Actor
 
@@ -28,8 +29,9 @@ class Conversation:
     created_at: str
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(NamedTuple):
+    """A row of `turns`. A named tuple, since every change of a plan reads one."""
+
     id: str
     conversation_id: str
     parent_turn_id: str | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import asdict
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Table, bindparam, insert, select, text, update
@@ -15,11 +15,12 @@ from punchlist.storage.store import Transaction
 
 
 def _columns(table: Table, value: type[Any]) -> list[ColumnElement[Any]]:
-    return [table.c[field.name] for field in fields(value)]
+    """The columns that a value is made of, in its order."""
+    return [table.c[name] for name in value.__annotations__]
 
 
 def _insert(table: Table, value: type[Any]) -> Statement:
-    return Statement(insert(table).values({field.name: bindparam(field.name) for field in fields(value)}))
+    return Statement(insert(table).values({name: bindparam(name) for name in value.__annotations__}))
 
 
 _CONVERSATION = _columns(conversations, Conversation)
@@ -106,5 +107,5 @@ def add_message(
     tx: Transaction, conversation_id: str, role: str, content: str, *, kind: str = "text", turn_id: str | None = None
 ) -> Message:
     message = Message(new_id(), conversation_id, turn_id, role, kind, content, tx.now())
-    tx.run(INSERT_MESSAGE, **{field.name: getattr(message, field.name) for field in fields(Message)})
+    tx.run(INSERT_MESSAGE, **asdict(message))
     return message

@@ -101,8 +101,8 @@ class Conversations:
     def _begin(self, tx: Transaction, scope: Scope, reason: str) -> Turn:
         status = TURN.advance(NEW, TurnAction.BEGIN, scope.actor.role)
         turn = Turn(new_id(), scope.conversation_id, None, scope.agent_id, None, tx.now(), None)
-        tx.run(records.INSERT_TURN, **asdict(turn))
-        eventlog.append(tx, _change(scope, TurnAction.BEGIN, turn.id, reason, asdict(turn), to=status))
+        tx.run(records.INSERT_TURN, **turn._asdict())
+        eventlog.append(tx, _change(scope, TurnAction.BEGIN, turn.id, reason, turn._asdict(), to=status))
         return turn
 
     def end_turn(self, scope: Scope, *, reason: str) -> Turn | None:

@@ -61,19 +61,12 @@ def canonical(data: dict[str, Any]) -> str:
 
 
 def chain_hash(previous: str, version: int, at: str, change: Change, data: str) -> str:
-    # A JSON array, so that no two lists of parts give the same text.
-    parts = [
-        previous,
-        change.stream,
-        version,
-        at,
-        change.conversation_id,
-        change.actor,
-        change.action,
-        change.subject,
-        change.from_status,
-        change.to_status,
-        change.reason,
-        data,
-    ]
-    return hashlib.sha256(_ENCODER.encode(parts).encode()).hexdigest()
+    # Each text is preceded by its length, so that no two events give the same bytes.
+    came, went = change.from_status or "", change.to_status or ""
+    told = (
+        f"{previous}{version}@{at}"
+        f"{len(change.stream)}:{change.stream}{len(change.conversation_id)}:{change.conversation_id}"
+        f"{len(change.actor)}:{change.actor}{len(change.action)}:{change.action}{len(change.subject)}:{change.subject}"
+        f"{len(came)}:{came}{len(went)}:{went}{len(change.reason)}:{change.reason}{data}"
+    )
+    return hashlib.sha256(told.encode()).hexdigest()

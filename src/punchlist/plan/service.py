@@ -59,14 +59,13 @@ class Plans:
     def list(self, scope: TurnScope, status: Collection[Status] | None = None) -> Plan:
         """The turn's todos, by default what remains, and the counts of all of them (T3)."""
         with self._store.read() as tx:
-            turn = records.turn(tx, scope.turn_id)
-            if turn is None or turn.conversation_id != scope.conversation_id:
-                raise _no_turn(scope)
             repository = TurnTodoRepository(tx)
-            return Plan(
-                repository.find_by_turn(scope.turn_id, OPEN if status is None else status),
-                repository.count_by_status(scope.turn_id),
-            )
+            items = repository.find_by_turn(scope.turn_id, OPEN if status is None else status)
+            # An item tells whose turn it is; only without any does the turn have to be asked.
+            owner = items[0] if items else records.turn(tx, scope.turn_id)
+            if owner is None or owner.conversation_id != scope.conversation_id:
+                raise _no_turn(scope)
+            return Plan(items, repository.count_by_status(scope.turn_id))
 
     def start(self, scope: TurnScope, todo_id: str, *, reason: str = "start_todo") -> TurnTodo:
         """Mark an item in progress; one at a time per turn (T5)."""

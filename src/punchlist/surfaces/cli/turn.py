@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -19,7 +18,7 @@ def list_turns(context: typer.Context, session: SessionOption = None, as_json: J
     desk = front(context).desk(session, as_json=as_json)
     turns = desk.conversations.turns(desk.settings.session)
     if as_json:
-        say_json([asdict(turn) for turn in turns])
+        say_json([turn._asdict() for turn in turns])
         return
     if not turns:
         say("No turns yet.")
@@ -40,6 +39,6 @@ def end(
     desk = entry.desk(session, as_json=as_json)
     turn = desk.conversations.end_turn(entry.scope(desk), reason=reason)
     if as_json:
-        say_json(asdict(turn) if turn else None)
+        say_json(turn._asdict() if turn else None)
     else:
         say(f"Ended turn {turn.id}." if turn else "No turn was open.")

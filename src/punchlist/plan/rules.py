@@ -144,4 +144,6 @@ def _shown(value: Any) -> str:
             return repr(text.excerpt(value))
         case bool() | None | list() | dict():
             return text.json_type(value)
+        case int() if abs(value) > 10**15:
+            return "a very large number"
     return text.excerpt(str(value))

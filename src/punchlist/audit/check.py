@@ -6,6 +6,7 @@ dropped or moved. The replay finds rows that differ from what the events made of
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -14,9 +15,13 @@ from sqlalchemy import Text, bindparam, func, select, tuple_
 
 from punchlist.checklist import replay as checklist_replay
 from punchlist.checklist import service as checklist
+from punchlist.conversations import records
+from punchlist.conversations import replay as conversation_replay
+from punchlist.conversations.lifecycle import TurnAction
 from punchlist.errors import StoreDamaged, StoreError
 from punchlist.kernel.events import Event
 from punchlist.plan import replay as plan_replay
+from punchlist.plan.lifecycle import Action
 from punchlist.plan.repository import TurnTodoRepository
 from punchlist.storage import eventlog, schema, upkeep
 from punchlist.storage.statements import Statement
@@ -33,6 +38,17 @@ _EVENTS_FROM: Final = Statement(
     .order_by(schema.events.c.stream, schema.events.c.version)
     .limit(bindparam("most"))
 )
+
+
+# What an action puts into which table.
+_MAKES: Final[dict[tuple[str, str], str]] = {
+    ("conversation", "start"): "conversations",
+    ("conversation", TurnAction.BEGIN): "turns",
+    ("conversation", "say"): "messages",
+    ("checklist", "rewrite"): "messages",
+    ("checklist", "undo"): "messages",
+    ("plan", Action.CREATE): "turn_todos",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +89,29 @@ def check(store: Store, revision: str, progress: Callable[[int], None] = lambda 
 
 
 def _check_trail(tx: Transaction, report: Report, progress: Callable[[int], None]) -> None:
-    todos = lists = 0
+    made: Counter[str] = Counter()
     for events in _streams(tx):
         report.events += len(events)
         progress(report.events)
         broken = list(eventlog.broken_links(events))
         report.problems += broken
-        kind, _, owner = events[0].stream.partition(":")
-        if kind == "plan":
-            todos += sum(1 for event in events if event.action == "create")
-        elif kind == "checklist":
-            lists += 1
+        made.update(_rows_made(events))
         if not broken:
+            kind, _, owner = events[0].stream.partition(":")
             report.problems += _compare(tx, kind, owner, events)
-    report.problems += _count(tx, schema.turn_todos.name, todos) + _count(tx, schema.checklists.name, lists)
+    for table in ("conversations", "turns", "messages", "checklists", "turn_todos"):
+        report.problems += _count(tx, table, made[table])
+
+
+def _rows_made(events: list[Event]) -> Iterator[str]:
+    """The tables that a stream's events put rows into, one name for each row."""
+    kind = events[0].stream.partition(":")[0]
+    if kind == "checklist":
+        yield "checklists"
+    for event in events:
+        table = _MAKES.get((kind, event.action))
+        if table:
+            yield table
 
 
 def _streams(tx: Transaction) -> Iterator[list[Event]]:
@@ -106,21 +131,51 @@ def _streams(tx: Transaction) -> Iterator[list[Event]]:
 
 
 def _compare(tx: Transaction, kind: str, owner: str, events: list[Event]) -> list[str]:
-    """How the rows of a list differ from its events."""
+    """How the rows of a stream differ from its events."""
     try:
-        if kind == "checklist":
-            same = checklist.read(tx, owner) == checklist_replay.replay(events)
-            return [] if same else [f"checklist:{owner}: the list is not what its events made of it"]
-        if kind == "plan":
-            told = plan_replay.replay(owner, events)
-            found = {todo.id: todo for todo in TurnTodoRepository(tx).find_by_turn(owner)}
-            wrong = [todo_id for todo_id in told | found if told.get(todo_id) != found.get(todo_id)]
-            return [f"plan:{owner}: todo {todo_id} is not what its events made of it" for todo_id in wrong]
+        return [*_COMPARISONS[kind](tx, owner, events), *_compare_messages(tx, events)]
     except StoreDamaged as error:
         return [str(error)]
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
         return [f"{kind}:{owner}: its events cannot be replayed ({error!r})"]
-    return []
+
+
+def _compare_conversation(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
+    told = conversation_replay.replay(events)
+    if records.conversation(tx, owner) != told.conversation:
+        yield f"conversation:{owner}: it is not what its events made of it"
+    for turn in told.turns.values():
+        if records.turn(tx, turn.id) != turn:
+            yield f"conversation:{owner}: turn {turn.id} is not what its events made of it"
+
+
+def _compare_checklist(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
+    if checklist.read(tx, owner) != checklist_replay.replay(events):
+        yield f"checklist:{owner}: the list is not what its events made of it"
+
+
+def _compare_plan(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
+    told = plan_replay.replay(owner, events)
+    found = {todo.id: todo for todo in TurnTodoRepository(tx).find_by_turn(owner)}
+    for todo_id in told | found:
+        if told.get(todo_id) != found.get(todo_id):
+            yield f"plan:{owner}: todo {todo_id} is not what its events made of it"
+
+
+def _compare_messages(tx: Transaction, events: list[Event]) -> Iterator[str]:
+    for event in events:
+        told = event.payload().get("message")
+        if told:
+            message = records.message(tx, told["id"])
+            if message is None or records.fingerprint(message)["message"] != told:
+                yield f"{event.stream}: message {told['id']} is not what was written"
+
+
+_COMPARISONS: Final[dict[str, Callable[[Transaction, str, list[Event]], Iterator[str]]]] = {
+    "conversation": _compare_conversation,
+    "checklist": _compare_checklist,
+    "plan": _compare_plan,
+}
 
 
 def _count(tx: Transaction, table: str, expected: int) -> list[str]:

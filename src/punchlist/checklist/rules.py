@@ -120,10 +120,24 @@ def identify(wanted: Sequence[Wanted], before: Sequence[Item], fresh_id: Callabl
     return tuple(Item(id_for(item), item.content, item.active_form, item.status) for item in wanted)
 
 
+def pairs(before: Sequence[Item], after: Sequence[Item]) -> list[tuple[Item | None, Item | None]]:
+    """What became of each item: the same one by its id, else by its content; None for new and gone."""
+    left = {item.id: item for item in before}
+    found = {item.id: left.pop(item.id) for item in after if item.id in left}
+    by_content: dict[str, list[Item]] = {}
+    for item in left.values():
+        by_content.setdefault(item.content, []).append(item)
+    for item in after:
+        if item.id not in found and by_content.get(item.content):
+            found[item.id] = by_content[item.content].pop(0)
+    gone = [item for same in by_content.values() for item in same]
+    return [*((found.get(item.id), item) for item in after), *((item, None) for item in gone)]
+
+
 def dropped(before: Sequence[Item], after: Sequence[Item]) -> tuple[Item, ...]:
     """Unfinished items that a replacement leaves out."""
-    kept = {item.id for item in after}
-    return tuple(item for item in before if item.unfinished and item.id not in kept)
+    gone = {was.id for was, now in pairs(before, after) if was and now is None}
+    return tuple(item for item in before if item.unfinished and item.id in gone)
 
 
 def pick(items: Sequence[Item], reference: str) -> Item:
@@ -140,16 +154,14 @@ def pick(items: Sequence[Item], reference: str) -> Item:
 
 def steps(before: Sequence[Item], after: Sequence[Item]) -> list[Step]:
     """What a replacement did, item by item."""
-    old = {item.id: item for item in before}
-    found: list[Step] = []
-    for item in after:
-        was = old.pop(item.id, None)
-        if was is None:
-            found.append(Step(item.id, Action.ADD, None, item.status, item.content))
-        elif was.status is not item.status:
-            action = action_between(was.status, item.status)
-            found.append(Step(item.id, action, was.status, item.status, item.content))
-        elif was != item:
-            found.append(Step(item.id, "edit", item.status, item.status, item.content))
-    found += [Step(gone.id, "remove", gone.status, None, gone.content) for gone in old.values()]
-    return found
+    return [step for was, now in pairs(before, after) if (step := _step(was, now))]
+
+
+def _step(was: Item | None, now: Item | None) -> Step | None:
+    if now is None:
+        return Step(was.id, "remove", was.status, None, was.content) if was else None
+    if was is None:
+        return Step(now.id, Action.ADD, None, now.status, now.content)
+    if was.status is not now.status:
+        return Step(now.id, action_between(was.status, now.status), was.status, now.status, now.content)
+    return Step(now.id, "edit", now.status, now.status, now.content) if was != now else None

@@ -154,6 +154,15 @@ class Checklists:
                 CHECKLIST.advance(step.from_status or NEW, step.action, scope.actor.role)
         after = Checklist(items, before.revision + 1, undo_to, tx.now())
         write(tx, scope.conversation_id, after)
+        turn = records.open_turn(tx, scope.conversation_id)
+        message = records.add_message(
+            tx,
+            scope.conversation_id,
+            MessageRole.SYSTEM,
+            rendering.update_line(after),
+            kind=UPDATE_KIND,
+            turn_id=turn.id if turn else None,
+        )
         eventlog.append(
             tx,
             Change(
@@ -170,17 +179,9 @@ class Checklists:
                     "revision": after.revision,
                     "undo_to": after.undo_to,
                     "steps": [asdict(step) for step in steps],
+                    **records.fingerprint(message),
                 },
             ),
-        )
-        turn = records.open_turn(tx, scope.conversation_id)
-        records.add_message(
-            tx,
-            scope.conversation_id,
-            MessageRole.SYSTEM,
-            rendering.update_line(after),
-            kind=UPDATE_KIND,
-            turn_id=turn.id if turn else None,
         )
         return Rewrite(after, rules.dropped(before.items, items))
 

@@ -50,6 +50,7 @@ class Message:
     id: str
     conversation_id: str
     turn_id: str | None
+    position: int
     role: str
     kind: str
     content: str

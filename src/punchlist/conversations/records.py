@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -68,9 +69,14 @@ END_TURN: Final = Statement(
     .values(ended_at=bindparam("at"), end_reason=bindparam("reason"))
 )
 MESSAGES: Final = Statement(
-    select(*_MESSAGE)
+    select(*_MESSAGE).where(messages.c.conversation_id == bindparam("conversation_id")).order_by(messages.c.position)
+)
+MESSAGE: Final = Statement(select(*_MESSAGE).where(messages.c.id == bindparam("id")))
+LAST_POSITION: Final = Statement(
+    select(messages.c.position)
     .where(messages.c.conversation_id == bindparam("conversation_id"))
-    .order_by(messages.c.created_at, messages.c.id)
+    .order_by(messages.c.position.desc())
+    .limit(1)
 )
 TRACES: Final = Statement(
     select(*_TRACE).where(traces.c.turn_id == bindparam("turn_id")).order_by(traces.c.started_at, traces.c.id)
@@ -103,9 +109,24 @@ def open_turn(tx: Transaction, conversation_id: str) -> Turn | None:
     return Turn(*row) if row else None
 
 
+def message(tx: Transaction, id: str) -> Message | None:
+    row = tx.one(MESSAGE, id=id)
+    return Message(*row) if row else None
+
+
+def fingerprint(message: Message) -> dict[str, Any]:
+    """What the trail keeps of a message: enough to prove it, not a second copy."""
+    digest = hashlib.sha256(message.content.encode()).hexdigest()
+    kept = {name: value for name, value in asdict(message).items() if name != "content"}
+    return {"message": {**kept, "sha256": digest}}
+
+
 def add_message(
     tx: Transaction, conversation_id: str, role: str, content: str, *, kind: str = "text", turn_id: str | None = None
 ) -> Message:
-    message = Message(new_id(), conversation_id, turn_id, role, kind, content, tx.now())
+    """Put a message at the conversation's end. The caller has locked the conversation."""
+    last = tx.one(LAST_POSITION, conversation_id=conversation_id)
+    position = last[0] + 1 if last else 1
+    message = Message(new_id(), conversation_id, turn_id, position, role, kind, content, tx.now())
     tx.run(INSERT_MESSAGE, **asdict(message))
     return message

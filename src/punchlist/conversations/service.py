@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import asdict
 from typing import Any, Final
@@ -109,6 +108,7 @@ class Conversations:
         """End the open turn; its unfinished items stay as they are (T14). None when none was open."""
         if problem := text.line_problem(reason, longest=LONGEST_TITLE):
             raise InvalidInput(f"reason: {problem}")
+        reason = reason.strip()
         with self._store.write() as tx:
             if not records.lock_conversation(tx, scope.conversation_id):
                 return None
@@ -134,14 +134,14 @@ class Conversations:
     def say(
         self, scope: Scope, role: MessageRole, content: str, *, kind: str = "text", turn_id: str | None = None
     ) -> Message:
-        if problem := text.block_problem(content, longest=LONGEST_MESSAGE):
+        if problem := text.raw_problem(content, longest=LONGEST_MESSAGE):
             raise InvalidInput(f"content: {problem}")
         with self._store.write() as tx:
             self.ensure(tx, scope)
             if turn_id is not None:
                 self._own_turn(tx, scope, turn_id)
             message = records.add_message(tx, scope.conversation_id, role, content, kind=kind, turn_id=turn_id)
-            eventlog.append(tx, _change(scope, "say", message.id, f"message of {role}", _fingerprint(message)))
+            eventlog.append(tx, _change(scope, "say", message.id, f"message of {role}", records.fingerprint(message)))
             return message
 
     def messages(self, conversation_id: str) -> list[Message]:
@@ -160,6 +160,10 @@ class Conversations:
         error: str | None = None,
         started_at: str | None = None,
     ) -> Trace:
+        fields = {"name": name, "input": input, "output": output, "error": error or ""}
+        problems = {key: text.raw_problem(value, longest=LONGEST_MESSAGE) for key, value in fields.items()}
+        if any(problems.values()):
+            raise InvalidInput([f"{key}: {problem}" for key, problem in problems.items() if problem])
         with self._store.write() as tx:
             self.ensure(tx, scope)
             self._own_turn(tx, scope, turn_id)
@@ -180,12 +184,6 @@ class Conversations:
         if not turn or turn.conversation_id != scope.conversation_id:
             raise NotFound(f"Session {scope.conversation_id!r} has no turn {text.excerpt(turn_id)!r}.")
         return turn
-
-
-def _fingerprint(message: Message) -> dict[str, Any]:
-    """What the trail keeps of a message: enough to prove it, not a second copy."""
-    digest = hashlib.sha256(message.content.encode()).hexdigest()
-    return {"role": message.role, "kind": message.kind, "turn_id": message.turn_id, "sha256": digest}
 
 
 def _check_id(conversation_id: str) -> None:

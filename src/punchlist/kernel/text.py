@@ -24,6 +24,7 @@ _UNPRINTABLE_BUT_BREAKS: Final = re.compile(
 )
 _FORBIDDEN_IN_LINE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _FORBIDDEN_IN_BLOCK: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_FORBIDDEN_ANYWHERE: Final = re.compile("[\x00\ud800-\udfff]")
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -57,6 +58,11 @@ def line_problem(value: object, *, longest: int, shortest: int = 1) -> str | Non
 def block_problem(value: object, *, longest: int, shortest: int = 0) -> str | None:
     """Why `value` cannot be stored as text of several lines, or None when it can."""
     return _problem(value, shortest, longest, _FORBIDDEN_IN_BLOCK)
+
+
+def raw_problem(value: object, *, longest: int) -> str | None:
+    """Why `value` cannot be kept as it came, such as a program's output, or None when it can."""
+    return _problem(value, 0, longest, _FORBIDDEN_ANYWHERE)
 
 
 def _problem(value: object, shortest: int, longest: int, forbidden: re.Pattern[str]) -> str | None:

@@ -8,11 +8,14 @@ from typing import Final
 
 from sqlalchemy import bindparam, insert, select
 
+from punchlist.errors import InvalidInput
 from punchlist.kernel.events import GENESIS, Change, Event, canonical, chain_hash
+from punchlist.kernel.text import block_problem
 from punchlist.storage.schema import events
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Transaction
 
+LONGEST_REASON: Final = 20_000
 COLUMNS: Final = [events.c[field.name] for field in fields(Event)]
 
 HEAD: Final = Statement(
@@ -60,6 +63,8 @@ def append(tx: Transaction, *changes: Change) -> int:
     at = tx.now()
     rows = []
     for change in changes:
+        if problem := block_problem(change.reason, longest=LONGEST_REASON):
+            raise InvalidInput(f"reason: {problem}")
         version += 1
         data = canonical(change.data)
         previous = chain_hash(previous, version, at, change, data)

@@ -8,7 +8,7 @@ from sqlalchemy import create_engine
 from sqlalchemy.engine import URL, Engine
 from sqlalchemy.pool import NullPool
 
-from punchlist.errors import Conflict, StoreBusy, StoreDamaged, StoreUnavailable
+from punchlist.errors import Conflict, InvalidInput, StoreBusy, StoreDamaged, StoreUnavailable
 
 
 class PostgreSQL:
@@ -38,6 +38,8 @@ class PostgreSQL:
         match cause:
             case psycopg.errors.UniqueViolation() | psycopg.errors.SerializationFailure():
                 return Conflict(f"Somebody else was first ({detail}). Read the list again and retry.")
+            case psycopg.DataError():
+                return InvalidInput(f"This cannot be stored: {detail}.")
             case psycopg.errors.DeadlockDetected() | psycopg.errors.LockNotAvailable():
                 return StoreBusy(f"{self.name} was busy ({detail}). Nothing was changed; try again.")
             case psycopg.errors.DataCorrupted() | psycopg.errors.IndexCorrupted():

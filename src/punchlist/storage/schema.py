@@ -54,12 +54,14 @@ messages = Table(
     Column("id", Text, primary_key=True),
     Column("conversation_id", Text, ForeignKey("conversations.id"), nullable=False),
     Column("turn_id", Text, ForeignKey("turns.id")),
+    # Counted in the conversation: an order that does not depend on clocks.
+    Column("position", Integer, nullable=False),
     Column("role", Text, nullable=False),
     Column("kind", Text, nullable=False, server_default="text"),
     Column("content", Text, nullable=False),
     Column("created_at", Text, nullable=False),
     CheckConstraint("role IN ('user', 'assistant', 'tool', 'system')", name="ck_messages_role"),
-    Index("idx_messages_conversation", "conversation_id", "created_at", "id"),
+    Index("idx_messages_conversation", "conversation_id", "position", unique=True),
     Index("idx_messages_turn", "turn_id"),
 )
 

@@ -19,6 +19,7 @@ from typing import Any, NoReturn, Protocol
 
 from sqlalchemy.engine import Engine
 
+from punchlist.errors import InvalidInput
 from punchlist.kernel.clock import Clock, system_clock, timestamp
 from punchlist.storage.connections import Connections
 from punchlist.storage.statements import Statement
@@ -118,7 +119,7 @@ class _Session:
         else:
             store.connections.give_back(self._connection)
         if isinstance(error, Exception):
-            explained = store.database.explain(error)
+            explained = store.explain(error)
             if explained is not error:
                 raise explained from error
 
@@ -140,10 +141,15 @@ class Store:
 
     def fail(self, error: Exception) -> NoReturn:
         """Raise an error of the driver in our words, any other as it is."""
-        explained = self.database.explain(error)
+        explained = self.explain(error)
         if explained is error:
             raise error
         raise explained from error
+
+    def explain(self, error: Exception) -> Exception:
+        if isinstance(error, UnicodeEncodeError):
+            return InvalidInput("Text with half of a surrogate pair can neither be stored nor looked for.")
+        return self.database.explain(error)
 
     def close(self) -> None:
         self.connections.close()

@@ -82,6 +82,7 @@ def upgrade() -> None:
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("conversation_id", sa.Text(), nullable=False),
         sa.Column("turn_id", sa.Text(), nullable=True),
+        sa.Column("position", sa.Integer(), nullable=False),
         sa.Column("role", sa.Text(), nullable=False),
         sa.Column("kind", sa.Text(), server_default="text", nullable=False),
         sa.Column("content", sa.Text(), nullable=False),
@@ -97,7 +98,7 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("id"),
     )
-    op.create_index("idx_messages_conversation", "messages", ["conversation_id", "created_at", "id"], unique=False)
+    op.create_index("idx_messages_conversation", "messages", ["conversation_id", "position"], unique=True)
     op.create_index("idx_messages_turn", "messages", ["turn_id"], unique=False)
     op.create_table(
         "traces",

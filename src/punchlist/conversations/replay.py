@@ -1,0 +1,30 @@
+"""A conversation as its events tell it, to compare with the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from punchlist.conversations.lifecycle import TurnAction
+from punchlist.conversations.model import Conversation, Turn
+from punchlist.kernel.events import Event
+
+
+@dataclass(slots=True)
+class Replayed:
+    conversation: Conversation | None = None
+    turns: dict[str, Turn] = field(default_factory=dict)
+
+
+def replay(events: Sequence[Event]) -> Replayed:
+    """Messages are not here: the trail keeps only their fingerprints."""
+    told = Replayed()
+    for event in events:
+        data = event.payload()
+        if event.action == "start":
+            told.conversation = Conversation(**data)
+        elif event.action == TurnAction.BEGIN:
+            told.turns[event.subject] = Turn(**data)
+        elif event.action == TurnAction.END:
+            told.turns[event.subject] = told.turns[event.subject]._replace(**data)
+    return told

@@ -1,0 +1,99 @@
+"""Databases of a given size, kept between runs under a name that changes with whatever made them.
+
+`punchlist db check` finds nothing wrong in them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from bench import rows
+from bench.rows import ACTOR, all_rows, insert
+from punchlist.checklist.service import Checklists
+from punchlist.conversations.model import Scope, TurnScope
+from punchlist.conversations.service import Conversations
+from punchlist.kernel import events
+from punchlist.plan import model
+from punchlist.storage import schema
+from punchlist.storage.opening import open_store
+
+CACHE: Final = Path(__file__).parent / "results" / "cache"
+SCRATCH: Final = "bench-"
+"""How the names of sessions begin that a run makes, and the next one takes away."""
+
+CHECKLIST: Final = [
+    {"content": f"Read chapter {number}", "activeForm": f"Reading chapter {number}", "status": "pending"}
+    for number in range(1, 11)
+]
+
+
+def database(todos: int) -> Path:
+    """A database with this many todos on plans, as it was when it was filled."""
+    path = CACHE / f"{schema.REVISION}-{_fingerprint()}-{todos}.db"
+    if path.exists():
+        _take_away_scratch(path)
+        return path
+    CACHE.mkdir(parents=True, exist_ok=True)
+    for stale in CACHE.glob(f"*-{todos}.db*"):
+        stale.unlink()
+    filling = path.with_suffix(f".{os.getpid()}.filling")
+    try:
+        _fill(filling, todos)
+        filling.rename(path)
+    finally:
+        filling.unlink(missing_ok=True)
+    return path
+
+
+def _fingerprint() -> str:
+    makers = (schema.__file__, model.__file__, events.__file__, rows.__file__, __file__)
+    return hashlib.sha256(b"".join(Path(maker).read_bytes() for maker in makers)).hexdigest()[:12]
+
+
+def _fill(path: Path, todos: int) -> None:
+    open_store(str(path)).close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        # Nobody else reads it yet, and a filling that breaks off is thrown away.
+        connection.execute("PRAGMA journal_mode = OFF")
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA cache_size = -200000")
+        connection.execute("BEGIN")
+        indexes = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql > ''").fetchall()
+        for name, _ in indexes:
+            connection.execute(f"DROP INDEX {name}")
+        for session in all_rows(todos):
+            for table, values in session.items():
+                connection.executemany(insert(table), values)
+        for _, definition in indexes:
+            connection.execute(definition)
+        connection.execute("COMMIT")
+        connection.execute("PRAGMA journal_mode = WAL")
+        names = [name for (name,) in connection.execute("SELECT id FROM conversations").fetchall()]
+    with closing(open_store(str(path))) as store:
+        checklists = Checklists(store, Conversations(store))
+        for name in names:
+            checklists.rewrite(Scope(name, ACTOR), CHECKLIST)
+
+
+def _take_away_scratch(path: Path) -> None:
+    belonging = ("turn_todos", "checklists", "messages", "events", "turns")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for table, owner in {**dict.fromkeys(belonging, "conversation_id"), "conversations": "id"}.items():
+            connection.execute(
+                f"DELETE FROM {table} WHERE {owner} >= ? AND {owner} < ?", [SCRATCH, SCRATCH + "\U0010ffff"]
+            )
+
+
+def filled_turns(path: Path, count: int) -> list[TurnScope]:
+    """Turns spread over the whole of a filled database."""
+    with closing(sqlite3.connect(path)) as connection:
+        (turns,) = connection.execute("SELECT count(*) FROM turns").fetchone()
+        found = connection.execute(
+            "SELECT conversation_id, id FROM turns WHERE rowid % ? = 0 LIMIT ?", [turns // count, count]
+        ).fetchall()
+    return [TurnScope(session, ACTOR, turn) for session, turn in found]

@@ -1,0 +1,127 @@
+"""Rows as the services would have written them, without the services: checksums and chains are right.
+
+A session has a hundred turns of ten todos, each todo with its event. All turns but the last have ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any, Final
+
+from punchlist.conversations.lifecycle import TurnAction, TurnStatus
+from punchlist.conversations.model import Conversation, Turn
+from punchlist.conversations.service import stream as conversation_stream
+from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.clock import timestamp
+from punchlist.kernel.events import GENESIS, Change, Event, canonical, chain_hash
+from punchlist.kernel.ids import new_id
+from punchlist.plan.lifecycle import Action, Status
+from punchlist.plan.model import NewTodo, TurnTodo
+from punchlist.plan.service import stream as plan_stream
+
+TODOS_PER_TURN: Final = 10
+TURNS_PER_SESSION: Final = 100
+FIRST_DAY: Final = datetime(2026, 1, 1, tzinfo=UTC)
+ACTOR: Final = Actor(Role.SUPERVISOR, "bench")
+_ACTOR: Final = str(ACTOR)
+
+ITEM: Final = NewTodo(
+    title="Write the tests of the parser",
+    context="src/parser.py has none yet; the grammar is in docs/grammar.md.",
+    completion_criteria="pytest tests/test_parser.py passes and covers every rule of the grammar.",
+)
+
+Row = tuple[Any, ...]
+Rows = dict[str, list[Row]]
+"""By table, in an order that foreign keys allow."""
+
+COLUMNS: Final = {
+    "conversations": list(Conversation.__annotations__),
+    "turns": list(Turn.__annotations__),
+    "turn_todos": [*TurnTodo.__annotations__, "checksum"],
+    "events": [name for name in Event.__annotations__ if name != "seq"],
+}
+
+
+def insert(table: str, mark: str = "?") -> str:
+    columns = COLUMNS[table]
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join([mark] * len(columns))})"
+
+
+def all_rows(todos: int) -> Iterator[Rows]:
+    """Rows of as many sessions as hold this many todos, session by session."""
+    per_session = TODOS_PER_TURN * TURNS_PER_SESSION
+    for number, first in enumerate(range(0, todos, per_session)):
+        yield session_rows(number, min(per_session, todos - first))
+
+
+def session_name(number: int) -> str:
+    return f"session-{number:07}"
+
+
+def session_rows(number: int, todos: int) -> Rows:
+    session, moment = session_name(number), FIRST_DAY + timedelta(minutes=number)
+    conversation = Conversation(session, "", "{}", timestamp(moment))
+    stream = Stream(conversation_stream(session), session)
+    rows: Rows = {table: [] for table in COLUMNS}
+    rows["conversations"].append(_row(conversation))
+    rows["events"].append(stream.event(conversation.created_at, "start", session, "{}"))
+    for first in range(0, todos, TODOS_PER_TURN):
+        is_last = first + TODOS_PER_TURN >= todos
+        begun, ended = timestamp(moment + timedelta(seconds=first)), timestamp(moment + timedelta(seconds=first + 5))
+        end = (None, begun, None) if is_last else ("done", begun, ended)
+        turn = Turn(new_id(), session, None, ACTOR.name, *end)
+        rows["turns"].append(_row(turn))
+        rows["events"].append(stream.event(begun, TurnAction.BEGIN.value, turn.id, "{}", to=TurnStatus.OPEN.value))
+        for todo, event in plan_rows(session, turn.id, begun, min(TODOS_PER_TURN, todos - first)):
+            rows["turn_todos"].append(todo)
+            rows["events"].append(event)
+        if not is_last:
+            states = (TurnStatus.OPEN.value, TurnStatus.ENDED.value)
+            rows["events"].append(stream.event(ended, TurnAction.END.value, turn.id, "{}", *states))
+    return rows
+
+
+def _row(value: Conversation | Turn) -> Row:
+    return tuple(getattr(value, name) for name in type(value).__annotations__)
+
+
+def plan_rows(session: str, turn_id: str, at: str, todos: int) -> Iterator[tuple[Row, Row]]:
+    """The rows of a turn's todos, each with its event."""
+    stream = Stream(plan_stream(turn_id), session)
+    pending = Status.PENDING.value
+    for position in range(todos):
+        todo = _todo(new_id(), session, turn_id, position, at)
+        event = stream.event(at, Action.CREATE.value, todo.id, _description(position), to=pending)
+        yield (*todo[:7], pending, *todo[8:], todo.checksum()), event
+
+
+def _todo(id: str, session: str, turn_id: str, position: int, at: str) -> TurnTodo:
+    said = (ITEM.title, ITEM.context, ITEM.completion_criteria, ITEM.agent_type)
+    return TurnTodo(id, session, turn_id, *said, Status.PENDING, position, None, at, None, None)
+
+
+@cache
+def _description(position: int) -> str:
+    return canonical(_todo("", "", "", position, "").described())
+
+
+class Stream:
+    """The events of one stream, as rows."""
+
+    def __init__(self, name: str, session: str) -> None:
+        self._name = name
+        self._session = session
+        self._version = 0
+        self._hash = GENESIS
+
+    def event(
+        self, at: str, action: str, subject: str, data: str, before: str | None = None, to: str | None = None
+    ) -> Row:
+        self._version += 1
+        said = (_ACTOR, action, subject, before, to, "bench")
+        change = Change(self._name, self._session, *said, data={})
+        self._hash = chain_hash(self._hash, self._version, at, change, data)
+        return (self._name, self._version, at, self._session, *said, data, self._hash)

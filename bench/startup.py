@@ -1,0 +1,59 @@
+"""How long people, and the agents that start `punchlist mcp`, wait for a process."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter
+
+from bench.filling import CHECKLIST, SCRATCH, database
+from bench.jsonrpc import Client
+from bench.measuring import Bench, Figure, Limits, Operation, interleave
+from bench.processes import PUNCHLIST, PYTHON, compile_all, environment
+from bench.rows import session_name
+
+HANDFUL = 10
+
+
+def measure(bench: Bench) -> Iterator[Figure]:
+    sizes = bench.sizes
+    compile_all()
+    few, many = database(HANDFUL), database(sizes.many)
+
+    def process(*command: str, path: Path = few) -> Operation:
+        settings = environment(bench.folder, path, session_name(0))
+        return lambda: subprocess.run(
+            command, cwd=bench.folder, env=settings, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True
+        )
+
+    bare, help, todos, todos_among_many = interleave(
+        process(PYTHON, "-c", "pass"),
+        process(PUNCHLIST, "--help"),
+        process(PUNCHLIST, "todos"),
+        process(PUNCHLIST, "todos", path=many),
+        rounds=sizes.spawns,
+    )
+    yield Figure("punchlist --help, above python", help, bare, Limits(above=0.200))
+    yield Figure("punchlist todos, above python", todos, bare, Limits(above=0.400))
+    yield Figure(
+        f"punchlist todos, {sizes.many:,} against {HANDFUL} todos",
+        todos_among_many,
+        todos,
+        Limits(times=1.2, above=0.050),
+    )
+
+    answers = [first_answers(bench.folder, few) for _ in range(sizes.spawns)]
+    yield Figure("punchlist mcp, first answer", [answer for answer, _ in answers], limits=Limits(seconds=1.2))
+    yield Figure("punchlist mcp, first tool call", [call for _, call in answers])
+
+
+def first_answers(folder: Path, path: Path) -> tuple[float, float]:
+    """Seconds from the start of the server to its answer to `initialize`, and to a tool call after that."""
+    settings = environment(folder, path, SCRATCH + "startup")
+    begin = perf_counter()
+    with Client([PUNCHLIST, "mcp"], folder=folder, environment=settings) as client:
+        client.initialize()
+        answered = perf_counter() - begin
+        client.call("TodoWrite", {"todos": CHECKLIST})
+        return answered, perf_counter() - begin

@@ -1,0 +1,133 @@
+"""The store on SQLite: one write of the plan, one list of it, and whether a million rows are felt."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import cycle
+from pathlib import Path
+from typing import Final
+
+from bench.filling import SCRATCH, database, filled_turns
+from bench.measuring import Bench, Figure, Limits, Operation, interleave, runs
+from bench.rows import ACTOR, ITEM, TODOS_PER_TURN, Row, insert, plan_rows
+from punchlist.conversations.model import Scope, TurnScope
+from punchlist.conversations.service import Conversations
+from punchlist.kernel.clock import system_clock, timestamp
+from punchlist.kernel.ids import new_id
+from punchlist.plan.service import Plans
+from punchlist.storage.opening import open_store
+from punchlist.storage.schema import turn_todos
+from punchlist.storage.store import Store
+
+EACH: Final = 3
+"""Operations in a row before the other side has its turn."""
+
+TURNS: Final = 10
+"""Turns whose lists are read, spread over the table."""
+
+LIST: Final = (
+    f"SELECT {', '.join(column.name for column in turn_todos.c)} FROM turn_todos "
+    "WHERE turn_id = ? AND status IN ('pending', 'in_progress') ORDER BY priority, created_at"
+)
+
+
+def measure(bench: Bench) -> Iterator[Figure]:
+    sizes = bench.sizes
+    few, many = database(sizes.few), database(sizes.many)
+    small, large = open_store(str(few)), open_store(str(many))
+    writes = runs(sizes.rounds, EACH)
+    with (
+        closing(small),
+        closing(large),
+        closing(bare_copy(few, bench.folder / "bare.db")) as bare,
+        closing(bare_connection(many)) as reader,
+    ):
+
+        def pairs(ours: Operation, raw: Operation) -> list[list[float]]:
+            return interleave(ours, raw, rounds=sizes.rounds, each=EACH)
+
+        turns = open_turns(small, writes)
+        ours, raw = pairs(service_writes(small, turns), bare_writes(bare, turns))
+        yield Figure("plan write", ours, raw, Limits(times=3.0))
+
+        scopes = filled_turns(many, TURNS)
+        ours, raw = pairs(service_lists(large, scopes), bare_lists(reader, scopes))
+        yield Figure(f"plan list of {TODOS_PER_TURN} in {sizes.many:,} rows", ours, raw, Limits(times=2.5))
+
+        ours, raw = pairs(
+            service_writes(large, open_turns(large, writes)), service_writes(small, open_turns(small, writes))
+        )
+        yield Figure(f"plan write, {sizes.many:,} against {sizes.few:,} rows", ours, raw, Limits(times=1.5))
+
+        ours, raw = pairs(service_lists(large, scopes), service_lists(small, filled_turns(few, TURNS)))
+        yield Figure(f"plan list, {sizes.many:,} against {sizes.few:,} rows", ours, raw, Limits(times=1.5))
+
+
+def open_turns(store: Store, writes: int) -> list[TurnScope]:
+    """As many turns as that many writes need, when a plan gets ten todos."""
+    conversations = Conversations(store)
+    scopes = [Scope(SCRATCH + new_id(), ACTOR) for _ in range(0, writes, TODOS_PER_TURN)]
+    return [TurnScope(scope.conversation_id, ACTOR, conversations.open_turn(scope).id) for scope in scopes]
+
+
+def service_writes(store: Store, turns: list[TurnScope]) -> Operation:
+    """Adds an item to a plan, ten times for each of the turns."""
+    plans, items = Plans(store), [ITEM]
+    line = iter([turn for turn in turns for _ in range(TODOS_PER_TURN)])
+    return lambda: plans.create(next(line), items)
+
+
+def service_lists(store: Store, scopes: list[TurnScope]) -> Operation:
+    plans, line = Plans(store), cycle(scopes)
+    return lambda: plans.list(next(line))
+
+
+def bare_writes(connection: sqlite3.Connection, turns: list[TurnScope]) -> Operation:
+    """The same two rows, with all values at hand."""
+    line = iter(written(turns))
+    execute, todo_sql, event_sql = connection.execute, insert("turn_todos"), insert("events")
+
+    def write() -> None:
+        todo, event = next(line)
+        execute("BEGIN IMMEDIATE")
+        execute(todo_sql, todo)
+        execute(event_sql, event)
+        execute("COMMIT")
+
+    return write
+
+
+def written(turns: list[TurnScope]) -> list[tuple[Row, Row]]:
+    """Todos and their events, as `service_writes` makes them."""
+    now = timestamp(system_clock())
+    return [rows for turn in turns for rows in plan_rows(turn.conversation_id, turn.turn_id, now, TODOS_PER_TURN)]
+
+
+def bare_lists(connection: sqlite3.Connection, scopes: list[TurnScope]) -> Operation:
+    line = cycle([(scope.turn_id,) for scope in scopes])
+    return lambda: connection.execute(LIST, next(line)).fetchall()
+
+
+def bare_connection(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    return connection
+
+
+def bare_copy(source: Path, target: Path) -> sqlite3.Connection:
+    """The two tables that a plan write touches, with their indexes and rows, in a file of their own."""
+    connection = bare_connection(target)
+    connection.execute("ATTACH ? AS source", [str(source)])
+    definitions = connection.execute(
+        "SELECT sql FROM source.sqlite_master WHERE tbl_name IN ('turn_todos', 'events') AND sql IS NOT NULL "
+        "ORDER BY type = 'index'"
+    ).fetchall()
+    for (sql,) in definitions:
+        connection.execute(sql)
+    for name in ("turn_todos", "events"):
+        connection.execute(f"INSERT INTO {name} SELECT * FROM source.{name}")
+    connection.execute("DETACH source")
+    return connection

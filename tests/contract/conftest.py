@@ -1,0 +1,26 @@
+"""What only the contract tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.contract.crowd import Crowd
+
+from punchlist.conversations.model import Scope, TurnScope
+from punchlist.conversations.service import Conversations
+
+
+@pytest.fixture
+def other_turn(conversations: Conversations, agent: Scope) -> TurnScope:
+    """The open turn of another session, of the same agent."""
+    other = Scope("another", agent.actor)
+    return TurnScope("another", agent.actor, conversations.open_turn(other).id)
+
+
+@pytest.fixture(scope="session")
+def crowd() -> Iterator[Crowd]:
+    """Processes that write at the same moment."""
+    started = Crowd()
+    yield started
+    started.end()

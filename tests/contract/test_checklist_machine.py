@@ -1,0 +1,207 @@
+"""Random calls on a checklist, good and bad, against a model of a few lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from tests.contract.front import todo
+from tests.unit.examples import examples
+
+from punchlist.checklist.lifecycle import CHECKLIST, Action, Status
+from punchlist.checklist.model import Item
+from punchlist.checklist.replay import replay
+from punchlist.checklist.service import Checklists, stream
+from punchlist.conversations.model import Scope
+from punchlist.conversations.service import Conversations
+from punchlist.errors import IllegalTransition, InvalidInput, NotFound, PunchlistError
+from punchlist.kernel.actors import Actor, Role
+from punchlist.storage import eventlog
+from punchlist.storage.store import Store
+
+LIMIT = 20
+contents = st.sampled_from(["A", "B", "C", "日本", "🧑‍💻"])
+statuses = st.sampled_from(Status)
+which = st.integers(min_value=0, max_value=7)
+wanted_lists = st.lists(st.tuples(contents, statuses, st.none() | which), max_size=6) | st.lists(
+    st.tuples(contents, st.just(Status.PENDING), st.none()), min_size=18, max_size=22
+)
+bad_items = st.sampled_from(
+    [None, "A", {}, todo(""), todo("x" * 501), todo("a\nb"), todo("A", "cancelled"), todo("A", None), todo("A", id=7)]
+)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A list, and the one an undo leads back to."""
+
+    items: tuple[Item, ...] = ()
+    before: Node | None = None
+
+
+class ChecklistMachine(RuleBasedStateMachine):
+    store: ClassVar[Store]
+    numbers: ClassVar = count(1)
+
+    def __init__(self) -> None:
+        super().__init__()
+        conversations = Conversations(self.store)
+        self.checklists = Checklists(self.store, conversations)
+        self.scope = Scope(f"machine-{next(self.numbers)}", Actor(Role.SUPERVISOR, "test"))
+        conversations.start(self.scope)
+        self.now = Node()
+        self.revision = 0
+
+    # --- what may be called -----------------------------------------------------------------------
+
+    @rule(wanted=wanted_lists)
+    def rewrite(self, wanted: list[tuple[str, Status, int | None]]) -> None:
+        ids = [self._id_at(index) for _, _, index in wanted]
+        sent = [todo(content, status.value, id=id) for (content, status, _), id in zip(wanted, ids, strict=True)]
+        named = [id for id in ids if id]
+        running = [status for _, status, _ in wanted if status is Status.IN_PROGRESS]
+        if len(sent) > LIMIT or len(running) > 1 or len(set(named)) < len(named):
+            self._refused(InvalidInput, lambda: self.checklists.rewrite(self.scope, sent))
+            return
+        before = self.now.items
+        rewrite = self.checklists.rewrite(self.scope, sent)
+        after = rewrite.checklist.items
+        assert [(item.content, item.status) for item in after] == [(content, status) for content, status, _ in wanted]
+        self._check_ids(before, after, ids)
+        kept = {item.id for item in after}
+        assert rewrite.dropped == tuple(item for item in before if item.unfinished and item.id not in kept)
+        self._became(after)
+
+    @rule(content=contents)
+    def add(self, content: str) -> None:
+        def change() -> tuple[Item, ...]:
+            return self.checklists.add(self.scope, content, reason="test").checklist.items
+
+        if len(self.now.items) == LIMIT:
+            self._refused(InvalidInput, change)
+            return
+        *kept, new = change()
+        assert tuple(kept) == self.now.items
+        assert new.id not in {item.id for item in kept}
+        assert (new.content, new.status) == (content, Status.PENDING)
+        self._became((*kept, new))
+
+    @precondition(lambda self: self.now.items)
+    @rule(index=which, action=st.sampled_from(list(Action)))
+    def advance(self, index: int, action: Action) -> None:
+        def change() -> tuple[Item, ...]:
+            return self.checklists.advance(self.scope, str(chosen + 1), action, reason="test").checklist.items
+
+        items = self.now.items
+        chosen = index % len(items)
+        status = CHECKLIST.table.get((items[chosen].status, action))
+        if status is None or (status is Status.IN_PROGRESS and any(item.status is status for item in items)):
+            self._refused(IllegalTransition, change)
+            return
+        after = change()
+        assert [item.status for item in after] == [
+            status if number == chosen else item.status for number, item in enumerate(items)
+        ]
+        self._became(after)
+
+    @precondition(lambda self: self.now.items)
+    @rule(index=which, content=contents)
+    def edit(self, index: int, content: str) -> None:
+        items = self.now.items
+        chosen = items[index % len(items)]
+        after = self.checklists.edit(self.scope, chosen.id, content, reason="test").checklist.items
+        assert [(item.id, item.status) for item in after] == [(item.id, item.status) for item in items]
+        assert [item.content for item in after] == [content if item is chosen else item.content for item in items]
+        self._became(after)
+
+    @precondition(lambda self: self.now.items)
+    @rule(index=which)
+    def remove(self, index: int) -> None:
+        items = self.now.items
+        chosen = items[index % len(items)]
+        self.checklists.remove(self.scope, chosen.id, reason="test")
+        self._became([item for item in items if item is not chosen])
+
+    @rule(good=st.lists(contents.map(todo), max_size=3), bad=bad_items, past=which)
+    def meddle(self, good: list[Any], bad: Any, past: int) -> None:
+        """A bad item, and one that is not there."""
+        self._refused(InvalidInput, lambda: self.checklists.rewrite(self.scope, [*good, bad]))
+        reference = str(len(self.now.items) + 1 + past)
+        self._refused(NotFound, lambda: self.checklists.advance(self.scope, reference, Action.START, reason="test"))
+        self._refused(NotFound, lambda: self.checklists.edit(self.scope, reference, "A", reason="test"))
+        self._refused(NotFound, lambda: self.checklists.remove(self.scope, "nothing", reason="test"))
+
+    @precondition(lambda self: len(self.now.items) > 4)
+    @rule()
+    def clear(self) -> None:
+        self.checklists.clear(self.scope, reason="test")
+        self._became(())
+
+    @rule()
+    def undo(self) -> None:
+        if self.now.before is None:
+            self._refused(IllegalTransition, lambda: self.checklists.undo(self.scope, reason="test"))
+            self.add("A")
+            return
+        self.checklists.undo(self.scope, reason="test")
+        self.now = self.now.before
+        self.revision += 1
+
+    # --- what always holds ------------------------------------------------------------------------
+
+    @invariant()
+    def the_list_is_the_models(self) -> None:
+        stored = self.checklists.get(self.scope.conversation_id)
+        assert (stored.items, stored.revision) == (self.now.items, self.revision)
+        assert len(stored.items) <= LIMIT
+        assert sum(1 for item in stored.items if item.status is Status.IN_PROGRESS) <= 1
+        assert len({item.id for item in stored.items}) == len(stored.items)
+
+    @invariant()
+    def the_trail_tells_the_same(self) -> None:
+        with self.store.read() as tx:
+            events = eventlog.of_stream(tx, stream(self.scope.conversation_id))
+        assert len(events) == self.revision
+        assert list(eventlog.broken_links(events)) == []
+        if events:
+            assert replay(events) == self.checklists.get(self.scope.conversation_id)
+
+    # --- the model --------------------------------------------------------------------------------
+
+    def _id_at(self, index: int | None) -> str | None:
+        return self.now.items[index].id if index is not None and index < len(self.now.items) else None
+
+    def _became(self, items: Sequence[Item]) -> None:
+        if tuple(items) != self.now.items:
+            self.now = Node(tuple(items), self.now)
+            self.revision += 1
+
+    def _refused(self, kind: type[PunchlistError], change: Callable[[], object]) -> None:
+        with pytest.raises(kind):
+            change()
+
+    def _check_ids(self, before: Sequence[Item], after: Sequence[Item], named: Sequence[str | None]) -> None:
+        """By id, else by content, else new."""
+        free = [(item.content, item.id) for item in before if item.id not in named]
+        for item, name in zip(after, named, strict=True):
+            same = [id for content, id in free if content == item.content]
+            if name:
+                assert item.id == name
+            elif same:
+                assert item.id == same[0]
+                free.remove((item.content, item.id))
+            else:
+                assert item.id not in {old.id for old in before}
+
+
+@pytest.mark.spec("W1", "W2", "W3", "X5")
+def test_random_calls_on_a_checklist_do_what_a_simple_model_does(store: Store) -> None:
+    ChecklistMachine.store = store
+    many = 50 if store.engine.dialect.name == "sqlite" else 6
+    run_state_machine_as_test(ChecklistMachine, settings=settings(examples(many), stateful_step_count=30))

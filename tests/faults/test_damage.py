@@ -1,0 +1,160 @@
+"""A damaged store is detected and said, never served as truth (trust test 5)."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.faults import damage
+from tests.faults.damage import LISTS, Finding, Original
+from tests.faults.script import Script, position
+
+from punchlist.errors import StoreError
+
+Damages = Callable[[bytes, int], Iterator[tuple[str, bytes]]]
+
+
+BROUGHT_IN, IN_THE_LOG = 20, 40
+"""Changes that are in the database file itself, and in all."""
+
+
+def _killed_in_the_middle(folder: Path) -> tuple[bytes, bytes]:
+    """The files of a database whose log was not brought in yet, as a `kill -9` leaves them."""
+    path = folder / "punchlist.db"
+    script = Script(str(path))
+    script.perform_all(BROUGHT_IN)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    for change in range(BROUGHT_IN, IN_THE_LOG):
+        script.perform(change)
+    files = path.read_bytes(), path.with_name("punchlist.db-wal").read_bytes()
+    script.close()
+    return files
+
+
+def _cut(log: bytes, choose: random.Random) -> bytes:
+    return log[: choose.randrange(len(log))]
+
+
+def _flip(log: bytes, choose: random.Random) -> bytes:
+    torn = bytearray(log)
+    torn[choose.randrange(len(torn))] ^= 1 << choose.randrange(8)
+    return bytes(torn)
+
+
+def _recovered(folder: Path, file: bytes, log: bytes | None) -> tuple[int | None, list[str]]:
+    """After how many changes the lists are, None when they are refused; and what the check finds."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    (folder / "punchlist.db").write_bytes(file)
+    if log is not None:
+        (folder / "punchlist.db-wal").write_bytes(log)
+    script = Script(str(folder / "punchlist.db"))
+    try:
+        lists = script.lists()
+    except StoreError:
+        return None, []
+    found = position(lists)
+    assert found is not None, lists
+    problems = script.problems()
+    script.close()
+    return found, problems
+
+
+def _kinds(seconds: int, full: int, damages: Damages) -> list[object]:
+    name = damages.__name__.replace("_", " ")
+    return [
+        pytest.param((damages, seconds), id=f"{name} seconds"),
+        pytest.param((damages, full), id=f"{name} full", marks=pytest.mark.soak),
+    ]
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
+    return damage.make_original(tmp_path_factory.mktemp("damage"))
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        *_kinds(60, 5_000, damage.flips_anywhere),
+        *_kinds(100, 10_000, damage.flips_in_lists),
+        *_kinds(60, 5_000, damage.flips_around_lists),
+        *_kinds(40, 400, damage.cuts),
+    ],
+)
+def findings(request: pytest.FixtureRequest, original: Original) -> list[Finding]:
+    damages, count = request.param
+    return [original.find(what, content) for what, content in damages(original.content, count)]
+
+
+def _told(wrong: list[tuple[str, list[str]]], of: int) -> str:
+    """All that went wrong, most frequent first, each with one damage that shows it."""
+    counts = Counter(lie for _, lies in wrong for lie in lies)
+    examples = {lie: what for what, lies in wrong for lie in lies}
+    lines = [f"{count} of {of}  {lie}  (e.g. {examples[lie]})" for lie, count in counts.most_common()]
+    return "\n".join(["", *lines])
+
+
+def test_a_damaged_list_is_refused_or_exactly_what_was_written(findings: list[Finding]) -> None:
+    wrong = [(finding.damage, finding.lies(LISTS)) for finding in findings]
+    assert not any(lies for _, lies in wrong), _told(wrong, len(findings))
+
+
+def test_damage_never_ends_in_an_error_that_is_not_explained(findings: list[Finding]) -> None:
+    wrong = [
+        (
+            finding.damage,
+            [
+                f"{what}: {answer}"
+                for what, answer in {**finding.answers, "check": finding.check}.items()
+                if answer.startswith("raised")
+            ],
+        )
+        for finding in findings
+    ]
+    assert not any(lies for _, lies in wrong), _told(wrong, len(findings))
+
+
+@pytest.mark.spec("X5")
+def test_whatever_damage_changes_the_check_tells_of_it(findings: list[Finding]) -> None:
+    wrong = [
+        (
+            finding.damage,
+            [f"check: {finding.check} about {', '.join(w for w, a in finding.answers.items() if a != 'true')}"],
+        )
+        for finding in findings
+        if finding.content_differs and finding.check != "tells"
+    ]
+    assert not wrong, _told(wrong, len(findings))
+
+
+def test_a_store_that_was_cut_to_nothing_is_not_served_as_an_empty_list(original: Original) -> None:
+    finding = original.find("cut to nothing", b"")
+    assert finding.lies(LISTS) == []
+
+
+@pytest.mark.parametrize("tear", [_cut, _flip], ids=["cut", "flipped"])
+@pytest.mark.parametrize("times", [30, pytest.param(2_000, marks=pytest.mark.soak)], ids=["seconds", "full"])
+def test_a_torn_log_leaves_the_lists_as_they_were_at_some_moment(
+    tmp_path: Path, times: int, tear: Callable[[bytes, random.Random], bytes]
+) -> None:
+    # The end of a log that was torn cannot be told from a crash before it was written. What must
+    # not happen is anything between two changes.
+    file, log = _killed_in_the_middle(tmp_path / "origin")
+    choose = random.Random(5)
+    for _ in range(times):
+        found, problems = _recovered(tmp_path / "copy", file, tear(log, choose))
+        assert found is None or BROUGHT_IN <= found <= IN_THE_LOG
+        assert problems == []
+
+
+def test_a_log_that_is_gone_leaves_the_lists_as_they_were_when_it_began(tmp_path: Path) -> None:
+    file, _ = _killed_in_the_middle(tmp_path / "origin")
+    assert _recovered(tmp_path / "copy", file, None) == (BROUGHT_IN, [])

@@ -1,0 +1,259 @@
+"""Databases of older and newer programs, and new ones that several processes make at once (trust test 7)."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, MetaData, inspect, text
+from tests.faults.processes import ROOT, module
+from tests.faults.script import Script, expected
+
+from punchlist.conversations.model import Scope, TurnScope
+from punchlist.errors import SchemaTooNew
+from punchlist.plan import rules
+from punchlist.storage import migrations
+from punchlist.storage.migrate import VERSION_TABLE, run_migrations
+from punchlist.storage.opening import connect, open_store
+from punchlist.storage.schema import APPLICATION_ID, REVISION, metadata
+
+NEWER = "9999"
+OPENERS = 8
+PART = 10_000
+
+
+def _revisions() -> list[str]:
+    """All there are, oldest first."""
+    folder = ScriptDirectory(str(Path(str(migrations.__file__)).parent))
+    return [script.revision for script in folder.walk_revisions()][::-1]
+
+
+# --- older ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "todos", [2_000, pytest.param(100_000, marks=pytest.mark.soak)], ids=lambda todos: f"{todos}-todos"
+)
+@pytest.mark.parametrize("revision", _revisions())
+def test_an_older_database_is_brought_along_without_losing_a_row(
+    database: str, tmp_path: Path, revision: str, todos: int
+) -> None:
+    full = _filled(str(tmp_path / "full.db"), todos)
+    engine = connect(database).engine
+    _make_at(database, revision)
+    kept = _pour(full.house.store.engine, engine)
+    opened = Script(database)
+    assert opened.lists() == full.lists()
+    assert opened.problems() == []
+    for table, columns in kept.items():
+        before, after = (_rows(one, table, columns) for one in (full.house.store.engine, engine))
+        assert before == after, table
+    for script in (full, opened):
+        script.close()
+
+
+@pytest.mark.parametrize("revision", _revisions())
+def test_a_database_that_was_upgraded_is_built_like_a_new_one(database: str, tmp_path: Path, revision: str) -> None:
+    _make_at(database, revision)
+    upgraded = open_store(database)
+    new = open_store(_sibling(database, tmp_path))
+    assert _built(upgraded.engine) == _built(new.engine)
+    for store in (upgraded, new):
+        store.close()
+
+
+def _filled(address: str, todos: int) -> Script:
+    """A database at this program's schema, with some checklists and many todos."""
+    script = Script(address)
+    script.perform_all(20)
+    script.house.conversations.end_turn(script.scope, reason="full")
+    batch = rules.parse_items([{"title": f"Todo {n}", "context": "ü" * 20} for n in range(1_000)])
+    for number in range(todos // 1_000):
+        if number % 10 == 0:
+            script.house.conversations.end_turn(script.scope, reason="full")
+        turn = script.house.conversations.open_turn(script.scope)
+        script.house.plans.create(_in_turn(script.scope, turn.id), batch)
+    return script
+
+
+def _transaction(engine: Engine) -> AbstractContextManager[Connection]:
+    if engine.dialect.name == "postgresql":
+        engine = engine.execution_options(isolation_level="READ COMMITTED")
+    return engine.begin()
+
+
+def _in_turn(scope: Scope, turn_id: str) -> TurnScope:
+    return TurnScope(scope.conversation_id, scope.actor, turn_id)
+
+
+def _make_at(address: str, revision: str) -> None:
+    """An empty database as the program of that revision left it."""
+    if address.startswith("sqlite"):
+        Path(address.removeprefix("sqlite:///")).parent.mkdir(exist_ok=True)
+    with _transaction(connect(address).engine) as connection:
+        run_migrations(connection, revision)
+        if connection.dialect.name == "sqlite":
+            connection.execute(text(f"PRAGMA application_id = {APPLICATION_ID}"))
+
+
+def _pour(source: Engine, target: Engine) -> dict[str, list[str]]:
+    """Copy all rows into a database that may not know every column yet; what it knows, by table."""
+    known = MetaData()
+    known.reflect(target)
+    copied: dict[str, list[str]] = {}
+    with _transaction(target) as connection:
+        for table in metadata.sorted_tables:
+            if table.name not in known.tables:
+                continue
+            older = known.tables[table.name]
+            columns = copied[table.name] = [column.name for column in table.c if column.name in older.c]
+            rows = _rows(source, table.name, columns)
+            for first in range(0, len(rows), PART):
+                part = [dict(zip(columns, row, strict=True)) for row in rows[first : first + PART]]
+                connection.execute(older.insert(), part)
+    return copied
+
+
+def _rows(engine: Engine, table: str, columns: list[str]) -> list[tuple[Any, ...]]:
+    names = ", ".join(f'"{column}"' for column in columns)
+    keys = ", ".join(f'"{column.name}"' for column in metadata.tables[table].primary_key)
+    with engine.connect() as connection:
+        found = connection.execute(text(f'SELECT {names} FROM "{table}" ORDER BY {keys}'))
+        return sorted(tuple(row) for row in found) if table != "events" else [tuple(row) for row in found]
+
+
+def _built(engine: Engine) -> dict[str, Any]:
+    """What a database is made of, by table."""
+    looked = inspect(engine)
+    return {
+        table: {
+            "columns": [
+                (column["name"], str(column["type"]), column["nullable"], str(column["default"]).split("::")[0])
+                for column in looked.get_columns(table)
+            ],
+            "key": looked.get_pk_constraint(table)["constrained_columns"],
+            "indexes": sorted(
+                (str(index["name"]), tuple(index["column_names"]), bool(index["unique"]))
+                for index in looked.get_indexes(table)
+            ),
+            "checks": sorted(str(check["name"]) for check in looked.get_check_constraints(table)),
+            "points to": sorted(
+                (tuple(key["constrained_columns"]), key["referred_table"]) for key in looked.get_foreign_keys(table)
+            ),
+        }
+        for table in looked.get_table_names()
+    }
+
+
+# --- newer ----------------------------------------------------------------------------------------------
+
+
+def test_a_newer_server_is_refused_and_left_as_it_is(postgres_url: str) -> None:
+    script = Script(postgres_url)
+    script.perform_all(8)
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = '{NEWER}'".encode())
+    before = _dump(script.house.store.engine)
+    with pytest.raises(SchemaTooNew, match=rf"{NEWER}.*up to {REVISION}"):
+        open_store(postgres_url)
+    assert _dump(script.house.store.engine) == before
+    script.close()
+
+
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+def test_a_newer_file_is_refused_and_not_a_byte_of_it_is_changed(tmp_path: Path, journal: str) -> None:
+    path = tmp_path / "punchlist.db"
+    script = Script(str(path))
+    script.perform_all(8)
+    script.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = '{NEWER}'")
+        connection.commit()
+        # A copy that `db backup` wrote, and newer programs perhaps, keep no write-ahead log.
+        connection.execute(f"PRAGMA journal_mode = {journal}")
+    before = path.read_bytes()
+    with pytest.raises(SchemaTooNew, match=rf"{NEWER}.*up to {REVISION}"):
+        open_store(str(path))
+    assert path.read_bytes() == before
+
+
+def _dump(engine: Engine) -> dict[str, list[tuple[Any, ...]]]:
+    everything = MetaData()
+    everything.reflect(engine)
+    with engine.connect() as connection:
+        return {
+            name: sorted(map(tuple, connection.execute(table.select())), key=repr)
+            for name, table in everything.tables.items()
+        }
+
+
+# --- new ------------------------------------------------------------------------------------------------
+
+
+class _Opener:
+    """A process that opens what it is told to."""
+
+    def __init__(self, session: str) -> None:
+        self._process = subprocess.Popen(
+            module("tests.faults.opener", session),
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def open(self, address: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{address}\n")
+        self._process.stdin.flush()
+
+    def answer(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+    def end(self) -> None:
+        self._process.communicate()
+
+
+@pytest.fixture(scope="module")
+def openers() -> Iterator[list[_Opener]]:
+    made = [_Opener(f"s{number}") for number in range(OPENERS)]
+    assert {opener.answer() for opener in made} == {"ready"}
+    yield made
+    for opener in made:
+        opener.end()
+
+
+@pytest.mark.parametrize(
+    "rounds", [6, pytest.param(300, marks=pytest.mark.soak)], ids=lambda rounds: f"{rounds}-rounds"
+)
+def test_processes_that_open_a_new_database_at_the_same_moment_all_succeed(
+    database: str, tmp_path: Path, openers: list[_Opener], rounds: int
+) -> None:
+    for number in range(rounds):
+        address = _sibling(database, tmp_path / str(number))
+        for opener in openers:
+            opener.open(address)
+        assert [opener.answer() for opener in openers] == ["done"] * OPENERS
+        found = [Script(address, f"s{number}") for number in range(OPENERS)]
+        assert [script.lists() for script in found] == [expected(1)] * OPENERS
+        assert found[0].problems() == []
+        for script in found:
+            script.close()
+
+
+def _sibling(address: str, folder: Path) -> str:
+    """Another new database of the same kind: a file in a folder, or a schema named like it."""
+    if address.startswith("sqlite"):
+        return f"sqlite:///{folder}/punchlist.db"
+    name = f"new_{folder.name}"
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(f'CREATE SCHEMA "{name}"'.encode())
+    return f"{address}&options=-csearch_path%3D{name}"

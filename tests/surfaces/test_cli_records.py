@@ -1,0 +1,88 @@
+"""`plan show`, `turn`, `log` and `sessions`: what was planned, when, and who changed what."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.conftest import Cli
+from tests.faults.script import CHANGES_PER_ROUND, Script
+from tests.surfaces.snapshots.compare import assert_same
+
+
+@pytest.fixture
+def agent(project: Path) -> Iterator[Script]:
+    """Somebody who has worked in the project's session."""
+    script = Script(str(project / ".punchlist" / "punchlist.db"), "default")
+    script.perform_all(CHANGES_PER_ROUND + 2)
+    yield script
+    script.close()
+
+
+@pytest.mark.spec("T3")
+def test_the_plan_is_shown_in_its_order_with_what_came_of_it(punchlist: Cli, agent: Script) -> None:
+    assert_same("plan-show.txt", punchlist("plan", "show").stdout)
+    remaining = punchlist("plan", "show", "--remaining").stdout
+    assert "Todo 0.0" not in remaining
+    assert "▶ Todo 1.0" in remaining
+    told = json.loads(punchlist("plan", "show", "--json").stdout)
+    assert [item["title"][:8] for item in told["items"]] == [
+        "Todo 1.2",
+        "Todo 0.2",
+        "Todo 0.0",
+        "Todo 0.1",
+        "Todo 1.0",
+        "Todo 1.1",
+    ]
+    assert told["summary"] == {"total": 6, "pending": 3, "inProgress": 1, "completed": 1, "cancelled": 1}
+
+
+def test_no_plan_is_said_and_makes_no_turn(punchlist: Cli) -> None:
+    assert punchlist("plan", "show").stdout == "No turn is open. One opens when an agent first plans.\n"
+    assert punchlist("turn", "list").stdout == "No turns yet.\n"
+
+
+@pytest.mark.spec("T7")
+def test_a_turn_that_was_ended_keeps_its_plan_and_takes_no_more(punchlist: Cli, agent: Script) -> None:
+    turn = agent.house.conversations.open_turn(agent.scope).id
+    assert punchlist("turn", "end", "--reason", "enough for today").stdout == f"Ended turn {turn}.\n"
+    assert punchlist("turn", "end").stdout == "No turn was open.\n"
+    listed = punchlist("turn", "list").stdout
+    assert re.fullmatch(rf"{turn}  \S+Z  ended: enough for today\n", listed)
+    assert "Todo 1.0" in punchlist("plan", "show", "--turn", turn).stdout
+
+
+@pytest.mark.spec("X5")
+def test_the_log_says_who_did_what_when_and_why(punchlist: Cli, agent: Script) -> None:
+    punchlist("todos", "add", "Rest", "--why", "it is late", env={"LOGNAME": "ada"})
+    lines = punchlist("log").stdout.splitlines()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ  person:ada  .*  — it is late", lines[-1])
+    assert [line for line in lines if "start pending → in_progress" in line and "“Todo 0.0" in line]
+    events = [json.loads(line) for line in punchlist("log", "--json", "--limit", "3").stdout.splitlines()]
+    assert len(events) == 3
+    assert events[-1]["actor"] == "person:ada"
+    assert events[-1]["reason"] == "it is late"
+    assert {"seq", "stream", "version", "at", "hash", "data"} <= set(events[-1])
+
+
+@pytest.mark.spec("X5")
+def test_the_log_of_one_session_leaves_out_the_others(punchlist: Cli, agent: Script) -> None:
+    _add_elsewhere(agent)
+    assert "other" not in punchlist("log", "--json").stdout
+    assert "other" in punchlist("log", "--json", "--all").stdout
+
+
+def test_sessions_are_listed_newest_first_and_ours_is_marked(punchlist: Cli, agent: Script) -> None:
+    _add_elsewhere(agent)
+    first, second = punchlist("sessions").stdout.splitlines()
+    assert re.fullmatch(r"  other  \S+Z  0/1 done", first)
+    assert re.fullmatch(r"\* default  \S+Z  1/4 done", second)
+    assert [row["id"] for row in json.loads(punchlist("sessions", "--json").stdout)] == ["other", "default"]
+
+
+def _add_elsewhere(agent: Script) -> None:
+    agent.house.checklists.add(replace(agent.scope, conversation_id="other"), "Elsewhere", reason="test")

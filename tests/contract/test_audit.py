@@ -16,7 +16,8 @@ from punchlist.checklist.lifecycle import Status as ItemStatus
 from punchlist.checklist.model import Checklist, Item
 from punchlist.checklist.service import Checklists
 from punchlist.checklist.service import write as write_checklist
-from punchlist.conversations.model import Scope, TurnScope
+from punchlist.conversations import records
+from punchlist.conversations.model import MessageRole, Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.ids import new_id
@@ -135,14 +136,25 @@ def test_an_edited_turn_is_noticed_whatever_was_edited(store: Store, scenario: S
 
 
 @pytest.mark.spec("X5")
-def test_an_edited_message_is_noticed(store: Store, conversations: Conversations, scenario: Scenario) -> None:
-    said = next(message for message in conversations.messages("s") if message.content == "Fix it")
-    by_hand(store, "UPDATE messages SET content = 'Break it' WHERE id = :id", id=said.id)
+def test_an_edited_message_is_noticed_whoever_said_it(
+    store: Store, conversations: Conversations, scenario: Scenario
+) -> None:
+    held = {"id", "conversation_id", "turn_id", "role"}
+    said, *updates = conversations.messages("s")
+    assert (said.content, updates[0].kind) == ("Fix it", "todo_update")
+    for message in (said, updates[0]):
+        assert unnoticed_edits(store, "messages", "id", message.id, but=held) == []
+
+
+@pytest.mark.spec("X5")
+def test_a_message_put_in_by_hand_is_noticed(store: Store, scenario: Scenario) -> None:
+    with store.write() as tx:
+        records.add_message(tx, "s", MessageRole.USER, "Ignore all that")
     assert problems(store)
 
 
 @pytest.mark.spec("X5")
-@pytest.mark.parametrize("table", ["turn_todos", "checklists"])
+@pytest.mark.parametrize("table", ["turn_todos", "checklists", "messages"])
 def test_deleted_rows_are_noticed(store: Store, scenario: Scenario, table: str) -> None:
     by_hand(store, f"DELETE FROM {table}")
     assert problems(store)

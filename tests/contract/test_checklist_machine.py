@@ -200,8 +200,18 @@ class ChecklistMachine(RuleBasedStateMachine):
                 assert item.id not in {old.id for old in before}
 
 
+def play(store: Store, on_sqlite: int, on_postgresql: int, *, new: bool = False) -> None:
+    ChecklistMachine.store = store
+    count = on_sqlite if store.engine.dialect.name == "sqlite" else on_postgresql
+    run_state_machine_as_test(ChecklistMachine, settings=settings(examples(count, new=new), stateful_step_count=30))
+
+
 @pytest.mark.spec("W1", "W2", "W3", "X5")
 def test_random_calls_on_a_checklist_do_what_a_simple_model_does(store: Store) -> None:
-    ChecklistMachine.store = store
-    many = 50 if store.engine.dialect.name == "sqlite" else 6
-    run_state_machine_as_test(ChecklistMachine, settings=settings(examples(many), stateful_step_count=30))
+    play(store, 50, 6)
+
+
+@pytest.mark.soak
+@pytest.mark.spec("W1", "W2", "W3", "X5")
+def test_a_great_many_random_calls_on_a_checklist_do_what_a_simple_model_does(store: Store) -> None:
+    play(store, 3_000, 500, new=True)

@@ -159,8 +159,18 @@ class PlanMachine(RuleBasedStateMachine):
             call(self.plans, scope or self.turn, tool, **arguments)
 
 
+def play(store: Store, on_sqlite: int, on_postgresql: int, *, new: bool = False) -> None:
+    PlanMachine.store = store
+    count = on_sqlite if store.engine.dialect.name == "sqlite" else on_postgresql
+    run_state_machine_as_test(PlanMachine, settings=settings(examples(count, new=new), stateful_step_count=30))
+
+
 @pytest.mark.spec("T1", "T2", "T3", "T4", "T5", "X5")
 def test_random_calls_on_a_plan_do_what_a_simple_model_does(store: Store) -> None:
-    PlanMachine.store = store
-    many = 50 if store.engine.dialect.name == "sqlite" else 6
-    run_state_machine_as_test(PlanMachine, settings=settings(examples(many), stateful_step_count=30))
+    play(store, 50, 6)
+
+
+@pytest.mark.soak
+@pytest.mark.spec("T1", "T2", "T3", "T4", "T5", "X5")
+def test_a_great_many_random_calls_on_a_plan_do_what_a_simple_model_does(store: Store) -> None:
+    play(store, 3_000, 500, new=True)

@@ -60,6 +60,8 @@ class Original:
         shutil.rmtree(copy.parent, ignore_errors=True)
         copy.parent.mkdir()
         copy.write_bytes(content)
+        # Beside every database that was made there is the mark that says so.
+        copy.with_name("punchlist.db-made").touch()
         answers = {}
         for what, ask in questions(str(copy), self.turns):
             try:

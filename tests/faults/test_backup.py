@@ -137,7 +137,7 @@ def test_a_copy_that_is_none_is_not_restored(tmp_path: Path) -> None:
     for name in ("torn", "text", "empty", "folder", "foreign", "newer", "missing"):
         with pytest.raises(PunchlistError, match=rf"{name}\.db"):
             restore(connect(str(path)), tmp_path / f"{name}.db")
-    assert sorted(found.name for found in tmp_path.glob("punchlist.db*")) == ["punchlist.db"]
+    assert sorted(found.name for found in tmp_path.glob("punchlist.db*")) == ["punchlist.db", "punchlist.db-made"]
     script = Script(str(path))
     assert script.lists() == expected(10)
     script.close()

@@ -34,9 +34,9 @@ def _escape(match: re.Match[str]) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def visible(text: str) -> str:
+def visible(text: object) -> str:
     """`text` on one line, with everything that acts instead of showing spelled out."""
-    return _UNPRINTABLE.sub(_escape, text)
+    return _UNPRINTABLE.sub(_escape, str(text))
 
 
 def visible_block(text: str) -> str:

@@ -60,12 +60,20 @@ _STATUS = {status.value: status for status in Status}
 def from_row(row: tuple[Any, ...]) -> TurnTodo:
     """A row as it was read, after its checksum was found right."""
     todo = TurnTodo._make((*row[:7], _STATUS.get(row[7], row[7]), *row[8:13]))
-    if todo.checksum() != row[13]:
-        raise StoreDamaged(
-            f"Todo {todo.id!r} of the plan is not what was written. Run `punchlist db check`; "
-            "`punchlist db restore BACKUP` goes back to a good copy."
-        )
-    return todo
+    try:
+        if todo.checksum() == row[13]:
+            return todo
+    except TypeError:
+        # Something that is no text where text was written.
+        pass
+    raise damaged(f"Todo {todo.id!r} of the plan")
+
+
+def damaged(what: str) -> StoreDamaged:
+    return StoreDamaged(
+        f"{what} is not what was written. Run `punchlist db check`; "
+        "`punchlist db restore BACKUP` goes back to a good copy."
+    )
 
 
 class Summary(TypedDict):

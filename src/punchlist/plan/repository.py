@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
-from sqlalchemy import bindparam, func, insert, literal_column, select, update
+from sqlalchemy import bindparam, func, insert, literal_column, select, union_all, update
 
 from punchlist.plan.lifecycle import OPEN, Status
-from punchlist.plan.model import TurnTodo, from_row
+from punchlist.plan.model import TurnTodo, damaged, from_row
 from punchlist.plan.rules import Shift
 from punchlist.storage.schema import turn_todos
 from punchlist.storage.statements import Statement
@@ -25,6 +25,14 @@ _OPEN: Final[list[Any]] = [literal_column(f"'{status}'") for status in sorted(OP
 OPEN_BY_TURN: Final = Statement(_ROW.where(_OF_TURN, turn_todos.c.status.in_(_OPEN)).order_by(*_ORDER))
 BY_STATUS: Final = Statement(_ROW.where(_OF_TURN, turn_todos.c.status == bindparam("status")).order_by(*_ORDER))
 COUNTS: Final = Statement(select(turn_todos.c.status, func.count()).where(_OF_TURN).group_by(turn_todos.c.status))
+COUNTS_TWICE: Final = Statement(
+    union_all(
+        select(turn_todos.c.status, func.count().label("n")).where(_OF_TURN).group_by(turn_todos.c.status),
+        select(literal_column("'all'"), func.count()).where(
+            turn_todos.c.conversation_id == bindparam("conversation_id"), _OF_TURN
+        ),
+    )
+)
 SHIFT: Final = Statement(
     update(turn_todos)
     .where(_OF_TURN, turn_todos.c.priority >= bindparam("start"), turn_todos.c.priority < bindparam("end"))
@@ -87,10 +95,24 @@ class TurnTodoRepository:
         return changed if rows else None
 
     def count_by_status(self, turn_id: str) -> dict[Status, int]:
-        counts = _NONE.copy()
-        for status, count in self._tx.all(COUNTS, turn_id=turn_id):
-            counts[Status(status)] = count
+        return _counts(self._tx.all(COUNTS, turn_id=turn_id))
+
+    def verified_counts(self, conversation_id: str, turn_id: str) -> dict[Status, int]:
+        """As `count_by_status`, but told by two indexes: damage to one of them would hide todos."""
+        *rows, (_, total) = self._tx.all(COUNTS_TWICE, conversation_id=conversation_id, turn_id=turn_id)
+        counts = _counts(rows)
+        if sum(counts.values()) != total:
+            raise damaged(f"The plan of turn {turn_id}")
         return counts
+
+
+def _counts(rows: list[tuple[Any, ...]]) -> dict[Status, int]:
+    counts = _NONE.copy()
+    for status, count in rows:
+        if status not in counts:
+            raise damaged("The state of a todo")
+        counts[Status(status)] = count
+    return counts
 
 
 def _values(todo: TurnTodo) -> dict[str, Any]:

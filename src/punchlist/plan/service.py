@@ -18,7 +18,7 @@ from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import visible
 from punchlist.plan import rules
 from punchlist.plan.lifecycle import OPEN, PLAN, Action, Status
-from punchlist.plan.model import Created, Ended, NewTodo, Plan, TurnTodo
+from punchlist.plan.model import Created, Ended, NewTodo, Plan, TurnTodo, damaged
 from punchlist.plan.repository import TurnTodoRepository
 from punchlist.storage import eventlog
 from punchlist.storage.store import Store, Transaction
@@ -60,12 +60,16 @@ class Plans:
         """The turn's todos, by default what remains, and the counts of all of them (T3)."""
         with self._store.read() as tx:
             repository = TurnTodoRepository(tx)
-            items = repository.find_by_turn(scope.turn_id, OPEN if status is None else status)
+            wanted = OPEN if status is None else frozenset(status)
+            items = repository.find_by_turn(scope.turn_id, wanted)
             # An item tells whose turn it is; only without any does the turn have to be asked.
             owner = items[0] if items else records.turn(tx, scope.turn_id)
             if owner is None or owner.conversation_id != scope.conversation_id:
                 raise _no_turn(scope)
-            return Plan(items, repository.count_by_status(scope.turn_id))
+            counts = repository.verified_counts(scope.conversation_id, scope.turn_id)
+            if len(items) != sum(counts[state] for state in wanted):
+                raise damaged(f"The plan of turn {scope.turn_id}")
+            return Plan(items, counts)
 
     def start(self, scope: TurnScope, todo_id: str, *, reason: str = "start_todo") -> TurnTodo:
         """Mark an item in progress; one at a time per turn (T5)."""

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import inspect, text
 
-from punchlist.errors import SchemaTooNew, StoreUnavailable
+from punchlist.errors import SchemaTooNew, StoreDamaged, StoreUnavailable
 from punchlist.storage.schema import APPLICATION_ID, REVISION, metadata
 
 if TYPE_CHECKING:
-    from sqlalchemy.engine import Connection, Engine
+    from sqlalchemy.engine import URL, Connection, Engine
 
 VERSION_TABLE: Final = "punchlist_schema"
 _LOCK_KEY: Final = APPLICATION_ID
@@ -23,7 +23,9 @@ _READ_REVISION: Final = f"SELECT version_num FROM {VERSION_TABLE}"
 
 
 def bring_up_to_date(engine: Engine) -> None:
-    if current_revision(engine) != REVISION:
+    found = current_revision(engine)
+    if found != REVISION:
+        _refuse_newer(engine, found)
         _migrate(engine)
 
 
@@ -54,13 +56,17 @@ def _migrate(engine: Engine) -> None:
             return
         if found is None:
             _create(connection)
-        elif found > REVISION:
-            raise SchemaTooNew(
-                f"The database {engine.url.render_as_string()} has schema {found}; this Punchlist knows up to "
-                f"{REVISION}. It was written by a newer version: upgrade Punchlist, or use another database."
-            )
         else:
+            _refuse_newer(engine, found)
             run_migrations(connection)
+
+
+def _refuse_newer(engine: Engine, found: str | None) -> None:
+    if found is not None and found > REVISION:
+        raise SchemaTooNew(
+            f"The database {engine.url.render_as_string()} has schema {found}; this Punchlist knows up to {REVISION}. "
+            "It was written by a newer version: upgrade Punchlist, or use another database."
+        )
 
 
 def _revision_inside(connection: Connection) -> str | None:
@@ -80,22 +86,34 @@ def _claim_file(engine: Engine) -> None:
         # In this order: whoever makes the tables at this moment sets the id in the same transaction.
         (tables,) = driver.execute("SELECT count(*) FROM sqlite_master").fetchone()
         (application_id,) = driver.execute("PRAGMA application_id").fetchone()
-        if application_id != APPLICATION_ID and tables:
+        if application_id != APPLICATION_ID and (tables or application_id):
             raise StoreUnavailable(
                 f"{engine.url.database} is a database of another program. Nothing was changed; "
                 "point PUNCHLIST_DATABASE_URL at a file of its own."
             )
+        if tables and current_revision(engine) is None:
+            raise _no_version(engine.url)
         use_write_ahead_log(driver)
     finally:
         connection.close()
 
 
 def _create(connection: Connection) -> None:
+    in_the_way = sorted({*metadata.tables, VERSION_TABLE} & set(inspect(connection).get_table_names()))
+    if in_the_way:
+        raise _no_version(connection.engine.url)
     metadata.create_all(connection, checkfirst=False)
-    connection.execute(text(f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) PRIMARY KEY)"))
+    connection.execute(text(f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"))
     connection.execute(text(f"INSERT INTO {VERSION_TABLE} VALUES (:revision)"), {"revision": REVISION})
     if connection.dialect.name == "sqlite":
         connection.execute(text(f"PRAGMA application_id = {APPLICATION_ID}"))
+
+
+def _no_version(url: URL) -> StoreDamaged:
+    return StoreDamaged(
+        f"The database {url.render_as_string()} says no schema version but has tables: it is damaged, or another "
+        "program's. Nothing was changed."
+    )
 
 
 def run_migrations(connection: Connection, target: str = "head") -> None:

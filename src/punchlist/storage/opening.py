@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from punchlist.errors import ConfigError, StoreUnavailable
+from punchlist.errors import ConfigError, StoreDamaged, StoreUnavailable
 from punchlist.kernel.clock import Clock, system_clock
+from punchlist.kernel.text import line_problem
 from punchlist.storage import migrate, postgres, sqlite
 from punchlist.storage.store import Database, Store
 
+_HEADER: Final = 100
 PROJECT_FOLDER: Final = ".punchlist"
+LONGEST_ADDRESS: Final = 4_000
 
 
 def database_url(address: str) -> URL:
     """What people write (`sqlite:///…`, `postgres://…`, a path) as one kind of URL."""
+    if problem := line_problem(address, longest=LONGEST_ADDRESS):
+        raise ConfigError(f"The database address {problem}.")
     if "://" not in address:
         return URL.create("sqlite", database=address)
     try:
         url = make_url(address)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         raise ConfigError(
             "The database address cannot be read. Write sqlite:///PATH or postgresql://USER@HOST/NAME."
         ) from None
@@ -30,6 +36,8 @@ def database_url(address: str) -> URL:
     if backend in ("postgresql", "postgres"):
         return url.set(drivername="postgresql+psycopg")
     if backend == "sqlite":
+        if url.query:
+            raise ConfigError(f"A SQLite address takes no options ({', '.join(url.query)}). Write sqlite:///PATH.")
         return url.set(drivername="sqlite")
     raise ConfigError(f"Punchlist works on SQLite and PostgreSQL, not on {backend!r}.")
 
@@ -48,10 +56,16 @@ def connect(address: str, *, clock: Clock = system_clock, synchronous: str = "NO
 
 def open_store(address: str, *, clock: Clock = system_clock, synchronous: str = "NORMAL") -> Store:
     store = connect(address, clock=clock, synchronous=synchronous)
-    if store.engine.dialect.name == "sqlite":
-        _make_home(Path(store.engine.url.database or "").parent)
+    file = Path(store.engine.url.database or "") if store.engine.dialect.name == "sqlite" else None
     try:
+        if file:
+            _make_home(file.parent)
+            _refuse_cut(file)
         migrate.bring_up_to_date(store.engine)
+        if file:
+            _remember(file)
+    except OSError as error:
+        raise StoreUnavailable(f"Cannot use {file} as a database ({error.strerror}).") from error
     except Exception as error:
         store.fail(error)
     return store
@@ -60,9 +74,32 @@ def open_store(address: str, *, clock: Clock = system_clock, synchronous: str = 
 def existing_store(address: str) -> Store:
     """A store on a database that must be there already, left at the schema it has."""
     url = database_url(address)
-    if url.drivername == "sqlite" and not Path(url.database or "").exists():
-        raise StoreUnavailable(f"There is no database at {url.database} yet. It is made on first use.")
+    if url.drivername == "sqlite":
+        if not Path(url.database or "").exists():
+            raise StoreUnavailable(f"There is no database at {url.database} yet. It is made on first use.")
+        _refuse_cut(Path(url.database or ""))
     return connect(address)
+
+
+def _refuse_cut(file: Path) -> None:
+    """SQLite takes an empty file for a new database. Where one was made before, it is what is left of that."""
+    size = file.stat().st_size if file.exists() else None
+    if size is not None and size < _HEADER and (size or _mark(file).exists()):
+        raise StoreDamaged(
+            f"{file} has only {size} bytes left of it. `punchlist db restore BACKUP` goes back to a good copy; "
+            f"to begin anew, remove {file} and {_mark(file)}."
+        )
+
+
+def _remember(file: Path) -> None:
+    mark = _mark(file)
+    if not mark.exists():
+        with suppress(OSError):
+            mark.write_text(f"{file.name} was made; if it is ever empty, it was cut.\n")
+
+
+def _mark(file: Path) -> Path:
+    return file.with_name(f"{file.name}-made")
 
 
 def _make_home(folder: Path) -> None:

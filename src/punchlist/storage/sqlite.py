@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,19 +45,27 @@ class SQLite:
                 "Nothing was changed; try again."
             )
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            return StoreDamaged(
-                f"{self.path} is damaged ({cause}). Run `punchlist db check` for the extent, "
-                "and `punchlist db restore BACKUP` to go back to a good copy."
-            )
+            return self._damaged(str(cause))
         if code == sqlite3.SQLITE_FULL:
             return StoreUnavailable(f"The disk is full: {self.path} was not changed. Free some space and try again.")
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
             return StoreUnavailable(f"Cannot write {self.path} ({cause}). Check that the folder exists and is yours.")
         if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOMEM):
             return StoreUnavailable(f"{self.path} was not changed: the disk reported an error ({cause}).")
-        if code == sqlite3.SQLITE_CONSTRAINT and "UNIQUE" in str(cause):
-            return Conflict(f"Somebody else was first ({cause}). Read the list again and retry.")
-        return error
+        if code == sqlite3.SQLITE_CONSTRAINT:
+            return (
+                Conflict(f"Somebody else was first ({cause}). Read the list again and retry.")
+                if "UNIQUE" in str(cause)
+                else error
+            )
+        # Our statements are fixed and tested: if one does not fit, the file is not as we made it.
+        return self._damaged(str(cause))
+
+    def _damaged(self, detail: str) -> StoreDamaged:
+        return StoreDamaged(
+            f"{self.path} is damaged ({detail}). Run `punchlist db check` for the extent, "
+            "and `punchlist db restore BACKUP` to go back to a good copy."
+        )
 
 
 def open_engine(url: URL, *, synchronous: str = "NORMAL") -> Engine:
@@ -85,6 +95,12 @@ def open_engine(url: URL, *, synchronous: str = "NORMAL") -> Engine:
 
 def use_write_ahead_log(connection: sqlite3.Connection) -> None:
     """Readers do not wait for writers, nor writers for readers. The file remembers it."""
-    (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
-    if mode != "wal":
-        connection.execute("PRAGMA journal_mode = WAL")
+    until = time.monotonic() + BUSY_SECONDS
+    while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            # Others are at the same file at the same moment, and SQLite does not wait for this one.
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(random.uniform(0.001, 0.02))

@@ -19,7 +19,7 @@ from typing import Any, NoReturn, Protocol
 
 from sqlalchemy.engine import Engine
 
-from punchlist.errors import InvalidInput
+from punchlist.errors import InvalidInput, StoreDamaged
 from punchlist.kernel.clock import Clock, system_clock, timestamp
 from punchlist.storage.connections import Connections
 from punchlist.storage.statements import Statement
@@ -149,6 +149,8 @@ class Store:
     def explain(self, error: Exception) -> Exception:
         if isinstance(error, UnicodeEncodeError):
             return InvalidInput("Text with half of a surrogate pair can neither be stored nor looked for.")
+        if isinstance(error, UnicodeDecodeError):
+            return StoreDamaged("Text in the database is not what was written. Run `punchlist db check`.")
         return self.database.explain(error)
 
     def close(self) -> None:

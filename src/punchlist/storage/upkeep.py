@@ -46,36 +46,48 @@ def backup(store: Store, target: Path) -> None:
         os.replace(partial, target)
     except (sqlite3.Error, OSError) as error:
         partial.unlink(missing_ok=True)
-        explained = store.database.explain(error)
-        if explained is not error:
-            raise explained from error
         raise StoreUnavailable(f"Cannot write the copy to {target} ({error}).") from error
 
 
 def restore(store: Store, copy: Path) -> Path | None:
-    """Put a copy in place of the database; what was there is kept beside it, under the name returned."""
+    """Put a copy in place of the database; what was there is kept beside it, under the name returned.
+
+    Done by SQLite itself where the database can still be read: processes that have it open go on
+    with the restored one. A database too damaged for that is moved aside.
+    """
     path = _sqlite_path(store)
     _check_copy(copy)
-    fresh = path.with_name(f"{path.name}.restoring")
-    kept = _free_name(path)
+    store.close()
+    kept = _free_name(path) if path.exists() else None
     try:
+        if kept:
+            _set_aside(path, kept)
         with (
             closing(sqlite3.connect(f"{copy.resolve().as_uri()}?mode=ro", uri=True)) as reader,
-            closing(sqlite3.connect(fresh)) as writer,
+            closing(sqlite3.connect(path, timeout=30)) as writer,
         ):
             reader.backup(writer)
             use_write_ahead_log(writer)
-        _sync(fresh)
-        store.close()
-        for suffix in ("-wal", "-shm", ""):
-            old = path.with_name(path.name + suffix)
-            if old.exists():
-                os.replace(old, kept.with_name(kept.name + suffix))
-        os.replace(fresh, path)
     except (sqlite3.Error, OSError) as error:
-        fresh.unlink(missing_ok=True)
-        raise StoreUnavailable(f"Cannot restore {copy} ({error}). The database is as it was.") from error
-    return kept if kept.exists() else None
+        raise StoreUnavailable(f"Cannot restore {copy} ({error}). What was there is in {kept or path}.") from error
+    return kept
+
+
+def _set_aside(path: Path, kept: Path) -> None:
+    """Keep what is there: a copy of a database that can be read, the files themselves of one that cannot."""
+    try:
+        with closing(sqlite3.connect(path, timeout=30)) as reader, closing(sqlite3.connect(kept)) as writer:
+            (verdict,) = reader.execute("PRAGMA integrity_check(1)").fetchone()
+            reader.backup(writer)
+        if verdict == "ok":
+            return
+    except sqlite3.Error:
+        pass
+    kept.unlink(missing_ok=True)
+    for suffix in ("-wal", "-shm", ""):
+        old = path.with_name(path.name + suffix)
+        if old.exists():
+            os.replace(old, kept.with_name(kept.name + suffix))
 
 
 def _check_copy(copy: Path) -> None:

@@ -13,7 +13,7 @@ import typer
 
 from punchlist.config import Settings, load, person
 from punchlist.kernel.actors import Actor, Role
-from punchlist.kernel.text import visible_block
+from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.desk import Desk
 
 if TYPE_CHECKING:
@@ -59,7 +59,16 @@ def say(text: str = "", *, error: bool = False) -> None:
 
 def say_json(value: Any) -> None:
     # Escaped to ASCII: no byte of what somebody stored can act on a terminal.
-    print(json.dumps(value, indent=2), flush=True)
+    print(json_text(value, indent=2), flush=True)
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    return json.dumps(value, indent=indent, default=repr)
+
+
+def moment(at: str) -> str:
+    """A stored time to the second."""
+    return visible(at)[:19] + "Z"
 
 
 def complain(message: str) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.front import JsonOption, SessionOption, front, say
+from punchlist.surfaces.cli.front import JsonOption, SessionOption, front, json_text, moment, say
 
 if TYPE_CHECKING:
     from punchlist.kernel.events import Event
@@ -51,11 +51,18 @@ def log(
 
 def _print(event: Event, *, as_json: bool) -> None:
     if as_json:
-        say(json.dumps({**asdict(event), "data": event.payload()}))
+        say(json_text({**asdict(event), "data": _data(event)}))
         return
-    step = f" {event.from_status or '(new)'} → {event.to_status}" if event.to_status else ""
+    step = f" {visible(event.from_status or NEW)} → {visible(event.to_status)}" if event.to_status else ""
     what = _what(event)
-    say(f"{event.at[:19]}Z  {visible(event.actor)}  {visible(event.action)}{step}  {what}  — {visible(event.reason)}")
+    say(f"{moment(event.at)}  {visible(event.actor)}  {visible(event.action)}{step}  {what}  — {visible(event.reason)}")
+
+
+def _data(event: Event) -> Any:
+    try:
+        return event.payload()
+    except (ValueError, TypeError):
+        return event.data
 
 
 def _what(event: Event) -> str:

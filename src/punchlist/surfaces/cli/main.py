@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn, Protocol, runtime_checkable
 
 import typer
 import typer.core
 
 from punchlist import __version__
 from punchlist.errors import PunchlistError
+from punchlist.kernel.text import visible_block
 from punchlist.surfaces.cli import db, log, mcp, plan, sessions, todos, turn
 from punchlist.surfaces.cli.front import Front, OpenDesk, complain, say, say_json
 
@@ -60,27 +62,76 @@ def options(
     """The todo list that AI agents finish."""
 
 
+@runtime_checkable
+class UsageError(Protocol):
+    """What Typer raises for a wrong command line; it does not show the class itself."""
+
+    ctx: typer.Context | None
+    exit_code: int
+
+    def format_message(self) -> str: ...
+
+
 def run(open_desk: OpenDesk) -> None:
     """Run one command. Every error we know ends in a sentence on stderr, never in a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+    _mend_streams()
     front = Front(open_desk)
     try:
-        app(obj=front, prog_name="punchlist")
+        code = app(obj=front, prog_name="punchlist", standalone_mode=False)
+        sys.stdout.flush()
     except PunchlistError as error:
         if front.json:
             say_json({"error": {"code": error.code, "message": str(error)}})
         complain(str(error))
-        sys.exit(EXIT_ERROR)
+        code = EXIT_ERROR
     except KeyboardInterrupt:
-        sys.exit(EXIT_INTERRUPTED)
+        code = EXIT_INTERRUPTED
+    except typer.Abort as abort:
+        # Either Ctrl-C, or somebody said no to a question.
+        code = EXIT_INTERRUPTED if isinstance(abort.__cause__, KeyboardInterrupt) else EXIT_ERROR
     except BrokenPipeError:
-        # Whoever read our output has had enough. Python would complain once more when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(EXIT_ERROR)
+        # Whoever read our output has had enough.
+        code = EXIT_ERROR
+    except OSError as error:
+        complain(f"cannot go on ({error.strerror or error}).")
+        code = EXIT_ERROR
     except Exception as error:
+        if isinstance(error, UsageError):
+            _explain_usage(error)
+            _leave(error.exit_code)
         if os.environ.get("PUNCHLIST_DEBUG"):
             raise
         complain(f"failed unexpectedly ({type(error).__name__}: {error}). PUNCHLIST_DEBUG=1 shows where.")
-        sys.exit(EXIT_ERROR)
+        code = EXIT_ERROR
+    _leave(code if isinstance(code, int) else 0)
+
+
+def _mend_streams() -> None:
+    """A shell may have closed any of them; and no text may stop us from saying the rest."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _explain_usage(error: UsageError) -> None:
+    message = visible_block(error.format_message())
+    if message.startswith("Usage:"):
+        # Nothing was asked for, so the message is the help.
+        say(message, error=True)
+        return
+    if error.ctx is not None:
+        say(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help' for help.\n", error=True)
+    say(f"Error: {message}", error=True)
+
+
+def _leave(code: int) -> NoReturn:
+    """Exit without a last complaint when our output cannot be written."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = code or EXIT_ERROR
+    sys.exit(code)

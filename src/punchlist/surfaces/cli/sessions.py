@@ -7,7 +7,7 @@ from dataclasses import asdict
 import typer
 
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.front import JsonOption, front, say, say_json
+from punchlist.surfaces.cli.front import JsonOption, front, moment, say, say_json
 
 
 def sessions(context: typer.Context, as_json: JsonOption = False) -> None:
@@ -23,6 +23,6 @@ def sessions(context: typer.Context, as_json: JsonOption = False) -> None:
         mark = "*" if conversation.id == desk.settings.session else " "
         progress = desk.checklists.get(conversation.id).progress
         say(
-            f"{mark} {visible(conversation.id)}  {conversation.created_at[:19]}Z  "
+            f"{mark} {visible(conversation.id)}  {moment(conversation.created_at)}  "
             f"{progress['completed']}/{progress['total']} done"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from punchlist.surfaces.cli.front import (
     colourful,
     columns,
     front,
+    json_text,
     say,
     say_json,
 )
@@ -221,7 +221,7 @@ def _drawer(desk: Desk, *, as_json: bool) -> Callable[[Checklist], None]:
         nonlocal last, shown
         if as_json:
             if checklist != shown:
-                print(json.dumps(_json(desk, checklist, None)), flush=True)
+                say(json_text(_json(desk, checklist, None)))
         elif not sys.stdout.isatty():
             if checklist != shown:
                 say(rendering.update_line(checklist) if checklist.items else rendering.NO_TODOS)

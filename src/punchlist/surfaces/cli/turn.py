@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.front import JsonOption, SessionOption, front, say, say_json
+from punchlist.surfaces.cli.front import JsonOption, SessionOption, front, moment, say, say_json
 
 app = typer.Typer(help="List the session's turns, or end the open one.", no_args_is_help=True)
 
@@ -24,7 +24,7 @@ def list_turns(context: typer.Context, session: SessionOption = None, as_json: J
         say("No turns yet.")
     for turn in turns:
         state = "open" if turn.open else f"ended: {visible(turn.end_reason or '')}"
-        say(f"{turn.id}  {turn.started_at[:19]}Z  {state}")
+        say(f"{visible(turn.id)}  {moment(turn.started_at)}  {state}")
 
 
 @app.command()
@@ -41,4 +41,4 @@ def end(
     if as_json:
         say_json(turn._asdict() if turn else None)
     else:
-        say(f"Ended turn {turn.id}." if turn else "No turn was open.")
+        say(f"Ended turn {visible(turn.id)}." if turn else "No turn was open.")

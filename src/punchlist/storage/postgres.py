@@ -24,6 +24,12 @@ class PostgreSQL:
         # What a list says of itself must add up, so all its queries see one moment.
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
+    def commit(self, cursor: Any) -> None:
+        cursor.execute("COMMIT")
+        if cursor.statusmessage != "COMMIT":
+            # After an error inside the transaction PostgreSQL answers COMMIT with a quiet rollback.
+            raise StoreUnavailable(f"{self.name} took the change back. Nothing was changed; try again.")
+
     def change_mark(self, cursor: Any) -> int:
         cursor.execute("SELECT coalesce(max(seq), 0) FROM events")
         return int(cursor.fetchone()[0])

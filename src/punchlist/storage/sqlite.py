@@ -30,6 +30,9 @@ class SQLite:
     def begin_read(self, cursor: sqlite3.Cursor) -> None:
         cursor.execute("BEGIN")
 
+    def commit(self, cursor: sqlite3.Cursor) -> None:
+        cursor.execute("COMMIT")
+
     def change_mark(self, cursor: sqlite3.Cursor) -> int:
         return int(cursor.execute("PRAGMA data_version").fetchone()[0])
 

@@ -32,6 +32,8 @@ class Database(Protocol):
 
     def begin_read(self, cursor: Any) -> None: ...
 
+    def commit(self, cursor: Any) -> None: ...
+
     def change_mark(self, cursor: Any) -> int:
         """A number that differs after another connection has written."""
 
@@ -109,9 +111,12 @@ class _Session:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         store = self._store
         try:
-            self._cursor.execute("COMMIT" if self._writing and kind is None else "ROLLBACK")
+            if self._writing and kind is None:
+                store.database.commit(self._cursor)
+            else:
+                self._cursor.execute("ROLLBACK")
             self._cursor.close()
-        except Exception as failure:
+        except BaseException as failure:
             # The connection goes, and with it whatever was not committed.
             store.connections.discard(self._connection)
             if error is None:
@@ -139,9 +144,9 @@ class Store:
     def read(self) -> AbstractContextManager[Transaction]:
         return _Session(self, writing=False)
 
-    def fail(self, error: Exception) -> NoReturn:
+    def fail(self, error: BaseException) -> NoReturn:
         """Raise an error of the driver in our words, any other as it is."""
-        explained = self.explain(error)
+        explained = self.explain(error) if isinstance(error, Exception) else error
         if explained is error:
             raise error
         raise explained from error

@@ -100,7 +100,7 @@ def restore(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Put a backup in the database's place; what was there is kept beside it. Stop other processes first."""
+    """Put a backup in the database's place; what was there is kept beside it."""
     from punchlist.storage.opening import connect
     from punchlist.storage.upkeep import restore as run_restore
 

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from bench.measuring import FULL, QUICK, Bench, Figure, Skipped, fsync_probe, machine, shown, table
+from bench.measuring import FULL, QUICK, Bench, Figure, Skipped, fsync_probe, load, machine, shown, table
 
 SUBJECTS: Final = ("storage", "startup", "mcp_calls", "postgres")
 RESULTS: Final = Path(__file__).parent / "results"
@@ -21,22 +21,24 @@ RESULTS: Final = Path(__file__).parent / "results"
 def main() -> int:
     wanted = arguments()
     RESULTS.mkdir(exist_ok=True)
-    facts = machine()
     with tempfile.TemporaryDirectory(dir=RESULTS) as name:
         bench = Bench(QUICK if wanted.quick else FULL, Path(name))
-        before = fsync_probe(bench.folder)
+        loads, probes = [load()], [fsync_probe(bench.folder)]
         figures = list(measured(wanted.subjects, bench))
-        after = fsync_probe(bench.folder)
+        loads, probes = [*loads, load()], [*probes, fsync_probe(bench.folder)]
 
     for line in table([figure.row() for figure in figures]):
         print(line)
-    print(f"\nfsync of 4 KiB: {shown(before)} before, {shown(after)} after")
+    facts = machine()
+    print(f"\nfsync of 4 KiB: {shown(probes[0])} before, {shown(probes[1])} after")
+    print(f"load: {loads[0]} before, {loads[1]} after, on {facts['cores']} cores")
     print(", ".join(f"{name} {value}" for name, value in facts.items()))
     report = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "quick": wanted.quick,
         "machine": facts,
-        "fsync": {"before": before, "after": after},
+        "load": loads,
+        "fsync": probes,
         "figures": [figure.as_json() for figure in figures],
     }
     wanted.json.parent.mkdir(parents=True, exist_ok=True)

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import sqlite3
+import tempfile
 from contextlib import closing
 from pathlib import Path
 from typing import Final
@@ -41,12 +41,10 @@ def database(todos: int) -> Path:
     CACHE.mkdir(parents=True, exist_ok=True)
     for stale in CACHE.glob(f"*-{todos}.db*"):
         stale.unlink()
-    filling = path.with_suffix(f".{os.getpid()}.filling")
-    try:
+    with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+        filling = Path(folder) / path.name
         _fill(filling, todos)
         filling.rename(path)
-    finally:
-        filling.unlink(missing_ok=True)
     return path
 
 

@@ -182,5 +182,9 @@ def machine() -> dict[str, Any]:
         "sqlite": sqlite3.sqlite_version,
         "system": platform.platform(),
         "cores": os.cpu_count(),
-        "load": round(os.getloadavg()[0], 2),
     }
+
+
+def load() -> float:
+    """How many processes wanted a core in the last minute; above the number of cores, times mean little."""
+    return round(os.getloadavg()[0], 2)

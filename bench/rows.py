@@ -67,25 +67,33 @@ def session_rows(number: int, todos: int) -> Rows:
     stream = Stream(conversation_stream(session), session)
     rows: Rows = {table: [] for table in COLUMNS}
     rows["conversations"].append(_row(conversation))
-    rows["events"].append(stream.event(conversation.created_at, "start", session, "{}"))
+    rows["events"].append(stream.event(conversation.created_at, "start", session, _told(conversation)))
     for first in range(0, todos, TODOS_PER_TURN):
         is_last = first + TODOS_PER_TURN >= todos
         begun, ended = timestamp(moment + timedelta(seconds=first)), timestamp(moment + timedelta(seconds=first + 5))
-        end = (None, begun, None) if is_last else ("done", begun, ended)
-        turn = Turn(new_id(), session, None, ACTOR.name, *end)
-        rows["turns"].append(_row(turn))
-        rows["events"].append(stream.event(begun, TurnAction.BEGIN.value, turn.id, "{}", to=TurnStatus.OPEN.value))
+        turn = Turn(new_id(), session, None, ACTOR.name, None, begun, None)
+        rows["events"].append(
+            stream.event(begun, TurnAction.BEGIN.value, turn.id, _told(turn), to=TurnStatus.OPEN.value)
+        )
         for todo, event in plan_rows(session, turn.id, begun, min(TODOS_PER_TURN, todos - first)):
             rows["turn_todos"].append(todo)
             rows["events"].append(event)
         if not is_last:
+            turn = turn._replace(end_reason="done", ended_at=ended)
+            outcome = canonical({"ended_at": ended, "end_reason": turn.end_reason})
             states = (TurnStatus.OPEN.value, TurnStatus.ENDED.value)
-            rows["events"].append(stream.event(ended, TurnAction.END.value, turn.id, "{}", *states))
+            rows["events"].append(stream.event(ended, TurnAction.END.value, turn.id, outcome, *states))
+        rows["turns"].append(_row(turn))
     return rows
 
 
 def _row(value: Conversation | Turn) -> Row:
     return tuple(getattr(value, name) for name in type(value).__annotations__)
+
+
+def _told(value: Conversation | Turn) -> str:
+    """What the event says that made it."""
+    return canonical(dict(zip(type(value).__annotations__, _row(value), strict=True)))
 
 
 def plan_rows(session: str, turn_id: str, at: str, todos: int) -> Iterator[tuple[Row, Row]]:

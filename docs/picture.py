@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from html import escape
 
+from punchlist.checklist.box import box
 from punchlist.checklist.lifecycle import Status
 from punchlist.checklist.model import Checklist, Item
-from punchlist.checklist.rendering import box
 
 LINE, MARGIN, CHARACTER = 22, 18, 9
 COLOURS = {"✓": "#3fb950", "▶": "#d29922", "○": "#8b949e"}

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from tests.conftest import StoppedClock
 from tests.contract.crowd import Crowd
+from tests.contract.scenario import Scenario, play
 
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
+from punchlist.storage.store import Store
 
 
 @pytest.fixture
@@ -16,6 +19,12 @@ def other_turn(conversations: Conversations, agent: Scope) -> TurnScope:
     """The open turn of another session, of the same agent."""
     other = Scope("another", agent.actor)
     return TurnScope("another", agent.actor, conversations.open_turn(other).id)
+
+
+@pytest.fixture
+def scenario(store: Store, clock: StoppedClock, agent: Scope) -> Scenario:
+    """A session with something of everything in it."""
+    return play(store, clock, agent)
 
 
 @pytest.fixture(scope="session")

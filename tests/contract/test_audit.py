@@ -7,9 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
-from tests.conftest import StoppedClock
 from tests.contract.front import by_hand, everything, trail
-from tests.contract.scenario import Scenario, play
+from tests.contract.scenario import Scenario
 
 from punchlist.audit.check import check
 from punchlist.checklist.lifecycle import Status as ItemStatus
@@ -26,11 +25,6 @@ from punchlist.plan.repository import TurnTodoRepository
 from punchlist.plan.service import Plans
 from punchlist.storage.schema import REVISION, metadata
 from punchlist.storage.store import Store
-
-
-@pytest.fixture
-def scenario(store: Store, clock: StoppedClock, agent: Scope) -> Scenario:
-    return play(store, clock, agent)
 
 
 def problems(store: Store) -> list[str]:

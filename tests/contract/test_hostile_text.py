@@ -61,7 +61,7 @@ def by_field(store: Store, send: Callable[[str, str], str], *fields: str) -> dic
 
 
 @pytest.mark.spec("W10")
-def test_in_a_checklist(store: Store, checklists: Checklists, agent: Scope) -> None:
+def test_a_checklist_stores_it_exactly_or_refuses_it(store: Store, checklists: Checklists, agent: Scope) -> None:
     def send(field: str, text: str) -> str:
         stored: str = todo_write(checklists, agent, [todo(**{field: text})]).data["todos"][0][field]
         return stored
@@ -70,7 +70,7 @@ def test_in_a_checklist(store: Store, checklists: Checklists, agent: Scope) -> N
 
 
 @pytest.mark.spec("W10")
-def test_invisible_marks_are_stored_in_a_checklist_but_shown_to_nobody(checklists: Checklists, agent: Scope) -> None:
+def test_invisible_marks_are_stored_but_spelled_out_to_the_model(checklists: Checklists, agent: Scope) -> None:
     for text in HIDES_FROM_PEOPLE.values():
         result = todo_write(checklists, agent, [todo(text, "in_progress")])
         assert result.data["todos"][0]["content"] == text
@@ -78,7 +78,7 @@ def test_invisible_marks_are_stored_in_a_checklist_but_shown_to_nobody(checklist
 
 
 @pytest.mark.spec("W10")
-def test_in_a_plan(store: Store, plans: Plans, turn: TurnScope) -> None:
+def test_a_plan_stores_it_exactly_or_refuses_it(store: Store, plans: Plans, turn: TurnScope) -> None:
     def send(field: str, text: str) -> str:
         call(plans, turn, "create_todo", items=[{"title": "A", field: text, "order": 1}])
         stored: str = call(plans, turn, "list_todo")["items"][0][field]
@@ -88,7 +88,7 @@ def test_in_a_plan(store: Store, plans: Plans, turn: TurnScope) -> None:
 
 
 @pytest.mark.spec("W10")
-def test_in_the_end_of_a_todo(store: Store, plans: Plans, turn: TurnScope) -> None:
+def test_a_todo_ends_with_it_exactly_or_not_at_all(store: Store, plans: Plans, turn: TurnScope) -> None:
     def send(field: str, text: str) -> str:
         arguments = {"todoId": plans.list(turn).items[0].id, "outcome": "done", field: text}
         stored: str = call(plans, turn, "complete_todo", **arguments)[field]
@@ -99,12 +99,12 @@ def test_in_the_end_of_a_todo(store: Store, plans: Plans, turn: TurnScope) -> No
 
 
 @pytest.mark.spec("W10")
-def test_in_a_message(store: Store, conversations: Conversations, agent: Scope) -> None:
+def test_a_message_keeps_it_exactly_or_refuses_it(store: Store, conversations: Conversations, agent: Scope) -> None:
     assert failures(store, lambda text: conversations.say(agent, MessageRole.USER, text).content) == {}
 
 
 @pytest.mark.spec("W10", "T15")
-def test_in_a_trace(store: Store, conversations: Conversations, turn: TurnScope) -> None:
+def test_a_trace_keeps_it_exactly_or_refuses_it(store: Store, conversations: Conversations, turn: TurnScope) -> None:
     def send(field: str, text: str) -> str:
         made = conversations.trace(turn, turn.turn_id, TraceKind.TOOL, **{"name": "shell", field: text})
         (stored,) = [trace for trace in conversations.traces(turn.turn_id) if trace.id == made.id]
@@ -115,7 +115,9 @@ def test_in_a_trace(store: Store, conversations: Conversations, turn: TurnScope)
 
 
 @pytest.mark.spec("W10", "X5")
-def test_in_the_reason_for_a_change(store: Store, checklists: Checklists, agent: Scope) -> None:
+def test_the_reason_for_a_change_keeps_it_exactly_or_refuses_it(
+    store: Store, checklists: Checklists, agent: Scope
+) -> None:
     def send(text: str) -> str:
         checklists.add(agent, "A", reason=text)
         return trail(store)[-1].reason
@@ -124,7 +126,7 @@ def test_in_the_reason_for_a_change(store: Store, checklists: Checklists, agent:
 
 
 @pytest.mark.spec("W10", "X5")
-def test_in_the_reason_for_the_end_of_a_turn(store: Store, conversations: Conversations, agent: Scope) -> None:
+def test_a_turn_ends_with_it_exactly_or_not_at_all(store: Store, conversations: Conversations, agent: Scope) -> None:
     def send(text: str) -> str:
         ended = conversations.end_turn(agent, reason=text)
         assert ended
@@ -135,7 +137,7 @@ def test_in_the_reason_for_the_end_of_a_turn(store: Store, conversations: Conver
 
 
 @pytest.mark.spec("W10")
-def test_in_the_id_of_a_session(store: Store, checklists: Checklists, agent: Scope) -> None:
+def test_a_session_is_named_by_it_exactly_or_refused(store: Store, checklists: Checklists, agent: Scope) -> None:
     def send(text: str) -> str:
         checklists.rewrite(replace(agent, conversation_id=text), [todo("A")])
         return next((row[0] for row in everything(store)["conversations"] if row[0] == text), "nothing")
@@ -144,7 +146,7 @@ def test_in_the_id_of_a_session(store: Store, checklists: Checklists, agent: Sco
 
 
 @pytest.mark.spec("W10")
-def test_in_the_id_of_a_session_that_is_only_looked_at(
+def test_a_session_named_by_it_can_be_looked_for_without_harm(
     store: Store, checklists: Checklists, conversations: Conversations
 ) -> None:
     def send(text: str) -> str:

@@ -6,9 +6,8 @@ from collections import Counter
 from datetime import datetime, timedelta
 
 import pytest
-from tests.conftest import StoppedClock
 from tests.contract.front import todo, trail
-from tests.contract.scenario import Scenario, play
+from tests.contract.scenario import Scenario
 
 from punchlist.checklist.replay import replay as replay_checklist
 from punchlist.checklist.service import Checklists
@@ -19,11 +18,6 @@ from punchlist.plan.replay import replay as replay_plan
 from punchlist.plan.service import Plans
 from punchlist.storage import eventlog
 from punchlist.storage.store import Store
-
-
-@pytest.fixture
-def scenario(store: Store, clock: StoppedClock, agent: Scope) -> Scenario:
-    return play(store, clock, agent)
 
 
 def told(events: list[Event]) -> list[tuple[str, str, str | None, str | None, str]]:

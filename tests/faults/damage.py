@@ -56,12 +56,11 @@ class Original:
 
     def find(self, damage: str, content: bytes) -> Finding:
         """Ask everything of a store with this content."""
-        copy = self.folder / "damaged" / "punchlist.db"
+        copy = self.folder.with_name("damaged") / "punchlist.db"
         shutil.rmtree(copy.parent, ignore_errors=True)
-        copy.parent.mkdir()
+        # With whatever else the program keeps beside its database.
+        shutil.copytree(self.folder, copy.parent)
         copy.write_bytes(content)
-        # Beside every database that was made there is the mark that says so.
-        copy.with_name("punchlist.db-made").touch()
         answers = {}
         for what, ask in questions(str(copy), self.turns):
             try:
@@ -109,6 +108,7 @@ def _check(address: str) -> str:
 
 
 def make_original(folder: Path) -> Original:
+    """Made in a new folder."""
     path = folder / "punchlist.db"
     scripts = [Script(str(path), session) for session in SESSIONS]
     for change in range(CHANGES):

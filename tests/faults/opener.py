@@ -16,10 +16,10 @@ def main(session: str) -> None:
         script = Script(line.strip(), session)
         try:
             script.perform(0)
+            script.close()
             print("done", flush=True)
         except Exception as error:
             print(f"{type(error).__name__}: {error}".replace("\n", " "), flush=True)
-        script.close()
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ def _kinds(seconds: int, full: int, damages: Damages) -> list[object]:
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
-    return damage.make_original(tmp_path_factory.mktemp("damage"))
+    return damage.make_original(tmp_path_factory.mktemp("damage") / "sound")
 
 
 @pytest.fixture(
@@ -138,6 +138,7 @@ def test_whatever_damage_changes_the_check_tells_of_it(findings: list[Finding]) 
 def test_a_store_that_was_cut_to_nothing_is_not_served_as_an_empty_list(original: Original) -> None:
     finding = original.find("cut to nothing", b"")
     assert finding.lies(LISTS) == []
+    assert finding.check == "tells"
 
 
 @pytest.mark.parametrize("tear", [_cut, _flip], ids=["cut", "flipped"])

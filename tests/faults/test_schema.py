@@ -26,6 +26,7 @@ from punchlist.storage.schema import APPLICATION_ID, REVISION, metadata
 
 NEWER = "9999"
 OPENERS = 8
+ROUNDS = 6
 PART = 10_000
 
 
@@ -232,7 +233,7 @@ def openers() -> Iterator[list[_Opener]]:
 
 
 @pytest.mark.parametrize(
-    "rounds", [6, pytest.param(300, marks=pytest.mark.soak)], ids=lambda rounds: f"{rounds}-rounds"
+    "rounds", [ROUNDS, pytest.param(300, marks=pytest.mark.soak)], ids=lambda rounds: f"{rounds}-rounds"
 )
 def test_processes_that_open_a_new_database_at_the_same_moment_all_succeed(
     database: str, tmp_path: Path, openers: list[_Opener], rounds: int
@@ -247,6 +248,18 @@ def test_processes_that_open_a_new_database_at_the_same_moment_all_succeed(
         assert found[0].problems() == []
         for script in found:
             script.close()
+
+
+def test_processes_that_make_a_database_anew_after_it_was_removed_all_succeed(
+    tmp_path: Path, openers: list[_Opener]
+) -> None:
+    path = tmp_path / "punchlist.db"
+    for _ in range(ROUNDS):
+        for opener in openers:
+            opener.open(str(path))
+        assert [opener.answer() for opener in openers] == ["done"] * OPENERS
+        # As people do it: the file, and not what may stand beside it.
+        path.unlink()
 
 
 def _sibling(address: str, folder: Path) -> str:

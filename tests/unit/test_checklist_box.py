@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tests.unit.examples import examples
 from tests.unit.hostile import EVERYTHING_HOSTILE, any_text
 
+from punchlist.checklist.box import box
 from punchlist.checklist.lifecycle import Status
 from punchlist.checklist.model import EMPTY, Checklist, Item
-from punchlist.checklist.rendering import box
 
 FAMILY = "👨‍👩‍👧‍👦"
 FLAG = "🇩🇪"

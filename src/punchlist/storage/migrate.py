@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import inspect, text
 
 from punchlist.errors import SchemaTooNew, StoreDamaged, StoreUnavailable
-from punchlist.storage.schema import APPLICATION_ID, REVISION, metadata
+from punchlist.storage.schema import APPLICATION_ID, GUARDS, REVISION, metadata
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL, Connection, Engine
@@ -103,6 +103,8 @@ def _create(connection: Connection) -> None:
     if in_the_way:
         raise _no_version(connection.engine.url)
     metadata.create_all(connection, checkfirst=False)
+    for guard in GUARDS:
+        connection.execute(text(guard))
     connection.execute(text(f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"))
     connection.execute(text(f"INSERT INTO {VERSION_TABLE} VALUES (:revision)"), {"revision": REVISION})
     if connection.dialect.name == "sqlite":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Index, Integer, MetaData, Table, Text, text
+from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Index, Integer, MetaData, Table, Text
 
 REVISION: Final = "0001"
 """The newest migration: what this program reads and writes. A test ties it to the files."""
@@ -38,14 +38,6 @@ turns = Table(
     Column("started_at", Text, nullable=False),
     Column("ended_at", Text),
     Index("idx_turns_conversation", "conversation_id", "started_at"),
-    # The database itself sees to it that a conversation has one open turn of its own.
-    Index(
-        "idx_turns_open",
-        "conversation_id",
-        unique=True,
-        sqlite_where=text("ended_at IS NULL AND parent_turn_id IS NULL"),
-        postgresql_where=text("ended_at IS NULL AND parent_turn_id IS NULL"),
-    ),
 )
 
 messages = Table(
@@ -114,14 +106,6 @@ turn_todos = Table(
     CheckConstraint("status IN ('pending', 'in_progress', 'completed', 'cancelled')", name="ck_turn_todos_status"),
     Index("idx_turn_todos_turn", "turn_id", "status"),
     Index("idx_turn_todos_conversation", "conversation_id", "turn_id"),
-    # Sequential execution: one item in progress per turn, whoever asks at the same moment.
-    Index(
-        "idx_turn_todos_one_in_progress",
-        "turn_id",
-        unique=True,
-        sqlite_where=text("status = 'in_progress'"),
-        postgresql_where=text("status = 'in_progress'"),
-    ),
 )
 
 events = Table(
@@ -143,4 +127,13 @@ events = Table(
     # Also what stops two writers from continuing one stream in two ways.
     Index("idx_events_stream", "stream", "version", unique=True),
     Index("idx_events_conversation", "conversation_id", "seq"),
+)
+
+# What the database itself sees to, whoever asks at the same moment. As plain SQL, which both
+# understand: a condition given to `Index` would load both dialects, 150 ms in every command.
+GUARDS: Final = (
+    # A conversation has one open turn of its own.
+    "CREATE UNIQUE INDEX idx_turns_open ON turns (conversation_id) WHERE ended_at IS NULL AND parent_turn_id IS NULL",
+    # One item of a plan is in progress.
+    "CREATE UNIQUE INDEX idx_turn_todos_one_in_progress ON turn_todos (turn_id) WHERE status = 'in_progress'",
 )

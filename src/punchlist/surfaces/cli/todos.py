@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from punchlist.checklist import rendering
+from punchlist.checklist.box import box
 from punchlist.checklist.lifecycle import Action
 from punchlist.checklist.model import to_json
 from punchlist.surfaces.cli.front import (
@@ -186,7 +187,7 @@ def _print(desk: Desk, checklist: Checklist, rewrite: Rewrite | None = None, *, 
     if as_json:
         say_json(_json(desk, checklist, rewrite))
         return
-    for line in rendering.box(checklist, columns()):
+    for line in box(checklist, columns()):
         say(_painted(line))
 
 
@@ -228,7 +229,7 @@ def _drawer(desk: Desk, *, as_json: bool) -> Callable[[Checklist], None]:
         else:
             size = shutil.get_terminal_size()
             # One line stays free for the cursor: a box that scrolls could not be drawn over.
-            lines = [_painted(line) for line in rendering.box(checklist, size.columns)][: size.lines - 1]
+            lines = [_painted(line) for line in box(checklist, size.columns)][: size.lines - 1]
             if lines != last:
                 up = f"\x1b[{len(last)}F\x1b[J" if last else ""
                 say(up + "\n".join(lines))

@@ -69,13 +69,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_index("idx_turns_conversation", "turns", ["conversation_id", "started_at"], unique=False)
-    op.create_index(
-        "idx_turns_open",
-        "turns",
-        ["conversation_id"],
-        unique=True,
-        sqlite_where=sa.text("ended_at IS NULL AND parent_turn_id IS NULL"),
-        postgresql_where=sa.text("ended_at IS NULL AND parent_turn_id IS NULL"),
+    op.execute(
+        "CREATE UNIQUE INDEX idx_turns_open ON turns (conversation_id) "
+        "WHERE ended_at IS NULL AND parent_turn_id IS NULL"
     )
     op.create_table(
         "messages",
@@ -154,12 +150,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_index("idx_turn_todos_conversation", "turn_todos", ["conversation_id", "turn_id"], unique=False)
-    op.create_index(
-        "idx_turn_todos_one_in_progress",
-        "turn_todos",
-        ["turn_id"],
-        unique=True,
-        sqlite_where=sa.text("status = 'in_progress'"),
-        postgresql_where=sa.text("status = 'in_progress'"),
+    op.execute(
+        "CREATE UNIQUE INDEX idx_turn_todos_one_in_progress ON turn_todos (turn_id) WHERE status = 'in_progress'"
     )
     op.create_index("idx_turn_todos_turn", "turn_todos", ["turn_id", "status"], unique=False)

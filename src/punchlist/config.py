@@ -121,7 +121,18 @@ def _from_file(path: Path) -> dict[str, str]:
         content = tomllib.loads(source)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{path}: is not valid TOML ({error}).") from error
-    return {key: _text(path, source, key, value) for key, value in content.items()}
+    settings = {key: _text(path, source, key, value) for key, value in content.items()}
+    if "database" in settings:
+        settings["database"] = _anchored(settings["database"], path.parent)
+    return settings
+
+
+def _anchored(address: str, folder: Path) -> str:
+    """A relative path in a file means from that file's folder, wherever the command is run."""
+    path = address.removeprefix("sqlite:///")
+    if "://" in path or ":" in path.partition("/")[0] or path.startswith("~"):
+        return address
+    return str(folder / path)
 
 
 def _text(path: Path, source: str, key: str, value: Any) -> str:

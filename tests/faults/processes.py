@@ -32,6 +32,13 @@ def eventually(condition: Callable[[], bool], what: str) -> None:
         os.sched_yield()
 
 
+def spin(seconds: float) -> None:
+    """Let another process get to some point that nobody can name; too short to sleep."""
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        pass
+
+
 def module(name: str, *arguments: str) -> list[str]:
     return [sys.executable, "-m", name, *arguments]
 

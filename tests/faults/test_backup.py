@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.faults.processes import Writer
+from tests.faults.processes import Program, Writer, eventually, spin
 from tests.faults.script import Script, expected, position
 
 from punchlist.errors import InvalidInput, PunchlistError, StoreError
@@ -156,6 +157,34 @@ def test_a_restore_under_a_running_writer_loses_nothing_that_it_acknowledges(tmp
     assert later.lists() == expected(8)
     for opened in (script, later):
         opened.close()
+
+
+@pytest.mark.parametrize("kills", [5, pytest.param(300, marks=pytest.mark.soak)], ids=["seconds", "full"])
+def test_a_restore_that_is_killed_leaves_the_old_database_or_the_new_one(
+    project: Path, environment: dict[str, str], kills: int
+) -> None:
+    path = project / ".punchlist" / "punchlist.db"
+    script = Script(str(path))
+    script.perform_all(100)
+    backup(script.house.store, project / "earlier.db")
+    for change in range(100, 200):
+        script.perform(change)
+    backup(script.house.store, project / "later.db")
+    script.close()
+    moments = random.Random(6)
+    for number in range(1, kills + 1):
+        kept = path.with_name(f"punchlist.db.before-restore-{number}")
+        with Program(project, environment, "db", "restore", "--yes", "earlier.db") as program:
+            eventually(lambda kept=kept: kept.exists() or program.process.poll() is not None, "the restore begins")
+            spin(moments.uniform(0, 0.03))
+            program.process.kill()
+            program.end()
+        found = Script(str(path))
+        assert position(found.lists()) in (100, 200)
+        assert found.problems() == []
+        found.close()
+        kept.touch()
+        restore(connect(str(path)), project / "later.db")
 
 
 def test_a_server_is_copied_with_its_own_tools(postgres_url: str, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import time
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -146,6 +147,25 @@ def test_text_planted_in_the_store_never_reaches_a_terminal_raw(
 
 def _json(answer: Answer) -> Any:
     return json.loads(answer.out) if answer.out.startswith((b"{\n", b"[\n")) else None
+
+
+def test_items_of_ten_megabytes_are_shown_as_fast_as_others(
+    project: Path, environment: dict[str, str], planted: Path
+) -> None:
+    # Nobody can store them; a stranger, or a program of another version, might have.
+    script = Script(str(planted), "huge")
+    script.house.checklists.add(script.scope, "x", reason="test")
+    items = tuple(
+        Item(str(n), "many words " * 1_000_000, "oneword" * 1_500_000, status) for n, status in enumerate(Status)
+    )
+    with script.house.store.write() as tx:
+        checklist.write(tx, "huge", Checklist(items, 2, 1, "2026"))
+    script.close()
+    began = time.monotonic()
+    (answer,) = _ask(project, environment, planted, ("todos", "--session", "huge"))
+    assert time.monotonic() - began < 10
+    assert answer.code == 0
+    assert len(answer.out) < 10_000
 
 
 def test_values_of_another_type_than_text_are_refused_with_a_sentence(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import random
-import time
 
 import psycopg
 import pytest
-from tests.faults.processes import Writer, eventually
+from tests.faults.processes import Writer, eventually, spin
 from tests.faults.script import CHANGES_PER_ROUND, TODOS_PER_ROUND, Script, position
 
 
@@ -26,7 +25,8 @@ def test_a_killed_writer_loses_nothing_that_it_acknowledged(database: str, kills
             bystander.close()
         writer = Writer(database, first=made)
         writer.wait_for(made + moments.randint(1, 2 * per_life))
-        _spin(moments.uniform(0, 0.003))
+        # To some point inside of its next change.
+        spin(moments.uniform(0, 0.003))
         acknowledged = writer.kill()
         _wait_for_the_server_to_notice(database)
         found = position(bystander.lists())
@@ -35,13 +35,6 @@ def test_a_killed_writer_loses_nothing_that_it_acknowledged(database: str, kills
         made = found
     bystander.close()
     assert made >= kills
-
-
-def _spin(seconds: float) -> None:
-    """Let the writer get to some point inside its next change."""
-    until = time.perf_counter() + seconds
-    while time.perf_counter() < until:
-        pass
 
 
 def _wait_for_the_server_to_notice(database: str) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from tests.conftest import Cli
-from tests.faults.processes import Answer, punchlist
+from tests.faults.processes import Answer, Program, eventually, punchlist
 from tests.faults.screen import acting
 from tests.faults.script import Script
 
@@ -69,6 +72,24 @@ def test_closed_streams_do_not_keep_a_change_from_being_made(
     script = Script(str(project / ".punchlist" / "punchlist.db"), "default")
     assert [task.content for task in script.lists().checklist] == ["x"]
     script.close()
+
+
+@pytest.mark.skipif(not Path("/proc/self/wchan").exists(), reason="Linux tells what a process waits for")
+def test_ctrl_c_ends_a_command_that_waits_for_another_writer(
+    project: Path, environment: dict[str, str], agent: Script
+) -> None:
+    with (
+        closing(sqlite3.connect(project / ".punchlist" / "punchlist.db", isolation_level=None)) as other,
+        Program(project, environment, "todos", "add", "x") as program,
+    ):
+        other.execute("BEGIN IMMEDIATE")
+        waits = Path(f"/proc/{program.process.pid}/wchan")
+        eventually(lambda: "nanosleep" in waits.read_text(), "the command waits for its turn")
+        began = time.monotonic()
+        answer = program.interrupt()
+        assert time.monotonic() - began < 5
+    assert answer.code == 130
+    assert answer.err == b""
 
 
 @pytest.mark.spec("W9")

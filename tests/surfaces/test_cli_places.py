@@ -58,6 +58,24 @@ def test_outside_of_any_project_the_list_is_the_users(
     assert punchlist("db", "path", cwd=nowhere, env=elsewhere).stdout == f"{tmp_path}/data/punchlist/punchlist.db\n"
 
 
+@pytest.mark.parametrize("written", ["lists.db", "sqlite:///lists.db"])
+def test_a_path_in_the_projects_settings_is_the_same_from_every_folder(
+    punchlist: Cli, project: Path, written: str
+) -> None:
+    (project / "punchlist.toml").write_text(f'database = "{written}"\n')
+    (project / "src").mkdir()
+    here, deeper = (punchlist("db", "path", cwd=folder).stdout for folder in (project, project / "src"))
+    assert here == deeper == f"{project}/lists.db\n"
+
+
+@pytest.mark.parametrize("address", ["sqlite:/tmp/x.db", "file:/tmp/x.db", "~/x.db"])
+def test_an_address_that_looks_like_another_kind_of_path_makes_no_folder_of_that_name(
+    punchlist: Cli, project: Path, address: str
+) -> None:
+    punchlist("todos", env={"PUNCHLIST_DATABASE_URL": address})
+    assert [path.name for path in project.iterdir() if path.name != ".git"] == []
+
+
 @pytest.mark.spec("X7")
 def test_the_same_commands_work_on_a_server(punchlist: Cli, postgres_url: str) -> None:
     env = {"PUNCHLIST_DATABASE_URL": postgres_url, "PUNCHLIST_SESSION": "s"}

@@ -17,6 +17,9 @@ from punchlist.kernel.text import visible
 NO_TODOS: Final = "No todos."
 ICONS: Final = {Status.COMPLETED: "✓", Status.IN_PROGRESS: "▶", Status.PENDING: "○"}
 
+_MOST_SHOWN: Final = 1_000
+"""Longer than anything we store, but a store may hold what we did not."""
+
 _EMOJI = "\u2190-\u2bff\ufe0f\U0001f000-\U0001faff"
 _LONE_JOINER: Final = re.compile(f"(?<![{_EMOJI}])\u200d|\u200d(?![{_EMOJI}])")
 
@@ -48,7 +51,8 @@ def update_line(checklist: Checklist) -> str:
 
 def label(item: Item) -> str:
     """What people see of an item: what is happening while it happens, else what is to be done."""
-    text = visible(item.active_form if item.status is Status.IN_PROGRESS else item.content)
+    text = item.active_form if item.status is Status.IN_PROGRESS else item.content
+    text = visible(text[:_MOST_SHOWN])
     # Terminals disagree about how wide a joiner makes text that is no emoji; without it they agree.
     return _LONE_JOINER.sub("", text)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, Final
 
@@ -30,6 +31,7 @@ class Connections:
         self._pid = os.getpid()
 
     def take(self) -> Any:
+        """A connection that waits, else a new one."""
         if self._pid != os.getpid():
             # A forked child must not touch its parent's connections, not even to close them.
             self._reset()
@@ -57,4 +59,5 @@ class Connections:
 
     def close(self) -> None:
         while self._idle:
-            self._idle.pop().close()
+            with suppress(Exception):
+                self._idle.pop().close()

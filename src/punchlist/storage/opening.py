@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -11,7 +13,7 @@ from sqlalchemy.exc import ArgumentError
 
 from punchlist.errors import ConfigError, StoreDamaged, StoreUnavailable
 from punchlist.kernel.clock import Clock, system_clock
-from punchlist.kernel.text import line_problem
+from punchlist.kernel.text import excerpt, line_problem
 from punchlist.storage import migrate, postgres, sqlite
 from punchlist.storage.store import Database, Store
 
@@ -25,7 +27,9 @@ def database_url(address: str) -> URL:
     if problem := line_problem(address, longest=LONGEST_ADDRESS):
         raise ConfigError(f"The database address {problem}.")
     if "://" not in address:
-        return URL.create("sqlite", database=address)
+        if re.match(r"(sqlite|file|postgres|postgresql):", address):
+            raise ConfigError(f"The database address {excerpt(address)!r} lacks its slashes. Write sqlite:///PATH.")
+        return URL.create("sqlite", database=os.path.expanduser(address))
     try:
         url = make_url(address)
     except (ArgumentError, ValueError):
@@ -83,8 +87,12 @@ def existing_store(address: str) -> Store:
 
 def _refuse_cut(file: Path) -> None:
     """SQLite takes an empty file for a new database. Where one was made before, it is what is left of that."""
-    size = file.stat().st_size if file.exists() else None
-    if size is not None and size < _HEADER and (size or _mark(file).exists()):
+    if not file.exists():
+        # Whoever removed it wants a new one. The mark goes first: an empty file is then a new file.
+        _mark(file).unlink(missing_ok=True)
+        return
+    size = file.stat().st_size
+    if size < _HEADER and (size or _mark(file).exists()):
         raise StoreDamaged(
             f"{file} has only {size} bytes left of it. `punchlist db restore BACKUP` goes back to a good copy; "
             f"to begin anew, remove {file} and {_mark(file)}."

@@ -30,6 +30,11 @@ class PostgreSQL:
             # After an error inside the transaction PostgreSQL answers COMMIT with a quiet rollback.
             raise StoreUnavailable(f"{self.name} took the change back. Nothing was changed; try again.")
 
+    def lost(self, error: Exception) -> bool:
+        import psycopg
+
+        return isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
+
     def change_mark(self, cursor: Any) -> int:
         cursor.execute("SELECT coalesce(max(seq), 0) FROM events")
         return int(cursor.fetchone()[0])
@@ -52,6 +57,8 @@ class PostgreSQL:
                 return StoreDamaged(f"{self.name} is damaged ({detail}).")
             case psycopg.errors.InsufficientPrivilege() | psycopg.errors.ReadOnlySqlTransaction():
                 return StoreUnavailable(f"{self.name} does not let us write ({detail}).")
+            case psycopg.errors.InvalidSchemaName():
+                return StoreUnavailable(f"{self.name} has no schema that we may make tables in ({detail}).")
             case psycopg.errors.DiskFull() | psycopg.OperationalError():
                 return StoreUnavailable(f"{self.name} did not answer ({detail}). Nothing was changed; try again.")
         return error

@@ -16,6 +16,7 @@ from punchlist.errors import ConfigError, Conflict, StoreBusy, StoreDamaged, Sto
 
 BUSY_SECONDS: Final = 30.0
 """How long a writer waits for the others. Writes take well under a millisecond each."""
+_SLICE_SECONDS: Final = 1.0
 
 
 class SQLite:
@@ -25,13 +26,25 @@ class SQLite:
         self.path = path
 
     def begin_write(self, cursor: sqlite3.Cursor) -> None:
-        cursor.execute("BEGIN IMMEDIATE")
+        # In slices: while SQLite itself waits, Python cannot act on Ctrl-C.
+        until = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                cursor.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
 
     def begin_read(self, cursor: sqlite3.Cursor) -> None:
         cursor.execute("BEGIN")
 
     def commit(self, cursor: sqlite3.Cursor) -> None:
         cursor.execute("COMMIT")
+
+    def lost(self, error: Exception) -> bool:
+        del error  # A file is not a connection: it cannot be cut.
+        return False
 
     def change_mark(self, cursor: sqlite3.Cursor) -> int:
         return int(cursor.execute("PRAGMA data_version").fetchone()[0])
@@ -77,7 +90,7 @@ def open_engine(url: URL, *, synchronous: str = "NORMAL") -> Engine:
         raise ConfigError("The database must be a file: several processes share it. Give sqlite:///PATH.")
     engine = create_engine(
         url,
-        connect_args={"isolation_level": None, "timeout": BUSY_SECONDS, "check_same_thread": False},
+        connect_args={"isolation_level": None, "timeout": _SLICE_SECONDS, "check_same_thread": False},
         poolclass=NullPool,
     )
 

@@ -34,6 +34,9 @@ class Database(Protocol):
 
     def commit(self, cursor: Any) -> None: ...
 
+    def lost(self, error: Exception) -> bool:
+        """Whether the connection is gone, rather than the statement wrong."""
+
     def change_mark(self, cursor: Any) -> int:
         """A number that differs after another connection has written."""
 
@@ -96,17 +99,28 @@ class _Session:
     def __enter__(self) -> Transaction:
         store = self._store
         try:
-            self._connection = store.connections.take()
-            try:
-                self._cursor = self._connection.cursor()
-                begin = store.database.begin_write if self._writing else store.database.begin_read
-                begin(self._cursor)
-            except BaseException:
-                store.connections.discard(self._connection)
-                raise
+            self._begin()
         except Exception as error:
-            store.fail(error)
+            # An idle connection may have been cut long ago. Nothing has begun, so begin on a new one.
+            if not store.database.lost(error):
+                store.fail(error)
+            store.connections.close()
+            try:
+                self._begin()
+            except Exception as again:
+                store.fail(again)
         return Transaction(store.engine, self._cursor, store.clock)
+
+    def _begin(self) -> None:
+        store = self._store
+        self._connection = store.connections.take()
+        try:
+            self._cursor = self._connection.cursor()
+            begin = store.database.begin_write if self._writing else store.database.begin_read
+            begin(self._cursor)
+        except BaseException:
+            store.connections.discard(self._connection)
+            raise
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         store = self._store

@@ -86,6 +86,13 @@ def test_a_deleted_event_of_a_list_is_noticed_and_its_last_one_too(store: Store,
 
 
 @pytest.mark.spec("X5")
+def test_a_gap_in_the_trail_is_named(store: Store, scenario: Scenario) -> None:
+    for stream in scenario.streams:
+        by_hand(store, "DELETE FROM events WHERE stream = :stream AND version = 2", stream=stream)
+        assert f"{stream}: event 2 is missing" in problems(store)
+
+
+@pytest.mark.spec("X5")
 def test_a_deleted_event_of_a_conversation_is_noticed_and_its_last_one_too(store: Store, scenario: Scenario) -> None:
     assert unnoticed_losses(store, "conversation:s") == []
 

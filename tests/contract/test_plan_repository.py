@@ -45,10 +45,10 @@ def test_a_turns_todos_are_found_by_priority_then_creation(
     store: Store, turn: TurnScope, other_turn: TurnScope
 ) -> None:
     batch = [
-        row(turn, "fourth", 2),
-        row(turn, "third", 1, second=9),
-        row(turn, "second", 1, second=3),
-        row(turn, "first", 0, second=30),
+        row(turn, "fourth", 2)._replace(id="a"),
+        row(turn, "third", 1, second=9)._replace(id="b"),
+        row(turn, "second", 1, second=3)._replace(id="c"),
+        row(turn, "first", 0, second=30)._replace(id="d"),
     ]
     with store.write() as tx:
         assert TurnTodoRepository(tx).create_batch(batch) == batch

@@ -7,6 +7,7 @@ import random
 import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -175,7 +176,7 @@ def test_a_restore_that_is_killed_leaves_the_old_database_or_the_new_one(
     for number in range(1, kills + 1):
         kept = path.with_name(f"punchlist.db.before-restore-{number}")
         with Program(project, environment, "db", "restore", "--yes", "earlier.db") as program:
-            eventually(lambda kept=kept: kept.exists() or program.process.poll() is not None, "the restore begins")
+            eventually(partial(_begun, kept, program), "the restore begins")
             spin(moments.uniform(0, 0.03))
             program.process.kill()
             program.end()
@@ -185,6 +186,10 @@ def test_a_restore_that_is_killed_leaves_the_old_database_or_the_new_one(
         found.close()
         kept.touch()
         restore(connect(str(path)), project / "later.db")
+
+
+def _begun(kept: Path, program: Program) -> bool:
+    return kept.exists() or program.process.poll() is not None
 
 
 def test_a_server_is_copied_with_its_own_tools(postgres_url: str, tmp_path: Path) -> None:

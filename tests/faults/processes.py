@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, Final, TypeVar
+from typing import IO, Any, Final, TypeVar
 
 T = TypeVar("T")
 
@@ -95,10 +95,20 @@ class Writer:
         self._process.kill()
         self._process.wait()
         self._listener.join()
-        for stream in (self._process.stdout, self._process.stderr):
-            assert stream is not None
-            stream.close()
+        _close(self._process)
         return self.acknowledged
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+
+def _close(process: subprocess.Popen[Any]) -> None:
+    for stream in (process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
 
 
 class Answer:
@@ -134,6 +144,7 @@ class Program:
         self, folder: Path, env: Mapping[str, str], *arguments: str, columns: int | None = None, lines: int = 24
     ) -> None:
         self.output = b""
+        self._ended = False
         self._more = threading.Condition()
         command = [sys.executable, "-m", "punchlist", *arguments]
         if columns is None:
@@ -206,17 +217,16 @@ class Program:
         self._listener.join()
         assert self.process.stderr is not None
         errors = self.process.stderr.read()
-        for stream in (self.process.stdout, self.process.stderr):
-            if stream is not None:
-                stream.close()
+        _close(self.process)
         if self._terminal is not None:
             os.close(self._terminal)
+        self._ended = True
         return Answer(subprocess.CompletedProcess([], code, self.output, errors))
 
     def __enter__(self) -> Program:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.process.returncode is None:
+        if not self._ended:
             self.process.kill()
             self.end()

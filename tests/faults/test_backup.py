@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import sqlite3
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 
@@ -21,20 +20,11 @@ from punchlist.storage.upkeep import backup, restore
 SESSIONS = ("one", "two")
 
 
-@contextmanager
-def _writing(address: str, session: str) -> Iterator[Writer]:
-    writer = Writer(address, session)
-    try:
-        yield writer
-    finally:
-        writer.kill()
-
-
 @pytest.mark.parametrize("copies", [8, pytest.param(300, marks=pytest.mark.soak)], ids=["seconds", "full"])
 def test_every_copy_made_while_others_write_is_whole(tmp_path: Path, copies: int) -> None:
     address = str(tmp_path / "punchlist.db")
     with ExitStack() as stack:
-        writers = {session: stack.enter_context(_writing(address, session)) for session in SESSIONS}
+        writers = {session: stack.enter_context(Writer(address, session)) for session in SESSIONS}
         for number in range(copies):
             for writer in writers.values():
                 # Both go on in earnest, some twenty changes or more for every copy.
@@ -96,9 +86,9 @@ def test_a_restore_keeps_what_was_there(tmp_path: Path) -> None:
     backup(script.house.store, tmp_path / "copy.db")
     script.close()
     # What a killed process leaves: the newest changes are in the log only.
-    writer = Writer(str(path), first=10)
-    writer.wait_for(15)
-    changes = writer.kill()
+    with Writer(str(path), first=10) as writer:
+        writer.wait_for(15)
+        changes = writer.kill()
     kept = restore(connect(str(path)), tmp_path / "copy.db")
     assert kept is not None
     for place, possible in ((path, [10]), (kept, [changes, changes + 1])):

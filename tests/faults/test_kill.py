@@ -23,11 +23,11 @@ def test_a_killed_writer_loses_nothing_that_it_acknowledged(database: str, kills
         # Every other time nobody else has the database open, so that who comes next has to recover it.
         if life % 2:
             bystander.close()
-        writer = Writer(database, first=made)
-        writer.wait_for(made + moments.randint(1, 2 * per_life))
-        # To some point inside of its next change.
-        spin(moments.uniform(0, 0.003))
-        acknowledged = writer.kill()
+        with Writer(database, first=made) as writer:
+            writer.wait_for(made + moments.randint(1, 2 * per_life))
+            # To some point inside of its next change.
+            spin(moments.uniform(0, 0.003))
+            acknowledged = writer.kill()
         _wait_for_the_server_to_notice(database)
         found = position(bystander.lists())
         assert found in (acknowledged, acknowledged + 1), f"life {life}: the lists are at {found}"

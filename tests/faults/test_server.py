@@ -42,7 +42,8 @@ def test_a_watch_outlives_a_connection_that_is_cut(
         later = Script(postgres_url, "default")
         later.house.checklists.add(later.scope, "After", reason="after it was cut")
         watch.wait_for("fter")
-    later.close()
+    for opened in (script, later):
+        opened.close()
 
 
 def test_a_role_that_may_not_make_tables_is_told_so(

@@ -78,16 +78,14 @@ def test_closed_streams_do_not_keep_a_change_from_being_made(
 def test_ctrl_c_ends_a_command_that_waits_for_another_writer(
     project: Path, environment: dict[str, str], agent: Script
 ) -> None:
-    with (
-        closing(sqlite3.connect(project / ".punchlist" / "punchlist.db", isolation_level=None)) as other,
-        Program(project, environment, "todos", "add", "x") as program,
-    ):
+    with closing(sqlite3.connect(project / ".punchlist" / "punchlist.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        waits = Path(f"/proc/{program.process.pid}/wchan")
-        eventually(lambda: "nanosleep" in waits.read_text(), "the command waits for its turn")
-        began = time.monotonic()
-        answer = program.interrupt()
-        assert time.monotonic() - began < 5
+        with Program(project, environment, "todos", "add", "x") as program:
+            waits = Path(f"/proc/{program.process.pid}/wchan")
+            eventually(lambda: "nanosleep" in waits.read_text(), "the command waits for its turn")
+            began = time.monotonic()
+            answer = program.interrupt()
+            assert time.monotonic() - began < 5
     assert answer.code == 130
     assert answer.err == b""
 

@@ -7,7 +7,7 @@ A message says what happened, to what, and what to do next; surfaces print it as
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Self
 
 _MOST_TOLD = 10
 
@@ -83,6 +83,13 @@ class StoreDamaged(StoreError):
     """What is stored is not what was written."""
 
     code = "store_damaged"
+
+    @classmethod
+    def not_as_written(cls, what: str) -> Self:
+        return cls(
+            f"{what} is not what was written. Run `punchlist db check` for the extent; "
+            "`punchlist db restore BACKUP` goes back to a good copy."
+        )
 
 
 class SchemaTooNew(StoreError):

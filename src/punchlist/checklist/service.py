@@ -192,10 +192,7 @@ def read(tx: Transaction, conversation_id: str) -> Checklist:
         return EMPTY
     items, revision, undo_to, updated_at, checksum = row
     if checksum != _checksum(conversation_id, items, revision, undo_to):
-        raise StoreDamaged(
-            f"The checklist of session {conversation_id!r} is not what was written. Run `punchlist db check`; "
-            "`punchlist db restore BACKUP` goes back to a good copy."
-        )
+        raise StoreDamaged.not_as_written(f"The checklist of session {conversation_id!r}")
     return Checklist(items_from_json(json.loads(items)), revision, undo_to, updated_at)
 
 

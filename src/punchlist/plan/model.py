@@ -66,14 +66,7 @@ def from_row(row: tuple[Any, ...]) -> TurnTodo:
     except TypeError:
         # Something that is no text where text was written.
         pass
-    raise damaged(f"Todo {todo.id!r} of the plan")
-
-
-def damaged(what: str) -> StoreDamaged:
-    return StoreDamaged(
-        f"{what} is not what was written. Run `punchlist db check`; "
-        "`punchlist db restore BACKUP` goes back to a good copy."
-    )
+    raise StoreDamaged.not_as_written(f"Todo {todo.id!r} of the plan")
 
 
 class Summary(TypedDict):

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from sqlalchemy import bindparam, func, insert, literal_column, select, union_all, update
 
+from punchlist.errors import StoreDamaged
 from punchlist.plan.lifecycle import OPEN, Status
-from punchlist.plan.model import TurnTodo, damaged, from_row
+from punchlist.plan.model import TurnTodo, from_row
 from punchlist.plan.rules import Shift
 from punchlist.storage.schema import turn_todos
 from punchlist.storage.statements import Statement
@@ -102,7 +103,7 @@ class TurnTodoRepository:
         *rows, (_, total) = self._tx.all(COUNTS_TWICE, conversation_id=conversation_id, turn_id=turn_id)
         counts = _counts(rows)
         if sum(counts.values()) != total:
-            raise damaged(f"The plan of turn {turn_id}")
+            raise StoreDamaged.not_as_written(f"The plan of turn {turn_id}")
         return counts
 
 
@@ -110,7 +111,7 @@ def _counts(rows: list[tuple[Any, ...]]) -> dict[Status, int]:
     counts = _NONE.copy()
     for status, count in rows:
         if status not in counts:
-            raise damaged("The state of a todo")
+            raise StoreDamaged.not_as_written("The state of a todo")
         counts[Status(status)] = count
     return counts
 

@@ -11,14 +11,14 @@ from typing import Any
 
 from punchlist.conversations import records
 from punchlist.conversations.model import Turn, TurnScope
-from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotFound
+from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotFound, StoreDamaged
 from punchlist.kernel.events import Change
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import visible
 from punchlist.plan import rules
 from punchlist.plan.lifecycle import OPEN, PLAN, Action, Status
-from punchlist.plan.model import Created, Ended, NewTodo, Plan, TurnTodo, damaged
+from punchlist.plan.model import Created, Ended, NewTodo, Plan, TurnTodo
 from punchlist.plan.repository import TurnTodoRepository
 from punchlist.storage import eventlog
 from punchlist.storage.store import Store, Transaction
@@ -68,7 +68,7 @@ class Plans:
                 raise _no_turn(scope)
             counts = repository.verified_counts(scope.conversation_id, scope.turn_id)
             if len(items) != sum(counts[state] for state in wanted):
-                raise damaged(f"The plan of turn {scope.turn_id}")
+                raise StoreDamaged.not_as_written(f"The plan of turn {scope.turn_id}")
             return Plan(items, counts)
 
     def start(self, scope: TurnScope, todo_id: str, *, reason: str = "start_todo") -> TurnTodo:

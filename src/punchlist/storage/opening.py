@@ -11,6 +11,7 @@ from typing import Final
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
+from punchlist.config import PROJECT_FOLDER
 from punchlist.errors import ConfigError, StoreDamaged, StoreUnavailable
 from punchlist.kernel.clock import Clock, system_clock
 from punchlist.kernel.text import excerpt, line_problem
@@ -18,7 +19,6 @@ from punchlist.storage import migrate, postgres, sqlite
 from punchlist.storage.store import Database, Store
 
 _HEADER: Final = 100
-PROJECT_FOLDER: Final = ".punchlist"
 LONGEST_ADDRESS: Final = 4_000
 
 

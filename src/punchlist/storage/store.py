@@ -169,7 +169,7 @@ class Store:
         if isinstance(error, UnicodeEncodeError):
             return InvalidInput("Text with half of a surrogate pair can neither be stored nor looked for.")
         if isinstance(error, UnicodeDecodeError):
-            return StoreDamaged("Text in the database is not what was written. Run `punchlist db check`.")
+            return StoreDamaged.not_as_written("Text in the database")
         return self.database.explain(error)
 
     def close(self) -> None:

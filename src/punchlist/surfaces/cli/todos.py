@@ -79,40 +79,25 @@ def add(
     )
 
 
-@app.command()
-def start(
-    context: typer.Context,
-    item: Item,
-    session: SessionOption = None,
-    as_json: JsonOption = False,
-    why: WhyOption = None,
-) -> None:
-    """Mark an item as in progress."""
-    _advance(context, session, as_json, item, Action.START, why)
+def _step(action: Action) -> Callable[..., None]:
+    """A command that takes one item one step along its lifecycle."""
+
+    def command(
+        context: typer.Context,
+        item: Item,
+        session: SessionOption = None,
+        as_json: JsonOption = False,
+        why: WhyOption = None,
+    ) -> None:
+        reason = why or f"todos {context.info_name}"
+        _change(context, session, as_json, lambda lists, scope: lists.advance(scope, item, action, reason=reason))
+
+    return command
 
 
-@app.command()
-def done(
-    context: typer.Context,
-    item: Item,
-    session: SessionOption = None,
-    as_json: JsonOption = False,
-    why: WhyOption = None,
-) -> None:
-    """Mark an item as completed."""
-    _advance(context, session, as_json, item, Action.COMPLETE, why)
-
-
-@app.command()
-def reopen(
-    context: typer.Context,
-    item: Item,
-    session: SessionOption = None,
-    as_json: JsonOption = False,
-    why: WhyOption = None,
-) -> None:
-    """Put an item back to pending."""
-    _advance(context, session, as_json, item, Action.REOPEN, why)
+app.command("start", help="Mark an item as in progress.")(_step(Action.START))
+app.command("done", help="Mark an item as completed.")(_step(Action.COMPLETE))
+app.command("reopen", help="Put an item back to pending.")(_step(Action.REOPEN))
 
 
 @app.command()
@@ -160,17 +145,6 @@ def undo(
 ) -> None:
     """Take back the last change, whoever made it; again for the one before."""
     _change(context, session, as_json, lambda lists, scope: lists.undo(scope, reason=why or "todos undo"))
-
-
-def _advance(
-    context: typer.Context, session: str | None, as_json: bool, item: str, action: Action, why: str | None
-) -> None:
-    _change(
-        context,
-        session,
-        as_json,
-        lambda lists, scope: lists.advance(scope, item, action, reason=why or f"todos {context.info_name}"),
-    )
 
 
 def _change(context: typer.Context, session: str | None, as_json: bool, change: Change) -> None:

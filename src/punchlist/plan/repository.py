@@ -26,10 +26,11 @@ _OPEN: Final[list[Any]] = [literal_column(f"'{status}'") for status in sorted(OP
 OPEN_BY_TURN: Final = Statement(_ROW.where(_OF_TURN, turn_todos.c.status.in_(_OPEN)).order_by(*_ORDER))
 BY_STATUS: Final = Statement(_ROW.where(_OF_TURN, turn_todos.c.status == bindparam("status")).order_by(*_ORDER))
 COUNTS: Final = Statement(select(turn_todos.c.status, func.count()).where(_OF_TURN).group_by(turn_todos.c.status))
+_ALL: Final = "all"
 COUNTS_TWICE: Final = Statement(
     union_all(
         select(turn_todos.c.status, func.count().label("n")).where(_OF_TURN).group_by(turn_todos.c.status),
-        select(literal_column("'all'"), func.count()).where(
+        select(literal_column(f"'{_ALL}'"), func.count()).where(
             turn_todos.c.conversation_id == bindparam("conversation_id"), _OF_TURN
         ),
     )
@@ -100,14 +101,16 @@ class TurnTodoRepository:
 
     def verified_counts(self, conversation_id: str, turn_id: str) -> dict[Status, int]:
         """As `count_by_status`, but told by two indexes: damage to one of them would hide todos."""
-        *rows, (_, total) = self._tx.all(COUNTS_TWICE, conversation_id=conversation_id, turn_id=turn_id)
-        counts = _counts(rows)
+        # In no order that could be relied on: PostgreSQL may ask several workers.
+        found = dict(self._tx.all(COUNTS_TWICE, conversation_id=conversation_id, turn_id=turn_id))
+        total = found.pop(_ALL)
+        counts = _counts(found.items())
         if sum(counts.values()) != total:
             raise StoreDamaged.not_as_written(f"The plan of turn {turn_id}")
         return counts
 
 
-def _counts(rows: list[tuple[Any, ...]]) -> dict[Status, int]:
+def _counts(rows: Iterable[tuple[Any, ...]]) -> dict[Status, int]:
     counts = _NONE.copy()
     for status, count in rows:
         if status not in counts:

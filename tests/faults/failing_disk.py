@@ -78,7 +78,7 @@ def every_write(script: Script, file: Path, changes: int, outcome: Outcome) -> N
         for change in range(changes):
             neighbour.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             limit, made = 0, False
-            while not made:
+            while not made and not outcome.wrong:
                 with files_end_at(limit):
                     made = attempt(script, change, outcome)
                 limit += HALF_A_FRAME
@@ -90,7 +90,7 @@ def growing(script: Script, file: Path, changes: int, outcome: Outcome) -> None:
     limit = file.stat().st_size
     for change in range(changes):
         made = False
-        while not made:
+        while not made and not outcome.wrong:
             with files_end_at(limit):
                 made = attempt(script, change, outcome)
             if not made:
@@ -104,14 +104,13 @@ def full(script: Script, file: Path, changes: int, outcome: Outcome) -> None:
     for change in range(changes):
         _fill(ballast)
         made = attempt(script, change, outcome)
-        while not made:
+        while not made and not outcome.wrong:
             size = ballast.stat().st_size
             with ballast.open("rb+") as filled:
                 filled.truncate(max(0, size - 4096))
             made = attempt(script, change, outcome)
             if not made and not size:
                 outcome.wrong.append(f"change {change}: no recovery though there is space again")
-                return
         ballast.unlink()
 
 
@@ -131,11 +130,12 @@ def main(fault: str, address: str, changes: str) -> None:
     script = Script(address)
     outcome = Outcome()
     FAULTS[fault](script, Path(address.removeprefix("sqlite:///")), int(changes), outcome)
-    # The same process goes on, without having been started again.
-    script.perform(int(changes))
-    if script.lists() != expected(int(changes) + 1):
-        outcome.wrong.append("afterwards: the lists are not what was written")
-    outcome.wrong += [f"afterwards: {problem}" for problem in script.problems()]
+    if not outcome.wrong:
+        # The same process goes on, without having been started again.
+        script.perform(int(changes))
+        if script.lists() != expected(int(changes) + 1):
+            outcome.wrong.append("afterwards: the lists are not what was written")
+        outcome.wrong += [f"afterwards: {problem}" for problem in script.problems()]
     outcome.print()
 
 

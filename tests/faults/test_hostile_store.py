@@ -162,7 +162,7 @@ def test_items_of_ten_megabytes_are_shown_as_fast_as_others(
     script.close()
     began = time.monotonic()
     (answer,) = _ask(project, environment, planted, ("todos", "--session", "huge"))
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 20
     assert answer.code == 0
     assert len(answer.out) < 10_000
 

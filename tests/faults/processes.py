@@ -141,7 +141,13 @@ class Program:
     """The program while it runs: piped, or in a terminal of a given size."""
 
     def __init__(
-        self, folder: Path, env: Mapping[str, str], *arguments: str, columns: int | None = None, lines: int = 24
+        self,
+        folder: Path,
+        env: Mapping[str, str],
+        *arguments: str,
+        columns: int | None = None,
+        lines: int = 24,
+        terminal: str = "xterm",
     ) -> None:
         self.output = b""
         self._ended = False
@@ -163,7 +169,7 @@ class Program:
             self.process = subprocess.Popen(
                 command,
                 cwd=folder,
-                env={**asked, "TERM": "xterm"},
+                env={**asked, "TERM": terminal},
                 stdin=inside,
                 stdout=inside,
                 stderr=subprocess.PIPE,

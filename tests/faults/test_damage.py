@@ -159,3 +159,28 @@ def test_a_torn_log_leaves_the_lists_as_they_were_at_some_moment(
 def test_a_log_that_is_gone_leaves_the_lists_as_they_were_when_it_began(tmp_path: Path) -> None:
     file, _ = _killed_in_the_middle(tmp_path / "origin")
     assert _recovered(tmp_path / "copy", file, None) == (BROUGHT_IN, [])
+
+
+ONE_TODO = "WHERE id = (SELECT max(id) FROM turn_todos WHERE status = 'pending')"
+CHANGES = {
+    "a title was changed": f"UPDATE turn_todos SET title = 'Rest' {ONE_TODO}",
+    "a state was changed": f"UPDATE turn_todos SET status = 'cancelled' {ONE_TODO}",
+    "a time was changed": f"UPDATE turn_todos SET created_at = '2026' {ONE_TODO}",
+    "the items were changed": "UPDATE checklists SET items = '[]'",
+    "the revision was changed": "UPDATE checklists SET revision = revision - 1",
+    "the way back was changed": "UPDATE checklists SET undo_to = 0",
+}
+"""What a flipped bit can do, done on purpose. A row that an index no longer leads to is as good as missing."""
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_list_is_refused_after(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "punchlist.db"
+    script = Script(str(path))
+    script.perform_all(20)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute(CHANGES[change]).rowcount == 1
+        connection.commit()
+    with pytest.raises(StoreError):
+        script.lists()
+    script.close()

@@ -115,9 +115,9 @@ def test_hostile_text_is_stored_exactly_or_refused_in(call: Run, field: str, str
     for name, (answer, path) in _all(call, {name: STORED[field](text) for name, text in strings.items()}):
         _assert_civil(name, answer)
         if answer.code == 0:
-            held = list(_texts_in(path))
-            wanted = strings[name].decode().strip()
-            assert wanted in held or f"person:{wanted}" in held, answer
+            sent = strings[name].decode()
+            held = {text.removeprefix("person:") for text in _texts_in(path)}
+            assert held & {sent, sent.strip()}, answer
 
 
 @pytest.mark.spec("W10")

@@ -92,6 +92,13 @@ def test_a_list_longer_than_the_terminal_is_drawn_over_too(
     assert first.endswith(f"\x1b[{drawn}F")
 
 
+def test_a_terminal_that_knows_no_escapes_gets_none(project: Path, environment: dict[str, str], agent: Script) -> None:
+    with Program(project, environment, "todos", "--watch", columns=60, terminal="dumb") as watch:
+        watch.wait_for("○ Look around")
+        agent.house.checklists.advance(agent.scope, "1", Action.COMPLETE, reason="test")
+        assert "\x1b" not in watch.wait_for("✓ Look around")
+
+
 def test_a_watch_follows_the_size_of_its_terminal(project: Path, environment: dict[str, str], agent: Script) -> None:
     agent.house.checklists.add(agent.scope, "a rather long item " * 8, reason="test")
     with Program(project, environment, "todos", "--watch", columns=100) as watch:

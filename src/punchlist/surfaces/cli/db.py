@@ -11,7 +11,7 @@ import typer
 
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.front import JsonOption, complain, front, say, say_json
+from punchlist.surfaces.cli.front import JsonOption, complain, front, knows_escapes, say, say_json
 
 if TYPE_CHECKING:
     from punchlist.audit.check import Report
@@ -45,7 +45,7 @@ def check(context: typer.Context, as_json: JsonOption = False) -> None:
             f"{_address(desk)} has no readable Punchlist schema: it is new, damaged or another program's."
         )
     report = run_check(store, revision, _progress)
-    if sys.stderr.isatty():
+    if knows_escapes(sys.stderr):
         print("\r\x1b[K", end="", file=sys.stderr)
     if as_json:
         say_json({"database": _address(desk), "healthy": report.healthy, **asdict(report)})
@@ -134,7 +134,7 @@ def _is_new(desk: Desk) -> bool:
 
 
 def _progress(events: int) -> None:
-    if sys.stderr.isatty():
+    if knows_escapes(sys.stderr):
         print(f"\r{events:,} events checked", end="", file=sys.stderr, flush=True)
 
 

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -79,5 +79,10 @@ def columns() -> int:
     return shutil.get_terminal_size((80, 24)).columns
 
 
+def knows_escapes(stream: TextIO) -> bool:
+    """Whether what reads a stream is a terminal that can be drawn on."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
 def colourful() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return knows_escapes(sys.stdout) and not os.environ.get("NO_COLOR")

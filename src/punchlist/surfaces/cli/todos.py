@@ -21,6 +21,7 @@ from punchlist.surfaces.cli.front import (
     columns,
     front,
     json_text,
+    knows_escapes,
     say,
     say_json,
 )
@@ -197,7 +198,7 @@ def _drawer(desk: Desk, *, as_json: bool) -> Callable[[Checklist], None]:
         if as_json:
             if checklist != shown:
                 say(json_text(_json(desk, checklist, None)))
-        elif not sys.stdout.isatty():
+        elif not knows_escapes(sys.stdout):
             if checklist != shown:
                 say(rendering.update_line(checklist) if checklist.items else rendering.NO_TODOS)
         else:

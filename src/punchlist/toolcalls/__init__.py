@@ -1,0 +1,1 @@
+"""S: every tool call validated, approved, executed, recorded."""

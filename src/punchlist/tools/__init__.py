@@ -1,0 +1,1 @@
+"""What an agent can call: files, search, commands, servers, and your own functions."""

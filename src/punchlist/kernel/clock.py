@@ -15,3 +15,8 @@ def system_clock() -> datetime:
 def timestamp(moment: datetime) -> str:
     """ISO 8601 in UTC with microseconds: sorts as text, reads the same on both databases."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
+
+
+def moment(stamp: str) -> datetime:
+    """What `timestamp` wrote, read back."""
+    return datetime.fromisoformat(stamp)

@@ -10,7 +10,7 @@ from typing import Final
 
 from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Index, Integer, MetaData, Table, Text
 
-REVISION: Final = "0001"
+REVISION: Final = "0002"
 """The newest migration: what this program reads and writes. A test ties it to the files."""
 
 APPLICATION_ID: Final = 0x50_4C_49_53
@@ -108,6 +108,80 @@ turn_todos = Table(
     Index("idx_turn_todos_conversation", "conversation_id", "turn_id"),
 )
 
+tool_calls = Table(
+    "tool_calls",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("conversation_id", Text, ForeignKey("conversations.id"), nullable=False),
+    Column("turn_id", Text, ForeignKey("turns.id")),
+    Column("tool", Text, nullable=False),
+    # Without secrets. What was hidden is in `exact` as long as the call may still run.
+    Column("arguments", Text, nullable=False),
+    Column("exact", Text),
+    Column("status", Text, nullable=False),
+    Column("effect", Text),
+    Column("fingerprint", Text),
+    Column("depends_on", Text, nullable=False, server_default="[]"),
+    Column("priority", Integer, nullable=False, server_default="0"),
+    Column("workspace", Text, nullable=False),
+    # The process that has the call in hand.
+    Column("owner", Text, nullable=False),
+    Column("result", Text),
+    Column("output_file", Text),
+    Column("error_code", Text),
+    # Why it failed or was cancelled, for the model.
+    Column("explanation", Text),
+    Column("created_at", Text, nullable=False),
+    Column("started_at", Text),
+    Column("ended_at", Text),
+    Column("checksum", BigInteger, nullable=False),
+    CheckConstraint(
+        "status IN ('validating', 'scheduled', 'awaiting_approval', 'executing', 'success', 'error', 'cancelled')",
+        name="ck_tool_calls_status",
+    ),
+    Index("idx_tool_calls_conversation", "conversation_id", "id"),
+    Index("idx_tool_calls_turn", "turn_id", "id"),
+    Index("idx_tool_calls_tool", "tool", "id"),
+)
+
+approvals = Table(
+    "approvals",
+    metadata,
+    Column("call_id", Text, ForeignKey("tool_calls.id"), primary_key=True),
+    Column("conversation_id", Text, ForeignKey("conversations.id"), nullable=False),
+    Column("status", Text, nullable=False),
+    Column("question", Text, nullable=False),
+    Column("why", Text, nullable=False),
+    # What "always" would mean: beginnings of commands as JSON, and the server.
+    Column("prefixes", Text, nullable=False, server_default="[]"),
+    Column("server", Text),
+    Column("asked_at", Text, nullable=False),
+    Column("expires_at", Text),
+    Column("on_expiry", Text, nullable=False),
+    Column("outcome", Text),
+    Column("answered_by", Text),
+    Column("answered_at", Text),
+    # Other arguments as JSON, for `modify`; gone when the call has ended.
+    Column("arguments", Text),
+    Column("reason", Text, nullable=False, server_default=""),
+    CheckConstraint(
+        "status IN ('pending', 'escalated', 'approved', 'denied', 'expired', 'withdrawn')", name="ck_approvals_status"
+    ),
+    Index("idx_approvals_status", "status", "asked_at"),
+    Index("idx_approvals_conversation", "conversation_id", "asked_at"),
+)
+
+tool_rules = Table(
+    "tool_rules",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("conversation_id", Text, ForeignKey("conversations.id"), nullable=False),
+    Column("rule", Text, nullable=False),
+    Column("said_by", Text, nullable=False),
+    Column("created_at", Text, nullable=False),
+    Index("idx_tool_rules_conversation", "conversation_id", "id"),
+)
+
 events = Table(
     "events",
     metadata,
@@ -136,4 +210,6 @@ GUARDS: Final = (
     "CREATE UNIQUE INDEX idx_turns_open ON turns (conversation_id) WHERE ended_at IS NULL AND parent_turn_id IS NULL",
     # One item of a plan is in progress.
     "CREATE UNIQUE INDEX idx_turn_todos_one_in_progress ON turn_todos (turn_id) WHERE status = 'in_progress'",
+    # Found without looking at all that ever ended.
+    "CREATE INDEX idx_tool_calls_open ON tool_calls (conversation_id) WHERE ended_at IS NULL",
 )

@@ -45,6 +45,12 @@ class ToolFailure(PunchlistError):
     code: ClassVar[str] = "tool_failed"
 
 
+class TimedOut(ToolFailure):
+    """It took longer than it may."""
+
+    code = "timed_out"
+
+
 class Running(Protocol):
     """A call while it runs, as its tool sees it."""
 
@@ -54,6 +60,10 @@ class Running(Protocol):
     @property
     def folder(self) -> Path | None:
         """Where long output may be kept; None when nothing is to be written to disk."""
+
+    @property
+    def deadline(self) -> float | None:
+        """The event loop's time at which the call is ended; for tools that want to end things in good order."""
 
     def output(self, text: str) -> None:
         """Show live output to whoever listens. From the event loop's thread or any other."""

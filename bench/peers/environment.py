@@ -1,0 +1,42 @@
+"""The peers' own virtual environment: kept between runs, made anew when the pins or this Python change."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from bench.measuring import Skipped
+
+FOLDER: Final = Path(__file__).parents[1] / "results" / "peers-env"
+
+REQUIREMENTS: Final = (
+    "langchain-core==1.7.2",
+    "langgraph==1.2.20",
+    "langgraph-prebuilt==1.1.1",
+    "openai-agents==0.24.0",
+    "pydantic==2.14.3",
+    "pydantic-ai-slim==2.66.0",
+)
+
+
+def peers_python(folder: Path = FOLDER) -> Path:
+    """The Python of an environment in which every peer is installed."""
+    python, stamp = folder / "bin" / "python", folder / "made-from.txt"
+    made_from = "\n".join([f"Python {platform.python_version()}", *REQUIREMENTS, ""])
+    if stamp.exists() and stamp.read_text() == made_from:
+        return python
+    pip = (str(python), "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check")
+    _run("make an environment for the peers", sys.executable, "-m", "venv", "--clear", str(folder))
+    _run("install the peers", *pip, "--retries", "1", *REQUIREMENTS)
+    stamp.write_text(made_from)
+    return python
+
+
+def _run(purpose: str, *command: str) -> None:
+    ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if ran.returncode:
+        said = (ran.stderr or ran.stdout).strip().splitlines()
+        raise Skipped(f"could not {purpose}: {said[-1] if said else f'exit {ran.returncode}'}")

@@ -1,0 +1,90 @@
+"""Keeping secrets out of what is written down and sent on.
+
+What is known to be a secret, by the name of the environment variable that holds it, is looked for
+literally. What looks like one is found by shape. Neither finds a secret that somebody has encoded:
+this keeps accidents out of the records, it is no wall against a thief.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+SHORTEST: Final = 8
+"""Shorter values are words too: `TOKEN=yes` must not blacken every `yes`."""
+
+_SECRET_NAME: Final = re.compile(
+    r"(?:^|_)(?:API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PWD|CREDENTIALS?|AUTH|DSN)"
+    r"(?:_|$)|(?:DATABASE|POSTGRES|REDIS|MONGO|AMQP)\w*_UR[IL]",
+    re.IGNORECASE,
+)
+_NOT_SECRET: Final = frozenset({"PWD", "OLDPWD", "SSH_AUTH_SOCK", "XAUTHORITY"})
+
+_SHAPES: Final = (
+    re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL),
+    re.compile(r"\b(?:sk|rk|pk)[-_](?:[A-Za-z0-9]+[-_])*[A-Za-z0-9]{16,}"),
+    re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{20,})"),
+    re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
+    re.compile(r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
+    re.compile(r"\bAIza[A-Za-z0-9_-]{35}\b"),
+    re.compile(r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}"),
+)
+# What stays tells what was there; the second group goes.
+_NAMED: Final = (
+    re.compile(
+        r"(?i)(\b(?:authorization|proxy-authorization)[\"']?\s*[:=]\s*[\"']?(?:bearer|basic|token)\s+)([^\s\"',;]{4,})"
+    ),
+    re.compile(r"(?i)(\bbearer\s+)([A-Za-z0-9._~+/=-]{12,})"),
+    re.compile(r"([a-z][a-z0-9+.-]{1,20}://[^\s:/@\"']{0,100}:)([^\s@/\"']{3,200})(?=@)"),
+    re.compile(
+        r"(?i)((?:\b|_)(?:api[_-]?key|access[_-]?key|secret|token|passw(?:or)?d|passphrase)[\"']?\s*[:=]\s*[\"']?)"
+        r"([^\s\"'&;,)}\]]{6,})"
+    ),
+)
+# No pattern can match in a text without one of these: most texts are done after this look.
+_HINT: Final = re.compile(
+    r"(?i)sk[-_]|rk[-_]|pk[-_]|gh[pousr]_|github_pat|glpat|AKIA|ASIA|xox|AIza|eyJ|PRIVATE KEY|bearer|authorization|://"
+    r"|key|secret|token|passw|passphrase"
+)
+HIDDEN: Final = "[hidden]"
+
+
+class Redactor:
+    """Replaces secrets in text and in JSON-like values."""
+
+    def __init__(self, environment: Mapping[str, str] | None = None, also: Iterable[str] = ()) -> None:
+        named = {value: name for name, value in (environment or {}).items() if _is_secret(name, value)}
+        known = {**dict.fromkeys(also, ""), **named}
+        self._names = {value: f"[hidden {name}]" if name else HIDDEN for value, name in known.items()}
+        # The longest first: one secret may begin with another.
+        longest_first = sorted(self._names, key=len, reverse=True)
+        self._known = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+    def text(self, text: str) -> str:
+        if self._known is not None:
+            text = self._known.sub(lambda found: self._names[found.group()], text)
+        if _HINT.search(text):
+            for shape in _SHAPES:
+                text = shape.sub(HIDDEN, text)
+            for named in _NAMED:
+                text = named.sub(lambda found: f"{found.group(1)}{HIDDEN}", text)
+        return text
+
+    def value(self, value: Any) -> Any:
+        """A JSON-like value with the secrets in its texts replaced; also what a telling key holds."""
+        match value:
+            case str():
+                return self.text(value)
+            case dict():
+                return {
+                    key: HIDDEN if isinstance(item, str) and _is_secret(str(key), item) else self.value(item)
+                    for key, item in value.items()
+                }
+            case list() | tuple():
+                return [self.value(item) for item in value]
+        return value
+
+
+def _is_secret(name: str, value: str) -> bool:
+    return len(value) >= SHORTEST and name not in _NOT_SECRET and _SECRET_NAME.search(name) is not None

@@ -1,0 +1,194 @@
+"""Letting a request in: does the tool exist, do the arguments fit, what does policy say? (S3, S4)"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Final, NamedTuple
+
+from punchlist.errors import InvalidInput, PunchlistError
+from punchlist.kernel.text import excerpt, json_type
+from punchlist.toolcalls.approvals import Expiry, Question, prefixes_of
+from punchlist.toolcalls.loops import TOO_OFTEN, Repeats
+from punchlist.toolcalls.policy import Decision, Judged, Policy, Verdict, fingerprint, strictest
+from punchlist.toolcalls.scheduling import circle
+from punchlist.toolcalls.states import CallError, ToolCallRequest
+from punchlist.toolcalls.tool import AgentTool, Arguments, Resources
+
+Toolbox = Mapping[str, AgentTool]
+
+LONGEST_ARGUMENTS: Final = 2_000_000
+LONGEST_PREVIEW: Final = 20_000
+LONGEST_NAME: Final = 200
+MOST_PROBLEMS: Final = 10
+_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+class Refused(NamedTuple):
+    """A request that cannot become a call."""
+
+    error: CallError
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A request that fits its tool, and what policy says of it."""
+
+    request: ToolCallRequest
+    tool: AgentTool
+    key: str
+    """The same for the same call."""
+    resources: Resources
+    decision: Decision
+    question: Question | None = None
+
+
+class Admission:
+    """Decides on requests; keeps what it has to remember for that."""
+
+    def __init__(
+        self,
+        tools: Toolbox,
+        policy: Policy,
+        *,
+        expiry: Expiry = Expiry(),  # noqa: B008 - a value
+        repeats: Repeats | None = None,
+        known: Mapping[str, str] | None = None,
+    ) -> None:
+        self._tools = tools
+        self.policy = policy
+        self._expiry = expiry
+        self._repeats = repeats or Repeats()
+        self._known = dict(known or {})
+
+    def admit(self, request: ToolCallRequest, now: datetime, *, counted: bool = True) -> Admitted | Refused:
+        try:
+            tool = self._tools.get(request.tool)
+            if tool is None:
+                return Refused(unknown_tool(request.tool, self._tools))
+            written = _as_json(request.arguments)
+            if problems := tool.problems(request.arguments):
+                return Refused(_wrong_arguments(tool, problems))
+            resources = tool.resources(request.arguments) | request.resources
+            key = f"{tool.name} {written}"
+            decision = self._decide(tool, request.arguments, key, counted)
+            if decision.verdict is not Verdict.ASK:
+                return Admitted(request, tool, key, resources, decision)
+            return Admitted(request, tool, key, resources, decision, self._question(tool, request, decision, now))
+        except PunchlistError as error:
+            return Refused(CallError(error.code, str(error)))
+        except Exception as error:
+            told = excerpt(str(error), 1_000)
+            return Refused(CallError("tool_crashed", f"{request.tool} failed: {type(error).__name__}: {told}"))
+
+    def readmit(self, admitted: Admitted, arguments: Arguments, now: datetime) -> Admitted:
+        """The same call with other arguments, as a person wants it; policy's word against it stands."""
+        changed = self.admit(replace(admitted.request, arguments=arguments), now, counted=False)
+        if isinstance(changed, Refused):
+            raise InvalidInput(changed.error.message)
+        if changed.decision.verdict is Verdict.DENY:
+            raise InvalidInput(f"These arguments are not possible: {changed.decision.why}.")
+        return changed
+
+    def settle(self, admitted: Admitted) -> None:
+        """A person has seen this call and let it run: its repetitions and its tool are known."""
+        self._repeats.forgive(admitted.key)
+        if (seen := fingerprint(admitted.tool)) is not None:
+            self._known[admitted.tool.name] = seen
+
+    def _decide(self, tool: AgentTool, arguments: Arguments, key: str, counted: bool) -> Decision:
+        decision = self.policy.decide(tool, arguments)
+        often = self._repeats.seen(key, tool.effect) if counted else 0
+        if decision.verdict is not Verdict.ALLOW:
+            return decision
+        if tool.server is not None and self._known.get(tool.name) not in {None, fingerprint(tool)}:
+            return Decision(Verdict.ASK, f"what {tool.server} says of {tool.name} has changed since it was let run")
+        if often >= TOO_OFTEN:
+            return Decision(Verdict.ASK, f"the same call was made {often} times with nothing in between: a loop?")
+        return decision
+
+    def _question(self, tool: AgentTool, request: ToolCallRequest, decision: Decision, now: datetime) -> Question:
+        judged = self.policy.judge(tool, request.arguments)
+        shown = tool.preview(request.arguments)
+        if len(shown) > LONGEST_PREVIEW:
+            shown = f"{shown[:LONGEST_PREVIEW]}\n… [{len(shown) - LONGEST_PREVIEW:,} characters more]"
+        return Question(
+            text=shown,
+            why=decision.why,
+            asked_at=now,
+            prefixes=prefixes_of(judged),
+            server=tool.server,
+            expires_at=self._expiry.moment(now),
+            on_expiry=self._expiry.then,
+        )
+
+
+def unknown_tool(name: object, tools: Iterable[str]) -> CallError:
+    known = sorted(tools)
+    shown = excerpt(str(name))
+    close = get_close_matches(str(name)[:LONGEST_NAME], known, n=1, cutoff=0.5)
+    hint = f" Did you mean {close[0]}?" if close else ""
+    return CallError("unknown_tool", f"There is no tool {shown!r}.{hint} There are: {', '.join(known) or 'none'}.")
+
+
+def _wrong_arguments(tool: AgentTool, problems: Sequence[str]) -> CallError:
+    told = list(problems[:MOST_PROBLEMS])
+    if len(problems) > len(told):
+        told.append(f"… and {len(problems) - len(told)} more")
+    return CallError("invalid_arguments", f"The arguments do not fit {tool.name}:\n" + "\n".join(told))
+
+
+def _as_json(arguments: object) -> str:
+    if not isinstance(arguments, Mapping):
+        raise InvalidInput(f"arguments: must be an object, got {json_type(arguments)}")
+    try:
+        written = _ENCODER.encode(arguments)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"arguments: are not JSON ({excerpt(str(error))})") from None
+    if len(written) > LONGEST_ARGUMENTS:
+        raise InvalidInput(f"arguments: at most {LONGEST_ARGUMENTS:,} characters of JSON, got {len(written):,}")
+    return written
+
+
+def check_ids(requests: Sequence[ToolCallRequest], known: Mapping[str, object]) -> None:
+    """Refuse a batch whose ids are not usable: that is the caller's mistake, not the model's."""
+    ids = [request.call_id for request in requests]
+    for call_id in ids:
+        if not _ID.fullmatch(call_id):
+            raise InvalidInput(f"call_id: must be 1 to 100 letters, digits or _.:-, got {excerpt(call_id)!r}")
+        if call_id in known:
+            raise InvalidInput(f"call_id: {call_id!r} was used before")
+    if len(set(ids)) < len(ids):
+        raise InvalidInput("call_id: two requests of one batch have the same")
+
+
+def wrong_dependencies(requests: Sequence[ToolCallRequest], known: Mapping[str, object]) -> dict[str, CallError]:
+    """Requests that wait for something that will never come."""
+    if not any(request.depends_on for request in requests):
+        return {}
+    ids = {request.call_id for request in requests}
+    wrong = {
+        request.call_id: CallError("invalid_arguments", f"depends_on: there is no call {excerpt(missing)!r}")
+        for request in requests
+        for missing in request.depends_on
+        if missing not in ids and missing not in known
+    }
+    waits = {request.call_id: request.depends_on for request in requests}
+    while round := circle(waits):
+        way = " → ".join([*round, round[0]])
+        for call_id in round:
+            wrong[call_id] = CallError("invalid_arguments", f"depends_on: these calls wait for each other: {way}")
+            waits.pop(call_id)
+    return wrong
+
+
+def judged_parts(policy: Policy, tool: AgentTool, arguments: Arguments) -> tuple[Decision, list[Judged]]:
+    """For `policy explain`: the decision, and what it was made of."""
+    parts = policy.judge(tool, arguments)
+    return strictest(parts), parts

@@ -1,0 +1,123 @@
+"""Questions to a person before a call runs, the answers there are, and what an answer means. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from punchlist.errors import InvalidInput
+from punchlist.kernel import text
+from punchlist.kernel.actors import Actor
+from punchlist.toolcalls.policy import Decision, Judged, Rule, Verdict, fingerprint
+from punchlist.toolcalls.tool import AgentTool, Arguments
+
+LONGEST_REASON: Final = 2_000
+EXPIRED: Final = "Nobody answered in time, so it was not run. That is no person's decision."
+
+
+class Outcome(StrEnum):
+    PROCEED_ONCE = "proceed_once"
+    PROCEED_ALWAYS_TOOL = "proceed_always_tool"
+    PROCEED_ALWAYS_PREFIX = "proceed_always_prefix"
+    PROCEED_ALWAYS_SERVER = "proceed_always_server"
+    MODIFY = "modify"
+    CANCEL = "cancel"
+
+
+class OnExpiry(StrEnum):
+    WAIT = "wait"
+    DENY = "deny"
+    ESCALATE = "escalate"
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """What happens to a question that nobody answers."""
+
+    then: OnExpiry = OnExpiry.WAIT
+    after: timedelta | None = None
+
+    def moment(self, asked_at: datetime) -> datetime | None:
+        return None if self.after is None or self.then is OnExpiry.WAIT else asked_at + self.after
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a person is asked: what would happen, and why they are asked."""
+
+    text: str
+    why: str
+    asked_at: datetime
+    prefixes: tuple[tuple[str, ...], ...] = ()
+    """The beginnings of commands that "always for this prefix" would allow."""
+    server: str | None = None
+    expires_at: datetime | None = None
+    on_expiry: OnExpiry = OnExpiry.WAIT
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """The answers that make sense for it."""
+        not_these = set()
+        if not self.prefixes:
+            not_these.add(Outcome.PROCEED_ALWAYS_PREFIX)
+        if self.server is None:
+            not_these.add(Outcome.PROCEED_ALWAYS_SERVER)
+        return [outcome for outcome in Outcome if outcome not in not_these]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    outcome: Outcome
+    by: Actor
+    arguments: Arguments | None = None
+    """The arguments to use instead, for MODIFY."""
+    reason: str = ""
+    """Why not, for CANCEL: the model is told."""
+
+    @property
+    def proceeds(self) -> bool:
+        return self.outcome is not Outcome.CANCEL
+
+
+def prefixes_of(judged: Sequence[Judged]) -> tuple[tuple[str, ...], ...]:
+    """What to allow so that a line like this one is not asked about again: program and subcommand."""
+    asked = [one for one in judged if one.decision.verdict is Verdict.ASK]
+    if not asked or not all(one.words for one in asked):
+        return ()
+    return tuple(dict.fromkeys(_beginning(one.words) for one in asked))
+
+
+def _beginning(words: tuple[str, ...]) -> tuple[str, ...]:
+    subcommand = len(words) > 1 and words[1].replace("-", "").isalnum() and not words[1].startswith("-")
+    return words[:2] if subcommand else words[:1]
+
+
+def check(question: Question, answer: Answer) -> None:
+    """Refuse an answer that makes no sense for the question."""
+    if answer.outcome not in question.outcomes:
+        possible = ", ".join(question.outcomes)
+        raise InvalidInput(f"outcome: {answer.outcome} is no answer to this question. Possible: {possible}.")
+    if answer.outcome is Outcome.MODIFY and answer.arguments is None:
+        raise InvalidInput("arguments: are required to modify a call")
+    if problem := text.block_problem(answer.reason, longest=LONGEST_REASON):
+        raise InvalidInput(f"reason: {problem}")
+
+
+def rules_from(answer: Answer, question: Question, tool: AgentTool) -> list[Rule]:
+    """What "always" means from now on in this session."""
+    source = f"said by {answer.by}"
+    match answer.outcome:
+        case Outcome.PROCEED_ALWAYS_TOOL:
+            return [Rule(Verdict.ALLOW, tool.name, fingerprint=fingerprint(tool), source=source)]
+        case Outcome.PROCEED_ALWAYS_PREFIX:
+            return [Rule(Verdict.ALLOW, tool.name, commands=question.prefixes, source=source)]
+        case Outcome.PROCEED_ALWAYS_SERVER:
+            return [Rule(Verdict.ALLOW, server=question.server, source=source)]
+    return []
+
+
+def permission(answer: Answer) -> Decision:
+    return Decision(Verdict.ALLOW, f"{answer.by} said {answer.outcome.replace('_', ' ')}")

@@ -1,0 +1,113 @@
+"""While calls wait for a person: asking at hand, listening for answers from elsewhere, watching the clock."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final
+
+from punchlist.errors import StoreError
+from punchlist.kernel.clock import Clock
+from punchlist.toolcalls.approvals import Answer, OnExpiry
+from punchlist.toolcalls.journal import Ask, Journal
+from punchlist.toolcalls.states import WaitingToolCall
+
+INTERVAL: Final = 0.05
+"""Seconds between two looks."""
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class Asking:
+    """Two tasks at most, and only while something waits."""
+
+    def __init__(
+        self,
+        waiting: Callable[[], list[WaitingToolCall]],
+        answered: Callable[[str, Answer], None],
+        expired: Callable[[str], None],
+        journal: Journal | None,
+        ask: Ask | None,
+        clock: Clock,
+    ) -> None:
+        self._waiting = waiting
+        self._answered = answered
+        self._expired = expired
+        self._journal = journal
+        self._ask = ask
+        self._clock = clock
+        self._escalated: set[str] = set()
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def begin(self) -> None:
+        """Something waits."""
+        if self._ask is not None:
+            self._keep_going("ask", self._ask_in_turn)
+        self._keep_going("listen", self._listen)
+
+    async def stop(self) -> None:
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _keep_going(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        if name not in self._tasks:
+            task = asyncio.get_running_loop().create_task(work())
+            self._tasks[name] = task
+            task.add_done_callback(lambda _: self._tasks.pop(name, None))
+
+    async def _ask_in_turn(self) -> None:
+        assert self._ask is not None
+        passed: set[str] = set()
+        while open_questions := [call for call in self._waiting() if call.request.call_id not in passed]:
+            call = open_questions[0]
+            passed.add(call.request.call_id)
+            asking = asyncio.ensure_future(self._ask(call))
+            try:
+                while not asking.done() and call in self._waiting():
+                    await asyncio.wait({asking}, timeout=INTERVAL)
+            finally:
+                # Answered elsewhere, or we are stopped: the question is put away.
+                asking.cancel()
+                await asyncio.gather(asking, return_exceptions=True)
+            if not asking.cancelled():
+                self._take(call, asking)
+
+    def _take(self, call: WaitingToolCall, asked: asyncio.Future[Answer | None]) -> None:
+        try:
+            answer = asked.result()
+            if answer is not None:
+                self._answered(call.request.call_id, answer)
+        except Exception:
+            _LOG.exception("asking about call %s failed; it goes on waiting", call.request.call_id)
+
+    async def _listen(self) -> None:
+        while waiting := self._waiting():
+            await self._hear(waiting)
+            self._look_at_the_clock(waiting)
+            await asyncio.sleep(INTERVAL)
+
+    async def _hear(self, waiting: Sequence[WaitingToolCall]) -> None:
+        if self._journal is None:
+            return
+        try:
+            for call_id, answer in await self._journal.answers([call.request.call_id for call in waiting]):
+                self._answered(call_id, answer)
+        except StoreError as error:
+            # The database is away; the question is on record there, and so will the answer be.
+            _LOG.warning("cannot look for answers: %s", error)
+
+    def _look_at_the_clock(self, waiting: Sequence[WaitingToolCall]) -> None:
+        now = self._clock()
+        for call in waiting:
+            question = call.question
+            if question.expires_at is None or now < question.expires_at:
+                continue
+            if question.on_expiry is OnExpiry.DENY:
+                self._expired(call.request.call_id)
+            elif question.on_expiry is OnExpiry.ESCALATE and call.request.call_id not in self._escalated:
+                self._escalated.add(call.request.call_id)
+                if self._journal is not None:
+                    self._journal.escalate(call)

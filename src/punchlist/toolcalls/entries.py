@@ -1,0 +1,56 @@
+"""What the scheduler keeps of a call besides its state."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from punchlist.toolcalls.admission import Admitted
+from punchlist.toolcalls.states import CallError, ToolCall
+
+if TYPE_CHECKING:
+    from punchlist.toolcalls.batch import Batch
+
+
+class Entry:
+    """One call. Changed by the scheduler alone, and only from the event loop."""
+
+    __slots__ = (
+        "admitted",
+        "batch",
+        "call",
+        "cause",
+        "deadline",
+        "followers",
+        "leader",
+        "request",
+        "task",
+        "waits_for",
+    )
+
+    def __init__(self, call: ToolCall, batch: Batch) -> None:
+        self.call = call
+        self.request = call.request
+        self.batch = batch
+        self.admitted: Admitted | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.deadline = 0.0
+        """When it is stopped, and once it was told to stop, when it is given up; in the event loop's time."""
+        self.cause: str | CallError | None = None
+        """Why it is being ended from outside: a cancellation's reason, or the error of a time limit."""
+        self.waits_for: Sequence[Entry] = ()
+        """What must end first: the calls it depends on, or the identical one that runs for it."""
+        self.followers: list[Entry] | None = None
+        """Those that wait for this one, if there are any."""
+        self.leader: Entry | None = None
+        """The identical call of the same batch that runs for both."""
+
+    def follow(self, other: Entry) -> None:
+        self.waits_for = [*self.waits_for, other]
+        if other.followers is None:
+            other.followers = []
+        other.followers.append(self)
+
+    def no_longer_wait_for(self, other: Entry) -> None:
+        self.waits_for = [one for one in self.waits_for if one is not other]

@@ -1,0 +1,32 @@
+"""What the scheduler needs to know of storage and of whoever asks a person."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from punchlist.kernel.actors import Actor
+from punchlist.toolcalls.approvals import Answer
+from punchlist.toolcalls.policy import Rule
+from punchlist.toolcalls.states import Transition, WaitingToolCall
+
+Ask = Callable[[WaitingToolCall], Awaitable[Answer | None]]
+"""Puts a question to a person, one at a time. None means that they did not answer: the call goes on waiting."""
+
+
+class Journal(Protocol):
+    """Where every transition goes. Noting is instant; `settled` waits until what was noted is on record."""
+
+    def note(self, transition: Transition) -> None: ...
+
+    def note_rules(self, rules: Sequence[Rule], by: Actor) -> None:
+        """What a person said "always" to."""
+
+    async def settled(self, call_id: str | None = None) -> None:
+        """Raises a StoreError when the record could not be made, or when another process has `call_id` now."""
+
+    async def answers(self, call_ids: Sequence[str]) -> Sequence[tuple[str, Answer]]:
+        """Answers to these calls that were given elsewhere since it was last asked."""
+
+    def escalate(self, call: WaitingToolCall) -> None:
+        """Nobody has answered: tell a person in the conversation."""

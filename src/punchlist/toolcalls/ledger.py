@@ -1,0 +1,272 @@
+"""Tool calls on record: transitions written as rows and events in one transaction, and what is read back.
+
+A call belongs to the process that has it in hand (`owner`). Whoever writes says which state and which
+owner they last saw, and a call that is no longer so is left alone: two processes never both go on
+with one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from punchlist.conversations import records as conversation_records
+from punchlist.conversations.model import Scope
+from punchlist.conversations.service import Conversations
+from punchlist.errors import NotFound
+from punchlist.kernel.actors import SYSTEM, Actor
+from punchlist.kernel.clock import timestamp
+from punchlist.kernel.events import Change
+from punchlist.kernel.processes import lives, this_process
+from punchlist.kernel.secrets import Redactor
+from punchlist.storage import eventlog
+from punchlist.storage.store import Store, Transaction
+from punchlist.toolcalls import questions, records
+from punchlist.toolcalls.approvals import EXPIRED, Answer
+from punchlist.toolcalls.lifecycle import TOOL_CALL, Action, ApprovalStatus, Status
+from punchlist.toolcalls.policy import Rule
+from punchlist.toolcalls.states import Transition, WaitingToolCall
+from punchlist.toolcalls.stored import (
+    StoredCall,
+    call_from_row,
+    changed_columns,
+    new_call,
+    rule_as_json,
+    rule_from_json,
+    told,
+)
+from punchlist.toolcalls.tool import Effect
+
+INTERRUPTED: Final = (
+    "The program ended while this ran. Whether it took effect is not known: look before you call it again."
+)
+NOT_BEGUN: Final = "The program ended before this ran. Call it again if it is still needed."
+HISTORY: Final = 50
+
+
+def stream(conversation_id: str) -> str:
+    return f"toolcalls:{conversation_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where calls are made: given by the surface."""
+
+    scope: Scope
+    workspace: str
+    turn_id: str | None = None
+
+
+class Ledger:
+    """The records of one scheduler's calls. Called from one thread at a time."""
+
+    def __init__(self, store: Store, place: Place, redactor: Redactor | None = None) -> None:
+        self._store = store
+        self._conversations = Conversations(store)
+        self._place = place
+        self._redactor = redactor or Redactor()
+        self._owner = this_process()
+        self._last: dict[str, StoredCall] = {}
+        if place.turn_id is not None:
+            with store.read() as tx:
+                turn = conversation_records.turn(tx, place.turn_id)
+            if turn is None or turn.conversation_id != place.scope.conversation_id:
+                raise NotFound(f"Session {place.scope.conversation_id!r} has no turn {place.turn_id!r}.")
+
+    # --- writing ----------------------------------------------------------------------------------------
+
+    def record(self, transitions: Sequence[Transition], rules: Sequence[tuple[Rule, Actor]] = ()) -> set[str]:
+        """Write all of it in one transaction; the ids of calls that another process has changed."""
+        by_call: dict[str, list[Transition]] = {}
+        for transition in transitions:
+            by_call.setdefault(transition.call.request.call_id, []).append(transition)
+        after: dict[str, StoredCall] = {}
+        with self._store.write() as tx:
+            self._conversations.ensure(tx, self._place.scope)
+            changes: dict[str, list[Change]] = {}
+            for call_id, steps in by_call.items():
+                written = self._write(tx, call_id, steps)
+                if written is not None:
+                    after[call_id], changes[call_id] = written
+            # In the order in which it happened, not call by call.
+            in_turn = (step.call.request.call_id for step in transitions)
+            news = [changes[call_id].pop(0) for call_id in in_turn if call_id in after]
+            news += [self._say_always(tx, rule, by) for rule, by in rules]
+            if news:
+                eventlog.append(tx, *news)
+        self._last.update(after)
+        for call_id, call in after.items():
+            if call.ended_at is not None:
+                del self._last[call_id]
+        return by_call.keys() - after.keys()
+
+    def _write(
+        self, tx: Transaction, call_id: str, steps: Sequence[Transition]
+    ) -> tuple[StoredCall, list[Change]] | None:
+        """Write a call's steps; None when it is not as it was left, and nothing was written."""
+        for step in steps:
+            if step.answer is not None and not questions.answer(tx, call_id, step.answer, self._redactor):
+                return None
+        changes = []
+        before = call = self._last.get(call_id)
+        for step in steps:
+            if call is None:
+                call = self._new(step)
+                columns = call._asdict()
+            else:
+                columns = changed_columns(step, self._redactor)
+                call = call._replace(**columns)
+            changes.append(self._change(step, told(columns)))
+        assert call is not None
+        kept = records.insert_call(tx, call) if before is None else records.update_call(tx, before, call)
+        if not kept:
+            return None
+        for step in steps:
+            self._question(tx, call, step)
+        return call, changes
+
+    def _question(self, tx: Transaction, call: StoredCall, step: Transition) -> None:
+        if isinstance(step.call, WaitingToolCall):
+            questions.ask(tx, call, step.call.question, self._redactor)
+        elif step.action is Action.CANCEL and step.came_from is Status.AWAITING_APPROVAL:
+            questions.withdraw(tx, call.id, step.by, step.reason)
+
+    def _new(self, step: Transition) -> StoredCall:
+        return new_call(
+            step,
+            self._redactor,
+            conversation_id=self._place.scope.conversation_id,
+            turn_id=self._place.turn_id,
+            workspace=self._place.workspace,
+            owner=self._owner,
+        )
+
+    def _change(self, step: Transition, data: dict[str, Any]) -> Change:
+        return Change(
+            stream=stream(self._place.scope.conversation_id),
+            conversation_id=self._place.scope.conversation_id,
+            actor=str(step.by),
+            action=step.action,
+            subject=step.call.request.call_id,
+            from_status=step.came_from,
+            to_status=step.call.status,
+            reason=self._redactor.text(step.reason),
+            data={"at": timestamp(step.at), **data},
+        )
+
+    def _say_always(self, tx: Transaction, rule: Rule, by: Actor) -> Change:
+        written = rule_as_json(rule)
+        records.add_rule(tx, self._place.scope.conversation_id, written, str(by))
+        return Change(
+            stream=stream(self._place.scope.conversation_id),
+            conversation_id=self._place.scope.conversation_id,
+            actor=str(by),
+            action="always",
+            subject=rule.tool,
+            from_status=None,
+            to_status=None,
+            reason=str(rule),
+            data={"rule": written},
+        )
+
+    def escalate(self, call_id: str) -> None:
+        with self._store.write() as tx:
+            self._conversations.ensure(tx, self._place.scope)
+            questions.escalate(tx, call_id)
+
+    # --- reading ----------------------------------------------------------------------------------------
+
+    def answers(self, call_ids: Sequence[str]) -> list[tuple[str, Answer]]:
+        """What was answered by anybody of these calls."""
+        with self._store.read() as tx:
+            found = [records.approval(tx, call_id) for call_id in call_ids]
+        return [(one.call_id, one.answer) for one in found if one is not None and one.answer is not None]
+
+    def session_rules(self) -> list[Rule]:
+        with self._store.read() as tx:
+            return [rule_from_json(rule) for rule in records.rules(tx, self._place.scope.conversation_id)]
+
+    def fingerprints(self, tools: Sequence[str]) -> Mapping[str, str]:
+        """What each of these tools looked like when it last ran, where that is known."""
+        with self._store.read() as tx:
+            rows = {tool: tx.one(records.LAST_FINGERPRINT, tool=tool) for tool in tools}
+        return {tool: str(row[0]) for tool, row in rows.items() if row}
+
+    def history(self) -> list[tuple[str, Effect]]:
+        """The turn's last calls, oldest first, for noticing loops across a restart."""
+        if self._place.turn_id is None:
+            return []
+        with self._store.read() as tx:
+            rows = tx.all(records.OF_TURN, turn_id=self._place.turn_id, most=HISTORY)
+        calls = [call_from_row(row) for row in reversed(rows)]
+        return [(f"{call.tool} {call.arguments}", Effect(call.effect)) for call in calls if call.effect]
+
+    # --- after somebody's end ----------------------------------------------------------------------------
+
+    def recover(self) -> list[StoredCall]:
+        """End what a process left open that is no more; what waits for a person goes on waiting."""
+        with self._store.read() as tx:
+            left = [
+                (call, why)
+                for call in records.open_calls(tx, self._place.scope.conversation_id)
+                if lives(call.owner) is False and (why := _why_over(tx, call)) is not None
+            ]
+        return [ended for call, why in left if (ended := self._end_for(call, why)) is not None]
+
+    def _end_for(self, call: StoredCall, why: str) -> StoredCall | None:
+        running = call.status == Status.EXECUTING
+        action = Action.FAIL if running else Action.CANCEL
+        status = TOOL_CALL.advance(Status(call.status), action, SYSTEM.role)
+        with self._store.write() as tx:
+            self._conversations.ensure(tx, self._place.scope)
+            columns: dict[str, Any] = {
+                "status": status.value,
+                "error_code": "interrupted" if running else None,
+                "explanation": why,
+                "ended_at": tx.now(),
+                "exact": None,
+            }
+            ended = call._replace(**columns)
+            if not records.update_call(tx, call, ended):
+                return None
+            eventlog.append(tx, self._told(call, action, status, columns))
+            return ended
+
+    def take_over(self, call_id: str) -> StoredCall | None:
+        """Take in hand a call that waits for a person, from a process that is no more; None when another has it."""
+        with self._store.write() as tx:
+            self._conversations.ensure(tx, self._place.scope)
+            call = records.call(tx, call_id)
+            if call is None or call.status != Status.AWAITING_APPROVAL or lives(call.owner) is True:
+                return None
+            ours = call._replace(owner=self._owner)
+            if not records.update_call(tx, call, ours):
+                return None
+            eventlog.append(tx, self._told(call, "take_over", Status.AWAITING_APPROVAL, {"owner": self._owner}))
+        self._last[call_id] = ours
+        return ours
+
+    def _told(self, call: StoredCall, action: str, status: Status, columns: dict[str, Any]) -> Change:
+        return Change(
+            stream=stream(call.conversation_id),
+            conversation_id=call.conversation_id,
+            actor=str(SYSTEM),
+            action=action,
+            subject=call.id,
+            from_status=call.status,
+            to_status=status,
+            reason=f"its process {call.owner} is no more",
+            data=told(columns),
+        )
+
+
+def _why_over(tx: Transaction, call: StoredCall) -> str | None:
+    """Why a call of a process that is no more cannot go on; None for one that still waits for a person."""
+    match call.status:
+        case Status.EXECUTING:
+            return INTERRUPTED
+        case Status.AWAITING_APPROVAL:
+            approval = records.approval(tx, call.id)
+            return EXPIRED if approval is not None and approval.status == ApprovalStatus.EXPIRED else None
+    return NOT_BEGUN

@@ -1,0 +1,37 @@
+"""Noticing an agent that makes the same call over and over (S12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from punchlist.toolcalls.tool import Effect
+
+TOO_OFTEN: Final = 5
+"""The fifth identical call is asked about."""
+
+
+class Repeats:
+    """Counts identical calls as long as nothing else changed the world in between.
+
+    Running the tests again after an edit is work; running them again after nothing is a loop. So
+    a different call that may change something starts the count anew, and one that reads does not.
+    """
+
+    def __init__(self, history: Iterable[tuple[str, Effect]] = ()) -> None:
+        self._counts: dict[str, int] = {}
+        for key, effect in history:
+            self.seen(key, effect)
+
+    def seen(self, key: str, effect: Effect) -> int:
+        """How often this call has now been made."""
+        count = self._counts.get(key, 0) + 1
+        if effect is not Effect.READ:
+            self._counts = {key: count}
+        else:
+            self._counts[key] = count
+        return count
+
+    def forgive(self, key: str) -> None:
+        """Somebody knows of it: count from the beginning."""
+        self._counts.pop(key, None)

@@ -1,0 +1,80 @@
+"""What a tool gave back, made fit for a model: text of bounded length, without secrets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from punchlist.kernel.text import json_type
+from punchlist.toolcalls.states import Result
+from punchlist.toolcalls.tool import ToolFailure
+
+LONGEST: Final = 30_000
+"""Characters of a result that a model gets; half from the beginning, half from the end."""
+
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+_SCALARS: Final = (str, int, float, bool, type(None))
+
+
+def as_result(value: Any, *, redact: Callable[[str], str], keep: Callable[[str], Path | None]) -> Result:
+    """The value as text and, if it was structured, as data. `keep` puts a long text on disk."""
+    if isinstance(value, Result):
+        return value
+    if type(value) is int or value is None:
+        return Result(_json(value), value)
+    text = value if isinstance(value, str) else _json(value)
+    safe = redact(text)
+    if len(safe) > LONGEST:
+        return cut(safe, keep(safe))
+    if isinstance(value, str):
+        return Result(safe)
+    # What was redacted is still JSON unless a secret spanned a quote: then the text has to do.
+    return Result(safe, value if safe == text else _loads(safe))
+
+
+def cut(text: str, kept: Path | None = None) -> Result:
+    """The beginning and the end of a text that is too long; one that is not, as it is."""
+    if len(text) <= LONGEST:
+        return Result(text)
+    head, tail = text[: LONGEST // 2], text[-(LONGEST // 2) :]
+    return Result(f"{head}{_gap(len(text) - len(head) - len(tail), kept)}{tail}", output_file=_name(kept))
+
+
+def pieced(head: str, left_out: int, tail: str, kept: Path | None) -> Result:
+    """A result of which only the beginning and the end were kept in memory."""
+    if not left_out:
+        return Result(head + tail)
+    return Result(f"{head}{_gap(left_out, kept)}{tail}", output_file=_name(kept))
+
+
+def _name(kept: Path | None) -> str | None:
+    return str(kept) if kept else None
+
+
+def _gap(left_out: int, kept: Path | None) -> str:
+    where = f"; all of it is in {kept}" if kept else ""
+    return f"\n… [{left_out:,} characters left out{where}] …\n"
+
+
+def _json(value: Any) -> str:
+    if type(value) is int:
+        return str(value)
+    try:
+        return _ENCODER.encode(value)
+    except RecursionError:
+        raise ToolFailure("The tool returned something nested too deeply for JSON.") from None
+    except (TypeError, ValueError) as error:
+        raise ToolFailure(f"The tool returned {_kind(value)} that is not JSON ({error}).") from None
+
+
+def _kind(value: Any) -> str:
+    return json_type(value) if isinstance(value, (*_SCALARS, list, dict)) else f"a {type(value).__name__}"
+
+
+def _loads(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

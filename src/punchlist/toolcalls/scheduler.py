@@ -1,0 +1,352 @@
+"""`CoreToolScheduler`: takes requests, and sees each call through to its end.
+
+It runs on one event loop and changes state only there, in short synchronous steps; what takes time
+(a tool, a person, the database) is awaited in the call's own task. The order of things for a call:
+
+    schedule -> admission decides -> [a person is asked] -> its turn comes (scheduling.py)
+             -> on record (journal) -> the tool runs (execution.py) -> ended, and whoever waited goes on
+
+Nothing runs before it is on record as executing, so after a crash a call that was not on record did
+not run. What it deliberately does not do: it knows no database, no terminal and no configuration;
+these come as a `Journal`, an `Ask` and values.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, Final, assert_never
+
+from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound, PunchlistError
+from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.clock import Clock, system_clock
+from punchlist.kernel.signals import CancelSignal
+from punchlist.toolcalls.admission import Admission, Admitted, Refused, check_ids, wrong_dependencies
+from punchlist.toolcalls.answering import Answering
+from punchlist.toolcalls.approvals import Answer, Outcome, Question
+from punchlist.toolcalls.asking import Asking
+from punchlist.toolcalls.batch import Batch
+from punchlist.toolcalls.calls import Calls, Ending, cancelled
+from punchlist.toolcalls.deadlines import Deadlines
+from punchlist.toolcalls.entries import Entry
+from punchlist.toolcalls.execution import RunningCall, Surroundings, execute
+from punchlist.toolcalls.journal import Ask, Journal
+from punchlist.toolcalls.lifecycle import ENDED, Action, Status
+from punchlist.toolcalls.listeners import Listeners
+from punchlist.toolcalls.policy import Policy, Verdict
+from punchlist.toolcalls.scheduling import CONCURRENT
+from punchlist.toolcalls.states import (
+    CallError,
+    CancelledToolCall,
+    ErroredToolCall,
+    ExecutingToolCall,
+    Result,
+    ScheduledToolCall,
+    SuccessfulToolCall,
+    ToolCall,
+    ToolCallRequest,
+    WaitingToolCall,
+)
+from punchlist.toolcalls.tool import AgentTool
+
+GRACE: Final = 5.0
+"""Seconds that a cancelled tool has to end what it started before the scheduler stops waiting for it."""
+
+ENDING: Final = "the program is ending"
+OnConfirm = Callable[[Outcome, Mapping[str, Any]], Awaitable[None] | None]
+Twins = dict[tuple[str, tuple[str, ...]], Entry]
+_PERSON: Final = Actor(Role.PERSON, "person")
+_AGENT: Final = Actor(Role.SUPERVISOR, "agent")
+
+
+class CoreToolScheduler:
+    def __init__(
+        self,
+        tools: Mapping[str, AgentTool] | Iterable[AgentTool] = (),
+        policy: Policy | None = None,
+        *,
+        admission: Admission | None = None,
+        journal: Journal | None = None,
+        ask: Ask | None = None,
+        listeners: Listeners | None = None,
+        around: Surroundings | None = None,
+        concurrent: int = CONCURRENT,
+        actor: Actor = _AGENT,
+        clock: Clock = system_clock,
+    ) -> None:
+        box = tools if isinstance(tools, Mapping) else {tool.name: tool for tool in tools}
+        self._admission = admission or Admission(box, policy or Policy())
+        self._journal = journal
+        self._listeners = listeners or Listeners()
+        self._around = around or Surroundings()
+        self._actor = actor
+        self._clock = clock
+        self._calls = Calls(journal, self._listeners, concurrent)
+        self._deadlines = Deadlines(self._time_is_up)
+        self._answers = Answering(self._calls, self._admission, journal, clock)
+        self._asking = Asking(self._calls.waiting, self._take_answer, self._take_expiry, journal, ask, clock)
+        self._background: set[asyncio.Task[None]] = set()
+
+    # --- the four methods of the seed ------------------------------------------------------------------
+
+    def schedule(
+        self, requests: ToolCallRequest | Sequence[ToolCallRequest], signal: CancelSignal | None = None
+    ) -> Batch:
+        """Take on one call or several. Await the answer for what came of them."""
+        wanted = [requests] if isinstance(requests, ToolCallRequest) else list(requests)
+        check_ids(wanted, self._calls.known)
+        wrong = wrong_dependencies(wanted, self._calls.known)
+        batch, now = Batch(self._settled, self._cancel), self._clock()
+        entries = [self._calls.receive(request, batch, now, self._actor) for request in wanted]
+        twins: Twins = {}
+        for entry in entries:
+            self._admit(entry, wrong.get(entry.request.call_id), twins, now)
+        if signal is not None:
+            signal.when_set(batch.cancel)
+        self._go_on()
+        return batch
+
+    async def handle_confirmation_response(
+        self,
+        call_id: str,
+        on_confirm: OnConfirm | None,
+        outcome: Outcome,
+        signal: CancelSignal | None = None,
+        payload: Mapping[str, Any] | None = None,
+    ) -> None:
+        """A person's answer. `payload` may hold `arguments` (to modify), `reason` (to cancel) and `by`, an Actor."""
+        told = payload or {}
+        answer = Answer(outcome, told.get("by", _PERSON), told.get("arguments"), told.get("reason", ""))
+        self._answers.consider(self._calls.waiting_entry(call_id), answer)
+        if on_confirm is not None:
+            heard = on_confirm(outcome, told)
+            if heard is not None:
+                await heard
+        # Looked up again: somebody else may have answered in the meantime.
+        entry = self._calls.waiting_entry(call_id)
+        if signal is None or not signal.is_set:
+            self._answers.apply(entry, answer)
+        if signal is not None:
+            signal.when_set(lambda reason: self._cancel([call_id], reason))
+        self._go_on()
+        await self._settled()
+
+    def attempt_execution_of_scheduled_calls(self, signal: CancelSignal | None = None) -> None:
+        """Start whatever can start now."""
+        if signal is not None and signal.is_set:
+            scheduled = [id for id, entry in self._calls.open.items() if entry.call.status is Status.SCHEDULED]
+            self._cancel(scheduled, signal.reason or "cancelled")
+            return
+        for entry in self._calls.due():
+            self._start(entry)
+
+    def check_and_notify_completion(self) -> bool:
+        """Tell the listener when nothing is open any more; whether that is so."""
+        if self._calls.news:
+            self._listeners.completed(self._calls.take_completed())
+        return not self._calls.open
+
+    # --- and what goes with them -----------------------------------------------------------------------
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        """The calls that have not ended, as they are now."""
+        return [entry.call for entry in self._calls.open.values()]
+
+    def cancel(self, call_id: str, reason: str = "cancelled") -> None:
+        if call_id in self._calls.over:
+            raise IllegalTransition(f"Call {call_id!r} has ended ({self._calls.over[call_id]}): nothing to cancel.")
+        if call_id not in self._calls.open:
+            raise NotFound(f"There is no call {call_id!r}.")
+        self._cancel([call_id], reason)
+
+    def cancel_all(self, reason: str = "cancelled") -> None:
+        self._cancel(list(self._calls.open), reason)
+
+    async def close(self, reason: str = ENDING) -> None:
+        """End what runs. What waits for a person stays on record, when there is one, and can go on later."""
+        for call_id, entry in list(self._calls.open.items()):
+            if self._journal is None or not _held_up(entry):
+                self._cancel([call_id], reason)
+        await self._asking.stop()
+        running = [entry.task for entry in self._calls.open.values() if entry.task is not None]
+        await asyncio.gather(*running, *self._background, return_exceptions=True)
+        await self._settled()
+
+    def resume(self, request: ToolCallRequest, question: Question) -> Batch:
+        """Take on a call that another process left waiting for a person; it goes on waiting here."""
+        check_ids([request], self._calls.known)
+        admitted = self._admission.admit(request, self._clock(), counted=False)
+        if isinstance(admitted, Refused):
+            raise InvalidInput(f"Call {request.call_id} can no longer run. {admitted.error.message}")
+        if admitted.decision.verdict is Verdict.DENY:
+            raise NotAllowed(f"Call {request.call_id} can no longer run: {admitted.decision.why}.")
+        batch = Batch(self._settled, self._cancel)
+        self._calls.take_in(WaitingToolCall(request, admitted.tool, question), admitted, batch)
+        self._asking.begin()
+        return batch
+
+    # --- in ---------------------------------------------------------------------------------------------
+
+    def _admit(self, entry: Entry, wrong: CallError | None, twins: Twins, now: datetime) -> None:
+        if entry.call.status in ENDED:
+            # What it depends on was refused before it was looked at.
+            return
+        admitted = Refused(wrong) if wrong else self._admission.admit(entry.request, now)
+        if isinstance(admitted, Refused):
+            error = ErroredToolCall(entry.request, admitted.error, now)
+            self._calls.end(Ending(entry, Action.REJECT, error, reason=admitted.error.code))
+            return
+        entry.admitted = admitted
+        decision = admitted.decision
+        scheduled = ScheduledToolCall(entry.request, admitted.tool, decision)
+        self._calls.step(entry, Action.ACCEPT, scheduled, now, reason=decision.why)
+        if decision.verdict is Verdict.DENY:
+            self._calls.end(cancelled(entry, f"Denied: {decision.why}.", now))
+            return
+        twin = twins.setdefault((admitted.key, entry.request.depends_on), entry)
+        if twin is not entry and twin.call.status not in ENDED:
+            entry.leader = twin
+            entry.follow(twin)
+        elif self._wait_for_others(entry, now):
+            self._ask_or_line_up(entry, admitted, now)
+
+    def _wait_for_others(self, entry: Entry, now: datetime) -> bool:
+        """Get in line behind what it depends on; False when that has failed already."""
+        for call_id in entry.request.depends_on:
+            if call_id in self._calls.open:
+                entry.follow(self._calls.open[call_id])
+            elif (ended := self._calls.over[call_id]) is not Status.SUCCESS:
+                reason = f"It depends on {call_id}, which ended with {ended}."
+                self._calls.end(cancelled(entry, reason, now))
+                return False
+        return True
+
+    def _ask_or_line_up(self, entry: Entry, admitted: Admitted, now: datetime) -> None:
+        if admitted.question is None:
+            self._calls.ready(entry)
+            return
+        waiting = WaitingToolCall(entry.request, admitted.tool, admitted.question)
+        self._calls.step(entry, Action.ASK, waiting, now, reason=admitted.question.why)
+        entry.batch.has_paused()
+        self._asking.begin()
+
+    # --- through ----------------------------------------------------------------------------------------
+
+    def _start(self, entry: Entry) -> None:
+        admitted = entry.admitted
+        assert admitted is not None
+        request, tool, now = entry.request, admitted.tool, self._clock()
+        self._calls.step(entry, Action.EXECUTE, ExecutingToolCall(request, tool, now), now)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._limit(admitted)
+        self._deadlines.watch(entry, deadline)
+        running = RunningCall(request.call_id, self._around.folder, deadline, self._listeners.output, loop)
+        entry.task = loop.create_task(self._run(entry, admitted, running))
+
+    async def _run(self, entry: Entry, admitted: Admitted, running: RunningCall) -> None:
+        outcome: Result | CallError | str
+        try:
+            if self._journal is not None:
+                await self._journal.settled(entry.request.call_id)
+            outcome = await execute(admitted.tool, admitted.request.arguments, running, self._around)
+        except asyncio.CancelledError:
+            outcome = ENDING
+        except PunchlistError as error:
+            outcome = CallError(error.code, f"Not run, since it could not be recorded. {error}")
+        if entry.call.status is Status.EXECUTING:
+            self._finish(entry, entry.cause or outcome)
+
+    def _finish(self, entry: Entry, outcome: Result | CallError | str) -> None:
+        self._deadlines.forget(entry)
+        call, now = entry.call, self._clock()
+        assert isinstance(call, ExecutingToolCall)
+        match outcome:
+            case Result():
+                done = SuccessfulToolCall(call.request, call.tool, outcome, call.started_at, now)
+                self._calls.end(Ending(entry, Action.SUCCEED, done))
+            case CallError():
+                error = ErroredToolCall(call.request, outcome, now)
+                self._calls.end(Ending(entry, Action.FAIL, error, reason=outcome.code))
+            case str():
+                over = CancelledToolCall(call.request, outcome, now)
+                self._calls.end(Ending(entry, Action.CANCEL, over, self._actor, outcome))
+            case _:
+                assert_never(outcome)
+        self._go_on()
+
+    def _limit(self, admitted: Admitted) -> float:
+        return admitted.request.timeout or admitted.tool.time_limit or self._around.time_limit
+
+    def _time_is_up(self, entry: Entry) -> None:
+        if entry.cause is not None:
+            # It was told to end and has not: it holds nobody up any longer.
+            self._finish(entry, entry.cause)
+        elif entry.admitted is not None:
+            limit = self._limit(entry.admitted)
+            self._stop(entry, CallError("timed_out", f"It took longer than its limit of {limit:g} s and was ended."))
+
+    def _stop(self, entry: Entry, cause: str | CallError) -> None:
+        """Make a running call end."""
+        if entry.cause is None and entry.task is not None:
+            entry.cause = cause
+            entry.task.cancel()
+            self._deadlines.watch(entry, asyncio.get_running_loop().time() + GRACE)
+
+    def _cancel(self, call_ids: Sequence[str], reason: str) -> None:
+        for call_id in call_ids:
+            entry = self._calls.open.get(call_id)
+            if entry is None:
+                continue
+            if entry.call.status is Status.EXECUTING:
+                self._stop(entry, reason)
+            else:
+                self._calls.end(cancelled(entry, reason, self._clock(), self._actor))
+        self._go_on()
+
+    # --- on ---------------------------------------------------------------------------------------------
+
+    def _go_on(self) -> None:
+        """After something has changed: start what can start now, and say so when nothing is left."""
+        self.attempt_execution_of_scheduled_calls()
+        if not self._calls.news:
+            return
+        if self._journal is None:
+            self.check_and_notify_completion()
+        else:
+            self._in_background(self._notify_when_on_record())
+
+    async def _notify_when_on_record(self) -> None:
+        # Whoever awaits the batch is told of an error; here it only matters that nothing is open.
+        with suppress(PunchlistError):
+            await self._settled()
+        self.check_and_notify_completion()
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _settled(self) -> None:
+        if self._journal is not None:
+            await self._journal.settled()
+
+    def _take_answer(self, call_id: str, answer: Answer) -> None:
+        """An answer that came from elsewhere, or from `ask`."""
+        entry = self._calls.open.get(call_id)
+        if entry is not None and entry.call.status is Status.AWAITING_APPROVAL:
+            self._answers.apply(entry, answer)
+            self._go_on()
+
+    def _take_expiry(self, call_id: str) -> None:
+        entry = self._calls.open.get(call_id)
+        if entry is not None and entry.call.status is Status.AWAITING_APPROVAL:
+            self._answers.expire(entry)
+            self._go_on()
+
+
+def _held_up(entry: Entry) -> bool:
+    """Whether a person must answer before it can go on."""
+    return entry.call.status is Status.AWAITING_APPROVAL or any(map(_held_up, entry.waits_for))

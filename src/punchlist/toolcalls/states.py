@@ -1,0 +1,126 @@
+"""A tool call in each of its states: one type per state, with the fields that it has there and no others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, ClassVar, NamedTuple
+
+from punchlist.kernel.actors import Actor
+from punchlist.kernel.ids import new_id
+from punchlist.toolcalls.approvals import Answer, Question
+from punchlist.toolcalls.lifecycle import Action, Status
+from punchlist.toolcalls.policy import Decision
+from punchlist.toolcalls.tool import NOTHING, AgentTool, Arguments, Resources
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallRequest:
+    """What somebody asks for. `resources` and `timeout` add to what the tool says of itself."""
+
+    tool: str
+    arguments: Arguments = field(default_factory=dict)
+    call_id: str = field(default_factory=new_id)
+    depends_on: tuple[str, ...] = ()
+    priority: int = 0
+    resources: Resources = NOTHING
+    timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a call: `text` for the model, bounded; `data` for programs, where it was structured and small."""
+
+    text: str
+    data: Any = None
+    output_file: str | None = None
+    """Where the whole text is, when `text` had to be cut."""
+
+
+class CallError(NamedTuple):
+    """Why a call failed, in words the model can act on."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatingToolCall:
+    status: ClassVar = Status.VALIDATING
+    request: ToolCallRequest
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledToolCall:
+    status: ClassVar = Status.SCHEDULED
+    request: ToolCallRequest
+    tool: AgentTool
+    permission: Decision | None
+    """Why it may run; None while that has not been decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingToolCall:
+    status: ClassVar = Status.AWAITING_APPROVAL
+    request: ToolCallRequest
+    tool: AgentTool
+    question: Question
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutingToolCall:
+    status: ClassVar = Status.EXECUTING
+    request: ToolCallRequest
+    tool: AgentTool
+    started_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SuccessfulToolCall:
+    status: ClassVar = Status.SUCCESS
+    request: ToolCallRequest
+    tool: AgentTool
+    result: Result
+    started_at: datetime
+    ended_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ErroredToolCall:
+    status: ClassVar = Status.ERROR
+    request: ToolCallRequest
+    error: CallError
+    ended_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CancelledToolCall:
+    status: ClassVar = Status.CANCELLED
+    request: ToolCallRequest
+    reason: str
+    ended_at: datetime
+
+
+ToolCall = (
+    ValidatingToolCall
+    | ScheduledToolCall
+    | WaitingToolCall
+    | ExecutingToolCall
+    | SuccessfulToolCall
+    | ErroredToolCall
+    | CancelledToolCall
+)
+CompletedToolCall = SuccessfulToolCall | ErroredToolCall | CancelledToolCall
+
+
+class Transition(NamedTuple):
+    """One step of one call: what listeners are told and what is stored."""
+
+    at: datetime
+    action: Action
+    came_from: Status | None
+    call: ToolCall
+    by: Actor
+    reason: str
+    answer: Answer | None = None
+    """What the person said, where this is a person's doing."""

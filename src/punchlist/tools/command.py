@@ -1,0 +1,131 @@
+"""Running a command line in the workspace."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from punchlist.toolcalls.execution import output_file
+from punchlist.toolcalls.states import Result
+from punchlist.toolcalls.tool import Effect, Running, TimedOut, ToolFailure
+from punchlist.tools import processes
+from punchlist.tools.definition import FunctionTool
+from punchlist.tools.output import LARGEST, Output
+from punchlist.tools.program import Program
+from punchlist.tools.workspace import Workspace
+
+TIMEOUT: Final = 120.0
+LONGEST_TIMEOUT: Final = 3_600.0
+_LAST_WORDS: Final = 0.2
+"""Seconds for which output is read after the program has ended, while something it left still holds the pipe."""
+
+# Nobody is there to page through anything or to type a password.
+_QUIET: Final = {"PAGER": "cat", "GIT_PAGER": "cat", "TERM": "dumb", "NO_COLOR": "1", "GIT_TERMINAL_PROMPT": "0"}
+
+
+def command_tool(workspace: Workspace, redact: Callable[[str], str] = str) -> FunctionTool:
+    async def run_command(command: str, running: Running, timeout: float = TIMEOUT) -> Result:
+        """Run a shell command in the workspace's folder and give what it prints. A command that runs longer than
+        `timeout` seconds (120) is ended, and so is everything that it leaves running."""
+        if not 0 < timeout <= LONGEST_TIMEOUT:
+            raise ToolFailure(f"timeout: must be more than 0 and at most {LONGEST_TIMEOUT:g} seconds.")
+        if not command.strip() or "\x00" in command:
+            raise ToolFailure("command: must be a command line.")
+        shell = shutil.which("bash") or "/bin/sh"
+        return await run_program([shell, "-c", command], workspace, running, timeout, redact)
+
+    return FunctionTool(
+        run_command,
+        effect=Effect.EXECUTE,
+        # It keeps its own, which the model may choose.
+        time_limit=LONGEST_TIMEOUT + 60,
+        preview=lambda command, **_: f"$ {command}\n\nin {workspace.root}",
+        command=lambda command, **_: command,
+    )
+
+
+async def run_program(
+    arguments: Sequence[str],
+    workspace: Workspace,
+    running: Running,
+    timeout: float,
+    redact: Callable[[str], str] = str,
+    *,
+    input: bytes = b"",
+    fine: Sequence[int] = (0,),
+) -> Result:
+    """Run a program to its end, or to its time limit; nothing of it is left running in any case."""
+    file = output_file(running.folder, running.call_id) if running.folder else None
+    output, mark = Output(file, running.output, redact), running.call_id
+    limit = _limit(timeout, running)
+    environment = {**os.environ, **_QUIET, processes.MARK: mark}
+    program = Program(arguments, folder=workspace.root, environment=environment, input=input, take=output.add)
+    try:
+        late = await _wait(program, output, _warned_at(limit))
+        left = processes.still_running(mark, program.pid)
+    finally:
+        # Also when the call is cancelled.
+        await asyncio.shield(_clear_away(program, mark))
+        output.close()
+    result = output.result()
+    printed = result.text or "(no output)"
+    if late:
+        raise TimedOut(f"It took longer than its limit of {limit:.3g} s and was ended.\n\n{printed}")
+    if problem := _problem(program.code, output, left, fine):
+        raise ToolFailure(f"{problem}\n\n{printed}")
+    return result
+
+
+def _limit(timeout: float, running: Running) -> float:
+    """Seconds that the program has: its own limit, or what is left of the call's."""
+    if running.deadline is None:
+        return timeout
+    return min(timeout, max(running.deadline - asyncio.get_running_loop().time(), 0.0))
+
+
+def _warned_at(limit: float) -> float:
+    """When the program is told to end: a little early, so that it is gone when its time is up."""
+    return limit - min(processes.PATIENCE, limit * 0.05)
+
+
+async def _wait(program: Program, output: Output, seconds: float) -> bool:
+    """Wait until the program ends or prints too much; whether it took too long."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + seconds
+    await asyncio.wait({program.ended, program.silent}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    if program.silent.done() and not output.too_much:
+        # It has closed its output, and may go on without.
+        await asyncio.wait({program.ended}, timeout=until - loop.time())
+    elif program.ended.done():
+        await asyncio.wait({program.silent}, timeout=_LAST_WORDS)
+    return not program.ended.done() and not output.too_much
+
+
+async def _clear_away(program: Program, mark: str) -> None:
+    await processes.end_all(mark, program.pid)
+    await asyncio.wait({program.ended}, timeout=_LAST_WORDS)
+    program.close()
+
+
+def _problem(code: int | None, output: Output, left: Sequence[processes.Running], fine: Sequence[int]) -> str | None:
+    if output.too_much:
+        return f"It printed more than {LARGEST // 1_000_000} MB and was ended. Send its output to a file, or to `tail`."
+    if code is not None and code < 0:
+        return f"It was ended by signal {_signal(-code)}."
+    if code not in fine:
+        return f"It ended with exit code {code}."
+    if left:
+        names = ", ".join(f"{one.name} ({one.pid})" for one in left[:5])
+        return f"It left processes running, which were ended: {names}. A command must end what it starts."
+    return None
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)

@@ -1,0 +1,214 @@
+"""Tools from typed Python functions: the schema comes from the types, the description from the docstring.
+
+    @tool
+    async def weather(city: str, days: int = 3) -> dict[str, float]:
+        \"\"\"The forecast for a city.\"\"\"
+
+A parameter annotated with `Running` is given the running call (live output, its id) and is no part
+of the schema. Functions that are not asynchronous run in a thread of their own, so that a slow one
+holds nobody up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import Any, Final, overload
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic.errors import PydanticUserError
+
+from punchlist.errors import InvalidInput
+from punchlist.kernel.text import excerpt, visible_block
+from punchlist.toolcalls.tool import NOTHING, Arguments, Effect, Resources, Running, Schema
+
+_STRICT: Final = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=False)
+_PLAIN: Final = (str, int, bool, str | None, int | None, list[str], dict[str, Any], Any)
+
+Function = Callable[..., Any]
+
+
+class FunctionTool:
+    """A function as an `AgentTool`. The four last parameters say what schema and docstring cannot."""
+
+    server: str | None = None
+
+    def __init__(
+        self,
+        function: Function,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        effect: Effect = Effect.EXECUTE,
+        time_limit: float | None = None,
+        resources: Callable[..., Resources] | None = None,
+        preview: Callable[..., str] | None = None,
+        command: Callable[..., str] | None = None,
+    ) -> None:
+        self.function = function
+        self.name = name or function.__name__
+        self.description = description or inspect.getdoc(function) or ""
+        self.effect = effect
+        self.time_limit = time_limit
+        self._resources = resources
+        self._preview = preview
+        self._command = command
+        self._model, self._running = _parameters(self.name, function)
+        self._names = list(self._model.model_fields)
+        self._plain = all(
+            field.annotation in _PLAIN and not field.metadata for field in self._model.model_fields.values()
+        )
+        self._asynchronous = inspect.iscoroutinefunction(function)
+
+    @cached_property
+    def input_schema(self) -> Schema:
+        schema = self._model.model_json_schema()
+        schema.pop("title", None)
+        for field in schema.get("properties", {}).values():
+            field.pop("title", None)
+        return schema
+
+    def problems(self, arguments: Arguments) -> Sequence[str]:
+        try:
+            self._model.model_validate(arguments)
+        except ValidationError:
+            return self._json_problems(arguments)
+        return ()
+
+    def _json_problems(self, arguments: Arguments) -> list[str]:
+        """As JSON, which has fewer types than Python: a date is text there, a tuple an array."""
+        try:
+            self._from_json(arguments)
+        except ValidationError as error:
+            return [f"{_path(one['loc'])}: {_message(one)}" for one in error.errors(include_url=False)]
+        return []
+
+    def _from_json(self, arguments: Arguments) -> BaseModel:
+        from pydantic_core import to_json
+
+        return self._model.model_validate_json(to_json(arguments))
+
+    def _values(self, arguments: Arguments) -> dict[str, Any]:
+        if self._plain:
+            # What passed the check is what the function wants: there is nothing to convert.
+            return dict(arguments)
+        try:
+            model = self._model.model_validate(arguments)
+        except ValidationError:
+            model = self._from_json(arguments)
+        return {name: getattr(model, name) for name in self._names}
+
+    def resources(self, arguments: Arguments) -> Resources:
+        return NOTHING if self._resources is None else self._resources(**self._values(arguments))
+
+    def preview(self, arguments: Arguments) -> str:
+        if self._preview is not None:
+            return visible_block(self._preview(**self._values(arguments)))
+        import json
+
+        return visible_block(json.dumps(dict(arguments), indent=2, ensure_ascii=False))
+
+    def command(self, arguments: Arguments) -> str | None:
+        return None if self._command is None else self._command(**self._values(arguments))
+
+    async def run(self, arguments: Arguments, running: Running) -> Any:
+        values = self._values(arguments)
+        if self._running is not None:
+            values[self._running] = running
+        value = await (self.function(**values) if self._asynchronous else in_thread(self.function, values))
+        return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+
+
+@overload
+def tool(function: Function, /) -> FunctionTool: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    effect: Effect = Effect.EXECUTE,
+    time_limit: float | None = None,
+    resources: Callable[..., Resources] | None = None,
+    preview: Callable[..., str] | None = None,
+    command: Callable[..., str] | None = None,
+) -> Callable[[Function], FunctionTool]: ...
+def tool(function: Function | None = None, /, **settings: Any) -> FunctionTool | Callable[[Function], FunctionTool]:
+    """Make a tool of a function: `@tool`, or `@tool(effect=Effect.READ)`."""
+    if function is not None:
+        return FunctionTool(function)
+    return lambda decorated: FunctionTool(decorated, **settings)
+
+
+def _parameters(name: str, function: Function) -> tuple[type[BaseModel], str | None]:
+    """A model of the function's parameters, and the name of the one that wants the running call."""
+    fields: dict[str, Any] = {}
+    running: str | None = None
+    signature = inspect.signature(function, eval_str=True)
+    for parameter in signature.parameters.values():
+        if parameter.annotation is Running:
+            running = parameter.name
+        elif parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise InvalidInput(f"{name}: a tool's parameters have names; {parameter} has none.")
+        elif parameter.annotation is parameter.empty:
+            raise InvalidInput(f"{name}: parameter {parameter.name} needs a type, so that a model knows what to send.")
+        else:
+            default = ... if parameter.default is parameter.empty else parameter.default
+            fields[parameter.name] = (parameter.annotation, default)
+    try:
+        return create_model(name, __config__=_STRICT, **fields), running
+    except PydanticUserError as error:
+        raise InvalidInput(f"{name}: cannot be made a tool ({excerpt(str(error), 300)})") from error
+
+
+def _path(location: Sequence[str | int]) -> str:
+    path = ""
+    for step in location:
+        path += f"[{step}]" if isinstance(step, int) else f".{excerpt(step)}"
+    return path.removeprefix(".") or "arguments"
+
+
+def _message(problem: Mapping[str, Any]) -> str:
+    match problem["type"]:
+        case "missing":
+            return "is required"
+        case "extra_forbidden":
+            return "is not known to this tool"
+    told = str(problem["msg"])
+    return told[:1].lower() + told[1:]
+
+
+def in_thread(function: Function, values: Mapping[str, Any]) -> Awaitable[Any]:
+    """Run a function in a thread that does not keep the program from ending.
+
+    A thread cannot be stopped from outside: when the call is cancelled, nobody waits for it any more.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Any] = loop.create_future()
+
+    def finish(value: Any, error: BaseException | None) -> None:
+        if done.cancelled():
+            return
+        if error is None:
+            done.set_result(value)
+        else:
+            done.set_exception(error)
+
+    def work() -> None:
+        value: Any = None
+        failed: BaseException | None = None
+        try:
+            value = function(**values)
+        except StopIteration as error:
+            failed = RuntimeError(f"StopIteration: {error}")
+        except BaseException as error:
+            failed = error
+        # The loop may be closed: the program ended before the tool did.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(finish, value, failed)
+
+    threading.Thread(target=work, name=getattr(function, "__name__", "tool"), daemon=True).start()
+    return done

@@ -18,6 +18,10 @@ from punchlist.kernel.lifecycle import Lifecycle
 from punchlist.kernel.tooling import Tool
 from punchlist.plan.lifecycle import PLAN
 from punchlist.plan.tools import plan_tools
+from punchlist.toolcalls.lifecycle import APPROVAL, TOOL_CALL
+from punchlist.tools.definition import FunctionTool
+from punchlist.tools.native import native_tools
+from punchlist.tools.workspace import Workspace
 
 FOLDER = Path(__file__).parent
 NOTE = "<!-- Made by `make docs`; edit the code it comes from. -->"
@@ -26,6 +30,11 @@ COMMANDS = [
     ["todos"],
     *(["todos", name] for name in ("add", "start", "done", "reopen", "edit", "cancel", "clear", "undo")),
     ["plan", "show"],
+    *(["tools", name] for name in ("list", "call", "history")),
+    ["approvals"],
+    *(["approvals", name] for name in ("list", "approve", "deny", "modify")),
+    *(["policy", name] for name in ("show", "explain")),
+    ["trust"],
     ["turn", "list"],
     ["turn", "end"],
     ["sessions"],
@@ -37,7 +46,7 @@ COMMANDS = [
 
 def lifecycles() -> str:
     parts = ["# Lifecycles", NOTE, "Every list is a table of (state, action) → state. These are drawn from the tables."]
-    for lifecycle in (CHECKLIST, PLAN, TURN):
+    for lifecycle in (CHECKLIST, PLAN, TOOL_CALL, APPROVAL, TURN):
         parts.append(f"## {lifecycle.name.capitalize()}\n\n```mermaid\n{lifecycle.mermaid()}\n```\n\n{_who(lifecycle)}")
     return "\n\n".join(parts) + "\n"
 
@@ -48,8 +57,14 @@ def _who(lifecycle: Lifecycle[Any, Any]) -> str:
 
 
 def tools() -> str:
-    offered: list[Tool[Any]] = [*checklist_tools(_no_service), *plan_tools(_no_service)]
-    return "\n\n".join(["# Tools", NOTE, *(_tool(tool) for tool in offered)]) + "\n"
+    lists: list[Tool[Any]] = [*checklist_tools(_no_service), *plan_tools(_no_service)]
+    work = native_tools(Workspace(FOLDER))
+    return "\n\n".join(["# Tools", NOTE, *map(_tool, lists), *map(_native, work)]) + "\n"
+
+
+def _native(tool: FunctionTool) -> str:
+    schema = json.dumps(tool.input_schema, indent=2)
+    return f"## {tool.name}\n\n{tool.description}\n\nEffect: {tool.effect}.\n\nArguments:\n\n```json\n{schema}\n```"
 
 
 def _tool(tool: Tool[Any]) -> str:

@@ -17,40 +17,98 @@ if TYPE_CHECKING:
     from punchlist.conversations.service import Conversations
     from punchlist.errors import PunchlistError
     from punchlist.kernel.actors import Actor, Role
+    from punchlist.kernel.signals import CancelSignal
     from punchlist.plan.repository import TurnTodoRepository
     from punchlist.plan.service import Plans
     from punchlist.storage.opening import open_store
     from punchlist.storage.store import Store
+    from punchlist.toolcalls.approvals import Answer, Outcome
+    from punchlist.toolcalls.ledger import Ledger, Place
+    from punchlist.toolcalls.lifecycle import Status
+    from punchlist.toolcalls.listeners import Listeners
+    from punchlist.toolcalls.policy import Mode, Policy, Rule, Verdict
+    from punchlist.toolcalls.questions import Approvals
+    from punchlist.toolcalls.recording import Recorder
+    from punchlist.toolcalls.scheduler import CoreToolScheduler
+    from punchlist.toolcalls.states import ToolCallRequest
+    from punchlist.toolcalls.tool import Effect, Resources, Running, ToolFailure
+    from punchlist.tools.definition import tool
+    from punchlist.tools.native import native_tools
+    from punchlist.tools.workspace import Workspace
 
 _HOMES = {
     "Actor": "punchlist.kernel.actors",
+    "Answer": "punchlist.toolcalls.approvals",
+    "Approvals": "punchlist.toolcalls.questions",
+    "CancelSignal": "punchlist.kernel.signals",
     "Checklists": "punchlist.checklist.service",
     "Conversations": "punchlist.conversations.service",
+    "CoreToolScheduler": "punchlist.toolcalls.scheduler",
+    "Effect": "punchlist.toolcalls.tool",
+    "Ledger": "punchlist.toolcalls.ledger",
+    "Listeners": "punchlist.toolcalls.listeners",
+    "Mode": "punchlist.toolcalls.policy",
+    "Outcome": "punchlist.toolcalls.approvals",
+    "Place": "punchlist.toolcalls.ledger",
     "Plans": "punchlist.plan.service",
+    "Policy": "punchlist.toolcalls.policy",
     "PunchlistError": "punchlist.errors",
+    "Recorder": "punchlist.toolcalls.recording",
+    "Resources": "punchlist.toolcalls.tool",
     "Role": "punchlist.kernel.actors",
+    "Rule": "punchlist.toolcalls.policy",
+    "Running": "punchlist.toolcalls.tool",
     "Scope": "punchlist.conversations.model",
+    "Status": "punchlist.toolcalls.lifecycle",
     "Store": "punchlist.storage.store",
     "TodoManager": "punchlist.checklist.manager",
+    "ToolCallRequest": "punchlist.toolcalls.states",
+    "ToolFailure": "punchlist.toolcalls.tool",
     "TurnScope": "punchlist.conversations.model",
     "TurnTodoRepository": "punchlist.plan.repository",
+    "Verdict": "punchlist.toolcalls.policy",
+    "Workspace": "punchlist.tools.workspace",
+    "native_tools": "punchlist.tools.native",
     "open_store": "punchlist.storage.opening",
+    "tool": "punchlist.tools.definition",
 }
 
 __all__ = [
     "Actor",
+    "Answer",
+    "Approvals",
+    "CancelSignal",
     "Checklists",
     "Conversations",
+    "CoreToolScheduler",
+    "Effect",
+    "Ledger",
+    "Listeners",
+    "Mode",
+    "Outcome",
+    "Place",
     "Plans",
+    "Policy",
     "PunchlistError",
+    "Recorder",
+    "Resources",
     "Role",
+    "Rule",
+    "Running",
     "Scope",
+    "Status",
     "Store",
     "TodoManager",
+    "ToolCallRequest",
+    "ToolFailure",
     "TurnScope",
     "TurnTodoRepository",
+    "Verdict",
+    "Workspace",
     "__version__",
+    "native_tools",
     "open_store",
+    "tool",
 ]
 
 

@@ -22,8 +22,17 @@ PROJECT_FOLDER: Final = ".punchlist"
 PROJECT_MARKS: Final = (FILE_NAME, PROJECT_FOLDER, ".git")
 DEFAULT_SESSION: Final = "default"
 SYNCHRONOUS: Final = ("normal", "full")
+TABLES: Final = ("policy", "workspace", "mcp")
 _LARGEST_FILE: Final = 1_000_000
 _MOST_LINES: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables of one settings file, as they stand there; whoever they are for reads them."""
+
+    path: Path
+    content: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +43,12 @@ class Settings:
     session: str
     synchronous: str
     root: Path | None
+    project: Tables | None = None
+    user: Tables | None = None
+
+    def outputs(self, environment: Mapping[str, str]) -> Path:
+        """Where the whole text of long results is kept."""
+        return _own_folder(self.root, environment) / "outputs"
 
 
 def load(
@@ -44,12 +59,10 @@ def load(
 ) -> Settings:
     env = os.environ if environment is None else environment
     root = project_root(cwd or Path.cwd())
-    layers = [
-        {name: value for name, value in (flags or {}).items() if value},
-        _from_environment(env),
-        _from_file(root / FILE_NAME) if root else {},
-        _from_file(user_folder(env, "XDG_CONFIG_HOME", ".config") / FILE_NAME),
-    ]
+    of_project, project = _from_file(root / FILE_NAME) if root else ({}, None)
+    of_user, user = _from_file(user_folder(env, "XDG_CONFIG_HOME", ".config") / FILE_NAME)
+    flagged = {name: value for name, value in (flags or {}).items() if value}
+    layers = [flagged, _from_environment(env), of_project, of_user]
 
     def setting(name: str) -> str | None:
         return next((layer[name] for layer in layers if name in layer), None)
@@ -60,7 +73,7 @@ def load(
     own = setting("database")
     database = own or str(_default_database(root, env))
     session = setting("session") or _default_session(root, shared=own is not None)
-    return Settings(database, session, synchronous, root)
+    return Settings(database, session, synchronous, root, project, user)
 
 
 def project_root(start: Path) -> Path | None:
@@ -78,8 +91,11 @@ def user_folder(env: Mapping[str, str], variable: str, fallback: str) -> Path:
 
 
 def _default_database(root: Path | None, env: Mapping[str, str]) -> Path:
-    folder = root / PROJECT_FOLDER if root else user_folder(env, "XDG_DATA_HOME", ".local/share")
-    return folder / "punchlist.db"
+    return _own_folder(root, env) / "punchlist.db"
+
+
+def _own_folder(root: Path | None, env: Mapping[str, str]) -> Path:
+    return root / PROJECT_FOLDER if root else user_folder(env, "XDG_DATA_HOME", ".local/share")
 
 
 def _default_session(root: Path | None, *, shared: bool) -> str:
@@ -106,13 +122,13 @@ def _from_environment(env: Mapping[str, str]) -> dict[str, str]:
     return {key: env[variable] for key, variable in _KEYS.items() if env.get(variable)}
 
 
-def _from_file(path: Path) -> dict[str, str]:
+def _from_file(path: Path) -> tuple[dict[str, str], Tables | None]:
     try:
         if path.stat().st_size > _LARGEST_FILE:
             raise ConfigError(f"{path}: is larger than {_LARGEST_FILE:,} bytes; that is no settings file.")
         source = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        return {}
+        return {}, None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({error}).") from error
     import tomllib
@@ -121,10 +137,11 @@ def _from_file(path: Path) -> dict[str, str]:
         content = tomllib.loads(source)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{path}: is not valid TOML ({error}).") from error
-    settings = {key: _text(path, source, key, value) for key, value in content.items()}
+    tables = {key: value for key, value in content.items() if key in TABLES}
+    settings = {key: _text(path, source, key, value) for key, value in content.items() if key not in TABLES}
     if "database" in settings:
         settings["database"] = _anchored(settings["database"], path.parent)
-    return settings
+    return settings, Tables(path, tables) if tables else None
 
 
 def _anchored(address: str, folder: Path) -> str:
@@ -138,7 +155,8 @@ def _anchored(address: str, folder: Path) -> str:
 def _text(path: Path, source: str, key: str, value: Any) -> str:
     where = f"{path}, line {_line_of(source, key)}"
     if key not in _KEYS:
-        raise ConfigError(f"{where}: unknown setting {excerpt(key)!r}. There are: {', '.join(_KEYS)}.")
+        there = ", ".join((*_KEYS, *TABLES))
+        raise ConfigError(f"{where}: unknown setting {excerpt(key)!r}. There are: {there}.")
     if not isinstance(value, str):
         raise ConfigError(f"{where}: {key} must be text in quotes.")
     return value

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from functools import cached_property
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from punchlist.checklist.service import Checklists
     from punchlist.config import Settings
+    from punchlist.conversations.model import Scope
     from punchlist.conversations.service import Conversations
     from punchlist.plan.service import Plans
     from punchlist.storage.store import Store
+    from punchlist.toolcalls.questions import Approvals
+    from punchlist.tools.settings import ToolSettings
+    from punchlist.tools.workbench import Site
+    from punchlist.trust import Trust
 
 
 class House:
@@ -49,6 +56,32 @@ class House:
         from punchlist.plan.service import Plans
 
         return Plans(self.store)
+
+    @cached_property
+    def approvals(self) -> Approvals:
+        from punchlist.kernel.secrets import Redactor
+        from punchlist.toolcalls.questions import Approvals
+
+        return Approvals(self.store, Redactor(os.environ))
+
+    @cached_property
+    def trust(self) -> Trust:
+        from punchlist.trust import Trust
+
+        return Trust.of_user(os.environ)
+
+    @cached_property
+    def tool_settings(self) -> ToolSettings:
+        from punchlist.tools.settings import tool_settings
+
+        return tool_settings(self.settings, self.trust)
+
+    def site(self, scope: Scope, workspace: Path, turn_id: str | None = None) -> Site:
+        from punchlist.toolcalls.ledger import Place
+        from punchlist.tools.workbench import Site
+
+        place = Place(scope, str(workspace), turn_id)
+        return Site(self.store, place, self.tool_settings, self.settings.outputs(os.environ), os.environ)
 
 
 def main() -> None:

@@ -26,6 +26,11 @@ from punchlist.plan.repository import TurnTodoRepository
 from punchlist.storage import eventlog, schema, upkeep
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
+from punchlist.toolcalls import records as tool_records
+from punchlist.toolcalls import replay as toolcalls_replay
+from punchlist.toolcalls.ledger import ALWAYS
+from punchlist.toolcalls.lifecycle import Action as CallAction
+from punchlist.toolcalls.lifecycle import ApprovalAction
 
 MOST_PROBLEMS: Final = 20
 LARGE_ROWS: Final = 1_000_000
@@ -48,6 +53,10 @@ _MAKES: Final[dict[tuple[str, str], str]] = {
     ("checklist", "rewrite"): "messages",
     ("checklist", "undo"): "messages",
     ("plan", Action.CREATE): "turn_todos",
+    ("toolcalls", CallAction.RECEIVE): "tool_calls",
+    ("toolcalls", ALWAYS): "tool_rules",
+    ("approval", ApprovalAction.ASK): "approvals",
+    ("approval", ApprovalAction.ESCALATE): "messages",
 }
 
 
@@ -99,7 +108,7 @@ def _check_trail(tx: Transaction, report: Report, progress: Callable[[int], None
         if not broken:
             kind, _, owner = events[0].stream.partition(":")
             report.problems += _compare(tx, kind, owner, events)
-    for table in ("conversations", "turns", "messages", "checklists", "turn_todos"):
+    for table in (*dict.fromkeys(_MAKES.values()), "checklists"):
         report.problems += _count(tx, table, made[table])
 
 
@@ -162,6 +171,21 @@ def _compare_plan(tx: Transaction, owner: str, events: list[Event]) -> Iterator[
             yield f"plan:{owner}: todo {todo_id} is not what its events made of it"
 
 
+def _compare_tool_calls(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
+    told = toolcalls_replay.calls(events)
+    found = {call.id: call for call in tool_records.all_of(tx, owner)}
+    for call_id in told | found:
+        if toolcalls_replay.call_differs(told.get(call_id), found.get(call_id)):
+            yield f"toolcalls:{owner}: call {call_id} is not what its events made of it"
+    if sorted(toolcalls_replay.rules(events)) != sorted(tool_records.rules(tx, owner)):
+        yield f"toolcalls:{owner}: its rules are not what its events made of them"
+
+
+def _compare_approval(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
+    if toolcalls_replay.approval_differs(events, tool_records.approval(tx, owner)):
+        yield f"approval:{owner}: it is not what its events made of it"
+
+
 def _compare_messages(tx: Transaction, events: list[Event]) -> Iterator[str]:
     for event in events:
         told = event.payload().get("message")
@@ -175,6 +199,8 @@ _COMPARISONS: Final[dict[str, Callable[[Transaction, str, list[Event]], Iterator
     "conversation": _compare_conversation,
     "checklist": _compare_checklist,
     "plan": _compare_plan,
+    "toolcalls": _compare_tool_calls,
+    "approval": _compare_approval,
 }
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from punchlist.checklist.service import Checklists
     from punchlist.config import Settings
+    from punchlist.conversations.model import Scope
     from punchlist.conversations.service import Conversations
     from punchlist.plan.service import Plans
     from punchlist.storage.store import Store
+    from punchlist.toolcalls.questions import Approvals
+    from punchlist.tools.settings import ToolSettings
+    from punchlist.tools.workbench import Site
+    from punchlist.trust import Trust
 
 
 class Desk(Protocol):
@@ -27,3 +33,14 @@ class Desk(Protocol):
 
     @property
     def plans(self) -> Plans: ...
+
+    @property
+    def approvals(self) -> Approvals: ...
+
+    @property
+    def trust(self) -> Trust: ...
+
+    @property
+    def tool_settings(self) -> ToolSettings: ...
+
+    def site(self, scope: Scope, workspace: Path, turn_id: str | None = None) -> Site: ...

@@ -16,6 +16,11 @@ from punchlist.toolcalls.policy import Rule, Verdict
 from punchlist.toolcalls.states import CancelledToolCall, ScheduledToolCall, WaitingToolCall
 
 
+def told_no(answer: Answer) -> str:
+    """What the model reads when a person has said no."""
+    return f"{answer.by.name} said no{f': {answer.reason}' if answer.reason else '.'}"
+
+
 class Answering:
     def __init__(self, calls: Calls, admission: Admission, journal: Journal | None, clock: Clock) -> None:
         self._calls = calls
@@ -37,8 +42,7 @@ class Answering:
         call = entry.call
         assert isinstance(call, WaitingToolCall)
         if not answer.proceeds:
-            reason = f"{answer.by.name} said no{f': {answer.reason}' if answer.reason else '.'}"
-            over = CancelledToolCall(call.request, reason, self._clock())
+            over = CancelledToolCall(call.request, told_no(answer), self._clock())
             self._calls.end(Ending(entry, Action.DENY, over, answer.by, answer.reason, answer))
             return
         self._admission.settle(admitted)

@@ -43,6 +43,8 @@ INTERRUPTED: Final = (
 )
 NOT_BEGUN: Final = "The program ended before this ran. Call it again if it is still needed."
 HISTORY: Final = 50
+ALWAYS: Final = "always"
+"""The action of an event that tells of a new session rule."""
 
 
 def stream(conversation_id: str) -> str:
@@ -162,7 +164,7 @@ class Ledger:
             stream=stream(self._place.scope.conversation_id),
             conversation_id=self._place.scope.conversation_id,
             actor=str(by),
-            action="always",
+            action=ALWAYS,
             subject=rule.tool,
             from_status=None,
             to_status=None,

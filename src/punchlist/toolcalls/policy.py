@@ -120,7 +120,7 @@ class Policy:
 
         parsed = parse(line)
         judged = [
-            Judged(" ".join(command.words), command.words, self._judge(tool, arguments, command))
+            Judged(" ".join(command.words) or "(unknown program)", command.words, self._judge(tool, arguments, command))
             for command in parsed.commands
         ]
         if parsed.unclear or not judged:

@@ -54,6 +54,9 @@ from punchlist.toolcalls.tool import AgentTool
 GRACE: Final = 5.0
 """Seconds that a cancelled tool has to end what it started before the scheduler stops waiting for it."""
 
+SLACK: Final = 0.5
+"""Seconds at most by which a time limit may be passed before we step in."""
+
 ENDING: Final = "the program is ending"
 OnConfirm = Callable[[Outcome, Mapping[str, Any]], Awaitable[None] | None]
 Twins = dict[tuple[str, tuple[str, ...]], Entry]
@@ -241,8 +244,10 @@ class CoreToolScheduler:
         request, tool, now = entry.request, admitted.tool, self._clock()
         self._calls.step(entry, Action.EXECUTE, ExecutingToolCall(request, tool, now), now)
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._limit(admitted)
-        self._deadlines.watch(entry, deadline)
+        limit = self._limit(admitted)
+        deadline = loop.time() + limit
+        # A tool that keeps to its deadline can say more about it than we can: it goes first.
+        self._deadlines.watch(entry, deadline + min(limit * 0.05, SLACK))
         running = RunningCall(request.call_id, self._around.folder, deadline, self._listeners.output, loop)
         entry.task = loop.create_task(self._run(entry, admitted, running))
 

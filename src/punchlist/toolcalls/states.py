@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from punchlist.kernel.actors import Actor
 from punchlist.kernel.ids import new_id
@@ -46,13 +46,13 @@ class CallError(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ValidatingToolCall:
-    status: ClassVar = Status.VALIDATING
+    status: ClassVar[Literal[Status.VALIDATING]] = Status.VALIDATING
     request: ToolCallRequest
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduledToolCall:
-    status: ClassVar = Status.SCHEDULED
+    status: ClassVar[Literal[Status.SCHEDULED]] = Status.SCHEDULED
     request: ToolCallRequest
     tool: AgentTool
     permission: Decision | None
@@ -61,7 +61,7 @@ class ScheduledToolCall:
 
 @dataclass(frozen=True, slots=True)
 class WaitingToolCall:
-    status: ClassVar = Status.AWAITING_APPROVAL
+    status: ClassVar[Literal[Status.AWAITING_APPROVAL]] = Status.AWAITING_APPROVAL
     request: ToolCallRequest
     tool: AgentTool
     question: Question
@@ -69,7 +69,7 @@ class WaitingToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ExecutingToolCall:
-    status: ClassVar = Status.EXECUTING
+    status: ClassVar[Literal[Status.EXECUTING]] = Status.EXECUTING
     request: ToolCallRequest
     tool: AgentTool
     started_at: datetime
@@ -77,7 +77,7 @@ class ExecutingToolCall:
 
 @dataclass(frozen=True, slots=True)
 class SuccessfulToolCall:
-    status: ClassVar = Status.SUCCESS
+    status: ClassVar[Literal[Status.SUCCESS]] = Status.SUCCESS
     request: ToolCallRequest
     tool: AgentTool
     result: Result
@@ -87,7 +87,7 @@ class SuccessfulToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ErroredToolCall:
-    status: ClassVar = Status.ERROR
+    status: ClassVar[Literal[Status.ERROR]] = Status.ERROR
     request: ToolCallRequest
     error: CallError
     ended_at: datetime
@@ -95,7 +95,7 @@ class ErroredToolCall:
 
 @dataclass(frozen=True, slots=True)
 class CancelledToolCall:
-    status: ClassVar = Status.CANCELLED
+    status: ClassVar[Literal[Status.CANCELLED]] = Status.CANCELLED
     request: ToolCallRequest
     reason: str
     ended_at: datetime

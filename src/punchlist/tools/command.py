@@ -74,7 +74,7 @@ async def run_program(
     result = output.result()
     printed = result.text or "(no output)"
     if late:
-        raise TimedOut(f"It took longer than its limit of {limit:.3g} s and was ended.\n\n{printed}")
+        raise TimedOut(f"It took longer than its limit of {round(limit, 1):g} s and was ended.\n\n{printed}")
     if problem := _problem(program.code, output, left, fine):
         raise ToolFailure(f"{problem}\n\n{printed}")
     return result

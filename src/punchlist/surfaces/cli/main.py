@@ -13,7 +13,7 @@ import typer.core
 from punchlist import __version__
 from punchlist.errors import PunchlistError
 from punchlist.kernel.text import visible_block
-from punchlist.surfaces.cli import db, log, mcp, plan, sessions, todos, turn
+from punchlist.surfaces.cli import approvals, db, log, mcp, plan, policy, sessions, todos, tools, trust, turn
 from punchlist.surfaces.cli.front import Front, OpenDesk, complain, say, say_json
 
 EXIT_ERROR = 1
@@ -23,7 +23,7 @@ EXIT_INTERRUPTED = 130
 class InOurOrder(typer.core.TyperGroup):
     """Lists the commands as a newcomer needs them, not commands before groups."""
 
-    ORDER = ("todos", "plan", "turn", "sessions", "log", "mcp", "db")
+    ORDER = ("todos", "plan", "tools", "approvals", "policy", "trust", "turn", "sessions", "log", "mcp", "db")
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         return sorted(super().list_commands(ctx), key=self.ORDER.index)
@@ -40,6 +40,10 @@ app = typer.Typer(
 )
 app.add_typer(todos.app, name="todos")
 app.add_typer(plan.app, name="plan")
+app.add_typer(tools.app, name="tools")
+app.add_typer(approvals.app, name="approvals")
+app.add_typer(policy.app, name="policy")
+app.command("trust")(trust.trust)
 app.add_typer(turn.app, name="turn")
 app.command("sessions")(sessions.sessions)
 app.command("log")(log.log)

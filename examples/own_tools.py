@@ -1,0 +1,31 @@
+"""Your own functions as tools, and a person who is asked first: `python examples/own_tools.py`."""
+
+import asyncio
+
+from punchlist import CoreToolScheduler, Effect, Listeners, Outcome, Status, ToolCallRequest, tool
+
+
+@tool(effect=Effect.READ)
+async def price(city: str) -> int:
+    """The price of a ticket to a city."""
+    return {"Lisbon": 120, "Oslo": 90}[city]
+
+
+@tool
+def book(city: str, seats: int = 1) -> str:
+    """Book seats. This costs money, so it is asked about."""
+    return f"{seats} booked to {city}"
+
+
+async def main() -> None:
+    told = Listeners(on_tool_calls_update=lambda calls: print(calls[0].request.tool, calls[0].status))
+    scheduler = CoreToolScheduler([price, book], listeners=told)
+    batch = scheduler.schedule([ToolCallRequest("price", {"city": "Oslo"}), ToolCallRequest("book", {"city": "Oslo"})])
+    for call in await batch.at_rest():  # the price is known; the booking waits for a person
+        if call.status is Status.AWAITING_APPROVAL:
+            payload = {"arguments": {"city": "Oslo", "seats": 2}}
+            await scheduler.handle_confirmation_response(call.request.call_id, None, Outcome.MODIFY, payload=payload)
+    print([call.result.text for call in await batch if call.status is Status.SUCCESS])
+
+
+asyncio.run(main())

@@ -1,0 +1,154 @@
+"""`punchlist approvals`: what waits for a person, and the answers."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from punchlist.kernel.text import visible, visible_block
+from punchlist.surfaces.cli.front import JsonOption, SessionOption, front, moment, say, say_json
+
+if TYPE_CHECKING:
+    from punchlist.surfaces.desk import Desk
+    from punchlist.toolcalls.approvals import Answer, Outcome
+    from punchlist.toolcalls.stored import StoredApproval, StoredCall
+
+app = typer.Typer(help="See and answer the calls that wait for approval.", invoke_without_command=True)
+
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The call's id, or its end.", show_default=False)]
+
+
+class Always(StrEnum):
+    TOOL = "tool"
+    PREFIX = "prefix"
+    SERVER = "server"
+
+
+@app.callback()
+def group(context: typer.Context, session: SessionOption = None, as_json: JsonOption = False) -> None:
+    """See and answer the calls that wait for approval."""
+    if context.invoked_subcommand is None:
+        _list(context, session, as_json)
+
+
+@app.command("list")
+def list_waiting(context: typer.Context, session: SessionOption = None, as_json: JsonOption = False) -> None:
+    """List what waits, of all sessions unless one is named."""
+    _list(context, session, as_json)
+
+
+def _list(context: typer.Context, session: str | None, as_json: bool) -> None:
+    desk = front(context).desk(session, as_json=as_json)
+    waiting = desk.approvals.waiting(session)
+    if as_json:
+        say_json([_json(desk, approval) for approval in waiting])
+        return
+    if not waiting:
+        say("Nothing waits for approval.")
+    for approval in waiting:
+        late = "  escalated" if approval.status == "escalated" else ""
+        until = f"  until {moment(approval.expires_at)}" if approval.expires_at else ""
+        call = desk.approvals.call(approval.call_id)
+        say(f"{approval.call_id[-8:]}  {visible(call.tool)}  since {moment(approval.asked_at)}{until}{late}")
+        say(f"  session {visible(approval.conversation_id)}: {visible(approval.why)}")
+        say("\n".join(f"  │ {line}" for line in visible_block(approval.question).splitlines()[:20]) + "\n")
+
+
+def _json(desk: Desk, approval: StoredApproval) -> dict[str, Any]:
+    call = desk.approvals.call(approval.call_id)
+    return {
+        "callId": approval.call_id,
+        "session": approval.conversation_id,
+        "tool": call.tool,
+        "status": approval.status,
+        "question": approval.question,
+        "why": approval.why,
+        "outcomes": [outcome.value for outcome in approval.asked.outcomes],
+        "askedAt": approval.asked_at,
+        "expiresAt": approval.expires_at,
+        "onExpiry": approval.on_expiry,
+    }
+
+
+@app.command()
+def approve(
+    context: typer.Context,
+    call: IdArgument,
+    always: Annotated[
+        Always | None,
+        typer.Option("--always", help="Also from now on in its session: this tool, this command prefix, this server."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let a call run. If the process that asked is gone, it runs here and now."""
+    from punchlist.toolcalls.approvals import Outcome
+
+    outcome = Outcome(f"proceed_always_{always}") if always else Outcome.PROCEED_ONCE
+    _answer(context, call, as_json, outcome)
+
+
+@app.command()
+def deny(
+    context: typer.Context,
+    call: IdArgument,
+    reason: Annotated[str, typer.Option("--reason", "-r", metavar="TEXT", help="Why not; the model is told.")] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Say no to a call."""
+    from punchlist.toolcalls.approvals import Outcome
+
+    _answer(context, call, as_json, Outcome.CANCEL, reason=reason)
+
+
+@app.command()
+def modify(
+    context: typer.Context,
+    call: IdArgument,
+    arguments: Annotated[str, typer.Argument(metavar="JSON", help="The arguments to use; - reads them from stdin.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Let a call run with other arguments."""
+    from punchlist.surfaces.cli.tools import parse_arguments
+    from punchlist.toolcalls.approvals import Outcome
+
+    _answer(context, call, as_json, Outcome.MODIFY, arguments=parse_arguments(arguments))
+
+
+def _answer(context: typer.Context, wanted: str, as_json: bool, outcome: Outcome, **said: Any) -> None:
+    from punchlist.kernel.processes import lives
+    from punchlist.toolcalls.approvals import Answer
+    from punchlist.toolcalls.lifecycle import Status
+
+    entry = front(context)
+    desk = entry.desk(as_json=as_json)
+    approval = desk.approvals.find(wanted)
+    call = desk.approvals.call(approval.call_id)
+    answer = Answer(outcome, entry.scope(desk).actor, **said)
+    left_behind = call.status == Status.AWAITING_APPROVAL and lives(call.owner) is not True
+    code = _go_on_here(desk, call, approval, answer, as_json) if left_behind else None
+    if code is None:
+        desk.approvals.answer(call.id, answer)
+        code = 0
+        if as_json:
+            say_json({**desk.approvals.call(call.id).as_json(), "answer": outcome.value})
+        else:
+            say(f"Answered. The process that asked goes on with it ({visible(call.owner)}).")
+    raise typer.Exit(code)
+
+
+def _go_on_here(desk: Desk, call: StoredCall, approval: StoredApproval, answer: Answer, as_json: bool) -> int | None:
+    """See a call through whose process is no more; None when another process was faster."""
+    from punchlist.conversations.model import Scope
+    from punchlist.surfaces.cli.calling import deny_call, resume_call
+    from punchlist.toolcalls import approvals
+
+    site = desk.site(Scope(call.conversation_id, answer.by), Path(call.workspace), call.turn_id)
+    # Somebody may have answered while nobody was there to go on: that answer stands.
+    given = approval.answer or answer
+    approvals.check(approval.asked, given)
+    if given.proceeds:
+        return resume_call(site, call.id, approval.asked, given, as_json=as_json)
+    return deny_call(site, call.id, given, as_json=as_json)

@@ -1,0 +1,109 @@
+"""`punchlist policy`: what may run, and why."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from punchlist.kernel.text import excerpt, visible
+from punchlist.surfaces.cli.front import JsonOption, SessionOption, complain, front, say, say_json
+from punchlist.surfaces.cli.tools import ModeOption, parse_arguments, warn_of_distrust
+
+if TYPE_CHECKING:
+    from punchlist.toolcalls.policy import Mode
+    from punchlist.tools.workbench import Site
+
+app = typer.Typer(help="See what may run, and why.", no_args_is_help=True)
+
+
+@app.callback()
+def group() -> None:
+    """See what may run, and why."""
+
+
+@app.command()
+def show(
+    context: typer.Context, mode: ModeOption = None, session: SessionOption = None, as_json: JsonOption = False
+) -> None:
+    """Show the mode and the rules in force, in the order in which they are tried."""
+    from punchlist.toolcalls.ledger import Ledger
+    from punchlist.tools.workbench import policy_of
+
+    entry = front(context)
+    desk = entry.desk(session, as_json=as_json)
+    warn_of_distrust(desk)
+    site = desk.site(entry.scope(desk), Path.cwd())
+    policy = policy_of(site.settings, _mode(mode), Ledger(site.store, site.place))
+    if as_json:
+        rules = [{"rule": str(rule), "from": origin} for origin, rule in _rules(policy)]
+        say_json({"mode": policy.mode.value, "rules": rules})
+        return
+    say(f"mode {policy.mode}")
+    for number, (_, rule) in enumerate(_rules(policy), start=1):
+        say(f"{number:>3}. {visible(rule)}")
+
+
+def _rules(policy: Any) -> list[tuple[str, Any]]:
+    return [*(("settings", rule) for rule in policy.rules), *(("session", rule) for rule in policy.session)]
+
+
+@app.command()
+def explain(
+    context: typer.Context,
+    tool: Annotated[str, typer.Argument(help="The tool.", show_default=False)],
+    arguments: Annotated[str, typer.Argument(metavar="ARGS", help="Its arguments as JSON; - reads them from stdin.")],
+    mode: ModeOption = None,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what would become of a call, which rule decides and why. Nothing is run."""
+    entry = front(context)
+    parsed = parse_arguments(arguments)
+    desk = entry.desk(session, as_json=as_json)
+    warn_of_distrust(desk)
+    site = desk.site(entry.scope(desk), Path.cwd())
+    told, notes = asyncio.run(_explain(site, tool, parsed, _mode(mode)))
+    for note in notes:
+        complain(note)
+    if as_json:
+        say_json(told)
+        return
+    say(f"{told['decision']}: {visible(told['why'])}")
+    if len(told["parts"]) > 1:
+        for part in told["parts"]:
+            say(f"  {part['decision']:<5}  {excerpt(part['part'], 40):<40}  {visible(part['why'])}")
+
+
+async def _explain(site: Site, name: str, arguments: Any, mode: Mode | None) -> tuple[dict[str, Any], list[str]]:
+    from punchlist.errors import InvalidInput, NotFound
+    from punchlist.kernel.tooling import arguments as checked
+    from punchlist.toolcalls.admission import judged_parts, unknown_tool
+    from punchlist.toolcalls.ledger import Ledger
+    from punchlist.tools.workbench import policy_of, toolbox
+
+    async with toolbox(site) as (tools, notes):
+        tool = tools.get(name)
+        if tool is None:
+            raise NotFound(unknown_tool(name, tools).message)
+        if problems := tool.problems(checked(arguments)):
+            raise InvalidInput(list(problems))
+        policy = policy_of(site.settings, mode, Ledger(site.store, site.place))
+        decision, parts = judged_parts(policy, tool, arguments)
+    told = [{"part": one.part, "decision": one.decision.verdict.value, "why": one.decision.why} for one in parts]
+    return {
+        "tool": name,
+        "mode": policy.mode.value,
+        "decision": decision.verdict.value,
+        "why": decision.why,
+        "rule": str(decision.rule) if decision.rule else None,
+        "parts": told,
+    }, list(notes)
+
+
+def _mode(chosen: Any) -> Mode | None:
+    from punchlist.toolcalls.policy import Mode
+
+    return Mode(chosen) if chosen else None

@@ -1,0 +1,157 @@
+"""`punchlist tools`: what an agent can call here, called by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from punchlist.kernel.text import excerpt, visible, visible_block
+from punchlist.surfaces.cli.front import JsonOption, SessionOption, columns, complain, front, moment, say, say_json
+
+if TYPE_CHECKING:
+    from punchlist.surfaces.desk import Desk
+    from punchlist.tools.workbench import Site
+
+app = typer.Typer(help="See and call the tools that an agent has here.", no_args_is_help=True)
+
+
+class ModeChoice(StrEnum):
+    PLAN = "plan"
+    DEFAULT = "default"
+    AUTO_EDIT = "auto-edit"
+    YOLO = "yolo"
+
+
+ModeOption = Annotated[
+    ModeChoice | None,
+    typer.Option(
+        "--mode", help="plan: only read; default: ask before changes; auto-edit: ask before commands; yolo: never ask."
+    ),
+]
+
+
+@app.callback()
+def group() -> None:
+    """See and call the tools that an agent has here."""
+
+
+@app.command("list")
+def list_tools(context: typer.Context, session: SessionOption = None, as_json: JsonOption = False) -> None:
+    """List the tools, those of MCP servers included."""
+    entry = front(context)
+    desk = entry.desk(session, as_json=as_json)
+    site = desk.site(entry.scope(desk), Path.cwd())
+    warn_of_distrust(desk)
+    tools, notes = asyncio.run(_tools(site))
+    if as_json:
+        say_json({"tools": tools, "notes": notes})
+        return
+    width = max(len(tool["name"]) for tool in tools)
+    for tool in tools:
+        line = (
+            f"{visible(tool['name']):<{width}}  {tool['effect']:<7}  {visible(' '.join(tool['description'].split()))}"
+        )
+        say(excerpt(line, max(columns(), 40)))
+    for note in notes:
+        complain(note)
+
+
+async def _tools(site: Site) -> tuple[list[dict[str, Any]], list[str]]:
+    from punchlist.tools.workbench import toolbox
+
+    async with toolbox(site) as (tools, notes):
+        told = [
+            {
+                "name": tool.name,
+                "effect": tool.effect.value,
+                "server": tool.server,
+                "description": tool.description,
+                "inputSchema": tool.input_schema,
+            }
+            for tool in sorted(tools.values(), key=lambda tool: (tool.server or "", tool.name))
+        ]
+        return told, list(notes)
+
+
+@app.command()
+def call(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="The tool.", show_default=False)],
+    arguments: Annotated[
+        str, typer.Argument(metavar="JSON", help="Its arguments as a JSON object; - reads them from stdin.")
+    ] = "{}",
+    mode: ModeOption = None,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="S", min=0.01, help="End the call after so many seconds.")
+    ] = None,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run one call as an agent's would be: checked, approved, executed, recorded.
+
+    The present folder is the workspace. What needs approval is asked at the terminal; without one the call is left
+    waiting, and `punchlist approvals` answers it. Exit code: 0 success, 1 error, 2 usage, 3 cancelled or denied,
+    4 waiting for approval.
+    """
+    from punchlist.surfaces.cli.calling import run_call
+    from punchlist.toolcalls.policy import Mode
+    from punchlist.toolcalls.states import ToolCallRequest
+
+    entry = front(context)
+    parsed = parse_arguments(arguments)
+    desk = entry.desk(session, as_json=as_json)
+    warn_of_distrust(desk)
+    site = desk.site(entry.scope(desk), Path.cwd())
+    request = ToolCallRequest(name, parsed, timeout=timeout)
+    raise typer.Exit(run_call(site, request, Mode(mode) if mode else None, as_json=as_json))
+
+
+@app.command()
+def history(
+    context: typer.Context,
+    most: Annotated[int, typer.Option("--last", "-n", metavar="N", min=1, max=10_000, help="How many.")] = 20,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the last calls of a session, oldest first."""
+    from punchlist.toolcalls.records import newest
+
+    entry = front(context)
+    desk = entry.desk(session, as_json=as_json)
+    with desk.store.read() as tx:
+        calls = newest(tx, desk.settings.session, most)[::-1]
+    if as_json:
+        say_json([{**call.as_json(), "arguments": json.loads(call.arguments), "at": call.created_at} for call in calls])
+        return
+    if not calls:
+        say("No call has been made in this session.")
+    for call in calls:
+        told = visible(f"{call.tool} {call.arguments}")
+        say(f"{moment(call.created_at)}  {call.status:<17}  {call.id[-8:]}  {told[:120]}")
+
+
+def parse_arguments(written: str) -> Any:
+    """The arguments as JSON; whatever is no JSON is a wrong command line."""
+    source = sys.stdin.read() if written == "-" else written
+    try:
+        return json.loads(source)
+    except (ValueError, RecursionError) as error:
+        raise typer.BadParameter(
+            f'is not JSON ({error}). Example: \'{{"path": "README.md"}}\'', param_hint="JSON"
+        ) from None
+
+
+def warn_of_distrust(desk: Desk) -> None:
+    wanted = desk.tool_settings.distrusted
+    if wanted:
+        more = f" and {len(wanted) - 1} more" if len(wanted) > 1 else ""
+        complain(
+            f"{desk.settings.project.path.name if desk.settings.project else 'a file'} asks for what needs your trust "
+            f"({visible_block(wanted[0])}{more}); it is left out. `punchlist trust` shows it all and asks."
+        )

@@ -1,0 +1,54 @@
+"""`punchlist trust`: let a project's settings do what needs a person's trust."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from punchlist.errors import NotAllowed
+from punchlist.kernel.text import visible
+from punchlist.surfaces.cli.front import JsonOption, front, say, say_json
+
+
+def trust(
+    context: typer.Context,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Trust it no longer.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Trust this project's punchlist.toml as it is now: its rules that allow, its MCP servers, its folders.
+
+    Until then only what asks and denies is taken from it. When the file changes, it has to be trusted again.
+    """
+    from punchlist.tools.settings import wants
+
+    desk = front(context).desk(as_json=as_json)
+    file = desk.settings.project.path if desk.settings.project else None
+    wanted = [visible(want) for want in wants(desk.settings)]
+    trusted = file is not None and desk.trust.trusts(file)
+    if file is not None and forget:
+        desk.trust.forget(file)
+        trusted = False
+    elif file is not None and wanted and not trusted:
+        if not as_json or not yes:
+            say(f"{visible(file)} asks for:", error=True)
+            say("\n".join(f"  - {want}" for want in wanted), error=True)
+        _agree(yes)
+        desk.trust.trust(file)
+        trusted = True
+    if as_json:
+        say_json({"file": str(file) if file else None, "asksFor": wanted, "trusted": trusted})
+    elif file is None or not wanted:
+        say("This project's settings ask for nothing that needs trust.")
+    else:
+        say(f"{visible(file)} is {'trusted' if trusted else 'not trusted'}.")
+
+
+def _agree(yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise NotAllowed("Nobody is there to ask. Read the file, then run `punchlist trust --yes`.")
+    typer.confirm("Trust it?", abort=True, err=True)

@@ -1,0 +1,105 @@
+"""What the settings say about tools: the workspace, the servers, and policy; and whether a file may say so.
+
+[workspace]
+also = ["../shared"]          # folders that tools may use besides the project's
+
+[mcp.servers.github]
+command = ["github-mcp-server", "stdio"]
+env = { GITHUB_TOKEN = "$GITHUB_TOKEN" }
+
+[mcp.servers.docs]
+url = "https://docs.example/mcp"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from punchlist.config import Settings, Tables
+from punchlist.kernel.tables import Table
+from punchlist.toolcalls import policy_file
+from punchlist.toolcalls.policy_file import PolicySettings
+from punchlist.tools.mcp_settings import McpServer
+from punchlist.trust import Trust
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSettings:
+    policy: PolicySettings
+    also: tuple[Path, ...] = ()
+    servers: tuple[McpServer, ...] = ()
+    distrusted: tuple[str, ...] = ()
+    """What the project's file asks for and does not get, since nobody has trusted it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    policy: PolicySettings
+    also: tuple[Path, ...]
+    servers: tuple[McpServer, ...]
+
+    @property
+    def loosens(self) -> list[str]:
+        """What it would let happen that does not without it."""
+        return [
+            *self.policy.loosens,
+            *(f"tools may use {folder}" for folder in self.also),
+            *(f"start MCP server {one.name}: {' '.join(one.command) or one.url}" for one in self.servers),
+        ]
+
+
+def tool_settings(settings: Settings, trust: Trust) -> ToolSettings:
+    layers: list[_Layer] = []
+    distrusted: list[str] = []
+    if settings.project is not None:
+        project = _read(settings.project)
+        if project.loosens and not trust.trusts(settings.project.path):
+            distrusted = project.loosens
+            project = _Layer(project.policy.tightened(), (), ())
+        layers.append(project)
+    if settings.user is not None:
+        layers.append(_read(settings.user))
+    servers = {server.name: server for layer in reversed(layers) for server in layer.servers}
+    return ToolSettings(
+        policy_file.together([layer.policy for layer in layers]),
+        tuple(folder for layer in layers for folder in layer.also),
+        tuple(servers.values()),
+        tuple(distrusted),
+    )
+
+
+def wants(settings: Settings) -> Sequence[str]:
+    """What the project's file asks for that needs a person's trust."""
+    return _read(settings.project).loosens if settings.project is not None else ()
+
+
+def _read(tables: Tables) -> _Layer:
+    def table(name: str) -> Table:
+        return Table.of(tables.path, name, tables.content.get(name, {}))
+
+    workspace, mcp = table("workspace"), table("mcp")
+    workspace.only("also")
+    mcp.only("servers")
+    servers = mcp.table("servers")
+    return _Layer(
+        policy_file.read(table("policy")),
+        tuple(tables.path.parent / Path(folder).expanduser() for folder in workspace.texts("also")),
+        tuple(_server(name, servers.table(name)) for name in servers.content),
+    )
+
+
+def _server(name: str, table: Table) -> McpServer:
+    table.only("command", "env", "cwd", "url", "headers", "start_timeout", "call_timeout")
+    folder = table.text("cwd")
+    return McpServer(
+        name,
+        tuple(table.texts("command")),
+        table.pairs("env"),
+        table.path.parent / Path(folder).expanduser() if folder else table.path.parent,
+        table.text("url") or None,
+        table.pairs("headers"),
+        table.number("start_timeout", 20),
+        table.number("call_timeout", 120),
+    )

@@ -1,0 +1,105 @@
+"""All that it takes to run tools in one place: the tools, the scheduler, the records."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from punchlist.kernel.secrets import Redactor
+from punchlist.storage.store import Store
+from punchlist.toolcalls.admission import Admission
+from punchlist.toolcalls.approvals import Expiry
+from punchlist.toolcalls.execution import Surroundings
+from punchlist.toolcalls.journal import Ask
+from punchlist.toolcalls.ledger import Ledger, Place
+from punchlist.toolcalls.listeners import Listeners
+from punchlist.toolcalls.loops import Repeats
+from punchlist.toolcalls.policy import Mode, Policy
+from punchlist.toolcalls.recording import Recorder
+from punchlist.toolcalls.scheduler import CoreToolScheduler
+from punchlist.toolcalls.tool import AgentTool
+from punchlist.tools import processes
+from punchlist.tools.mcp_servers import McpServers
+from punchlist.tools.native import native_tools
+from punchlist.tools.settings import ToolSettings
+from punchlist.tools.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where work is done, for whom, and what is known of it."""
+
+    store: Store
+    place: Place
+    settings: ToolSettings
+    outputs: Path
+    environment: Mapping[str, str] = field(repr=False)
+
+    @property
+    def redactor(self) -> Redactor:
+        return Redactor(self.environment)
+
+
+@dataclass(frozen=True, slots=True)
+class Workbench:
+    scheduler: CoreToolScheduler
+    tools: Mapping[str, AgentTool]
+    policy: Policy
+    ledger: Ledger
+    notes: Sequence[str]
+    """What could not be had, such as a server that does not answer."""
+
+
+@asynccontextmanager
+async def toolbox(site: Site) -> AsyncIterator[tuple[Mapping[str, AgentTool], Sequence[str]]]:
+    """The tools that can be called here, ours and those of the servers, and notes on those that are missing."""
+    ours: list[AgentTool] = list(native_tools(_workspace(site), site.redactor.text))
+    async with McpServers(site.settings.servers) as servers:
+        theirs, notes = await servers.tools() if site.settings.servers else ([], [])
+        yield {tool.name: tool for tool in (*theirs, *ours)}, notes
+
+
+@asynccontextmanager
+async def workbench(
+    site: Site, *, mode: Mode | None = None, ask: Ask | None = None, listeners: Listeners | None = None
+) -> AsyncIterator[Workbench]:
+    redactor = site.redactor
+    ledger = Ledger(site.store, site.place, redactor)
+    for left in ledger.recover():
+        await processes.end_all(left.id, None)
+    async with toolbox(site) as (tools, notes):
+        policy = policy_of(site.settings, mode, ledger)
+        served = [tool.name for tool in tools.values() if tool.server is not None]
+        admission = Admission(
+            tools,
+            policy,
+            expiry=site.settings.policy.expiry or Expiry(),
+            repeats=Repeats(ledger.history()),
+            known=ledger.fingerprints(served),
+        )
+        recorder = Recorder(ledger, site.store)
+        scheduler = CoreToolScheduler(
+            admission=admission,
+            journal=recorder,
+            ask=ask,
+            listeners=listeners,
+            around=Surroundings(site.outputs, redactor.text),
+            actor=site.place.scope.actor,
+            clock=site.store.clock,
+        )
+        try:
+            yield Workbench(scheduler, tools, policy, ledger, notes)
+        finally:
+            await scheduler.close()
+            recorder.close()
+
+
+def policy_of(settings: ToolSettings, mode: Mode | None, ledger: Ledger) -> Policy:
+    chosen = mode or settings.policy.mode or Mode.DEFAULT
+    return Policy(chosen, settings.policy.rules, ledger.session_rules())
+
+
+def _workspace(site: Site) -> Workspace:
+    return Workspace(Path(site.place.workspace), site.settings.also)

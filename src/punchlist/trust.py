@@ -1,0 +1,69 @@
+"""Which files of strangers the person at this machine has trusted, by their content.
+
+A project's settings come with the project, and so from anybody. What in them would let something
+run, a rule that allows or a server that is started, counts only after the person has seen the file
+and trusted it; a file that has changed since has to be trusted again. This is kept in the user's own
+folder: a project cannot bring its own trust along.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from punchlist.config import user_folder
+from punchlist.errors import ConfigError
+
+_FILE: Final = "trusted.json"
+
+
+class Trust:
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / _FILE
+
+    @classmethod
+    def of_user(cls, environment: Mapping[str, str]) -> Trust:
+        return cls(user_folder(environment, "XDG_DATA_HOME", ".local/share"))
+
+    def trusts(self, path: Path) -> bool:
+        return self._all().get(str(path.resolve())) == _digest(path)
+
+    def trust(self, path: Path) -> None:
+        self._write({**self._all(), str(path.resolve()): _digest(path)})
+
+    def forget(self, path: Path) -> None:
+        self._write({name: digest for name, digest in self._all().items() if name != str(path.resolve())})
+
+    def _all(self) -> dict[str, str]:
+        try:
+            found = json.loads(self._file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError):
+            # What cannot be read is not trusted; trusting again writes it anew.
+            return {}
+        return {str(name): str(digest) for name, digest in found.items()} if isinstance(found, dict) else {}
+
+    def _write(self, trusted: Mapping[str, str]) -> None:
+        beside = self._file.with_suffix(f".{os.getpid()}")
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            beside.write_text(json.dumps(trusted, indent=2) + "\n", encoding="utf-8")
+            beside.chmod(0o600)
+            beside.replace(self._file)
+        except OSError as error:
+            with suppress(OSError):
+                beside.unlink()
+            raise ConfigError(f"{self._file}: cannot be written ({error.strerror or error}).") from error
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""

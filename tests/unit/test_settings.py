@@ -162,7 +162,7 @@ def test_an_unknown_setting_is_named_with_its_file_and_line(
     (project / "punchlist.toml").write_text(text)
     told = complaint(project, home)
     assert told.startswith(f"{project}/punchlist.toml, line {line}: unknown setting {key!r}.")
-    assert told.endswith("There are: database, session, synchronous.")
+    assert told.endswith("There are: database, session, synchronous, policy, workspace, mcp.")
 
 
 def test_an_unknown_setting_in_the_users_file_is_named_too(project: Path, home: dict[str, str]) -> None:

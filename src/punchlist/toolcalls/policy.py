@@ -222,7 +222,8 @@ def _begins_exactly(command: SimpleCommand, words: tuple[str, ...]) -> bool:
 def _begins_about(command: SimpleCommand, words: tuple[str, ...]) -> bool | None:
     """Whether a command is meant by these words; None when it might be, once its unknown words are known."""
     if not command.words:
-        return None
+        # An assignment runs no program; a program without a name could be any.
+        return False if command.complete else None
     if posixpath.basename(command.words[0]) != words[0]:
         return False
     rest = iter(command.words[1:])

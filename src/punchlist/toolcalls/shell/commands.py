@@ -1,0 +1,483 @@
+"""Reads commands: lists, pipes, compound commands, redirections."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from punchlist.kernel.text import excerpt
+from punchlist.toolcalls.shell.found import DEEPEST, SimpleCommand, Stop
+from punchlist.toolcalls.shell.words import META, NUMBER, HereDocument, Making, Redirections, Words
+from punchlist.toolcalls.shell.wrappers import DECLARES, NAME, Computes, Doubt, Run, Script, Sets, Word, runs
+
+_BLANKS: Final = re.compile(r"(?:[ \t]|\\\n)*+")
+_COMMENT: Final = re.compile(r"#[^\n]*")
+_COUNTER: Final = re.compile(rf"\(\([ \t]*({NAME})(?:\+\+|--|[-+*/%]?=-?[0-9]+)[ \t]*\)\)")
+_ARRAY_ITEM: Final = re.compile(r"\[(?![0-9]+\]=)")
+_ASSIGNMENT: Final = re.compile(rf"({NAME})(\[[0-9]*\])?\+?=")
+_SUBSCRIPT: Final = re.compile(rf"{NAME}\[")
+_REDIRECTION: Final = re.compile(
+    rf"([0-9]+|\{{{NAME}\}})?(<<<|<<-|<<|<>|<&|<(?!\()|>>|>\||>&|>(?!\())|(&>>?)",
+)
+_DELIMITER: Final = re.compile(r"(['\"]?)(\\?)([A-Za-z0-9_.+-]+)\1(?=[ \t\n|&;()<>]|\Z)")
+_RESERVED: Final = re.compile(
+    r"(?:if|then|elif|else|fi|for|select|while|until|do|done|case|esac|function|coproc|time|!|\{|\}|\[\[)"
+    r"(?=(?:\\\n)*+(?:[ \t\n|&;()<>]|\Z))"
+)
+_CLOSERS: Final = {"then", "elif", "else", "fi", "do", "done", "esac", "}"}
+_CASE_END: Final = re.compile(r";;&|;;|;&")
+_CLOSES: Final = re.compile("-")
+_FUNCTION: Final = re.compile(r"\([ \t]*\)")
+_NAMED_COPROC: Final = re.compile(rf"{NAME}[ \t]+(?=[({{]|(?:if|for|while|until|case|select)\b)")
+_COMPARES_NUMBERS: Final = {"-eq", "-ne", "-lt", "-le", "-gt", "-ge"}
+
+
+class Commands(Words):
+    """Reads commands, and what is in them."""
+
+    def read_all(self) -> None:
+        try:
+            self.commands_until("")
+            if self.pending:
+                raise self.stop("a here-document is missing")
+        except Stop as stop:
+            self.found.doubt(str(stop))
+
+    def script(self, text: str, within: str, level: int) -> None:
+        """Reads a text of its own. What cannot be read in it does not end the reading of the text around it."""
+        if level >= DEEPEST:
+            raise Stop("It is nested too deep.")
+        self.found.spend(text)
+        self.found.count_word()
+        Commands(text, self.found, within, level + 1).read_all()
+
+    def blanks(self) -> None:
+        self.take(_BLANKS)
+        if self.peek() == "#":
+            self.take(_COMMENT)
+
+    def newlines(self) -> None:
+        self.blanks()
+        while self.peek() == "\n":
+            self.at += 1
+            if self.pending:
+                self.here_documents()
+            self.blanks()
+
+    def commands_until(self, *closers: str) -> str:
+        """Reads commands up to and with one of `closers`; which one it was."""
+        while True:
+            self.newlines()
+            if (closer := self.closer()) in closers:
+                self.at += len(closer)
+                return closer
+            self.pipeline()
+            self.blanks()
+            if self.text.startswith(("&&", "||"), self.at):
+                self.at += 2
+                self.newlines()
+                if self.closer() is not None:
+                    raise self.stop("a command is missing")
+            elif not _CASE_END.match(self.text, self.at) and self.peek() in {";", "&"}:
+                self.at += 1
+            elif self.peek() != "\n" and self.closer() is None:
+                raise self.stop("a command does not end")
+
+    def closer(self) -> str | None:
+        char = self.peek()
+        if char in {"", ")"}:
+            return char
+        if char == ";":
+            end = _CASE_END.match(self.text, self.at)
+            return end[0] if end else None
+        word = _RESERVED.match(self.text, self.at)
+        return word[0] if word and word[0] in _CLOSERS else None
+
+    def pipeline(self) -> None:
+        self.command()
+        self.blanks()
+        while self.peek() == "|" and self.peek(1) != "|":
+            self.at += 2 if self.peek(1) == "&" else 1
+            self.newlines()
+            self.command()
+            self.blanks()
+
+    def command(self) -> None:
+        if self.peek() == "(":
+            self.subshell()
+        elif word := _RESERVED.match(self.text, self.at):
+            if word[0] in _CLOSERS:
+                raise self.stop("a word is out of place")
+            self.at = word.end()
+            outer = self.descend(self.within)
+            self.reserved(word[0])
+            self.ascend(outer)
+        else:
+            self.simple_command()
+
+    def subshell(self) -> None:
+        if counter := self.take(_COUNTER):
+            self.found.counters.add(counter[1])
+            self.found.computed.add(counter[1])
+        else:
+            if self.peek(1) == "(":
+                self.found.doubt("Bash and sh do not agree what ((…)) is.")
+            self.at += 1
+            outer = self.descend(self.within)
+            self.commands_until(")")
+            self.ascend(outer)
+        self.redirections_after()
+
+    def reserved(self, word: str) -> None:
+        match word:
+            case "!" | "time" | "coproc":
+                self.prefix(word)
+                return
+            case "function":
+                self.blanks()
+                self.function(self.word())
+                return
+            case "{":
+                self.commands_until("}")
+            case "if":
+                self.if_()
+            case "while" | "until":
+                self.commands_until("do")
+                self.commands_until("done")
+            case "for" | "select":
+                self.for_()
+            case "case":
+                self.case()
+            case _:
+                self.condition()
+        self.redirections_after()
+
+    def prefix(self, word: str) -> None:
+        self.blanks()
+        if word != "!":
+            self.emit([Word(word)])
+            self.within = word
+        if word == "time":
+            self.take(re.compile(r"(?:-p(?=[ \t\n;|&)]|\Z)[ \t]*)?(?:--[ \t]+)?"))
+        if word == "coproc":
+            self.take(_NAMED_COPROC)
+        if self.peek() not in {"", "\n", ";", "&", "|", ")"}:
+            self.command()
+
+    def if_(self) -> None:
+        self.commands_until("then")
+        while (closer := self.commands_until("elif", "else", "fi")) == "elif":
+            self.commands_until("then")
+        if closer == "else":
+            self.commands_until("fi")
+
+    def for_(self) -> None:
+        self.blanks()
+        if self.text.startswith("((", self.at):
+            self.at += 2
+            self.arithmetic(loop=True)
+        else:
+            self.for_words()
+        self.blanks()
+        if self.peek() == ";":
+            self.at += 1
+        self.newlines()
+        opening = _RESERVED.match(self.text, self.at)
+        if opening is None or opening[0] not in {"do", "{"}:
+            raise self.stop("a loop is not plain")
+        self.at = opening.end()
+        self.commands_until("done" if opening[0] == "do" else "}")
+
+    def for_words(self) -> None:
+        name = self.take(re.compile(rf"{NAME}(?=[ \t\n;])"))
+        if name is None:
+            raise self.stop("a loop is not plain")
+        numbers = False
+        self.newlines()
+        if self.take(re.compile(r"in(?=[ \t\n;])")):
+            words = self.words()
+            numbers = all(word.known and NUMBER.match(word.text) for word in words)
+        (self.found.counters if numbers else self.found.variables).add(name[0])
+        self.emit([], (name[0],))
+
+    def words(self) -> list[Word]:
+        words: list[Word] = []
+        self.blanks()
+        while self.peek() not in {"", "\n", ";"}:
+            words.append(self.word())
+            self.blanks()
+        return words
+
+    def case(self) -> None:
+        self.blanks()
+        self.word()
+        self.newlines()
+        if not self.take(re.compile(r"in(?=[ \t\n])")):
+            raise self.stop("a case is not plain")
+        while True:
+            self.newlines()
+            if self.closer() == "esac":
+                self.at += 4
+                return
+            self.case_patterns()
+            if self.commands_until(";;", ";&", ";;&", "esac") == "esac":
+                return
+
+    def case_patterns(self) -> None:
+        if self.peek() == "(":
+            self.at += 1
+        while True:
+            self.blanks()
+            self.word()
+            self.blanks()
+            char = self.peek()
+            self.at += 1
+            if char == ")":
+                return
+            if char != "|":
+                raise self.stop("a case is not plain")
+
+    def function(self, name: Word) -> None:
+        if not name.known:
+            raise self.stop("a function's name is not known")
+        self.found.functions.add(name.text)
+        self.blanks()
+        self.take(_FUNCTION)
+        self.newlines()
+        outer = self.descend("function")
+        self.command()
+        self.ascend(outer)
+
+    def condition(self) -> None:
+        """`[[ … ]]`. A plain sh takes it for a command named `[[`, and what follows `&&` in it for another."""
+        words: list[Word] = []
+        self.blanks()
+        while True:
+            char = self.peek()
+            if self.text.startswith(("&&", "||"), self.at):
+                self.at += 2
+                self.newlines()
+                self.after_and()
+            elif char in {"(", ")"} or (char == "<" and self.peek(1) != "("):
+                self.at += 1
+            elif char in {"", ";", "&", "|", "\n"} or (char == ">" and self.peek(1) != "("):
+                raise self.stop("bash and sh do not agree what [[ … ]] is,")
+            else:
+                words.append(self.word())
+                if words[-1].raw == "]]":
+                    break
+            self.condition_blanks()
+        self.condition_numbers(words)
+
+    def condition_blanks(self) -> None:
+        self.take(_BLANKS)
+        if self.peek() == "#":
+            raise self.stop("bash and sh do not agree what [[ … ]] is,")
+
+    def after_and(self) -> None:
+        if not re.compile(r"(?:![ \t]+)*-[a-zA-Z][ \t]").match(self.text, self.at):
+            self.found.doubt("Bash and sh do not agree what [[ … ]] is.")
+
+    def condition_numbers(self, words: Sequence[Word]) -> None:
+        for at, word in enumerate(words):
+            if word.text in _COMPARES_NUMBERS:
+                for operand in words[max(at - 1, 0) : at + 2 : 2]:
+                    self.compute(operand.raw)
+            elif word.text in {"-v", "-R"} and not re.fullmatch(NAME, words[min(at + 1, len(words) - 1)].raw):
+                self.found.doubt("Which variable [[ looks up is not known before it runs.")
+
+    def simple_command(self) -> None:
+        words: list[Word] = []
+        names: list[str] = []
+        redirections = Redirections()
+        start = self.at
+        while self.peek() not in {"", "\n", ";", "|", ")"}:
+            if redirection := self.take(_REDIRECTION):
+                self.redirection(redirection, redirections)
+            elif self.peek() == "&":
+                break
+            elif self.peek() == "(":
+                self.definition(words, plain=not (names or redirections.writes))
+                return
+            else:
+                self.command_word(words, names, redirections)
+            self.blanks()
+        if self.at == start:
+            raise self.stop("a command is missing")
+        self.finish(words, names, redirections)
+
+    def command_word(self, words: list[Word], names: list[str], redirections: Redirections) -> None:
+        if redirections.both:
+            self.found.doubt("Words follow &>, and a plain sh takes them for a command of their own.")
+        if not words and (assignment := _ASSIGNMENT.match(self.text, self.at)):
+            self.assignment(assignment)
+            names.append(assignment[1])
+            return
+        if not words and _SUBSCRIPT.match(self.text, self.at):
+            self.found.doubt("Bash computes a subscript, and runs commands in what it computes.")
+        declared = _ASSIGNMENT.match(self.text, self.at) if words else None
+        if declared and self.text.startswith("(", declared.end()):
+            self.assignment(declared)
+            words.append(Word(declared[0], known=False))
+        else:
+            words.append(self.word())
+
+    def definition(self, words: Sequence[Word], *, plain: bool) -> None:
+        if len(words) != 1 or not plain or not _FUNCTION.match(self.text, self.at):
+            raise self.stop("a parenthesis is out of place")
+        self.function(words[0])
+
+    def assignment(self, match: re.Match[str]) -> None:
+        self.at = match.end()
+        name = match[1]
+        if self.peek() == "(":
+            self.at += 1
+            self.array()
+            self.found.variables.add(name)
+            return
+        substitution = self.text.startswith(("<(", ">("), self.at)
+        value = self.word() if substitution or (self.peek() and self.peek() not in META) else Word("")
+        computed = value.raw.startswith("$((") and value.raw.endswith("))") and value.raw.count("$((") == 1
+        number = (value.known and NUMBER.match(value.text)) or (computed and value.raw.count("))") == 1)
+        (self.found.counters if number else self.found.variables).add(name)
+
+    def array(self) -> None:
+        self.newlines()
+        while self.peek() != ")":
+            if _ARRAY_ITEM.match(self.text, self.at):
+                self.found.doubt("Bash computes a subscript, and runs commands in what it computes.")
+            self.word()
+            self.newlines()
+        self.at += 1
+        self.end_of_word()
+
+    def end_of_word(self) -> None:
+        if self.peek() and self.peek() not in META:
+            raise self.stop("a word is not plain")
+
+    def finish(self, words: Sequence[Word], names: Sequence[str], redirections: Redirections) -> None:
+        self.emit(words, names, redirections.writes)
+        if isinstance(redirections.stdin, HereDocument):
+            redirections.stdin.reader = tuple(words)
+        elif words:
+            self.look_inside(words, redirections.stdin, self.level)
+
+    def redirections_after(self) -> None:
+        """Those of a compound command, such as `{ …; } > file`."""
+        redirections = Redirections()
+        self.blanks()
+        while redirection := self.take(_REDIRECTION):
+            self.redirection(redirection, redirections)
+            self.blanks()
+        if redirections.writes:
+            self.emit([], [], redirections.writes)
+
+    def redirection(self, match: re.Match[str], redirections: Redirections) -> None:
+        operator = match[2] or match[3]
+        if len(match[1] or "") > 1:
+            self.found.doubt("Bash and sh do not agree what is in front of a redirection.")
+        self.blanks()
+        if operator in {"<<", "<<-"}:
+            document = self.here_document(tabs=operator == "<<-")
+            redirections.input(match[1], operator, document)
+            return
+        if operator in {">&", "<&"} and self.take(_CLOSES):
+            self.end_of_word()  # bash takes `>&-x` for `>&- x`
+            redirections.input(match[1], operator, Word("-"))
+            return
+        target = self.word()
+        redirections.input(match[1], operator, replace(target, text=target.text + "\n"))
+        redirections.both = redirections.both or operator.startswith("&")
+        if operator in {"<<<", "<", "<&"}:
+            return
+        if not target.known:
+            redirections.writes.append("?")
+        elif target.text != "/dev/null" and not (operator == ">&" and re.fullmatch(r"[0-9]*-?", target.text)):
+            redirections.writes.append(target.text)
+
+    def here_document(self, *, tabs: bool) -> HereDocument:
+        match = self.take(_DELIMITER)
+        if match is None or (match[1] and match[2]):
+            raise self.stop("the end of a here-document is not plain")
+        self.pending.append(HereDocument(match[3], bool(match[1] or match[2]), tabs))
+        return self.pending[-1]
+
+    def here_documents(self) -> None:
+        pending, self.pending = self.pending, []
+        for document in pending:
+            self.read_here_document(document)
+
+    def read_here_document(self, document: HereDocument) -> None:
+        lines: list[str] = []
+        while self.at < len(self.text):
+            end = self.text.find("\n", self.at)
+            end = len(self.text) if end < 0 else end
+            line = self.text[self.at : end]
+            self.at = min(end + 1, len(self.text))
+            line = line.lstrip("\t") if document.tabs else line
+            if line == document.delimiter:
+                break
+            lines.append(line)
+        else:
+            self.found.doubt("A here-document does not end.")
+        body = "".join(f"{line}\n" for line in lines)
+        self.found.spend(body)
+        known = document.quoted or not re.search(r"[$`\\]", body)
+        if not known:
+            Commands(body, self.found, "substitution", self.level + 1).expansions()
+        if document.reader:
+            self.look_inside(document.reader, Word(body, known), self.level)
+
+    def expansions(self) -> None:
+        """The substitutions in the body of a here-document."""
+        ignored = Making(0)
+        while char := self.peek():
+            if char == "$":
+                self.dollar(ignored, quoted=True)
+            elif char == "`":
+                self.backticks(ignored, quoted=False)
+            elif char == "\\":
+                if self.peek(1) == "\n":
+                    self.found.doubt("A line of a here-document ends with a backslash.")
+                self.at += 2
+            else:
+                self.take(re.compile(r"[^$`\\]+"))
+
+    def emit(
+        self, words: Sequence[Word], names: Sequence[str] = (), writes: Sequence[str] = (), within: str | None = None
+    ) -> None:
+        known: list[str] = []
+        for word in words:
+            if not word.known:
+                break
+            known.append(word.text)
+        if words and words[0].text in DECLARES:
+            names = [*names, *(match[1] for word in words if (match := _ASSIGNMENT.match(word.text)))]
+        within = self.within if within is None else within
+        complete = len(known) == len(words)
+        self.found.add(SimpleCommand(tuple(known), complete, tuple(names), tuple(writes), within))
+
+    def look_inside(self, words: Sequence[Word], stdin: Word | None, level: int) -> None:
+        """What a command that was listed runs in its turn."""
+        if level >= DEEPEST:
+            raise Stop("It is nested too deep.")
+        if not words[0].known:
+            self.found.doubt(f"The program's name is not known before it runs: {excerpt(words[0].raw, 40)}")
+            return
+        self.found.programs.add(words[0].text)
+        for finding in runs(words, stdin):
+            match finding:
+                case Run():
+                    self.found.variables.update(finding.assignments)
+                    self.emit(finding.words, finding.assignments, within=finding.within)
+                    self.look_inside(finding.words, stdin, level + 1)
+                case Script():
+                    self.script(finding.text, finding.within, level)
+                case Sets():
+                    (self.found.counters if finding.counter else self.found.variables).add(finding.name)
+                case Computes():
+                    self.compute(finding.raw)
+                case Doubt():
+                    self.found.doubt(finding.reason)

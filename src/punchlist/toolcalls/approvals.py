@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,6 +17,18 @@ from punchlist.toolcalls.tool import AgentTool, Arguments
 
 LONGEST_REASON: Final = 2_000
 EXPIRED: Final = "Nobody answered in time, so it was not run. That is no person's decision."
+
+
+# Programs whose first argument says what they do: `git push` is not `git status`.
+_WITH_SUBCOMMANDS: Final = frozenset(
+    "apt brew bun cargo docker dotnet flutter gcloud gh git go gradle helm just kubectl make mvn npm nx pip pipx pnpm "  # noqa: SIM905
+    "podman poetry rails rustup systemctl terraform uv yarn".split()
+)
+# Programs that run whatever they are given: always means these very words.
+_RUN_ANYTHING: Final = frozenset(
+    "awk bash deno env eval fish find ksh node nohup npx perl php python python3 ruby sh ssh sudo timeout uvx xargs "  # noqa: SIM905
+    "zsh".split()
+)
 
 
 class Outcome(StrEnum):
@@ -91,8 +104,13 @@ def prefixes_of(judged: Sequence[Judged]) -> tuple[tuple[str, ...], ...]:
 
 
 def _beginning(words: tuple[str, ...]) -> tuple[str, ...]:
-    subcommand = len(words) > 1 and words[1].replace("-", "").isalnum() and not words[1].startswith("-")
-    return words[:2] if subcommand else words[:1]
+    program = posixpath.basename(words[0])
+    if program in _RUN_ANYTHING:
+        return words
+    rest = words[1:]
+    if program not in _WITH_SUBCOMMANDS or not rest or rest[0].startswith("-"):
+        return words[:1]
+    return words[:3] if rest[0] in ("run", "exec") and len(rest) > 1 else words[:2]
 
 
 def check(question: Question, answer: Answer) -> None:

@@ -6,8 +6,8 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final
 
 from punchlist.toolcalls.execution import output_file
 from punchlist.toolcalls.states import Result
@@ -36,7 +36,7 @@ def command_tool(workspace: Workspace, redact: Callable[[str], str] = str) -> Fu
         if not command.strip() or "\x00" in command:
             raise ToolFailure("command: must be a command line.")
         shell = shutil.which("bash") or "/bin/sh"
-        return await run_program([shell, "-c", command], workspace, running, timeout, redact)
+        return await run_program([shell, "-c", "--", command], workspace, running, timeout, redact)
 
     return FunctionTool(
         run_command,
@@ -64,13 +64,16 @@ async def run_program(
     limit = _limit(timeout, running)
     environment = {**os.environ, **_QUIET, processes.MARK: mark}
     program = Program(arguments, folder=workspace.root, environment=environment, input=input, take=output.add)
+    patience = processes.PATIENCE
     try:
         late = await _wait(program, output, _warned_at(limit))
-        left = processes.still_running(mark, program.pid)
+        if late:
+            patience = limit - _warned_at(limit)
+        left = processes.still_running(mark, program.pid, program.ended_at)
     finally:
         # Also when the call is cancelled.
-        await asyncio.shield(_clear_away(program, mark))
-        output.close()
+        await _to_its_end(_clear_away(program, mark, patience))
+        output.finish()
     result = output.result()
     printed = result.text or "(no output)"
     if late:
@@ -105,8 +108,22 @@ async def _wait(program: Program, output: Output, seconds: float) -> bool:
     return not program.ended.done() and not output.too_much
 
 
-async def _clear_away(program: Program, mark: str) -> None:
-    await processes.end_all(mark, program.pid)
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Do it whole, and only then let it through that the call was cancelled in the meantime."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+    task.result()
+
+
+async def _clear_away(program: Program, mark: str, patience: float) -> None:
+    await processes.end_all(mark, program.pid, patience, program.started_at)
     await asyncio.wait({program.ended}, timeout=_LAST_WORDS)
     program.close()
 

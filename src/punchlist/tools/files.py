@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import os
-import tempfile
+import re
+import secrets
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
-from punchlist.kernel.text import excerpt
+from punchlist.kernel.text import excerpt, visible
 from punchlist.toolcalls.tool import Effect, ToolFailure
 from punchlist.tools.definition import FunctionTool
 from punchlist.tools.workspace import Workspace
 
 LARGEST_READ: Final = 1_000_000
 LARGEST_EDIT: Final = 5_000_000
-LARGEST_DIFF: Final = 500_000
+LARGEST_DIFF: Final = 4_000_000
+"""Pairs of lines that may be compared with each other: the time it takes grows with these."""
+_CONTEXT: Final = 3
+_HUNK: Final = re.compile(r"^@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@")
 MOST_ENTRIES: Final = 1_000
 
 
@@ -50,16 +56,15 @@ class Files:
 
     def read_file(self, path: str, first_line: int = 1, lines: int | None = None) -> str:
         """Read a text file of the workspace. For a long one, ask for a part: first_line counts from 1."""
-        text = self._read(path, LARGEST_READ if lines is None and first_line <= 1 else LARGEST_EDIT)
         if first_line <= 1 and lines is None:
-            return text
-        wanted = text.splitlines(keepends=True)[max(first_line, 1) - 1 :]
-        return "".join(wanted if lines is None else wanted[: max(lines, 0)])
+            return self._read(path, LARGEST_READ)
+        with self._open(path) as file:
+            return _as_text(_lines(file, path, max(first_line, 1), lines), path)
 
     def write_file(self, path: str, content: str) -> str:
         """Write a text file of the workspace, replacing what was there. Folders are made as needed."""
         real = self._workspace.locate(path)
-        new = not real.exists()
+        new = not os.path.exists(real)
         self._write(real, path, content)
         return f"{'Created' if new else 'Wrote'} {self._workspace.shown(real)}, {_size(content)}."
 
@@ -67,18 +72,25 @@ class Files:
         """Replace a piece of a text file by another. `old` must stand there exactly, and only once unless
         replace_all is set: give enough of its surroundings."""
         before, after = self._edited(path, old, new, replace_all)
-        self._write(self._workspace.locate(path), path, after)
+        real = self._workspace.locate(path)
+        self._write(real, path, after)
         count = before.count(_as_in(before, old)) if replace_all else 1
-        return f"Replaced {count} place{'s' if count > 1 else ''} in {path}."
+        return f"Replaced {count} place{'s' if count > 1 else ''} in {self._workspace.shown(real)}."
 
     def list_directory(self, path: str = ".") -> str:
         """List a folder of the workspace: folders end with /, files have their size."""
-        real = self._workspace.locate(path)
+        way = self._workspace.open_folder(self._workspace.locate(path), path)
         try:
-            with os.scandir(real) as found:
-                entries = sorted((_entry(one) for one in found), key=str.lower)
+            folder = os.open(".", os.O_RDONLY | os.O_CLOEXEC, dir_fd=way)
+            try:
+                with os.scandir(folder) as found:
+                    entries = sorted((_entry(one, folder) for one in found), key=str.lower)
+            finally:
+                os.close(folder)
         except OSError as error:
             raise ToolFailure(f"{excerpt(path, 200)}: {error.strerror or error}.") from None
+        finally:
+            os.close(way)
         more = len(entries) - MOST_ENTRIES
         told = [*entries[:MOST_ENTRIES], f"… and {more:,} more; find_files narrows it down"] if more > 0 else entries
         return "\n".join(told) or "(empty)"
@@ -87,7 +99,7 @@ class Files:
 
     def preview_write(self, path: str, content: str) -> str:
         real = self._workspace.locate(path)
-        if not real.exists():
+        if not os.path.exists(real):
             return f"Create {self._workspace.shown(real)}, {_size(content)}:\n\n{content}"
         return _diff(self._read(path, LARGEST_EDIT), content, self._workspace.shown(real))
 
@@ -112,25 +124,20 @@ class Files:
                 f"The text to replace is in {excerpt(path, 200)} {count} times. Give more of its surroundings, "
                 "or set replace_all."
             )
-        return before, before.replace(piece, new if piece == old else new.replace("\n", "\r\n"))
+        return before, before.replace(piece, _with_line_ends_of(before, piece, new))
+
+    def _open(self, path: str) -> BinaryIO:
+        return os.fdopen(self._workspace.open(self._workspace.locate(path), path), "rb")
 
     def _read(self, path: str, largest: int) -> str:
-        real = self._workspace.locate(path)
-        descriptor = self._workspace.open(real, path)
-        with os.fdopen(descriptor, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if size > largest:
+        with self._open(path) as file:
+            content = file.read(largest + 1)
+            if len(content) > largest:
                 raise ToolFailure(
-                    f"{excerpt(path, 200)} has {size:,} bytes, more than {largest:,}. "
+                    f"{excerpt(path, 200)} has {os.fstat(file.fileno()).st_size:,} bytes, more than {largest:,}. "
                     "Read a part of it with first_line and lines, or search it with search_text."
                 )
-            content = file.read(largest)
-        if b"\x00" in content[:8_192]:
-            raise ToolFailure(f"{excerpt(path, 200)} is not text ({size:,} bytes).")
-        try:
-            return content.decode()
-        except UnicodeDecodeError as error:
-            raise ToolFailure(f"{excerpt(path, 200)} is not text in UTF-8 (at byte {error.start:,}).") from None
+        return _as_text(content, path)
 
     def _write(self, real: Path, path: str, content: str) -> None:
         """All of it or nothing: into a new file beside it, which then takes its place."""
@@ -138,31 +145,60 @@ class Files:
             data = content.encode()
         except UnicodeEncodeError:
             raise ToolFailure("content: half of a surrogate pair cannot be written as text.") from None
-        if real.is_dir():
+        if os.path.isdir(real):
             raise ToolFailure(f"{excerpt(path, 200)} is a folder.")
+        folder = self._workspace.open_folder(real.parent, path, make=True)
         try:
-            real.parent.mkdir(parents=True, exist_ok=True)
-            # The folder may have been made through a link: look again.
-            self._workspace.locate(str(real.parent))
-            mode = real.stat().st_mode & 0o7777 if real.exists() else 0o666 & ~_umask()
-            descriptor, name = tempfile.mkstemp(dir=real.parent, prefix=f".{real.name[:50]}.")
+            _replace(folder, real.name, data, path)
         except OSError as error:
-            raise ToolFailure(f"{excerpt(path, 200)}: {error.strerror or error}.") from None
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-            os.chmod(name, mode)
-            os.replace(name, real)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
             raise ToolFailure(f"{excerpt(path, 200)}: {error.strerror or error}. Nothing was changed.") from None
+        finally:
+            os.close(folder)
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _replace(folder: int, name: str, data: bytes, path: str) -> None:
+    try:
+        before = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        before = None
+    if before is not None and not stat.S_ISREG(before):
+        raise ToolFailure(f"{excerpt(path, 200)} is no regular file.")
+    new = f".{name[:50]}.{secrets.token_hex(6)}"
+    # A new file gets the rights that everybody's new files get, another keeps those it has.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    descriptor = os.open(new, flags, 0o666 if before is None else 0o600, dir_fd=folder)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            if before is not None:
+                os.fchmod(descriptor, stat.S_IMODE(before))
+        os.replace(new, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(new, dir_fd=folder)
+        raise
+
+
+def _lines(file: BinaryIO, path: str, first: int, most: int | None) -> bytes:
+    """Some lines of a file of any size; line feeds end them, as everywhere."""
+    taken = bytearray()
+    number = 1
+    while (most is None or number < first + most) and (piece := file.readline(LARGEST_READ)):
+        if number >= first:
+            taken += piece
+        if len(taken) > LARGEST_READ:
+            raise ToolFailure(f"{excerpt(path, 200)}: these lines have more than {LARGEST_READ:,} bytes. Read fewer.")
+        number += piece.endswith(b"\n")
+    return bytes(taken)
+
+
+def _as_text(content: bytes, path: str) -> str:
+    if b"\x00" in content[:8_192]:
+        raise ToolFailure(f"{excerpt(path, 200)} is not text.")
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise ToolFailure(f"{excerpt(path, 200)} is not text in UTF-8 (at byte {error.start:,}).") from None
 
 
 def _as_in(text: str, piece: str) -> str:
@@ -170,6 +206,13 @@ def _as_in(text: str, piece: str) -> str:
     if piece in text or "\r\n" not in text:
         return piece
     return piece.replace("\r\n", "\n").replace("\n", "\r\n")
+
+
+def _with_line_ends_of(text: str, piece: str, new: str) -> str:
+    """What is put in place of a piece: where the text has CRLF, it has CRLF too."""
+    if "\r\n" in piece or ("\n" not in piece and "\r\n" in text and text.count("\r\n") == text.count("\n")):
+        return new.replace("\r\n", "\n").replace("\n", "\r\n")
+    return new
 
 
 def _nearest(text: str, piece: str) -> str:
@@ -184,10 +227,35 @@ def _nearest(text: str, piece: str) -> str:
 
 
 def _diff(before: str, after: str, name: str) -> str:
-    if len(before) + len(after) > LARGEST_DIFF:
+    old, new = _rows(before), _rows(after)
+    # What is alike at both ends takes no part: a small change of a long file is quickly found.
+    skipped = max(_alike(old, new) - _CONTEXT, 0)
+    old, new = old[skipped:], new[skipped:]
+    left = max(min(_alike(old[::-1], new[::-1]), len(old), len(new)) - _CONTEXT, 0)
+    old, new = old[: len(old) - left], new[: len(new) - left]
+    if len(old) * len(new) > LARGEST_DIFF:
         return f"Replace {name} ({_size(before)}) by {_size(after)}; too large to show the difference."
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), f"a/{name}", f"b/{name}", lineterm="")
-    return "\n".join(lines) or f"{name}: no difference but in its line ends."
+    lines = difflib.unified_diff(old, new, f"a/{name}", f"b/{name}", lineterm="", n=_CONTEXT)
+    told = "\n".join(_HUNK.sub(lambda found: _moved(found, skipped), line) for line in lines)
+    return told or f"{name}: no difference but in its line ends."
+
+
+def _rows(text: str) -> list[str]:
+    rows = text.replace("\r\n", "\n").split("\n")
+    return rows[:-1] if not rows[-1] else [*rows, "\\ No newline at end of file"]
+
+
+def _alike(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many lines are the same from the beginning on."""
+    for number, (line, counterpart) in enumerate(zip(one, other, strict=False)):
+        if line != counterpart:
+            return number
+    return min(len(one), len(other))
+
+
+def _moved(hunk: re.Match[str], lines: int) -> str:
+    at, length, now_at, now_length = hunk.groups(default="")
+    return f"@@ -{int(at) + lines}{length} +{int(now_at) + lines}{now_length} @@"
 
 
 def _size(content: str) -> str:
@@ -195,9 +263,13 @@ def _size(content: str) -> str:
     return f"{lines:,} line{'' if lines == 1 else 's'}"
 
 
-def _entry(entry: os.DirEntry[str]) -> str:
-    if entry.is_symlink():
-        return f"{entry.name} -> {os.readlink(entry.path)}"
-    if entry.is_dir(follow_symlinks=False):
-        return f"{entry.name}/"
-    return f"{entry.name}  {entry.stat(follow_symlinks=False).st_size:,}"
+def _entry(entry: os.DirEntry[str], folder: int) -> str:
+    name = visible(entry.name)
+    try:
+        if entry.is_symlink():
+            return f"{name} -> {visible(os.readlink(entry.name, dir_fd=folder))}"
+        if entry.is_dir(follow_symlinks=False):
+            return f"{name}/"
+        return f"{name}  {entry.stat(follow_symlinks=False).st_size:,}"
+    except FileNotFoundError:
+        return f"{name}  (gone)"

@@ -1,13 +1,14 @@
 """Output of any length: the beginning and the end in memory, all of it on disk, up to a limit.
 
-Secrets are taken out on the way, line by line, before anything is shown, kept or written.
+Secrets are taken out on the way, before anything is shown, kept or written. For that it is taken in
+whole lines: a secret that came in two pieces is seen once both are there. A private key waits for
+its last line, and a line that is too long to wait for is cut where no secret is.
 """
 
 from __future__ import annotations
 
 import codecs
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -16,8 +17,10 @@ from punchlist.toolcalls.states import Result
 
 LARGEST: Final = 50_000_000
 """Bytes. A program that prints more is not read by anybody; it is ended."""
-_HALF: Final = LONGEST // 2
+_HALF: Final = (LONGEST - 1_000) // 2
+"""Characters from the beginning and from the end; what is said about them must have room too."""
 _LONGEST_LINE: Final = 100_000
+_LONGEST_SECRET: Final = 5_000
 
 
 class Output:
@@ -41,13 +44,25 @@ class Output:
         """Whether there is room for more."""
         self._bytes += len(data)
         text = self._line + self._decoder.decode(data)
-        # The last line may end in the middle of a secret: it waits for its rest.
-        end = max(text.rfind("\n"), text.rfind("\r")) + 1
-        if len(text) - end > _LONGEST_LINE:
-            end = len(text)
+        end = self._whole(text)
         self._line = text[end:]
         self._take(text[:end])
         return not self.too_much
+
+    def _whole(self, text: str) -> int:
+        """How much of the text can be taken; the rest waits for what comes after it."""
+        end = max(text.rfind("\n"), text.rfind("\r")) + 1
+        key = text.rfind("-----BEGIN ", 0, end)
+        if key >= 0 and "PRIVATE KEY-----" in text[key : key + 60] and text.find("-----END ", key, end) < 0:
+            end = key
+        if len(text) - end <= _LONGEST_LINE:
+            return end
+        hidden = self._redact(text)
+        last = len(text) - _LONGEST_SECRET
+        for cut in (last, last - _LONGEST_SECRET, last - 2 * _LONGEST_SECRET):
+            if self._redact(text[:cut]) + self._redact(text[cut:]) == hidden:
+                return cut
+        return last
 
     def _take(self, text: str) -> None:
         if not text:
@@ -62,7 +77,7 @@ class Output:
 
     def _keep(self, text: str) -> None:
         """On disk, once it is too long to be told whole."""
-        if self._path is None or (self._file is None and self._length + len(text) <= LONGEST):
+        if self._path is None or (self._file is None and self._length + len(text) <= 2 * _HALF):
             return
         try:
             if self._file is None:
@@ -72,19 +87,24 @@ class Output:
                 self._file.write((self._head + self._tail).encode("utf-8", "replace"))
             self._file.write(text.encode("utf-8", "replace"))
         except OSError:
-            # A full disk costs the whole text, not the call.
-            self.close()
+            self._close()
             self._path = None
 
-    def close(self) -> None:
-        if self._file is not None:
-            with suppress(OSError):
-                self._file.close()
-            self._file = None
+    def _close(self) -> None:
+        file, self._file = self._file, None
+        try:
+            if file is not None:
+                file.close()
+        except OSError:
+            # A full disk costs the whole text, not the call.
+            self._path = None
 
-    def result(self) -> Result:
+    def finish(self) -> None:
+        """Nothing comes after this."""
         self._take(self._line + self._decoder.decode(b"", final=True))
         self._line = ""
-        self.close()
+        self._close()
+
+    def result(self) -> Result:
         left_out = self._length - len(self._head) - len(self._tail)
         return pieced(self._head, left_out, self._tail, self._path if left_out else None)

@@ -12,7 +12,6 @@ import os
 import signal
 import time
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final, NamedTuple
 
 MARK: Final = "PUNCHLIST_CALL"
@@ -26,6 +25,7 @@ _FRESH: Final = 0.02
 class Running(NamedTuple):
     pid: int
     group: int
+    session: int
     mark: str
     name: str
 
@@ -37,56 +37,85 @@ class _Table:
         self._taken = 0.0
         self._found: list[Running] = []
 
-    def look(self) -> list[Running]:
-        if time.monotonic() - self._taken > _FRESH:
-            self._found = [one for entry in os.listdir("/proc") if entry.isdigit() and (one := _read(int(entry)))]
-            self._taken = time.monotonic()
+    def look(self, since: float) -> list[Running]:
+        """As they were at some moment after `since`: an older look may not know a program yet, or know it still."""
+        now = time.monotonic()
+        if self._taken < since or now - self._taken > _FRESH:
+            self._taken = now
+            self._found = _all()
         return self._found
 
 
 _TABLE: Final = _Table()
 
 
+def _all() -> list[Running]:
+    found: list[Running] = []
+    for _ in range(3):
+        read = [_read(int(entry)) for entry in os.listdir("/proc") if entry.isdigit()]
+        found = [one for one in read if one is not None and one.pid]
+        if None not in read:
+            break
+        # One ended before it was looked at, and may have left a child that is not in the list: once more.
+    return found
+
+
+_ENDED: Final = Running(0, 0, 0, "", "")
+
+
 def _read(pid: int) -> Running | None:
+    """What is known of a process; None when there is no such process any more."""
     try:
-        folder = Path(f"/proc/{pid}")
-        name, _, rest = (folder / "stat").read_text(errors="replace").partition("(")[2].rpartition(")")
-        state, _, group = rest.split()[:3]
-        if state in "ZX":
-            return None
-        environment = (folder / "environ").read_bytes()
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            name, _, rest = file.read().partition(b"(")[2].rpartition(b")")
+        state, _, group, session = rest.split()[:4]
     except (OSError, ValueError):
         return None
-    at = environment.find(f"{MARK}=".encode())
-    found = at >= 0 and (at == 0 or environment[at - 1] == 0)
-    mark = environment[at + len(MARK) + 1 :].partition(b"\x00")[0].decode(errors="replace") if found else ""
-    return Running(pid, int(group), mark, name)
+    if state in b"ZX":
+        return _ENDED
+    return Running(pid, int(group), int(session), _mark(pid), name.decode(errors="replace"))
 
 
-def still_running(mark: str, group: int | None = None) -> list[Running]:
-    """The processes of a call that are still there."""
+def _mark(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            environment = file.read()
+    except OSError:
+        # Somebody else's, or one with more rights than we have.
+        return ""
+    begin = f"{MARK}=".encode()
+    if begin not in environment:
+        return ""
+    found = (one for one in environment.split(b"\x00") if one.startswith(begin))
+    return next(found, begin)[len(begin) :].decode(errors="replace")
+
+
+def still_running(mark: str, group: int | None = None, since: float = 0.0) -> list[Running]:
+    """The processes of a call that are still there, or were a moment ago, but not before `since`."""
     if not os.path.isdir("/proc/self"):
         return []
-    return [one for one in _TABLE.look() if one.pid != os.getpid() and (one.mark == mark or one.group == group)]
+    return [one for one in _TABLE.look(since) if one.pid != os.getpid() and (one.mark == mark or one.session == group)]
 
 
-async def end_all(mark: str, group: int | None, patience: float = PATIENCE) -> None:
-    """End a call's processes: asked first, then made to."""
-    await _send(mark, group, signal.SIGTERM)
+async def end_all(mark: str, group: int | None, patience: float = PATIENCE, since: float = 0.0) -> None:
+    """End a call's processes: asked first, then made to. `since` is when the first of them was started."""
+    if not _alive(mark, group, since):
+        return
+    _send(mark, group, signal.SIGTERM)
     until = time.monotonic() + patience
-    while time.monotonic() < until and _alive(mark, group):
-        await asyncio.sleep(_LOOK)
+    while (left := until - time.monotonic()) > 0 and _alive(mark, group, since):
+        await asyncio.sleep(min(_LOOK, left))
     # Again and again, since a program may start another between our look and our signal.
     for _ in range(50):
-        if not _alive(mark, group):
+        if not _alive(mark, group, since):
             return
-        await _send(mark, group, signal.SIGKILL)
+        _send(mark, group, signal.SIGKILL)
         await asyncio.sleep(_LOOK)
 
 
-def _alive(mark: str, group: int | None) -> bool:
+def _alive(mark: str, group: int | None, since: float) -> bool:
     if os.path.isdir("/proc/self"):
-        return bool(still_running(mark, group))
+        return bool(still_running(mark, group, since))
     try:
         if group is not None:
             os.killpg(group, 0)
@@ -96,7 +125,7 @@ def _alive(mark: str, group: int | None) -> bool:
     return False
 
 
-async def _send(mark: str, group: int | None, number: signal.Signals) -> None:
+def _send(mark: str, group: int | None, number: signal.Signals) -> None:
     if group is not None:
         with contextlib.suppress(OSError):
             os.killpg(group, number)

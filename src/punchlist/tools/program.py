@@ -10,6 +10,7 @@ import asyncio
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -33,6 +34,8 @@ class Program:
         take: Callable[[bytes], bool],
     ) -> None:
         """`take` gets the output, and says whether it wants more. `input` is short: it must fit into a pipe."""
+        self.started_at = time.monotonic()
+        self.ended_at = self.started_at
         try:
             self._process = subprocess.Popen(
                 arguments,
@@ -102,6 +105,7 @@ class Program:
             return
         if self._handle is not None:
             self._loop.remove_reader(self._handle)
+        self.ended_at = time.monotonic()
         self.ended.set_result(None)
 
     def close(self) -> None:

@@ -7,8 +7,12 @@ and a program can be ended.
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
+import stat
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -25,12 +29,12 @@ LONGEST_PATTERN: Final = 1_000
 _PROGRAM: Final = Path(__file__).with_name("searching.py")
 
 
-def search_tools(workspace: Workspace) -> list[FunctionTool]:
+def search_tools(workspace: Workspace, redact: Callable[[str], str] = str) -> list[FunctionTool]:
     async def find_files(pattern: str, running: Running) -> str:
         """Find files of the workspace by a pattern such as *.py or src/**/test_*.py. A pattern without / is looked
         for in every folder. Hidden folders are left out."""
         _check(pattern)
-        found = await _python(workspace, running, {"find": pattern, "most": MOST_MATCHES})
+        found = await _python(workspace, running, redact, {"find": pattern, "most": MOST_MATCHES})
         return found.text.strip() or "No file fits."
 
     async def search_text(pattern: str, running: Running, path: str = ".") -> Result | str:
@@ -38,14 +42,16 @@ def search_tools(workspace: Workspace) -> list[FunctionTool]:
         file, line number and line."""
         _check(pattern)
         where = workspace.locate(path)
-        if not where.exists():
-            raise ToolFailure(f"{excerpt(path, 200)}: there is no such file or folder.")
+        _check_place(where, path)
+        # Relative, so that it is told as it is asked for.
+        place = os.path.relpath(where, workspace.root) if where.is_relative_to(workspace.root) else str(where)
         ripgrep = shutil.which("rg")
         if ripgrep is None:
-            found = await _python(workspace, running, {"search": pattern, "path": str(where), "most": MOST_MATCHES})
+            found = await _python(workspace, running, redact, {"search": pattern, "path": place, "most": MOST_MATCHES})
         else:
-            found = await run_program(_ripgrep(ripgrep, pattern, where), workspace, running, TIMEOUT, fine=(0, 1))
-        text = found.text.replace(f"{workspace.root}/", "").strip()
+            line = _ripgrep(ripgrep, pattern, place)
+            found = await run_program(line, workspace, running, TIMEOUT, redact, fine=(0, 1))
+        text = _first(re.sub(r"^\./", "", found.text.replace("\r\n", "\n"), flags=re.MULTILINE).rstrip("\n"))
         return Result(text, output_file=found.output_file) if text else "No line fits."
 
     return [
@@ -54,14 +60,36 @@ def search_tools(workspace: Workspace) -> list[FunctionTool]:
     ]
 
 
-def _ripgrep(program: str, pattern: str, where: Path) -> list[str]:
-    settings = ["--no-config", "--line-number", "--no-heading", "--with-filename", "--color=never", "--max-columns=300"]
-    return [program, *settings, f"--max-count={MOST_MATCHES}", "--sort=path", "--regexp", pattern, "--", str(where)]
+def _ripgrep(program: str, pattern: str, where: str) -> list[str]:
+    """Told to find what Python's search finds: no setting of its own, and no file that says what to leave out."""
+    where_not = ["--no-config", "--no-ignore", "--hidden", "--glob=!.*/", "--glob=!node_modules/", "--no-messages"]
+    how = ["--line-number", "--no-heading", "--with-filename", "--color=never", "--sort=path", "--crlf"]
+    most = ["--max-columns=300", "--max-columns-preview", f"--max-count={MOST_MATCHES}"]
+    return [program, *where_not, *how, *most, "--regexp", pattern, "--", where]
 
 
-async def _python(workspace: Workspace, running: Running, asked: dict[str, str | int]) -> Result:
-    sent = json.dumps({"root": str(workspace.root), **asked}).encode()
-    return await run_program([sys.executable, "-I", str(_PROGRAM)], workspace, running, TIMEOUT, input=sent)
+async def _python(
+    workspace: Workspace, running: Running, redact: Callable[[str], str], asked: dict[str, str | int]
+) -> Result:
+    sent = json.dumps(asked).encode()
+    program = [sys.executable, "-I", "-W", "ignore", str(_PROGRAM)]
+    return await run_program(program, workspace, running, TIMEOUT, redact, input=sent)
+
+
+def _first(text: str) -> str:
+    lines = text.split("\n")
+    if len(lines) <= MOST_MATCHES + 1:
+        return text
+    return "\n".join([*lines[:MOST_MATCHES], f"… and more than these {MOST_MATCHES}; narrow it down"])
+
+
+def _check_place(where: Path, path: str) -> None:
+    try:
+        mode = where.stat().st_mode
+    except OSError as error:
+        raise ToolFailure(f"{excerpt(path, 200)}: {error.strerror or error}.") from None
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise ToolFailure(f"{excerpt(path, 200)} is neither a file nor a folder.")
 
 
 def _check(pattern: str) -> None:

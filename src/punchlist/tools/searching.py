@@ -1,4 +1,7 @@
-"""A program: what to look for comes as JSON on standard input, what was found goes to standard output."""
+"""A program: what to look for comes as JSON on standard input, what was found goes to standard output.
+
+It runs in the workspace's folder. Links are not followed, not even those that appear while it looks.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,20 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
-LARGEST_FILE = 5_000_000
 LONGEST_LINE = 300
+LONGEST_PIECE = 1_000_000
+"""Bytes of a line that are looked at together."""
+DEEPEST = 200
+FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 def main() -> None:
     asked = json.load(sys.stdin)
+    # Names of files are bytes: those that are no text are told as they are.
+    sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
     try:
         lines = search(asked) if "search" in asked else find(asked)
         for number, line in enumerate(lines):
@@ -22,29 +31,38 @@ def main() -> None:
                 print(f"… and more than these {asked['most']}; narrow it down")
                 break
             print(line)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         sys.exit(f"pattern: is no regular expression ({error})")
 
 
-def files(start: str) -> Iterator[str]:
-    """Below a folder in their order, without hidden folders, and without following links out of it."""
-    if not os.path.isdir(start):
-        yield start
-        return
-    for folder, inside, names in os.walk(start):
-        inside[:] = sorted(name for name in inside if not name.startswith(".") and name != "node_modules")
-        for name in sorted(names):
-            path = os.path.join(folder, name)
-            if os.path.isfile(path) and not os.path.islink(path):
-                yield path
+def files(path: str, folder: int, deep: int = 0) -> Iterator[tuple[str, str, int]]:
+    """All below a folder in their order: path, name, and the folder that the name is in; but no hidden folders."""
+    with os.scandir(folder) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
+    for entry in entries:
+        below = os.path.normpath(os.path.join(path, entry.name))
+        if entry.is_file(follow_symlinks=False):
+            yield below, entry.name, folder
+        elif entry.is_dir(follow_symlinks=False) and not left_out(entry.name) and deep < DEEPEST:
+            try:
+                inside = os.open(entry.name, FOLDER, dir_fd=folder)
+            except OSError:
+                continue
+            try:
+                yield from files(below, inside, deep + 1)
+            finally:
+                os.close(inside)
+
+
+def left_out(name: str) -> bool:
+    return name.startswith(".") or name == "node_modules"
 
 
 def find(asked: dict[str, Any]) -> Iterator[str]:
-    pattern = re.compile(as_expression(asked["find"]))
-    for path in files(asked["root"]):
-        shown = os.path.relpath(path, asked["root"])
-        if pattern.fullmatch(shown if "/" in asked["find"] else os.path.basename(path)):
-            yield shown
+    pattern = re.compile(as_expression(asked["find"]), re.DOTALL)
+    for path, name, _ in files(".", os.open(".", FOLDER)):
+        if pattern.fullmatch(path if "/" in asked["find"] else name):
+            yield path
 
 
 def as_expression(pattern: str) -> str:
@@ -56,19 +74,26 @@ def as_expression(pattern: str) -> str:
 
 def search(asked: dict[str, Any]) -> Iterator[str]:
     pattern = re.compile(asked["search"])
-    for path in files(asked["path"]):
+    place = asked["path"]
+    found = files(place, os.open(place, FOLDER)) if os.path.isdir(place) else [(place, place, None)]
+    for path, name, folder in found:
         try:
-            if os.path.getsize(path) > LARGEST_FILE:
-                continue
-            with open(path, "rb") as file:
-                content = file.read()
+            with open(os.open(name, FILE, dir_fd=folder), "rb") as file:
+                yield from lines(file, path, pattern)
         except OSError:
             continue
-        if b"\x00" in content[:8_192]:
-            continue
-        for number, line in enumerate(content.decode(errors="replace").splitlines(), start=1):
-            if pattern.search(line):
-                yield f"{path}:{number}:{line[:LONGEST_LINE]}"
+
+
+def lines(file: BinaryIO, path: str, pattern: re.Pattern[str]) -> Iterator[str]:
+    if b"\x00" in file.read(8_192):
+        return
+    file.seek(0)
+    number = 1
+    while piece := file.readline(LONGEST_PIECE):
+        line = piece.decode(errors="replace").removesuffix("\n").removesuffix("\r")
+        if pattern.search(line):
+            yield f"{path}:{number}:{line[:LONGEST_LINE]}"
+        number += piece.endswith(b"\n")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from punchlist.config import Settings, Tables
 from punchlist.kernel.tables import Table
 from punchlist.toolcalls import policy_file
 from punchlist.toolcalls.policy_file import PolicySettings
-from punchlist.tools.mcp_settings import McpServer
+from punchlist.tools.mcp.settings import McpServer
 from punchlist.trust import Trust
 
 

@@ -21,7 +21,7 @@ from punchlist.toolcalls.recording import Recorder
 from punchlist.toolcalls.scheduler import CoreToolScheduler
 from punchlist.toolcalls.tool import AgentTool
 from punchlist.tools import processes
-from punchlist.tools.mcp_servers import McpServers
+from punchlist.tools.mcp.servers import McpServers
 from punchlist.tools.native import native_tools
 from punchlist.tools.settings import ToolSettings
 from punchlist.tools.workspace import Workspace

@@ -1,10 +1,16 @@
-"""The folder that tools work in, and the walls around it."""
+"""The folder that tools work in, and the walls around it.
+
+A path is looked at first (`locate`: where does it lead, and is that inside?) and walked later, step
+by step and without following links (`open`, `open_folder`): what was swapped for a link in between
+is not followed.
+"""
 
 from __future__ import annotations
 
 import os
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +18,7 @@ from punchlist.kernel.text import excerpt
 from punchlist.toolcalls.tool import Resources, ToolFailure
 
 LONGEST_PATH: Final = 4_096
+_STEP: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Workspace:
@@ -28,37 +35,50 @@ class Workspace:
         try:
             real = Path(os.path.realpath(self.root / (path or ".")))
         except (OSError, ValueError) as error:
-            raise ToolFailure(f"{excerpt(path)!r}: {error}") from None
-        self._check(real, path)
-        return real
-
-    def _check(self, real: Path, path: str) -> None:
-        if not any(real == folder or folder in real.parents for folder in self._allowed):
+            raise ToolFailure(f"{excerpt(path)!r}: {excerpt(str(error))}") from None
+        if self._allowed_folder(real) is None:
             raise ToolFailure(
                 f"{excerpt(path, 200)} is outside the workspace {self.root}. "
                 "Use a path inside; a person can allow another folder with `workspace.also` in punchlist.toml."
             )
+        return real
+
+    def _allowed_folder(self, real: Path) -> Path | None:
+        """The folder that makes a place an inside one."""
+        return next((folder for folder in self._allowed if real == folder or folder in real.parents), None)
 
     def shown(self, real: Path) -> str:
         """How to call a place inside: relative to the root where that is possible."""
         return str(real.relative_to(self.root)) if self.root in real.parents else str(real)
 
-    def open(self, real: Path, path: str, flags: int = os.O_RDONLY) -> int:
-        """Open a regular file, and make sure that what was opened is inside: links may have changed since."""
+    def open(self, real: Path, path: str) -> int:
+        """Open a regular file for reading."""
+        if real in self._allowed:
+            raise ToolFailure(f"{excerpt(path, 200)} is no regular file.")
+        folder = self.open_folder(real.parent, path)
         try:
             # Without waiting: a pipe with nobody at its other end must not hold us up.
-            descriptor = os.open(real, flags | os.O_CLOEXEC | os.O_NONBLOCK)
+            flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+            descriptor = os.open(real.name, flags, dir_fd=folder)
         except OSError as error:
             raise ToolFailure(f"{excerpt(path, 200)}: {error.strerror or error}.") from None
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise ToolFailure(f"{excerpt(path, 200)} is no regular file.")
-            link = f"/proc/self/fd/{descriptor}"
-            if os.path.exists(link):
-                self._check(Path(os.path.realpath(link)), path)
-        except BaseException:
+        finally:
+            os.close(folder)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise
+            raise ToolFailure(f"{excerpt(path, 200)} is no regular file.")
+        return descriptor
+
+    def open_folder(self, real: Path, path: str, *, make: bool = False) -> int:
+        """A folder to name files in (`dir_fd`), with all that leads to it made where it is missing."""
+        base = self._allowed_folder(real)
+        assert base is not None
+        try:
+            descriptor = os.open(base, _STEP)
+            for name in real.relative_to(base).parts:
+                descriptor = _step(descriptor, name, make)
+        except OSError as error:
+            raise ToolFailure(f"{excerpt(path, 200)}: {error.strerror or error}.") from None
         return descriptor
 
     def reading(self, path: str) -> Resources:
@@ -66,6 +86,17 @@ class Workspace:
 
     def writing(self, path: str) -> Resources:
         return Resources(writes=frozenset({_key(self.locate(path))}))
+
+
+def _step(folder: int, name: str, make: bool) -> int:
+    """From one folder into the next; the first is let go."""
+    try:
+        if make:
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=folder)
+        return os.open(name, _STEP, dir_fd=folder)
+    finally:
+        os.close(folder)
 
 
 def _key(real: Path) -> str:

@@ -9,16 +9,16 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from punchlist.config import person
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.text import visible, visible_block
-from punchlist.surfaces.cli.front import say
 
 if TYPE_CHECKING:
-    from punchlist.toolcalls.approvals import Answer
+    from punchlist.toolcalls.approvals import Answer, Outcome
     from punchlist.toolcalls.states import WaitingToolCall
+    from punchlist.toolcalls.tool import Arguments
 
 _WORDS: Final = {
     "proceed_once": ("y", "yes, once"),
@@ -31,11 +31,27 @@ _WORDS: Final = {
 
 
 class Terminal:
-    """Questions go to stderr, so that stdout stays for results."""
+    """The terminal that somebody types at. Questions go there, wherever our output is sent."""
+
+    def __init__(self, screen: TextIO) -> None:
+        self._screen = screen
 
     @classmethod
     def at_hand(cls) -> Terminal | None:
-        return cls() if sys.stdin.isatty() and sys.stderr.isatty() else None
+        if not sys.stdin.isatty():
+            return None
+        try:
+            return cls(sys.stderr if sys.stderr.isatty() else open(os.ttyname(sys.stdin.fileno()), "w"))
+        except OSError:
+            return None
+
+    def _say(self, text: str) -> None:
+        print(text, file=self._screen, flush=True)
+
+    def _line(self, prompt: str) -> str | None:
+        print(prompt, end="", file=self._screen, flush=True)
+        line = sys.stdin.readline()
+        return line if line else None
 
     async def ask(self, call: WaitingToolCall) -> Answer | None:
         from punchlist.tools.definition import in_thread
@@ -47,53 +63,46 @@ class Terminal:
     def _ask(self, call: WaitingToolCall) -> Answer | None:
         from punchlist.toolcalls.approvals import Answer, Outcome
 
+        keys = self._show(call)
+        by = Actor(Role.PERSON, person())
+        while (typed := self._line("? ")) is not None:
+            outcome = keys.get(typed.strip().lower()[:1])
+            if outcome is None:
+                self._say(f"Please type one of {', '.join(keys)}.")
+            elif outcome is Outcome.CANCEL:
+                return Answer(outcome, by, reason=(self._line("Why not? (the model is told) ") or "").strip())
+            elif outcome is not Outcome.MODIFY:
+                return Answer(outcome, by)
+            elif (arguments := self._edited(call.request.arguments)) is not None:
+                return Answer(outcome, by, arguments)
+        return None
+
+    def _show(self, call: WaitingToolCall) -> dict[str, Outcome]:
+        """The question and the answers there are, by their keys."""
         question = call.question
         prefixes = " / ".join(map(" ".join, question.prefixes))
-        say(f"\n{visible(call.request.tool)} wants to run: {visible(question.why)}.", error=True)
-        say(f"\n{visible_block(question.text)}\n", error=True)
+        self._say(f"\n{visible(call.request.tool)} wants to run: {visible(question.why)}.")
+        self._say(f"\n{visible_block(question.text)}\n")
         keys: dict[str, Outcome] = {}
         for outcome in question.outcomes:
             key, words = _WORDS[outcome]
             keys[key] = outcome
-            say(f"  {key}  {visible(words.format(prefixes=prefixes, server=question.server))}", error=True)
-        while True:
-            typed = _line("? ")
-            if typed is None:
-                return None
-            outcome_or_none = keys.get(typed.strip().lower()[:1])
-            if outcome_or_none is None:
-                say(f"Please type one of {', '.join(keys)}.", error=True)
-                continue
-            by = Actor(Role.PERSON, person())
-            if outcome_or_none is Outcome.CANCEL:
-                return Answer(outcome_or_none, by, reason=(_line("Why not? (the model is told) ") or "").strip())
-            if outcome_or_none is Outcome.MODIFY:
-                arguments = _edited(call.request.arguments)
-                if arguments is None:
-                    continue
-                return Answer(outcome_or_none, by, arguments)
-            return Answer(outcome_or_none, by)
+            self._say(f"  {key}  {visible(words.format(prefixes=prefixes, server=question.server))}")
+        return keys
 
-
-def _line(prompt: str) -> str | None:
-    print(prompt, end="", file=sys.stderr, flush=True)
-    line = sys.stdin.readline()
-    return line if line else None
-
-
-def _edited(arguments: Any) -> Any | None:
-    """Other arguments, from the person's editor or from one line; None when there are none."""
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
-    if editor:
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "arguments.json"
-            file.write_text(json.dumps(dict(arguments), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-            subprocess.run([*shlex.split(editor), str(file)], check=False)
-            written = file.read_text(encoding="utf-8")
-    else:
-        written = _line("New arguments as JSON: ") or ""
-    try:
-        return json.loads(written)
-    except ValueError as error:
-        say(f"That is not JSON ({error}).", error=True)
-        return None
+    def _edited(self, arguments: Arguments) -> Any | None:
+        """Other arguments, from the person's editor or from one line; None when there are none."""
+        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+        if editor:
+            with tempfile.TemporaryDirectory() as folder:
+                file = Path(folder) / "arguments.json"
+                file.write_text(json.dumps(dict(arguments), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+                subprocess.run([*shlex.split(editor), str(file)], check=False)
+                written = file.read_text(encoding="utf-8")
+        else:
+            written = self._line("New arguments as JSON: ") or ""
+        try:
+            return json.loads(written)
+        except ValueError as error:
+            self._say(f"That is not JSON ({error}).")
+            return None

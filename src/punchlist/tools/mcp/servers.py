@@ -1,0 +1,66 @@
+"""The MCP servers that the user named, as one thing to open, ask for tools, and close."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from punchlist.errors import ConfigError
+from punchlist.toolcalls.tool import ToolFailure
+from punchlist.tools.mcp.connection import Connection
+from punchlist.tools.mcp.settings import McpServer, Pace
+from punchlist.tools.mcp.tool import LONGEST_SCHEMA, McpTool, tools_of
+
+__all__ = ["McpServer", "McpServers", "McpTool", "Pace"]
+
+
+class McpServers:
+    """Nothing is started until tools are asked for; leaving the context ends every process and connection."""
+
+    def __init__(self, servers: Sequence[McpServer], *, pace: Pace | None = None) -> None:
+        names = [server.name for server in servers]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise ConfigError(f"Two MCP servers are called '{min(twice)}'. Give each a name of its own.")
+        self._connections = [Connection(server, pace or Pace()) for server in servers]
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        closing = asyncio.gather(*(connection.close() for connection in self._connections))
+        try:
+            await asyncio.shield(closing)
+        except asyncio.CancelledError:
+            # It takes a few seconds at most, and leaves nothing behind.
+            await closing
+            raise
+
+    async def tools(self) -> tuple[list[McpTool], list[str]]:
+        """The tools of every server that answers, and a sentence for whatever is missing.
+
+        The servers are asked each time, so that a list that changed is seen.
+        """
+        answers = await asyncio.gather(*map(_tools, self._connections))
+        return [tool for tools, _ in answers for tool in tools], [note for _, notes in answers for note in notes]
+
+
+async def _tools(connection: Connection) -> tuple[list[McpTool], list[str]]:
+    try:
+        listing = await connection.list_tools()
+    except ToolFailure as failure:
+        return [], [str(failure)]
+    tools = tools_of(connection, listing.tools)
+    name = connection.server.name
+    notes = [
+        f"MCP server '{name}': the input schema of {tool.name} is longer than {LONGEST_SCHEMA:,} characters. "
+        "The tool is offered without it."
+        for tool in tools
+        if tool.schema_replaced
+    ]
+    if not listing.ended:
+        notes.append(f"MCP server '{name}': its list of tools does not end. The first {len(tools):,} are offered.")
+    return tools, notes

@@ -1,0 +1,163 @@
+"""The two ways to an MCP server: a process, or an address.
+
+A way is used for one connection. It knows what the SDK does not tell: how a process ended and what
+it printed, or with which HTTP status a request was refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Final, Protocol
+
+from punchlist.kernel.text import excerpt
+from punchlist.tools.mcp.process import LONGEST_MESSAGE, ProcessTransport
+from punchlist.tools.mcp.settings import McpServer, Secrets
+
+if TYPE_CHECKING:
+    import httpx2
+    from mcp import Client, MCPError
+
+_GOODBYE_LIMIT: Final = 1.0
+
+
+class Way(Protocol):
+    over: asyncio.Event
+    """Set when the other side has ended the connection, and by whoever wants it ended."""
+
+    async def open(self, stack: AsyncExitStack) -> Client: ...
+
+    async def no_start(self, error: BaseException, shown: Callable[[BaseException], str]) -> str:
+        """What kept it from starting."""
+
+    async def end(self) -> str:
+        """What the other side did, after `over`."""
+
+    def ended_by(self, error: MCPError) -> bool:
+        """Whether an answer means that the connection is of no more use."""
+
+    def evidence(self, secrets: Secrets) -> str:
+        """What may explain a failure, on lines of its own."""
+
+
+class ProcessWay:
+    def __init__(self, server: McpServer) -> None:
+        from mcp.client.stdio import get_default_environment
+
+        self._server = server
+        self._env = {**get_default_environment(), **server.env}
+        self._new_transport()
+
+    def _new_transport(self) -> None:
+        self.over = asyncio.Event()
+        self._transport = ProcessTransport(self._server.command, self._env, self._server.cwd, self.over)
+
+    async def open(self, stack: AsyncExitStack) -> Client:
+        from mcp import Client
+
+        try:
+            return await stack.enter_async_context(Client(self._transport, cache=None))
+        except Exception:
+            if not self._transport.left or self._transport.fault:
+                raise
+        # Some servers of the older protocol exit at a first message that is not `initialize`.
+        self._new_transport()
+        return await stack.enter_async_context(Client(self._transport, mode="legacy", cache=None))
+
+    async def no_start(self, error: BaseException, shown: Callable[[BaseException], str]) -> str:
+        if isinstance(error, OSError):
+            return f"could not be started: {shown(error)}"
+        if self._transport.left:
+            return f"did not start: it {await self.end()}"
+        return f"did not start: {shown(error)}"
+
+    async def end(self) -> str:
+        return await self._transport.end()
+
+    def ended_by(self, error: MCPError) -> bool:  # noqa: ARG002
+        # The transport notices by itself.
+        return False
+
+    def evidence(self, secrets: Secrets) -> str:
+        return self._transport.evidence(secrets)
+
+
+class UrlWay:
+    def __init__(self, server: McpServer) -> None:
+        self._server = server
+        self._client: Client | None = None
+        self._status = 0
+        self._reason = ""
+        self.over = asyncio.Event()
+
+    async def open(self, stack: AsyncExitStack) -> Client:
+        import httpx2
+        from mcp import Client
+        from mcp.client.streamable_http import streamable_http_client
+
+        # No limit on reading: answers take their time, and calls have a limit of their own.
+        patience = self._server.start_timeout
+        http = httpx2.AsyncClient(
+            headers=dict(self._server.headers),
+            timeout=httpx2.Timeout(connect=patience, write=patience, read=None, pool=None),
+            event_hooks={"request": [_hurry_goodbye], "response": [self._note_status]},
+        )
+        await stack.enter_async_context(http)
+        transport = streamable_http_client(self._server.url or "", http_client=http, max_sse_event_size=LONGEST_MESSAGE)
+        self._client = await stack.enter_async_context(Client(transport, cache=None))
+        return self._client
+
+    async def _note_status(self, response: httpx2.Response) -> None:
+        # A GET asks for a stream of news, which many servers refuse and do well without.
+        if response.request.method == "POST":
+            self._status, self._reason = response.status_code, response.reason_phrase
+
+    async def no_start(self, error: BaseException, shown: Callable[[BaseException], str]) -> str:
+        import httpx2
+
+        if isinstance(error, httpx2.TransportError):
+            return f"could not be reached: {shown(error)}"
+        return f"did not start a session: {shown(error)}"
+
+    async def end(self) -> str:
+        return "ended the connection"
+
+    def ended_by(self, error: MCPError) -> bool:
+        from mcp.types import CONNECTION_CLOSED
+
+        # The SDK's own words: servers use the same code for errors of any kind.
+        if error.code == CONNECTION_CLOSED and error.message.startswith(("Connection closed", "SSE stream")):
+            return True
+        # In the older protocol, this is how a server says that it has forgotten the session.
+        return self._status == 404 and self._client is not None and self._client.session.initialize_result is not None
+
+    def evidence(self, secrets: Secrets) -> str:
+        if self._status < 400:
+            return ""
+        return f"\nIts last answer was HTTP {self._status} {excerpt(secrets.hide(self._reason))}".rstrip()
+
+
+async def _hurry_goodbye(request: httpx2.Request) -> None:
+    """The end of a session is told with DELETE; a server that hangs must not keep us."""
+    if request.method == "DELETE":
+        request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), _GOODBYE_LIMIT)
+
+
+def load_sdk() -> None:
+    """Half a second of imports; called in a thread, so that the event loop goes on."""
+    import httpx2  # noqa: F401
+    import mcp  # noqa: F401
+
+    # Python prints warnings of loggers without a handler on standard error, which is somebody's screen.
+    logger = logging.getLogger("mcp")
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
+
+
+def leaf(error: BaseException) -> BaseException:
+    """The SDK's task groups wrap what went wrong, often twice."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from punchlist.kernel.secrets import Redactor
@@ -22,6 +22,7 @@ from punchlist.toolcalls.scheduler import CoreToolScheduler
 from punchlist.toolcalls.tool import AgentTool
 from punchlist.tools import processes
 from punchlist.tools.mcp.servers import McpServers
+from punchlist.tools.mcp.settings import SEPARATOR
 from punchlist.tools.native import native_tools
 from punchlist.tools.settings import ToolSettings
 from punchlist.tools.workspace import Workspace
@@ -41,6 +42,19 @@ class Site:
     def redactor(self) -> Redactor:
         return Redactor(self.environment)
 
+    def for_tool(self, name: str) -> Site:
+        """The same, with no more servers than one tool needs: starting them takes time."""
+        ours = {tool.name for tool in native_tools(self.workspace)}
+        needed = [one for one in self.settings.servers if name.startswith(f"{one.name}{SEPARATOR}")]
+        if name not in ours and not needed:
+            # Nobody knows it: all are asked, for the nearest name.
+            return self
+        return replace(self, settings=replace(self.settings, servers=tuple(needed)))
+
+    @property
+    def workspace(self) -> Workspace:
+        return Workspace(Path(self.place.workspace), self.settings.also)
+
 
 @dataclass(frozen=True, slots=True)
 class Workbench:
@@ -55,7 +69,7 @@ class Workbench:
 @asynccontextmanager
 async def toolbox(site: Site) -> AsyncIterator[tuple[Mapping[str, AgentTool], Sequence[str]]]:
     """The tools that can be called here, ours and those of the servers, and notes on those that are missing."""
-    ours: list[AgentTool] = list(native_tools(_workspace(site), site.redactor.text))
+    ours: list[AgentTool] = list(native_tools(site.workspace, site.redactor.text))
     async with McpServers(site.settings.servers) as servers:
         theirs, notes = await servers.tools() if site.settings.servers else ([], [])
         yield {tool.name: tool for tool in (*theirs, *ours)}, notes
@@ -99,7 +113,3 @@ async def workbench(
 def policy_of(settings: ToolSettings, mode: Mode | None, ledger: Ledger) -> Policy:
     chosen = mode or settings.policy.mode or Mode.DEFAULT
     return Policy(chosen, settings.policy.rules, ledger.session_rules())
-
-
-def _workspace(site: Site) -> Workspace:
-    return Workspace(Path(site.place.workspace), site.settings.also)

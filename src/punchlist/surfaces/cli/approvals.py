@@ -150,5 +150,5 @@ def _go_on_here(desk: Desk, call: StoredCall, approval: StoredApproval, answer: 
     given = approval.answer or answer
     approvals.check(approval.asked, given)
     if given.proceeds:
-        return resume_call(site, call.id, approval.asked, given, as_json=as_json)
+        return resume_call(site, call.tool, call.id, approval.asked, given, as_json=as_json)
     return deny_call(site, call.id, given, as_json=as_json)

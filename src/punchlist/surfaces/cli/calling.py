@@ -41,9 +41,8 @@ def run_call(site: Site, request: ToolCallRequest, mode: Mode | None, *, as_json
 
     async def run() -> int:
         live = _Live.wanted(as_json)
-        async with workbench(
-            site, mode=mode, ask=terminal.ask if terminal else None, listeners=live.listeners
-        ) as bench:
+        ask = terminal.ask if terminal else None
+        async with workbench(site.for_tool(request.tool), mode=mode, ask=ask, listeners=live.listeners) as bench:
             for note in bench.notes:
                 complain(note)
             batch = bench.scheduler.schedule(request)
@@ -55,13 +54,15 @@ def run_call(site: Site, request: ToolCallRequest, mode: Mode | None, *, as_json
     return asyncio.run(run())
 
 
-def resume_call(site: Site, call_id: str, question: Question, answer: Answer, *, as_json: bool) -> int | None:
+def resume_call(
+    site: Site, tool: str, call_id: str, question: Question, answer: Answer, *, as_json: bool
+) -> int | None:
     """Go on with a call that was left waiting, now that it has an answer; None when another process has it."""
     payload = {"by": answer.by, "reason": answer.reason, "arguments": answer.arguments}
 
     async def run() -> int | None:
         live = _Live.wanted(as_json)
-        async with workbench(site, listeners=live.listeners) as bench:
+        async with workbench(site.for_tool(tool), listeners=live.listeners) as bench:
             call = bench.ledger.take_over(call_id)
             if call is None:
                 return None

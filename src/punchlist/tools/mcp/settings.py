@@ -26,6 +26,10 @@ _SHORTEST_SECRET: Final = 6
 _HIDDEN: Final = "[hidden]"
 
 
+SEPARATOR: Final = "__"
+"""Between a server's name and that of its tool."""
+
+
 @dataclass(frozen=True)
 class McpServer:
     """On standard input and output when `command` is given, over streamable HTTP when `url` is.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from punchlist.kernel.text import ELLIPSIS, excerpt, visible_block
 from punchlist.toolcalls.tool import NOTHING, Arguments, Effect, Resources, Running, Schema, ToolFailure
 from punchlist.tools.mcp.arguments import ArgumentCheck
+from punchlist.tools.mcp.settings import SEPARATOR
 
 if TYPE_CHECKING:
     from mcp import types
@@ -113,7 +114,8 @@ def tools_of(connection: Connection, tools: Iterable[types.Tool]) -> list[McpToo
     taken: set[str] = set()
     made = []
     for tool in tools:
-        wanted = _fitting(f"{connection.server.name}__{re.sub(r'[^A-Za-z0-9_-]', '_', tool.name[:1_000]) or 'tool'}")
+        plain = re.sub(r"[^A-Za-z0-9_-]", "_", tool.name[:1_000]) or "tool"
+        wanted = _fitting(f"{connection.server.name}{SEPARATOR}{plain}")
         name, number = wanted, 1
         while name in taken:
             number += 1

@@ -9,8 +9,10 @@ folder: a project cannot bring its own trust along.
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import os
+import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +22,7 @@ from punchlist.config import user_folder
 from punchlist.errors import ConfigError
 
 _FILE: Final = "trusted.json"
+_KEY: Final = "key"
 
 
 class Trust:
@@ -38,6 +41,22 @@ class Trust:
 
     def forget(self, path: Path) -> None:
         self._write({name: digest for name, digest in self._all().items() if name != str(path.resolve())})
+
+    def seal(self, text: str) -> str:
+        """A mark that only this user can make of a text: what is stored elsewhere with it came from here."""
+        return hmac.new(self._key(), text.encode(), hashlib.sha256).hexdigest()
+
+    def _key(self) -> bytes:
+        file = self._file.with_name(_KEY)
+        for _ in range(2):
+            with suppress(FileNotFoundError):
+                return file.read_bytes()
+            with suppress(FileExistsError):
+                file.parent.mkdir(parents=True, exist_ok=True)
+                descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with os.fdopen(descriptor, "wb") as made:
+                    made.write(secrets.token_bytes(32))
+        raise ConfigError(f"{file}: cannot be made.")
 
     def _all(self) -> dict[str, str]:
         try:

@@ -81,7 +81,8 @@ class House:
         from punchlist.tools.workbench import Site
 
         place = Place(scope, str(workspace), turn_id)
-        return Site(self.store, place, self.tool_settings, self.settings.outputs(os.environ), os.environ)
+        outputs = self.settings.outputs(os.environ)
+        return Site(self.store, place, self.tool_settings, outputs, os.environ, self.trust.seal)
 
 
 def main() -> None:

@@ -259,3 +259,12 @@ def test_an_answer_in_time_is_asked_for_and_its_lack_is_no_persons_decision(punc
     assert "no person's decision" in ended["error"]["message"]
     assert not (project / "made.txt").exists()
     assert punchlist("db", "check").returncode == 0
+
+
+@pytest.mark.spec("S4")
+def test_a_database_from_a_stranger_brings_no_permissions_along(punchlist: Cli, tmp_path: Path) -> None:
+    call = answer(punchlist("tools", "call", "run_command", '{"command": "echo one"}', "--json"))["callId"]
+    assert punchlist("approvals", "approve", call, "--always", "tool").returncode == 0
+    assert punchlist("tools", "call", "run_command", '{"command": "echo two"}').returncode == 0
+    somebody_else = {"HOME": str(tmp_path / "another home")}
+    assert punchlist("tools", "call", "run_command", '{"command": "echo two"}', env=somebody_else).returncode == 4

@@ -177,7 +177,7 @@ def _compare_tool_calls(tx: Transaction, owner: str, events: list[Event]) -> Ite
     for call_id in told | found:
         if toolcalls_replay.call_differs(told.get(call_id), found.get(call_id)):
             yield f"toolcalls:{owner}: call {call_id} is not what its events made of it"
-    if sorted(toolcalls_replay.rules(events)) != sorted(tool_records.rules(tx, owner)):
+    if sorted(toolcalls_replay.rules(events)) != sorted(rule for rule, _ in tool_records.rules(tx, owner)):
         yield f"toolcalls:{owner}: its rules are not what its events made of them"
 
 

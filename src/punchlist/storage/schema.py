@@ -177,6 +177,8 @@ tool_rules = Table(
     Column("id", Text, primary_key=True),
     Column("conversation_id", Text, ForeignKey("conversations.id"), nullable=False),
     Column("rule", Text, nullable=False),
+    # Made with a key of the user's: a database that somebody sent brings no permissions along.
+    Column("seal", Text, nullable=False, server_default=""),
     Column("said_by", Text, nullable=False),
     Column("created_at", Text, nullable=False),
     Index("idx_tool_rules_conversation", "conversation_id", "id"),

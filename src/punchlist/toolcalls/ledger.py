@@ -7,7 +7,7 @@ with one call.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -63,11 +63,15 @@ class Place:
 class Ledger:
     """The records of one scheduler's calls. Called from one thread at a time."""
 
-    def __init__(self, store: Store, place: Place, redactor: Redactor | None = None) -> None:
+    def __init__(
+        self, store: Store, place: Place, redactor: Redactor | None = None, seal: Callable[[str], str] | None = None
+    ) -> None:
+        """`seal` makes of a text what only this user can; without it, every stored rule is believed."""
         self._store = store
         self._conversations = Conversations(store)
         self._place = place
         self._redactor = redactor or Redactor()
+        self._seal = seal
         self._owner = this_process()
         self._last: dict[str, StoredCall] = {}
         if place.turn_id is not None:
@@ -159,7 +163,7 @@ class Ledger:
 
     def _say_always(self, tx: Transaction, rule: Rule, by: Actor) -> Change:
         written = rule_as_json(rule)
-        records.add_rule(tx, self._place.scope.conversation_id, written, str(by))
+        records.add_rule(tx, self._place.scope.conversation_id, written, self._sealed(written), str(by))
         return Change(
             stream=stream(self._place.scope.conversation_id),
             conversation_id=self._place.scope.conversation_id,
@@ -187,7 +191,11 @@ class Ledger:
 
     def session_rules(self) -> list[Rule]:
         with self._store.read() as tx:
-            return [rule_from_json(rule) for rule in records.rules(tx, self._place.scope.conversation_id)]
+            stored = records.rules(tx, self._place.scope.conversation_id)
+        return [rule_from_json(rule) for rule, seal in stored if self._seal is None or seal == self._sealed(rule)]
+
+    def _sealed(self, rule: str) -> str:
+        return "" if self._seal is None else self._seal(f"{self._place.scope.conversation_id}\n{rule}")
 
     def fingerprints(self, tools: Sequence[str]) -> Mapping[str, str]:
         """What each of these tools looked like when it last ran, where that is known."""

@@ -118,7 +118,7 @@ INSERT_RULE: Final = Statement(
     insert(tool_rules).values({column.name: bindparam(column.name) for column in tool_rules.c})
 )
 RULES: Final = Statement(
-    select(tool_rules.c.rule)
+    select(tool_rules.c.rule, tool_rules.c.seal)
     .where(tool_rules.c.conversation_id == bindparam("conversation_id"))
     .order_by(tool_rules.c.id)
 )
@@ -175,9 +175,11 @@ def open_approvals(tx: Transaction, conversation_id: str | None) -> list[StoredA
     return [StoredApproval._make(row) for row in rows]
 
 
-def add_rule(tx: Transaction, conversation_id: str, rule: str, said_by: str) -> None:
-    tx.run(INSERT_RULE, id=new_id(), conversation_id=conversation_id, rule=rule, said_by=said_by, created_at=tx.now())
+def add_rule(tx: Transaction, conversation_id: str, rule: str, seal: str, said_by: str) -> None:
+    values = {"conversation_id": conversation_id, "rule": rule, "seal": seal, "said_by": said_by}
+    tx.run(INSERT_RULE, id=new_id(), created_at=tx.now(), **values)
 
 
-def rules(tx: Transaction, conversation_id: str) -> list[str]:
-    return [row[0] for row in tx.all(RULES, conversation_id=conversation_id)]
+def rules(tx: Transaction, conversation_id: str) -> list[tuple[str, str]]:
+    """Each with its seal."""
+    return [(row[0], row[1]) for row in tx.all(RULES, conversation_id=conversation_id)]

@@ -33,6 +33,16 @@ def main() -> None:
             print(line)
     except (re.error, OverflowError, RecursionError) as error:
         sys.exit(f"pattern: is no regular expression ({error})")
+    except OSError as error:
+        sys.exit(str(error))
+
+
+def step_into(path: str) -> int:
+    folder = os.open("/" if path.startswith("/") else ".", FOLDER)
+    for name in path.split("/"):
+        if name not in ("", "."):
+            folder = os.open(name, FOLDER, dir_fd=folder)
+    return folder
 
 
 def files(path: str, folder: int, deep: int = 0) -> Iterator[tuple[str, str, int]]:
@@ -60,7 +70,7 @@ def left_out(name: str) -> bool:
 
 def find(asked: dict[str, Any]) -> Iterator[str]:
     pattern = re.compile(as_expression(asked["find"]), re.DOTALL)
-    for path, name, _ in files(".", os.open(".", FOLDER)):
+    for path, name, _ in files(".", step_into(".")):
         if pattern.fullmatch(path if "/" in asked["find"] else name):
             yield path
 
@@ -75,7 +85,8 @@ def as_expression(pattern: str) -> str:
 def search(asked: dict[str, Any]) -> Iterator[str]:
     pattern = re.compile(asked["search"])
     place = asked["path"]
-    found = files(place, os.open(place, FOLDER)) if os.path.isdir(place) else [(place, place, None)]
+    above, last = os.path.split(place)
+    found = files(place, step_into(place)) if os.path.isdir(place) else [(place, last, step_into(above))]
     for path, name, folder in found:
         try:
             with open(os.open(name, FILE, dir_fd=folder), "rb") as file:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -37,6 +37,7 @@ class Site:
     settings: ToolSettings
     outputs: Path
     environment: Mapping[str, str] = field(repr=False)
+    seal: Callable[[str], str] | None = None
 
     @property
     def redactor(self) -> Redactor:
@@ -50,6 +51,9 @@ class Site:
             # Nobody knows it: all are asked, for the nearest name.
             return self
         return replace(self, settings=replace(self.settings, servers=tuple(needed)))
+
+    def ledger(self) -> Ledger:
+        return Ledger(self.store, self.place, self.redactor, self.seal)
 
     @property
     def workspace(self) -> Workspace:
@@ -79,8 +83,7 @@ async def toolbox(site: Site) -> AsyncIterator[tuple[Mapping[str, AgentTool], Se
 async def workbench(
     site: Site, *, mode: Mode | None = None, ask: Ask | None = None, listeners: Listeners | None = None
 ) -> AsyncIterator[Workbench]:
-    redactor = site.redactor
-    ledger = Ledger(site.store, site.place, redactor)
+    redactor, ledger = site.redactor, site.ledger()
     for left in ledger.recover():
         await processes.end_all(left.id, None)
     async with toolbox(site) as (tools, notes):

@@ -12,7 +12,6 @@ from punchlist.kernel.text import visible_block
 from punchlist.surfaces.cli.asking import Terminal
 from punchlist.surfaces.cli.front import complain, knows_escapes, say, say_json
 from punchlist.toolcalls import answering
-from punchlist.toolcalls.ledger import Ledger
 from punchlist.toolcalls.lifecycle import Action, Status
 from punchlist.toolcalls.listeners import Listeners
 from punchlist.toolcalls.states import (
@@ -77,7 +76,7 @@ def resume_call(
 
 def deny_call(site: Site, call_id: str, answer: Answer, *, as_json: bool) -> int | None:
     """End a call that was left waiting; None when another process has it."""
-    ledger = Ledger(site.store, site.place, site.redactor)
+    ledger = site.ledger()
     call = ledger.take_over(call_id)
     if call is None:
         return None

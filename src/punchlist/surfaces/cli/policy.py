@@ -29,14 +29,13 @@ def show(
     context: typer.Context, mode: ModeOption = None, session: SessionOption = None, as_json: JsonOption = False
 ) -> None:
     """Show the mode and the rules in force, in the order in which they are tried."""
-    from punchlist.toolcalls.ledger import Ledger
     from punchlist.tools.workbench import policy_of
 
     entry = front(context)
     desk = entry.desk(session, as_json=as_json)
     warn_of_distrust(desk)
     site = desk.site(entry.scope(desk), Path.cwd())
-    policy = policy_of(site.settings, _mode(mode), Ledger(site.store, site.place))
+    policy = policy_of(site.settings, _mode(mode), site.ledger())
     if as_json:
         rules = [{"rule": str(rule), "from": origin} for origin, rule in _rules(policy)]
         say_json({"mode": policy.mode.value, "rules": rules})
@@ -81,7 +80,6 @@ async def _explain(site: Site, name: str, arguments: Any, mode: Mode | None) -> 
     from punchlist.errors import InvalidInput, NotFound
     from punchlist.kernel.tooling import arguments as checked
     from punchlist.toolcalls.admission import judged_parts, unknown_tool
-    from punchlist.toolcalls.ledger import Ledger
     from punchlist.tools.workbench import policy_of, toolbox
 
     async with toolbox(site) as (tools, notes):
@@ -90,7 +88,7 @@ async def _explain(site: Site, name: str, arguments: Any, mode: Mode | None) -> 
             raise NotFound(unknown_tool(name, tools).message)
         if problems := tool.problems(checked(arguments)):
             raise InvalidInput(list(problems))
-        policy = policy_of(site.settings, mode, Ledger(site.store, site.place))
+        policy = policy_of(site.settings, mode, site.ledger())
         decision, parts = judged_parts(policy, tool, arguments)
     told = [{"part": one.part, "decision": one.decision.verdict.value, "why": one.decision.why} for one in parts]
     return {

@@ -75,6 +75,7 @@ def upgrade() -> None:
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("conversation_id", sa.Text(), nullable=False),
         sa.Column("rule", sa.Text(), nullable=False),
+        sa.Column("seal", sa.Text(), server_default="", nullable=False),
         sa.Column("said_by", sa.Text(), nullable=False),
         sa.Column("created_at", sa.Text(), nullable=False),
         sa.ForeignKeyConstraint(["conversation_id"], ["conversations.id"]),

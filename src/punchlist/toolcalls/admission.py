@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import get_close_matches
@@ -156,19 +156,19 @@ def _as_json(arguments: object) -> str:
     return written
 
 
-def check_ids(requests: Sequence[ToolCallRequest], known: Mapping[str, object]) -> None:
+def check_ids(requests: Sequence[ToolCallRequest], knows: Callable[[str], bool]) -> None:
     """Refuse a batch whose ids are not usable: that is the caller's mistake, not the model's."""
     ids = [request.call_id for request in requests]
     for call_id in ids:
         if not _ID.fullmatch(call_id):
             raise InvalidInput(f"call_id: must be 1 to 100 letters, digits or _.:-, got {excerpt(call_id)!r}")
-        if call_id in known:
+        if knows(call_id):
             raise InvalidInput(f"call_id: {call_id!r} was used before")
     if len(set(ids)) < len(ids):
         raise InvalidInput("call_id: two requests of one batch have the same")
 
 
-def wrong_dependencies(requests: Sequence[ToolCallRequest], known: Mapping[str, object]) -> dict[str, CallError]:
+def wrong_dependencies(requests: Sequence[ToolCallRequest], knows: Callable[[str], bool]) -> dict[str, CallError]:
     """Requests that wait for something that will never come."""
     if not any(request.depends_on for request in requests):
         return {}
@@ -177,7 +177,7 @@ def wrong_dependencies(requests: Sequence[ToolCallRequest], known: Mapping[str, 
         request.call_id: CallError("invalid_arguments", f"depends_on: there is no call {excerpt(missing)!r}")
         for request in requests
         for missing in request.depends_on
-        if missing not in ids and missing not in known
+        if missing not in ids and not knows(missing)
     }
     waits = {request.call_id: request.depends_on for request in requests}
     while round := circle(waits):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import ChainMap, deque
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
@@ -55,9 +55,8 @@ class Calls:
         self._claims = Claims()
         self._slots = Slots(concurrent)
 
-    @property
-    def known(self) -> Mapping[str, object]:
-        return ChainMap(self.open, self.over)  # type: ignore[arg-type]
+    def knows(self, call_id: str) -> bool:
+        return call_id in self.open or call_id in self.over
 
     def waiting(self) -> list[WaitingToolCall]:
         return [entry.call for entry in self.open.values() if isinstance(entry.call, WaitingToolCall)]
@@ -99,8 +98,8 @@ class Calls:
         answer: Answer | None = None,
     ) -> None:
         came_from = entry.call.status
-        target = TOOL_CALL.advance(came_from, action, by.role)
-        assert target is call.status
+        if TOOL_CALL.advance(came_from, action, by.role) is not call.status:
+            raise AssertionError(f"{action} does not lead to {call.status}")
         entry.call = call
         self._tell(Transition(at, action, came_from, call, by, reason, answer))
 
@@ -118,6 +117,16 @@ class Calls:
 
     def due(self) -> Iterator[Entry]:
         """The calls that may start now, each with a slot of its own."""
+        if self._ready:
+            self._line_up()
+        while (call_id := self._slots.next()) is not None:
+            found = self.open.get(call_id)
+            if found is None or found.call.status is not Status.SCHEDULED:
+                self._slots.free()
+            else:
+                yield found
+
+    def _line_up(self) -> None:
         ready, self._ready = self._ready, []
         if len(ready) > 1:
             ready.sort(key=_urgency)
@@ -126,18 +135,12 @@ class Calls:
             request = entry.request
             if self._claims.claim(request.call_id, entry.admitted.resources):
                 self._slots.queue(request.call_id, request.priority)
-        while (call_id := self._slots.next()) is not None:
-            found = self.open.get(call_id)
-            if found is None or found.call.status is not Status.SCHEDULED:
-                self._slots.free()
-            else:
-                yield found
 
     # --- endings ----------------------------------------------------------------------------------------
 
     def end(self, ending: Ending) -> None:
         """End a call, and with it all that cannot go on without it."""
-        endings = deque([ending])
+        endings = deque((ending,))
         while endings:
             one = endings.popleft()
             self.step(one.entry, one.action, one.call, one.call.ended_at, one.by, one.reason, one.answer)

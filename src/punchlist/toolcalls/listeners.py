@@ -24,13 +24,17 @@ class Listeners:
     """Live output: the call's id and the text."""
 
     def changed(self, transition: Transition) -> None:
-        try:
-            if self.on_transition is not None:
+        # Written out, since it happens several times for every call.
+        if self.on_transition is not None:
+            try:
                 self.on_transition(transition)
-        except Exception:
-            _LOG.exception(_FAILED)
+            except Exception:
+                _LOG.exception(_FAILED)
         if self.on_tool_calls_update is not None:
-            _tell(self.on_tool_calls_update, (transition.call,))
+            try:
+                self.on_tool_calls_update((transition.call,))
+            except Exception:
+                _LOG.exception(_FAILED)
 
     def completed(self, calls: Sequence[CompletedToolCall]) -> None:
         if self.on_all_tool_calls_complete is not None:

@@ -99,8 +99,8 @@ class CoreToolScheduler:
     ) -> Batch:
         """Take on one call or several. Await the answer for what came of them."""
         wanted = [requests] if isinstance(requests, ToolCallRequest) else list(requests)
-        check_ids(wanted, self._calls.known)
-        wrong = wrong_dependencies(wanted, self._calls.known)
+        check_ids(wanted, self._calls.knows)
+        wrong = wrong_dependencies(wanted, self._calls.knows)
         batch, now = Batch(self._settled, self._cancel), self._clock()
         entries = [self._calls.receive(request, batch, now, self._actor) for request in wanted]
         twins: Twins = {}
@@ -180,7 +180,7 @@ class CoreToolScheduler:
 
     def resume(self, request: ToolCallRequest, question: Question) -> Batch:
         """Take on a call that another process left waiting for a person; it goes on waiting here."""
-        check_ids([request], self._calls.known)
+        check_ids([request], self._calls.knows)
         admitted = self._admission.admit(request, self._clock(), counted=False)
         if isinstance(admitted, Refused):
             raise InvalidInput(f"Call {request.call_id} can no longer run. {admitted.error.message}")

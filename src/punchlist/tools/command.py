@@ -72,8 +72,7 @@ async def run_program(
         left = processes.still_running(mark, program.pid, program.ended_at)
     finally:
         # Also when the call is cancelled.
-        await _to_its_end(_clear_away(program, mark, patience))
-        output.finish()
+        await _to_its_end(_clear_away(program, output, mark, patience))
     result = output.result()
     printed = result.text or "(no output)"
     if late:
@@ -122,10 +121,13 @@ async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
     task.result()
 
 
-async def _clear_away(program: Program, mark: str, patience: float) -> None:
-    await processes.end_all(mark, program.pid, patience, program.started_at)
-    await asyncio.wait({program.ended}, timeout=_LAST_WORDS)
-    program.close()
+async def _clear_away(program: Program, output: Output, mark: str, patience: float) -> None:
+    try:
+        await processes.end_all(mark, program.pid, patience, program.started_at)
+        await asyncio.wait({program.ended}, timeout=_LAST_WORDS)
+    finally:
+        program.close()
+        output.finish()
 
 
 def _problem(code: int | None, output: Output, left: Sequence[processes.Running], fine: Sequence[int]) -> str | None:

@@ -57,12 +57,13 @@ class Output:
             end = key
         if len(text) - end <= _LONGEST_LINE:
             return end
-        hidden = self._redact(text)
         last = len(text) - _LONGEST_SECRET
-        for cut in (last, last - _LONGEST_SECRET, last - 2 * _LONGEST_SECRET):
-            if self._redact(text[:cut]) + self._redact(text[cut:]) == hidden:
-                return cut
-        return last
+        cuts = (last - turn * _LONGEST_SECRET for turn in range(4))
+        return next((cut for cut in cuts if not self._splits_a_secret(text, cut)), last)
+
+    def _splits_a_secret(self, text: str, cut: int) -> bool:
+        before, after = text[cut - _LONGEST_SECRET : cut], text[cut : cut + _LONGEST_SECRET]
+        return self._redact(before) + self._redact(after) != self._redact(before + after)
 
     def _take(self, text: str) -> None:
         if not text:

@@ -19,7 +19,7 @@ PATIENCE: Final = 0.25
 """Seconds between asking programs to end and ending them."""
 _LOOK: Final = 0.01
 _FRESH: Final = 0.02
-"""Seconds for which one look at all processes serves everybody: a hundred calls may end at once."""
+"""Seconds for which one look at all processes serves everybody, at least: a hundred calls may end at once."""
 
 
 class Running(NamedTuple):
@@ -35,15 +35,28 @@ class _Table:
 
     def __init__(self) -> None:
         self._taken = 0.0
-        self._found: list[Running] = []
+        self._fresh_until = 0.0
+        self._by_mark: dict[str, list[Running]] = {}
+        self._by_session: dict[int, list[Running]] = {}
 
-    def look(self, since: float) -> list[Running]:
+    def of(self, mark: str, session: int | None, since: float) -> list[Running]:
         """As they were at some moment after `since`: an older look may not know a program yet, or know it still."""
+        if self._taken < since or time.monotonic() > self._fresh_until:
+            self._look()
+        marked = self._by_mark.get(mark, [])
+        if session is None:
+            return marked
+        return marked + [one for one in self._by_session.get(session, []) if one.mark != mark]
+
+    def _look(self) -> None:
+        self._taken = time.monotonic()
+        self._by_mark, self._by_session = {}, {}
+        for one in _all():
+            self._by_mark.setdefault(one.mark, []).append(one)
+            self._by_session.setdefault(one.session, []).append(one)
+        # With thousands of processes there must be time for something else than looking at them.
         now = time.monotonic()
-        if self._taken < since or now - self._taken > _FRESH:
-            self._taken = now
-            self._found = _all()
-        return self._found
+        self._fresh_until = now + max(_FRESH, 2 * (now - self._taken))
 
 
 _TABLE: Final = _Table()
@@ -51,20 +64,16 @@ _TABLE: Final = _Table()
 
 def _all() -> list[Running]:
     found: list[Running] = []
-    for _ in range(3):
-        read = [_read(int(entry)) for entry in os.listdir("/proc") if entry.isdigit()]
-        found = [one for one in read if one is not None and one.pid]
-        if None not in read:
-            break
-        # One ended before it was looked at, and may have left a child that is not in the list: once more.
+    known: set[str] = set()
+    # One that ended before it was looked at may have left a child that was not in the list: once more.
+    while new := {entry for entry in os.listdir("/proc") if entry.isdigit()} - known:
+        found += [one for entry in new if (one := _read(int(entry)))]
+        known |= new
     return found
 
 
-_ENDED: Final = Running(0, 0, 0, "", "")
-
-
 def _read(pid: int) -> Running | None:
-    """What is known of a process; None when there is no such process any more."""
+    """What is known of a process; None when it has ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             name, _, rest = file.read().partition(b"(")[2].rpartition(b")")
@@ -72,7 +81,7 @@ def _read(pid: int) -> Running | None:
     except (OSError, ValueError):
         return None
     if state in b"ZX":
-        return _ENDED
+        return None
     return Running(pid, int(group), int(session), _mark(pid), name.decode(errors="replace"))
 
 
@@ -94,7 +103,7 @@ def still_running(mark: str, group: int | None = None, since: float = 0.0) -> li
     """The processes of a call that are still there, or were a moment ago, but not before `since`."""
     if not os.path.isdir("/proc/self"):
         return []
-    return [one for one in _TABLE.look(since) if one.pid != os.getpid() and (one.mark == mark or one.session == group)]
+    return [one for one in _TABLE.of(mark, group, since) if one.pid != os.getpid()]
 
 
 async def end_all(mark: str, group: int | None, patience: float = PATIENCE, since: float = 0.0) -> None:
@@ -102,15 +111,18 @@ async def end_all(mark: str, group: int | None, patience: float = PATIENCE, sinc
     if not _alive(mark, group, since):
         return
     _send(mark, group, signal.SIGTERM)
-    until = time.monotonic() + patience
-    while (left := until - time.monotonic()) > 0 and _alive(mark, group, since):
+    sent = time.monotonic()
+    while (left := sent + patience - time.monotonic()) > 0:
         await asyncio.sleep(min(_LOOK, left))
+        if not _alive(mark, group, sent):
+            return
     # Again and again, since a program may start another between our look and our signal.
     for _ in range(50):
-        if not _alive(mark, group, since):
-            return
         _send(mark, group, signal.SIGKILL)
+        sent = time.monotonic()
         await asyncio.sleep(_LOOK)
+        if not _alive(mark, group, sent):
+            return
 
 
 def _alive(mark: str, group: int | None, since: float) -> bool:

@@ -161,7 +161,7 @@ approvals = Table(
     Column("outcome", Text),
     Column("answered_by", Text),
     Column("answered_at", Text),
-    # Other arguments as JSON, for `modify`; gone when the call has ended.
+    # Other arguments as JSON, for `modify`; gone when the call has taken them.
     Column("arguments", Text),
     Column("reason", Text, nullable=False, server_default=""),
     CheckConstraint(

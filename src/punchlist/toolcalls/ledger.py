@@ -111,9 +111,8 @@ class Ledger:
         self, tx: Transaction, call_id: str, steps: Sequence[Transition]
     ) -> tuple[StoredCall, list[Change]] | None:
         """Write a call's steps; None when it is not as it was left, and nothing was written."""
-        for step in steps:
-            if step.answer is not None and not questions.answer(tx, call_id, step.answer, self._redactor):
-                return None
+        if any(step.answer and questions.answered_otherwise(tx, call_id, step.answer) for step in steps):
+            return None
         changes = []
         before = call = self._last.get(call_id)
         for step in steps:
@@ -135,6 +134,10 @@ class Ledger:
     def _question(self, tx: Transaction, call: StoredCall, step: Transition) -> None:
         if isinstance(step.call, WaitingToolCall):
             questions.ask(tx, call, step.call.question, self._redactor)
+        elif step.answer is not None:
+            questions.answer(tx, call.id, step.answer, self._redactor)
+            # The call has them now, without secrets once it has ended.
+            tx.run(records.FORGET_ARGUMENTS, id=call.id)
         elif step.action is Action.CANCEL and step.came_from is Status.AWAITING_APPROVAL:
             questions.withdraw(tx, call.id, step.by, step.reason)
 

@@ -22,7 +22,7 @@ from punchlist.storage import eventlog
 from punchlist.storage.store import Store, Transaction
 from punchlist.toolcalls import approvals, records
 from punchlist.toolcalls.approvals import Answer, OnExpiry, Question
-from punchlist.toolcalls.lifecycle import APPROVAL, ApprovalAction, ApprovalStatus
+from punchlist.toolcalls.lifecycle import APPROVAL, OPEN_APPROVALS, ApprovalAction, ApprovalStatus
 from punchlist.toolcalls.stored import StoredApproval, StoredCall, new_approval, storable
 
 ESCALATION = "escalation"
@@ -44,19 +44,25 @@ def ask(tx: Transaction, call: StoredCall, question: Question, redactor: Redacto
     eventlog.append(tx, _change(approval, ApprovalAction.ASK, None, status, SYSTEM, question.why, kept))
 
 
-def answer(tx: Transaction, call_id: str, said: Answer, redactor: Redactor) -> bool:
-    """Write a person's answer; False when somebody has given another one before."""
+def answered_otherwise(tx: Transaction, call_id: str, said: Answer) -> bool:
+    """Whether the question takes no such answer any more."""
+    found = records.approval(tx, call_id)
+    if found is None or found.status in OPEN_APPROVALS:
+        return False
+    return found.answer is None or (found.answer.outcome, found.answer.by) != (said.outcome, said.by)
+
+
+def answer(tx: Transaction, call_id: str, said: Answer, redactor: Redactor) -> None:
+    """Write a person's answer, unless it is there already: given elsewhere, it was written there."""
     found = _get(tx, call_id)
     if found.answer is not None:
-        before = found.answer
-        return (before.outcome, before.by) == (said.outcome, said.by)
+        return
     action = ApprovalAction.APPROVE if said.proceeds else ApprovalAction.DENY
     arguments = None if said.arguments is None else json.dumps(said.arguments, sort_keys=True)
     shown = None if said.arguments is None else json.dumps(redactor.value(dict(said.arguments)), sort_keys=True)
     columns = {"outcome": said.outcome.value, "reason": storable(redactor.text(said.reason))}
-    return _close(
-        tx, found, action, said.by, said.reason, {**columns, "arguments": arguments}, {**columns, "to": shown}
-    )
+    data = {**columns, "to": shown}
+    _close(tx, found, action, said.by, said.reason, {**columns, "arguments": arguments}, data)
 
 
 def withdraw(tx: Transaction, call_id: str, by: Actor, reason: str) -> None:
@@ -90,7 +96,7 @@ def _close(
     reason: str,
     columns: dict[str, Any],
     data: dict[str, Any],
-) -> bool:
+) -> None:
     status = APPROVAL.advance(ApprovalStatus(found.status), action, by.role)
     person = action in (ApprovalAction.APPROVE, ApprovalAction.DENY)
     written = {
@@ -102,11 +108,9 @@ def _close(
         "answered_at": tx.now() if person else None,
         **columns,
     }
-    if not tx.run(records.CLOSE_APPROVAL, id=found.call_id, **written):
-        return False
+    tx.run(records.CLOSE_APPROVAL, id=found.call_id, **written)
     kept = {name: written[name] for name in ("answered_by", "answered_at", "outcome", "reason")}
     eventlog.append(tx, _change(found, action, found.status, status, by, reason, {**kept, **data}))
-    return True
 
 
 def _get(tx: Transaction, call_id: str) -> StoredApproval:
@@ -183,8 +187,9 @@ class Approvals:
         def write(tx: Transaction) -> None:
             found = _get(tx, call_id)
             approvals.check(found.asked, said)
-            if found.answer is not None or not answer(tx, call_id, said, self._redactor):
-                raise Conflict(_already(_get(tx, call_id)))
+            if found.status not in OPEN_APPROVALS:
+                raise Conflict(_already(found))
+            answer(tx, call_id, said, self._redactor)
 
         return self._locked(call_id, write)
 

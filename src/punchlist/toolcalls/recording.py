@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from punchlist.errors import Conflict, PunchlistError
+from punchlist.errors import Conflict
 from punchlist.kernel.actors import Actor
 from punchlist.storage.changes import Watch
 from punchlist.storage.store import Store
@@ -32,7 +32,7 @@ class Recorder:
         self._noted = 0
         self._recorded = 0
         self._lost: set[str] = set()
-        self._flush: asyncio.Task[PunchlistError | None] | None = None
+        self._flush: asyncio.Task[Exception | None] | None = None
 
     def note(self, transition: Transition) -> None:
         if transition.call.request.call_id in self._lost:
@@ -66,7 +66,7 @@ class Recorder:
         if call_id in self._lost:
             raise Conflict(f"Another process has call {call_id!r} in hand, or it was answered there.")
 
-    async def _write(self) -> PunchlistError | None:
+    async def _write(self) -> Exception | None:
         try:
             while self._recorded < self._noted:
                 mark, steps, rules = self._noted, self._pending, self._rules
@@ -74,7 +74,7 @@ class Recorder:
                 self._pending, self._rules, self._escalations = [], [], []
                 try:
                     lost = await asyncio.to_thread(self._commit, steps, rules, escalations)
-                except PunchlistError as error:
+                except Exception as error:
                     # They stay noted, in their order, for when the database is back.
                     self._pending, self._rules = steps + self._pending, rules + self._rules
                     self._escalations = escalations + self._escalations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Table, bindparam, insert, literal_column, select, text, update
+from sqlalchemy import ColumnElement, Table, bindparam, insert, literal_column, null, select, text, update
 
 from punchlist.kernel.ids import new_id
 from punchlist.storage.schema import approvals, tool_calls, tool_rules
@@ -96,6 +96,11 @@ CLOSE_APPROVAL: Final = Statement(
     .values(
         {name: bindparam(name) for name in ("status", "outcome", "answered_by", "answered_at", "arguments", "reason")}
     )
+)
+FORGET_ARGUMENTS: Final = Statement(
+    update(approvals)
+    .where(approvals.c.call_id == bindparam("id"), approvals.c.arguments.is_not(None))
+    .values(arguments=null())
 )
 ESCALATE: Final = Statement(
     update(approvals)

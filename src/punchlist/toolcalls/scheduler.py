@@ -259,8 +259,9 @@ class CoreToolScheduler:
             outcome = await execute(admitted.tool, admitted.request.arguments, running, self._around)
         except asyncio.CancelledError:
             outcome = ENDING
-        except PunchlistError as error:
-            outcome = CallError(error.code, f"Not run, since it could not be recorded. {error}")
+        except Exception as error:
+            code = error.code if isinstance(error, PunchlistError) else "internal"
+            outcome = CallError(code, f"Not run, since it could not be recorded. {error}")
         if entry.call.status is Status.EXECUTING:
             self._finish(entry, entry.cause or outcome)
 
@@ -325,7 +326,7 @@ class CoreToolScheduler:
 
     async def _notify_when_on_record(self) -> None:
         # Whoever awaits the batch is told of an error; here it only matters that nothing is open.
-        with suppress(PunchlistError):
+        with suppress(Exception):
             await self._settled()
         self.check_and_notify_completion()
 

@@ -10,7 +10,7 @@ import typer
 
 from punchlist.kernel.text import excerpt, visible
 from punchlist.surfaces.cli.front import JsonOption, SessionOption, complain, front, say, say_json
-from punchlist.surfaces.cli.tools import ModeOption, parse_arguments, warn_of_distrust
+from punchlist.surfaces.cli.tools import ModeOption, ToolArgument, parse_arguments, warn_of_distrust
 
 if TYPE_CHECKING:
     from punchlist.toolcalls.policy import Mode
@@ -52,7 +52,7 @@ def _rules(policy: Any) -> list[tuple[str, Any]]:
 @app.command()
 def explain(
     context: typer.Context,
-    tool: Annotated[str, typer.Argument(help="The tool.", show_default=False)],
+    tool: ToolArgument,
     arguments: Annotated[str, typer.Argument(metavar="ARGS", help="Its arguments as JSON; - reads them from stdin.")],
     mode: ModeOption = None,
     session: SessionOption = None,

@@ -36,6 +36,17 @@ ModeOption = Annotated[
 ]
 
 
+def _names(incomplete: str) -> list[str]:
+    """For completion: our own tools. Those of servers would have to be started for it."""
+    from punchlist.tools.native import native_tools
+    from punchlist.tools.workspace import Workspace
+
+    return [tool.name for tool in native_tools(Workspace(Path.cwd())) if tool.name.startswith(incomplete)]
+
+
+ToolArgument = Annotated[str, typer.Argument(help="The tool.", show_default=False, autocompletion=_names)]
+
+
 @app.callback()
 def group() -> None:
     """See and call the tools that an agent has here."""
@@ -82,7 +93,7 @@ async def _tools(site: Site) -> tuple[list[dict[str, Any]], list[str]]:
 @app.command()
 def call(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="The tool.", show_default=False)],
+    name: ToolArgument,
     arguments: Annotated[
         str, typer.Argument(metavar="JSON", help="Its arguments as a JSON object; - reads them from stdin.")
     ] = "{}",

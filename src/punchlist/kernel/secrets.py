@@ -23,22 +23,22 @@ _NOT_SECRET: Final = frozenset({"PWD", "OLDPWD", "SSH_AUTH_SOCK", "XAUTHORITY"})
 
 _SHAPES: Final = (
     re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL),
-    re.compile(r"\b(?:sk|rk|pk)[-_](?:[A-Za-z0-9]+[-_])*[A-Za-z0-9]{16,}"),
+    re.compile(r"\b[prs]k[-_][A-Za-z0-9_-]{16,500}"),
     re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{20,})"),
     re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
     re.compile(r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
     re.compile(r"\bAIza[A-Za-z0-9_-]{35}\b"),
-    re.compile(r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}"),
+    re.compile(r"\beyJ[A-Za-z0-9_-]{10,4000}\.[A-Za-z0-9_-]{10,8000}\.[A-Za-z0-9_-]{5,1000}"),
 )
 # What stays tells what was there; the second group goes.
 _NAMED: Final = (
     re.compile(
-        r"(?i)(\b(?:authorization|proxy-authorization)[\"']?\s*[:=]\s*[\"']?(?:bearer|basic|token)\s+)([^\s\"',;]{4,})"
+        r"(?i)(\b(?:authorization|proxy-authorization)[\"']?\s{0,20}[:=]\s{0,20}[\"']?(?:bearer|basic|token)\s{1,20})([^\s\"',;]{4,})"
     ),
-    re.compile(r"(?i)(\bbearer\s+)([A-Za-z0-9._~+/=-]{12,})"),
+    re.compile(r"(?i)(\bbearer\s{1,20})([A-Za-z0-9._~+/=-]{12,})"),
     re.compile(r"([a-z][a-z0-9+.-]{1,20}://[^\s:/@\"']{0,100}:)([^\s@/\"']{3,200})(?=@)"),
     re.compile(
-        r"(?i)((?:\b|_)(?:api[_-]?key|access[_-]?key|secret|token|passw(?:or)?d|passphrase)[\"']?\s*[:=]\s*[\"']?)"
+        r"(?i)((?:\b|_)(?:api[_-]?key|access[_-]?key|secret|token|passw(?:or)?d|passphrase)[\"']?\s{0,20}[:=]\s{0,20}[\"']?)"
         r"([^\s\"'&;,)}\]]{6,})"
     ),
 )
@@ -77,13 +77,13 @@ class Redactor:
             case str():
                 return self.text(value)
             case dict():
-                return {
-                    key: HIDDEN if isinstance(item, str) and _is_secret(str(key), item) else self.value(item)
-                    for key, item in value.items()
-                }
+                return {self.text(str(key)): self._held(str(key), item) for key, item in value.items()}
             case list() | tuple():
                 return [self.value(item) for item in value]
         return value
+
+    def _held(self, key: str, item: Any) -> Any:
+        return HIDDEN if isinstance(item, str) and _is_secret(key, item) else self.value(item)
 
 
 def _is_secret(name: str, value: str) -> bool:

@@ -98,7 +98,7 @@ class Ledger:
             # In the order in which it happened, not call by call.
             in_turn = (step.call.request.call_id for step in transitions)
             news = [changes[call_id].pop(0) for call_id in in_turn if call_id in after]
-            news += [self._say_always(tx, rule, by) for rule, by in rules]
+            news += [self._say_always(tx, rule, by) for rule, by in rules if self._may_be_kept(rule)]
             if news:
                 eventlog.append(tx, *news)
         self._last.update(after)
@@ -139,7 +139,7 @@ class Ledger:
             # The call has them now, without secrets once it has ended.
             tx.run(records.FORGET_ARGUMENTS, id=call.id)
         elif step.action is Action.CANCEL and step.came_from is Status.AWAITING_APPROVAL:
-            questions.withdraw(tx, call.id, step.by, step.reason)
+            questions.withdraw(tx, call.id, step.by, self._redactor.text(step.reason))
 
     def _new(self, step: Transition) -> StoredCall:
         return new_call(
@@ -163,6 +163,11 @@ class Ledger:
             reason=self._redactor.text(step.reason),
             data={"at": timestamp(step.at), **data},
         )
+
+    def _may_be_kept(self, rule: Rule) -> bool:
+        """A rule that holds a secret is for this process alone."""
+        written = rule_as_json(rule)
+        return self._redactor.text(written) == written
 
     def _say_always(self, tx: Transaction, rule: Rule, by: Actor) -> Change:
         written = rule_as_json(rule)

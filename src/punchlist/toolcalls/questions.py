@@ -41,7 +41,7 @@ def ask(tx: Transaction, call: StoredCall, question: Question, redactor: Redacto
     status = APPROVAL.advance(NEW, ApprovalAction.ASK, SYSTEM.role)
     tx.run(records.INSERT_APPROVAL, **approval._asdict())
     kept = {name: value for name, value in approval._asdict().items() if value is not None}
-    eventlog.append(tx, _change(approval, ApprovalAction.ASK, None, status, SYSTEM, question.why, kept))
+    eventlog.append(tx, _change(approval, ApprovalAction.ASK, None, status, SYSTEM, approval.why, kept))
 
 
 def answered_otherwise(tx: Transaction, call_id: str, said: Answer) -> bool:
@@ -62,7 +62,7 @@ def answer(tx: Transaction, call_id: str, said: Answer, redactor: Redactor) -> N
     shown = None if said.arguments is None else json.dumps(redactor.value(dict(said.arguments)), sort_keys=True)
     columns = {"outcome": said.outcome.value, "reason": storable(redactor.text(said.reason))}
     data = {**columns, "to": shown}
-    _close(tx, found, action, said.by, said.reason, {**columns, "arguments": arguments}, data)
+    _close(tx, found, action, said.by, columns["reason"], {**columns, "arguments": arguments}, data)
 
 
 def withdraw(tx: Transaction, call_id: str, by: Actor, reason: str) -> None:
@@ -71,7 +71,7 @@ def withdraw(tx: Transaction, call_id: str, by: Actor, reason: str) -> None:
     if found is not None and found.answer is None and not APPROVAL.ended(ApprovalStatus(found.status)):
         expired = reason == approvals.EXPIRED and by.role is SYSTEM.role
         action = ApprovalAction.EXPIRE if expired else ApprovalAction.WITHDRAW
-        _close(tx, found, action, by, reason, {"reason": storable(reason)}, {})
+        _close(tx, found, action, by, storable(reason), {"reason": storable(reason)}, {})
 
 
 def escalate(tx: Transaction, call_id: str) -> None:

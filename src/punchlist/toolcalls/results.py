@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ _SCALARS: Final = (str, int, float, bool, type(None))
 def as_result(value: Any, *, redact: Callable[[str], str], keep: Callable[[str], Path | None]) -> Result:
     """The value as text and, if it was structured, as data. `keep` puts a long text on disk."""
     if isinstance(value, Result):
-        return value
+        return replace(value, text=redact(value.text))
     if type(value) is int or value is None:
         return Result(_json(value), value)
     text = value if isinstance(value, str) else _json(value)

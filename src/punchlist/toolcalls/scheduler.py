@@ -199,8 +199,9 @@ class CoreToolScheduler:
             return
         admitted = Refused(wrong) if wrong else self._admission.admit(entry.request, now)
         if isinstance(admitted, Refused):
-            error = ErroredToolCall(entry.request, admitted.error, now)
-            self._calls.end(Ending(entry, Action.REJECT, error, reason=admitted.error.code))
+            told = CallError(admitted.error.code, self._around.redact(admitted.error.message))
+            error = ErroredToolCall(entry.request, told, now)
+            self._calls.end(Ending(entry, Action.REJECT, error, reason=told.code))
             return
         entry.admitted = admitted
         decision = admitted.decision

@@ -136,7 +136,7 @@ def new_call(transition: Transition, redactor: Redactor, **place: Any) -> Stored
     safe, exact = _arguments(request.arguments, redactor)
     return StoredCall(
         id=request.call_id,
-        tool=storable(excerpt(request.tool, _LONGEST_NAME)),
+        tool=storable(redactor.text(excerpt(request.tool, _LONGEST_NAME))),
         arguments=safe,
         exact=exact,
         status=Status.VALIDATING.value,
@@ -200,7 +200,8 @@ def new_approval(call: StoredCall, question: Question, redactor: Redactor) -> St
         status=ApprovalStatus.PENDING.value,
         question=storable(redactor.text(question.text)),
         why=storable(redactor.text(question.why)),
-        prefixes=_ENCODER.encode(question.prefixes),
+        # One that holds a secret would allow nothing in this form, and so it is.
+        prefixes=_ENCODER.encode(redactor.value(question.prefixes)),
         server=question.server,
         asked_at=timestamp(question.asked_at),
         expires_at=timestamp(question.expires_at) if question.expires_at else None,

@@ -12,4 +12,4 @@ from punchlist.tools.workspace import Workspace
 
 
 def native_tools(workspace: Workspace, redact: Callable[[str], str] = str) -> list[FunctionTool]:
-    return [*file_tools(workspace), *search_tools(workspace), command_tool(workspace, redact)]
+    return [*file_tools(workspace), *search_tools(workspace, redact), command_tool(workspace, redact)]

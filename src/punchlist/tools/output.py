@@ -58,7 +58,8 @@ class Output:
         if len(text) - end <= _LONGEST_LINE:
             return end
         last = len(text) - _LONGEST_SECRET
-        cuts = (last - turn * _LONGEST_SECRET for turn in range(4))
+        blank = text.rfind(" ", last - _LONGEST_LINE // 2, last)
+        cuts = [blank] * (blank > 0) + [last - turn * _LONGEST_SECRET for turn in range(4)]
         return next((cut for cut in cuts if not self._splits_a_secret(text, cut)), last)
 
     def _splits_a_secret(self, text: str, cut: int) -> bool:

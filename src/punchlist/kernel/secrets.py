@@ -23,12 +23,12 @@ _NOT_SECRET: Final = frozenset({"PWD", "OLDPWD", "SSH_AUTH_SOCK", "XAUTHORITY"})
 
 _SHAPES: Final = (
     re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL),
-    re.compile(r"\b[prs]k[-_][A-Za-z0-9_-]{16,500}"),
+    re.compile(r"(?<![A-Za-z0-9_-])[prs]k[-_][A-Za-z0-9_-]{16,500}"),
     re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{20,})"),
     re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
     re.compile(r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
     re.compile(r"\bAIza[A-Za-z0-9_-]{35}\b"),
-    re.compile(r"\beyJ[A-Za-z0-9_-]{10,4000}\.[A-Za-z0-9_-]{10,8000}\.[A-Za-z0-9_-]{5,1000}"),
+    re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,4000}\.[A-Za-z0-9_-]{10,8000}\.[A-Za-z0-9_-]{5,1000}"),
 )
 # What stays tells what was there; the second group goes.
 _NAMED: Final = (
@@ -43,9 +43,29 @@ _NAMED: Final = (
     ),
 )
 # No pattern can match in a text without one of these: most texts are done after this look.
-_HINT: Final = re.compile(
-    r"(?i)sk[-_]|rk[-_]|pk[-_]|gh[pousr]_|github_pat|glpat|AKIA|ASIA|xox|AIza|eyJ|PRIVATE KEY|bearer|authorization|://"
-    r"|key|secret|token|passw|passphrase"
+_HINTS: Final = (
+    *(
+        "sk-",
+        "sk_",
+        "rk-",
+        "rk_",
+        "pk-",
+        "pk_",
+        "ghp_",
+        "gho_",
+        "ghu_",
+        "ghs_",
+        "ghr_",
+        "github_pat",
+        "glpat",
+        "akia",
+        "asia",
+        "xox",
+        "aiza",
+        "eyj",
+        "private key",
+    ),
+    *("bearer", "authorization", "://", "key", "secret", "token", "passw", "passphrase"),
 )
 HIDDEN: Final = "[hidden]"
 
@@ -64,7 +84,8 @@ class Redactor:
     def text(self, text: str) -> str:
         if self._known is not None:
             text = self._known.sub(lambda found: self._names[found.group()], text)
-        if _HINT.search(text):
+        lower = text.lower()
+        if any(hint in lower for hint in _HINTS):
             for shape in _SHAPES:
                 text = shape.sub(HIDDEN, text)
             for named in _NAMED:

@@ -114,6 +114,8 @@ tool_calls = Table(
     Column("id", Text, primary_key=True),
     Column("conversation_id", Text, ForeignKey("conversations.id"), nullable=False),
     Column("turn_id", Text, ForeignKey("turns.id")),
+    # Counted in the conversation: an order that depends neither on clocks nor on ids.
+    Column("position", Integer, nullable=False),
     Column("tool", Text, nullable=False),
     # Without secrets. What was hidden is in `exact` as long as the call may still run.
     Column("arguments", Text, nullable=False),
@@ -121,8 +123,8 @@ tool_calls = Table(
     Column("status", Text, nullable=False),
     Column("effect", Text),
     Column("fingerprint", Text),
-    Column("depends_on", Text, nullable=False, server_default="[]"),
-    Column("priority", Integer, nullable=False, server_default="0"),
+    # What the request said besides: dependencies, priority, keys, time limit; as JSON.
+    Column("terms", Text, nullable=False, server_default="{}"),
     Column("workspace", Text, nullable=False),
     # The process that has the call in hand.
     Column("owner", Text, nullable=False),
@@ -139,9 +141,9 @@ tool_calls = Table(
         "status IN ('validating', 'scheduled', 'awaiting_approval', 'executing', 'success', 'error', 'cancelled')",
         name="ck_tool_calls_status",
     ),
-    Index("idx_tool_calls_conversation", "conversation_id", "id"),
-    Index("idx_tool_calls_turn", "turn_id", "id"),
-    Index("idx_tool_calls_tool", "tool", "id"),
+    Index("idx_tool_calls_conversation", "conversation_id", "position", unique=True),
+    Index("idx_tool_calls_turn", "turn_id", "position"),
+    Index("idx_tool_calls_tool", "tool", "created_at"),
 )
 
 approvals = Table(

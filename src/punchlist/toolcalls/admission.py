@@ -23,6 +23,7 @@ Toolbox = Mapping[str, AgentTool]
 
 LONGEST_ARGUMENTS: Final = 2_000_000
 LONGEST_PREVIEW: Final = 20_000
+HIGHEST_PRIORITY: Final = 1_000_000
 LONGEST_NAME: Final = 200
 MOST_PROBLEMS: Final = 10
 _ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
@@ -72,6 +73,8 @@ class Admission:
             tool = self._tools.get(request.tool)
             if tool is None:
                 return Refused(unknown_tool(request.tool, self._tools))
+            if abs(request.priority) > HIGHEST_PRIORITY:
+                raise InvalidInput(f"priority: must be between -{HIGHEST_PRIORITY:,} and {HIGHEST_PRIORITY:,}")
             written = _as_json(request.arguments)
             if problems := tool.problems(request.arguments):
                 return Refused(_wrong_arguments(tool, problems))

@@ -11,14 +11,9 @@ from punchlist.toolcalls.approvals import Answer, Outcome
 from punchlist.toolcalls.calls import Calls, Ending, cancelled
 from punchlist.toolcalls.entries import Entry
 from punchlist.toolcalls.journal import Journal
-from punchlist.toolcalls.lifecycle import Action
+from punchlist.toolcalls.lifecycle import TOOL_CALL, Action
 from punchlist.toolcalls.policy import Rule, Verdict
 from punchlist.toolcalls.states import CancelledToolCall, ScheduledToolCall, WaitingToolCall
-
-
-def told_no(answer: Answer) -> str:
-    """What the model reads when a person has said no."""
-    return f"{answer.by.name} said no{f': {answer.reason}' if answer.reason else '.'}"
 
 
 class Answering:
@@ -32,6 +27,7 @@ class Answering:
         """The call as the answer would make it; raises when the answer makes no sense."""
         assert isinstance(entry.call, WaitingToolCall)
         assert entry.admitted is not None
+        TOOL_CALL.permit(Action.APPROVE if answer.proceeds else Action.DENY, answer.by.role)
         approvals.check(entry.call.question, answer)
         if answer.outcome is Outcome.MODIFY and answer.arguments is not None:
             return self._admission.readmit(entry.admitted, answer.arguments, self._clock())
@@ -42,10 +38,12 @@ class Answering:
         call = entry.call
         assert isinstance(call, WaitingToolCall)
         if not answer.proceeds:
-            over = CancelledToolCall(call.request, told_no(answer), self._clock())
+            over = CancelledToolCall(call.request, approvals.told_no(answer), self._clock())
             self._calls.end(Ending(entry, Action.DENY, over, answer.by, answer.reason, answer))
             return
         self._admission.settle(admitted)
+        if answer.outcome is Outcome.MODIFY:
+            self._calls.part_from_twins(entry)
         self._let_run(entry, admitted, answer)
         if rules := approvals.rules_from(answer, call.question, call.tool):
             self._from_now_on(rules, answer)

@@ -139,3 +139,8 @@ def rules_from(answer: Answer, question: Question, tool: AgentTool) -> list[Rule
 
 def permission(answer: Answer) -> Decision:
     return Decision(Verdict.ALLOW, f"{answer.by} said {answer.outcome.replace('_', ' ')}")
+
+
+def told_no(answer: Answer) -> str:
+    """What the model reads when a person has said no."""
+    return f"{answer.by.name} said no{f': {answer.reason}' if answer.reason else '.'}"

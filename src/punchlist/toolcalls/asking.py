@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from punchlist.errors import StoreError
+from punchlist.errors import PunchlistError, StoreError
 from punchlist.kernel.clock import Clock
 from punchlist.toolcalls.approvals import Answer, OnExpiry
 from punchlist.toolcalls.journal import Ask, Journal
@@ -19,13 +19,18 @@ INTERVAL: Final = 0.05
 _LOG: Final = logging.getLogger(__name__)
 
 
+class Answered(Protocol):
+    def __call__(self, call_id: str, answer: Answer, *, at_hand: bool) -> None:
+        """Raises when an answer makes no sense; one from elsewhere never does."""
+
+
 class Asking:
     """Two tasks at most, and only while something waits."""
 
     def __init__(
         self,
         waiting: Callable[[], list[WaitingToolCall]],
-        answered: Callable[[str, Answer], None],
+        answered: Answered,
         expired: Callable[[str], None],
         journal: Journal | None,
         ask: Ask | None,
@@ -53,18 +58,23 @@ class Asking:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _keep_going(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        if name not in self._tasks:
-            task = asyncio.get_running_loop().create_task(work())
-            self._tasks[name] = task
-            task.add_done_callback(lambda _: self._tasks.pop(name, None))
+        running = self._tasks.get(name)
+        if running is None or running.done():
+            self._tasks[name] = asyncio.get_running_loop().create_task(work())
 
     async def _ask_in_turn(self) -> None:
-        assert self._ask is not None
         passed: set[str] = set()
         while open_questions := [call for call in self._waiting() if call.request.call_id not in passed]:
             call = open_questions[0]
-            passed.add(call.request.call_id)
-            asking = asyncio.ensure_future(self._ask(call))
+            if not await self._ask_about(call):
+                passed.add(call.request.call_id)
+
+    async def _ask_about(self, call: WaitingToolCall) -> bool:
+        """Ask until there is an answer that can be used; whether there is none, and nobody to give one."""
+        assert self._ask is not None
+        problem: str | None = None
+        while call in self._waiting():
+            asking = asyncio.ensure_future(self._ask(call, problem))
             try:
                 while not asking.done() and call in self._waiting():
                     await asyncio.wait({asking}, timeout=INTERVAL)
@@ -72,16 +82,19 @@ class Asking:
                 # Answered elsewhere, or we are stopped: the question is put away.
                 asking.cancel()
                 await asyncio.gather(asking, return_exceptions=True)
-            if not asking.cancelled():
-                self._take(call, asking)
-
-    def _take(self, call: WaitingToolCall, asked: asyncio.Future[Answer | None]) -> None:
-        try:
-            answer = asked.result()
-            if answer is not None:
-                self._answered(call.request.call_id, answer)
-        except Exception:
-            _LOG.exception("asking about call %s failed; it goes on waiting", call.request.call_id)
+            if asking.cancelled():
+                return True
+            try:
+                answer = asking.result()
+                if answer is None:
+                    return False
+                self._answered(call.request.call_id, answer, at_hand=True)
+            except PunchlistError as error:
+                problem = str(error)
+            except Exception:
+                _LOG.exception("asking about call %s failed; it goes on waiting", call.request.call_id)
+                return False
+        return True
 
     async def _listen(self) -> None:
         while waiting := self._waiting():
@@ -94,7 +107,7 @@ class Asking:
             return
         try:
             for call_id, answer in await self._journal.answers([call.request.call_id for call in waiting]):
-                self._answered(call_id, answer)
+                self._answered(call_id, answer, at_hand=False)
         except StoreError as error:
             # The database is away; the question is on record there, and so will the answer be.
             _LOG.warning("cannot look for answers: %s", error)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from punchlist.toolcalls.entries import Entry, held_up
 from punchlist.toolcalls.lifecycle import ENDED, Status
 from punchlist.toolcalls.states import CompletedToolCall, ToolCall
-
-if TYPE_CHECKING:
-    from punchlist.toolcalls.entries import Entry
-
 
 _STILL: Final = ENDED | {Status.AWAITING_APPROVAL}
 
@@ -65,10 +62,8 @@ class Batch:
         return self.calls
 
     def _still(self, entry: Entry) -> bool:
-        if entry.call.status is Status.SCHEDULED:
-            # It cannot begin before what it waits for has ended.
-            return any(map(self._still, entry.waits_for))
-        return entry.call.status in _STILL
+        # What waits for another cannot begin before that has ended.
+        return entry.call.status in _STILL or (entry.call.status is Status.SCHEDULED and held_up(entry))
 
     def __await__(self) -> Generator[None, None, list[CompletedToolCall]]:
         return self.ended().__await__()

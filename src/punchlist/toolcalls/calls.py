@@ -42,6 +42,8 @@ class Ending(NamedTuple):
     by: Actor = SYSTEM
     reason: str = ""
     answer: Answer | None = None
+    alone: bool = False
+    """It says nothing about identical calls: they go on without it."""
 
 
 class Calls:
@@ -52,6 +54,7 @@ class Calls:
         self.over: dict[str, Status] = {}
         self._completed: list[CompletedToolCall] = []
         self._ready: list[Entry] = []
+        self._on_their_own: list[Entry] = []
         self._claims = Claims()
         self._slots = Slots(concurrent)
 
@@ -133,7 +136,8 @@ class Calls:
         for entry in ready:
             assert entry.admitted is not None
             request = entry.request
-            if self._claims.claim(request.call_id, entry.admitted.resources):
+            # It may have been cancelled since.
+            if entry.call.status is Status.SCHEDULED and self._claims.claim(request.call_id, entry.admitted.resources):
                 self._slots.queue(request.call_id, request.priority)
 
     # --- endings ----------------------------------------------------------------------------------------
@@ -143,8 +147,13 @@ class Calls:
         endings = deque((ending,))
         while endings:
             one = endings.popleft()
+            if one.entry.call.status in ENDED:
+                # Reached on two ways.
+                continue
             self.step(one.entry, one.action, one.call, one.call.ended_at, one.by, one.reason, one.answer)
             self._let_go(one.entry, one.call)
+            if one.alone:
+                self.part_from_twins(one.entry)
             for follower in one.entry.followers or ():
                 follower.no_longer_wait_for(one.entry)
                 if follower.call.status in ENDED:
@@ -179,6 +188,24 @@ class Calls:
         if isinstance(leaders, SuccessfulToolCall):
             return Ending(follower, Action.SUCCEED, replace(leaders, request=request), reason=why)
         return Ending(follower, Action.FAIL, replace(leaders, request=request), reason=why)
+
+    def part_from_twins(self, entry: Entry) -> None:
+        """Identical calls that counted on this one: the first of them stands in for the others from now on."""
+        twins = [one for one in entry.followers or () if one.leader is entry and one.call.status not in ENDED]
+        if not twins:
+            return
+        entry.followers = [one for one in entry.followers or () if one not in twins]
+        first, *others = twins
+        first.leader, first.waits_for = None, ()
+        for other in others:
+            other.leader, other.waits_for = first, ()
+            other.follow(first)
+        self._on_their_own.append(first)
+
+    def take_on_their_own(self) -> list[Entry]:
+        """Calls that have to be looked at anew, since nobody runs for them any more."""
+        alone, self._on_their_own = self._on_their_own, []
+        return [entry for entry in alone if entry.call.status not in ENDED]
 
     def take_completed(self) -> list[CompletedToolCall]:
         """Those that ended since this was last asked."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from punchlist.toolcalls.admission import Admitted
+from punchlist.toolcalls.lifecycle import Status
 from punchlist.toolcalls.states import CallError, ToolCall
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ class Entry:
     __slots__ = (
         "admitted",
         "batch",
+        "begun",
         "call",
         "cause",
         "deadline",
@@ -35,6 +37,8 @@ class Entry:
         self.batch = batch
         self.admitted: Admitted | None = None
         self.task: asyncio.Task[None] | None = None
+        self.begun = False
+        """Its task has had its first step: from then on it ends itself."""
         self.deadline = 0.0
         """When it is stopped, and once it was told to stop, when it is given up; in the event loop's time."""
         self.cause: str | CallError | None = None
@@ -54,3 +58,17 @@ class Entry:
 
     def no_longer_wait_for(self, other: Entry) -> None:
         self.waits_for = [one for one in self.waits_for if one is not other]
+
+
+def held_up(entry: Entry) -> bool:
+    """Whether a person must answer before it can go on. Chains may be long: no recursion."""
+    waiting, seen = [entry], {entry}
+    while waiting:
+        one = waiting.pop()
+        if one.call.status is Status.AWAITING_APPROVAL:
+            return True
+        for other in one.waits_for:
+            if other not in seen:
+                seen.add(other)
+                waiting.append(other)
+    return False

@@ -59,7 +59,9 @@ async def execute(
         return as_result(value, redact=around.redact, keep=lambda text: _keep(around.folder, running.call_id, text))
     except PunchlistError as error:
         return CallError(error.code, cut(around.redact(str(error))).text)
-    except (Exception, SystemExit) as error:
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
         told = excerpt(around.redact(str(error)), 1_000)
         return CallError("tool_crashed", f"{tool.name} failed: {type(error).__name__}{f': {told}' if told else ''}")
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
+from punchlist.errors import Conflict
 from punchlist.kernel.actors import Actor
 from punchlist.toolcalls.approvals import Answer
 from punchlist.toolcalls.policy import Rule
 from punchlist.toolcalls.states import Transition, WaitingToolCall
 
-Ask = Callable[[WaitingToolCall], Awaitable[Answer | None]]
-"""Puts a question to a person, one at a time. None means that they did not answer: the call goes on waiting."""
+Ask = Callable[[WaitingToolCall, str | None], Awaitable[Answer | None]]
+"""Puts a question to a person, one at a time; again, with what was wrong, when the answer could not be used. None
+means that they did not answer: the call goes on waiting."""
+
+
+class AnsweredElsewhere(Conflict):
+    """Somebody else's answer was first, and it ends the call."""
 
 
 class Journal(Protocol):

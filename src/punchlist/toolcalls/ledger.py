@@ -14,7 +14,7 @@ from typing import Any, Final
 from punchlist.conversations import records as conversation_records
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
-from punchlist.errors import NotFound
+from punchlist.errors import Conflict, NotFound
 from punchlist.kernel.actors import SYSTEM, Actor
 from punchlist.kernel.clock import timestamp
 from punchlist.kernel.events import Change
@@ -23,7 +23,8 @@ from punchlist.kernel.secrets import Redactor
 from punchlist.storage import eventlog
 from punchlist.storage.store import Store, Transaction
 from punchlist.toolcalls import questions, records
-from punchlist.toolcalls.approvals import EXPIRED, Answer
+from punchlist.toolcalls.approvals import EXPIRED, Answer, told_no
+from punchlist.toolcalls.journal import AnsweredElsewhere
 from punchlist.toolcalls.lifecycle import TOOL_CALL, Action, ApprovalStatus, Status
 from punchlist.toolcalls.policy import Rule
 from punchlist.toolcalls.states import Transition, WaitingToolCall
@@ -34,7 +35,9 @@ from punchlist.toolcalls.stored import (
     new_call,
     rule_as_json,
     rule_from_json,
+    storable,
     told,
+    trail_text,
 )
 from punchlist.toolcalls.tool import Effect
 
@@ -43,6 +46,7 @@ INTERRUPTED: Final = (
 )
 NOT_BEGUN: Final = "The program ended before this ran. Call it again if it is still needed."
 HISTORY: Final = 50
+ANSWERED_TWICE: Final = "Two people answered at the same moment, so it was not run. Call it again if it is needed."
 ALWAYS: Final = "always"
 """The action of an event that tells of a new session rule."""
 
@@ -82,19 +86,25 @@ class Ledger:
 
     # --- writing ----------------------------------------------------------------------------------------
 
-    def record(self, transitions: Sequence[Transition], rules: Sequence[tuple[Rule, Actor]] = ()) -> set[str]:
-        """Write all of it in one transaction; the ids of calls that another process has changed."""
+    def record(
+        self, transitions: Sequence[Transition], rules: Sequence[tuple[Rule, Actor]] = ()
+    ) -> dict[str, Conflict]:
+        """Write all of it in one transaction; the calls that were not ours to change any more, and why."""
         by_call: dict[str, list[Transition]] = {}
         for transition in transitions:
             by_call.setdefault(transition.call.request.call_id, []).append(transition)
         after: dict[str, StoredCall] = {}
+        lost: dict[str, Conflict] = {}
+        changes: dict[str, list[Change]] = {}
         with self._store.write() as tx:
             self._conversations.ensure(tx, self._place.scope)
-            changes: dict[str, list[Change]] = {}
+            position = records.last_position(tx, self._place.scope.conversation_id)
             for call_id, steps in by_call.items():
-                written = self._write(tx, call_id, steps)
-                if written is not None:
-                    after[call_id], changes[call_id] = written
+                position += 1
+                try:
+                    after[call_id], changes[call_id] = self._write(tx, call_id, steps, position)
+                except Conflict as conflict:
+                    lost[call_id] = conflict
             # In the order in which it happened, not call by call.
             in_turn = (step.call.request.call_id for step in transitions)
             news = [changes[call_id].pop(0) for call_id in in_turn if call_id in after]
@@ -102,22 +112,21 @@ class Ledger:
             if news:
                 eventlog.append(tx, *news)
         self._last.update(after)
-        for call_id, call in after.items():
-            if call.ended_at is not None:
-                del self._last[call_id]
-        return by_call.keys() - after.keys()
+        for call_id in [*lost, *(call_id for call_id, call in after.items() if call.ended_at is not None)]:
+            self._last.pop(call_id, None)
+        return lost
 
     def _write(
-        self, tx: Transaction, call_id: str, steps: Sequence[Transition]
-    ) -> tuple[StoredCall, list[Change]] | None:
-        """Write a call's steps; None when it is not as it was left, and nothing was written."""
-        if any(step.answer and questions.answered_otherwise(tx, call_id, step.answer) for step in steps):
-            return None
-        changes = []
+        self, tx: Transaction, call_id: str, steps: Sequence[Transition], position: int
+    ) -> tuple[StoredCall, list[Change]]:
+        """Write a call's steps; a Conflict when it is not as it was left."""
         before = call = self._last.get(call_id)
+        if before and any(step.answer and questions.answered_otherwise(tx, call_id, step.answer) for step in steps):
+            raise AnsweredElsewhere(self._give_way(tx, before))
+        changes = []
         for step in steps:
             if call is None:
-                call = self._new(step)
+                call = self._new(step, position)
                 columns = call._asdict()
             else:
                 columns = changed_columns(step, self._redactor)
@@ -126,10 +135,31 @@ class Ledger:
         assert call is not None
         kept = records.insert_call(tx, call) if before is None else records.update_call(tx, before, call)
         if not kept:
-            return None
+            taken = "has been used before" if before is None else "is in the hand of another process"
+            raise Conflict(f"Call {call_id!r} {taken}.")
         for step in steps:
             self._question(tx, call, step)
         return call, changes
+
+    def _give_way(self, tx: Transaction, call: StoredCall) -> str:
+        """Somebody else's answer was first. A no and a time-out end the call; of two yeses nobody knows which."""
+        approval = records.approval(tx, call.id)
+        first = approval.answer if approval else None
+        if first is not None and not first.proceeds:
+            why, action, by = told_no(first), Action.DENY, first.by
+        else:
+            why, action, by = EXPIRED if first is None else ANSWERED_TWICE, Action.CANCEL, SYSTEM
+        status = TOOL_CALL.advance(Status(call.status), action, by.role)
+        why = storable(self._redactor.text(why))
+        columns: dict[str, Any] = {
+            "status": status.value,
+            "explanation": why,
+            "ended_at": tx.now(),
+            "exact": None,
+        }
+        if records.update_call(tx, call, call._replace(**columns)):
+            eventlog.append(tx, self._told(call, action, status, columns, by, "answered elsewhere"))
+        return why
 
     def _question(self, tx: Transaction, call: StoredCall, step: Transition) -> None:
         if isinstance(step.call, WaitingToolCall):
@@ -141,10 +171,11 @@ class Ledger:
         elif step.action is Action.CANCEL and step.came_from is Status.AWAITING_APPROVAL:
             questions.withdraw(tx, call.id, step.by, self._redactor.text(step.reason))
 
-    def _new(self, step: Transition) -> StoredCall:
+    def _new(self, step: Transition, position: int) -> StoredCall:
         return new_call(
             step,
             self._redactor,
+            position=position,
             conversation_id=self._place.scope.conversation_id,
             turn_id=self._place.turn_id,
             workspace=self._place.workspace,
@@ -160,7 +191,7 @@ class Ledger:
             subject=step.call.request.call_id,
             from_status=step.came_from,
             to_status=step.call.status,
-            reason=self._redactor.text(step.reason),
+            reason=trail_text(self._redactor.text(step.reason)),
             data={"at": timestamp(step.at), **data},
         )
 
@@ -180,7 +211,7 @@ class Ledger:
             subject=rule.tool,
             from_status=None,
             to_status=None,
-            reason=str(rule),
+            reason=trail_text(str(rule)),
             data={"rule": written},
         )
 
@@ -248,7 +279,7 @@ class Ledger:
             ended = call._replace(**columns)
             if not records.update_call(tx, call, ended):
                 return None
-            eventlog.append(tx, self._told(call, action, status, columns))
+            eventlog.append(tx, self._told(call, action, status, columns, SYSTEM, _no_more(call)))
             return ended
 
     def take_over(self, call_id: str) -> StoredCall | None:
@@ -261,22 +292,29 @@ class Ledger:
             ours = call._replace(owner=self._owner)
             if not records.update_call(tx, call, ours):
                 return None
-            eventlog.append(tx, self._told(call, "take_over", Status.AWAITING_APPROVAL, {"owner": self._owner}))
+            taken = {"owner": self._owner}
+            eventlog.append(tx, self._told(call, "take_over", Status.AWAITING_APPROVAL, taken, SYSTEM, _no_more(call)))
         self._last[call_id] = ours
         return ours
 
-    def _told(self, call: StoredCall, action: str, status: Status, columns: dict[str, Any]) -> Change:
+    def _told(
+        self, call: StoredCall, action: str, status: Status, columns: dict[str, Any], by: Actor, reason: str
+    ) -> Change:
         return Change(
             stream=stream(call.conversation_id),
             conversation_id=call.conversation_id,
-            actor=str(SYSTEM),
+            actor=str(by),
             action=action,
             subject=call.id,
             from_status=call.status,
             to_status=status,
-            reason=f"its process {call.owner} is no more",
+            reason=reason,
             data=told(columns),
         )
+
+
+def _no_more(call: StoredCall) -> str:
+    return f"its process {call.owner} is no more"
 
 
 def _why_over(tx: Transaction, call: StoredCall) -> str | None:

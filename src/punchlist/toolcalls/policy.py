@@ -14,6 +14,7 @@ through is treated as if such a rule might apply. So every doubt ends in a quest
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -209,7 +210,7 @@ def _fits(value: Any, pattern: str, allows: bool) -> bool:
         return False
     text = str(value)
     # `docs/../x` is not in docs; whoever denies means both ways of writing it.
-    plain = posixpath.normpath(text) if "/" in text else text
+    plain = posixpath.normpath(re.sub("^//+", "/", text)) if "/" in text else text
     if allows:
         return fnmatchcase(plain, pattern)
     return fnmatchcase(plain, pattern) or fnmatchcase(text, pattern)

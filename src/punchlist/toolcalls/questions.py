@@ -23,7 +23,7 @@ from punchlist.storage.store import Store, Transaction
 from punchlist.toolcalls import approvals, records
 from punchlist.toolcalls.approvals import Answer, OnExpiry, Question
 from punchlist.toolcalls.lifecycle import APPROVAL, OPEN_APPROVALS, ApprovalAction, ApprovalStatus
-from punchlist.toolcalls.stored import StoredApproval, StoredCall, new_approval, storable
+from punchlist.toolcalls.stored import StoredApproval, StoredCall, new_approval, storable, trail_text
 
 ESCALATION = "escalation"
 """The kind of message that a conversation gets when nobody has answered."""
@@ -137,7 +137,7 @@ def _change(
         subject=approval.call_id,
         from_status=before,
         to_status=after,
-        reason=reason,
+        reason=trail_text(reason),
         data=data,
     )
 
@@ -164,7 +164,7 @@ class Approvals:
             found = records.approval(tx, wanted)
             if found is not None:
                 return found
-            ends = [one for one in records.open_approvals(tx, None) if one.call_id.endswith(wanted)]
+            ends = [one for one in records.open_approvals(tx, None) if wanted and one.call_id.endswith(wanted)]
         if len(ends) > 1:
             raise InvalidInput(f"{excerpt(wanted)!r} is the end of {len(ends)} ids; give more of it.")
         if not ends:

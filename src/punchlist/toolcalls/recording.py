@@ -26,12 +26,13 @@ class Recorder:
         self._ledger = ledger
         self._watch = Watch(store)
         self._watching = False
+        self._unread = True
         self._pending: list[Transition] = []
         self._rules: list[tuple[Rule, Actor]] = []
         self._escalations: list[str] = []
         self._noted = 0
         self._recorded = 0
-        self._lost: set[str] = set()
+        self._lost: dict[str, Conflict] = {}
         self._flush: asyncio.Task[Exception | None] | None = None
 
     def note(self, transition: Transition) -> None:
@@ -64,44 +65,50 @@ class Recorder:
             if failure is not None:
                 raise failure
         if call_id in self._lost:
-            raise Conflict(f"Another process has call {call_id!r} in hand, or it was answered there.")
+            raise self._lost[call_id]
 
     async def _write(self) -> Exception | None:
         try:
             while self._recorded < self._noted:
-                mark, steps, rules = self._noted, self._pending, self._rules
-                escalations = self._escalations
-                self._pending, self._rules, self._escalations = [], [], []
+                mark = self._noted
                 try:
-                    lost = await asyncio.to_thread(self._commit, steps, rules, escalations)
+                    await self._write_steps()
+                    await self._write_escalations()
                 except Exception as error:
-                    # They stay noted, in their order, for when the database is back.
-                    self._pending, self._rules = steps + self._pending, rules + self._rules
-                    self._escalations = escalations + self._escalations
                     return error
                 self._recorded = mark
-                self._lost |= lost
             return None
         finally:
             self._flush = None
 
-    def _commit(
-        self, steps: Sequence[Transition], rules: Sequence[tuple[Rule, Actor]], escalations: Sequence[str]
-    ) -> set[str]:
-        lost = self._ledger.record(steps, rules) if steps or rules else set()
-        for call_id in escalations:
-            self._ledger.escalate(call_id)
-        return lost
+    async def _write_steps(self) -> None:
+        steps, rules = self._pending, self._rules
+        if not steps and not rules:
+            return
+        self._pending, self._rules = [], []
+        try:
+            self._lost |= await asyncio.to_thread(self._ledger.record, steps, rules)
+        except BaseException:
+            # They stay noted, in their order, for when the database is back.
+            self._pending, self._rules = steps + self._pending, rules + self._rules
+            raise
+
+    async def _write_escalations(self) -> None:
+        while self._escalations:
+            await asyncio.to_thread(self._ledger.escalate, self._escalations[0])
+            self._escalations.pop(0)
 
     async def answers(self, call_ids: Sequence[str]) -> Sequence[tuple[str, Answer]]:
         return await asyncio.to_thread(self._look, call_ids)
 
     def _look(self, call_ids: Sequence[str]) -> Sequence[tuple[str, Answer]]:
         # The first look reads in any case: the answer may be older than our watching.
-        if not self._watch.changed() and self._watching:
+        self._unread = self._watch.changed() or self._unread or not self._watching
+        if not self._unread:
             return []
-        self._watching = True
-        return self._ledger.answers(call_ids)
+        found = self._ledger.answers(call_ids)
+        self._watching, self._unread = True, False
+        return found
 
     def close(self) -> None:
         self._watch.__exit__(None, None, None)

@@ -60,22 +60,28 @@ CALL: Final = Statement(select(*_CALL).where(tool_calls.c.id == bindparam("id"))
 CALLS: Final = Statement(
     select(*_CALL)
     .where(tool_calls.c.conversation_id == bindparam("conversation_id"))
-    .order_by(tool_calls.c.id.desc())
+    .order_by(tool_calls.c.position.desc())
     .limit(bindparam("most"))
 )
 ALL_OF: Final = Statement(
-    select(*_CALL).where(tool_calls.c.conversation_id == bindparam("conversation_id")).order_by(tool_calls.c.id)
+    select(*_CALL).where(tool_calls.c.conversation_id == bindparam("conversation_id")).order_by(tool_calls.c.position)
 )
 OPEN_CALLS: Final = Statement(
     select(*_CALL)
     .where(tool_calls.c.conversation_id == bindparam("conversation_id"), tool_calls.c.ended_at.is_(None))
-    .order_by(tool_calls.c.id)
+    .order_by(tool_calls.c.position)
 )
 OF_TURN: Final = Statement(
     select(*_CALL)
     .where(tool_calls.c.turn_id == bindparam("turn_id"))
-    .order_by(tool_calls.c.id.desc())
+    .order_by(tool_calls.c.position.desc())
     .limit(bindparam("most"))
+)
+LAST_POSITION: Final = Statement(
+    select(tool_calls.c.position)
+    .where(tool_calls.c.conversation_id == bindparam("conversation_id"))
+    .order_by(tool_calls.c.position.desc())
+    .limit(1)
 )
 # What each server's tool looked like when it last ran.
 LAST_FINGERPRINT: Final = Statement(
@@ -85,7 +91,7 @@ LAST_FINGERPRINT: Final = Statement(
         tool_calls.c.fingerprint.is_not(None),
         tool_calls.c.status == literal_column(f"'{Status.SUCCESS}'"),
     )
-    .order_by(tool_calls.c.id.desc())
+    .order_by(tool_calls.c.created_at.desc(), tool_calls.c.position.desc())
     .limit(1)
 )
 
@@ -127,6 +133,11 @@ RULES: Final = Statement(
     .where(tool_rules.c.conversation_id == bindparam("conversation_id"))
     .order_by(tool_rules.c.id)
 )
+
+
+def last_position(tx: Transaction, conversation_id: str) -> int:
+    row = tx.one(LAST_POSITION, conversation_id=conversation_id)
+    return int(row[0]) if row else 0
 
 
 def insert_call(tx: Transaction, call: StoredCall) -> bool:

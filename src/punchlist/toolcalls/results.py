@@ -15,24 +15,50 @@ from punchlist.toolcalls.tool import ToolFailure
 LONGEST: Final = 30_000
 """Characters of a result that a model gets; half from the beginning, half from the end."""
 
+_BOUND: Final = LONGEST + 1_000
+"""With the words about what was left out."""
+
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+_TOO_DEEP: Final = "The tool returned something nested too deeply for JSON."
 _SCALARS: Final = (str, int, float, bool, type(None))
 
 
 def as_result(value: Any, *, redact: Callable[[str], str], keep: Callable[[str], Path | None]) -> Result:
     """The value as text and, if it was structured, as data. `keep` puts a long text on disk."""
     if isinstance(value, Result):
-        return replace(value, text=redact(value.text))
+        # Made by a tool of ours, which knows where the whole text is; bounded all the same.
+        return replace(value, text=cut(redact(value.text)).text) if len(value.text) > _BOUND else _safe(value, redact)
     if type(value) is int or value is None:
         return Result(_json(value), value)
-    text = value if isinstance(value, str) else _json(value)
-    safe = redact(text)
-    if len(safe) > LONGEST:
-        return cut(safe, keep(safe))
-    if isinstance(value, str):
-        return Result(safe)
-    # What was redacted is still JSON unless a secret spanned a quote: then the text has to do.
-    return Result(safe, value if safe == text else _loads(safe))
+    if not isinstance(value, str):
+        # Before it is written: JSON may write a secret in another way.
+        value = _redacted(value, redact)
+    text = redact(value) if isinstance(value, str) else _json(value)
+    if len(text) > LONGEST:
+        return cut(text, keep(text))
+    return Result(text) if isinstance(value, str) else Result(text, value)
+
+
+def _safe(result: Result, redact: Callable[[str], str]) -> Result:
+    return replace(result, text=redact(result.text), data=redacted(result.data, redact))
+
+
+def _redacted(value: Any, redact: Callable[[str], str]) -> Any:
+    try:
+        return redacted(value, redact)
+    except RecursionError:
+        raise ToolFailure(_TOO_DEEP) from None
+
+
+def redacted(value: Any, redact: Callable[[str], str]) -> Any:
+    match value:
+        case str():
+            return redact(value)
+        case dict():
+            return {redact(key) if isinstance(key, str) else key: redacted(item, redact) for key, item in value.items()}
+        case list() | tuple():
+            return [redacted(item, redact) for item in value]
+    return value
 
 
 def cut(text: str, kept: Path | None = None) -> Result:
@@ -65,17 +91,10 @@ def _json(value: Any) -> str:
     try:
         return _ENCODER.encode(value)
     except RecursionError:
-        raise ToolFailure("The tool returned something nested too deeply for JSON.") from None
+        raise ToolFailure(_TOO_DEEP) from None
     except (TypeError, ValueError) as error:
         raise ToolFailure(f"The tool returned {_kind(value)} that is not JSON ({error}).") from None
 
 
 def _kind(value: Any) -> str:
     return json_type(value) if isinstance(value, (*_SCALARS, list, dict)) else f"a {type(value).__name__}"
-
-
-def _loads(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None

@@ -30,9 +30,9 @@ from punchlist.toolcalls.asking import Asking
 from punchlist.toolcalls.batch import Batch
 from punchlist.toolcalls.calls import Calls, Ending, cancelled
 from punchlist.toolcalls.deadlines import Deadlines
-from punchlist.toolcalls.entries import Entry
+from punchlist.toolcalls.entries import Entry, held_up
 from punchlist.toolcalls.execution import RunningCall, Surroundings, execute
-from punchlist.toolcalls.journal import Ask, Journal
+from punchlist.toolcalls.journal import AnsweredElsewhere, Ask, Journal
 from punchlist.toolcalls.lifecycle import ENDED, Action, Status
 from punchlist.toolcalls.listeners import Listeners
 from punchlist.toolcalls.policy import Policy, Verdict
@@ -134,7 +134,8 @@ class CoreToolScheduler:
         if signal is not None:
             signal.when_set(lambda reason: self._cancel([call_id], reason))
         self._go_on()
-        await self._settled()
+        if self._journal is not None:
+            await self._journal.settled(call_id)
 
     def attempt_execution_of_scheduled_calls(self, signal: CancelSignal | None = None) -> None:
         """Start whatever can start now."""
@@ -171,7 +172,7 @@ class CoreToolScheduler:
     async def close(self, reason: str = ENDING) -> None:
         """End what runs. What waits for a person stays on record, when there is one, and can go on later."""
         for call_id, entry in list(self._calls.open.items()):
-            if self._journal is None or not _held_up(entry):
+            if self._journal is None or not held_up(entry):
                 self._cancel([call_id], reason)
         await self._asking.stop()
         running = [entry.task for entry in self._calls.open.values() if entry.task is not None]
@@ -219,7 +220,7 @@ class CoreToolScheduler:
 
     def _wait_for_others(self, entry: Entry, now: datetime) -> bool:
         """Get in line behind what it depends on; False when that has failed already."""
-        for call_id in entry.request.depends_on:
+        for call_id in dict.fromkeys(entry.request.depends_on):
             if call_id in self._calls.open:
                 entry.follow(self._calls.open[call_id])
             elif (ended := self._calls.over[call_id]) is not Status.SUCCESS:
@@ -254,12 +255,15 @@ class CoreToolScheduler:
 
     async def _run(self, entry: Entry, admitted: Admitted, running: RunningCall) -> None:
         outcome: Result | CallError | str
+        entry.begun = True
         try:
             if self._journal is not None:
                 await self._journal.settled(entry.request.call_id)
             outcome = await execute(admitted.tool, admitted.request.arguments, running, self._around)
         except asyncio.CancelledError:
             outcome = ENDING
+        except AnsweredElsewhere as answered:
+            outcome = str(answered)
         except Exception as error:
             code = error.code if isinstance(error, PunchlistError) else "internal"
             outcome = CallError(code, f"Not run, since it could not be recorded. {error}")
@@ -279,7 +283,7 @@ class CoreToolScheduler:
                 self._calls.end(Ending(entry, Action.FAIL, error, reason=outcome.code))
             case str():
                 over = CancelledToolCall(call.request, outcome, now)
-                self._calls.end(Ending(entry, Action.CANCEL, over, self._actor, outcome))
+                self._calls.end(Ending(entry, Action.CANCEL, over, self._actor, outcome, alone=True))
             case _:
                 assert_never(outcome)
         self._go_on()
@@ -300,7 +304,11 @@ class CoreToolScheduler:
         if entry.cause is None and entry.task is not None:
             entry.cause = cause
             entry.task.cancel()
-            self._deadlines.watch(entry, asyncio.get_running_loop().time() + GRACE)
+            if entry.begun:
+                self._deadlines.watch(entry, asyncio.get_running_loop().time() + GRACE)
+            else:
+                # A task that is cancelled before its first step never takes it.
+                self._finish(entry, cause)
 
     def _cancel(self, call_ids: Sequence[str], reason: str) -> None:
         for call_id in call_ids:
@@ -310,13 +318,16 @@ class CoreToolScheduler:
             if entry.call.status is Status.EXECUTING:
                 self._stop(entry, reason)
             else:
-                self._calls.end(cancelled(entry, reason, self._clock(), self._actor))
+                self._calls.end(cancelled(entry, reason, self._clock(), self._actor)._replace(alone=True))
         self._go_on()
 
     # --- on ---------------------------------------------------------------------------------------------
 
     def _go_on(self) -> None:
         """After something has changed: start what can start now, and say so when nothing is left."""
+        for entry in self._calls.take_on_their_own():
+            if entry.admitted is not None and self._wait_for_others(entry, self._clock()):
+                self._ask_or_line_up(entry, entry.admitted, self._clock())
         self.attempt_execution_of_scheduled_calls()
         if not self._calls.news:
             return
@@ -340,20 +351,22 @@ class CoreToolScheduler:
         if self._journal is not None:
             await self._journal.settled()
 
-    def _take_answer(self, call_id: str, answer: Answer) -> None:
-        """An answer that came from elsewhere, or from `ask`."""
+    def _take_answer(self, call_id: str, answer: Answer, *, at_hand: bool) -> None:
+        """An answer from `ask`, at hand, or from elsewhere."""
         entry = self._calls.open.get(call_id)
-        if entry is not None and entry.call.status is Status.AWAITING_APPROVAL:
+        if entry is None or entry.call.status is not Status.AWAITING_APPROVAL:
+            return
+        try:
             self._answers.apply(entry, answer)
-            self._go_on()
+        except PunchlistError as error:
+            if at_hand:
+                raise
+            # It is on record as answered: nobody will be asked again.
+            self._calls.end(cancelled(entry, f"The answer cannot be used. {error}", self._clock()))
+        self._go_on()
 
     def _take_expiry(self, call_id: str) -> None:
         entry = self._calls.open.get(call_id)
         if entry is not None and entry.call.status is Status.AWAITING_APPROVAL:
             self._answers.expire(entry)
             self._go_on()
-
-
-def _held_up(entry: Entry) -> bool:
-    """Whether a person must answer before it can go on."""
-    return entry.call.status is Status.AWAITING_APPROVAL or any(map(_held_up, entry.waits_for))

@@ -13,7 +13,8 @@ from punchlist.errors import StoreDamaged
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import moment, timestamp
 from punchlist.kernel.secrets import Redactor
-from punchlist.kernel.text import excerpt
+from punchlist.kernel.text import excerpt, visible_block
+from punchlist.toolcalls.admission import LONGEST_ARGUMENTS
 from punchlist.toolcalls.approvals import Answer, OnExpiry, Outcome, Question
 from punchlist.toolcalls.lifecycle import Action, ApprovalStatus, Status
 from punchlist.toolcalls.policy import Mode, Rule, Verdict, fingerprint
@@ -27,8 +28,10 @@ from punchlist.toolcalls.states import (
     ToolCallRequest,
     Transition,
 )
+from punchlist.toolcalls.tool import Resources
 
 _LONGEST_NAME: Final = 200
+_LONGEST_REASON: Final = 10_000
 _ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=repr)
 
 
@@ -38,14 +41,14 @@ class StoredCall(NamedTuple):
     id: str
     conversation_id: str
     turn_id: str | None
+    position: int
     tool: str
     arguments: str
     exact: str | None
     status: str
     effect: str | None
     fingerprint: str | None
-    depends_on: str
-    priority: int
+    terms: str
     workspace: str
     owner: str
     result: str | None
@@ -62,12 +65,15 @@ class StoredCall(NamedTuple):
     @property
     def request(self) -> ToolCallRequest:
         """What was asked for, exactly, as long as the call may still run."""
+        terms = json.loads(self.terms)
         return ToolCallRequest(
             self.tool,
             json.loads(self.exact or self.arguments),
             self.id,
-            tuple(json.loads(self.depends_on)),
-            self.priority,
+            tuple(terms.get("depends_on", ())),
+            terms.get("priority", 0),
+            Resources(frozenset(terms.get("reads", ())), frozenset(terms.get("writes", ()))),
+            terms.get("timeout"),
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -142,8 +148,7 @@ def new_call(transition: Transition, redactor: Redactor, **place: Any) -> Stored
         status=Status.VALIDATING.value,
         effect=None,
         fingerprint=None,
-        depends_on=_ENCODER.encode(request.depends_on),
-        priority=request.priority,
+        terms=_ENCODER.encode(_terms(request)),
         result=None,
         output_file=None,
         error_code=None,
@@ -153,6 +158,18 @@ def new_call(transition: Transition, redactor: Redactor, **place: Any) -> Stored
         ended_at=None,
         **place,
     )
+
+
+def _terms(request: ToolCallRequest) -> dict[str, Any]:
+    """What a request says besides tool and arguments, without what it leaves open."""
+    terms = {
+        "depends_on": request.depends_on,
+        "priority": request.priority,
+        "reads": sorted(request.resources.reads),
+        "writes": sorted(request.resources.writes),
+        "timeout": request.timeout,
+    }
+    return {name: value for name, value in terms.items() if value}
 
 
 def changed_columns(transition: Transition, redactor: Redactor) -> dict[str, Any]:
@@ -220,14 +237,21 @@ def _arguments(arguments: Mapping[str, Any], redactor: Redactor) -> tuple[str, s
         exact = _ENCODER.encode(dict(arguments))
         safe = _ENCODER.encode(redactor.value(dict(arguments)))
     except (TypeError, ValueError, RecursionError):
-        # The call is refused for this; the record says what it was.
+        # The call is refused for this, or for its size; the record says what it was.
         return _ENCODER.encode({"not JSON": type(arguments).__name__}), None
+    if len(exact) > LONGEST_ARGUMENTS:
+        return _ENCODER.encode({"left out": f"{len(exact):,} characters"}), None
     return (safe, None) if safe == exact else (safe, exact)
 
 
 def storable(text: str) -> str:
     """Text that both databases take: no NUL, no half of a surrogate pair."""
     return text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")
+
+
+def trail_text(reason: str) -> str:
+    """A reason that the event log takes, whatever it holds."""
+    return visible_block(reason)[:_LONGEST_REASON].strip()
 
 
 def rule_as_json(rule: Rule) -> str:

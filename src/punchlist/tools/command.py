@@ -68,7 +68,7 @@ async def run_program(
     try:
         late = await _wait(program, output, _warned_at(limit))
         if late:
-            patience = limit - _warned_at(limit)
+            patience = (limit - _warned_at(limit)) / 2
         left = processes.still_running(mark, program.pid, program.ended_at)
     finally:
         # Also when the call is cancelled.
@@ -91,7 +91,7 @@ def _limit(timeout: float, running: Running) -> float:
 
 def _warned_at(limit: float) -> float:
     """When the program is told to end: a little early, so that it is gone when its time is up."""
-    return limit - min(processes.PATIENCE, limit * 0.05)
+    return limit - min(processes.PATIENCE, limit * 0.08)
 
 
 async def _wait(program: Program, output: Output, seconds: float) -> bool:

@@ -53,17 +53,19 @@ class Terminal:
         line = sys.stdin.readline()
         return line if line else None
 
-    async def ask(self, call: WaitingToolCall) -> Answer | None:
+    async def ask(self, call: WaitingToolCall, problem: str | None = None) -> Answer | None:
         from punchlist.tools.definition import in_thread
 
         # A thread that waits for a key cannot be stopped; this one does not keep the program from ending.
-        answer: Answer | None = await in_thread(self._ask, {"call": call})
+        answer: Answer | None = await in_thread(self._ask, {"call": call, "problem": problem})
         return answer
 
-    def _ask(self, call: WaitingToolCall) -> Answer | None:
+    def _ask(self, call: WaitingToolCall, problem: str | None) -> Answer | None:
         from punchlist.toolcalls.approvals import Answer, Outcome
 
         keys = self._show(call)
+        if problem:
+            self._say(f"\nThat cannot be: {visible_block(problem)}")
         by = Actor(Role.PERSON, person())
         while (typed := self._line("? ")) is not None:
             outcome = keys.get(typed.strip().lower()[:1])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from punchlist.kernel.text import visible_block
 from punchlist.surfaces.cli.asking import Terminal
 from punchlist.surfaces.cli.front import complain, knows_escapes, say, say_json
-from punchlist.toolcalls import answering
+from punchlist.toolcalls import approvals
 from punchlist.toolcalls.lifecycle import Action, Status
 from punchlist.toolcalls.listeners import Listeners
 from punchlist.toolcalls.states import (
@@ -80,7 +80,7 @@ def deny_call(site: Site, call_id: str, answer: Answer, *, as_json: bool) -> int
     call = ledger.take_over(call_id)
     if call is None:
         return None
-    denied = CancelledToolCall(call.request, answering.told_no(answer), site.store.clock())
+    denied = CancelledToolCall(call.request, approvals.told_no(answer), site.store.clock())
     came_from = Status.AWAITING_APPROVAL
     step = Transition(denied.ended_at, Action.DENY, came_from, denied, answer.by, answer.reason, answer)
     if ledger.record([step]):

@@ -13,14 +13,14 @@ def upgrade() -> None:
         sa.Column("id", sa.Text(), nullable=False),
         sa.Column("conversation_id", sa.Text(), nullable=False),
         sa.Column("turn_id", sa.Text(), nullable=True),
+        sa.Column("position", sa.Integer(), nullable=False),
         sa.Column("tool", sa.Text(), nullable=False),
         sa.Column("arguments", sa.Text(), nullable=False),
         sa.Column("exact", sa.Text(), nullable=True),
         sa.Column("status", sa.Text(), nullable=False),
         sa.Column("effect", sa.Text(), nullable=True),
         sa.Column("fingerprint", sa.Text(), nullable=True),
-        sa.Column("depends_on", sa.Text(), server_default="[]", nullable=False),
-        sa.Column("priority", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("terms", sa.Text(), server_default="{}", nullable=False),
         sa.Column("workspace", sa.Text(), nullable=False),
         sa.Column("owner", sa.Text(), nullable=False),
         sa.Column("result", sa.Text(), nullable=True),
@@ -39,9 +39,9 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["turn_id"], ["turns.id"]),
         sa.PrimaryKeyConstraint("id"),
     )
-    op.create_index("idx_tool_calls_conversation", "tool_calls", ["conversation_id", "id"])
-    op.create_index("idx_tool_calls_turn", "tool_calls", ["turn_id", "id"])
-    op.create_index("idx_tool_calls_tool", "tool_calls", ["tool", "id"])
+    op.create_index("idx_tool_calls_conversation", "tool_calls", ["conversation_id", "position"], unique=True)
+    op.create_index("idx_tool_calls_turn", "tool_calls", ["turn_id", "position"])
+    op.create_index("idx_tool_calls_tool", "tool_calls", ["tool", "created_at"])
     op.execute("CREATE INDEX idx_tool_calls_open ON tool_calls (conversation_id) WHERE ended_at IS NULL")
     op.create_table(
         "approvals",

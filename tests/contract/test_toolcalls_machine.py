@@ -1,0 +1,335 @@
+"""Anything in any order: random calls, answers, cancellations and crashes, and what must hold all the same.
+
+A script is made by hypothesis and played on a scheduler with a real store. A crash drops the scheduler
+without a word; another one finds what it left, as another process would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import count
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from tests.contract.toolcalls import ANN, Desk, approval, is_schedulers, run, soon, steps, until, yes
+
+from punchlist.conversations.model import Scope
+from punchlist.errors import Conflict, PunchlistError
+from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.lifecycle import NEW
+from punchlist.kernel.signals import CancelSignal
+from punchlist.storage.store import Store
+from punchlist.toolcalls import records
+from punchlist.toolcalls.approvals import Outcome
+from punchlist.toolcalls.batch import Batch
+from punchlist.toolcalls.lifecycle import ENDED, TOOL_CALL, Action, Status
+from punchlist.toolcalls.policy import Mode
+from punchlist.toolcalls.questions import Approvals
+from punchlist.toolcalls.states import ToolCallRequest
+from punchlist.toolcalls.tool import Effect, Resources, Running, ToolFailure
+from punchlist.tools.definition import FunctionTool
+
+LIMIT = 2
+
+
+class Wanted(NamedTuple):
+    """A call of a script. `after` counts back over the calls there are; `variant` makes some identical."""
+
+    tool: str
+    kind: str
+    variant: int
+    after: list[int]
+    priority: int
+    reads: list[str]
+    writes: list[str]
+
+
+KEYS = st.lists(st.sampled_from(["k1", "k2"]), max_size=2, unique=True)
+
+
+def wanted(dependencies: int) -> st.SearchStrategy[Wanted]:
+    return st.builds(
+        Wanted,
+        st.sampled_from(["read", "read", "write", "unknown"]),
+        st.sampled_from(["quick", "hold", "fail", "crash"]),
+        st.integers(0, 30),
+        st.lists(st.integers(0, 5), max_size=dependencies),
+        st.integers(-1, 1),
+        KEYS,
+        KEYS,
+    )
+
+
+def scripts(dependencies: int, length: int) -> st.SearchStrategy[list[tuple[str, Any]]]:
+    index = st.integers(0, 9)
+    step = st.one_of(
+        st.tuples(st.just("schedule"), st.lists(wanted(dependencies), min_size=1, max_size=4)),
+        st.tuples(st.just("open"), index),
+        st.tuples(st.just("answer"), st.tuples(index, st.sampled_from(["yes", "always", "no"]))),
+        st.tuples(st.just("answer_elsewhere"), st.tuples(index, st.sampled_from(["yes", "always", "no"]))),
+        st.tuples(st.just("cancel"), index),
+        st.tuples(st.just("signal"), index),
+        st.tuples(st.just("cancel_all"), st.none()),
+        st.tuples(st.just("settle"), st.none()),
+        st.tuples(st.just("breathe"), st.integers(1, 4)),
+        st.tuples(st.just("crash"), st.none()),
+    )
+    return st.lists(step, min_size=1, max_size=length)
+
+
+OUTCOMES = {"yes": Outcome.PROCEED_ONCE, "always": Outcome.PROCEED_ALWAYS_TOOL, "no": Outcome.CANCEL}
+
+
+class World:
+    """What the tools do, seen from outside."""
+
+    def __init__(self) -> None:
+        self.ran: Counter[str] = Counter()
+        self.inside: dict[str, Resources] = {}
+        self.gates: dict[str, asyncio.Event] = {}
+        self.wrong: list[str] = []
+
+    def tools(self) -> list[FunctionTool]:
+        return [
+            FunctionTool(self.read, effect=Effect.READ, resources=_keys),
+            FunctionTool(self.write, effect=Effect.EXECUTE, resources=_keys),
+        ]
+
+    async def read(self, kind: str, variant: int, reads: list[str], writes: list[str], running: Running) -> str:
+        return await self._perform(kind, running.call_id, _keys(kind, variant, reads, writes))
+
+    async def write(self, kind: str, variant: int, reads: list[str], writes: list[str], running: Running) -> str:
+        return await self._perform(kind, running.call_id, _keys(kind, variant, reads, writes))
+
+    async def _perform(self, kind: str, id: str, mine: Resources) -> str:
+        self.ran[id] += 1
+        if len(self.inside) >= LIMIT:
+            self.wrong.append(f"{id} began beside {sorted(self.inside)}")
+        for other, keys in self.inside.items():
+            if mine.writes & (keys.reads | keys.writes) or keys.writes & mine.reads:
+                self.wrong.append(f"{id} began while {other} had its key")
+        self.inside[id] = mine
+        try:
+            if kind == "hold":
+                await self.gates.setdefault(id, asyncio.Event()).wait()
+            await asyncio.sleep(0)
+        finally:
+            del self.inside[id]
+        if kind == "fail":
+            raise ToolFailure("no luck")
+        if kind == "crash":
+            raise ZeroDivisionError
+        return kind
+
+
+def _keys(kind: str, variant: int, reads: list[str], writes: list[str]) -> Resources:
+    return Resources(frozenset(reads), frozenset(writes))
+
+
+class Play:
+    """One script on one store, in a session of its own."""
+
+    lives = count(1)
+    sessions = count(1)
+
+    def __init__(self, store: Store, patch: pytest.MonkeyPatch) -> None:
+        self.store = store
+        self.patch = patch
+        self.session = f"s{next(self.sessions)}"
+        self.world = World()
+        self.ids: list[str] = []
+        self.batches: list[Batch] = []
+        self.signals: list[CancelSignal] = []
+        self.begin()
+
+    def begin(self) -> None:
+        """Another life of the program."""
+        self.owner = f"here:{next(self.lives)}:1"
+        self.patch.setattr("punchlist.toolcalls.ledger.lives", lambda owner: owner == self.owner)
+        scope = Scope(self.session, Actor(Role.SUPERVISOR, "test"))
+        self.desk = Desk(self.store, Mode.DEFAULT, tools=self.world.tools(), concurrent=LIMIT, scope=scope)
+        assert self.desk.ledger
+        self.desk.ledger._owner = self.owner
+
+    # --- steps --------------------------------------------------------------------------------------------
+
+    async def schedule(self, calls: Sequence[Wanted]) -> None:
+        new = [f"{self.session}-{len(self.ids) + number:03}" for number in range(len(calls))]
+        known = self.ids + new
+        requests = []
+        for id, one in zip(new, calls, strict=True):
+            after = tuple(known[-1 - back] for back in one.after if back < len(known))
+            arguments = {"kind": one.kind, "variant": one.variant, "reads": one.reads, "writes": one.writes}
+            requests.append(ToolCallRequest(one.tool, arguments, id, after, one.priority))
+        self.ids += new
+        self.signals.append(CancelSignal())
+        self.batches.append(self.desk.scheduler.schedule(requests, self.signals[-1]))
+
+    async def open(self, index: int) -> None:
+        held = sorted(self.world.inside)
+        if held:
+            self.world.gates.setdefault(held[index % len(held)], asyncio.Event()).set()
+
+    def _waiting(self) -> list[str]:
+        return [call.request.call_id for call in self.desk.scheduler.calls if call.status is Status.AWAITING_APPROVAL]
+
+    async def answer(self, what: tuple[int, str]) -> None:
+        if waiting := self._waiting():
+            with suppress(Conflict):
+                await soon(
+                    self.desk.scheduler.handle_confirmation_response(
+                        waiting[what[0] % len(waiting)], None, OUTCOMES[what[1]], payload={"by": ANN}
+                    )
+                )
+
+    async def answer_elsewhere(self, what: tuple[int, str]) -> None:
+        await self.settle()
+        if waiting := self._waiting():
+            id = waiting[what[0] % len(waiting)]
+            Approvals(self.store).answer(id, yes(OUTCOMES[what[1]]))
+            await until(lambda: id not in self._waiting(), 5)
+
+    async def cancel(self, index: int) -> None:
+        if calls := self.desk.scheduler.calls:
+            self.desk.scheduler.cancel(calls[index % len(calls)].request.call_id)
+
+    async def signal(self, index: int) -> None:
+        if self.signals:
+            self.signals[index % len(self.signals)].set("signalled")
+
+    async def cancel_all(self, _: None = None) -> None:
+        self.desk.scheduler.cancel_all()
+
+    async def settle(self, _: None = None) -> None:
+        assert self.desk.recorder
+        await soon(self.desk.recorder.settled(), 5)
+
+    async def breathe(self, turns: int) -> None:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+
+    async def crash(self, _: None = None) -> None:
+        """Nothing more is written, everything that ran is gone."""
+        assert self.desk.recorder
+        for part, does in (
+            (self.desk.recorder, "note"),
+            (self.desk.scheduler, "_finish"),
+            (self.desk.scheduler, "_go_on"),
+            (self.desk.scheduler, "_start"),
+        ):
+            setattr(part, does, _nothing)
+        flush = self.desk.recorder._flush
+        if flush is not None:
+            with suppress(PunchlistError):
+                await flush
+        tasks = [task for task in asyncio.all_tasks() if is_schedulers(task)]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self.desk.recorder.close()
+        self.signals = []
+        self.begin()
+        assert self.desk.ledger
+        self.desk.ledger.recover()
+        with self.store.read() as tx:
+            left = records.open_calls(tx, self.session)
+        for call in left:
+            assert call.status == Status.AWAITING_APPROVAL
+            taken = self.desk.ledger.take_over(call.id)
+            assert taken is not None
+            self.batches.append(self.desk.scheduler.resume(taken.request, approval(self.store, call.id).asked))
+
+    # --- and what must hold -------------------------------------------------------------------------------
+
+    async def play(self, script: Sequence[tuple[str, Any]]) -> None:
+        for name, what in script:
+            await getattr(self, name)(what)
+        await self.finish()
+        self.judge()
+
+    async def finish(self) -> None:
+        async with asyncio.timeout(10):
+            while self.desk.scheduler.calls:
+                for id in list(self.world.inside):
+                    self.world.gates.setdefault(id, asyncio.Event()).set()
+                await self.settle()
+                await self.answer((0, "yes"))
+                await self.breathe(1)
+        await self.settle()
+        await self.desk.close()
+
+    def judge(self) -> None:
+        assert self.world.wrong == []
+        events = steps(self.store, session=self.session)
+        with self.store.read() as tx:
+            rows = {call.id: call for call in records.all_of(tx, self.session)}
+        allowed: set[str] = set()
+        status: dict[str, str] = {}
+        may_run: set[str] = set()
+        shared: set[str] = set()
+        for event in events:
+            id = event.subject
+            match event.action:
+                case "always":
+                    allowed.add(id)
+                    continue
+                case "take_over":
+                    continue
+            came = status.get(id, NEW)
+            assert (event.from_status or NEW) == came, f"{id}: {event}"
+            assert TOOL_CALL.table[came, Action(event.action)] == event.to_status
+            status[id] = str(event.to_status)
+            if event.action == Action.APPROVE:
+                may_run.add(id)
+            if "which is the same call" in event.reason:
+                shared.add(id)
+        assert status == {id: row.status for id, row in rows.items()}
+        assert all(one in ENDED for one in status.values())
+        executed = {event.subject for event in events if event.action == Action.EXECUTE}
+        for id, times in self.world.ran.items():
+            assert times == 1, f"{id} ran {times} times"
+            assert id in executed
+            if rows[id].tool == "write":
+                assert id in may_run or "write" in allowed, f"{id} ran without being asked about"
+        for id, row in rows.items():
+            if row.status == Status.SUCCESS:
+                assert id in shared or self.world.ran[id] == 1, f"{id} succeeded without running"
+
+
+def _nothing(*_: object) -> None:
+    """What a process does that is no more."""
+
+
+def play(store: Store, script: Sequence[tuple[str, Any]]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        run(Play(store, patch).play(script))
+
+
+QUICK = settings(
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+LONG = settings(QUICK, max_examples=3_000, derandomize=False, phases=list(Phase))
+
+
+@pytest.mark.spec("S1", "S4", "S5", "S6", "S7")
+@QUICK
+@given(script=scripts(dependencies=1, length=12))
+def test_whatever_happens_in_whatever_order(store: Store, script: list[tuple[str, Any]]) -> None:
+    play(store, script)
+
+
+@pytest.mark.soak
+@pytest.mark.spec("S1", "S4", "S5", "S6", "S7")
+@LONG
+@given(script=scripts(dependencies=3, length=40))
+def test_whatever_happens_for_long(store: Store, script: list[tuple[str, Any]]) -> None:
+    play(store, script)

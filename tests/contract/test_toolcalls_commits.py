@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from punchlist.conversations.model import Scope
+from punchlist.errors import Conflict
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approvals import Outcome
 from punchlist.toolcalls.ledger import Ledger, Place
@@ -65,7 +66,7 @@ def test_many_calls_share_their_commits(store: Store, agent: Scope, monkeypatch:
         written = 0
         record = ledger.record
 
-        def counted(*notes: Any) -> set[str]:
+        def counted(*notes: Any) -> dict[str, Conflict]:
             nonlocal written
             written += 1
             return record(*notes)

@@ -44,28 +44,9 @@ _NAMED: Final = (
 )
 # No pattern can match in a text without one of these: most texts are done after this look.
 _HINTS: Final = (
-    *(
-        "sk-",
-        "sk_",
-        "rk-",
-        "rk_",
-        "pk-",
-        "pk_",
-        "ghp_",
-        "gho_",
-        "ghu_",
-        "ghs_",
-        "ghr_",
-        "github_pat",
-        "glpat",
-        "akia",
-        "asia",
-        "xox",
-        "aiza",
-        "eyj",
-        "private key",
-    ),
-    *("bearer", "authorization", "://", "key", "secret", "token", "passw", "passphrase"),
+    *("sk-", "sk_", "rk-", "rk_", "pk-", "pk_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat", "glpat"),
+    *("akia", "asia", "xox", "aiza", "eyj", "private key", "bearer", "authorization", "://"),
+    *("key", "secret", "token", "passw", "passphrase"),
 )
 HIDDEN: Final = "[hidden]"
 

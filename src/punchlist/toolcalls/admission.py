@@ -17,7 +17,7 @@ from punchlist.toolcalls.loops import TOO_OFTEN, Repeats
 from punchlist.toolcalls.policy import Decision, Judged, Policy, Verdict, fingerprint, strictest
 from punchlist.toolcalls.scheduling import circle
 from punchlist.toolcalls.states import CallError, ToolCallRequest
-from punchlist.toolcalls.tool import AgentTool, Arguments, Resources
+from punchlist.toolcalls.tool import NOTHING, AgentTool, Arguments, Resources
 
 Toolbox = Mapping[str, AgentTool]
 
@@ -78,7 +78,9 @@ class Admission:
             written = _as_json(request.arguments)
             if problems := tool.problems(request.arguments):
                 return Refused(_wrong_arguments(tool, problems))
-            resources = tool.resources(request.arguments) | request.resources
+            resources = tool.resources(request.arguments)
+            if request.resources is not NOTHING:
+                resources |= request.resources
             key = f"{tool.name} {written}"
             decision = self._decide(tool, request.arguments, key, counted)
             if decision.verdict is not Verdict.ASK:

@@ -54,7 +54,7 @@ class Calls:
         self.over: dict[str, Status] = {}
         self._completed: list[CompletedToolCall] = []
         self._ready: list[Entry] = []
-        self._on_their_own: list[Entry] = []
+        self.on_their_own: list[Entry] = []
         self._claims = Claims()
         self._slots = Slots(concurrent)
 
@@ -104,7 +104,10 @@ class Calls:
         if TOOL_CALL.advance(came_from, action, by.role) is not call.status:
             raise AssertionError(f"{action} does not lead to {call.status}")
         entry.call = call
-        self._tell(Transition(at, action, came_from, call, by, reason, answer))
+        transition = Transition(at, action, came_from, call, by, reason, answer)
+        if self._journal is not None:
+            self._journal.note(transition)
+        self._listeners.changed(transition)
 
     def _tell(self, transition: Transition) -> None:
         if self._journal is not None:
@@ -200,11 +203,11 @@ class Calls:
         for other in others:
             other.leader, other.waits_for = first, ()
             other.follow(first)
-        self._on_their_own.append(first)
+        self.on_their_own.append(first)
 
     def take_on_their_own(self) -> list[Entry]:
         """Calls that have to be looked at anew, since nobody runs for them any more."""
-        alone, self._on_their_own = self._on_their_own, []
+        alone, self.on_their_own = self.on_their_own, []
         return [entry for entry in alone if entry.call.status not in ENDED]
 
     def take_completed(self) -> list[CompletedToolCall]:

@@ -32,23 +32,24 @@ class Surroundings:
 class RunningCall:
     """What the tool sees of its call (`tool.Running`)."""
 
-    __slots__ = ("_loop", "_show", "_thread", "call_id", "deadline", "folder")
+    __slots__ = ("_loop", "_redact", "_show", "_thread", "call_id", "deadline", "folder")
 
     def __init__(
-        self, call_id: str, folder: Path | None, deadline: float | None, show: Show, loop: asyncio.AbstractEventLoop
+        self, call_id: str, around: Surroundings, deadline: float | None, show: Show, loop: asyncio.AbstractEventLoop
     ) -> None:
         self.call_id = call_id
-        self.folder = folder
+        self.folder = around.folder
         self.deadline = deadline
+        self._redact = around.redact
         self._show = show
         self._loop = loop
         self._thread = get_ident()
 
     def output(self, text: str) -> None:
         if get_ident() == self._thread:
-            self._show(self.call_id, text)
+            self._show(self.call_id, self._redact(text))
         else:
-            self._loop.call_soon_threadsafe(self._show, self.call_id, text)
+            self._loop.call_soon_threadsafe(self._show, self.call_id, self._redact(text))
 
 
 async def execute(

@@ -25,11 +25,11 @@ _SCALARS: Final = (str, int, float, bool, type(None))
 
 def as_result(value: Any, *, redact: Callable[[str], str], keep: Callable[[str], Path | None]) -> Result:
     """The value as text and, if it was structured, as data. `keep` puts a long text on disk."""
+    if type(value) is int or value is None:
+        return Result(_json(value), value)
     if isinstance(value, Result):
         # Made by a tool of ours, which knows where the whole text is; bounded all the same.
         return replace(value, text=cut(redact(value.text)).text) if len(value.text) > _BOUND else _safe(value, redact)
-    if type(value) is int or value is None:
-        return Result(_json(value), value)
     if not isinstance(value, str):
         # Before it is written: JSON may write a secret in another way.
         value = _redacted(value, redact)

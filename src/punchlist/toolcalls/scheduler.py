@@ -215,7 +215,7 @@ class CoreToolScheduler:
         if twin is not entry and twin.call.status not in ENDED:
             entry.leader = twin
             entry.follow(twin)
-        elif self._wait_for_others(entry, now):
+        elif not entry.request.depends_on or self._wait_for_others(entry, now):
             self._ask_or_line_up(entry, admitted, now)
 
     def _wait_for_others(self, entry: Entry, now: datetime) -> bool:
@@ -250,7 +250,7 @@ class CoreToolScheduler:
         deadline = loop.time() + limit
         # A tool that keeps to its deadline can say more about it than we can: it goes first.
         self._deadlines.watch(entry, deadline + min(limit * 0.05, SLACK))
-        running = RunningCall(request.call_id, self._around.folder, deadline, self._listeners.output, loop)
+        running = RunningCall(request.call_id, self._around, deadline, self._listeners.output, loop)
         entry.task = loop.create_task(self._run(entry, admitted, running))
 
     async def _run(self, entry: Entry, admitted: Admitted, running: RunningCall) -> None:
@@ -325,9 +325,8 @@ class CoreToolScheduler:
 
     def _go_on(self) -> None:
         """After something has changed: start what can start now, and say so when nothing is left."""
-        for entry in self._calls.take_on_their_own():
-            if entry.admitted is not None and self._wait_for_others(entry, self._clock()):
-                self._ask_or_line_up(entry, entry.admitted, self._clock())
+        if self._calls.on_their_own:
+            self._look_anew()
         self.attempt_execution_of_scheduled_calls()
         if not self._calls.news:
             return
@@ -335,6 +334,12 @@ class CoreToolScheduler:
             self.check_and_notify_completion()
         else:
             self._in_background(self._notify_when_on_record())
+
+    def _look_anew(self) -> None:
+        now = self._clock()
+        for entry in self._calls.take_on_their_own():
+            if entry.admitted is not None and self._wait_for_others(entry, now):
+                self._ask_or_line_up(entry, entry.admitted, now)
 
     async def _notify_when_on_record(self) -> None:
         # Whoever awaits the batch is told of an error; here it only matters that nothing is open.

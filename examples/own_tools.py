@@ -21,10 +21,9 @@ async def main() -> None:
     told = Listeners(on_tool_calls_update=lambda calls: print(calls[0].request.tool, calls[0].status))
     scheduler = CoreToolScheduler([price, book], listeners=told)
     batch = scheduler.schedule([ToolCallRequest("price", {"city": "Oslo"}), ToolCallRequest("book", {"city": "Oslo"})])
-    for call in await batch.at_rest():  # the price is known; the booking waits for a person
-        if call.status is Status.AWAITING_APPROVAL:
-            payload = {"arguments": {"city": "Oslo", "seats": 2}}
-            await scheduler.handle_confirmation_response(call.request.call_id, None, Outcome.MODIFY, payload=payload)
+    _, booking = await batch.at_rest()  # the price is known; the booking waits for a person
+    other = {"arguments": {"city": "Oslo", "seats": 2}}
+    await scheduler.handle_confirmation_response(booking.request.call_id, None, Outcome.MODIFY, payload=other)
     print([call.result.text for call in await batch if call.status is Status.SUCCESS])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -97,9 +98,19 @@ class Conversations:
         self.ensure(tx, scope)
         return records.open_turn(tx, scope.conversation_id) or self._begin(tx, scope, reason)
 
-    def _begin(self, tx: Transaction, scope: Scope, reason: str) -> Turn:
+    def begin_turn(self, scope: Scope, *, reason: str, parent: str | None = None) -> Turn:
+        """A new turn: after the one that is open, or inside of `parent`."""
+        with self._store.write() as tx:
+            self.ensure(tx, scope)
+            if parent is not None:
+                self._own_turn(tx, scope, parent)
+            elif open_turn := records.open_turn(tx, scope.conversation_id):
+                self._end(tx, scope, open_turn, reason)
+            return self._begin(tx, scope, reason, parent)
+
+    def _begin(self, tx: Transaction, scope: Scope, reason: str, parent: str | None = None) -> Turn:
         status = TURN.advance(NEW, TurnAction.BEGIN, scope.actor.role)
-        turn = Turn(new_id(), scope.conversation_id, None, scope.agent_id, None, tx.now(), None)
+        turn = Turn(new_id(), scope.conversation_id, parent, scope.agent_id, None, tx.now(), None)
         tx.run(records.INSERT_TURN, **turn._asdict())
         eventlog.append(tx, _change(scope, TurnAction.BEGIN, turn.id, reason, turn._asdict(), to=status))
         return turn
@@ -113,18 +124,22 @@ class Conversations:
             if not records.lock_conversation(tx, scope.conversation_id):
                 return None
             turn = records.open_turn(tx, scope.conversation_id)
-            if not turn:
-                return None
-            status = TURN.advance(TurnStatus.OPEN, TurnAction.END, scope.actor.role)
-            at = tx.now()
-            tx.run(records.END_TURN, turn_id=turn.id, at=at, reason=reason)
-            data = {"ended_at": at, "end_reason": reason}
-            eventlog.append(
-                tx, _change(scope, TurnAction.END, turn.id, reason, data, came_from=TurnStatus.OPEN, to=status)
-            )
-            ended = records.turn(tx, turn.id)
-            assert ended is not None
-            return ended
+            return self._end(tx, scope, turn, reason) if turn else None
+
+    def close_turn(self, scope: Scope, turn_id: str, *, reason: str) -> Turn:
+        """End one turn, whichever is open. One that has ended already stays as it is."""
+        with self._store.write() as tx:
+            self.ensure(tx, scope)
+            turn = self._own_turn(tx, scope, turn_id)
+            return self._end(tx, scope, turn, reason[:LONGEST_TITLE]) if turn.open else turn
+
+    def _end(self, tx: Transaction, scope: Scope, turn: Turn, reason: str) -> Turn:
+        status = TURN.advance(TurnStatus.OPEN, TurnAction.END, scope.actor.role)
+        at = tx.now()
+        tx.run(records.END_TURN, turn_id=turn.id, at=at, reason=reason)
+        data = {"ended_at": at, "end_reason": reason}
+        eventlog.append(tx, _change(scope, TurnAction.END, turn.id, reason, data, came_from=TurnStatus.OPEN, to=status))
+        return turn._replace(ended_at=at, end_reason=reason)
 
     def turns(self, conversation_id: str, most: int = 50) -> list[Turn]:
         """Newest first."""
@@ -143,6 +158,25 @@ class Conversations:
             message = records.add_message(tx, scope.conversation_id, role, content, kind=kind, turn_id=turn_id)
             eventlog.append(tx, _change(scope, "say", message.id, f"message of {role}", records.fingerprint(message)))
             return message
+
+    def say_all(self, scope: Scope, turn_id: str, said: Sequence[tuple[MessageRole, str, str]]) -> list[Message]:
+        """Several messages of a turn, each a role, a kind and a content, in one transaction."""
+        for _, _, content in said:
+            if problem := text.raw_problem(content, longest=LONGEST_MESSAGE):
+                raise InvalidInput(f"content: {problem}")
+        with self._store.write() as tx:
+            self.ensure(tx, scope)
+            self._own_turn(tx, scope, turn_id)
+            messages = [
+                records.add_message(tx, scope.conversation_id, role, content, kind=kind, turn_id=turn_id)
+                for role, kind, content in said
+            ]
+            changes = [
+                _change(scope, "say", message.id, f"message of {message.role}", records.fingerprint(message))
+                for message in messages
+            ]
+            eventlog.append(tx, *changes)
+            return messages
 
     def messages(self, conversation_id: str) -> list[Message]:
         with self._store.read() as tx:

@@ -11,6 +11,9 @@ TOO_OFTEN: Final = 5
 """The fifth identical call is asked about."""
 
 
+_CHANGES_NOTHING: Final = (Effect.READ, Effect.LIST)
+
+
 class Repeats:
     """Counts identical calls as long as nothing else changed the world in between.
 
@@ -26,7 +29,7 @@ class Repeats:
     def seen(self, key: str, effect: Effect) -> int:
         """How often this call has now been made."""
         count = self._counts.get(key, 0) + 1
-        if effect is not Effect.READ:
+        if effect not in _CHANGES_NOTHING:
             self._counts = {key: count}
         else:
             self._counts[key] = count

@@ -41,10 +41,11 @@ class Verdict(StrEnum):
 
 
 _STRICTNESS: Final = {Verdict.ALLOW: 0, Verdict.ASK: 1, Verdict.DENY: 2}
+_FREE: Final = {Effect.READ: Verdict.ALLOW, Effect.LIST: Verdict.ALLOW}
 _BY_MODE: Final = {
-    Mode.PLAN: {Effect.READ: Verdict.ALLOW, Effect.EDIT: Verdict.DENY, Effect.EXECUTE: Verdict.DENY},
-    Mode.DEFAULT: {Effect.READ: Verdict.ALLOW, Effect.EDIT: Verdict.ASK, Effect.EXECUTE: Verdict.ASK},
-    Mode.AUTO_EDIT: {Effect.READ: Verdict.ALLOW, Effect.EDIT: Verdict.ALLOW, Effect.EXECUTE: Verdict.ASK},
+    Mode.PLAN: {**_FREE, Effect.EDIT: Verdict.DENY, Effect.EXECUTE: Verdict.DENY},
+    Mode.DEFAULT: {**_FREE, Effect.EDIT: Verdict.ASK, Effect.EXECUTE: Verdict.ASK},
+    Mode.AUTO_EDIT: {**_FREE, Effect.EDIT: Verdict.ALLOW, Effect.EXECUTE: Verdict.ASK},
     Mode.YOLO: dict.fromkeys(Effect, Verdict.ALLOW),
 }
 PROTECTED: Final = ("*/punchlist.toml", "*/.punchlist", "*/.punchlist/*", "*/.git", "*/.git/*")
@@ -157,7 +158,12 @@ def strictest(judged: Sequence[Judged]) -> Decision:
 
 
 def _mode_says(mode: Mode, effect: Effect, verdict: Verdict) -> str:
-    what = {Effect.READ: "reading", Effect.EDIT: "changing files", Effect.EXECUTE: "running things"}[effect]
+    what = {
+        Effect.READ: "reading",
+        Effect.LIST: "keeping the list",
+        Effect.EDIT: "changing files",
+        Effect.EXECUTE: "running things",
+    }[effect]
     how = {Verdict.ALLOW: "is allowed", Verdict.ASK: "is asked about", Verdict.DENY: "is not possible"}[verdict]
     return f"{what} {how} in mode {mode}"
 

@@ -21,6 +21,8 @@ class Effect(StrEnum):
     """What a call does to the world; modes look at this."""
 
     READ = "read"
+    LIST = "list"
+    """Keeps the agent's own lists: what it has to do, nothing else."""
     EDIT = "edit"
     EXECUTE = "execute"
 

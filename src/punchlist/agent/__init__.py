@@ -1,0 +1,1 @@
+"""The agent: a loop that finishes its list."""

@@ -1,0 +1,52 @@
+"""What a model is sent: a prefix that does not change within a turn, what was said, and the present state.
+
+    system · tools · [earlier turns] · the request · … this turn … · the state
+
+Only what comes last differs from one request to the next, so that providers can keep what they have
+read. The request is always there, and so are the lists, whatever else has been left out (T11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from punchlist.agent.compaction import compacted
+from punchlist.agent.transcript import whole
+from punchlist.models.model import Message, Offered, Request, Returned, Said
+
+
+@dataclass(slots=True)
+class Context:
+    system: str
+    tools: Sequence[Offered]
+    earlier: Sequence[Message] = ()
+    """The last messages of the turns before this one."""
+    compact_after: int = 50
+    messages: list[Message] = field(default_factory=list)
+    """This turn's, from the request on."""
+
+    def add(self, *messages: Message) -> None:
+        self.messages.extend(messages)
+        if len(self.messages) > self.compact_after:
+            # Rarely, and then by much: each time, providers have to read it anew.
+            self.messages = compacted(self.messages, self.compact_after // 2)
+
+    def request(self, state: str, most_tokens: int | None = None) -> Request:
+        said = [*self.earlier, *self.messages]
+        if state:
+            said.append(Said(state))
+        return Request(self.system, said, self.tools, most_tokens)
+
+
+def last_of(messages: Sequence[Message], most: int) -> list[Message]:
+    """The end of what was said before, beginning with no result of a call that is left out."""
+    recent = list(messages[-most:]) if most else []
+    while recent and isinstance(recent[0], Returned):
+        recent.pop(0)
+    return whole(recent)
+
+
+def state_text(lists: str, reminder: str = "") -> str:
+    parts = [part for part in (lists, reminder) if part]
+    return f"<state>\n{chr(10).join(parts)}\n</state>" if parts else ""

@@ -1,0 +1,194 @@
+"""The governor: what comes after a reply of the model. Pure: what is so goes in, a decision comes out.
+
+Its questions, in this order; the first that is answered decides:
+
+    cancelled? · failed, or cut off? · a limit reached? · calls to answer? · nothing open? ·
+    continuation off? · all of it waiting? · stalled? · continued too often? · else: continue
+
+The same rules serve the loop of our own agents and the hooks of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from punchlist.kernel.text import visible
+
+
+class Reason(StrEnum):
+    """Why a turn ended. There is no other way to end."""
+
+    COMPLETED = "completed"
+    OPEN = "open"
+    CAPPED = "capped"
+    BUDGET = "budget"
+    STALLED = "stalled"
+    WAITING = "waiting"
+    CANCELLED = "cancelled"
+    ERROR = "error"
+
+
+STALLED_AFTER: Final = 3
+"""Continuations in a row without a change of the list."""
+WINDOW_SHARE: Final = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """An item that is not ended yet."""
+
+    id: str
+    title: str
+    running: bool = False
+    waits_for: str | None = None
+    """What it waits for, in words; None for one that can be worked on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How far a turn may go. None where there is no limit."""
+
+    base_iterations: int = 10
+    more_iterations: int = 10
+    most_iterations: int = 50
+    continuations: int = 10
+    tokens: int | None = None
+    seconds: float | None = None
+    cost: float | None = None
+
+    def iterations(self, used: int, anything_open: bool) -> int:
+        """How many model calls the turn may make: more as long as its list is not clear, up to an end."""
+        if not anything_open:
+            return self.base_iterations
+        extended = max(self.base_iterations, used + self.more_iterations)
+        return min(extended, max(self.most_iterations, self.base_iterations))
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a turn has used so far."""
+
+    iterations: int = 0
+    continuations: int = 0
+    unchanged: int = 0
+    """Continuations in a row after which the list was as before."""
+    tokens: int = 0
+    context: int = 0
+    """Tokens of the last request and its reply."""
+    seconds: float = 0.0
+    cost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    open: Sequence[Open]
+    spent: Spent
+    limits: Limits = Limits()
+    enabled: bool = True
+    calls: bool = False
+    """The reply has tool calls, and they have been answered."""
+    window: int | None = None
+    cancelled: str | None = None
+    failed: str | None = None
+    """An error, or the model was cut off: in words."""
+    approvals: Sequence[str] = ()
+    """Calls that wait for a person, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proceed:
+    """Tool results go back to the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Continue:
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    on: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    reason: Reason
+    why: str
+
+
+Decision = Proceed | Continue | Wait | Stop
+
+
+def decide(now: Situation) -> Decision:
+    return _must_stop(now) or _unfinished_calls(now) or _about_the_list(now)
+
+
+def _must_stop(now: Situation) -> Stop | None:
+    if now.cancelled is not None:
+        return Stop(Reason.CANCELLED, now.cancelled)
+    if now.failed is not None:
+        return Stop(Reason.ERROR, now.failed)
+    if not now.calls and not now.open:
+        # It is about to end by itself: a limit that is reached now stops nothing.
+        return None
+    return _limit(now)
+
+
+def _limit(now: Situation) -> Stop | None:
+    spent, limits = now.spent, now.limits
+    if spent.iterations >= limits.iterations(spent.iterations - 1, bool(now.open)):
+        return Stop(Reason.CAPPED, f"{spent.iterations} iterations, the limit")
+    if now.window is not None and spent.context >= WINDOW_SHARE * now.window:
+        return Stop(Reason.BUDGET, f"{spent.context:,} of the model's {now.window:,} tokens are used")
+    if limits.tokens is not None and spent.tokens >= WINDOW_SHARE * limits.tokens:
+        return Stop(Reason.BUDGET, f"{spent.tokens:,} of {limits.tokens:,} tokens are used")
+    if limits.seconds is not None and spent.seconds >= limits.seconds:
+        return Stop(Reason.BUDGET, f"{spent.seconds:.0f} of {limits.seconds:g} seconds are used")
+    if limits.cost is not None and spent.cost >= limits.cost:
+        return Stop(Reason.BUDGET, f"${spent.cost:.4f} of ${limits.cost:g} are used")
+    return None
+
+
+def _unfinished_calls(now: Situation) -> Decision | None:
+    if now.approvals:
+        return Wait(tuple(now.approvals))
+    return Proceed() if now.calls else None
+
+
+def _about_the_list(now: Situation) -> Decision:
+    if not now.open:
+        return Stop(Reason.COMPLETED, "nothing is open")
+    if not now.enabled:
+        return Stop(Reason.OPEN, f"{_count(now.open)} open, and continuation is off")
+    if all(item.waits_for is not None for item in now.open):
+        return Wait(tuple(f"{visible(item.title)}: {item.waits_for}" for item in now.open))
+    if now.spent.unchanged >= STALLED_AFTER:
+        return Stop(Reason.STALLED, f"the list did not change in {now.spent.unchanged} continuations")
+    if now.spent.continuations >= now.limits.continuations:
+        return Stop(Reason.CAPPED, f"continued {now.spent.continuations} times, the limit")
+    return Continue(prompt(now.open))
+
+
+def next_item(open: Sequence[Open]) -> Open | None:
+    """The one to work on: what is in progress, else the first that waits for nothing."""
+    able = [item for item in open if item.waits_for is None]
+    return next((item for item in able if item.running), able[0] if able else None)
+
+
+def prompt(open: Sequence[Open]) -> str:
+    """What the model is told when it stops with items open (C3)."""
+    following = next_item(open)
+    assert following is not None
+    doing = "in progress" if following.running else "next"
+    return (
+        f"{_count(open)} not done yet. The {'one' if len(open) == 1 else doing} is: “{visible(following.title)}” "
+        f"(id {following.id}). Go on with it now, and mark it when it is done; if it cannot be done, cancel it and say "
+        "why. Do not answer the user before the list is clear."
+    )
+
+
+def _count(open: Sequence[Open]) -> str:
+    return f"{len(open)} item{' is' if len(open) == 1 else 's are'}"

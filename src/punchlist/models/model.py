@@ -1,0 +1,162 @@
+"""What the loop needs of a model: a request in, a reply out, and what there is to know about it.
+
+Messages are values of our own, the same for every provider and for what is stored. A reply may hold
+calls whose arguments are no JSON: that is the loop's to handle, not a reason to lose the reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, ClassVar, Protocol
+
+from punchlist.errors import PunchlistError
+
+
+class Finish(StrEnum):
+    """Why a model stopped."""
+
+    STOP = "stop"
+    TOOL_CALLS = "tool_calls"
+    LENGTH = "length"
+    CONTENT_FILTER = "content_filter"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens)
+
+    @property
+    def total(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call that a model wants. `arguments` is text where the model did not write a JSON object."""
+
+    id: str
+    tool: str
+    arguments: Mapping[str, Any] | str
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a person, or the loop in a person's place, says to the model."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    finish: Finish = Finish.STOP
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What came of a call."""
+
+    call_id: str
+    tool: str
+    text: str
+    failed: bool = False
+
+
+Message = Said | Reply | Returned
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A tool as the model is told of it."""
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    system: str
+    messages: Sequence[Message]
+    tools: Sequence[Offered] = ()
+    most_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What is known about a model; None where nothing is."""
+
+    window: int | None = None
+    input_price: float | None = None
+    output_price: float | None = None
+
+    def cost(self, usage: Usage) -> float | None:
+        """In dollars, by the price of a million tokens."""
+        if self.input_price is None or self.output_price is None:
+            return None
+        return (usage.input_tokens * self.input_price + usage.output_tokens * self.output_price) / 1_000_000
+
+
+Hear = Callable[[str], None]
+"""Gets the text of a reply as it is made."""
+
+
+class Model(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def traits(self) -> Traits: ...
+
+    async def ask(self, request: Request, hear: Hear | None = None) -> Reply:
+        """Raises `ModelError` when there is no reply."""
+
+
+class ModelError(PunchlistError):
+    """The model gave no reply."""
+
+    code: ClassVar[str] = "model"
+
+
+class ModelBusy(ModelError):
+    """Rate limit, overload, a dropped stream: worth another try, after `wait` seconds if it said so."""
+
+    code = "model_busy"
+
+    def __init__(self, message: str, wait: float | None = None) -> None:
+        super().__init__(message)
+        self.wait = wait
+
+
+class ModelRefused(ModelError):
+    """A wrong key, a wrong name, a request it does not take: another try would not help."""
+
+    code = "model_refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """For models that do not stream: the whole text at once."""
+
+    hear: Hear | None = None
+
+    def tell(self, text: str) -> None:
+        if self.hear is not None and text:
+            self.hear(text)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a turn has used so far."""
+
+    usage: Usage = field(default_factory=Usage)
+    cost: float = 0.0

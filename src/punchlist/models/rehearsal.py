@@ -1,0 +1,209 @@
+"""A model that says what a file tells it to: for demonstrations, examples and tests.
+
+    replies:
+      - text: I plan first.
+        calls:
+          - tool: create_todo
+            arguments: {items: [{title: Look around}]}
+      - calls:
+          - {tool: start_todo, arguments: {todoId: "{{ created[0].id }}"}}
+      - {fault: overloaded}
+      - {text: All done., finish: stop}
+    agents:
+      researcher:
+        - text: I found it.
+
+It goes through the same loop, scheduler and storage as a real model. `{{ … }}` is a path into the
+results of earlier calls: the newest result that has such a field. What runs out of replies says so
+and stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from punchlist.errors import ConfigError
+from punchlist.kernel.text import excerpt, json_type
+from punchlist.models.model import (
+    Call,
+    Finish,
+    Hear,
+    ModelBusy,
+    ModelError,
+    ModelRefused,
+    Reply,
+    Request,
+    Returned,
+    Traits,
+    Usage,
+)
+
+FAULTS: Final[Mapping[str, ModelError]] = {
+    "rate_limit": ModelBusy("Too many requests.", wait=0.0),
+    "overloaded": ModelBusy("The model is overloaded.", wait=0.0),
+    "dropped": ModelBusy("The stream broke off."),
+    "unauthorized": ModelRefused("The key is wrong."),
+    "bad_request": ModelRefused("The request is not valid."),
+}
+_KEYS: Final = ("text", "calls", "finish", "fault", "tokens", "delay")
+_LARGEST: Final = 1_000_000
+_REFERENCE: Final = re.compile(r"\{\{\s*([A-Za-z_][\w.\[\]]*)\s*\}\}")
+_STEP: Final = re.compile(r"\w+")
+ENDED: Final = "The rehearsal has no more replies."
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One reply of the file, as it stands there."""
+
+    text: str = ""
+    calls: tuple[tuple[str, Any], ...] = ()
+    finish: Finish | None = None
+    fault: str | None = None
+    tokens: int = 0
+    delay: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    replies: tuple[Line, ...]
+    agents: Mapping[str, tuple[Line, ...]]
+
+
+class Rehearsal:
+    """The model of one agent. Each agent named in the file has its own lines; the others share the main ones."""
+
+    def __init__(self, script: Script, agent: str = "", name: str = "rehearsal") -> None:
+        self.name = name
+        self.traits = Traits(window=1_000_000)
+        self._script = script
+        self._lines = iter(script.agents.get(agent, script.replies))
+
+    def for_agent(self, agent: str) -> Rehearsal:
+        return Rehearsal(self._script, agent, self.name) if agent in self._script.agents else self
+
+    async def ask(self, request: Request, hear: Hear | None = None) -> Reply:
+        line = next(self._lines, Line(text=ENDED))
+        if line.delay:
+            await asyncio.sleep(line.delay)
+        if line.fault is not None:
+            raise FAULTS[line.fault]
+        results = _results(request)
+        text = _filled(line.text, results)
+        if hear is not None and text:
+            hear(text)
+        calls = tuple(
+            Call(f"call_{len(request.messages)}_{number}", tool, _filled(arguments, results))
+            for number, (tool, arguments) in enumerate(line.calls)
+        )
+        finish = line.finish or (Finish.TOOL_CALLS if calls else Finish.STOP)
+        return Reply(text, calls, finish, Usage(line.tokens, len(text) // 4))
+
+
+def _results(request: Request) -> list[Mapping[str, Any]]:
+    """What earlier calls gave that is an object, newest first."""
+    found: list[Mapping[str, Any]] = []
+    for message in reversed(request.messages):
+        if isinstance(message, Returned) and not message.failed:
+            try:
+                value = json.loads(message.text)
+            except ValueError:
+                continue
+            if isinstance(value, dict):
+                found.append(value)
+    return found
+
+
+def _filled(value: Any, results: Sequence[Mapping[str, Any]]) -> Any:
+    match value:
+        case str():
+            whole = _REFERENCE.fullmatch(value)
+            if whole:
+                return _look_up(whole[1], results)
+            return _REFERENCE.sub(lambda found: str(_look_up(found[1], results)), value)
+        case dict():
+            return {key: _filled(item, results) for key, item in value.items()}
+        case list():
+            return [_filled(item, results) for item in value]
+    return value
+
+
+def _look_up(path: str, results: Sequence[Mapping[str, Any]]) -> Any:
+    steps = [int(step) if step.isdigit() else step for step in _STEP.findall(path)]
+    for result in results:
+        value: Any = result
+        try:
+            for step in steps:
+                value = value[step]
+        except (KeyError, IndexError, TypeError):
+            continue
+        return value
+    raise ModelRefused(f"The rehearsal refers to {path!r}, which no earlier result has.")
+
+
+def load(path: Path) -> Script:
+    import yaml
+
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise ConfigError(f"{path}: is larger than {_LARGEST:,} bytes; that is no rehearsal.")
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror or error}).") from None
+    except (UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+        raise ConfigError(f"{path}: is no YAML ({excerpt(str(error), 200)}).") from None
+    if isinstance(content, list):
+        content = {"replies": content}
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path}: must be a list of replies, got {json_type(content)}.")
+    for key in content:
+        if key not in ("replies", "agents"):
+            raise ConfigError(f"{path}: {excerpt(str(key))!r} is not known. There are: replies, agents.")
+    agents = content.get("agents") or {}
+    if not isinstance(agents, dict):
+        raise ConfigError(f"{path}: agents: must be a table of lists, got {json_type(agents)}.")
+    return Script(
+        _lines(path, "replies", content.get("replies") or []),
+        {str(name): _lines(path, f"agents.{name}", lines) for name, lines in agents.items()},
+    )
+
+
+def _lines(path: Path, where: str, lines: Any) -> tuple[Line, ...]:
+    if not isinstance(lines, list):
+        raise ConfigError(f"{path}: {where}: must be a list, got {json_type(lines)}.")
+    return tuple(_line(path, f"{where}[{number}]", line) for number, line in enumerate(lines, start=1))
+
+
+def _line(path: Path, where: str, line: Any) -> Line:
+    def wrong(problem: str) -> ConfigError:
+        return ConfigError(f"{path}: {where}: {problem}.")
+
+    if isinstance(line, str):
+        return Line(text=line)
+    if not isinstance(line, dict):
+        raise wrong(f"must be text or a table, got {json_type(line)}")
+    for key in line:
+        if key not in _KEYS:
+            raise wrong(f"{excerpt(str(key))!r} is not known. There are: {', '.join(_KEYS)}")
+    fault, finish = line.get("fault"), line.get("finish")
+    if fault is not None and fault not in FAULTS:
+        raise wrong(f"fault must be one of {', '.join(FAULTS)}")
+    if finish is not None and finish not in list(Finish):
+        raise wrong(f"finish must be one of {', '.join(Finish)}")
+    calls = line.get("calls") or []
+    if not isinstance(calls, list) or not all(isinstance(call, dict) and "tool" in call for call in calls):
+        raise wrong("calls must be a list of {tool, arguments}")
+    return Line(
+        str(line.get("text") or ""),
+        tuple((str(call["tool"]), call.get("arguments") or {}) for call in calls),
+        Finish(finish) if finish else None,
+        fault,
+        int(line.get("tokens") or 0),
+        float(line.get("delay") or 0.0),
+    )

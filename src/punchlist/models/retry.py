@@ -1,0 +1,85 @@
+"""Asking again when a model is busy: with growing pauses, some chance in them, and an end.
+
+A model that has begun to act is never asked twice: a reply is whole or there is none, so what is
+repeated is the question, never a tool call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from punchlist.models.model import Hear, Model, ModelBusy, ModelError, Reply, Request, Traits
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    tries: int = 4
+    first: float = 1.0
+    most: float = 60.0
+
+    def pause(self, number: int, asked_for: float | None, chance: float) -> float:
+        """Seconds before try `number`, from 1: what the model asked for, else twice as long each time, at random."""
+        if asked_for is not None:
+            return min(max(asked_for, 0.0), self.most)
+        longest: float = min(self.first * 2.0 ** (number - 1), self.most)
+        return longest * (0.5 + 0.5 * chance)
+
+
+PATIENT: Final = Patience()
+
+
+class Persistent:
+    """A model that is asked again, and another one when the first does not recover."""
+
+    def __init__(
+        self,
+        model: Model,
+        fallback: Sequence[Model] = (),
+        patience: Patience = PATIENT,
+        *,
+        told: Callable[[str], None] | None = None,
+        sleep: Sleep = asyncio.sleep,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._models = (model, *fallback)
+        self._patience = patience
+        self._told = told
+        self._sleep = sleep
+        self._chance = chance
+
+    @property
+    def name(self) -> str:
+        return self._models[0].name
+
+    @property
+    def traits(self) -> Traits:
+        return self._models[0].traits
+
+    async def ask(self, request: Request, hear: Hear | None = None) -> Reply:
+        failure: ModelError | None = None
+        for model in self._models:
+            try:
+                return await self._ask(model, request, hear)
+            except ModelBusy as busy:
+                failure = busy
+        assert failure is not None
+        raise failure
+
+    async def _ask(self, model: Model, request: Request, hear: Hear | None) -> Reply:
+        for number in range(1, self._patience.tries + 1):
+            try:
+                return await model.ask(request, hear)
+            except ModelBusy as busy:
+                if number == self._patience.tries:
+                    raise
+                pause = self._patience.pause(number, busy.wait, self._chance())
+                if self._told is not None:
+                    self._told(f"{model.name}: {busy} Asking again in {pause:.1f} s.")
+                await self._sleep(pause)
+        raise AssertionError("there is at least one try")

@@ -1,0 +1,47 @@
+"""The lists' own tools, as the scheduler runs them: bound to where their caller stands."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+from punchlist.kernel.text import visible_block
+from punchlist.kernel.tooling import Tool
+from punchlist.toolcalls.states import Result
+from punchlist.toolcalls.tool import NOTHING, Arguments, Effect, Resources, Running, Schema
+
+C = TypeVar("C")
+
+
+class ListTool(Generic[C]):
+    """A list's tool with its scope (T7): nothing that a model sends can change that."""
+
+    server: str | None = None
+    time_limit: float | None = None
+
+    def __init__(self, tool: Tool[C], scope: C) -> None:
+        self._tool = tool
+        self._scope = scope
+        self.name = tool.name
+        self.description = tool.description
+        self.input_schema: Schema = tool.input_schema
+        self.effect = Effect.READ if tool.read_only else Effect.LIST
+
+    def problems(self, arguments: Arguments) -> Sequence[str]:  # noqa: ARG002
+        # The list's own rules say it better than its schema, and are asked in any case.
+        return ()
+
+    def resources(self, arguments: Arguments) -> Resources:  # noqa: ARG002
+        return NOTHING
+
+    def preview(self, arguments: Arguments) -> str:
+        return visible_block(json.dumps(dict(arguments), indent=2, ensure_ascii=False))
+
+    def command(self, arguments: Arguments) -> str | None:  # noqa: ARG002
+        return None
+
+    async def run(self, arguments: Arguments, running: Running) -> Any:  # noqa: ARG002
+        result = await asyncio.to_thread(self._tool.run, self._scope, arguments)
+        return Result(result.text, result.data)

@@ -67,7 +67,7 @@ def of_line(line: str, *rules: Rule, mode: Mode = Mode.DEFAULT) -> Verdict:
     ],
 )
 def test_without_rules_the_mode_decides(mode: Mode, read: Verdict, edit: Verdict, execute: Verdict) -> None:
-    assert [verdict(made(effect=effect), mode=mode) for effect in Effect] == [read, edit, execute]
+    assert [verdict(made(effect=effect), mode=mode) for effect in Effect] == [read, ALLOW, edit, execute]
 
 
 @pytest.mark.parametrize(

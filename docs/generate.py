@@ -27,6 +27,7 @@ FOLDER = Path(__file__).parent
 NOTE = "<!-- Made by `make docs`; edit the code it comes from. -->"
 COMMANDS = [
     [],
+    ["run"],
     ["todos"],
     *(["todos", name] for name in ("add", "start", "done", "reopen", "edit", "cancel", "clear", "undo")),
     ["plan", "show"],

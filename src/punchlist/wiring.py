@@ -86,6 +86,6 @@ class House:
 
 
 def main() -> None:
-    from punchlist.surfaces.cli.main import run
+    from punchlist.surfaces.cli.main import start
 
-    run(House)
+    start(House)

@@ -101,6 +101,12 @@ def test_a_turn_without_a_list_has_its_base_of_iterations() -> None:
     assert reason(replace(alone, spent=Spent(iterations=10))) is Reason.CAPPED
 
 
+def test_what_a_list_has_been_given_stays_when_it_is_clear() -> None:
+    clear = replace(MIDDLE, open=[], calls=True)
+    assert decide(replace(clear, spent=Spent(iterations=30, allowed=39))) == Proceed()
+    assert reason(replace(clear, spent=Spent(iterations=39, allowed=39))) is Reason.CAPPED
+
+
 def test_a_list_that_is_not_clear_extends_them_up_to_an_end() -> None:
     working = replace(MIDDLE, calls=True)
     for iterations in range(1, 50):
@@ -151,5 +157,6 @@ def test_every_turn_ends_in_the_end(now: Situation) -> None:
         spent = replace(now.spent, iterations=now.spent.iterations + 1)
         if isinstance(found, Continue):
             spent = replace(spent, continuations=spent.continuations + 1)
-        now = replace(now, spent=spent)
+        allowed = now.limits.iterations(spent.allowed, spent.iterations, bool(now.open))
+        now = replace(now, spent=replace(spent, allowed=allowed))
     raise AssertionError(f"it goes on and on: {now}")

@@ -59,12 +59,15 @@ class Limits:
     seconds: float | None = None
     cost: float | None = None
 
-    def iterations(self, used: int, anything_open: bool) -> int:
-        """How many model calls the turn may make: more as long as its list is not clear, up to an end."""
-        if not anything_open:
-            return self.base_iterations
-        extended = max(self.base_iterations, used + self.more_iterations)
-        return min(extended, max(self.most_iterations, self.base_iterations))
+    def iterations(self, allowed: int, used: int, anything_open: bool) -> int:
+        """How many model calls the turn may make: more as long as its list is not clear, up to an end.
+
+        What was allowed stays allowed: a turn whose list has just become clear must still be able to say so.
+        """
+        allowed = max(allowed, self.base_iterations)
+        if anything_open:
+            allowed = max(allowed, used + self.more_iterations)
+        return min(allowed, max(self.most_iterations, self.base_iterations))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,8 @@ class Spent:
     """What a turn has used so far."""
 
     iterations: int = 0
+    allowed: int = 0
+    """Iterations that the list has been given so far."""
     continuations: int = 0
     unchanged: int = 0
     """Continuations in a row after which the list was as before."""
@@ -139,7 +144,7 @@ def _must_stop(now: Situation) -> Stop | None:
 
 def _limit(now: Situation) -> Stop | None:
     spent, limits = now.spent, now.limits
-    if spent.iterations >= limits.iterations(spent.iterations - 1, bool(now.open)):
+    if spent.iterations >= limits.iterations(spent.allowed, spent.iterations, bool(now.open)):
         return Stop(Reason.CAPPED, f"{spent.iterations} iterations, the limit")
     if now.window is not None and spent.context >= WINDOW_SHARE * now.window:
         return Stop(Reason.BUDGET, f"{spent.context:,} of the model's {now.window:,} tokens are used")

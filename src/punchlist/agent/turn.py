@@ -156,9 +156,12 @@ class Turn:
     # --- what comes of it ---------------------------------------------------------------------------------
 
     async def situation(self, reply: Reply) -> Situation:
-        self._spent = replace(self._spent, seconds=monotonic() - self._begun)
+        left = await asyncio.to_thread(self._means.lists.open)
+        spent, limits = self._spent, self._agent.limits
+        allowed = limits.iterations(spent.allowed, spent.iterations, bool(left))
+        self._spent = replace(spent, seconds=monotonic() - self._begun, allowed=allowed)
         return Situation(
-            open=await asyncio.to_thread(self._means.lists.open),
+            open=left,
             spent=self._spent,
             limits=self._agent.limits,
             enabled=self._agent.todo_driven,

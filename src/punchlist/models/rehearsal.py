@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from punchlist.errors import ConfigError
+from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import excerpt, json_type
 from punchlist.models.model import (
     Call,
@@ -84,6 +85,7 @@ class Rehearsal:
         self.traits = Traits(window=1_000_000)
         self._script = script
         self._lines = iter(script.agents.get(agent, script.replies))
+        self._results: dict[str, Mapping[str, Any]] = {}
 
     def for_agent(self, agent: str) -> Rehearsal:
         return Rehearsal(self._script, agent, self.name) if agent in self._script.agents else self
@@ -94,29 +96,31 @@ class Rehearsal:
             await asyncio.sleep(line.delay)
         if line.fault is not None:
             raise FAULTS[line.fault]
-        results = _results(request)
+        # What has scrolled out of sight is still known here: a script is written without regard to that.
+        self._results |= _results(request)
+        results = list(reversed(self._results.values()))
         text = _filled(line.text, results)
         if hear is not None and text:
             hear(text)
         calls = tuple(
-            Call(f"call_{len(request.messages)}_{number}", tool, _filled(arguments, results))
+            Call(f"call_{new_id()[-12:]}_{number}", tool, _filled(arguments, results))
             for number, (tool, arguments) in enumerate(line.calls)
         )
         finish = line.finish or (Finish.TOOL_CALLS if calls else Finish.STOP)
         return Reply(text, calls, finish, Usage(line.tokens, len(text) // 4))
 
 
-def _results(request: Request) -> list[Mapping[str, Any]]:
-    """What earlier calls gave that is an object, newest first."""
-    found: list[Mapping[str, Any]] = []
-    for message in reversed(request.messages):
+def _results(request: Request) -> dict[str, Mapping[str, Any]]:
+    """What earlier calls gave that is an object, by the call, oldest first."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for message in request.messages:
         if isinstance(message, Returned) and not message.failed:
             try:
                 value = json.loads(message.text)
             except ValueError:
                 continue
             if isinstance(value, dict):
-                found.append(value)
+                found[message.call_id] = value
     return found
 
 

@@ -81,12 +81,21 @@ async def toolbox(site: Site) -> AsyncIterator[tuple[Mapping[str, AgentTool], Se
 
 @asynccontextmanager
 async def workbench(
-    site: Site, *, mode: Mode | None = None, ask: Ask | None = None, listeners: Listeners | None = None
+    site: Site,
+    *,
+    mode: Mode | None = None,
+    ask: Ask | None = None,
+    listeners: Listeners | None = None,
+    extra: Sequence[AgentTool] = (),
+    allowed: Callable[[str], bool] | None = None,
 ) -> AsyncIterator[Workbench]:
+    """`extra` tools join those of the site; of all of them only those whose names are `allowed` are there."""
     redactor, ledger = site.redactor, site.ledger()
     for left in ledger.recover():
         await processes.end_all(left.id, None)
-    async with toolbox(site) as (tools, notes):
+    async with toolbox(site) as (found, notes):
+        every = {**found, **{tool.name: tool for tool in extra}}
+        tools = every if allowed is None else {name: tool for name, tool in every.items() if allowed(name)}
         policy = policy_of(site.settings, mode, ledger)
         served = [tool.name for tool in tools.values() if tool.server is not None]
         admission = Admission(

@@ -13,7 +13,7 @@ import typer.core
 from punchlist import __version__
 from punchlist.errors import PunchlistError
 from punchlist.kernel.text import visible_block
-from punchlist.surfaces.cli import approvals, db, log, mcp, plan, policy, sessions, todos, tools, trust, turn
+from punchlist.surfaces.cli import approvals, db, log, mcp, plan, policy, run, sessions, todos, tools, trust, turn
 from punchlist.surfaces.cli.front import Front, OpenDesk, complain, say, say_json
 
 EXIT_ERROR = 1
@@ -23,7 +23,7 @@ EXIT_INTERRUPTED = 130
 class InOurOrder(typer.core.TyperGroup):
     """Lists the commands as a newcomer needs them, not commands before groups."""
 
-    ORDER = ("todos", "plan", "tools", "approvals", "policy", "trust", "turn", "sessions", "log", "mcp", "db")
+    ORDER = ("run", "todos", "plan", "tools", "approvals", "policy", "trust", "turn", "sessions", "log", "mcp", "db")
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         return sorted(super().list_commands(ctx), key=self.ORDER.index)
@@ -38,6 +38,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("run")(run.run)
 app.add_typer(todos.app, name="todos")
 app.add_typer(plan.app, name="plan")
 app.add_typer(tools.app, name="tools")
@@ -76,7 +77,7 @@ class UsageError(Protocol):
     def format_message(self) -> str: ...
 
 
-def run(open_desk: OpenDesk) -> None:
+def start(open_desk: OpenDesk) -> None:
     """Run one command. Every error we know ends in a sentence on stderr, never in a traceback."""
     _mend_streams()
     front = Front(open_desk)

@@ -1,0 +1,101 @@
+"""An agent on a rehearsal, with everything else real."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from punchlist.agent.continuation import Limits
+from punchlist.agent.definitions import BUILT_IN, AgentDefinition
+from punchlist.agent.studio import Audience, Outcome, Studio
+from punchlist.checklist.service import Checklists
+from punchlist.conversations.model import Scope
+from punchlist.conversations.service import Conversations
+from punchlist.kernel.signals import CancelSignal
+from punchlist.models.model import Hear, Message, Reply, Request, Returned
+from punchlist.models.rehearsal import Line, Rehearsal, Script
+from punchlist.plan.service import Plans
+from punchlist.storage.store import Store
+from punchlist.toolcalls.ledger import Place
+from punchlist.toolcalls.policy import Mode
+from punchlist.toolcalls.policy_file import PolicySettings
+from punchlist.tools.settings import ToolSettings
+from punchlist.tools.workbench import Site
+
+
+def says(text: str, **more: Any) -> Line:
+    return Line(text=text, **more)
+
+
+def calls(*wanted: tuple[str, Any], text: str = "") -> Line:
+    return Line(text=text, calls=wanted)
+
+
+def plans(*titles: str) -> Line:
+    return calls(("create_todo", {"items": [{"title": title} for title in titles]}))
+
+
+def completes(number: int) -> Line:
+    todo = f"{{{{ created[{number}].id }}}}"
+    return calls(("complete_todo", {"todoId": todo, "outcome": "done"}))
+
+
+class Heard(Rehearsal):
+    """A rehearsal that remembers what it was asked."""
+
+    def __init__(self, script: Script, agent: str = "", requests: dict[str, list[Request]] | None = None) -> None:
+        super().__init__(script, agent)
+        self._agent = agent
+        self.requests: dict[str, list[Request]] = {} if requests is None else requests
+
+    def for_agent(self, agent: str) -> Heard:
+        return Heard(self._script, agent, self.requests) if agent in self._script.agents else self
+
+    async def ask(self, request: Request, hear: Hear | None = None) -> Reply:
+        self.requests.setdefault(self._agent, []).append(replace(request, messages=list(request.messages)))
+        return await super().ask(request, hear)
+
+
+class Rehearsing:
+    """One agent in one session."""
+
+    def __init__(self, store: Store, scope: Scope, workspace: Path, *replies: Line, **agents: Sequence[Line]) -> None:
+        conversations = Conversations(store)
+        self.model = Heard(Script(tuple(replies), {name: tuple(lines) for name, lines in agents.items()}))
+        self.told: list[str] = []
+        self.signal = CancelSignal()
+        self.studio = Studio(
+            Site(store, Place(scope, str(workspace)), ToolSettings(PolicySettings()), workspace / "outputs", {}),
+            conversations,
+            Plans(store),
+            Checklists(store, conversations),
+            lambda agent: self.model.for_agent(agent.name),
+            Mode.YOLO,
+            Audience(told=self.told.append),
+        )
+        self.agent: AgentDefinition = BUILT_IN["supervisor"]
+
+    def limits(self, **limits: Any) -> Rehearsing:
+        self.agent = replace(self.agent, limits=replace(Limits(), **limits))
+        return self
+
+    def in_mode(self, mode: Mode) -> Rehearsing:
+        self.studio = replace(self.studio, mode=mode)
+        return self
+
+    def run(self, goal: str = "Do it.") -> Outcome:
+        return asyncio.run(asyncio.wait_for(self.studio.work(self.agent, goal, self.signal), 60))
+
+    @property
+    def asked(self) -> list[Request]:
+        return self.model.requests.get("", [])
+
+
+def every_call_has_one_result(messages: Sequence[Message]) -> bool:
+    """What providers insist on."""
+    asked = [call.id for message in messages if isinstance(message, Reply) for call in message.calls]
+    answered = [message.call_id for message in messages if isinstance(message, Returned)]
+    return sorted(asked) == sorted(answered) and len(set(asked)) == len(asked)

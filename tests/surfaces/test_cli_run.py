@@ -1,0 +1,116 @@
+"""`punchlist run` on rehearsals: the contract that other programs rely on."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from tests.conftest import Cli
+from tests.faults.processes import Program
+
+PLAN = "- calls: [{tool: create_todo, arguments: {items: [{title: Look}, {title: Write}]}}]\n"
+COMPLETE = "- calls: [{{tool: complete_todo, arguments: {{todoId: '{{{{ created[{0}].id }}}}', outcome: done}}}}]\n"
+BOTH = COMPLETE.format(0) + COMPLETE.format(1)
+
+
+@pytest.fixture
+def script(project: Path) -> Path:
+    return project / "script.yaml"
+
+
+@pytest.mark.spec("C13")
+@pytest.mark.parametrize(
+    ("replies", "flags", "reason", "code"),
+    [
+        (PLAN + BOTH + "- All done.\n", [], "completed", 0),
+        (PLAN + "- Soon.\n" + BOTH + "- All done.\n", [], "completed", 0),
+        (PLAN + "- That was it.\n", ["--no-auto-complete-todos"], "open", 3),
+        (PLAN + "- Soon.\n" * 9, [], "stalled", 3),
+        (PLAN + "- Soon.\n" * 9, ["--max-todo-continuations", "2"], "capped", 3),
+        (PLAN + BOTH + "- All done.\n", ["--max-iterations", "2"], "capped", 3),
+        ("- {calls: [{tool: list_directory}], tokens: 900}\n" * 3, ["--max-tokens", "1000"], "budget", 3),
+        ("- calls: [{tool: write_file, arguments: {path: x, content: x}}]\n", [], "waiting", 4),
+        ("- {fault: unauthorized}\n", [], "error", 1),
+    ],
+)
+def test_a_run_ends_with_a_named_reason_and_its_exit_code(
+    punchlist: Cli, script: Path, replies: str, flags: list[str], reason: str, code: int
+) -> None:
+    script.write_text(replies)
+    done = punchlist("run", "Do it.", "--model", f"rehearsal:{script}", "--json", *flags)
+    told = json.loads(done.stdout)
+    assert (told["reason"], done.returncode) == (reason, code)
+    assert set(told) == {
+        "conversationId",
+        "turnId",
+        "reason",
+        "text",
+        "iterations",
+        "continuations",
+        "todos",
+        "usage",
+    }
+    assert punchlist("db", "check").returncode == 0
+
+
+@pytest.mark.spec("C1")
+def test_a_flag_beats_the_environment(punchlist: Cli, script: Path) -> None:
+    script.write_text(PLAN + "- Soon.\n" * 9)
+    env = {"PUNCHLIST_AUTO_COMPLETE_TODOS": "false", "PUNCHLIST_MODEL": f"rehearsal:{script}"}
+    assert json.loads(punchlist("run", "Do it.", "--json", env=env).stdout)["reason"] == "open"
+    done = punchlist("run", "Do it.", "--json", "--auto-complete-todos", env=env)
+    assert json.loads(done.stdout)["reason"] == "stalled"
+
+
+def test_people_see_what_happens_and_what_is_left(punchlist: Cli, script: Path) -> None:
+    script.write_text(PLAN + "- calls: [{tool: read_file, arguments: {path: missing}}]\n" + "- Soon.\n" * 9)
+    done = punchlist("run", "Do it.", "--model", f"rehearsal:{script}")
+    assert done.stdout == "Soon.\n"
+    assert "✓ create_todo" in done.stderr
+    assert "✗ read_file" in done.stderr
+    assert "continued (1 of 10)" in done.stderr
+    assert "ended as stalled" in done.stderr
+    assert "  - Look\n  - Write" in done.stderr
+
+
+def test_without_a_model_two_lines_say_what_to_set(punchlist: Cli) -> None:
+    done = punchlist("run", "Do it.")
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 2
+    assert "PUNCHLIST_MODEL" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("replies", "told"),
+    [
+        ("- {text: x, colour: red}", "replies[1]: 'colour' is not known"),
+        ("- {fault: rain}", "fault must be one of"),
+        ("- 5", "must be text or a table"),
+        ("replies: 5", "replies: must be a list"),
+        ("{", "is no YAML"),
+        ("other: 1", "'other' is not known"),
+    ],
+)
+def test_a_wrong_rehearsal_is_named_with_its_place(punchlist: Cli, script: Path, replies: str, told: str) -> None:
+    script.write_text(replies)
+    done = punchlist("run", "Do it.", "--model", f"rehearsal:{script}")
+    assert done.returncode == 1
+    assert told in done.stderr
+
+
+@pytest.mark.spec("C14")
+def test_ctrl_c_ends_it_in_good_order(project: Path, environment: dict[str, str], punchlist: Cli, script: Path) -> None:
+    script.write_text(PLAN + "- calls: [{tool: run_command, arguments: {command: 'echo begun; sleep 60'}}]\n")
+    arguments = ("run", "Do it.", "--model", f"rehearsal:{script}", "--mode", "yolo", "--json")
+    with Program(project, environment, *arguments) as program:
+        while "executing" not in punchlist("tools", "history").stdout:
+            pass
+        program.process.send_signal(signal.SIGINT)
+        answer = program.end()
+    assert answer.code == 130
+    assert json.loads(answer.out)["reason"] == "cancelled"
+    history = json.loads(punchlist("tools", "history", "--json").stdout)
+    assert [call["status"] for call in history if call["tool"] == "run_command"] == ["cancelled"]
+    assert punchlist("db", "check").returncode == 0

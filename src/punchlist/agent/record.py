@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Protocol
 
 from punchlist.agent.continuation import Reason
@@ -11,6 +10,7 @@ from punchlist.conversations.model import TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.kernel.text import visible
 from punchlist.models.model import Message
+from punchlist.storage.bridge import Aside
 
 
 def trail_line(reason: str) -> str:
@@ -25,14 +25,15 @@ class Record(Protocol):
 
 
 class StoredRecord:
-    def __init__(self, conversations: Conversations, scope: TurnScope) -> None:
+    def __init__(self, conversations: Conversations, scope: TurnScope, aside: Aside) -> None:
         self._conversations = conversations
+        self._aside = aside
         self._scope = scope
 
     async def add(self, *messages: Message, kind: str = TEXT) -> None:
         rows = [as_row(message, kind) for message in messages]
-        await asyncio.to_thread(self._conversations.say_all, self._scope, self._scope.turn_id, rows)
+        await self._aside(self._conversations.say_all, self._scope, self._scope.turn_id, rows)
 
     async def end(self, reason: Reason, why: str) -> None:
         told = trail_line(f"{reason}: {why}")
-        await asyncio.to_thread(self._conversations.close_turn, self._scope, self._scope.turn_id, reason=told)
+        await self._aside(self._conversations.close_turn, self._scope, self._scope.turn_id, reason=told)

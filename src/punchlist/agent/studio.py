@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
@@ -25,6 +24,7 @@ from punchlist.kernel.signals import CancelSignal
 from punchlist.models.model import Hear, Message, Model, Offered
 from punchlist.plan.service import Plans
 from punchlist.plan.tools import plan_tools
+from punchlist.storage.bridge import bridge
 from punchlist.toolcalls.journal import Ask
 from punchlist.toolcalls.listeners import Listeners
 from punchlist.toolcalls.policy import Mode
@@ -75,7 +75,8 @@ class Studio:
         """One turn of an agent, from its goal to its end."""
         role = Role.SUPERVISOR if parent is None else Role.WORKER
         scope = replace(self.site.place.scope, actor=Actor(role, agent.name))
-        turn = await asyncio.to_thread(
+        aside = bridge(self.site.store)
+        turn = await aside(
             self.conversations.begin_turn,
             scope,
             reason="a new request" if parent is None else "delegated",
@@ -100,7 +101,8 @@ class Studio:
                 self.model_for(agent),
                 bench.scheduler,
                 self._lists(here, [tool.name for tool in tools]),
-                StoredRecord(self.conversations, here),
+                StoredRecord(self.conversations, here, aside),
+                aside,
                 asks=self.audience.ask is not None,
                 hear=self.audience.hear,
                 told=self.audience.told,
@@ -111,10 +113,10 @@ class Studio:
 
     def _own_tools(self, agent: AgentDefinition, here: TurnScope, signal: CancelSignal, depth: int) -> list[AgentTool]:
         """The lists' tools that its role may use, and workers, if it has any."""
-        role = here.actor.role
+        role, aside = here.actor.role, bridge(self.site.store)
         tools: list[AgentTool] = [
-            *(ListTool(tool, here) for tool in plan_tools(lambda: self.plans) if role in tool.roles),
-            *(ListTool(tool, here) for tool in checklist_tools(lambda: self.checklists) if role in tool.roles),
+            *(ListTool(tool, here, aside) for tool in plan_tools(lambda: self.plans) if role in tool.roles),
+            *(ListTool(tool, here, aside) for tool in checklist_tools(lambda: self.checklists) if role in tool.roles),
         ]
         workers = {name: one for name, one in self.agents.items() if not one.delegates and one is not agent}
         if agent.delegates and depth < DEEPEST and workers:
@@ -147,7 +149,7 @@ class Studio:
         offered = [Offered(tool.name, tool.description, tool.input_schema) for tool in tools]
         earlier: list[Message] = []
         if parent is None:
-            stored = await asyncio.to_thread(self.conversations.messages, here.conversation_id)
+            stored = await bridge(self.site.store)(self.conversations.messages, here.conversation_id)
             said = [message for row in stored if row.turn_id != here.turn_id and (message := from_row(row)) is not None]
             earlier = last_of(said, agent.history)
         return Context(system, offered, earlier, agent.compact_after)

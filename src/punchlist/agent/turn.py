@@ -17,6 +17,7 @@ from punchlist.agent.transcript import CONTINUATION, TEXT
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.signals import CancelSignal
 from punchlist.models.model import Call, Finish, Hear, Model, ModelError, Reply, Returned, Said, Usage
+from punchlist.storage.bridge import Aside
 from punchlist.toolcalls.batch import Batch
 from punchlist.toolcalls.scheduler import CoreToolScheduler
 from punchlist.toolcalls.states import (
@@ -57,6 +58,7 @@ class Means:
     scheduler: CoreToolScheduler
     lists: Lists
     record: Record
+    aside: Aside
     asks: bool = False
     """Somebody is at hand to be asked: a call that needs approval is waited for."""
     hear: Hear | None = None
@@ -87,7 +89,7 @@ class Turn:
 
     async def ask(self) -> Reply:
         """A reply, on record; an empty one when there is none, and then the turn has failed or was cancelled."""
-        state = state_text(await asyncio.to_thread(self._means.lists.shown))
+        state = state_text(await self._means.aside(self._means.lists.shown))
         request = self._context.request(state)
         try:
             reply = await self._unless_cancelled(self._means.model.ask(request, self._means.hear))
@@ -156,7 +158,7 @@ class Turn:
     # --- what comes of it ---------------------------------------------------------------------------------
 
     async def situation(self, reply: Reply) -> Situation:
-        left = await asyncio.to_thread(self._means.lists.open)
+        left = await self._means.aside(self._means.lists.open)
         spent, limits = self._spent, self._agent.limits
         allowed = limits.iterations(spent.allowed, spent.iterations, bool(left))
         self._spent = replace(spent, seconds=monotonic() - self._begun, allowed=allowed)
@@ -174,7 +176,7 @@ class Turn:
 
     async def go_on(self, prompt: str) -> None:
         """Send the model back to its list."""
-        mark = await asyncio.to_thread(self._means.lists.mark)
+        mark = await self._means.aside(self._means.lists.mark)
         unchanged = self._spent.unchanged + 1 if mark == self._mark else 0
         self._mark = mark
         self._spent = replace(self._spent, continuations=self._spent.continuations + 1, unchanged=unchanged)
@@ -186,7 +188,7 @@ class Turn:
             self._means.told(f"continued ({self._spent.continuations} of {self._agent.limits.continuations})")
 
     async def end(self, reason: Reason, why: str) -> Ended:
-        left = tuple(await asyncio.to_thread(self._means.lists.open))
+        left = tuple(await self._means.aside(self._means.lists.open))
         await self._means.record.end(reason, why)
         spent = self._spent
         return Ended(reason, why, self._text, spent.iterations, spent.continuations, self._usage, left)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sqlite3
 import time
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,14 @@ from punchlist.errors import ConfigError, Conflict, StoreBusy, StoreDamaged, Sto
 BUSY_SECONDS: Final = 30.0
 """How long a writer waits for the others. Writes take well under a millisecond each."""
 _SLICE_SECONDS: Final = 1.0
+_MOMENT: Final = 0.002
+
+AT_ONCE: Final = ContextVar("at once", default=False)
+"""Set by whoever cannot wait for other writers, such as an event loop: then a write begins at once or not at all."""
+
+
+class WouldWait(StoreBusy):
+    """Nothing has begun: somebody else is writing."""
 
 
 class SQLite:
@@ -26,6 +35,9 @@ class SQLite:
         self.path = path
 
     def begin_write(self, cursor: sqlite3.Cursor) -> None:
+        if AT_ONCE.get():
+            self._begin_at_once(cursor)
+            return
         # In slices: while SQLite itself waits, Python cannot act on Ctrl-C.
         until = time.monotonic() + BUSY_SECONDS
         while True:
@@ -35,6 +47,17 @@ class SQLite:
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                     raise
+
+    def _begin_at_once(self, cursor: sqlite3.Cursor) -> None:
+        cursor.execute(f"PRAGMA busy_timeout = {_MOMENT * 1_000:.0f}")
+        try:
+            cursor.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            raise WouldWait(f"{self.path} is being written to by somebody else.") from None
+        finally:
+            cursor.execute(f"PRAGMA busy_timeout = {_SLICE_SECONDS * 1_000:.0f}")
 
     def begin_read(self, cursor: sqlite3.Cursor) -> None:
         cursor.execute("BEGIN")

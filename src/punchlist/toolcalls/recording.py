@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from punchlist.errors import Conflict
 from punchlist.kernel.actors import Actor
+from punchlist.storage.bridge import bridge
 from punchlist.storage.changes import Watch
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approvals import Answer
@@ -24,6 +25,7 @@ class Recorder:
 
     def __init__(self, ledger: Ledger, store: Store) -> None:
         self._ledger = ledger
+        self._aside = bridge(store)
         self._watch = Watch(store)
         self._watching = False
         self._unread = True
@@ -87,7 +89,7 @@ class Recorder:
             return
         self._pending, self._rules = [], []
         try:
-            self._lost |= await asyncio.to_thread(self._ledger.record, steps, rules)
+            self._lost |= await self._aside(self._ledger.record, steps, rules)
         except BaseException:
             # They stay noted, in their order, for when the database is back.
             self._pending, self._rules = steps + self._pending, rules + self._rules
@@ -95,7 +97,7 @@ class Recorder:
 
     async def _write_escalations(self) -> None:
         while self._escalations:
-            await asyncio.to_thread(self._ledger.escalate, self._escalations[0])
+            await self._aside(self._ledger.escalate, self._escalations[0])
             self._escalations.pop(0)
 
     async def answers(self, call_ids: Sequence[str]) -> Sequence[tuple[str, Answer]]:

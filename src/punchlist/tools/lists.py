@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
 from punchlist.kernel.text import visible_block
 from punchlist.kernel.tooling import Tool
+from punchlist.storage.bridge import Aside
 from punchlist.toolcalls.states import Result
 from punchlist.toolcalls.tool import NOTHING, Arguments, Effect, Resources, Running, Schema
 
@@ -21,8 +21,9 @@ class ListTool(Generic[C]):
     server: str | None = None
     time_limit: float | None = None
 
-    def __init__(self, tool: Tool[C], scope: C) -> None:
+    def __init__(self, tool: Tool[C], scope: C, aside: Aside) -> None:
         self._tool = tool
+        self._aside = aside
         self._scope = scope
         self.name = tool.name
         self.description = tool.description
@@ -43,5 +44,5 @@ class ListTool(Generic[C]):
         return None
 
     async def run(self, arguments: Arguments, running: Running) -> Any:  # noqa: ARG002
-        result = await asyncio.to_thread(self._tool.run, self._scope, arguments)
+        result = await self._aside(self._tool.run, self._scope, arguments)
         return Result(result.text, result.data)

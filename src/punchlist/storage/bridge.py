@@ -1,0 +1,40 @@
+"""The one bridge from asynchronous code to the services, which are synchronous and short.
+
+On SQLite a service takes less time than a thread needs to be woken, so it is called where we are,
+as long as no other process is writing: then it is called again in a thread, which may wait. Nothing
+has begun at that moment, so nothing is done twice; but what is given to the bridge must write in at
+most one transaction. On PostgreSQL every call waits for the server, and goes to a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import ParamSpec, Protocol, TypeVar
+
+from punchlist.storage.sqlite import AT_ONCE, WouldWait
+from punchlist.storage.store import Store
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Aside(Protocol):
+    async def __call__(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+
+def bridge(store: Store) -> Aside:
+    async def in_thread(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.to_thread(work, *args, **kwargs)
+
+    async def here(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        token = AT_ONCE.set(True)
+        try:
+            return work(*args, **kwargs)
+        except WouldWait:
+            pass
+        finally:
+            AT_ONCE.reset(token)
+        return await asyncio.to_thread(work, *args, **kwargs)
+
+    return here if store.engine.dialect.name == "sqlite" else in_thread

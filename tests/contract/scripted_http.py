@@ -28,6 +28,7 @@ from typing import Any, Final, Self
 
 Event = tuple[str, Mapping[str, Any] | str]
 MODEL: Final = "scripted"
+SECRET: Final = "sk-secret"
 
 
 class Break(StrEnum):
@@ -52,6 +53,7 @@ class Answer:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     error: str = "It went wrong."
+    code: str | None = None
     broken: Break | None = None
 
     @property
@@ -201,7 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._stream(path, answer)
 
     def _refuse(self, answer: Answer) -> None:
-        error = {"message": answer.error, "type": "scripted", "code": None, "param": None}
+        error = {"message": answer.error, "type": answer.code or "scripted", "code": answer.code, "param": None}
         content = json.dumps({"type": "error", "error": error}).encode()
         self._head(answer.status, {**answer.headers, "Content-Type": "application/json"}, len(content))
         self.wfile.write(content)
@@ -253,11 +255,14 @@ class _Server(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         self.open.add(request)
+        self.owner.idle.clear()
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        self.open.discard(request)
         super().shutdown_request(request)
+        self.open.discard(request)
+        if not self.open:
+            self.owner.idle.set()
 
     def hang_up(self) -> None:
         for connection in list(self.open):
@@ -271,6 +276,8 @@ class ScriptedServer:
         self.hanging = threading.Event()
         self.left = threading.Event()
         """A client went away while an answer hung."""
+        self.idle = threading.Event()
+        """No connection is open."""
         self._answers = iter(answers)
         self._lock = threading.Lock()
         self._server = _Server(self, port)
@@ -284,10 +291,11 @@ class ScriptedServer:
         """The variables that lead every provider here."""
         return {
             "OPENAI_BASE_URL": f"{self.url}/v1",
-            "OPENAI_API_KEY": "sk-openai-secret",
+            "OPENAI_API_KEY": SECRET,
             "OLLAMA_BASE_URL": f"{self.url}/v1",
+            "OLLAMA_API_KEY": SECRET,
             "ANTHROPIC_BASE_URL": self.url,
-            "ANTHROPIC_API_KEY": "sk-anthropic-secret",
+            "ANTHROPIC_API_KEY": SECRET,
         }
 
     def answer_to(self, asked: Asked) -> Answer:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from punchlist.agent.context import Context, state_text
 from punchlist.agent.continuation import Open, Reason, Situation, Spent
 from punchlist.agent.definitions import AgentDefinition
-from punchlist.agent.lists import Lists
+from punchlist.agent.lists import Lists, View
 from punchlist.agent.record import Record
 from punchlist.agent.transcript import CONTINUATION, TEXT
 from punchlist.kernel.ids import new_id
@@ -78,19 +78,24 @@ class Turn:
         self._failed: str | None = None
         self._waiting: list[str] = []
         self._mark: object = None
+        self._view = View()
         self._text = ""
 
     async def begin(self) -> None:
         said = Said(self._goal)
         await self._means.record.add(said, kind=TEXT)
         self._context.add(said)
+        await self._look()
+
+    async def _look(self) -> None:
+        """See what has become of the lists, by our own calls or by anybody's."""
+        self._view = await self._means.aside(self._means.lists.look)
 
     # --- the model ----------------------------------------------------------------------------------------
 
     async def ask(self) -> Reply:
         """A reply, on record; an empty one when there is none, and then the turn has failed or was cancelled."""
-        state = state_text(await self._means.aside(self._means.lists.shown))
-        request = self._context.request(state)
+        request = self._context.request(state_text(self._view.shown))
         try:
             reply = await self._unless_cancelled(self._means.model.ask(request, self._means.hear))
         except ModelError as error:
@@ -158,12 +163,12 @@ class Turn:
     # --- what comes of it ---------------------------------------------------------------------------------
 
     async def situation(self, reply: Reply) -> Situation:
-        left = await self._means.aside(self._means.lists.open)
+        await self._look()
         spent, limits = self._spent, self._agent.limits
-        allowed = limits.iterations(spent.allowed, spent.iterations, bool(left))
+        allowed = limits.iterations(spent.allowed, spent.iterations, bool(self._view.open))
         self._spent = replace(spent, seconds=monotonic() - self._begun, allowed=allowed)
         return Situation(
-            open=left,
+            open=self._view.open,
             spent=self._spent,
             limits=self._agent.limits,
             enabled=self._agent.todo_driven,
@@ -176,9 +181,8 @@ class Turn:
 
     async def go_on(self, prompt: str) -> None:
         """Send the model back to its list."""
-        mark = await self._means.aside(self._means.lists.mark)
-        unchanged = self._spent.unchanged + 1 if mark == self._mark else 0
-        self._mark = mark
+        unchanged = self._spent.unchanged + 1 if self._view.mark == self._mark else 0
+        self._mark = self._view.mark
         self._spent = replace(self._spent, continuations=self._spent.continuations + 1, unchanged=unchanged)
         await asyncio.sleep(min(self._agent.check_interval * 2.0**unchanged, LONGEST_PAUSE))
         said = Said(prompt)
@@ -188,10 +192,10 @@ class Turn:
             self._means.told(f"continued ({self._spent.continuations} of {self._agent.limits.continuations})")
 
     async def end(self, reason: Reason, why: str) -> Ended:
-        left = tuple(await self._means.aside(self._means.lists.open))
+        await self._look()
         await self._means.record.end(reason, why)
         spent = self._spent
-        return Ended(reason, why, self._text, spent.iterations, spent.continuations, self._usage, left)
+        return Ended(reason, why, self._text, spent.iterations, spent.continuations, self._usage, self._view.open)
 
 
 def _with_ids_of_their_own(calls: Sequence[Call]) -> tuple[Call, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Table, bindparam, insert, select, text, update
@@ -117,7 +116,7 @@ def message(tx: Transaction, id: str) -> Message | None:
 def fingerprint(message: Message) -> dict[str, Any]:
     """What the trail keeps of a message: enough to prove it, not a second copy."""
     digest = hashlib.sha256(message.content.encode()).hexdigest()
-    kept = {name: value for name, value in asdict(message).items() if name != "content"}
+    kept = {name: getattr(message, name) for name in Message.__annotations__ if name != "content"}
     return {"message": {**kept, "sha256": digest}}
 
 
@@ -128,5 +127,5 @@ def add_message(
     last = tx.one(LAST_POSITION, conversation_id=conversation_id)
     position = last[0] + 1 if last else 1
     message = Message(new_id(), conversation_id, turn_id, position, role, kind, content, tx.now())
-    tx.run(INSERT_MESSAGE, **asdict(message))
+    tx.run(INSERT_MESSAGE, **{name: getattr(message, name) for name in Message.__annotations__})
     return message

@@ -1,25 +1,131 @@
-"""From a model's name to the model."""
+"""Which providers there are, and how one is reached: its key, its address, its wire.
+
+The names are pydantic-ai's, and so are the variables. The table is kept here, so that a wrong name is
+told at once: importing pydantic-ai takes seconds. What else speaks OpenAI's wire is reached as
+`openai-chat` with OPENAI_BASE_URL.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from punchlist.errors import ConfigError
 from punchlist.kernel.text import excerpt
-from punchlist.models.model import Model
-from punchlist.models.rehearsal import Rehearsal, load
+from punchlist.models.model import ModelRefused
+
+if TYPE_CHECKING:
+    from httpx2 import AsyncClient
+    from pydantic_ai.models import Model as Wire
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    name: str
+    key: str
+    address: str
+    """The variable that overrides `home`."""
+    home: str
+    idle: float = 120.0
+    """Seconds without a byte before it is given up."""
+    needs_key: bool = True
+    priced_as: str | None = None
+
 
 REHEARSAL: Final = "rehearsal"
+_OPENAI: Final = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "https://api.openai.com/v1")
+PROVIDERS: Final[Mapping[str, Provider]] = {
+    provider.name: provider
+    for provider in (
+        Provider(
+            "anthropic",
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_BASE_URL",
+            "https://api.anthropic.com",
+            priced_as="anthropic",
+        ),
+        Provider("openai", *_OPENAI, priced_as="openai"),
+        Provider("openai-chat", *_OPENAI, priced_as="openai"),
+        # A model on one's own machine is loaded, and reads its whole prompt, before the first byte comes.
+        Provider(
+            "ollama",
+            "OLLAMA_API_KEY",
+            "OLLAMA_BASE_URL",
+            "http://localhost:11434/v1",
+            idle=600.0,
+            needs_key=False,
+        ),
+    )
+}
+_NO_KEY: Final = "no-key"
+"""The libraries insist on a key where the server does not."""
 
 
-def model_named(name: str) -> Model:
-    provider, _, rest = name.partition(":")
-    if provider == REHEARSAL and rest:
-        return Rehearsal(load(Path(rest)), name=name)
-    raise ConfigError(f"There is no model {excerpt(name)!r}. For now there is rehearsal:FILE; real ones come next.")
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A model of a provider, and how it is reached."""
+
+    provider: Provider
+    model: str
+    url: str
+    key: str | None
+
+    @property
+    def host(self) -> str:
+        """For messages: an address may hold a password."""
+        parts = urlsplit(self.url)
+        return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
+
+    def wire(self, client: AsyncClient) -> Wire:
+        """Takes seconds the first time: it imports."""
+        key = self.key
+        if key is None:
+            # A server of one's own often needs none.
+            if self.provider.needs_key and self.url == self.provider.home:
+                raise ModelRefused(f"{self.provider.key} is not set.")
+            key = _NO_KEY
+        match self.provider.name:
+            case "anthropic":
+                from pydantic_ai.models.anthropic import AnthropicModel
+                from pydantic_ai.providers.anthropic import AnthropicProvider
+
+                return AnthropicModel(
+                    self.model, provider=AnthropicProvider(api_key=key, base_url=self.url, http_client=client)
+                )
+            case "ollama":
+                from pydantic_ai.models.ollama import OllamaModel
+                from pydantic_ai.providers.ollama import OllamaProvider
+
+                return OllamaModel(
+                    self.model, provider=OllamaProvider(api_key=key, base_url=self.url, http_client=client)
+                )
+        from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+        from pydantic_ai.providers.openai import OpenAIProvider
+
+        provider = OpenAIProvider(api_key=key, base_url=self.url, http_client=client)
+        if self.provider.name == "openai":
+            return OpenAIResponsesModel(self.model, provider=provider)
+        return OpenAIChatModel(self.model, provider=provider)
 
 
-def for_agent(model: Model, agent: str) -> Model:
-    """The model as one agent has it: a rehearsal may have lines of its own for each."""
-    return model.for_agent(agent) if isinstance(model, Rehearsal) else model
+def chosen(name: str, environment: Mapping[str, str]) -> Chosen:
+    """Raises `ConfigError` for a name that leads nowhere."""
+    provider_name, _, model = name.partition(":")
+    provider = PROVIDERS.get(provider_name)
+    if provider is None or not model.strip():
+        there = ", ".join(f"{known}:MODEL" for known in PROVIDERS)
+        raise ConfigError(f"{excerpt(name)!r} names no model. There are: {there}, {REHEARSAL}:FILE.")
+    url = (environment.get(provider.address) or provider.home).strip()
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ConfigError(f"{provider.address} is no address of the form https://HOST/….")
+    if provider.name == "ollama" and parts.path in ("", "/"):
+        # Ollama's own tools take the address without the path of the OpenAI wire, under the same name.
+        url = url.rstrip("/") + "/v1"
+    return Chosen(provider, model.strip(), url, (environment.get(provider.key) or "").strip() or None)

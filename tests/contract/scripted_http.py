@@ -38,6 +38,8 @@ class Break(StrEnum):
     """The connection is closed."""
     END = "end"
     """The answer ends as if it were whole."""
+    ERROR = "error"
+    """The server says in the stream that it is overloaded."""
     HANG = "hang"
     """Nothing more comes, until the client leaves."""
 
@@ -179,6 +181,12 @@ def _last(answer: Answer, head: Mapping[str, Any]) -> tuple[str, Mapping[str, An
 
 
 WIRES: Final = {"/v1/chat/completions": chat, "/v1/responses": responses, "/v1/messages": messages}
+_ERROR: Final = {"type": "overloaded_error", "code": "server_is_overloaded", "message": "Overloaded.", "param": None}
+OVERLOADED: Final[Mapping[str, Event]] = {
+    "/v1/chat/completions": ("", {"error": _ERROR}),
+    "/v1/responses": ("error", {**_ERROR, "type": "error", "sequence_number": 99}),
+    "/v1/messages": ("error", {"type": "error", "error": _ERROR}),
+}
 
 
 # --- the server -------------------------------------------------------------------------------------------
@@ -224,6 +232,8 @@ class _Handler(BaseHTTPRequestHandler):
         events = list(WIRES[path](answer))
         for event in events[: len(events) // 2] if answer.broken else events:
             self._send(event)
+        if answer.broken is Break.ERROR:
+            self._send(OVERLOADED[path])
         if answer.broken is Break.HANG:
             self.server.owner.hanging.set()
             # Comes back empty when the client leaves, or when the server stops.

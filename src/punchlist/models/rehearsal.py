@@ -35,6 +35,7 @@ from punchlist.models.model import (
     Call,
     Finish,
     Hear,
+    Model,
     ModelBusy,
     ModelError,
     ModelRefused,
@@ -108,6 +109,11 @@ class Rehearsal:
         )
         finish = line.finish or (Finish.TOOL_CALLS if calls else Finish.STOP)
         return Reply(text, calls, finish, Usage(line.tokens, len(text) // 4))
+
+
+def for_agent(model: Model, agent: str) -> Model:
+    """The model as one agent has it: a rehearsal may have lines of its own for each."""
+    return model.for_agent(agent) if isinstance(model, Rehearsal) else model
 
 
 def _results(request: Request) -> dict[str, Mapping[str, Any]]:

@@ -37,8 +37,8 @@ EXIT_CODES: Final = {
     "cancelled": 130,
 }
 NO_MODEL: Final = """\
-No model is chosen: say --model NAME, or set PUNCHLIST_MODEL.
-For now there is rehearsal:FILE, a model that says what a file tells it to; real ones come next."""
+No model is chosen: say --model NAME, or set PUNCHLIST_MODEL; such as anthropic:NAME, openai:NAME, ollama:NAME.
+Keys come from the usual variables (ANTHROPIC_API_KEY, OPENAI_API_KEY); rehearsal:FILE needs none."""
 
 
 def run(
@@ -114,13 +114,14 @@ def _limits(limits: Limits, iterations: int | None, budget: dict[str, Any]) -> L
 
 def _studio(desk: Desk, scope: Any, model: str, mode: Any, *, quiet: bool) -> Studio:
     from punchlist.agent.studio import Audience, Studio
-    from punchlist.models.choosing import for_agent, model_named
+    from punchlist.models.direct import model_named
+    from punchlist.models.rehearsal import for_agent
     from punchlist.models.retry import Persistent
     from punchlist.surfaces.cli.asking import Terminal
     from punchlist.toolcalls.listeners import Listeners
     from punchlist.toolcalls.policy import Mode
 
-    made = model_named(model)
+    made = model_named(model, os.environ)
     terminal = Terminal.at_hand()
     told = None if quiet else lambda text: say(f"· {visible(text)}", error=True)
     audience = Audience(

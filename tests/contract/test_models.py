@@ -1,0 +1,446 @@
+"""Models over their real wires: a scripted server on loopback stands in for the providers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+
+import pytest
+from tests.contract.scripted_http import SECRET, Answer, Asked, Break, ScriptedServer
+
+from punchlist.errors import ConfigError
+from punchlist.models.direct import DirectModel, TimeLimits, model_named
+from punchlist.models.model import (
+    Call,
+    Finish,
+    Message,
+    ModelBusy,
+    ModelError,
+    ModelRefused,
+    Offered,
+    Reply,
+    Request,
+    Returned,
+    Said,
+    Usage,
+)
+from punchlist.models.retry import Persistent
+
+NAMES = ("anthropic:claude-x", "openai:gpt-x", "openai-chat:gpt-x", "ollama:llama-x")
+KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OLLAMA_BASE_URL")
+LOOK = Offered("look", "Looks.", {"type": "object", "properties": {"at": {"type": "string"}}})
+HELLO = Request("Be brief.", [Said("Hello?")], [LOOK])
+BOUND = 30.0
+
+every_provider = pytest.mark.parametrize("name", NAMES)
+
+
+@pytest.fixture(autouse=True)
+def _no_keys_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for key in KEYS:
+        monkeypatch.delenv(key, raising=False)
+
+
+def asked(server: ScriptedServer, name: str, request: Request = HELLO, limits: TimeLimits | None = None) -> Reply:
+    model = DirectModel(name, server.environment(), limits)
+    return asyncio.run(asyncio.wait_for(model.ask(request), BOUND))
+
+
+def reply_to(name: str, answer: Answer) -> Reply:
+    with ScriptedServer([answer]) as server:
+        return asked(server, name)
+
+
+def failure_of(name: str, answer: Answer, limits: TimeLimits | None = None) -> ModelError:
+    with ScriptedServer([answer]) as server, pytest.raises(ModelError) as caught:
+        asked(server, name, limits=limits)
+    assert SECRET not in str(caught.value)
+    assert len(server.asked) == 1
+    return caught.value
+
+
+def sent(name: str, messages: Sequence[Message]) -> Asked:
+    with ScriptedServer([Answer("Fine.")]) as server:
+        asked(server, name, Request("Be brief.", messages, [LOOK], most_tokens=99))
+    return server.asked[0]
+
+
+# --- replies ----------------------------------------------------------------------------------------------
+
+
+@every_provider
+def test_a_text_is_heard_as_it_comes_and_returned_whole(name: str) -> None:
+    heard: list[str] = []
+    with ScriptedServer([Answer("Good morning.", tokens=(21, 4))]) as server:
+        model = DirectModel(name, server.environment())
+        reply = asyncio.run(model.ask(HELLO, heard.append))
+    assert reply == Reply("Good morning.", (), Finish.STOP, Usage(21, 4))
+    assert len(heard) > 1
+    assert "".join(heard) == reply.text
+
+
+@every_provider
+def test_parallel_calls_come_with_parsed_arguments(name: str) -> None:
+    reply = reply_to(name, Answer("I look.", [("look", {"at": "a"}), ("look", {"at": "b"})]))
+    assert reply.text == "I look."
+    assert reply.finish is Finish.TOOL_CALLS
+    assert reply.calls == (Call("call_1", "look", {"at": "a"}), Call("call_2", "look", {"at": "b"}))
+
+
+@every_provider
+@pytest.mark.parametrize("written", ['{"at": "a', "[1, 2]", '{"at": NaN}', "look there"])
+def test_arguments_that_are_no_object_stay_text(name: str, written: str) -> None:
+    reply = reply_to(name, Answer(calls=[("look", written)]))
+    assert reply.calls == (Call("call_1", "look", written),)
+
+
+@every_provider
+def test_no_arguments_are_an_empty_object(name: str) -> None:
+    assert reply_to(name, Answer(calls=[("look", "")])).calls == (Call("call_1", "look", {}),)
+
+
+@every_provider
+@pytest.mark.parametrize("finish", [Finish.LENGTH, Finish.CONTENT_FILTER])
+def test_a_reply_cut_short_says_why(name: str, finish: Finish) -> None:
+    reply = reply_to(name, Answer("Half a", finish=finish))
+    assert (reply.text, reply.finish) == ("Half a", finish)
+
+
+# --- requests ---------------------------------------------------------------------------------------------
+
+
+TRANSCRIPT: Sequence[Message] = (
+    Said("Look at both."),
+    Reply("", (Call("one", "look", {"at": "a"}), Call("two", "look", '{"at": "b'))),
+    Returned("two", "look", "Arguments are no JSON.", failed=True),
+    Returned("one", "look", ""),
+    Said("Go on."),
+    Said("Please."),
+)
+
+
+def test_a_transcript_reaches_chat_completions_in_order() -> None:
+    body = sent("openai-chat:gpt-x", TRANSCRIPT).body
+    assert [message["role"] for message in body["messages"]] == [
+        *("system", "user", "assistant", "tool", "tool", "user", "user"),
+    ]
+    calls = body["messages"][2]["tool_calls"]
+    assert [call["function"]["arguments"] for call in calls] == ['{"at":"a"}', '{"not_json":"{\\"at\\": \\"b"}']
+    assert body["tools"][0]["function"]["name"] == "look"
+    assert 99 in (body.get("max_tokens"), body.get("max_completion_tokens"))
+
+
+def test_a_transcript_reaches_responses_in_order() -> None:
+    body = sent("openai:gpt-x", TRANSCRIPT).body
+    assert body["instructions"] == "Be brief."
+    kinds = [item.get("type", item.get("role")) for item in body["input"]]
+    assert [kind for kind in kinds if kind.startswith("function")] == [
+        *("function_call", "function_call", "function_call_output", "function_call_output"),
+    ]
+    assert body["max_output_tokens"] == 99
+
+
+def test_a_transcript_reaches_anthropic_with_results_first_and_failures_marked() -> None:
+    body = sent("anthropic:claude-x", TRANSCRIPT).body
+    assert "Be brief." in str(body["system"])
+    assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user"]
+    first, second, *rest = body["messages"][2]["content"]
+    assert (first["type"], first["tool_use_id"], first["is_error"]) == ("tool_result", "two", True)
+    assert (second["type"], second["tool_use_id"], second["is_error"]) == ("tool_result", "one", False)
+    assert [part["type"] for part in rest] == ["text", "text"]
+    assert [part["input"] for part in body["messages"][1]["content"]] == [{"at": "a"}, {"not_json": '{"at": "b'}]
+
+
+@every_provider
+def test_ids_that_a_provider_would_refuse_are_changed_in_call_and_result_alike(name: str) -> None:
+    strange = "a call|with: " + "x" * 80
+    again: Sequence[Message] = (
+        Reply("", (Call(strange, "look", {}), Call("call_0", "look", {}))),
+        Returned("call_0", "look", "b"),
+        Returned(strange, "look", "a"),
+    )
+    body = str(sent(name, (Said("Look."), *again, *again, Said("Go on."))).body)
+    assert strange not in body
+    ids = re.findall(r"'(?:tool_call_id|tool_use_id|call_id)': '([^']*)'", body)
+    made = {id for id in ids if re.fullmatch(r"[\w-]{1,64}", id)}
+    assert len(made) == 4
+    assert set(ids) == made
+
+
+@every_provider
+@pytest.mark.parametrize(
+    ("messages", "said"),
+    [
+        ((Said("Go."), Reply("", (Call("one", "look", {}),)), Said("Well?")), "'one' has no result"),
+        ((Said("Go."), Returned("one", "look", "a")), "'one' answers no open call"),
+        (
+            (Reply("", (Call("one", "look", {}),)), Returned("one", "look", "a"), Returned("one", "look", "b")),
+            "'one' answers no open call",
+        ),
+        ((Said("Go."), Reply("", (Call("one", "look", {}), Call("one", "look", {})))), "Two calls"),
+        ((Said(" "), Reply()), "nothing to send"),
+    ],
+)
+def test_a_transcript_that_does_not_add_up_is_never_sent(name: str, messages: Sequence[Message], said: str) -> None:
+    with ScriptedServer([]) as server, pytest.raises(ModelRefused, match=said):
+        asked(server, name, Request("", messages))
+    assert server.asked == []
+
+
+# --- failures ---------------------------------------------------------------------------------------------
+
+
+@every_provider
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
+def test_a_busy_provider_is_worth_another_try(name: str, status: int) -> None:
+    with ScriptedServer([Answer(status=status), Answer("Too early.")]) as server:
+        with pytest.raises(ModelBusy, match=str(status)) as caught:
+            asked(server, name)
+        assert caught.value.wait is None
+    assert len(server.asked) == 1
+
+
+@every_provider
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (400, "(?s)refused.*too odd"),
+        (401, "does not accept the key"),
+        (403, "may not use"),
+        (404, "no model '"),
+        (422, "(?s)refused.*too odd"),
+        (307, "sends elsewhere"),
+    ],
+)
+def test_a_refusal_says_what_to_do_and_no_secret(name: str, status: int, said: str) -> None:
+    error = f"too odd,\n{SECRET}"
+    failure = failure_of(name, Answer(status=status, error=error, headers={"Location": "/v1/messages"}))
+    assert isinstance(failure, ModelRefused)
+    assert re.search(said, str(failure))
+    assert "\n" not in str(failure)
+
+
+@pytest.mark.parametrize("name", NAMES[1:3])
+def test_an_empty_account_is_not_asked_again(name: str) -> None:
+    failure = failure_of(name, Answer(status=429, code="insufficient_quota"))
+    assert isinstance(failure, ModelRefused)
+    assert "no quota" in str(failure)
+
+
+@pytest.mark.parametrize("name", NAMES[1:3])
+def test_a_request_that_is_too_long_is_called_so(name: str) -> None:
+    failure = failure_of(name, Answer(status=400, code="context_length_exceeded"))
+    assert isinstance(failure, ModelRefused)
+    assert "longer than gpt-x takes" in str(failure)
+
+
+@every_provider
+def test_a_wait_in_seconds_is_passed_on(name: str) -> None:
+    failure = failure_of(name, Answer(status=429, headers={"Retry-After": "7"}))
+    assert isinstance(failure, ModelBusy)
+    assert failure.wait == 7.0
+
+
+@every_provider
+def test_a_wait_until_a_date_is_passed_on(name: str) -> None:
+    until = format_datetime(datetime.now(UTC) + timedelta(seconds=100), usegmt=True)
+    failure = failure_of(name, Answer(status=503, headers={"Retry-After": until}))
+    assert isinstance(failure, ModelBusy)
+    assert failure.wait is not None
+    assert 60 < failure.wait <= 101
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [("anthropic:x", "ANTHROPIC_API_KEY"), ("openai:x", "OPENAI_API_KEY"), ("openai-chat:x", "OPENAI_API_KEY")],
+)
+def test_a_missing_key_is_named(name: str, key: str) -> None:
+    with pytest.raises(ModelRefused, match=f"^{key} is not set.$"):
+        asyncio.run(DirectModel(name, {}).ask(HELLO))
+
+
+@every_provider
+def test_a_server_that_is_not_there_is_worth_another_try(name: str) -> None:
+    with ScriptedServer([]) as gone:
+        environment = gone.environment()
+    with pytest.raises(ModelBusy, match=r"No connection to 127\.0\.0\.1:"):
+        asyncio.run(DirectModel(name, environment).ask(HELLO))
+
+
+@every_provider
+@pytest.mark.parametrize("broken", [Break.CUT, Break.END])
+@pytest.mark.parametrize("answer", [Answer("A long story"), Answer(calls=[("look", {"at": "a"})])])
+def test_a_stream_that_breaks_off_is_no_reply(name: str, broken: Break, answer: Answer) -> None:
+    broken_off = Answer(answer.text, answer.calls, broken=broken)
+    failure = failure_of(name, broken_off)
+    assert isinstance(failure, ModelBusy)
+    assert str(failure) == "The stream broke off."
+
+
+@every_provider
+def test_an_error_within_a_stream_is_no_reply(name: str) -> None:
+    assert isinstance(failure_of(name, Answer("A long story", broken=Break.ERROR)), ModelBusy)
+
+
+@every_provider
+def test_a_stream_that_falls_silent_is_given_up(name: str) -> None:
+    failure = failure_of(name, Answer("A long story", broken=Break.HANG), TimeLimits(idle=0.3))
+    assert isinstance(failure, ModelBusy)
+    assert "sent nothing for 0.3 s" in str(failure)
+
+
+def test_a_reply_that_takes_too_long_is_given_up() -> None:
+    failure = failure_of(NAMES[2], Answer("A long story", broken=Break.HANG), TimeLimits(whole=0.5))
+    assert isinstance(failure, ModelBusy)
+    assert "took longer than 0.5 s" in str(failure)
+
+
+def test_a_persistent_model_gets_over_a_broken_stream() -> None:
+    async def at_once(seconds: float) -> None:
+        assert seconds >= 0
+
+    with ScriptedServer([Answer("Half", broken=Break.CUT), Answer(status=529), Answer("Whole.")]) as server:
+        model = Persistent(DirectModel(NAMES[0], server.environment()), sleep=at_once)
+        assert asyncio.run(model.ask(HELLO)).text == "Whole."
+    assert len(server.asked) == 3
+
+
+def test_what_hear_raises_is_not_taken_for_the_model() -> None:
+    def hear(text: str) -> None:
+        raise RuntimeError(text)
+
+    with ScriptedServer([Answer("Hello.")]) as server, pytest.raises(RuntimeError, match="Hel"):
+        asyncio.run(DirectModel(NAMES[0], server.environment()).ask(HELLO, hear))
+
+
+def test_text_that_no_wire_carries_is_refused() -> None:
+    with ScriptedServer([]) as server, pytest.raises(ModelRefused):
+        asked(server, NAMES[2], Request("", [Said("half a \ud800 pair")]))
+
+
+# --- leaving ----------------------------------------------------------------------------------------------
+
+
+def open_sockets() -> int:
+    links = Path("/proc/self/fd").iterdir()
+    return sum(1 for link in links if os.path.lexists(link) and "socket:" in _target(link))
+
+
+def _target(link: Path) -> str:
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts what is open in /proc")
+@every_provider
+def test_cancelling_closes_the_stream_at_once(name: str) -> None:
+    async def cancel(server: ScriptedServer) -> None:
+        before = open_sockets()
+        asking = asyncio.ensure_future(DirectModel(name, server.environment()).ask(HELLO))
+        assert await asyncio.to_thread(server.hanging.wait, BOUND)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(asking, BOUND)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        assert await asyncio.to_thread(server.left.wait, BOUND)
+        assert await asyncio.to_thread(server.idle.wait, BOUND)
+        assert open_sockets() == before
+
+    with ScriptedServer([Answer("A long story", broken=Break.HANG)]) as server:
+        asyncio.run(cancel(server))
+
+
+def test_the_scripted_server_runs_as_a_process(tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    script.write_text('[{"text": "Hello.", "calls": [["look", {"at": "a"}]]}]')
+    command = [sys.executable, "-m", "tests.contract.scripted_http", str(script)]
+    root = Path(__file__).parents[2]
+    with subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        reply = asyncio.run(DirectModel("openai-chat:x", {"OPENAI_BASE_URL": f"{url}/v1"}).ask(HELLO))
+        process.communicate(timeout=BOUND)
+    assert (reply.text, reply.calls) == ("Hello.", (Call("call_1", "look", {"at": "a"}),))
+    assert process.returncode == 0
+
+
+def test_one_model_serves_several_event_loops_and_questions_at_once() -> None:
+    with ScriptedServer([Answer("Yes.")] * 6) as server:
+        model = DirectModel(NAMES[1], server.environment())
+
+        async def thrice() -> list[Reply]:
+            return list(await asyncio.gather(*(model.ask(HELLO) for _ in range(3))))
+
+        replies = asyncio.run(thrice()) + asyncio.run(thrice())
+    assert [reply.text for reply in replies] == ["Yes."] * 6
+
+
+# --- choosing ---------------------------------------------------------------------------------------------
+
+
+def test_the_environment_given_is_the_one_that_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-machine")
+    with ScriptedServer([Answer("Here.")]) as server:
+        assert asked(server, "openai-chat:gpt-x").text == "Here."
+    assert server.asked[0].headers["authorization"] == f"Bearer {SECRET}"
+
+
+def test_an_own_server_needs_no_key() -> None:
+    with ScriptedServer([Answer("Here.")] * 2) as server:
+        for name, variable in (("openai-chat:x", "OPENAI_BASE_URL"), ("ollama:x", "OLLAMA_BASE_URL")):
+            model = DirectModel(name, {variable: f"{server.url}/v1"})
+            assert asyncio.run(model.ask(HELLO)).text == "Here."
+
+
+def test_ollama_is_found_by_the_address_its_own_tools_use() -> None:
+    with ScriptedServer([Answer("Here.")]) as server:
+        assert asyncio.run(DirectModel("ollama:x", {"OLLAMA_BASE_URL": server.url}).ask(HELLO)).text == "Here."
+
+
+@pytest.mark.parametrize("name", ["gpt-x", "acme:gpt-x", "openai:", "", ":x"])
+def test_a_name_that_leads_nowhere_is_told_what_there_is(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"anthropic:MODEL, openai:MODEL, .*rehearsal:FILE"):
+        model_named(name, {})
+
+
+@pytest.mark.parametrize("url", ["localhost:80", "ftp://host/", "http://", "http://host:x/", "http://[::1/"])
+def test_an_address_that_is_none_is_told_by_its_variable(url: str) -> None:
+    with pytest.raises(ConfigError, match="OPENAI_BASE_URL"):
+        model_named("openai:x", {"OPENAI_BASE_URL": url})
+
+
+def test_a_rehearsal_is_chosen_by_its_file(tmp_path: Path) -> None:
+    script = tmp_path / "script.yaml"
+    script.write_text("- Hello.\n")
+    model = model_named(f"rehearsal:{script}", {})
+    assert asyncio.run(model.ask(HELLO)).text == "Hello."
+
+
+@pytest.mark.parametrize("name", ["anthropic:claude-sonnet-4-5", "openai:gpt-4o-mini", "openai-chat:gpt-4o-mini"])
+def test_window_and_prices_are_known_for_known_models(name: str) -> None:
+    traits = model_named(name, {}).traits
+    assert traits.window
+    assert traits.window >= 100_000
+    assert traits.cost(Usage(1_000_000, 0))
+
+
+@pytest.mark.parametrize("name", ["anthropic:nobody", "openai:nobody", "ollama:llama3"])
+def test_nothing_is_made_up_about_unknown_models(name: str) -> None:
+    traits = model_named(name, {}).traits
+    assert (traits.window, traits.input_price, traits.output_price) == (None, None, None)
+
+
+def test_choosing_imports_nothing_heavy() -> None:
+    program = "import sys; from punchlist.models.direct import model_named; model_named('openai:x', {}); "
+    program += "sys.exit(bool({'pydantic_ai', 'httpx2', 'openai', 'anthropic', 'genai_prices'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=BOUND).returncode == 0

@@ -245,3 +245,18 @@ def test_everything_is_on_record_and_the_next_turn_begins_without_the_old_list(r
     told = [message.text for message in scene.asked[-1].messages if isinstance(message, Said)]
     assert told[-1] == "Two."
     assert not any(text.startswith("<state>") for text in told)
+
+
+@pytest.mark.spec("T11")
+def test_of_earlier_turns_the_last_messages_are_told_and_none_of_the_workers(rehearse: Any) -> None:
+    work = calls(("delegate", {"type": "researcher", "mission": "Find it."}))
+    scene = rehearse(work, says("It is in x."), says("As I said."), researcher=[says("In x, I think.")])
+    scene.run("Where is it?")
+    scene.run("Say it again.")
+    first, *_ = scene.asked[-1].messages
+    assert first == Said("Where is it?")
+    told = [message.text for message in scene.asked[-1].messages if isinstance(message, Said | Reply)]
+    assert "It is in x." in told
+    assert "In x, I think." not in told
+    assert "Find it." not in told
+    assert every_call_has_one_result(scene.asked[-1].messages)

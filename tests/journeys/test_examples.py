@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from tests.conftest import ROOT
+from tests.conftest import ROOT, Cli
+
+
+def test_the_rehearsal_in_the_documents_runs_to_its_end(punchlist: Cli, project: Path) -> None:
+    (script,) = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs" / "run.md").read_text(), re.MULTILINE | re.DOTALL)
+    (project / "script.yaml").write_text(script)
+    done = punchlist("run", "Look around.", "--model", "rehearsal:script.yaml", "--json")
+    told = json.loads(done.stdout)
+    assert (told["reason"], told["continuations"], told["text"]) == ("completed", 1, "All done.")
 
 
 @pytest.mark.spec("S2", "S4")

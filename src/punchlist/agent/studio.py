@@ -149,7 +149,8 @@ class Studio:
         offered = [Offered(tool.name, tool.description, tool.input_schema) for tool in tools]
         earlier: list[Message] = []
         if parent is None:
-            stored = await bridge(self.site.store)(self.conversations.messages, here.conversation_id)
-            said = [message for row in stored if row.turn_id != here.turn_id and (message := from_row(row)) is not None]
+            recent, id = self.conversations.recent, here.conversation_id
+            stored = await bridge(self.site.store)(recent, id, agent.history, but_of=here.turn_id)
+            said = [message for row in stored if (message := from_row(row)) is not None]
             earlier = last_of(said, agent.history)
         return Context(system, offered, earlier, agent.compact_after)

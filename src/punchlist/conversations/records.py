@@ -70,6 +70,18 @@ END_TURN: Final = Statement(
 MESSAGES: Final = Statement(
     select(*_MESSAGE).where(messages.c.conversation_id == bindparam("conversation_id")).order_by(messages.c.position)
 )
+# What was said to the person's agent and by it, not what its workers said among themselves.
+RECENT: Final = Statement(
+    select(*_MESSAGE)
+    .join(turns, turns.c.id == messages.c.turn_id)
+    .where(
+        messages.c.conversation_id == bindparam("conversation_id"),
+        messages.c.turn_id != bindparam("but_of"),
+        turns.c.parent_turn_id.is_(None),
+    )
+    .order_by(messages.c.position.desc())
+    .limit(bindparam("most"))
+)
 MESSAGE: Final = Statement(select(*_MESSAGE).where(messages.c.id == bindparam("id")))
 LAST_POSITION: Final = Statement(
     select(messages.c.position)

@@ -182,6 +182,12 @@ class Conversations:
         with self._store.read() as tx:
             return [Message(*row) for row in tx.all(records.MESSAGES, conversation_id=conversation_id)]
 
+    def recent(self, conversation_id: str, most: int, *, but_of: str = "") -> list[Message]:
+        """The last messages of turns that no other turn has begun, oldest first; without those of one turn."""
+        with self._store.read() as tx:
+            rows = tx.all(records.RECENT, conversation_id=conversation_id, most=most, but_of=but_of)
+        return [Message(*row) for row in reversed(rows)]
+
     def trace(
         self,
         scope: Scope,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,11 @@ from punchlist.storage.store import Store
 ROOT = Path(__file__).parent.parent
 SOAK = bool(os.environ.get("PUNCHLIST_SOAK"))
 REQUIREMENTS: dict[str, str] = tomllib.loads((Path(__file__).parent / "requirements.toml").read_text())["requirements"]
+
+
+def pytest_configure() -> None:
+    # Whatever started us in the background may have it ignored, and programs that we start would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -282,9 +282,12 @@ def test_no_task_and_no_file_is_left_behind(store: Store, monkeypatch: pytest.Mo
 
     async def scene() -> None:
         await once(0)
+        # Connections that wait to be used again are no leak, and how many there are is chance.
+        store.connections.close()
         before = open_files()
         for number in range(1, 6):
             await once(number)
+        store.connections.close()
         assert open_files() <= before
 
     asyncio.run(scene())

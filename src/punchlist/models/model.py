@@ -7,7 +7,7 @@ calls whose arguments are no JSON: that is the loop's to handle, not a reason to
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, Protocol
 
@@ -141,22 +141,3 @@ class ModelRefused(ModelError):
     """A wrong key, a wrong name, a request it does not take: another try would not help."""
 
     code = "model_refused"
-
-
-@dataclass(frozen=True, slots=True)
-class Hearing:
-    """For models that do not stream: the whole text at once."""
-
-    hear: Hear | None = None
-
-    def tell(self, text: str) -> None:
-        if self.hear is not None and text:
-            self.hear(text)
-
-
-@dataclass(slots=True)
-class Tally:
-    """What a turn has used so far."""
-
-    usage: Usage = field(default_factory=Usage)
-    cost: float = 0.0

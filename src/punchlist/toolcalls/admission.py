@@ -14,7 +14,7 @@ from punchlist.errors import InvalidInput, PunchlistError
 from punchlist.kernel.text import excerpt, json_type
 from punchlist.toolcalls.approvals import Expiry, Question, prefixes_of
 from punchlist.toolcalls.loops import TOO_OFTEN, Repeats
-from punchlist.toolcalls.policy import Decision, Judged, Policy, Verdict, fingerprint, strictest
+from punchlist.toolcalls.policy import Decision, Policy, Verdict, fingerprint
 from punchlist.toolcalls.scheduling import circle
 from punchlist.toolcalls.states import CallError, ToolCallRequest
 from punchlist.toolcalls.tool import NOTHING, AgentTool, Arguments, Resources
@@ -191,9 +191,3 @@ def wrong_dependencies(requests: Sequence[ToolCallRequest], knows: Callable[[str
             wrong[call_id] = CallError("invalid_arguments", f"depends_on: these calls wait for each other: {way}")
             waits.pop(call_id)
     return wrong
-
-
-def judged_parts(policy: Policy, tool: AgentTool, arguments: Arguments) -> tuple[Decision, list[Judged]]:
-    """For `policy explain`: the decision, and what it was made of."""
-    parts = policy.judge(tool, arguments)
-    return strictest(parts), parts

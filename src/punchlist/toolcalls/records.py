@@ -99,9 +99,7 @@ INSERT_APPROVAL: Final = Statement(insert(approvals).values({name: bindparam(nam
 CLOSE_APPROVAL: Final = Statement(
     update(approvals)
     .where(approvals.c.call_id == bindparam("id"), approvals.c.status.in_(_OPEN))
-    .values(
-        {name: bindparam(name) for name in ("status", "outcome", "answered_by", "answered_at", "arguments", "reason")}
-    )
+    .values({name: bindparam(name) for name in _ANSWERED})
 )
 FORGET_ARGUMENTS: Final = Statement(
     update(approvals)

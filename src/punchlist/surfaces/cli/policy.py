@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -59,6 +58,8 @@ def explain(
     as_json: JsonOption = False,
 ) -> None:
     """Say what would become of a call, which rule decides and why. Nothing is run."""
+    import asyncio
+
     entry = front(context)
     parsed = parse_arguments(arguments)
     desk = entry.desk(session, as_json=as_json)
@@ -79,7 +80,8 @@ def explain(
 async def _explain(site: Site, name: str, arguments: Any, mode: Mode | None) -> tuple[dict[str, Any], list[str]]:
     from punchlist.errors import InvalidInput, NotFound
     from punchlist.kernel.tooling import arguments as checked
-    from punchlist.toolcalls.admission import judged_parts, unknown_tool
+    from punchlist.toolcalls.admission import unknown_tool
+    from punchlist.toolcalls.policy import strictest
     from punchlist.tools.workbench import policy_of, toolbox
 
     async with toolbox(site) as (tools, notes):
@@ -89,7 +91,8 @@ async def _explain(site: Site, name: str, arguments: Any, mode: Mode | None) -> 
         if problems := tool.problems(checked(arguments)):
             raise InvalidInput(list(problems))
         policy = policy_of(site.settings, mode, site.ledger())
-        decision, parts = judged_parts(policy, tool, arguments)
+        parts = policy.judge(tool, arguments)
+        decision = strictest(parts)
     told = [{"part": one.part, "decision": one.decision.verdict.value, "why": one.decision.why} for one in parts]
     return {
         "tool": name,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import sys
@@ -80,6 +79,8 @@ def run(
 
     Exit code: 0 completed, 1 error, 2 usage, 3 ended with open items, 4 waiting for a person, 130 cancelled.
     """
+    import asyncio
+
     from punchlist.agent.definitions import BUILT_IN
 
     entry = front(context)
@@ -150,6 +151,7 @@ async def _work(studio: Studio, agent: AgentDefinition, goal: str) -> Outcome:
 
 def _stop_on_interrupt(cancel: CancelSignal) -> None:
     """Ctrl-C once ends in good order, twice at once."""
+    import asyncio
 
     def pressed() -> None:
         if cancel.is_set:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from enum import StrEnum
@@ -55,6 +54,8 @@ def group() -> None:
 @app.command("list")
 def list_tools(context: typer.Context, session: SessionOption = None, as_json: JsonOption = False) -> None:
     """List the tools, those of MCP servers included."""
+    import asyncio
+
     entry = front(context)
     desk = entry.desk(session, as_json=as_json)
     site = desk.site(entry.scope(desk), Path.cwd())

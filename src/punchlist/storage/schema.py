@@ -10,7 +10,7 @@ from typing import Final
 
 from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Index, Integer, MetaData, Table, Text
 
-REVISION: Final = "0002"
+REVISION: Final = "0003"
 """The newest migration: what this program reads and writes. A test ties it to the files."""
 
 APPLICATION_ID: Final = 0x50_4C_49_53
@@ -106,6 +106,44 @@ turn_todos = Table(
     CheckConstraint("status IN ('pending', 'in_progress', 'completed', 'cancelled')", name="ck_turn_todos_status"),
     Index("idx_turn_todos_turn", "turn_id", "status"),
     Index("idx_turn_todos_conversation", "conversation_id", "turn_id"),
+)
+
+todo_conditions = Table(
+    "todo_conditions",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("conversation_id", Text, ForeignKey("conversations.id"), nullable=False),
+    Column("turn_id", Text, ForeignKey("turns.id"), nullable=False),
+    Column("todo_id", Text, ForeignKey("turn_todos.id"), nullable=False),
+    Column("kind", Text, nullable=False),
+    # What a person is asked, when it is time, the event's name, the other todo's id, what is claimed.
+    Column("subject", Text, nullable=False),
+    Column("status", Text, nullable=False, server_default="open"),
+    Column("answer", Text),
+    Column("resolved_by", Text),
+    Column("resolved_at", Text),
+    Column("created_at", Text, nullable=False),
+    CheckConstraint("kind IN ('person', 'time', 'event', 'todo', 'resource')", name="ck_todo_conditions_kind"),
+    CheckConstraint("status IN ('open', 'resolved')", name="ck_todo_conditions_status"),
+    Index("idx_todo_conditions_turn", "turn_id", "todo_id"),
+)
+
+queued_messages = Table(
+    "queued_messages",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("conversation_id", Text, ForeignKey("conversations.id"), nullable=False),
+    # Counted in the conversation: the order in which they are delivered.
+    Column("position", Integer, nullable=False),
+    Column("content", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("said_by", Text, nullable=False),
+    Column("created_at", Text, nullable=False),
+    Column("changed_at", Text),
+    # The turn that it began.
+    Column("turn_id", Text, ForeignKey("turns.id")),
+    CheckConstraint("status IN ('queued', 'delivered', 'withdrawn')", name="ck_queued_messages_status"),
+    Index("idx_queued_messages_conversation", "conversation_id", "position", unique=True),
 )
 
 tool_calls = Table(
@@ -214,6 +252,9 @@ GUARDS: Final = (
     "CREATE UNIQUE INDEX idx_turns_open ON turns (conversation_id) WHERE ended_at IS NULL AND parent_turn_id IS NULL",
     # One item of a plan is in progress.
     "CREATE UNIQUE INDEX idx_turn_todos_one_in_progress ON turn_todos (turn_id) WHERE status = 'in_progress'",
+    # Found without looking at all that was ever asked or said.
+    "CREATE INDEX idx_todo_conditions_open ON todo_conditions (conversation_id) WHERE status = 'open'",
+    "CREATE INDEX idx_queued_messages_queued ON queued_messages (conversation_id, position) WHERE status = 'queued'",
     # Found without looking at all that ever ended.
     "CREATE INDEX idx_tool_calls_open ON tool_calls (conversation_id) WHERE ended_at IS NULL",
 )

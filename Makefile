@@ -19,8 +19,8 @@ $(READY): requirements-dev.txt pyproject.toml
 	@$(BIN)/python -m compileall -q src
 	@touch $(READY)
 
-demo: $(READY)  ## See both lists at work through the MCP server
-	$(BIN)/python examples/demo.py
+demo: $(READY)  ## See an agent finish its list; no key needed
+	$(BIN)/punchlist demo
 
 test: $(READY)  ## Run the tests, on SQLite and PostgreSQL
 	$(BIN)/python -m pytest $(ARGS)

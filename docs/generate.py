@@ -14,9 +14,10 @@ from docs.picture import picture
 from punchlist.checklist.lifecycle import CHECKLIST
 from punchlist.checklist.tools import checklist_tools
 from punchlist.conversations.lifecycle import TURN
+from punchlist.conversations.queue_lifecycle import QUEUE
 from punchlist.kernel.lifecycle import Lifecycle
 from punchlist.kernel.tooling import Tool
-from punchlist.plan.lifecycle import PLAN
+from punchlist.plan.lifecycle import CONDITION, PLAN
 from punchlist.plan.tools import plan_tools
 from punchlist.toolcalls.lifecycle import APPROVAL, TOOL_CALL
 from punchlist.tools.definition import FunctionTool
@@ -28,6 +29,12 @@ NOTE = "<!-- Made by `make docs`; edit the code it comes from. -->"
 COMMANDS = [
     [],
     ["run"],
+    ["demo"],
+    ["queue"],
+    *(["queue", name] for name in ("list", "add", "edit", "remove")),
+    ["answer"],
+    ["wake"],
+    *(["agents", name] for name in ("list", "show")),
     ["todos"],
     *(["todos", name] for name in ("add", "start", "done", "reopen", "edit", "cancel", "clear", "undo")),
     ["plan", "show"],
@@ -36,6 +43,7 @@ COMMANDS = [
     *(["approvals", name] for name in ("list", "approve", "deny", "modify")),
     *(["policy", name] for name in ("show", "explain")),
     ["trust"],
+    *(["conversations", name] for name in ("list", "show", "export")),
     ["turn", "list"],
     ["turn", "end"],
     ["sessions"],
@@ -47,7 +55,7 @@ COMMANDS = [
 
 def lifecycles() -> str:
     parts = ["# Lifecycles", NOTE, "Every list is a table of (state, action) → state. These are drawn from the tables."]
-    for lifecycle in (CHECKLIST, PLAN, TOOL_CALL, APPROVAL, TURN):
+    for lifecycle in (CHECKLIST, PLAN, CONDITION, TOOL_CALL, APPROVAL, TURN, QUEUE):
         parts.append(f"## {lifecycle.name.capitalize()}\n\n```mermaid\n{lifecycle.mermaid()}\n```\n\n{_who(lifecycle)}")
     return "\n\n".join(parts) + "\n"
 

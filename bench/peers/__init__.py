@@ -34,14 +34,19 @@ class Peer(NamedTuple):
 
 def measured(calls: int, rounds: int, python: Path) -> Iterator[Peer]:
     """One peer after the other, `asyncio.gather` first."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     for script in SCRIPTS:
-        ran = subprocess.run(
-            [python, Path(__file__).with_name(f"{script}.py"), str(calls), str(rounds)],
-            env={**kept, "PYDANTIC_AI_NO_BANNER": "1"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            check=True,
-        )
-        told = json.loads(ran.stdout)
+        told = json.loads(told_by(script, calls, rounds, python=python))
         yield Peer(told["peer"], told["version"], told["calls"], told["seconds"])
+
+
+def told_by(script: str, *numbers: int, python: Path) -> bytes:
+    """What a peer's script writes to standard output."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+    ran = subprocess.run(
+        [python, Path(__file__).with_name(f"{script}.py"), *map(str, numbers)],
+        env={**kept, "PYDANTIC_AI_NO_BANNER": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return ran.stdout

@@ -13,6 +13,8 @@ from bench.measuring import Skipped
 FOLDER: Final = Path(__file__).parents[1] / "results" / "peers-env"
 
 REQUIREMENTS: Final = (
+    "deepagents==0.7.32",
+    "langchain==1.4.7",
     "langchain-core==1.7.2",
     "langgraph==1.2.20",
     "langgraph-prebuilt==1.1.1",

@@ -11,13 +11,27 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from punchlist.agent.continuation import Limits, Reason
+    from punchlist.agent.news import (
+        CallChanged,
+        Continued,
+        ListChanged,
+        Noted,
+        OutputCame,
+        Replied,
+        TextCame,
+        TurnBegan,
+        TurnEnded,
+    )
     from punchlist.checklist.manager import TodoManager
     from punchlist.checklist.service import Checklists
     from punchlist.conversations.model import Scope, TurnScope
+    from punchlist.conversations.queue import MessageQueue
     from punchlist.conversations.service import Conversations
     from punchlist.errors import PunchlistError
     from punchlist.kernel.actors import Actor, Role
     from punchlist.kernel.signals import CancelSignal
+    from punchlist.library import Agent, Result
     from punchlist.plan.repository import TurnTodoRepository
     from punchlist.plan.service import Plans
     from punchlist.storage.opening import open_store
@@ -31,39 +45,54 @@ if TYPE_CHECKING:
     from punchlist.toolcalls.recording import Recorder
     from punchlist.toolcalls.scheduler import CoreToolScheduler
     from punchlist.toolcalls.states import ToolCallRequest
-    from punchlist.toolcalls.tool import Effect, Resources, Running, ToolFailure
+    from punchlist.toolcalls.tool import Effect, Resources, Running, ToolFailure, Transient
     from punchlist.tools.definition import tool
     from punchlist.tools.native import native_tools
     from punchlist.tools.workspace import Workspace
 
 _HOMES = {
     "Actor": "punchlist.kernel.actors",
+    "Agent": "punchlist.library",
     "Answer": "punchlist.toolcalls.approvals",
     "Approvals": "punchlist.toolcalls.questions",
+    "CallChanged": "punchlist.agent.news",
     "CancelSignal": "punchlist.kernel.signals",
     "Checklists": "punchlist.checklist.service",
+    "Continued": "punchlist.agent.news",
     "Conversations": "punchlist.conversations.service",
     "CoreToolScheduler": "punchlist.toolcalls.scheduler",
     "Effect": "punchlist.toolcalls.tool",
     "Ledger": "punchlist.toolcalls.ledger",
+    "Limits": "punchlist.agent.continuation",
+    "ListChanged": "punchlist.agent.news",
     "Listeners": "punchlist.toolcalls.listeners",
+    "MessageQueue": "punchlist.conversations.queue",
     "Mode": "punchlist.toolcalls.policy",
+    "Noted": "punchlist.agent.news",
     "Outcome": "punchlist.toolcalls.approvals",
+    "OutputCame": "punchlist.agent.news",
     "Place": "punchlist.toolcalls.ledger",
     "Plans": "punchlist.plan.service",
     "Policy": "punchlist.toolcalls.policy",
     "PunchlistError": "punchlist.errors",
+    "Reason": "punchlist.agent.continuation",
     "Recorder": "punchlist.toolcalls.recording",
+    "Replied": "punchlist.agent.news",
     "Resources": "punchlist.toolcalls.tool",
+    "Result": "punchlist.library",
     "Role": "punchlist.kernel.actors",
     "Rule": "punchlist.toolcalls.policy",
     "Running": "punchlist.toolcalls.tool",
     "Scope": "punchlist.conversations.model",
     "Status": "punchlist.toolcalls.lifecycle",
     "Store": "punchlist.storage.store",
+    "TextCame": "punchlist.agent.news",
     "TodoManager": "punchlist.checklist.manager",
     "ToolCallRequest": "punchlist.toolcalls.states",
     "ToolFailure": "punchlist.toolcalls.tool",
+    "Transient": "punchlist.toolcalls.tool",
+    "TurnBegan": "punchlist.agent.news",
+    "TurnEnded": "punchlist.agent.news",
     "TurnScope": "punchlist.conversations.model",
     "TurnTodoRepository": "punchlist.plan.repository",
     "Verdict": "punchlist.toolcalls.policy",
@@ -75,32 +104,47 @@ _HOMES = {
 
 __all__ = [
     "Actor",
+    "Agent",
     "Answer",
     "Approvals",
+    "CallChanged",
     "CancelSignal",
     "Checklists",
+    "Continued",
     "Conversations",
     "CoreToolScheduler",
     "Effect",
     "Ledger",
+    "Limits",
+    "ListChanged",
     "Listeners",
+    "MessageQueue",
     "Mode",
+    "Noted",
     "Outcome",
+    "OutputCame",
     "Place",
     "Plans",
     "Policy",
     "PunchlistError",
+    "Reason",
     "Recorder",
+    "Replied",
     "Resources",
+    "Result",
     "Role",
     "Rule",
     "Running",
     "Scope",
     "Status",
     "Store",
+    "TextCame",
     "TodoManager",
     "ToolCallRequest",
     "ToolFailure",
+    "Transient",
+    "TurnBegan",
+    "TurnEnded",
     "TurnScope",
     "TurnTodoRepository",
     "Verdict",

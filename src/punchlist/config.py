@@ -22,9 +22,8 @@ PROJECT_FOLDER: Final = ".punchlist"
 PROJECT_MARKS: Final = (FILE_NAME, PROJECT_FOLDER, ".git")
 DEFAULT_SESSION: Final = "default"
 SYNCHRONOUS: Final = ("normal", "full")
-TABLES: Final = ("policy", "workspace", "mcp")
+TABLES: Final = ("policy", "workspace", "mcp", "agent", "agents")
 _LARGEST_FILE: Final = 1_000_000
-_MOST_LINES: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ def load(
 
     synchronous = (setting("synchronous") or "normal").lower()
     if synchronous not in SYNCHRONOUS:
-        raise ConfigError(f"synchronous: must be one of {', '.join(SYNCHRONOUS)}, got {excerpt(synchronous)!r}")
+        raise ConfigError(_not_synchronous(synchronous))
     own = setting("database")
     database = own or str(_default_database(root, env))
     session = setting("session") or _default_session(root, shared=own is not None)
@@ -135,7 +134,8 @@ def _from_file(path: Path) -> tuple[dict[str, str], Tables | None]:
 
     try:
         content = tomllib.loads(source)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
+        # Numbers that are too long even for Python are a plain ValueError.
         raise ConfigError(f"{path}: is not valid TOML ({error}).") from error
     tables = {key: value for key, value in content.items() if key in TABLES}
     settings = {key: _text(path, source, key, value) for key, value in content.items() if key not in TABLES}
@@ -153,28 +153,30 @@ def _anchored(address: str, folder: Path) -> str:
 
 
 def _text(path: Path, source: str, key: str, value: Any) -> str:
-    where = f"{path}, line {_line_of(source, key)}"
     if key not in _KEYS:
-        there = ", ".join((*_KEYS, *TABLES))
-        raise ConfigError(f"{where}: unknown setting {excerpt(key)!r}. There are: {there}.")
+        raise _wrong(path, source, key, _unknown(key))
     if not isinstance(value, str):
-        raise ConfigError(f"{where}: {key} must be text in quotes.")
+        raise _wrong(path, source, key, f"{key} must be text in quotes.")
+    if key == "synchronous" and value.lower() not in SYNCHRONOUS:
+        raise _wrong(path, source, key, _not_synchronous(value))
     return value
 
 
-def _line_of(source: str, key: str) -> int:
-    """Where a key stands: the shortest beginning of the file that has it ends there."""
-    import tomllib
+def _wrong(path: Path, source: str, key: str, problem: str) -> ConfigError:
+    from punchlist.kernel.tables import place
 
-    lines = source.splitlines(keepends=True)
-    for number in range(1, min(len(lines), _MOST_LINES) + 1):
-        try:
-            if key in tomllib.loads("".join(lines[:number])):
-                return number
-        except tomllib.TOMLDecodeError:
-            # It ends inside of a text or an array that goes on in the next line.
-            continue
-    return len(lines)
+    return ConfigError(f"{place(path, source, (key,))}: {problem}")
+
+
+def _unknown(key: str) -> str:
+    from punchlist.kernel.tables import meant
+
+    there = (*_KEYS, *TABLES)
+    return f"unknown setting {excerpt(key)!r}.{meant(key, there)} There are: {', '.join(there)}."
+
+
+def _not_synchronous(value: str) -> str:
+    return f"synchronous: must be one of {', '.join(SYNCHRONOUS)}, got {excerpt(value)!r}"
 
 
 def person() -> str:

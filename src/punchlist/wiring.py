@@ -9,6 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from punchlist.agent.agents_file import Agents
     from punchlist.checklist.service import Checklists
     from punchlist.config import Settings
     from punchlist.conversations.model import Scope
@@ -63,6 +64,12 @@ class House:
         from punchlist.toolcalls.questions import Approvals
 
         return Approvals(self.store, Redactor(os.environ))
+
+    @cached_property
+    def agents(self) -> Agents:
+        from punchlist.agent.agents_file import agents
+
+        return agents(self.settings, self.trust)
 
     @cached_property
     def trust(self) -> Trust:

@@ -10,6 +10,7 @@ from typing import Any
 
 from punchlist.agent.continuation import Limits
 from punchlist.agent.definitions import BUILT_IN, AgentDefinition
+from punchlist.agent.news import News
 from punchlist.agent.studio import Audience, Outcome, Studio
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope
@@ -65,7 +66,7 @@ class Rehearsing:
     def __init__(self, store: Store, scope: Scope, workspace: Path, *replies: Line, **agents: Sequence[Line]) -> None:
         conversations = Conversations(store)
         self.model = Heard(Script(tuple(replies), {name: tuple(lines) for name, lines in agents.items()}))
-        self.told: list[str] = []
+        self.news: list[News] = []
         self.signal = CancelSignal()
         self.studio = Studio(
             Site(store, Place(scope, str(workspace)), ToolSettings(PolicySettings()), workspace / "outputs", {}),
@@ -74,7 +75,7 @@ class Rehearsing:
             Checklists(store, conversations),
             lambda agent: self.model.for_agent(agent.name),
             Mode.YOLO,
-            Audience(told=self.told.append),
+            Audience(tell=self.news.append),
         )
         self.agent: AgentDefinition = BUILT_IN["supervisor"]
 

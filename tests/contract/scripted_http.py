@@ -42,6 +42,10 @@ class Break(StrEnum):
     """The server says in the stream that it is overloaded."""
     HANG = "hang"
     """Nothing more comes, until the client leaves."""
+    TRICKLE = "trickle"
+    """Only signs of life come, until the client leaves."""
+    ENDLESS = "endless"
+    """The last event comes again and again, until the client leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +54,23 @@ class Answer:
     calls: Sequence[tuple[str, Any]] = ()
     """The tool, and its arguments: text is sent as it stands."""
     finish: str | None = None
-    """stop, tool_calls, length or content_filter; the first two are found out when it is not given."""
+    """stop, tool_calls, length or content_filter; the first two are found out when it is not given.
+
+    Empty: no reason is given, and no tokens are counted."""
     tokens: tuple[int, int] = (11, 7)
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     error: str = "It went wrong."
     code: str | None = None
     broken: Break | None = None
+    content: str | None = None
+    """Sent in place of a stream, or of an error, as it stands."""
+    kind: str = "text/html; charset=utf-8"
+    """The media type of `content`."""
 
     @property
     def reason(self) -> str:
-        return self.finish or ("tool_calls" if self.calls else "stop")
+        return ("tool_calls" if self.calls else "stop") if self.finish is None else self.finish
 
     def pieces(self) -> list[str]:
         """The text as it is streamed: two pieces."""
@@ -96,10 +106,11 @@ def chat(answer: Answer) -> Iterator[Event]:
         function = {"name": tool, "arguments": ""}
         yield chunk({"tool_calls": [{"index": index, "id": id, "type": "function", "function": function}]})
         yield chunk({"tool_calls": [{"index": index, "function": {"arguments": arguments}}]})
-    yield chunk({}, answer.reason)
+    yield chunk({}, answer.reason or None)
     input, output = answer.tokens
     usage = {"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output}
-    yield "", {**head, "choices": [], "usage": usage}
+    if answer.reason:
+        yield "", {**head, "choices": [], "usage": usage}
     yield "", "[DONE]"
 
 
@@ -128,7 +139,7 @@ def messages(answer: Answer) -> Iterator[Event]:
         start = {"type": "tool_use", "id": id, "name": tool, "input": {}}
         yield from block(index, start, [{"type": "input_json_delta", "partial_json": arguments}])
         index += 1
-    delta = {"stop_reason": reasons[answer.reason], "stop_sequence": None}
+    delta = {"stop_reason": reasons.get(answer.reason), "stop_sequence": None}
     yield event("message_delta", delta=delta, usage={"output_tokens": output})
     yield event("message_stop")
 
@@ -205,6 +216,9 @@ class _Handler(BaseHTTPRequestHandler):
         with suppress(OSError):
             if path not in WIRES:
                 self._refuse(Answer(status=404, error=f"There is no {path}."))
+            elif answer.content is not None:
+                self._head(answer.status, {**answer.headers, "Content-Type": answer.kind}, len(answer.content.encode()))
+                self.wfile.write(answer.content.encode())
             elif answer.status != 200:
                 self._refuse(answer)
             else:
@@ -234,6 +248,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(event)
         if answer.broken is Break.ERROR:
             self._send(OVERLOADED[path])
+        if answer.broken is Break.ENDLESS:
+            while True:
+                self._send(events[len(events) // 2 - 1])
+        if answer.broken is Break.TRICKLE:
+            while not self.server.owner.stopping.wait(0.05):
+                self._write(b": alive\n\n")
         if answer.broken is Break.HANG:
             self.server.owner.hanging.set()
             # Comes back empty when the client leaves, or when the server stops.
@@ -246,8 +266,10 @@ class _Handler(BaseHTTPRequestHandler):
         name, content = event
         data = content if isinstance(content, str) else json.dumps(content)
         line = (f"event: {name}\n" if name else "") + f"data: {data}\n\n"
-        encoded = line.encode()
-        self.wfile.write(f"{len(encoded):x}\r\n".encode() + encoded + b"\r\n")
+        self._write(line.encode())
+
+    def _write(self, content: bytes) -> None:
+        self.wfile.write(f"{len(content):x}\r\n".encode() + content + b"\r\n")
         self.wfile.flush()
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -288,6 +310,7 @@ class ScriptedServer:
         """A client went away while an answer hung."""
         self.idle = threading.Event()
         """No connection is open."""
+        self.stopping = threading.Event()
         self._answers = iter(answers)
         self._lock = threading.Lock()
         self._server = _Server(self, port)
@@ -318,6 +341,7 @@ class ScriptedServer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stopping.set()
         self._server.shutdown()
         self._server.hang_up()
         self._server.server_close()

@@ -43,7 +43,7 @@ def test_an_agent_that_stops_early_is_sent_back_to_its_list(rehearse: Any) -> No
 @pytest.mark.spec("C5")
 def test_an_agent_that_changes_nothing_is_stopped_as_stalled(rehearse: Any) -> None:
     ended = rehearse(plans("Look"), *[says("Soon.")] * 20).run().ended
-    assert (ended.reason, ended.continuations) == (Reason.STALLED, 4)
+    assert (ended.reason, ended.continuations) == (Reason.STALLED, 3)
     assert [item.title for item in ended.open] == ["Look"]
 
 
@@ -225,7 +225,7 @@ def test_a_worker_that_fails_is_a_result_that_the_supervisor_can_act_on(rehearse
     assert scene.run().ended.reason is Reason.COMPLETED
     (report,) = [message for message in scene.asked[-1].messages if isinstance(message, Returned)]
     assert report.failed
-    assert "The writer ended as error" in report.text
+    assert "The writer did not finish. Ended as error" in report.text
 
 
 # --- on record ------------------------------------------------------------------------------------------------

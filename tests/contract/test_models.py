@@ -7,17 +7,20 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.contract.scripted_http import SECRET, Answer, Asked, Break, ScriptedServer
 
 from punchlist.errors import ConfigError
-from punchlist.models.direct import DirectModel, TimeLimits, model_named
+from punchlist.models.choosing import chosen
+from punchlist.models.direct import Bounds, DirectModel, model_named
 from punchlist.models.model import (
+    BROKEN,
     Call,
     Finish,
     Message,
@@ -27,6 +30,7 @@ from punchlist.models.model import (
     Offered,
     Reply,
     Request,
+    RequestRefused,
     Returned,
     Said,
     Usage,
@@ -38,6 +42,7 @@ KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BAS
 LOOK = Offered("look", "Looks.", {"type": "object", "properties": {"at": {"type": "string"}}})
 HELLO = Request("Be brief.", [Said("Hello?")], [LOOK])
 BOUND = 30.0
+WITH_KEYS = {"OPENAI_API_KEY": SECRET, "ANTHROPIC_API_KEY": SECRET}
 
 every_provider = pytest.mark.parametrize("name", NAMES)
 
@@ -48,8 +53,12 @@ def _no_keys_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(key, raising=False)
 
 
-def asked(server: ScriptedServer, name: str, request: Request = HELLO, limits: TimeLimits | None = None) -> Reply:
-    model = DirectModel(name, server.environment(), limits)
+def direct(name: str, environment: Mapping[str, str], bounds: Bounds | None = None) -> DirectModel:
+    return DirectModel(chosen(name, environment), bounds)
+
+
+def asked(server: ScriptedServer, name: str, request: Request = HELLO, bounds: Bounds | None = None) -> Reply:
+    model = direct(name, server.environment(), bounds)
     return asyncio.run(asyncio.wait_for(model.ask(request), BOUND))
 
 
@@ -58,9 +67,9 @@ def reply_to(name: str, answer: Answer) -> Reply:
         return asked(server, name)
 
 
-def failure_of(name: str, answer: Answer, limits: TimeLimits | None = None) -> ModelError:
+def failure_of(name: str, answer: Answer, bounds: Bounds | None = None) -> ModelError:
     with ScriptedServer([answer]) as server, pytest.raises(ModelError) as caught:
-        asked(server, name, limits=limits)
+        asked(server, name, bounds=bounds)
     assert SECRET not in str(caught.value)
     assert len(server.asked) == 1
     return caught.value
@@ -72,6 +81,10 @@ def sent(name: str, messages: Sequence[Message]) -> Asked:
     return server.asked[0]
 
 
+async def _at_once(seconds: float) -> None:
+    assert seconds >= 0
+
+
 # --- replies ----------------------------------------------------------------------------------------------
 
 
@@ -79,7 +92,7 @@ def sent(name: str, messages: Sequence[Message]) -> Asked:
 def test_a_text_is_heard_as_it_comes_and_returned_whole(name: str) -> None:
     heard: list[str] = []
     with ScriptedServer([Answer("Good morning.", tokens=(21, 4))]) as server:
-        model = DirectModel(name, server.environment())
+        model = direct(name, server.environment())
         reply = asyncio.run(model.ask(HELLO, heard.append))
     assert reply == Reply("Good morning.", (), Finish.STOP, Usage(21, 4))
     assert len(heard) > 1
@@ -111,6 +124,35 @@ def test_no_arguments_are_an_empty_object(name: str) -> None:
 def test_a_reply_cut_short_says_why(name: str, finish: Finish) -> None:
     reply = reply_to(name, Answer("Half a", finish=finish))
     assert (reply.text, reply.finish) == ("Half a", finish)
+
+
+@every_provider
+def test_ten_calls_at_once_all_arrive_known_or_not(name: str) -> None:
+    calls = [("look", {"at": str(number)}) for number in range(9)] + [("no_such_tool", {})]
+    reply = reply_to(name, Answer(calls=calls))
+    assert [(call.tool, call.arguments) for call in reply.calls] == calls
+    assert len({call.id for call in reply.calls}) == 10
+
+
+@every_provider
+def test_an_empty_reply_is_a_reply(name: str) -> None:
+    assert reply_to(name, Answer("")) == Reply("", (), Finish.STOP, Usage(11, 7))
+
+
+@every_provider
+def test_a_call_cut_off_by_length_is_not_taken_for_a_finished_one(name: str) -> None:
+    reply = reply_to(name, Answer(calls=[("look", '{"at": "a')], finish="length"))
+    assert (reply.finish, reply.calls[0].arguments) == (Finish.LENGTH, '{"at": "a')
+
+
+@every_provider
+@pytest.mark.parametrize("calls", [(), (("look", {"at": "a"}),)])
+def test_a_server_that_gives_no_reason_for_its_end_is_believed_when_it_ends_in_form(
+    name: str, calls: Sequence[tuple[str, Any]]
+) -> None:
+    reply = reply_to(name, Answer("Well.", calls, finish=""))
+    assert reply.text == "Well."
+    assert reply.finish is (Finish.TOOL_CALLS if calls else Finish.STOP)
 
 
 # --- requests ---------------------------------------------------------------------------------------------
@@ -175,6 +217,20 @@ def test_ids_that_a_provider_would_refuse_are_changed_in_call_and_result_alike(n
 
 
 @every_provider
+def test_what_a_model_got_wrong_can_be_sent_back_to_it(name: str) -> None:
+    messages: Sequence[Message] = (
+        Said("half a \ud800 pair"),
+        Reply("\udfff", (Call("1", "", {"at": "\ud800"}), Call("2", "functions.look at", "{\ud800"))),
+        Returned("1", "", "There is no tool \ud800."),
+        Returned("2", "functions.look at", "There is no such tool."),
+    )
+    body = str(sent(name, messages).body)
+    assert "half a \ufffd pair" in body
+    assert "'name': '_'" in body
+    assert "'name': 'functions_look_at'" in body
+
+
+@every_provider
 @pytest.mark.parametrize(
     ("messages", "said"),
     [
@@ -223,6 +279,7 @@ def test_a_refusal_says_what_to_do_and_no_secret(name: str, status: int, said: s
     error = f"too odd,\n{SECRET}"
     failure = failure_of(name, Answer(status=status, error=error, headers={"Location": "/v1/messages"}))
     assert isinstance(failure, ModelRefused)
+    assert isinstance(failure, RequestRefused) == (status in (400, 422))
     assert re.search(said, str(failure))
     assert "\n" not in str(failure)
 
@@ -237,7 +294,7 @@ def test_an_empty_account_is_not_asked_again(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES[1:3])
 def test_a_request_that_is_too_long_is_called_so(name: str) -> None:
     failure = failure_of(name, Answer(status=400, code="context_length_exceeded"))
-    assert isinstance(failure, ModelRefused)
+    assert isinstance(failure, RequestRefused)
     assert "longer than gpt-x takes" in str(failure)
 
 
@@ -261,9 +318,9 @@ def test_a_wait_until_a_date_is_passed_on(name: str) -> None:
     ("name", "key"),
     [("anthropic:x", "ANTHROPIC_API_KEY"), ("openai:x", "OPENAI_API_KEY"), ("openai-chat:x", "OPENAI_API_KEY")],
 )
-def test_a_missing_key_is_named(name: str, key: str) -> None:
-    with pytest.raises(ModelRefused, match=f"^{key} is not set.$"):
-        asyncio.run(DirectModel(name, {}).ask(HELLO))
+def test_a_missing_key_is_named_before_anything_is_asked(name: str, key: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{key} is not set; {name} needs it.$"):
+        model_named(name, {})
 
 
 @every_provider
@@ -271,7 +328,7 @@ def test_a_server_that_is_not_there_is_worth_another_try(name: str) -> None:
     with ScriptedServer([]) as gone:
         environment = gone.environment()
     with pytest.raises(ModelBusy, match=r"No connection to 127\.0\.0\.1:"):
-        asyncio.run(DirectModel(name, environment).ask(HELLO))
+        asyncio.run(direct(name, environment).ask(HELLO))
 
 
 @every_provider
@@ -291,23 +348,20 @@ def test_an_error_within_a_stream_is_no_reply(name: str) -> None:
 
 @every_provider
 def test_a_stream_that_falls_silent_is_given_up(name: str) -> None:
-    failure = failure_of(name, Answer("A long story", broken=Break.HANG), TimeLimits(idle=0.3))
+    failure = failure_of(name, Answer("A long story", broken=Break.HANG), Bounds(idle=0.3))
     assert isinstance(failure, ModelBusy)
     assert "sent nothing for 0.3 s" in str(failure)
 
 
 def test_a_reply_that_takes_too_long_is_given_up() -> None:
-    failure = failure_of(NAMES[2], Answer("A long story", broken=Break.HANG), TimeLimits(whole=0.5))
+    failure = failure_of(NAMES[2], Answer("A long story", broken=Break.HANG), Bounds(whole=0.5))
     assert isinstance(failure, ModelBusy)
     assert "took longer than 0.5 s" in str(failure)
 
 
 def test_a_persistent_model_gets_over_a_broken_stream() -> None:
-    async def at_once(seconds: float) -> None:
-        assert seconds >= 0
-
     with ScriptedServer([Answer("Half", broken=Break.CUT), Answer(status=529), Answer("Whole.")]) as server:
-        model = Persistent(DirectModel(NAMES[0], server.environment()), sleep=at_once)
+        model = Persistent(direct(NAMES[0], server.environment()), sleep=_at_once)
         assert asyncio.run(model.ask(HELLO)).text == "Whole."
     assert len(server.asked) == 3
 
@@ -317,12 +371,67 @@ def test_what_hear_raises_is_not_taken_for_the_model() -> None:
         raise RuntimeError(text)
 
     with ScriptedServer([Answer("Hello.")]) as server, pytest.raises(RuntimeError, match="Hel"):
-        asyncio.run(DirectModel(NAMES[0], server.environment()).ask(HELLO, hear))
+        asyncio.run(direct(NAMES[0], server.environment()).ask(HELLO, hear))
 
 
-def test_text_that_no_wire_carries_is_refused() -> None:
-    with ScriptedServer([]) as server, pytest.raises(ModelRefused):
-        asked(server, NAMES[2], Request("", [Said("half a \ud800 pair")]))
+@every_provider
+def test_text_of_a_reply_that_broke_off_is_called_void(name: str) -> None:
+    heard: list[str] = []
+    with ScriptedServer([Answer("A long story", broken=Break.CUT), Answer("Whole.")]) as server:
+        model = Persistent(direct(name, server.environment()), sleep=_at_once)
+        assert asyncio.run(model.ask(HELLO, heard.append)).text == "Whole."
+    void, _, whole = "".join(heard).rpartition(BROKEN)
+    assert "A long story".startswith(void)
+    assert whole == "Whole."
+
+
+@every_provider
+def test_a_reply_that_never_ends_is_cut_off(name: str) -> None:
+    failure = failure_of(name, Answer("x" * 20_000, broken=Break.ENDLESS), Bounds(most_bytes=1_000_000))
+    assert isinstance(failure, ModelRefused)
+    assert str(failure) == f"{name} sent more than 1 MB for one reply, and was cut off."
+
+
+@every_provider
+def test_a_refusal_that_never_ends_is_cut_off(name: str) -> None:
+    refusal = Answer(status=400, content="x" * 200_000, kind="text/plain")
+    assert "sent more than 0.1 MB" in str(failure_of(name, refusal, Bounds(most_bytes=100_000)))
+
+
+@every_provider
+def test_signs_of_life_do_not_keep_a_reply_waiting_forever(name: str) -> None:
+    failure = failure_of(name, Answer("A long story", broken=Break.TRICKLE), Bounds(idle=30.0, whole=0.5))
+    assert isinstance(failure, ModelBusy)
+    assert "took longer than 0.5 s" in str(failure)
+
+
+@every_provider
+@pytest.mark.parametrize("kind", ["text/html; charset=utf-8", "application/json"])
+def test_what_is_no_stream_is_told_with_the_address_to_check(name: str, kind: str) -> None:
+    failure = failure_of(name, Answer(content="<html>Please log in.</html>", kind=kind))
+    assert isinstance(failure, ModelRefused)
+    assert re.search(rf"answered with {kind.partition(';')[0]}, .* Check \w+_BASE_URL\.$", str(failure))
+
+
+@every_provider
+@pytest.mark.parametrize("status", [400, 403, 502])
+def test_the_page_of_a_proxy_is_not_repeated(name: str, status: int) -> None:
+    assert "<" not in str(failure_of(name, Answer(status=status, content="<html>Please log in.</html>")))
+
+
+@every_provider
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("", "\x00\x01é", "data: {oops\n\n", "data: [1, 2]\n\n", 'data: {"choices": 7, "type": 3}\n\n'),
+        'event: message_start\ndata: {"type": "message_start", "message": null}\n\n',
+        'data: {"choices": [{"delta": {"tool_calls": [{"index": "x", "function": 3}]}}]}\n\n',
+    ],
+)
+def test_a_stream_of_nonsense_is_no_reply(name: str, content: str) -> None:
+    failure = failure_of(name, Answer(content=content, kind="text/event-stream"))
+    assert isinstance(failure, ModelBusy)
+    assert "\n" not in str(failure)
 
 
 # --- leaving ----------------------------------------------------------------------------------------------
@@ -345,7 +454,7 @@ def _target(link: Path) -> str:
 def test_cancelling_closes_the_stream_at_once(name: str) -> None:
     async def cancel(server: ScriptedServer) -> None:
         before = open_sockets()
-        asking = asyncio.ensure_future(DirectModel(name, server.environment()).ask(HELLO))
+        asking = asyncio.ensure_future(direct(name, server.environment()).ask(HELLO))
         assert await asyncio.to_thread(server.hanging.wait, BOUND)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -367,7 +476,7 @@ def test_the_scripted_server_runs_as_a_process(tmp_path: Path) -> None:
     with subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         url = process.stdout.readline().strip()
-        reply = asyncio.run(DirectModel("openai-chat:x", {"OPENAI_BASE_URL": f"{url}/v1"}).ask(HELLO))
+        reply = asyncio.run(direct("openai-chat:x", {"OPENAI_BASE_URL": f"{url}/v1"}).ask(HELLO))
         process.communicate(timeout=BOUND)
     assert (reply.text, reply.calls) == ("Hello.", (Call("call_1", "look", {"at": "a"}),))
     assert process.returncode == 0
@@ -375,7 +484,7 @@ def test_the_scripted_server_runs_as_a_process(tmp_path: Path) -> None:
 
 def test_one_model_serves_several_event_loops_and_questions_at_once() -> None:
     with ScriptedServer([Answer("Yes.")] * 6) as server:
-        model = DirectModel(NAMES[1], server.environment())
+        model = direct(NAMES[1], server.environment())
 
         async def thrice() -> list[Reply]:
             return list(await asyncio.gather(*(model.ask(HELLO) for _ in range(3))))
@@ -398,13 +507,13 @@ def test_the_environment_given_is_the_one_that_counts(monkeypatch: pytest.Monkey
 def test_an_own_server_needs_no_key() -> None:
     with ScriptedServer([Answer("Here.")] * 2) as server:
         for name, variable in (("openai-chat:x", "OPENAI_BASE_URL"), ("ollama:x", "OLLAMA_BASE_URL")):
-            model = DirectModel(name, {variable: f"{server.url}/v1"})
+            model = direct(name, {variable: f"{server.url}/v1"})
             assert asyncio.run(model.ask(HELLO)).text == "Here."
 
 
 def test_ollama_is_found_by_the_address_its_own_tools_use() -> None:
     with ScriptedServer([Answer("Here.")]) as server:
-        assert asyncio.run(DirectModel("ollama:x", {"OLLAMA_BASE_URL": server.url}).ask(HELLO)).text == "Here."
+        assert asyncio.run(direct("ollama:x", {"OLLAMA_BASE_URL": server.url}).ask(HELLO)).text == "Here."
 
 
 @pytest.mark.parametrize("name", ["gpt-x", "acme:gpt-x", "openai:", "", ":x"])
@@ -428,7 +537,7 @@ def test_a_rehearsal_is_chosen_by_its_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["anthropic:claude-sonnet-4-5", "openai:gpt-4o-mini", "openai-chat:gpt-4o-mini"])
 def test_window_and_prices_are_known_for_known_models(name: str) -> None:
-    traits = model_named(name, {}).traits
+    traits = model_named(name, WITH_KEYS).traits
     assert traits.window
     assert traits.window >= 100_000
     assert traits.cost(Usage(1_000_000, 0))
@@ -436,11 +545,12 @@ def test_window_and_prices_are_known_for_known_models(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["anthropic:nobody", "openai:nobody", "ollama:llama3"])
 def test_nothing_is_made_up_about_unknown_models(name: str) -> None:
-    traits = model_named(name, {}).traits
+    traits = model_named(name, WITH_KEYS).traits
     assert (traits.window, traits.input_price, traits.output_price) == (None, None, None)
 
 
 def test_choosing_imports_nothing_heavy() -> None:
-    program = "import sys; from punchlist.models.direct import model_named; model_named('openai:x', {}); "
+    program = "import sys; from punchlist.models.direct import model_named; "
+    program += "model_named('openai:x', {'OPENAI_API_KEY': 'x'}); "
     program += "sys.exit(bool({'pydantic_ai', 'httpx2', 'openai', 'anthropic', 'genai_prices'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=BOUND).returncode == 0

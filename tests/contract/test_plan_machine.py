@@ -17,8 +17,9 @@ from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound, PunchlistError
 from punchlist.kernel.actors import Actor, Role
+from punchlist.plan import condition_records
 from punchlist.plan.lifecycle import OPEN, Status
-from punchlist.plan.replay import replay
+from punchlist.plan.replay import replay, replay_conditions
 from punchlist.plan.service import Plans, stream
 from punchlist.storage import eventlog
 from punchlist.storage.store import Store
@@ -46,6 +47,7 @@ class PlanMachine(RuleBasedStateMachine):
         self.turn = self._open_turn()
         self.line: list[str] = []
         self.states: dict[str, Status] = {}
+        self.failed: set[str] = set()
         self.earlier: list[tuple[TurnScope, list[Any]]] = []
 
     def _open_turn(self) -> TurnScope:
@@ -70,7 +72,8 @@ class PlanMachine(RuleBasedStateMachine):
     @rule(index=which)
     def start(self, index: int) -> None:
         todo_id = self.line[index % len(self.line)]
-        if self.states[todo_id] is not Status.PENDING or self._count(Status.IN_PROGRESS):
+        waits = todo_id in self.plans.look(self.turn).waits
+        if self.states[todo_id] is not Status.PENDING or self._count(Status.IN_PROGRESS) or waits:
             self._refused(IllegalTransition, "start_todo", todoId=todo_id)
             return
         assert call(self.plans, self.turn, "start_todo", todoId=todo_id)["startedAt"]
@@ -86,6 +89,34 @@ class PlanMachine(RuleBasedStateMachine):
             return
         assert call(self.plans, self.turn, "complete_todo", **arguments)["remaining"] == self._count(*OPEN) - 1
         self.states[todo_id] = ending
+
+    @precondition(lambda self: self.line)
+    @rule(index=which, other=which)
+    def wait(self, index: int, other: int) -> None:
+        todo_id, other_id = self.line[index % len(self.line)], self.line[other % len(self.line)]
+        arguments: dict[str, Any] = {"todoId": todo_id, "for": {"todo": other_id}}
+        if self.states[todo_id] not in OPEN:
+            self._refused(IllegalTransition, "wait_todo", **arguments)
+        elif todo_id == other_id:
+            self._refused(InvalidInput, "wait_todo", **arguments)
+        else:
+            assert call(self.plans, self.turn, "wait_todo", **arguments)["status"] == "pending"
+            self.states[todo_id] = Status.PENDING
+
+    @precondition(lambda self: self.line)
+    @rule(index=which)
+    def fail(self, index: int) -> None:
+        todo_id = self.line[index % len(self.line)]
+        arguments: dict[str, Any] = {"todoId": todo_id, "outcome": "it broke", "status": "failed"}
+        if self.states[todo_id] not in OPEN:
+            self._refused(IllegalTransition, "complete_todo", **arguments)
+            return
+        again = todo_id not in self.failed
+        self.states[todo_id] = Status.PENDING if again else Status.CANCELLED
+        self.failed.add(todo_id)
+        told = call(self.plans, self.turn, "complete_todo", **arguments)
+        assert (told["retry"], told["status"]) == (again, self.states[todo_id])
+        assert told["remaining"] == self._count(*OPEN)
 
     @precondition(lambda self: self.line)
     @rule(index=which, batch=items, bad=bad_items)
@@ -140,6 +171,16 @@ class PlanMachine(RuleBasedStateMachine):
             events = eventlog.of_stream(tx, stream(self.turn.turn_id))
         assert list(eventlog.broken_links(events)) == []
         assert replay(self.turn.turn_id, events) == {todo.id: todo for todo in self._rows(self.turn)}
+        with self.store.read() as tx:
+            conditions = condition_records.of_turn(tx, self.turn.turn_id)
+        assert replay_conditions(self.turn.turn_id, events) == {one.id: one for one in conditions}
+
+    @invariant()
+    def whatever_waits_something_can_be_done(self) -> None:
+        look = self.plans.look(self.turn)
+        assert (look.todos, look.problems) == (self._rows(self.turn), [])
+        left = [todo.id for todo in look.todos if todo.status in OPEN]
+        assert not left or set(left) - set(look.waits)
 
     def teardown(self) -> None:
         """Nothing of the turns that ended was deleted or changed."""

@@ -102,7 +102,7 @@ def test_a_worker_cannot_create_start_or_end_a_todo(store: Store, plans: Plans, 
 @pytest.mark.spec("T13")
 def test_no_plan_tool_is_for_workers(plans: Plans) -> None:
     tools = plan_tools(lambda: plans)
-    assert [tool.name for tool in tools] == ["create_todo", "list_todo", "start_todo", "complete_todo"]
+    assert [tool.name for tool in tools] == ["create_todo", "list_todo", "start_todo", "wait_todo", "complete_todo"]
     assert all(Role.WORKER not in tool.roles and Role.SUPERVISOR in tool.roles for tool in tools)
 
 

@@ -91,7 +91,10 @@ def test_a_bad_ending_is_refused_by_field_and_rule(store: Store, plans: Plans, t
         ({"todoId": todo_id}, r"^outcome: is required"),
         ({"todoId": todo_id, "outcome": "  "}, r"^outcome: must be 1 to 20000 characters"),
         ({"todoId": todo_id, "outcome": "a\x1b[2Jb"}, r"^outcome: must not contain control characters"),
-        ({"todoId": todo_id, "outcome": "done", "status": "pending"}, r"^status: must be completed or cancelled"),
+        (
+            {"todoId": todo_id, "outcome": "done", "status": "pending"},
+            r"^status: must be completed, cancelled or failed",
+        ),
     ]
     with nothing_changes(store):
         for arguments, problem in bad:

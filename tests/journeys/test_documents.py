@@ -63,9 +63,13 @@ def test_links_lead_somewhere(path: Path) -> None:
     assert broken == []
 
 
-def test_the_demo_runs_to_its_end() -> None:
+def test_the_example_over_mcp_runs_to_its_end() -> None:
     done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "demo.py")], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, str(ROOT / "examples" / "lists_over_mcp.py")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert "Progress: 3/3 (100%)" in done.stdout

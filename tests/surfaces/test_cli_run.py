@@ -64,15 +64,19 @@ def test_a_flag_beats_the_environment(punchlist: Cli, script: Path) -> None:
     assert json.loads(done.stdout)["reason"] == "stalled"
 
 
+@pytest.mark.spec("C3", "C4", "C13", "C15", "T14")
 def test_people_see_what_happens_and_what_is_left(punchlist: Cli, script: Path) -> None:
     script.write_text(PLAN + "- calls: [{tool: read_file, arguments: {path: missing}}]\n" + "- Soon.\n" * 9)
     done = punchlist("run", "Do it.", "--model", f"rehearsal:{script}")
     assert done.stdout == "Soon.\n"
+    assert done.stderr.endswith(
+        "punchlist: Ended as stalled: the list did not change in 3 continuations. Not finished:\n- Look\n- Write\n"
+    )
+    assert f"supervisor begins on rehearsal:{script}; continued 0 of 10 times" in done.stderr
     assert "✓ create_todo" in done.stderr
     assert "✗ read_file" in done.stderr
-    assert "continued (1 of 10)" in done.stderr
-    assert "ended as stalled" in done.stderr
-    assert "  - Look\n  - Write" in done.stderr
+    assert "stopped early; continued 1 of 10 times" in done.stderr
+    assert "ended as stalled: 6 replies, continued 3 times, 4 tokens" in done.stderr
 
 
 def test_without_a_model_two_lines_say_what_to_set(punchlist: Cli) -> None:

@@ -241,7 +241,7 @@ def test_a_wrong_setting_is_an_error_that_names_it(punchlist: Cli, project: Path
     (project / "punchlist.toml").write_text('[policy]\nmode = "wild"')
     done = punchlist("tools", "list")
     assert done.returncode == 1
-    assert "punchlist.toml: policy.mode: must be one of plan, default" in done.stderr
+    assert "punchlist.toml, line 2: policy.mode: must be one of plan, default" in done.stderr
 
 
 def test_an_answer_in_time_is_asked_for_and_its_lack_is_no_persons_decision(punchlist: Cli, project: Path) -> None:

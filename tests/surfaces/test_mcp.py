@@ -16,7 +16,7 @@ from mcp import Client, StdioServerParameters
 from tests.conftest import ROOT, Cli
 from tests.surfaces.mcp_client import WireClient
 
-TOOLS = ["TodoWrite", "create_todo", "list_todo", "start_todo", "complete_todo"]
+TOOLS = ["TodoWrite", "create_todo", "list_todo", "start_todo", "wait_todo", "complete_todo"]
 ITEMS = [
     {"content": "A", "activeForm": "Doing A", "status": "completed"},
     {"content": "B", "activeForm": "Doing B", "status": "in_progress"},
@@ -97,6 +97,11 @@ def test_results_fit_the_output_schemas_that_are_announced(converse: Converse) -
         created = _data(await client.call_tool("create_todo", {"items": [{"title": "x", "agentType": "coder"}]}))
         todo_id = created["created"][0]["id"]
         await client.call_tool("start_todo", {"todoId": todo_id})
+        await client.call_tool("complete_todo", {"todoId": todo_id, "outcome": "o", "status": "failed"})
+        await client.call_tool("wait_todo", {"todoId": todo_id, "for": {"person": "Which?"}})
+        both = {"title": "X", "blockedBy": [todo_id], "resources": ["a.py"]}
+        assert "conflicts" in _data(await client.call_tool("create_todo", {"items": [both, both]}))
+        await client.call_tool("list_todo", {})
         await client.call_tool("complete_todo", {"todoId": todo_id, "outcome": "o", "status": "cancelled"})
         await client.call_tool("list_todo", {"status": "all"})
 

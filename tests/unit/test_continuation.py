@@ -154,9 +154,9 @@ def test_every_turn_ends_in_the_end(now: Situation) -> None:
         found = decide(now)
         if isinstance(found, Stop | Wait):
             return
-        spent = replace(now.spent, iterations=now.spent.iterations + 1)
+        spent = now.spent._replace(iterations=now.spent.iterations + 1)
         if isinstance(found, Continue):
-            spent = replace(spent, continuations=spent.continuations + 1)
+            spent = spent._replace(continuations=spent.continuations + 1)
         allowed = now.limits.iterations(spent.allowed, spent.iterations, bool(now.open))
-        now = replace(now, spent=replace(spent, allowed=allowed))
+        now = replace(now, spent=spent._replace(allowed=allowed))
     raise AssertionError(f"it goes on and on: {now}")

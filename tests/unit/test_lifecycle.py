@@ -96,7 +96,7 @@ def test_the_diagram_is_drawn_from_the_table() -> None:
 
 
 @pytest.mark.spec("T4", "T5")
-def test_the_plan_has_six_steps_and_two_ends() -> None:
+def test_the_plan_has_ten_steps_and_two_ends() -> None:
     assert {(str(source), str(action), str(target)) for (source, action), target in PLAN.table.items()} == {
         (NEW, "create", "pending"),
         ("pending", "start", "in_progress"),
@@ -104,6 +104,10 @@ def test_the_plan_has_six_steps_and_two_ends() -> None:
         ("in_progress", "complete", "completed"),
         ("pending", "cancel", "cancelled"),
         ("in_progress", "cancel", "cancelled"),
+        ("pending", "wait", "pending"),
+        ("in_progress", "wait", "pending"),
+        ("pending", "retry", "pending"),
+        ("in_progress", "retry", "pending"),
     }
     assert {state for state in PLAN.table.values() if not PLAN.ended(state)} == OPEN
 

@@ -148,13 +148,14 @@ def test_a_session_named_after_a_folder_is_a_valid_id(name: str, tmp_path: Path,
     [
         ('databse = "x"', 1, "databse"),
         ('# settings\n\nsession = "s"\n  colour = "red"\n', 4, "colour"),
-        ('session = "s"\n[agents]\nmodel = "m"\n', 2, "agents"),
-        ('session = "s"\n[[agents]]\nmodel = "m"\n', 2, "agents"),
+        ('session = "s"\n[colours]\nred = "m"\n', 2, "colours"),
+        ('session = "s"\n[[colours]]\nred = "m"\n', 2, "colours"),
         ('session = "s"\n"with blanks!" = 1\n', 2, "with blanks!"),
-        ('session = "s"\nagent.model = 1\n', 2, "agent"),
+        ('session = "s"\ncolour.red = 1\n', 2, "colour"),
+        ('session = "s"\ncolour = [\n  "red",\n]\n', 2, "colour"),
         ('session = """\ncolour\n"""\ncolour = "red"\n', 4, "colour"),
     ],
-    ids=["first", "indented", "table", "array of tables", "quoted", "dotted", "said in a text before"],
+    ids=["first", "indented", "table", "array of tables", "quoted", "dotted", "over lines", "said in a text before"],
 )
 def test_an_unknown_setting_is_named_with_its_file_and_line(
     text: str, line: int, key: str, project: Path, home: dict[str, str]
@@ -162,7 +163,15 @@ def test_an_unknown_setting_is_named_with_its_file_and_line(
     (project / "punchlist.toml").write_text(text)
     told = complaint(project, home)
     assert told.startswith(f"{project}/punchlist.toml, line {line}: unknown setting {key!r}.")
-    assert told.endswith("There are: database, session, synchronous, policy, workspace, mcp.")
+    assert told.endswith("There are: database, session, synchronous, policy, workspace, mcp, agent, agents.")
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"), [("sesion", "session"), ("Database", "database"), ("agnets", "agents"), ("polcy", "policy")]
+)
+def test_the_nearest_setting_is_suggested(key: str, meant: str, project: Path, home: dict[str, str]) -> None:
+    (project / "punchlist.toml").write_text(f'{key} = "x"')
+    assert f"unknown setting {key!r}. Did you mean {meant}? There are:" in complaint(project, home)
 
 
 def test_an_unknown_setting_in_the_users_file_is_named_too(project: Path, home: dict[str, str]) -> None:
@@ -187,8 +196,9 @@ def test_a_value_of_the_wrong_type_is_named_with_its_file_and_line(
         b"a = " + b"[" * 10_000 + b"]" * 10_000,
         b"\xff\xfe\x00",
         b'session = "\x00"',
+        b"[agent]\nmax_tokens = " + b"9" * 5_000,
     ],
-    ids=["cut off", "twice", "JSON", "nested 10,000 deep", "not UTF-8", "NUL"],
+    ids=["cut off", "twice", "JSON", "nested 10,000 deep", "not UTF-8", "NUL", "5,000 digits"],
 )
 def test_a_broken_file_is_named(content: bytes, project: Path, home: dict[str, str]) -> None:
     (project / "punchlist.toml").write_bytes(content)
@@ -210,3 +220,10 @@ def test_synchronous_is_one_of_two_words_in_any_case(project: Path, home: dict[s
     assert load({"synchronous": "FULL"}, environment=home, cwd=project).synchronous == "full"
     with pytest.raises(ConfigError, match=r"^synchronous: must be one of normal, full, got 'off\\\\x1b'$"):
         load({"synchronous": "off\x1b"}, environment=home, cwd=project)
+
+
+def test_a_wrong_word_in_a_file_is_named_with_its_line(project: Path, home: dict[str, str]) -> None:
+    (project / "punchlist.toml").write_text('session = "s"\nsynchronous = "off"\n')
+    assert complaint(project, home) == (
+        f"{project}/punchlist.toml, line 2: synchronous: must be one of normal, full, got 'off'"
+    )

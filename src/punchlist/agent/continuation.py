@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from punchlist.kernel.text import visible
 
@@ -70,9 +70,8 @@ class Limits:
         return min(allowed, max(self.most_iterations, self.base_iterations))
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What a turn has used so far."""
+class Spent(NamedTuple):
+    """What a turn has used so far. A named tuple, since there is a new one in every iteration."""
 
     iterations: int = 0
     allowed: int = 0

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import Any, Final
 
 from punchlist.agent.continuation import Limits
 from punchlist.agent.prompts import CODER, RESEARCHER, SUPERVISOR, WRITER
 
-PLAN_TOOLS: Final = ("create_todo", "list_todo", "start_todo", "complete_todo")
+PLAN_TOOLS: Final = ("create_todo", "list_todo", "start_todo", "complete_todo", "wait_todo")
+DELEGATE: Final = "delegate"
+SUPERVISING: Final = (*PLAN_TOOLS, DELEGATE)
+"""What only an agent that delegates has."""
 READING: Final = ("read_file", "list_directory", "find_files", "search_text")
 HISTORY: Final = 10
 COMPACT_AFTER: Final = 50
 REMIND_AFTER: Final = 10
+DEPTH: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,19 +26,57 @@ class AgentDefinition:
     prompt: str
     tools: tuple[str, ...] = ("*",)
     """Names or patterns of the tools it has."""
+    description: str = ""
+    """One line for those who choose among agents: people, and a supervisor among its workers."""
     model: str | None = None
     """None for the one that the run was started with."""
+    fallback: str | None = None
+    """The model to go on with when its own does not answer."""
     todo_driven: bool = False
     check_interval: float = 0.0
     """Seconds between two continuations."""
     limits: Limits = field(default_factory=Limits)
     delegates: bool = False
+    """It may give work to others; one that may not has no plan either (T13)."""
+    depth: int = DEPTH
+    """How deep its delegation goes: with 1, its workers have no workers."""
     history: int = HISTORY
+    """Messages of earlier turns that it sees."""
     compact_after: int = COMPACT_AFTER
     remind_after: int | None = REMIND_AFTER
+    """Model turns without a change of the checklist; None for no reminders."""
 
     def may_call(self, tool: str) -> bool:
+        if tool in SUPERVISING and not self.delegates:
+            return False
         return any(fnmatchcase(tool, pattern) for pattern in self.tools)
+
+
+def with_overrides(
+    agent: AgentDefinition,
+    *,
+    model: str | None = None,
+    continues: bool | None = None,
+    continuations: int | None = None,
+    iterations: int | None = None,
+    tokens: int | None = None,
+    seconds: float | None = None,
+    cost: float | None = None,
+) -> AgentDefinition:
+    """As flags and environment want it; None where they say nothing."""
+    limits = at_most(agent.limits, iterations) if iterations is not None else agent.limits
+    budget: dict[str, Any] = {"continuations": continuations, "tokens": tokens, "seconds": seconds, "cost": cost}
+    return replace(
+        agent,
+        model=agent.model if model is None else model,
+        todo_driven=agent.todo_driven if continues is None else continues,
+        limits=replace(limits, **{name: value for name, value in budget.items() if value is not None}),
+    )
+
+
+def at_most(limits: Limits, iterations: int) -> Limits:
+    """So many model calls and no more, whatever a turn is given to begin with."""
+    return replace(limits, base_iterations=min(limits.base_iterations, iterations), most_iterations=iterations)
 
 
 _WORK: Final = (*READING, "write_file", "edit_file", "run_command", "TodoWrite", "*__*")
@@ -42,9 +84,32 @@ _WORK: Final = (*READING, "write_file", "edit_file", "run_command", "TodoWrite",
 BUILT_IN: Final = {
     agent.name: agent
     for agent in (
-        AgentDefinition("supervisor", SUPERVISOR, (*_WORK, *PLAN_TOOLS, "delegate"), todo_driven=True, delegates=True),
-        AgentDefinition("researcher", RESEARCHER, (*READING, "TodoWrite", "*__*")),
-        AgentDefinition("coder", CODER, _WORK, todo_driven=True),
-        AgentDefinition("writer", WRITER, (*READING, "write_file", "edit_file", "TodoWrite")),
+        AgentDefinition(
+            "supervisor",
+            SUPERVISOR,
+            (*_WORK, *SUPERVISING),
+            "takes a request, plans it, and sees to it that it is done",
+            todo_driven=True,
+            delegates=True,
+        ),
+        AgentDefinition(
+            "researcher",
+            RESEARCHER,
+            (*READING, "TodoWrite", "*__*"),
+            "finds out by reading and searching; changes nothing",
+        ),
+        AgentDefinition(
+            "coder",
+            CODER,
+            _WORK,
+            "changes code, and runs what shows that it works",
+            todo_driven=True,
+        ),
+        AgentDefinition(
+            "writer",
+            WRITER,
+            (*READING, "write_file", "edit_file", "TodoWrite"),
+            "writes texts and edits them",
+        ),
     )
 }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
 
+from punchlist.agent.calling import SUSPENDED
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import AgentDefinition
-from punchlist.agent.turn import Ended
+from punchlist.agent.outcome import Ended
 from punchlist.kernel.text import line_problem, raw_problem, visible_block
 from punchlist.toolcalls.tool import NOTHING, Arguments, Effect, Resources, Running, Schema, ToolFailure
 
@@ -17,22 +18,38 @@ LONGEST_MISSION: Final = 50_000
 TIME_LIMIT: Final = 24 * 3_600.0
 """A worker keeps to limits of its own."""
 
-Start = Callable[[str], None]
-Work = Callable[[AgentDefinition, str], Awaitable[Ended]]
+
+class WorkerWaits(ToolFailure):
+    """The worker cannot go on without somebody; whoever delegated waits with it."""
+
+    code = SUSPENDED
+
+
+class Crew(Protocol):
+    """Who does the work, and who keeps the plan."""
+
+    async def work(self, worker: AgentDefinition, mission: str, *, left: bool) -> Ended:
+        """`left`: a worker was at this mission before, and was left in the middle."""
+
+    async def start(self, todo_id: str) -> None:
+        """Mark a task of the plan as in progress."""
+
+    async def failed(self, todo_id: str, error: str) -> str:
+        """A task's work has failed; what is to be done about it, in words."""
 
 
 class Delegate:
-    """A tool of the supervisor's. `start` marks a task of the plan as in progress."""
+    """A tool of whoever has workers."""
 
     name = NAME
     effect = Effect.LIST
     server: str | None = None
     time_limit: float | None = TIME_LIMIT
 
-    def __init__(self, workers: Mapping[str, AgentDefinition], work: Work, start: Start | None = None) -> None:
+    def __init__(self, workers: Mapping[str, AgentDefinition], crew: Crew) -> None:
         self._workers = workers
-        self._work = work
-        self._start = start
+        self._crew = crew
+        self._left: set[tuple[str, str]] = set()
         self.description = (
             "Give a mission to a worker and wait for its report. The worker knows nothing but the mission: say what to "
             f"do, what matters, and what to report. Types: {', '.join(workers)}."
@@ -75,19 +92,24 @@ class Delegate:
     def command(self, arguments: Arguments) -> str | None:  # noqa: ARG002
         return None
 
+    def take_up(self, arguments: Arguments) -> None:
+        self._left.add((arguments["type"], arguments["mission"]))
+
     async def run(self, arguments: Arguments, running: Running) -> Any:
-        worker = self._workers[arguments["type"]]
-        if self._start is not None and arguments.get("todoId"):
-            self._start(arguments["todoId"])
-        running.output(f"{worker.name} begins\n")
-        ended = await self._work(worker, arguments["mission"])
+        worker, mission, todo_id = self._workers[arguments["type"]], arguments["mission"], arguments.get("todoId")
+        if todo_id:
+            await self._crew.start(todo_id)
+        left = (worker.name, mission) in self._left
+        self._left.discard((worker.name, mission))
+        running.output(f"{worker.name} {'goes on' if left else 'begins'}\n")
+        ended = await self._crew.work(worker, mission, left=left)
         running.output(f"{worker.name} ended: {ended.reason}\n")
-        if ended.reason is not Reason.COMPLETED:
-            raise ToolFailure(_without_success(worker.name, ended))
-        return ended.text or "The worker said nothing."
-
-
-def _without_success(name: str, ended: Ended) -> str:
-    left = "".join(f"\n- {item.title}" for item in ended.open)
-    told = f"\n\nIt said last: {ended.text}" if ended.text else ""
-    return f"The {name} ended as {ended.reason}: {ended.why}.{f' Left open:{left}' if left else ''}{told}"
+        match ended.reason:
+            case Reason.COMPLETED:
+                return ended.text or "The worker said nothing."
+            case Reason.WAITING:
+                raise WorkerWaits(f"{worker.name}: {ended.why}")
+        told = f"The {worker.name} did not finish. {ended.text}"
+        if todo_id and ended.reason is not Reason.CANCELLED:
+            told = f"{told}\n\n{await self._crew.failed(todo_id, f'{ended.reason}: {ended.why}')}"
+        raise ToolFailure(told)

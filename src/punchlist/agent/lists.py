@@ -4,22 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from punchlist.agent.continuation import Open
 from punchlist.checklist import rendering
+from punchlist.checklist import service as checklist_service
 from punchlist.checklist.lifecycle import Status as ChecklistStatus
-from punchlist.checklist.model import Item
-from punchlist.checklist.service import Checklists
+from punchlist.checklist.model import Checklist, Item
 from punchlist.conversations.model import TurnScope
+from punchlist.errors import StoreDamaged
 from punchlist.kernel.text import visible
-from punchlist.plan.lifecycle import OPEN
+from punchlist.plan import looking
+from punchlist.plan.lifecycle import OPEN, Kind
 from punchlist.plan.lifecycle import Status as PlanStatus
-from punchlist.plan.model import TurnTodo
-from punchlist.plan.service import Plans
+from punchlist.plan.model import Answer, Look, TurnTodo
+from punchlist.storage.store import Store, Transaction
 
 MOST_SHOWN = 30
 """Items that a model is shown at most: it can ask for the rest."""
+
+
+class Task(NamedTuple):
+    """An item of either list, as people see it."""
+
+    title: str
+    status: str
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +41,10 @@ class View:
     """As the model is told of them before each request (T11); empty when there are none."""
     mark: object = None
     """Differs after every change of a list, and only then (C5)."""
+    problems: tuple[str, ...] = ()
+    """Items that cannot be read, and are left out (C11)."""
+    tasks: tuple[Task, ...] = ()
+    """All of them, also those that have ended, for people to watch."""
 
 
 class Lists(Protocol):
@@ -40,27 +54,57 @@ class Lists(Protocol):
 class TurnLists:
     """The plan of the turn and the checklist of its session, as far as the agent has them."""
 
-    def __init__(self, scope: TurnScope, plans: Plans | None, checklists: Checklists | None) -> None:
+    def __init__(self, store: Store, scope: TurnScope, *, plan: bool, checklist: bool) -> None:
+        self._store = store
         self._scope = scope
-        self._plans = plans
-        self._checklists = checklists
+        self._has_plan = plan
+        self._has_checklist = checklist
+        self._seen: tuple[object, View] | None = None
 
     def look(self) -> View:
-        plan = self._plans.list(self._scope, frozenset(PlanStatus)).items if self._plans else []
-        checklist = self._checklists.get(self._scope.conversation_id) if self._checklists else None
+        # In one transaction and, where nothing has changed, as it was: it comes before every request.
+        with self._store.read() as tx:
+            rows = looking.rows_of(tx, self._scope) if self._has_plan else ()
+            checklist, problems = self._checklist(tx)
+            mark = (rows, checklist.revision if checklist else problems)
+            if self._seen is not None and self._seen[0] == mark and not looking.has_conditions(rows):
+                return self._seen[1]
+            plan = looking.look(tx, self._scope, rows) if self._has_plan else Look([])
+        view = self._view(plan, checklist, problems)
+        self._seen = (mark, view)
+        return view
+
+    def _view(self, plan: Look, checklist: Checklist | None, problems: tuple[str, ...]) -> View:
         items = checklist.items if checklist else ()
         shown = [_plan_text(plan), f"Checklist:\n{rendering.for_model(checklist)}" if checklist and items else ""]
         return View(
             (*_open_tasks(plan), *_open_items(items)),
             "\n\n".join(part for part in shown if part),
-            (checklist.revision if checklist else 0, *((todo.id, todo.status) for todo in plan)),
+            (checklist.revision if checklist else 0, *((todo.id, todo.status) for todo in plan.todos)),
+            (*plan.problems, *problems),
+            (*_tasks(plan), *(Task(rendering.label(item), item.status) for item in items)),
         )
 
+    def _checklist(self, tx: Transaction) -> tuple[Checklist | None, tuple[str, ...]]:
+        if not self._has_checklist:
+            return None, ()
+        try:
+            return checklist_service.read(tx, self._scope.conversation_id), ()
+        except StoreDamaged as damage:
+            return None, (str(damage),)
 
-def _open_tasks(plan: Sequence[TurnTodo]) -> list[Open]:
+
+def _open_tasks(plan: Look) -> list[Open]:
     return [
-        Open(todo.id, todo.title, running=todo.status is PlanStatus.IN_PROGRESS) for todo in plan if todo.status in OPEN
+        Open(todo.id, todo.title, todo.status is PlanStatus.IN_PROGRESS, _waits(plan, todo))
+        for todo in plan.todos
+        if todo.status in OPEN
     ]
+
+
+def _waits(plan: Look, todo: TurnTodo) -> str | None:
+    waits = plan.waits.get(todo.id)
+    return "; ".join(waits) if waits else None
 
 
 def _open_items(items: Sequence[Item]) -> list[Open]:
@@ -71,14 +115,27 @@ def _open_items(items: Sequence[Item]) -> list[Open]:
     ]
 
 
-def _plan_text(plan: Sequence[TurnTodo]) -> str:
-    if not plan:
+def _tasks(plan: Look) -> list[Task]:
+    notes = {id: f"waits for {'; '.join(waits)}" for id, waits in plan.waits.items()}
+    return [Task(todo.title, todo.status, notes.get(todo.id, "")) for todo in plan.todos]
+
+
+def _answer(answer: Answer) -> str:
+    what = "the answer to" if answer.kind is Kind.PERSON else "of"
+    return f"{what} “{visible(answer.subject)}” is: {visible(answer.text)}"
+
+
+def _plan_text(plan: Look) -> str:
+    if not plan.todos:
         return ""
-    left = [todo for todo in plan if todo.status in OPEN]
-    lines = [f"Plan: {len(plan) - len(left)} of {len(plan)} tasks ended."]
+    left = [todo for todo in plan.todos if todo.status in OPEN]
+    lines = [f"Plan: {len(plan.todos) - len(left)} of {len(plan.todos)} tasks ended."]
     for todo in left[:MOST_SHOWN]:
         mark = ">" if todo.status is PlanStatus.IN_PROGRESS else " "
         lines.append(f"[{mark}] {visible(todo.title)} (id {todo.id})")
+        if waits := _waits(plan, todo):
+            lines.append(f"    waits for {waits}")
+        lines += [f"    {_answer(answer)}" for answer in plan.answers.get(todo.id, ())]
     if len(left) > MOST_SHOWN:
         lines.append(f"… and {len(left) - MOST_SHOWN} more")
     return "\n".join(lines)

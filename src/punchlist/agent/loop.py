@@ -9,21 +9,29 @@ What a turn is made of stands in `turn.py`; why it goes on or ends is the govern
 
 from __future__ import annotations
 
-from punchlist.agent.continuation import Continue, Proceed, Reason, Stop, Wait, decide
-from punchlist.agent.turn import Ended, Turn
+from punchlist.agent.continuation import Continue, Proceed, Stop, Wait, decide
+from punchlist.agent.outcome import Ended
+from punchlist.agent.turn import Turn
+from punchlist.models.model import Reply
 
 
-async def run(turn: Turn) -> Ended:
-    await turn.begin()
+async def run(turn: Turn, goal: str | None) -> Ended:
+    """Without a goal, the turn is one that was left, and is gone on with."""
+    reply: Reply | None = None
+    if goal is None:
+        reply = await turn.take_up()
+    else:
+        await turn.begin(goal)
     while True:
-        reply = await turn.ask()
+        reply = reply or await turn.ask()
         await turn.call(reply)
         match decide(await turn.situation(reply)):
             case Proceed():
-                continue
+                pass
             case Continue(prompt):
                 await turn.go_on(prompt)
             case Wait(on):
-                return await turn.end(Reason.WAITING, "; ".join(on))
+                return await turn.suspend(on)
             case Stop(reason, why):
                 return await turn.end(reason, why)
+        reply = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from punchlist.checklist.tools import GUIDANCE as CHECKLIST
@@ -25,13 +26,15 @@ PLANNING: Final = """\
 
 For requests of several steps, plan first: call create_todo once with all the tasks. Then work through them one at a \
 time: start_todo, do it yourself or delegate it, complete_todo with what came of it. Add tasks when you find that more \
-is needed; cancel those that are not, with the reason. You must not answer the user before every task is completed or \
+is needed; cancel those that are not, with the reason. When the work on one fails, say so with complete_todo and \
+status failed: it is tried once more, then skipped. When one needs an answer of a person, a time or an event, say so \
+with wait_todo and go on with the others. You must not answer the user before every task is completed or \
 cancelled. For something that takes one or two tool calls, do it without a plan."""
 DELEGATING: Final = """\
 ## Delegating
 
 delegate gives a mission to a worker, who knows nothing but what you write: say what to do, what matters, and what to \
-report. Its report comes back to you; you mark the task. Workers: {workers}."""
+report. Its report comes back to you; you mark the task. Your workers:"""
 HONESTY: Final = """\
 ## Reporting
 
@@ -39,13 +42,17 @@ Mark a task completed only when it is; a tool that failed has not done its work.
 so and go on with the rest."""
 
 
-def system_prompt(own: str, tools: Collection[str], *, workspace: str, workers: Collection[str] = ()) -> str:
-    """The same text for the whole of a turn: providers keep what does not change."""
+def system_prompt(
+    own: str, tools: Collection[str], *, workspace: str, workers: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """The same text for the whole of a turn: providers keep what does not change. `workers` are names with what each
+    is for."""
     sections = [own, f"Your workspace is the folder {workspace}. Paths are relative to it."]
     if "create_todo" in tools:
         sections.append(PLANNING)
     if "delegate" in tools and workers:
-        sections.append(DELEGATING.format(workers=", ".join(workers)))
+        described = "\n".join(f"- {name}{f': {what}' if what else ''}" for name, what in workers.items())
+        sections.append(f"{DELEGATING}\n\n{described}")
     if "TodoWrite" in tools:
         sections.append(f"## Checklist\n\n{CHECKLIST}")
     return "\n\n".join([*sections, HONESTY])

@@ -1,16 +1,25 @@
-"""A turn on record: every message as it is said, and why the turn ended."""
+"""A turn on record: every message as it is said, and why the turn ended.
+
+What came of a call is on record with the call itself. As a message it is written together with what
+is said next, so that an iteration costs one transaction less; after a crash it is found with the call.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from punchlist.agent.continuation import Reason
-from punchlist.agent.transcript import TEXT, as_row
-from punchlist.conversations.model import TurnScope
-from punchlist.conversations.service import Conversations
+from punchlist.agent.transcript import ENDING, as_line
+from punchlist.conversations.minutes import Minutes
+from punchlist.conversations.model import Line, ModelCall
+from punchlist.conversations.model import Message as Stored
+from punchlist.kernel.clock import Clock, timestamp
 from punchlist.kernel.text import visible
-from punchlist.models.model import Message
+from punchlist.models.model import Message, Reply, Request, Returned
 from punchlist.storage.bridge import Aside
+from punchlist.storage.store import Transaction
 
 
 def trail_line(reason: str) -> str:
@@ -19,21 +28,89 @@ def trail_line(reason: str) -> str:
 
 
 class Record(Protocol):
-    async def add(self, *messages: Message, kind: str = TEXT) -> None: ...
+    def keep(self, results: Sequence[Returned]) -> None:
+        """Results of calls, to be written with what comes next."""
 
-    async def end(self, reason: Reason, why: str) -> None: ...
+    def asks(self, model: str, request: Request, state: str) -> None:
+        """A request goes out."""
+
+    async def reply(self, reply: Reply) -> None: ...
+
+    async def failed(self, why: str) -> None:
+        """There was no reply."""
+
+    async def say(self, message: Message, kind: str) -> None: ...
+
+    async def suspend(self, why: str) -> None: ...
+
+    async def end(self, reason: Reason, why: str, told: str) -> None:
+        """`told` is what the next turn hears of how this one ended; empty when there is nothing to tell."""
+
+    async def read(self) -> Sequence[Stored]: ...
+
+
+class Journal(Protocol):
+    """Where calls are noted (`toolcalls.recording`)."""
+
+    def along(self, write: Callable[[Transaction], None]) -> None: ...
+
+    async def settled(self) -> None: ...
 
 
 class StoredRecord:
-    def __init__(self, conversations: Conversations, scope: TurnScope, aside: Aside) -> None:
-        self._conversations = conversations
+    def __init__(self, minutes: Minutes, journal: Journal, aside: Aside, clock: Clock) -> None:
+        self._minutes = minutes
+        self._journal = journal
         self._aside = aside
-        self._scope = scope
+        self._clock = clock
+        self._kept: list[Line] = []
+        self._asked = ("", "", "")
+        self._state = ""
 
-    async def add(self, *messages: Message, kind: str = TEXT) -> None:
-        rows = [as_row(message, kind) for message in messages]
-        await self._aside(self._conversations.say_all, self._scope, self._scope.turn_id, rows)
+    def keep(self, results: Sequence[Returned]) -> None:
+        self._kept += [as_line(result) for result in results]
 
-    async def end(self, reason: Reason, why: str) -> None:
-        told = trail_line(f"{reason}: {why}")
-        await self._aside(self._conversations.close_turn, self._scope, self._scope.turn_id, reason=told)
+    def asks(self, model: str, request: Request, state: str) -> None:
+        # The state is part of no message. It is told once, and again when it has changed.
+        shown = {"messages": len(request.messages), "state": state if state != self._state else None}
+        self._state = state
+        self._asked = (model, json.dumps(shown, ensure_ascii=False), timestamp(self._clock()))
+
+    async def reply(self, reply: Reply) -> None:
+        cost = {"finish": reply.finish, "tokens": [reply.usage.input_tokens, reply.usage.output_tokens]}
+        trace, line = self._traced(json.dumps(cost)), as_line(reply)
+        if not reply.calls:
+            await self._write([line], trace)
+            return
+        # Its calls are noted at once, and none of them runs before that is on record: one transaction for both.
+        lines, self._kept = [*self._kept, line], []
+        self._journal.along(lambda tx: self._minutes.along(tx, lines, trace))
+
+    async def failed(self, why: str) -> None:
+        await self._write([], self._traced("", why))
+
+    def _traced(self, output: str, error: str | None = None) -> ModelCall:
+        model, asked, since = self._asked
+        return ModelCall(model, asked, output, error, since, timestamp(self._clock()))
+
+    async def say(self, message: Message, kind: str) -> None:
+        await self._write([as_line(message, kind)])
+
+    async def _write(self, lines: Sequence[Line], trace: ModelCall | None = None) -> None:
+        await self._journal.settled()
+        await self._aside(self._minutes.write, [*self._kept, *lines], trace)
+        self._kept = []
+
+    async def suspend(self, why: str) -> None:
+        await self._journal.settled()
+        await self._aside(self._minutes.suspend, self._kept, trail_line(why))
+        self._kept = []
+
+    async def end(self, reason: Reason, why: str, told: str) -> None:
+        await self._journal.settled()
+        said = [*self._kept, *([Line("system", ENDING, told)] if told else [])]
+        await self._aside(self._minutes.end, said, trail_line(f"{reason}: {why}"))
+        self._kept = []
+
+    async def read(self) -> Sequence[Stored]:
+        return await self._aside(self._minutes.read)

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+import asyncio
+from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from punchlist.agent import loop
+from punchlist.agent.calling import Calling
 from punchlist.agent.context import Context, last_of
+from punchlist.agent.continuation import Reason
+from punchlist.agent.crew import StudioCrew
 from punchlist.agent.definitions import BUILT_IN, AgentDefinition
 from punchlist.agent.delegation import Delegate
 from punchlist.agent.lists import TurnLists
+from punchlist.agent.news import CallChanged, OutputCame, Tell, TurnBegan
+from punchlist.agent.outcome import Ended
 from punchlist.agent.prompts import system_prompt
 from punchlist.agent.record import StoredRecord
 from punchlist.agent.transcript import from_row
-from punchlist.agent.turn import Ended, Means, Turn
+from punchlist.agent.turn import Means, Turn
 from punchlist.checklist.service import Checklists
 from punchlist.checklist.tools import checklist_tools
-from punchlist.conversations.model import TurnScope
+from punchlist.conversations.minutes import Minutes
+from punchlist.conversations.model import Scope, TurnScope
+from punchlist.conversations.model import Turn as StoredTurn
 from punchlist.conversations.service import Conversations
+from punchlist.errors import PunchlistError
 from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.processes import this_process
 from punchlist.kernel.signals import CancelSignal
-from punchlist.models.model import Hear, Message, Model, Offered
+from punchlist.models.model import Message, Model, Offered
 from punchlist.plan.service import Plans
 from punchlist.plan.tools import plan_tools
 from punchlist.storage.bridge import bridge
@@ -30,10 +41,10 @@ from punchlist.toolcalls.listeners import Listeners
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.tool import AgentTool
 from punchlist.tools.lists import ListTool
-from punchlist.tools.workbench import Site, workbench
+from punchlist.tools.workbench import Site, Workbench, workbench
 
-DEEPEST = 1
-"""How deep delegation goes: a worker of the supervisor's has no workers."""
+_HEAD: Final = "supervisor"
+"""Nobody's worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +52,40 @@ class Audience:
     """Who watches and answers."""
 
     ask: Ask | None = None
-    listeners: Listeners | None = None
-    hear: Hear | None = None
-    told: Callable[[str], None] | None = None
+    tell: Tell | None = None
+    stays: bool = False
+    """A call that needs approval is waited for, though it is answered elsewhere."""
+
+    @property
+    def waits(self) -> bool:
+        return self.stays or self.ask is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     turn_id: str
     ended: Ended
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One turn to be worked on: a new one with a goal, or one that was left."""
+
+    agent: AgentDefinition
+    signal: CancelSignal
+    goal: str | None
+    parent: str | None = None
+    depth: int = 0
+    most_depth: int | None = None
+    """As the agent said with whom it began."""
+
+    @property
+    def actor(self) -> Actor:
+        return Actor(Role.SUPERVISOR if self.parent is None else Role.WORKER, self.agent.name)
+
+    @property
+    def deepest(self) -> int:
+        return self.agent.depth if self.most_depth is None else self.most_depth
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,95 +98,124 @@ class Studio:
     mode: Mode | None = None
     audience: Audience = field(default_factory=Audience)
     agents: Mapping[str, AgentDefinition] = field(default_factory=lambda: BUILT_IN)
+    tools: Sequence[AgentTool] = ()
+    """Those of whoever runs the agents; every agent may call them."""
 
-    async def work(
-        self,
-        agent: AgentDefinition,
-        goal: str,
-        signal: CancelSignal,
-        *,
-        parent: str | None = None,
-        depth: int = 0,
-    ) -> Outcome:
+    async def work(self, agent: AgentDefinition, goal: str, signal: CancelSignal) -> Outcome:
         """One turn of an agent, from its goal to its end."""
-        role = Role.SUPERVISOR if parent is None else Role.WORKER
-        scope = replace(self.site.place.scope, actor=Actor(role, agent.name))
-        aside = bridge(self.site.store)
-        turn = await aside(
-            self.conversations.begin_turn,
-            scope,
-            reason="a new request" if parent is None else "delegated",
-            parent=parent,
-        )
-        here = TurnScope(scope.conversation_id, scope.actor, turn.id)
-        site = replace(self.site, place=replace(self.site.place, scope=scope, turn_id=turn.id))
-        extra = self._own_tools(agent, here, signal, depth)
-        async with AsyncExitStack() as stack:
-            bench = await stack.enter_async_context(
-                workbench(
-                    site,
-                    mode=self.mode,
-                    ask=self.audience.ask,
-                    listeners=self.audience.listeners,
-                    extra=extra,
-                    allowed=agent.may_call,
-                )
-            )
-            tools = list(bench.tools.values())
-            means = Means(
-                self.model_for(agent),
-                bench.scheduler,
-                self._lists(here, [tool.name for tool in tools]),
-                StoredRecord(self.conversations, here, aside),
-                aside,
-                asks=self.audience.ask is not None,
-                hear=self.audience.hear,
-                told=self.audience.told,
-            )
-            context = await self._context(agent, tools, here, parent)
-            ended = await loop.run(Turn(agent, goal, context, means, signal))
-        return Outcome(turn.id, ended)
+        return await self.do(Work(agent, signal, goal))
 
-    def _own_tools(self, agent: AgentDefinition, here: TurnScope, signal: CancelSignal, depth: int) -> list[AgentTool]:
+    async def resume(self, agent: AgentDefinition, turn_id: str, signal: CancelSignal) -> Outcome:
+        """Go on with a turn that was left: by a program that ended, or because it had to wait."""
+        return await self.do(Work(agent, signal, None), turn_id)
+
+    async def work_on(self, agent: AgentDefinition, turn: StoredTurn, signal: CancelSignal) -> Outcome:
+        """A turn that was begun for this process, with its request on record."""
+        return await self.do(Work(agent, signal, None), turn)
+
+    async def do(self, work: Work, turn: str | StoredTurn | None = None) -> Outcome:
+        # Made before the turn is: a wrong name must not leave one behind.
+        model = self.model_for(work.agent)
+        stored = turn if isinstance(turn, StoredTurn) else await self._turn(work, turn)
+        here = TurnScope(stored.conversation_id, work.actor, stored.id)
+        aside, tell = bridge(self.site.store), self.audience.tell
+        if tell is not None:
+            most = work.agent.limits.continuations if work.agent.todo_driven else None
+            tell(TurnBegan(work.agent.name, stored.id, model.name, work.parent, work.goal is None, most))
+        async with self._bench(work, here) as bench:
+            means = Means(
+                model,
+                Calling(bench.scheduler, bench.ledger, bench.tools, aside, waits=self.audience.waits),
+                self._lists_of(here, bench.tools),
+                StoredRecord(Minutes(self.site.store, here), bench.recorder, aside, self.site.store.clock),
+                aside,
+                list(bench.tools),
+                tell,
+            )
+            context = await self._context(work, list(bench.tools.values()), here)
+            ours = Turn(work.agent, stored.id, context, means, work.signal)
+            for note in bench.notes:
+                ours.note(note)
+            return Outcome(stored.id, await _seen_through(ours, work.goal))
+
+    async def _turn(self, work: Work, turn_id: str | None) -> StoredTurn:
+        aside, owner = bridge(self.site.store), this_process()
+        scope = replace(self.site.place.scope, actor=work.actor)
+        if turn_id is not None:
+            return await aside(self.conversations.take_turn, scope, turn_id, owner)
+        reason = "a new request" if work.parent is None else "delegated"
+        return await aside(self.conversations.begin_turn, scope, reason=reason, parent=work.parent, owner=owner)
+
+    def _bench(self, work: Work, here: TurnScope) -> AbstractAsyncContextManager[Workbench]:
+        theirs = {tool.name for tool in self.tools}
+        place = replace(self.site.place, scope=Scope(here.conversation_id, here.actor), turn_id=here.turn_id)
+        return workbench(
+            replace(self.site, place=place),
+            mode=self.mode,
+            ask=self.audience.ask,
+            listeners=self._listeners(work.agent.name, here.turn_id),
+            extra=[*self.tools, *self._own_tools(work, here)],
+            allowed=lambda name: name in theirs or work.agent.may_call(name),
+        )
+
+    def _listeners(self, agent: str, turn_id: str) -> Listeners | None:
+        tell = self.audience.tell
+        if tell is None:
+            return None
+        return Listeners(
+            on_transition=lambda step: tell(CallChanged(agent, turn_id, step.call)),
+            on_output=lambda call_id, text: tell(OutputCame(agent, turn_id, call_id, text)),
+        )
+
+    def _own_tools(self, work: Work, here: TurnScope) -> list[AgentTool]:
         """The lists' tools that its role may use, and workers, if it has any."""
         role, aside = here.actor.role, bridge(self.site.store)
         tools: list[AgentTool] = [
             *(ListTool(tool, here, aside) for tool in plan_tools(lambda: self.plans) if role in tool.roles),
             *(ListTool(tool, here, aside) for tool in checklist_tools(lambda: self.checklists) if role in tool.roles),
         ]
-        workers = {name: one for name, one in self.agents.items() if not one.delegates and one is not agent}
-        if agent.delegates and depth < DEEPEST and workers:
-
-            async def work(worker: AgentDefinition, mission: str) -> Ended:
-                inside = CancelSignal(signal)
-                outcome = await self.work(worker, mission, inside, parent=here.turn_id, depth=depth + 1)
-                return outcome.ended
-
-            tools.append(Delegate(workers, work, lambda todo_id: self._start(here, todo_id)))
+        if workers := self._workers(work):
+            tools.append(Delegate(workers, StudioCrew(self, work, here)))
         return tools
 
-    def _start(self, here: TurnScope, todo_id: str) -> None:
-        running = [todo.id for todo in self.plans.list(here).items if todo.status == "in_progress"]
-        if todo_id not in running:
-            self.plans.start(here, todo_id, reason="delegate")
+    def _workers(self, work: Work) -> dict[str, AgentDefinition]:
+        if not work.agent.delegates or work.depth >= work.deepest:
+            return {}
+        return {name: one for name, one in self.agents.items() if name not in (work.agent.name, _HEAD)}
 
-    def _lists(self, here: TurnScope, tools: Sequence[str]) -> TurnLists:
-        plans = self.plans if "create_todo" in tools else None
+    def lists(self, here: TurnScope) -> TurnLists:
+        """Everything that is to be done in a turn of a person's agent."""
+        return TurnLists(self.site.store, here, plan=True, checklist=True)
+
+    def _lists_of(self, here: TurnScope, tools: Container[str]) -> TurnLists:
         # The checklist is the session's: a worker may keep it, but does not answer for it.
-        checklists = self.checklists if "TodoWrite" in tools and here.actor.role is Role.SUPERVISOR else None
-        return TurnLists(here, plans, checklists)
+        checklist = "TodoWrite" in tools and here.actor.role is Role.SUPERVISOR
+        return TurnLists(self.site.store, here, plan="create_todo" in tools, checklist=checklist)
 
-    async def _context(
-        self, agent: AgentDefinition, tools: Sequence[AgentTool], here: TurnScope, parent: str | None
-    ) -> Context:
+    async def _context(self, work: Work, tools: Sequence[AgentTool], here: TurnScope) -> Context:
+        agent = work.agent
+        workers = {name: one.description for name, one in self._workers(work).items()}
         names = [tool.name for tool in tools]
-        workers = [one.name for one in self.agents.values() if not one.delegates]
         system = system_prompt(agent.prompt, names, workspace=self.site.place.workspace, workers=workers)
         offered = [Offered(tool.name, tool.description, tool.input_schema) for tool in tools]
         earlier: list[Message] = []
-        if parent is None:
+        if work.parent is None and agent.history:
             recent, id = self.conversations.recent, here.conversation_id
             stored = await bridge(self.site.store)(recent, id, agent.history, but_of=here.turn_id)
             said = [message for row in stored if (message := from_row(row)) is not None]
             earlier = last_of(said, agent.history)
         return Context(system, offered, earlier, agent.compact_after)
+
+
+async def _seen_through(turn: Turn, goal: str | None) -> Ended:
+    """A turn that always ends with a name, whatever happens in it (C13)."""
+    try:
+        return await loop.run(turn, goal)
+    except asyncio.CancelledError:
+        await turn.fail(Reason.CANCELLED, "whoever ran it has ended it")
+        raise
+    except PunchlistError as error:
+        return await turn.fail(Reason.ERROR, str(error))
+    except Exception as error:
+        await turn.fail(Reason.ERROR, f"{type(error).__name__}: {error}")
+        raise

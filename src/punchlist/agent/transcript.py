@@ -1,7 +1,7 @@
 """What is said in a turn, as it is stored and as a model is told it.
 
-Every message is stored before anything follows from it. A reply with calls is stored with the ids
-under which the scheduler runs them, so that after a crash each call finds its result.
+A reply is stored before anything follows from it, with the ids under which the scheduler runs its
+calls, so that after a crash each call finds its result.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+from punchlist.conversations.model import Line, MessageRole
 from punchlist.conversations.model import Message as Stored
-from punchlist.conversations.model import MessageRole
 from punchlist.errors import StoreDamaged
 from punchlist.models.model import Call, Finish, Message, Reply, Returned, Said, Usage
 
@@ -20,21 +20,32 @@ RESULT: Final = "result"
 TEXT: Final = "text"
 CONTINUATION: Final = "continuation"
 REMINDER: Final = "reminder"
-SUMMARY: Final = "summary"
-TOLD: Final = frozenset({TEXT, CONTINUATION, REMINDER, SUMMARY})
+ENDING: Final = "ending"
+"""How a turn ended, and what it left: for people, and for the turns that follow."""
+TOLD: Final = frozenset({TEXT, CONTINUATION, REMINDER, ENDING})
 """Kinds that a model is told as if somebody had said them."""
 
 
-def as_row(message: Message, kind: str = TEXT) -> tuple[MessageRole, str, str]:
-    """Role, kind and content of a stored message."""
+def as_line(message: Message, kind: str = TEXT) -> Line:
+    """A message as it is stored."""
     match message:
         case Said(text):
-            return MessageRole.USER, kind, text
+            return Line(MessageRole.USER.value, kind, text)
         case Returned():
             told = {"id": message.call_id, "tool": message.tool, "text": message.text, "failed": message.failed}
-            return MessageRole.TOOL, RESULT, json.dumps(told, ensure_ascii=False)
+            return Line(MessageRole.TOOL.value, RESULT, _json(told))
         case Reply():
-            return MessageRole.ASSISTANT, REPLY, json.dumps(_reply(message), ensure_ascii=False)
+            return Line(MessageRole.ASSISTANT.value, REPLY, _json(_reply(message)))
+
+
+def _json(value: Any) -> str:
+    try:
+        written = json.dumps(value, ensure_ascii=False)
+        written.encode()
+    except UnicodeEncodeError:
+        # Half of a character, which no database takes.
+        return json.dumps(value)
+    return written
 
 
 def _reply(reply: Reply) -> dict[str, Any]:
@@ -58,7 +69,8 @@ def from_row(row: Stored) -> Message | None:
             return Returned(found["id"], found["tool"], found["text"], found["failed"])
     except (ValueError, KeyError, TypeError) as error:
         raise StoreDamaged.not_as_written(f"Message {row.id!r}") from error
-    return Said(row.content) if row.role == MessageRole.USER and row.kind in TOLD else None
+    told = row.kind in TOLD and row.role in (MessageRole.USER, MessageRole.SYSTEM)
+    return Said(row.content) if told else None
 
 
 def whole(messages: Sequence[Message]) -> list[Message]:

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Final
 
+from punchlist.agent.calling import Calling
 from punchlist.agent.context import Context, state_text
-from punchlist.agent.continuation import Open, Reason, Situation, Spent
+from punchlist.agent.continuation import Reason, Situation, Spent
 from punchlist.agent.definitions import AgentDefinition
 from punchlist.agent.lists import Lists, View
+from punchlist.agent.news import Continued, ListChanged, News, Noted, Replied, Tell, TextCame, TurnEnded
+from punchlist.agent.outcome import Ended, ending
 from punchlist.agent.record import Record
-from punchlist.agent.transcript import CONTINUATION, TEXT
+from punchlist.agent.reminders import reminder
+from punchlist.agent.resuming import Restored, restore
+from punchlist.agent.transcript import CONTINUATION, REMINDER, TEXT
+from punchlist.errors import PunchlistError
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.signals import CancelSignal
-from punchlist.models.model import Call, Finish, Hear, Model, ModelError, Reply, Returned, Said, Usage
+from punchlist.models.model import Call, Finish, Model, ModelError, Reply, Returned, Said, Usage
 from punchlist.storage.bridge import Aside
-from punchlist.toolcalls.batch import Batch
-from punchlist.toolcalls.scheduler import CoreToolScheduler
-from punchlist.toolcalls.states import (
-    CancelledToolCall,
-    ErroredToolCall,
-    SuccessfulToolCall,
-    ToolCall,
-    ToolCallRequest,
-    WaitingToolCall,
-)
 
 CUT_OFF: Final = {
     Finish.LENGTH: "the model was cut off: its reply reached the limit of length",
@@ -38,37 +35,24 @@ LONGEST_PAUSE: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """How a turn came out."""
-
-    reason: Reason
-    why: str
-    text: str
-    iterations: int
-    continuations: int
-    usage: Usage
-    open: tuple[Open, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Means:
     """What a turn works with."""
 
     model: Model
-    scheduler: CoreToolScheduler
+    calling: Calling
     lists: Lists
     record: Record
     aside: Aside
-    asks: bool = False
-    """Somebody is at hand to be asked: a call that needs approval is waited for."""
-    hear: Hear | None = None
-    told: Callable[[str], None] | None = None
+    tools: Collection[str] = ()
+    tell: Tell | None = None
 
 
 class Turn:
-    def __init__(self, agent: AgentDefinition, goal: str, context: Context, means: Means, signal: CancelSignal) -> None:
+    def __init__(
+        self, agent: AgentDefinition, turn_id: str, context: Context, means: Means, signal: CancelSignal
+    ) -> None:
         self._agent = agent
-        self._goal = goal
+        self._id = turn_id
         self._context = context
         self._means = means
         self._signal = signal
@@ -76,47 +60,98 @@ class Turn:
         self._spent = Spent()
         self._usage = Usage()
         self._failed: str | None = None
-        self._waiting: list[str] = []
-        self._mark: object = None
+        self._waiting: Sequence[str] = ()
         self._view = View()
+        self._changed_at = 0
+        """The iteration in which a list last changed."""
+        self._continued_at: object = None
+        """How the lists were when the model was last sent back to them."""
+        self._sent_back = False
+        """It was, and has not stopped since."""
+        self._reminded_at: object = None
         self._text = ""
+        self._restored: Restored | None = None
 
-    async def begin(self) -> None:
-        said = Said(self._goal)
-        await self._means.record.add(said, kind=TEXT)
-        self._context.add(said)
+    async def begin(self, goal: str) -> None:
         await self._look()
+        await self._say(goal, TEXT)
+
+    async def take_up(self) -> Reply | None:
+        """Go on where the turn was left: with its last reply, when it is not known what came of that."""
+        self._restored = before = restore(await self._means.record.read())
+        self._context.add(*before.messages)
+        cost = self._means.model.traits.cost(before.usage) or 0.0
+        self._spent, self._usage = before.spent._replace(cost=cost), before.usage
+        self._text = next((one.text for one in reversed(before.messages) if isinstance(one, Reply) and one.text), "")
+        self._changed_at = before.spent.iterations
+        await self._look()
+        return before.reply
 
     async def _look(self) -> None:
         """See what has become of the lists, by our own calls or by anybody's."""
-        self._view = await self._means.aside(self._means.lists.look)
+        before, self._view = self._view, await self._means.aside(self._means.lists.look)
+        if self._view.mark != before.mark:
+            self._changed_at = self._spent.iterations
+        if self._view.tasks != before.tasks:
+            self._tell(ListChanged(self._agent.name, self._id, self._view))
+        for problem in self._view.problems:
+            if problem not in before.problems:
+                self.note(problem)
+
+    async def _say(self, text: str, kind: str) -> None:
+        """Something that the model is told, on record first."""
+        said = Said(text)
+        await self._means.record.say(said, kind)
+        self._context.add(said)
 
     # --- the model ----------------------------------------------------------------------------------------
 
     async def ask(self) -> Reply:
         """A reply, on record; an empty one when there is none, and then the turn has failed or was cancelled."""
-        request = self._context.request(state_text(self._view.shown))
+        await self._remind()
+        state = state_text(self._view.shown)
+        request = self._context.request(state)
+        self._means.record.asks(self._means.model.name, request, state)
         try:
-            reply = await self._unless_cancelled(self._means.model.ask(request, self._means.hear))
+            reply = await self._unless_cancelled(self._means.model.ask(request, self._hear))
         except ModelError as error:
             self._failed = str(error)
+            await self._means.record.failed(self._failed)
             return Reply(finish=Finish.ERROR)
         if reply is None:
             return Reply()
-        reply = replace(reply, calls=_with_ids_of_their_own(reply.calls))
+        calls = tuple([Call(new_id(), call.tool, call.arguments) for call in reply.calls])
+        reply = Reply(reply.text, calls, reply.finish, reply.usage)
         self._failed = CUT_OFF.get(reply.finish)
-        self._note(reply)
-        await self._means.record.add(reply)
+        self._count(reply)
+        await self._means.record.reply(reply)
         self._context.add(reply)
+        self._tell(Replied(self._agent.name, self._id, reply.text, len(reply.calls)))
         return reply
 
-    def _note(self, reply: Reply) -> None:
+    async def _remind(self) -> None:
+        if self._view.mark == self._reminded_at:
+            return
+        asked = self._spent.iterations
+        text = reminder(
+            asked=asked,
+            since_change=asked - self._changed_at,
+            after=self._agent.remind_after,
+            open=self._view.open,
+            tools=self._means.tools,
+            # Later in a session it has been said.
+            listed=bool(self._view.shown or self._context.earlier),
+        )
+        if text is not None:
+            self._reminded_at = self._view.mark
+            await self._say(text, REMINDER)
+
+    def _count(self, reply: Reply) -> None:
         self._text = reply.text or self._text
         self._usage += reply.usage
         spent = self._spent
         cost = self._means.model.traits.cost(reply.usage) or 0.0
-        self._spent = replace(
-            spent,
+        self._spent = spent._replace(
             iterations=spent.iterations + 1,
             tokens=self._usage.total,
             context=reply.usage.total,
@@ -125,40 +160,57 @@ class Turn:
 
     async def _unless_cancelled(self, asking: Coroutine[Any, Any, Reply]) -> Reply | None:
         """The reply, or None when somebody wants the turn to end first."""
-        task = asyncio.ensure_future(asking)
-        cancelled = asyncio.Event()
-        forget = self._signal.when_set(lambda _: cancelled.set())
-        waiting = asyncio.ensure_future(cancelled.wait())
+        if self._signal.is_set:
+            asking.close()
+            return None
+        us, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert us is not None
+        waits, stopped = True, False
+
+        def stop() -> None:
+            nonlocal stopped
+            stopped = waits and us.cancel()
+
+        def stop_soon(_: str) -> None:
+            # When the event loop has its turn: then we are sure to be where we wait, and nowhere else.
+            loop.call_soon(stop)
+
+        forget = self._signal.when_set(stop_soon)
         try:
-            await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
-            return task.result() if task.done() else None
+            reply = await asking
+        except asyncio.CancelledError:
+            # By the signal; or somebody cancels us, as well or instead.
+            if not stopped or us.uncancel():
+                raise
+            return None
         finally:
+            waits = False
             forget()
-            for one in (task, waiting):
-                one.cancel()
-            await asyncio.gather(task, waiting, return_exceptions=True)
+        if stopped:
+            us.uncancel()
+        return reply
 
     # --- its calls ----------------------------------------------------------------------------------------
 
     async def call(self, reply: Reply) -> None:
         """Run what the reply wants; every call gets exactly one result, unless it waits for a person."""
-        if not reply.calls or self._failed or self._signal.is_set:
-            await self._answer([Returned(call.id, call.tool, "Not run.", failed=True) for call in reply.calls])
+        if not reply.calls:
             return
-        requests = {call.id: ToolCallRequest(call.tool, _arguments(call), new_id()) for call in reply.calls}
-        batch = self._means.scheduler.schedule(list(requests.values()), self._signal)
-        calls = await self._finished(batch)
-        results = [_returned(call, done) for call, done in zip(reply.calls, calls, strict=True)]
-        self._waiting = [f"{one.request.tool}: {one.question.why}" for one in calls if isinstance(one, WaitingToolCall)]
-        await self._answer([result for result in results if result is not None])
+        before, self._restored = self._restored, None
+        if self._failed or self._signal.is_set:
+            self._answer([Returned(call.id, call.tool, "Not run.", failed=True) for call in reply.calls])
+            return
+        if before is not None and before.reply is reply:
+            left = [call for call in reply.calls if call.id not in before.answered]
+            came = await self._means.calling.take_up(left, self._signal)
+        else:
+            came = await self._means.calling.run(reply.calls, self._signal)
+        self._waiting = came.waiting
+        self._answer(came.results)
 
-    async def _finished(self, batch: Batch) -> Sequence[ToolCall]:
-        return await batch if self._means.asks else await batch.at_rest()
-
-    async def _answer(self, results: Sequence[Returned]) -> None:
-        if results:
-            await self._means.record.add(*results)
-            self._context.add(*results)
+    def _answer(self, results: Sequence[Returned]) -> None:
+        self._means.record.keep(results)
+        self._context.add(*results)
 
     # --- what comes of it ---------------------------------------------------------------------------------
 
@@ -166,11 +218,15 @@ class Turn:
         await self._look()
         spent, limits = self._spent, self._agent.limits
         allowed = limits.iterations(spent.allowed, spent.iterations, bool(self._view.open))
-        self._spent = replace(spent, seconds=monotonic() - self._begun, allowed=allowed)
+        unchanged = spent.unchanged
+        if self._sent_back and not reply.calls:
+            unchanged = unchanged + 1 if self._view.mark == self._continued_at else 0
+            self._sent_back = False
+        self._spent = spent._replace(seconds=monotonic() - self._begun, allowed=allowed, unchanged=unchanged)
         return Situation(
             open=self._view.open,
             spent=self._spent,
-            limits=self._agent.limits,
+            limits=limits,
             enabled=self._agent.todo_driven,
             calls=bool(reply.calls),
             window=self._means.model.traits.window,
@@ -181,45 +237,60 @@ class Turn:
 
     async def go_on(self, prompt: str) -> None:
         """Send the model back to its list."""
-        unchanged = self._spent.unchanged + 1 if self._view.mark == self._mark else 0
-        self._mark = self._view.mark
-        self._spent = replace(self._spent, continuations=self._spent.continuations + 1, unchanged=unchanged)
-        await asyncio.sleep(min(self._agent.check_interval * 2.0**unchanged, LONGEST_PAUSE))
-        said = Said(prompt)
-        await self._means.record.add(said, kind=CONTINUATION)
-        self._context.add(said)
-        if self._means.told is not None:
-            self._means.told(f"continued ({self._spent.continuations} of {self._agent.limits.continuations})")
+        self._continued_at, self._sent_back = self._view.mark, True
+        self._spent = self._spent._replace(continuations=self._spent.continuations + 1)
+        await self._pause(min(self._agent.check_interval * 2.0**self._spent.unchanged, LONGEST_PAUSE))
+        await self._say(prompt, CONTINUATION)
+        most = self._agent.limits.continuations
+        self._tell(Continued(self._agent.name, self._id, self._spent.continuations, most))
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, but not for longer than somebody wants the turn to go on."""
+        if not seconds:
+            return
+        over = asyncio.Event()
+        forget = self._signal.when_set(lambda _: over.set())
+        try:
+            async with asyncio.timeout(seconds):
+                await over.wait()
+        except TimeoutError:
+            pass
+        finally:
+            forget()
+
+    async def suspend(self, on: Sequence[str]) -> Ended:
+        """The turn waits; it stays open, for somebody to go on with it."""
+        why = "; ".join(on)
+        await self._means.record.suspend(f"{Reason.WAITING}: {why}")
+        return self._ended(Reason.WAITING, why)
 
     async def end(self, reason: Reason, why: str) -> Ended:
         await self._look()
-        await self._means.record.end(reason, why)
-        spent = self._spent
-        return Ended(reason, why, self._text, spent.iterations, spent.continuations, self._usage, self._view.open)
+        told = "" if reason is Reason.COMPLETED else ending(reason, why, self._view.open)
+        await self._means.record.end(reason, why, told)
+        return self._ended(reason, why)
 
+    async def fail(self, reason: Reason, why: str) -> Ended:
+        """Something happened that the loop does not know; it is written down as far as that is possible."""
+        told = ending(reason, why, self._view.open)
+        with suppress(PunchlistError):
+            await self._means.record.end(reason, why, told)
+        return self._ended(reason, why)
 
-def _with_ids_of_their_own(calls: Sequence[Call]) -> tuple[Call, ...]:
-    """Some models number their calls alike; a provider would then refuse the transcript."""
-    seen: set[str] = set()
-    made = []
-    for call in calls:
-        id = call.id if call.id and call.id not in seen else f"call_{new_id()}"
-        seen.add(id)
-        made.append(replace(call, id=id))
-    return tuple(made)
+    def _ended(self, reason: Reason, why: str) -> Ended:
+        spent, left = self._spent, self._view.open
+        ended = Ended(reason, why, self._text, spent.iterations, spent.continuations, self._usage, left)
+        self._tell(TurnEnded(self._agent.name, self._id, ended))
+        return ended
 
+    # --- who watches --------------------------------------------------------------------------------------
 
-def _arguments(call: Call) -> Mapping[str, object]:
-    # What is no object is refused by the scheduler, with a sentence that the model can act on.
-    return call.arguments  # type: ignore[return-value]
+    def _tell(self, news: News) -> None:
+        if self._means.tell is not None:
+            self._means.tell(news)
 
+    def _hear(self, text: str) -> None:
+        self._tell(TextCame(self._agent.name, self._id, text))
 
-def _returned(call: Call, done: ToolCall) -> Returned | None:
-    match done:
-        case SuccessfulToolCall(result=result):
-            return Returned(call.id, call.tool, result.text)
-        case ErroredToolCall(error=error):
-            return Returned(call.id, call.tool, error.message, failed=True)
-        case CancelledToolCall(reason=reason):
-            return Returned(call.id, call.tool, reason, failed=True)
-    return None
+    def note(self, text: str) -> None:
+        self._tell(Noted(self._agent.name, self._id, text))

@@ -15,11 +15,13 @@ from sqlalchemy import Text, bindparam, func, select, tuple_
 
 from punchlist.checklist import replay as checklist_replay
 from punchlist.checklist import service as checklist
-from punchlist.conversations import records
+from punchlist.conversations import queue, records
 from punchlist.conversations import replay as conversation_replay
 from punchlist.conversations.lifecycle import TurnAction
+from punchlist.conversations.queue_lifecycle import QueueAction
 from punchlist.errors import StoreDamaged, StoreError
 from punchlist.kernel.events import Event
+from punchlist.plan import condition_records
 from punchlist.plan import replay as plan_replay
 from punchlist.plan.lifecycle import Action
 from punchlist.plan.repository import TurnTodoRepository
@@ -50,6 +52,8 @@ _MAKES: Final[dict[tuple[str, str], str]] = {
     ("conversation", "start"): "conversations",
     ("conversation", TurnAction.BEGIN): "turns",
     ("conversation", "say"): "messages",
+    ("queue", QueueAction.QUEUE): "queued_messages",
+    ("queue", QueueAction.DELIVER): "messages",
     ("checklist", "rewrite"): "messages",
     ("checklist", "undo"): "messages",
     ("plan", Action.CREATE): "turn_todos",
@@ -108,7 +112,7 @@ def _check_trail(tx: Transaction, report: Report, progress: Callable[[int], None
         if not broken:
             kind, _, owner = events[0].stream.partition(":")
             report.problems += _compare(tx, kind, owner, events)
-    for table in (*dict.fromkeys(_MAKES.values()), "checklists"):
+    for table in (*dict.fromkeys(_MAKES.values()), "checklists", "todo_conditions"):
         report.problems += _count(tx, table, made[table])
 
 
@@ -121,6 +125,8 @@ def _rows_made(events: list[Event]) -> Iterator[str]:
         table = _MAKES.get((kind, event.action))
         if table:
             yield table
+        if kind == "plan":
+            yield from ["todo_conditions"] * plan_replay.conditions_set(event)
 
 
 def _streams(tx: Transaction) -> Iterator[list[Event]]:
@@ -158,6 +164,14 @@ def _compare_conversation(tx: Transaction, owner: str, events: list[Event]) -> I
             yield f"conversation:{owner}: turn {turn.id} is not what its events made of it"
 
 
+def _compare_queue(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
+    told = conversation_replay.queue(events)
+    found = {one.id: {**queue.told(one), "status": one.status} for one in queue.all_of(tx, owner)}
+    for queued_id in told | found:
+        if told.get(queued_id) != found.get(queued_id):
+            yield f"queue:{owner}: message {queued_id} is not what its events made of it"
+
+
 def _compare_checklist(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
     if checklist.read(tx, owner) != checklist_replay.replay(events):
         yield f"checklist:{owner}: the list is not what its events made of it"
@@ -169,6 +183,11 @@ def _compare_plan(tx: Transaction, owner: str, events: list[Event]) -> Iterator[
     for todo_id in told | found:
         if told.get(todo_id) != found.get(todo_id):
             yield f"plan:{owner}: todo {todo_id} is not what its events made of it"
+    conditions_told = plan_replay.replay_conditions(owner, events)
+    conditions_found = {one.id: one for one in condition_records.of_turn(tx, owner)}
+    for condition_id in conditions_told | conditions_found:
+        if conditions_told.get(condition_id) != conditions_found.get(condition_id):
+            yield f"plan:{owner}: condition {condition_id} is not what its events made of it"
 
 
 def _compare_tool_calls(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
@@ -197,6 +216,7 @@ def _compare_messages(tx: Transaction, events: list[Event]) -> Iterator[str]:
 
 _COMPARISONS: Final[dict[str, Callable[[Transaction, str, list[Event]], Iterator[str]]]] = {
     "conversation": _compare_conversation,
+    "queue": _compare_queue,
     "checklist": _compare_checklist,
     "plan": _compare_plan,
     "toolcalls": _compare_tool_calls,

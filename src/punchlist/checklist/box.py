@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from punchlist.checklist.cells import clip, width
@@ -21,11 +22,15 @@ def box(checklist: Checklist, columns: int = 80) -> list[str]:
     """The list in a frame, never wider than `columns`; without one where there is no room for it."""
     if not checklist.items:
         return [NO_TODOS]
-    labels = [(ICONS[item.status], label(item)) for item in checklist.items]
-    if columns < NARROWEST + _FRAME:
-        return [f"{icon} {clip(text, columns - _ICON)}"[: max(columns, 1)] for icon, text in labels]
     progress = checklist.progress
     footer = f"Progress: {progress['completed']}/{progress['total']} ({progress['percent']}%)"
+    return framed([(ICONS[item.status], label(item)) for item in checklist.items], footer, columns)
+
+
+def framed(labels: Sequence[tuple[str, str]], footer: str, columns: int = 80) -> list[str]:
+    """Labels with their icons in a frame, each safe to show and on one line."""
+    if columns < NARROWEST + _FRAME:
+        return [f"{icon} {clip(text, columns - _ICON)}"[: max(columns, 1)] for icon, text in labels]
     needed = max(len(footer), len(TITLE) + 2, *(width(text) + _ICON for _, text in labels))
     inner = max(NARROWEST, min(needed, columns - _FRAME, WIDEST))
     lines = [f"┌─ {TITLE} {'─' * (inner - len(TITLE) - 1)}┐"]

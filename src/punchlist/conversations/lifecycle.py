@@ -14,6 +14,8 @@ class TurnStatus(StrEnum):
 
 class TurnAction(StrEnum):
     BEGIN = "begin_turn"
+    TAKE = "take_turn"
+    SUSPEND = "suspend_turn"
     END = "end_turn"
 
 
@@ -21,7 +23,10 @@ TURN = Lifecycle(
     "turn",
     {
         (NEW, TurnAction.BEGIN): TurnStatus.OPEN,
+        # A turn waits with nobody at work on it, and is taken up again.
+        (TurnStatus.OPEN, TurnAction.TAKE): TurnStatus.OPEN,
+        (TurnStatus.OPEN, TurnAction.SUSPEND): TurnStatus.OPEN,
         (TurnStatus.OPEN, TurnAction.END): TurnStatus.ENDED,
     },
-    allowed={TurnAction.BEGIN: ANYBODY, TurnAction.END: ANYBODY},
+    allowed=dict.fromkeys(TurnAction, ANYBODY),
 )

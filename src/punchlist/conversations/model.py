@@ -39,14 +39,23 @@ class Turn(NamedTuple):
     end_reason: str | None
     started_at: str
     ended_at: str | None
+    owner: str | None = None
+    """The process that works on it."""
 
     @property
     def open(self) -> bool:
         return self.ended_at is None
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Line(NamedTuple):
+    """Something that is said, before it has its place."""
+
+    role: str
+    kind: str
+    content: str
+
+
+class Message(NamedTuple):
     id: str
     conversation_id: str
     turn_id: str | None
@@ -57,14 +66,24 @@ class Message:
     created_at: str
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
+class Trace(NamedTuple):
     """One call to a model or a tool."""
 
     id: str
     conversation_id: str
     turn_id: str
     kind: str
+    name: str
+    input: str
+    output: str
+    error: str | None
+    started_at: str
+    ended_at: str
+
+
+class ModelCall(NamedTuple):
+    """What is kept of one request to a model, besides its reply."""
+
     name: str
     input: str
     output: str

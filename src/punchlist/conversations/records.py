@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Table, bindparam, insert, select, text, update
+from sqlalchemy import ColumnElement, Table, bindparam, insert, null, select, text, update
 
-from punchlist.conversations.model import Conversation, Message, Trace, Turn
+from punchlist.conversations.model import Conversation, Line, Message, Trace, Turn
 from punchlist.kernel.ids import new_id
 from punchlist.storage.schema import conversations, messages, traces, turns
 from punchlist.storage.statements import Statement
@@ -65,7 +66,10 @@ TURNS: Final = Statement(
 END_TURN: Final = Statement(
     update(turns)
     .where(turns.c.id == bindparam("turn_id"), turns.c.ended_at.is_(None))
-    .values(ended_at=bindparam("at"), end_reason=bindparam("reason"))
+    .values(ended_at=bindparam("at"), end_reason=bindparam("reason"), owner=null())
+)
+OWN_TURN: Final = Statement(
+    update(turns).where(turns.c.id == bindparam("turn_id"), turns.c.ended_at.is_(None)).values(owner=bindparam("owner"))
 )
 MESSAGES: Final = Statement(
     select(*_MESSAGE).where(messages.c.conversation_id == bindparam("conversation_id")).order_by(messages.c.position)
@@ -81,6 +85,14 @@ RECENT: Final = Statement(
     )
     .order_by(messages.c.position.desc())
     .limit(bindparam("most"))
+)
+OF_TURN: Final = Statement(
+    select(*_MESSAGE).where(messages.c.turn_id == bindparam("turn_id")).order_by(messages.c.position)
+)
+CHILDREN: Final = Statement(
+    select(*_TURN)
+    .where(turns.c.conversation_id == bindparam("conversation_id"), turns.c.parent_turn_id == bindparam("parent"))
+    .order_by(turns.c.started_at.desc(), turns.c.id.desc())
 )
 MESSAGE: Final = Statement(select(*_MESSAGE).where(messages.c.id == bindparam("id")))
 LAST_POSITION: Final = Statement(
@@ -127,17 +139,24 @@ def message(tx: Transaction, id: str) -> Message | None:
 
 def fingerprint(message: Message) -> dict[str, Any]:
     """What the trail keeps of a message: enough to prove it, not a second copy."""
-    digest = hashlib.sha256(message.content.encode()).hexdigest()
-    kept = {name: getattr(message, name) for name in Message.__annotations__ if name != "content"}
-    return {"message": {**kept, "sha256": digest}}
+    kept = message._asdict()
+    kept["sha256"] = hashlib.sha256(kept.pop("content").encode()).hexdigest()
+    return {"message": kept}
 
 
 def add_message(
     tx: Transaction, conversation_id: str, role: str, content: str, *, kind: str = "text", turn_id: str | None = None
 ) -> Message:
     """Put a message at the conversation's end. The caller has locked the conversation."""
+    return add_messages(tx, conversation_id, turn_id, [Line(role, kind, content)])[0]
+
+
+def add_messages(tx: Transaction, conversation_id: str, turn_id: str | None, lines: Sequence[Line]) -> list[Message]:
     last = tx.one(LAST_POSITION, conversation_id=conversation_id)
-    position = last[0] + 1 if last else 1
-    message = Message(new_id(), conversation_id, turn_id, position, role, kind, content, tx.now())
-    tx.run(INSERT_MESSAGE, **{name: getattr(message, name) for name in Message.__annotations__})
-    return message
+    position, now = last[0] if last else 0, tx.now()
+    added = [
+        Message(new_id(), conversation_id, turn_id, position + number, line.role, line.kind, line.content, now)
+        for number, line in enumerate(lines, start=1)
+    ]
+    tx.run_many(INSERT_MESSAGE, [message._asdict() for message in added])
+    return added

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from punchlist.conversations.lifecycle import TurnAction
 from punchlist.conversations.model import Conversation, Turn
@@ -25,6 +26,16 @@ def replay(events: Sequence[Event]) -> Replayed:
             told.conversation = Conversation(**data)
         elif event.action == TurnAction.BEGIN:
             told.turns[event.subject] = Turn(**data)
-        elif event.action == TurnAction.END:
+        elif event.action in (TurnAction.TAKE, TurnAction.SUSPEND, TurnAction.END):
             told.turns[event.subject] = told.turns[event.subject]._replace(**data)
+    return told
+
+
+def queue(events: Sequence[Event]) -> dict[str, dict[str, Any]]:
+    """By id, what the trail tells of messages that waited: every event tells all of it."""
+    told: dict[str, dict[str, Any]] = {}
+    for event in events:
+        data = event.payload()
+        data.pop("message", None)
+        told[event.subject] = {**data, "status": event.to_status}
     return told

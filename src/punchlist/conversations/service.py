@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
 from punchlist.conversations import records
 from punchlist.conversations.lifecycle import TURN, TurnAction, TurnStatus
-from punchlist.conversations.model import Conversation, Message, MessageRole, Scope, Trace, TraceKind, Turn
-from punchlist.errors import InvalidInput, NotFound
+from punchlist.conversations.model import Conversation, Message, MessageRole, Scope, Trace, TraceKind, Turn, TurnScope
+from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotFound
 from punchlist.kernel import text
 from punchlist.kernel.clock import timestamp
 from punchlist.kernel.events import Change, canonical
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.lifecycle import NEW
+from punchlist.kernel.processes import lives
 from punchlist.storage import eventlog
 from punchlist.storage.store import Store, Transaction
 
@@ -63,7 +63,7 @@ class Conversations:
         if not tx.run(records.INSERT_CONVERSATION, **asdict(made)):
             # Another process made it at the same moment.
             return records.lock_conversation(tx, made.id) or made
-        eventlog.append(tx, _change(scope, "start", made.id, reason or "first use", asdict(made)))
+        eventlog.append(tx, change(scope, "start", made.id, reason or "first use", asdict(made)))
         return made
 
     def get(self, conversation_id: str) -> Conversation:
@@ -98,21 +98,34 @@ class Conversations:
         self.ensure(tx, scope)
         return records.open_turn(tx, scope.conversation_id) or self._begin(tx, scope, reason)
 
-    def begin_turn(self, scope: Scope, *, reason: str, parent: str | None = None) -> Turn:
-        """A new turn: after the one that is open, or inside of `parent`."""
+    def begin_turn(self, scope: Scope, *, reason: str, parent: str | None = None, owner: str | None = None) -> Turn:
+        """A new turn: after the one that is open, or inside of `parent`. `owner` is the process that works on it."""
         with self._store.write() as tx:
             self.ensure(tx, scope)
             if parent is not None:
                 self._own_turn(tx, scope, parent)
             elif open_turn := records.open_turn(tx, scope.conversation_id):
-                self._end(tx, scope, open_turn, reason)
-            return self._begin(tx, scope, reason, parent)
+                _check_free(open_turn)
+                end(tx, scope, open_turn, reason)
+            return self._begin(tx, scope, reason, parent, owner)
 
-    def _begin(self, tx: Transaction, scope: Scope, reason: str, parent: str | None = None) -> Turn:
+    def take_turn(self, scope: Scope, turn_id: str, owner: str) -> Turn:
+        """Go on with a turn that nobody works on any more."""
+        with self._store.write() as tx:
+            self.ensure(tx, scope)
+            turn = self._own_turn(tx, scope, turn_id)
+            if not turn.open:
+                raise IllegalTransition(f"Turn {turn_id} has ended ({turn.end_reason}).")
+            _check_free(turn)
+            return hand(tx, scope, turn, TurnAction.TAKE, owner, reason=f"process {owner} goes on with it")
+
+    def _begin(
+        self, tx: Transaction, scope: Scope, reason: str, parent: str | None = None, owner: str | None = None
+    ) -> Turn:
         status = TURN.advance(NEW, TurnAction.BEGIN, scope.actor.role)
-        turn = Turn(new_id(), scope.conversation_id, parent, scope.agent_id, None, tx.now(), None)
+        turn = Turn(new_id(), scope.conversation_id, parent, scope.agent_id, None, tx.now(), None, owner)
         tx.run(records.INSERT_TURN, **turn._asdict())
-        eventlog.append(tx, _change(scope, TurnAction.BEGIN, turn.id, reason, turn._asdict(), to=status))
+        eventlog.append(tx, change(scope, TurnAction.BEGIN, turn.id, reason, turn._asdict(), to=status))
         return turn
 
     def end_turn(self, scope: Scope, *, reason: str) -> Turn | None:
@@ -124,22 +137,7 @@ class Conversations:
             if not records.lock_conversation(tx, scope.conversation_id):
                 return None
             turn = records.open_turn(tx, scope.conversation_id)
-            return self._end(tx, scope, turn, reason) if turn else None
-
-    def close_turn(self, scope: Scope, turn_id: str, *, reason: str) -> Turn:
-        """End one turn, whichever is open. One that has ended already stays as it is."""
-        with self._store.write() as tx:
-            self.ensure(tx, scope)
-            turn = self._own_turn(tx, scope, turn_id)
-            return self._end(tx, scope, turn, reason[:LONGEST_TITLE]) if turn.open else turn
-
-    def _end(self, tx: Transaction, scope: Scope, turn: Turn, reason: str) -> Turn:
-        status = TURN.advance(TurnStatus.OPEN, TurnAction.END, scope.actor.role)
-        at = tx.now()
-        tx.run(records.END_TURN, turn_id=turn.id, at=at, reason=reason)
-        data = {"ended_at": at, "end_reason": reason}
-        eventlog.append(tx, _change(scope, TurnAction.END, turn.id, reason, data, came_from=TurnStatus.OPEN, to=status))
-        return turn._replace(ended_at=at, end_reason=reason)
+            return end(tx, scope, turn, reason) if turn else None
 
     def turns(self, conversation_id: str, most: int = 50) -> list[Turn]:
         """Newest first."""
@@ -156,31 +154,22 @@ class Conversations:
             if turn_id is not None:
                 self._own_turn(tx, scope, turn_id)
             message = records.add_message(tx, scope.conversation_id, role, content, kind=kind, turn_id=turn_id)
-            eventlog.append(tx, _change(scope, "say", message.id, f"message of {role}", records.fingerprint(message)))
+            eventlog.append(tx, change(scope, "say", message.id, f"message of {role}", records.fingerprint(message)))
             return message
-
-    def say_all(self, scope: Scope, turn_id: str, said: Sequence[tuple[MessageRole, str, str]]) -> list[Message]:
-        """Several messages of a turn, each a role, a kind and a content, in one transaction."""
-        for _, _, content in said:
-            if problem := text.raw_problem(content, longest=LONGEST_MESSAGE):
-                raise InvalidInput(f"content: {problem}")
-        with self._store.write() as tx:
-            self.ensure(tx, scope)
-            self._own_turn(tx, scope, turn_id)
-            messages = [
-                records.add_message(tx, scope.conversation_id, role, content, kind=kind, turn_id=turn_id)
-                for role, kind, content in said
-            ]
-            changes = [
-                _change(scope, "say", message.id, f"message of {message.role}", records.fingerprint(message))
-                for message in messages
-            ]
-            eventlog.append(tx, *changes)
-            return messages
 
     def messages(self, conversation_id: str) -> list[Message]:
         with self._store.read() as tx:
             return [Message(*row) for row in tx.all(records.MESSAGES, conversation_id=conversation_id)]
+
+    def of_turn(self, turn_id: str) -> list[Message]:
+        with self._store.read() as tx:
+            return [Message(*row) for row in tx.all(records.OF_TURN, turn_id=turn_id)]
+
+    def children(self, scope: TurnScope) -> list[Turn]:
+        """The turns that were begun inside of a turn, newest first."""
+        with self._store.read() as tx:
+            rows = tx.all(records.CHILDREN, conversation_id=scope.conversation_id, parent=scope.turn_id)
+        return [Turn(*row) for row in rows]
 
     def recent(self, conversation_id: str, most: int, *, but_of: str = "") -> list[Message]:
         """The last messages of turns that no other turn has begun, oldest first; without those of one turn."""
@@ -211,8 +200,8 @@ class Conversations:
             made = Trace(
                 new_id(), scope.conversation_id, turn_id, kind, name, input, output, error, started_at or now, now
             )
-            tx.run(records.INSERT_TRACE, **asdict(made))
-            eventlog.append(tx, _change(scope, "trace", made.id, f"{kind} call", {"name": name, "turn_id": turn_id}))
+            tx.run(records.INSERT_TRACE, **made._asdict())
+            eventlog.append(tx, change(scope, "trace", made.id, f"{kind} call", {"name": name, "turn_id": turn_id}))
             return made
 
     def traces(self, turn_id: str) -> list[Trace]:
@@ -226,6 +215,35 @@ class Conversations:
         return turn
 
 
+def end(tx: Transaction, scope: Scope, turn: Turn, reason: str) -> Turn:
+    """End a turn, inside of a transaction that has locked its conversation."""
+    status = TURN.advance(TurnStatus.OPEN, TurnAction.END, scope.actor.role)
+    at = tx.now()
+    tx.run(records.END_TURN, turn_id=turn.id, at=at, reason=reason)
+    data: dict[str, Any] = {"ended_at": at, "end_reason": reason, "owner": None}
+    eventlog.append(tx, change(scope, TurnAction.END, turn.id, reason, data, came_from=TurnStatus.OPEN, to=status))
+    return turn._replace(**data)
+
+
+def hand(tx: Transaction, scope: Scope, turn: Turn, action: TurnAction, owner: str | None, *, reason: str) -> Turn:
+    """Say who works on a turn from now on, if anybody."""
+    status = TURN.advance(TurnStatus.OPEN, action, scope.actor.role)
+    tx.run(records.OWN_TURN, turn_id=turn.id, owner=owner)
+    told = change(scope, action, turn.id, reason, {"owner": owner}, came_from=TurnStatus.OPEN, to=status)
+    eventlog.append(tx, told)
+    return turn._replace(owner=owner)
+
+
+def _check_free(turn: Turn) -> None:
+    """Two processes must not work on one turn."""
+    if turn.owner is not None and lives(turn.owner) is not False:
+        raise Conflict(
+            f"Process {turn.owner} works on turn {turn.id} of session {turn.conversation_id!r}. Leave it a message "
+            "with `punchlist queue add`, work in another session (--session), or end the turn with `punchlist turn "
+            "end`."
+        )
+
+
 def _check_id(conversation_id: str) -> None:
     if problem := text.line_problem(conversation_id, longest=LONGEST_ID):
         raise InvalidInput(f"session id: {problem}")
@@ -233,7 +251,7 @@ def _check_id(conversation_id: str) -> None:
         raise InvalidInput("session id: must not contain blanks")
 
 
-def _change(
+def change(
     scope: Scope,
     action: str,
     subject: str,

@@ -14,7 +14,9 @@ def system_clock() -> datetime:
 
 def timestamp(moment: datetime) -> str:
     """ISO 8601 in UTC with microseconds: sorts as text, reads the same on both databases."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
+    if moment.tzinfo is not UTC:
+        moment = moment.astimezone(UTC)
+    return f"{moment.isoformat(timespec='microseconds')[:-6]}Z"
 
 
 def moment(stamp: str) -> datetime:

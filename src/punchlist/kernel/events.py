@@ -14,8 +14,10 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
+from punchlist.kernel.compact import compact
+
 GENESIS: Final = "0" * 64
-_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+_ENCODE: Final = compact(ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Event:
 
 def canonical(data: dict[str, Any]) -> str:
     """JSON that is the same text for the same value, since its hash is kept."""
-    return _ENCODER.encode(data)
+    return _ENCODE(data)
 
 
 def chain_hash(previous: str, version: int, at: str, change: Change, data: str) -> str:

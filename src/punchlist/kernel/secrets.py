@@ -63,6 +63,8 @@ class Redactor:
         self._known = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
     def text(self, text: str) -> str:
+        if len(text) < SHORTEST:
+            return text
         if self._known is not None:
             text = self._known.sub(lambda found: self._names[found.group()], text)
         lower = text.lower()

@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 
 from punchlist.errors import ConfigError
 from punchlist.kernel.text import excerpt
-from punchlist.models.model import ModelRefused
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient
@@ -35,6 +34,8 @@ class Provider:
 
 
 REHEARSAL: Final = "rehearsal"
+# No variable leads to it: it is a file, and served by a child of ours.
+LOCAL: Final = Provider("local", "", "", "", idle=600.0, needs_key=False)
 _OPENAI: Final = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "https://api.openai.com/v1")
 PROVIDERS: Final[Mapping[str, Provider]] = {
     provider.name: provider
@@ -73,6 +74,10 @@ class Chosen:
     key: str | None
 
     @property
+    def name(self) -> str:
+        return f"{self.provider.name}:{self.model}"
+
+    @property
     def host(self) -> str:
         """For messages: an address may hold a password."""
         parts = urlsplit(self.url)
@@ -80,12 +85,7 @@ class Chosen:
 
     def wire(self, client: AsyncClient) -> Wire:
         """Takes seconds the first time: it imports."""
-        key = self.key
-        if key is None:
-            # A server of one's own often needs none.
-            if self.provider.needs_key and self.url == self.provider.home:
-                raise ModelRefused(f"{self.provider.key} is not set.")
-            key = _NO_KEY
+        key = self.key or _NO_KEY
         match self.provider.name:
             case "anthropic":
                 from pydantic_ai.models.anthropic import AnthropicModel
@@ -111,12 +111,14 @@ class Chosen:
 
 
 def chosen(name: str, environment: Mapping[str, str]) -> Chosen:
-    """Raises `ConfigError` for a name that leads nowhere."""
+    """Raises `ConfigError` for a name that leads nowhere, and for a key that is missing."""
     provider_name, _, model = name.partition(":")
     provider = PROVIDERS.get(provider_name)
     if provider is None or not model.strip():
         there = ", ".join(f"{known}:MODEL" for known in PROVIDERS)
-        raise ConfigError(f"{excerpt(name)!r} names no model. There are: {there}, {REHEARSAL}:FILE.")
+        raise ConfigError(
+            f"{excerpt(name)!r} names no model. There are: {there}, {LOCAL.name}:FILE.gguf, {REHEARSAL}:FILE."
+        )
     url = (environment.get(provider.address) or provider.home).strip()
     try:
         parts = urlsplit(url)
@@ -128,4 +130,8 @@ def chosen(name: str, environment: Mapping[str, str]) -> Chosen:
     if provider.name == "ollama" and parts.path in ("", "/"):
         # Ollama's own tools take the address without the path of the OpenAI wire, under the same name.
         url = url.rstrip("/") + "/v1"
-    return Chosen(provider, model.strip(), url, (environment.get(provider.key) or "").strip() or None)
+    key = (environment.get(provider.key) or "").strip() or None
+    # A server of one's own often needs none.
+    if key is None and provider.needs_key and url == provider.home:
+        raise ConfigError(f"{provider.key} is not set; {excerpt(name)} needs it.")
+    return Chosen(provider, model.strip(), url, key)

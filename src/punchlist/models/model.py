@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from punchlist.errors import PunchlistError
 
@@ -107,7 +107,8 @@ class Traits:
 
 
 Hear = Callable[[str], None]
-"""Gets the text of a reply as it is made."""
+"""Gets the text of a reply as it is made. What was heard before `BROKEN` is not part of any reply."""
+BROKEN: Final = "\n[The reply broke off here and does not count.]\n"
 
 
 class Model(Protocol):
@@ -141,3 +142,7 @@ class ModelRefused(ModelError):
     """A wrong key, a wrong name, a request it does not take: another try would not help."""
 
     code = "model_refused"
+
+
+class RequestRefused(ModelRefused):
+    """It is the request that is wrong, such as too long: another model would hardly take it either."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from punchlist.models.model import Hear, Model, ModelBusy, ModelError, Reply, Request, Traits
+from punchlist.models.model import Hear, Model, ModelBusy, Reply, Request, Traits
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -35,19 +35,18 @@ PATIENT: Final = Patience()
 
 
 class Persistent:
-    """A model that is asked again, and another one when the first does not recover."""
+    """A model that is asked again."""
 
     def __init__(
         self,
         model: Model,
-        fallback: Sequence[Model] = (),
         patience: Patience = PATIENT,
         *,
         told: Callable[[str], None] | None = None,
         sleep: Sleep = asyncio.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        self._models = (model, *fallback)
+        self._model = model
         self._patience = patience
         self._told = told
         self._sleep = sleep
@@ -55,31 +54,21 @@ class Persistent:
 
     @property
     def name(self) -> str:
-        return self._models[0].name
+        return self._model.name
 
     @property
     def traits(self) -> Traits:
-        return self._models[0].traits
+        return self._model.traits
 
     async def ask(self, request: Request, hear: Hear | None = None) -> Reply:
-        failure: ModelError | None = None
-        for model in self._models:
-            try:
-                return await self._ask(model, request, hear)
-            except ModelBusy as busy:
-                failure = busy
-        assert failure is not None
-        raise failure
-
-    async def _ask(self, model: Model, request: Request, hear: Hear | None) -> Reply:
         for number in range(1, self._patience.tries + 1):
             try:
-                return await model.ask(request, hear)
+                return await self._model.ask(request, hear)
             except ModelBusy as busy:
                 if number == self._patience.tries:
                     raise
                 pause = self._patience.pause(number, busy.wait, self._chance())
                 if self._told is not None:
-                    self._told(f"{model.name}: {busy} Asking again in {pause:.1f} s.")
+                    self._told(f"{self.name}: {busy} Asking again in {pause:.1f} s.")
                 await self._sleep(pause)
         raise AssertionError("there is at least one try")

@@ -1,4 +1,4 @@
-"""The lifecycle of a plan todo."""
+"""The lifecycles of a plan todo, and of a condition that holds one up."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ class Action(StrEnum):
     START = "start"
     COMPLETE = "complete"
     CANCEL = "cancel"
+    # Something must be so first: an answer, a time, an event, another todo.
+    WAIT = "wait"
+    # Its work failed, and is tried once more (C8).
+    RETRY = "retry"
 
 
 PLANNERS: Final = frozenset({Role.SUPERVISOR, Role.PERSON, Role.SYSTEM})
@@ -34,9 +38,48 @@ PLAN: Final = Lifecycle(
         (Status.IN_PROGRESS, Action.COMPLETE): Status.COMPLETED,
         (Status.PENDING, Action.CANCEL): Status.CANCELLED,
         (Status.IN_PROGRESS, Action.CANCEL): Status.CANCELLED,
+        (Status.PENDING, Action.WAIT): Status.PENDING,
+        (Status.IN_PROGRESS, Action.WAIT): Status.PENDING,
+        (Status.PENDING, Action.RETRY): Status.PENDING,
+        (Status.IN_PROGRESS, Action.RETRY): Status.PENDING,
     },
     # Workers do not know about the plan: whoever delegated marks what they did (T13).
     allowed=dict.fromkeys(Action, PLANNERS),
 )
 
 OPEN: Final = frozenset({Status.PENDING, Status.IN_PROGRESS})
+
+
+class Kind(StrEnum):
+    """What a todo can wait for."""
+
+    PERSON = "person"
+    TIME = "time"
+    EVENT = "event"
+    TODO = "todo"
+    # Not waited for as such: it is claimed, and waited for while another todo has it.
+    RESOURCE = "resource"
+
+
+class ConditionStatus(StrEnum):
+    OPEN = "open"
+    RESOLVED = "resolved"
+
+
+class ConditionAction(StrEnum):
+    SET = "set"
+    RESOLVE = "resolve"
+
+
+CONDITION: Final = Lifecycle(
+    "condition",
+    {
+        (NEW, ConditionAction.SET): ConditionStatus.OPEN,
+        (ConditionStatus.OPEN, ConditionAction.RESOLVE): ConditionStatus.RESOLVED,
+    },
+    # A model that could answer its own question would.
+    allowed={ConditionAction.SET: PLANNERS, ConditionAction.RESOLVE: frozenset({Role.PERSON, Role.SYSTEM})},
+)
+
+# What somebody says has come; whether a time has, or a todo has ended, is seen by looking.
+RESOLVABLE: Final = frozenset({Kind.PERSON, Kind.EVENT})

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypedDict
 
 from punchlist.errors import StoreDamaged
-from punchlist.plan.lifecycle import Status
+from punchlist.kernel.clock import moment
+from punchlist.plan.lifecycle import ConditionStatus, Kind, Status
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What must be so first, as the planner says it: another todo by its id or its title."""
+
+    kind: Kind
+    subject: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +29,8 @@ class NewTodo:
     completion_criteria: str = ""
     agent_type: str | None = None
     order: int | None = None
+    blocked_by: tuple[Need, ...] = ()
+    resources: tuple[str, ...] = ()
 
 
 class TurnTodo(NamedTuple):
@@ -69,6 +81,67 @@ def from_row(row: tuple[Any, ...]) -> TurnTodo:
     raise StoreDamaged.not_as_written(f"Todo {todo.id!r} of the plan")
 
 
+def read_todo(row: tuple[Any, ...]) -> TurnTodo | str:
+    """A row as a todo or, where it is none, what is wrong with it (C11)."""
+    try:
+        todo = from_row(row)
+        if row[7] not in _STATUS:
+            return f"Todo {row[0]!r} has the status {row[7]!r}, which a todo cannot have; it is left out."
+        if not todo.title.strip():
+            return f"Todo {row[0]!r} has no title; it is left out."
+    except StoreDamaged as damage:
+        return f"{damage} It is left out."
+    return todo
+
+
+class Condition(NamedTuple):
+    """A row of `todo_conditions`: what must be so before a todo can be worked on."""
+
+    id: str
+    conversation_id: str
+    turn_id: str
+    todo_id: str
+    kind: Kind
+    # What a person is asked, when it is time, the event's name, the other todo's id, what is claimed.
+    subject: str
+    status: ConditionStatus
+    answer: str | None
+    resolved_by: str | None
+    resolved_at: str | None
+    created_at: str
+
+    def told(self) -> dict[str, str]:
+        """What the trail keeps of it, besides what the event itself says."""
+        return {"id": self.id, "kind": self.kind.value, "subject": self.subject}
+
+
+def read_condition(row: tuple[Any, ...]) -> Condition | str:
+    """A row as a condition or, where it is none, what is wrong with it (C11)."""
+    try:
+        read = Condition._make((*row[:4], Kind(row[4]), row[5], ConditionStatus(row[6]), *row[7:]))
+        if read.kind is not Kind.TIME or moment(read.subject).tzinfo is not None:
+            return read
+    except (ValueError, TypeError):
+        pass
+    return f"{StoreDamaged.not_as_written(f'Condition {row[0]!r} of todo {row[3]!r}')} It is left out."
+
+
+class Answer(NamedTuple):
+    """What a person said, or what is known of an event that has happened."""
+
+    kind: Kind
+    subject: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A condition, and the todo that it holds up."""
+
+    condition: Condition
+    todo: TurnTodo
+
+
 class Summary(TypedDict):
     total: int
     pending: int
@@ -79,10 +152,13 @@ class Summary(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A turn's todos, those asked for, and the counts of all."""
+    """A turn's todos, those asked for, and the counts of all; by id, what they wait for and what was answered."""
 
     items: list[TurnTodo]
     counts: dict[Status, int]
+    waits: Mapping[str, list[str]] = field(default_factory=dict)
+    answers: Mapping[str, list[Answer]] = field(default_factory=dict)
+    notes: Mapping[str, list[str]] = field(default_factory=dict)
 
     @property
     def remaining(self) -> int:
@@ -100,11 +176,23 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """All of a turn's todos in their order, as far as they can be read; by id, waits and answers."""
+
+    todos: list[TurnTodo]
+    waits: Mapping[str, list[str]] = field(default_factory=dict)
+    answers: Mapping[str, list[Answer]] = field(default_factory=dict)
+    notes: Mapping[str, list[str]] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
 class Created:
-    """The todos of one batch, and how many are pending in all."""
+    """The todos of one batch, how many are pending in all, and what about them is in conflict (C12)."""
 
     todos: list[TurnTodo]
     total_pending: int
+    conflicts: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,4 +200,22 @@ class Ended:
     """A todo that was completed or cancelled, and how many remain."""
 
     todo: TurnTodo
+    remaining: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A todo that was told to wait, and for what it does now."""
+
+    todo: TurnTodo
+    waits_for: list[str]
+    conflicts: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A todo whose work failed: to be tried once more, or skipped."""
+
+    todo: TurnTodo
+    retry: bool
     remaining: int

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from punchlist.kernel.events import Event
-from punchlist.plan.lifecycle import Action, Status
-from punchlist.plan.model import TurnTodo
+from punchlist.plan.lifecycle import Action, ConditionAction, ConditionStatus, Kind, Status
+from punchlist.plan.model import Condition, TurnTodo
 
 
 def replay(turn_id: str, events: Sequence[Event]) -> dict[str, TurnTodo]:
@@ -20,9 +20,51 @@ def replay(turn_id: str, events: Sequence[Event]) -> dict[str, TurnTodo]:
                     if start <= todo.priority < end:
                         todos[todo.id] = todo._replace(priority=todo.priority + by)
             todos[event.subject] = _created(turn_id, event)
-        else:
-            todos[event.subject] = todos[event.subject]._replace(**{**data, "status": Status(event.to_status or "")})
+        elif event.action != ConditionAction.RESOLVE:
+            changes = {name: data[name] for name in TurnTodo._fields if name in data}
+            todos[event.subject] = todos[event.subject]._replace(**{**changes, "status": Status(event.to_status or "")})
     return todos
+
+
+def replay_conditions(turn_id: str, events: Sequence[Event]) -> dict[str, Condition]:
+    """The conditions by id."""
+    conditions: dict[str, Condition] = {}
+    for event in events:
+        data = event.payload()
+        if event.action == ConditionAction.RESOLVE:
+            conditions[event.subject] = conditions[event.subject]._replace(
+                status=ConditionStatus(event.to_status or ""),
+                answer=data["answer"],
+                resolved_by=event.actor,
+                resolved_at=event.at,
+            )
+        for told in data.get("conditions", []):
+            conditions[told["id"]] = _set(turn_id, event, told)
+    return conditions
+
+
+def conditions_set(event: Event) -> int:
+    """How many conditions an event put on a todo; none that can be read when it was tampered with."""
+    try:
+        return len(event.payload().get("conditions", ())) if '"conditions"' in event.data else 0
+    except (ValueError, TypeError, AttributeError):
+        return 0
+
+
+def _set(turn_id: str, event: Event, told: dict[str, str]) -> Condition:
+    return Condition(
+        id=told["id"],
+        conversation_id=event.conversation_id,
+        turn_id=turn_id,
+        todo_id=event.subject,
+        kind=Kind(told["kind"]),
+        subject=told["subject"],
+        status=ConditionStatus.OPEN,
+        answer=None,
+        resolved_by=None,
+        resolved_at=None,
+        created_at=event.at,
+    )
 
 
 def _created(turn_id: str, event: Event) -> TurnTodo:

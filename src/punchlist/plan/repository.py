@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
-from sqlalchemy import bindparam, func, insert, literal_column, select, union_all, update
+from sqlalchemy import bindparam, exists, false, func, insert, literal_column, select, union_all, update
 
 from punchlist.errors import StoreDamaged
 from punchlist.plan.lifecycle import OPEN, Status
 from punchlist.plan.model import TurnTodo, from_row
 from punchlist.plan.rules import Shift
-from punchlist.storage.schema import turn_todos
+from punchlist.storage.schema import todo_conditions, turn_todos, turns
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Transaction
 
@@ -25,16 +25,28 @@ BY_TURN: Final = Statement(_ROW.where(_OF_TURN).order_by(*_ORDER))
 _OPEN: Final[list[Any]] = [literal_column(f"'{status}'") for status in sorted(OPEN)]
 OPEN_BY_TURN: Final = Statement(_ROW.where(_OF_TURN, turn_todos.c.status.in_(_OPEN)).order_by(*_ORDER))
 BY_STATUS: Final = Statement(_ROW.where(_OF_TURN, turn_todos.c.status == bindparam("status")).order_by(*_ORDER))
+NAMES: Final = Statement(select(turn_todos.c.id, turn_todos.c.status, turn_todos.c.title).where(_OF_TURN))
 COUNTS: Final = Statement(select(turn_todos.c.status, func.count()).where(_OF_TURN).group_by(turn_todos.c.status))
 _ALL: Final = "all"
+_CONDITIONS = exists().where(todo_conditions.c.turn_id == bindparam("turn_id"))
 COUNTS_TWICE: Final = Statement(
     union_all(
-        select(turn_todos.c.status, func.count().label("n")).where(_OF_TURN).group_by(turn_todos.c.status),
-        select(literal_column(f"'{_ALL}'"), func.count()).where(
+        select(turn_todos.c.status, func.count().label("n"), false()).where(_OF_TURN).group_by(turn_todos.c.status),
+        select(literal_column(f"'{_ALL}'"), func.count(), _CONDITIONS).where(
             turn_todos.c.conversation_id == bindparam("conversation_id"), _OF_TURN
         ),
     )
 )
+# All that the loop asks before each request, at once. The count is told by the other index.
+_COUNTED = turn_todos.alias()
+_COUNT = (
+    select(func.count())
+    .select_from(_COUNTED)
+    .where(_COUNTED.c.conversation_id == bindparam("conversation_id"), _COUNTED.c.turn_id == bindparam("turn_id"))
+    .scalar_subquery()
+)
+LOOK: Final = Statement(select(*turn_todos.c, _COUNT, _CONDITIONS).where(_OF_TURN).order_by(*_ORDER))
+LOOK_AT_NONE: Final = Statement(select(turns.c.conversation_id, _COUNT).where(turns.c.id == bindparam("turn_id")))
 SHIFT: Final = Statement(
     update(turn_todos)
     .where(_OF_TURN, turn_todos.c.priority >= bindparam("start"), turn_todos.c.priority < bindparam("end"))
@@ -97,20 +109,27 @@ class TurnTodoRepository:
         return changed if rows else None
 
     def count_by_status(self, turn_id: str) -> dict[Status, int]:
-        return _counts(self._tx.all(COUNTS, turn_id=turn_id))
+        return counted(self._tx.all(COUNTS, turn_id=turn_id))
 
-    def verified_counts(self, conversation_id: str, turn_id: str) -> dict[Status, int]:
-        """As `count_by_status`, but told by two indexes: damage to one of them would hide todos."""
+    def names(self, turn_id: str) -> list[tuple[Any, ...]]:
+        """Id, status and title of each todo, which are not checked: enough to count them and to tell them apart."""
+        return self._tx.all(NAMES, turn_id=turn_id)
+
+    def verified_counts(self, conversation_id: str, turn_id: str) -> tuple[dict[Status, int], bool]:
+        """As `count_by_status`, but told by two indexes: damage to one of them would hide todos.
+
+        And whether any todo has conditions, which most plans have none of.
+        """
         # In no order that could be relied on: PostgreSQL may ask several workers.
-        found = dict(self._tx.all(COUNTS_TWICE, conversation_id=conversation_id, turn_id=turn_id))
-        total = found.pop(_ALL)
-        counts = _counts(found.items())
+        rows = self._tx.all(COUNTS_TWICE, conversation_id=conversation_id, turn_id=turn_id)
+        ((total, conditions),) = [row[1:] for row in rows if row[0] == _ALL]
+        counts = counted(row[:2] for row in rows if row[0] != _ALL)
         if sum(counts.values()) != total:
             raise StoreDamaged.not_as_written(f"The plan of turn {turn_id}")
-        return counts
+        return counts, bool(conditions)
 
 
-def _counts(rows: Iterable[tuple[Any, ...]]) -> dict[Status, int]:
+def counted(rows: Iterable[tuple[Any, ...]]) -> dict[Status, int]:
     counts = _NONE.copy()
     for status, count in rows:
         if status not in counts:

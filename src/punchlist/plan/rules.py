@@ -10,6 +10,7 @@ from punchlist.errors import InvalidInput
 from punchlist.kernel import text
 from punchlist.plan.lifecycle import Action, Status
 from punchlist.plan.model import NewTodo
+from punchlist.plan.needs import parse_needs, parse_resources
 
 MAX_BATCH: Final = 1_000
 MAX_PLAN: Final = 10_000
@@ -18,13 +19,16 @@ LONGEST_BLOCK: Final = 20_000
 LONGEST_AGENT_TYPE: Final = 100
 LONGEST_ID: Final = 100
 
-# What other tools call the two ways to end an item (W11).
+# What other tools call the ways in which work on an item ends (W11).
 ENDINGS: Final = {
     "completed": Action.COMPLETE,
     "complete": Action.COMPLETE,
     "done": Action.COMPLETE,
     "cancelled": Action.CANCEL,
     "canceled": Action.CANCEL,
+    "failed": Action.RETRY,
+    "failure": Action.RETRY,
+    "error": Action.RETRY,
 }
 FILTERS: Final = {**{status.value: frozenset({status}) for status in Status}, "all": frozenset(Status)}
 
@@ -62,6 +66,8 @@ def _parse_item(raw: Any, where: str, problems: list[str]) -> NewTodo | None:
     order = raw.get("order")
     if order is not None and (not isinstance(order, int) or isinstance(order, bool) or order < 1):
         problems.append(f"{where}.order: must be a position counted from 1, got {_shown(order)}")
+    blocked_by = parse_needs(raw.get("blockedBy"), f"{where}.blockedBy", problems)
+    resources = parse_resources(raw.get("resources"), f"{where}.resources", problems)
     if len(problems) > found:
         return None
     return NewTodo(
@@ -70,6 +76,8 @@ def _parse_item(raw: Any, where: str, problems: list[str]) -> NewTodo | None:
         completion_criteria=(raw.get("completionCriteria") or "").strip(),
         agent_type=agent_type.strip() if agent_type else None,
         order=order,
+        blocked_by=blocked_by,
+        resources=resources,
     )
 
 
@@ -87,7 +95,7 @@ def parse_ending(raw: Any) -> Action:
         return Action.COMPLETE
     if isinstance(raw, str) and raw.strip().lower() in ENDINGS:
         return ENDINGS[raw.strip().lower()]
-    raise InvalidInput(f"status: must be completed or cancelled, got {_shown(raw)}")
+    raise InvalidInput(f"status: must be completed, cancelled or failed, got {_shown(raw)}")
 
 
 def parse_id(raw: Any) -> str:
@@ -102,6 +110,24 @@ def parse_outcome(raw: Any) -> str:
     if problem := text.block_problem(raw, longest=LONGEST_BLOCK, shortest=1):
         raise InvalidInput(f"outcome: {problem}")
     return str(raw).strip()
+
+
+def parse_answer(raw: Any) -> str:
+    if problem := text.block_problem(raw, longest=LONGEST_BLOCK, shortest=1):
+        raise InvalidInput(f"answer: {problem}")
+    return str(raw).strip()
+
+
+def parse_note(raw: Any) -> str:
+    if problem := text.block_problem(raw, longest=LONGEST_BLOCK):
+        raise InvalidInput(f"note: {problem}")
+    return str(raw).strip()
+
+
+def storable_error(error: str) -> str:
+    """An error as it can be kept, whatever a tool or a worker put into it."""
+    told = error.strip() or "nothing was said about it"
+    return told if text.block_problem(told, longest=LONGEST_BLOCK) is None else text.visible_block(told)[:LONGEST_BLOCK]
 
 
 @dataclass(frozen=True, slots=True)

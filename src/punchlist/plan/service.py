@@ -1,4 +1,4 @@
-"""The plan's transactions: create, list, start and end the todos of one turn.
+"""The plan's transactions: create, list, start and end the todos of one turn; waiting is in `waiting.py`.
 
 The turn comes from the caller's scope (T7). Writers of one plan take turns on the turn's row; the
 todo's own state is checked again in the UPDATE that changes it.
@@ -6,55 +6,60 @@ todo's own state is checked again in the UPDATE that changes it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import Any
+from operator import itemgetter
 
 from punchlist.conversations import records
-from punchlist.conversations.model import Turn, TurnScope
-from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotFound, StoreDamaged
-from punchlist.kernel.events import Change
+from punchlist.conversations.model import TurnScope
+from punchlist.errors import IllegalTransition, InvalidInput, StoreDamaged
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import visible
-from punchlist.plan import rules
-from punchlist.plan.lifecycle import OPEN, PLAN, Action, Status
-from punchlist.plan.model import Created, Ended, NewTodo, Plan, TurnTodo
-from punchlist.plan.repository import TurnTodoRepository
+from punchlist.plan import condition_records, looking, rules
+from punchlist.plan.conditions import waits
+from punchlist.plan.conflicts import duplicates, explained, shortened
+from punchlist.plan.lifecycle import OPEN, PLAN, Action, Kind, Status
+from punchlist.plan.model import Condition, Created, Ended, Failed, Look, Need, NewTodo, Plan, TurnTodo
+from punchlist.plan.needs import Names
+from punchlist.plan.repository import TurnTodoRepository, counted
+from punchlist.plan.waiting import Conditions, need_of
+from punchlist.plan.writing import apply, change, find, lock, new_conditions, no_turn, retries, stream
 from punchlist.storage import eventlog
-from punchlist.storage.store import Store, Transaction
+from punchlist.storage.store import Transaction
+
+__all__ = ["Plans", "stream"]
 
 
-def stream(turn_id: str) -> str:
-    return f"plan:{turn_id}"
-
-
-class Plans:
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
+class Plans(Conditions):
     def create(self, scope: TurnScope, items: Sequence[NewTodo], *, reason: str = "create_todo") -> Created:
         """Add items to the turn's plan, all or none (T2)."""
         status = PLAN.advance(NEW, Action.CREATE, scope.actor.role)
         with self._store.write() as tx:
-            _lock(tx, scope)
+            lock(tx, scope)
             repository = TurnTodoRepository(tx)
-            counts = repository.count_by_status(scope.turn_id)
+            known = repository.names(scope.turn_id)
+            counts = counted(Counter(map(itemgetter(1), known)).items())
             positions, shifts = rules.place(_room(counts, len(items)), items)
             now = tx.now()
             todos = [
                 _new_todo(scope, item, status, position, now) for item, position in zip(items, positions, strict=True)
             ]
+            conditions = _conditions(items, todos, known, now)
             repository.make_room(scope.turn_id, shifts)
-            if len(todos) == 1:
-                repository.create(todos[0])
-            else:
-                repository.create_batch(todos)
-            room = [[shift.start, shift.end, shift.by] for shift in shifts]
-            changes = [_change(scope, Action.CREATE, None, todo, reason, todo.described()) for todo in todos]
-            if room:
-                changes[0].data["shifts"] = room
+            repository.create_batch(todos)
+            changes = [change(scope, Action.CREATE, None, todo, reason, todo.described()) for todo in todos]
+            if shifts:
+                changes[0].data["shifts"] = [[shift.start, shift.end, shift.by] for shift in shifts]
+            for made in changes:
+                if made.subject in conditions:
+                    made.data["conditions"] = [one.told() for one in conditions[made.subject]]
+            condition_records.add(tx, [one for of_todo in conditions.values() for one in of_todo])
             eventlog.append(tx, *changes)
-            return Created(todos, counts[Status.PENDING] + len(todos))
+            conflicts = duplicates(known, todos)
+            if conditions:
+                conflicts += _conflicts(tx, scope, conditions)
+            return Created(todos, counts[Status.PENDING] + len(todos), shortened(conflicts))
 
     def list(self, scope: TurnScope, status: Collection[Status] | None = None) -> Plan:
         """The turn's todos, by default what remains, and the counts of all of them (T3)."""
@@ -65,36 +70,63 @@ class Plans:
             # An item tells whose turn it is; only without any does the turn have to be asked.
             owner = items[0] if items else records.turn(tx, scope.turn_id)
             if owner is None or owner.conversation_id != scope.conversation_id:
-                raise _no_turn(scope)
-            counts = repository.verified_counts(scope.conversation_id, scope.turn_id)
+                raise no_turn(scope)
+            counts, any_conditions = repository.verified_counts(scope.conversation_id, scope.turn_id)
             if len(items) != sum(counts[state] for state in wanted):
                 raise StoreDamaged.not_as_written(f"The plan of turn {scope.turn_id}")
-            return Plan(items, counts)
+            if not any_conditions:
+                return Plan(items, counts)
+            found = looking.conditions_of(tx, scope.turn_id)
+            return Plan(items, counts, *looking.standing(looking.todos_of(tx, scope.turn_id), found, tx.now()))
+
+    def look(self, scope: TurnScope) -> Look:
+        """The whole plan for the loop, with what is wrong with it instead of an error (C11)."""
+        with self._store.read() as tx:
+            return looking.look(tx, scope)
 
     def start(self, scope: TurnScope, todo_id: str, *, reason: str = "start_todo") -> TurnTodo:
         """Mark an item in progress; one at a time per turn (T5)."""
         with self._store.write() as tx:
-            _lock(tx, scope)
+            lock(tx, scope)
             repository = TurnTodoRepository(tx)
-            todo = _find(repository, scope, todo_id)
+            todo = find(repository, scope, todo_id)
             status = PLAN.advance(todo.status, Action.START, scope.actor.role)
             for running in repository.find_by_turn(scope.turn_id, {Status.IN_PROGRESS}):
                 raise IllegalTransition(
                     f"“{visible(running.title)}” ({running.id}) is in progress, and a turn works on one todo at a "
                     "time. Complete or cancel it first."
                 )
-            return _apply(tx, scope, Action.START, todo, reason, status=status, started_at=tx.now())
+            _check_free(tx, scope, todo)
+            return apply(tx, scope, Action.START, todo, reason, status=status, started_at=tx.now())
 
     def end(self, scope: TurnScope, todo_id: str, outcome: str, action: Action = Action.COMPLETE) -> Ended:
         """Complete or cancel an item, with what came of it (T4)."""
         with self._store.write() as tx:
-            _lock(tx, scope)
+            lock(tx, scope)
             repository = TurnTodoRepository(tx)
-            todo = _find(repository, scope, todo_id)
+            todo = find(repository, scope, todo_id)
             status = PLAN.advance(todo.status, action, scope.actor.role)
-            ended = _apply(tx, scope, action, todo, outcome, status=status, outcome=outcome, completed_at=tx.now())
+            ended = apply(tx, scope, action, todo, outcome, status=status, outcome=outcome, completed_at=tx.now())
             counts = repository.count_by_status(scope.turn_id)
             return Ended(ended, counts[Status.PENDING] + counts[Status.IN_PROGRESS])
+
+    def fail(self, scope: TurnScope, todo_id: str, error: str) -> Failed:
+        """The work on an item failed: it is tried once more, then skipped with the error (C8)."""
+        error = rules.storable_error(error)
+        with self._store.write() as tx:
+            lock(tx, scope)
+            repository = TurnTodoRepository(tx)
+            todo = find(repository, scope, todo_id)
+            retry = not retries(tx, todo)
+            action = Action.RETRY if retry else Action.CANCEL
+            status = PLAN.advance(todo.status, action, scope.actor.role)
+            if retry:
+                failed = apply(tx, scope, action, todo, error, status=status, started_at=None)
+            else:
+                outcome = f"Skipped after two attempts: {error}"
+                failed = apply(tx, scope, action, todo, error, status=status, outcome=outcome, completed_at=tx.now())
+            counts = repository.count_by_status(scope.turn_id)
+            return Failed(failed, retry, counts[Status.PENDING] + counts[Status.IN_PROGRESS])
 
 
 def _room(counts: dict[Status, int], more: int) -> int:
@@ -107,26 +139,43 @@ def _room(counts: dict[Status, int], more: int) -> int:
     return already
 
 
-def _lock(tx: Transaction, scope: TurnScope) -> Turn:
-    turn = records.lock_turn(tx, scope.turn_id)
-    if turn is None or turn.conversation_id != scope.conversation_id:
-        raise _no_turn(scope)
-    if not turn.open:
-        raise IllegalTransition(f"Turn {scope.turn_id} has ended ({turn.end_reason}); its plan no longer changes.")
-    return turn
+def _check_free(tx: Transaction, scope: TurnScope, todo: TurnTodo) -> None:
+    """A todo that waits cannot be started."""
+    conditions = looking.conditions_of(tx, scope.turn_id)
+    if all(one.todo_id != todo.id for one in conditions):
+        return
+    waits_for = waits(looking.todos_of(tx, scope.turn_id), conditions, tx.now()).get(todo.id)
+    if waits_for:
+        raise IllegalTransition(
+            f"“{visible(todo.title)}” ({todo.id}) cannot be started yet. It waits for {'; for '.join(waits_for)}. "
+            "Go on with another todo; when all that is left waits, end your turn."
+        )
 
 
-def _no_turn(scope: TurnScope) -> NotFound:
-    return NotFound(f"Session {scope.conversation_id!r} has no turn {scope.turn_id!r}.")
+def _conditions(
+    items: Sequence[NewTodo], todos: Sequence[TurnTodo], known: Sequence[Sequence[str]], now: str
+) -> dict[str, list[Condition]]:
+    """What the new todos wait for and claim, by id; those with nothing are not in it."""
+    if not any(item.blocked_by or item.resources for item in items):
+        return {}
+    names = Names(known, [(todo.id, todo.title) for todo in todos])
+    problems: list[str] = []
+    made: dict[str, list[Condition]] = {}
+    for index, (item, todo) in enumerate(zip(items, todos, strict=True)):
+        needs = [
+            need_of(need, todo.id, names, f"items[{index}].blockedBy[{number}]", problems)
+            for number, need in enumerate(item.blocked_by)
+        ]
+        needs += [Need(Kind.RESOURCE, resource) for resource in item.resources]
+        if needs:
+            made[todo.id] = new_conditions(todo, needs, now)
+    if problems:
+        raise InvalidInput(problems)
+    return made
 
 
-def _find(repository: TurnTodoRepository, scope: TurnScope, todo_id: str) -> TurnTodo:
-    todo = repository.find_by_id(todo_id)
-    if todo is None:
-        raise NotFound(f"There is no todo {visible(todo_id)!r}. Call list_todo for the ids of this turn's todos.")
-    if todo.turn_id != scope.turn_id:
-        raise NotFound(f"Todo {todo_id!r} belongs to another turn. Call list_todo for the ids of this turn's todos.")
-    return todo
+def _conflicts(tx: Transaction, scope: TurnScope, about: Collection[str]) -> Sequence[str]:
+    return explained(looking.todos_of(tx, scope.turn_id), looking.conditions_of(tx, scope.turn_id), about, tx.now())
 
 
 def _new_todo(scope: TurnScope, item: NewTodo, status: Status, position: int, now: str) -> TurnTodo:
@@ -144,28 +193,4 @@ def _new_todo(scope: TurnScope, item: NewTodo, status: Status, position: int, no
         created_at=now,
         started_at=None,
         completed_at=None,
-    )
-
-
-def _apply(tx: Transaction, scope: TurnScope, action: Action, todo: TurnTodo, reason: str, **changes: Any) -> TurnTodo:
-    changed = TurnTodoRepository(tx).update(todo, **changes)
-    if changed is None:
-        raise Conflict(f"Todo {todo.id!r} was changed by somebody else at the same moment. List it again and retry.")
-    eventlog.append(tx, _change(scope, action, todo.status, changed, reason, {"title": todo.title, **changes}))
-    return changed
-
-
-def _change(
-    scope: TurnScope, action: Action, before: Status | None, todo: TurnTodo, reason: str, data: dict[str, Any]
-) -> Change:
-    return Change(
-        stream=stream(scope.turn_id),
-        conversation_id=scope.conversation_id,
-        actor=str(scope.actor),
-        action=action,
-        subject=todo.id,
-        from_status=before,
-        to_status=todo.status,
-        reason=reason,
-        data=data,
     )

@@ -1,4 +1,4 @@
-"""What a supervisor can call: create_todo, list_todo, start_todo, complete_todo."""
+"""What a supervisor can call: create_todo, list_todo, start_todo, wait_todo, complete_todo."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.conversations.model import TurnScope
 from punchlist.kernel.tooling import Arguments, Schema, Tool, ToolResult, schema
-from punchlist.plan import rules
-from punchlist.plan.lifecycle import PLANNERS, Status
-from punchlist.plan.model import Plan, TurnTodo
+from punchlist.plan import needs, rules
+from punchlist.plan.lifecycle import PLANNERS, Action, Kind, Status
+from punchlist.plan.model import Answer, Ended, Failed, Look, Plan, TurnTodo
 
 if TYPE_CHECKING:
     from punchlist.plan.service import Plans
@@ -21,6 +21,22 @@ _INTEGER: Final[Schema] = {"type": "integer"}
 _STATUS: Final[Schema] = {"type": "string", "enum": [status.value for status in Status]}
 _ID: Final[Schema] = {"type": "string", "description": "A todo's id, as create_todo or list_todo returned it"}
 
+_STRINGS: Final[Schema] = {"type": "array", "items": _STRING}
+_NEED: Final[Schema] = {
+    "anyOf": [
+        {"type": "string", "description": "Another todo: its id, or its title in this call"},
+        {
+            **schema(
+                person={"type": "string", "description": "A question that a person answers"},
+                time={"type": "string", "description": "When: ISO 8601 with zone, such as 2026-11-20T09:00:00Z"},
+                event={"type": "string", "description": "The name of an event that somebody reports"},
+                todo={"type": "string", "description": "Another todo: its id or its title"},
+            ),
+            "minProperties": 1,
+            "maxProperties": 1,
+        },
+    ]
+}
 _NEW_ITEM = schema(
     ["title"],
     title={"type": "string", "minLength": 1, "maxLength": rules.LONGEST_TITLE},
@@ -28,6 +44,18 @@ _NEW_ITEM = schema(
     completionCriteria={"type": "string", "description": "How to tell that it is done"},
     agentType={"type": "string", "description": "The worker to delegate it to, if any"},
     order={"type": "integer", "minimum": 1, "description": "Position in the plan, from 1; at the end if left out"},
+    blockedBy={
+        "type": "array",
+        "maxItems": needs.MOST,
+        "items": _NEED,
+        "description": "What must be so before it can be started",
+    },
+    resources={
+        "type": "array",
+        "maxItems": needs.MOST,
+        "items": _STRING,
+        "description": "What it needs to itself, such as a path",
+    },
 )
 _TODO = schema(
     ["id", "title", "status", "priority"],
@@ -42,7 +70,15 @@ _TODO = schema(
     createdAt=_STRING,
     startedAt=_STRING_OR_NULL,
     completedAt=_STRING_OR_NULL,
+    waitsFor=_STRINGS,
+    answers={"type": "array", "items": schema(["answer"], question=_STRING, event=_STRING, answer=_STRING)},
+    notes=_STRINGS,
 )
+
+AGAIN: Final = (
+    "It is pending again. Start it once more, in another way if there is one; if it fails again, it is skipped."
+)
+SKIPPED: Final = "It failed twice and is skipped. Go on with the rest, and say in your answer what was skipped."
 
 
 def todo_json(todo: TurnTodo) -> dict[str, Any]:
@@ -63,12 +99,29 @@ def todo_json(todo: TurnTodo) -> dict[str, Any]:
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
-    return {"items": [todo_json(todo) for todo in plan.items], "summary": plan.summary}
+    return {
+        "items": [{**todo_json(todo), **standing_json(plan, todo.id)} for todo in plan.items],
+        "summary": plan.summary,
+    }
+
+
+def standing_json(plan: Plan | Look, todo_id: str) -> dict[str, Any]:
+    """What a todo waits for, what was answered, what is to be known of it: only what there is."""
+    told = {
+        "waitsFor": plan.waits.get(todo_id),
+        "answers": [_answer_json(answer) for answer in plan.answers.get(todo_id, ())],
+        "notes": plan.notes.get(todo_id),
+    }
+    return {name: value for name, value in told.items() if value}
+
+
+def _answer_json(answer: Answer) -> dict[str, str]:
+    return {"question" if answer.kind is Kind.PERSON else "event": answer.subject, "answer": answer.text}
 
 
 def plan_tools(plans: Callable[[], Plans]) -> list[Tool[TurnScope]]:
     """The tools over a service that is asked for when one is called, so that listing them costs nothing."""
-    return [_create_todo(plans), _list_todo(plans), _start_todo(plans), _complete_todo(plans)]
+    return [_create_todo(plans), _list_todo(plans), _start_todo(plans), _wait_todo(plans), _complete_todo(plans)]
 
 
 def _create_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
@@ -78,6 +131,7 @@ def _create_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
             {
                 "created": [{"id": t.id, "title": t.title, "order": t.priority + 1} for t in created.todos],
                 "totalPending": created.total_pending,
+                **({"conflicts": created.conflicts} if created.conflicts else {}),
             }
         )
 
@@ -87,7 +141,8 @@ def _create_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
         description=(
             "Plan work of several steps: adds todos to this turn's plan, all in one call. Then work through them "
             "in order, and do not answer the user before each is completed or cancelled. Not for requests that "
-            "one or two tool calls can answer."
+            "one or two tool calls can answer. conflicts in the result says which todos are in each other's way, and "
+            "which goes first."
         ),
         input_schema=schema(["items"], items={"type": "array", "minItems": 1, "items": _NEW_ITEM}),
         output_schema=schema(
@@ -97,6 +152,7 @@ def _create_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
                 "items": schema(["id", "title", "order"], id=_STRING, title=_STRING, order=_INTEGER),
             },
             totalPending=_INTEGER,
+            conflicts=_STRINGS,
         ),
         roles=PLANNERS,
         read_only=False,
@@ -111,7 +167,8 @@ def _list_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
     return Tool(
         name="list_todo",
         title="Read the plan",
-        description="List this turn's todos in their order; what remains, unless a status is given.",
+        description="List this turn's todos in their order; what remains, unless a status is given. "
+        "waitsFor says why a todo cannot be started yet, answers what was answered since.",
         input_schema=schema(status={"type": "string", "enum": list(rules.FILTERS)}),
         output_schema=schema(
             ["items", "summary"],
@@ -147,48 +204,93 @@ def _start_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
     )
 
 
+def _wait_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
+    def run(scope: TurnScope, args: Arguments) -> ToolResult:
+        todo_id = rules.parse_id(args.get("todoId"))
+        waiting = plans().wait(scope, todo_id, needs.parse_need(args.get("for"), "for"))
+        return _result(
+            {
+                "id": waiting.todo.id,
+                "title": waiting.todo.title,
+                "status": waiting.todo.status.value,
+                "waitsFor": waiting.waits_for,
+                **({"conflicts": waiting.conflicts} if waiting.conflicts else {}),
+            }
+        )
+
+    return Tool(
+        name="wait_todo",
+        title="Have a todo wait",
+        description=(
+            "Have a todo wait for a person's answer, a time, an event or another todo. Use it instead of asking in "
+            "your reply, polling or giving up; then go on with what does not wait. When all that is left waits, end "
+            "your turn: you are called again when something has come, and list_todo has the answers."
+        ),
+        input_schema=schema(["todoId", "for"], **{"todoId": _ID, "for": _NEED}),
+        output_schema=schema(
+            ["id", "title", "status", "waitsFor"],
+            id=_STRING,
+            title=_STRING,
+            status=_STATUS,
+            waitsFor=_STRINGS,
+            conflicts=_STRINGS,
+        ),
+        roles=PLANNERS,
+        read_only=False,
+        run=run,
+    )
+
+
 def _complete_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
     def run(scope: TurnScope, args: Arguments) -> ToolResult:
         todo_id = rules.parse_id(args.get("todoId"))
         outcome = rules.parse_outcome(args.get("outcome"))
-        ended = plans().end(scope, todo_id, outcome, rules.parse_ending(args.get("status")))
-        return _result(
-            {
-                "id": ended.todo.id,
-                "title": ended.todo.title,
-                "status": ended.todo.status.value,
-                "outcome": ended.todo.outcome,
-                "completedAt": ended.todo.completed_at,
-                "remaining": ended.remaining,
-            }
-        )
+        action = rules.parse_ending(args.get("status"))
+        if action is Action.RETRY:
+            failed = plans().fail(scope, todo_id, outcome)
+            return _result({**_ended_json(failed), "retry": failed.retry, "next": AGAIN if failed.retry else SKIPPED})
+        return _result(_ended_json(plans().end(scope, todo_id, outcome, action)))
 
     return Tool(
         name="complete_todo",
         title="Finish a todo",
         description=(
-            "End a todo: completed (default) when its criteria are met, cancelled when it will not be done. "
-            "outcome says what was done or why not."
+            "End a todo: completed (default) when its criteria are met, cancelled when it will not be done, failed "
+            "when the work on it failed: the first time it is pending again, to be tried once more, the second time it "
+            "is skipped. outcome says what was done, why not, or the error."
         ),
         input_schema=schema(
             ["todoId", "outcome"],
             todoId=_ID,
             outcome={"type": "string", "minLength": 1},
-            status={"type": "string", "enum": ["completed", "cancelled"]},
+            status={"type": "string", "enum": ["completed", "cancelled", "failed"]},
         ),
         output_schema=schema(
             ["id", "title", "status", "outcome", "completedAt", "remaining"],
             id=_STRING,
             title=_STRING,
             status=_STATUS,
-            outcome=_STRING,
-            completedAt=_STRING,
+            outcome=_STRING_OR_NULL,
+            completedAt=_STRING_OR_NULL,
             remaining=_INTEGER,
+            retry={"type": "boolean"},
+            next=_STRING,
         ),
         roles=PLANNERS,
         read_only=False,
         run=run,
     )
+
+
+def _ended_json(ended: Ended | Failed) -> dict[str, Any]:
+    return {
+        "id": ended.todo.id,
+        "title": ended.todo.title,
+        "status": ended.todo.status.value,
+        "outcome": ended.todo.outcome,
+        "completedAt": ended.todo.completed_at,
+        "remaining": ended.remaining,
+    }
 
 
 def _result(data: dict[str, Any]) -> ToolResult:

@@ -84,10 +84,7 @@ def append(tx: Transaction, *changes: Change) -> int:
                 "hash": previous,
             }
         )
-    if len(rows) == 1:
-        tx.run(INSERT, **rows[0])
-    else:
-        tx.run_many(INSERT, rows)
+    tx.run_many(INSERT, rows)
     return version
 
 

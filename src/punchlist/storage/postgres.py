@@ -14,6 +14,8 @@ from punchlist.errors import Conflict, InvalidInput, StoreBusy, StoreDamaged, St
 class PostgreSQL:
     """The `Database` of a PostgreSQL server."""
 
+    one_writer = False
+
     def __init__(self, name: str) -> None:
         self.name = name
 

@@ -37,6 +37,8 @@ turns = Table(
     Column("end_reason", Text),
     Column("started_at", Text, nullable=False),
     Column("ended_at", Text),
+    # The process that works on it; none while nobody does.
+    Column("owner", Text),
     Index("idx_turns_conversation", "conversation_id", "started_at"),
 )
 
@@ -181,7 +183,6 @@ tool_calls = Table(
     ),
     Index("idx_tool_calls_conversation", "conversation_id", "position", unique=True),
     Index("idx_tool_calls_turn", "turn_id", "position"),
-    Index("idx_tool_calls_tool", "tool", "created_at"),
 )
 
 approvals = Table(
@@ -255,6 +256,8 @@ GUARDS: Final = (
     # Found without looking at all that was ever asked or said.
     "CREATE INDEX idx_todo_conditions_open ON todo_conditions (conversation_id) WHERE status = 'open'",
     "CREATE INDEX idx_queued_messages_queued ON queued_messages (conversation_id, position) WHERE status = 'queued'",
+    # What a server's tool looked like when it last ran; our own have no fingerprint.
+    "CREATE INDEX idx_tool_calls_tool ON tool_calls (tool, created_at) WHERE fingerprint IS NOT NULL",
     # Found without looking at all that ever ended.
     "CREATE INDEX idx_tool_calls_open ON tool_calls (conversation_id) WHERE ended_at IS NULL",
 )

@@ -31,6 +31,8 @@ class WouldWait(StoreBusy):
 class SQLite:
     """The `Database` of a SQLite file."""
 
+    one_writer = True
+
     def __init__(self, path: Path) -> None:
         self.path = path
 
@@ -38,6 +40,7 @@ class SQLite:
         if AT_ONCE.get():
             self._begin_at_once(cursor)
             return
+        _be_patient(cursor, True)
         # In slices: while SQLite itself waits, Python cannot act on Ctrl-C.
         until = time.monotonic() + BUSY_SECONDS
         while True:
@@ -49,17 +52,20 @@ class SQLite:
                     raise
 
     def _begin_at_once(self, cursor: sqlite3.Cursor) -> None:
-        cursor.execute(f"PRAGMA busy_timeout = {_MOMENT * 1_000:.0f}")
+        _be_patient(cursor, False)
         try:
             cursor.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
                 raise
-            raise WouldWait(f"{self.path} is being written to by somebody else.") from None
-        finally:
-            cursor.execute(f"PRAGMA busy_timeout = {_SLICE_SECONDS * 1_000:.0f}")
+            raise self._would_wait() from None
+
+    def _would_wait(self) -> WouldWait:
+        return WouldWait(f"{self.path} is being written to by somebody else.")
 
     def begin_read(self, cursor: sqlite3.Cursor) -> None:
+        if not AT_ONCE.get():
+            _be_patient(cursor, True)
         cursor.execute("BEGIN")
 
     def commit(self, cursor: sqlite3.Cursor) -> None:
@@ -79,6 +85,8 @@ class SQLite:
             return error
         code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            if AT_ONCE.get():
+                return self._would_wait()
             return StoreBusy(
                 f"{self.path} was busy for {BUSY_SECONDS:.0f} seconds: another process holds it. "
                 "Nothing was changed; try again."
@@ -107,13 +115,33 @@ class SQLite:
         )
 
 
+class _Connection(sqlite3.Connection):
+    """Remembers how long it waits for others, since setting it costs as much as a small statement."""
+
+    patient = True
+
+
+def _be_patient(cursor: sqlite3.Cursor, patient: bool) -> None:
+    connection = cursor.connection
+    assert isinstance(connection, _Connection)
+    if connection.patient is not patient:
+        seconds = _SLICE_SECONDS if patient else _MOMENT
+        cursor.execute(f"PRAGMA busy_timeout = {seconds * 1_000:.0f}")
+        connection.patient = patient
+
+
 def open_engine(url: URL, *, synchronous: str = "NORMAL") -> Engine:
     """An engine whose connections are all set up alike. No file is touched yet."""
     if not url.database or url.database == ":memory:":
         raise ConfigError("The database must be a file: several processes share it. Give sqlite:///PATH.")
     engine = create_engine(
         url,
-        connect_args={"isolation_level": None, "timeout": _SLICE_SECONDS, "check_same_thread": False},
+        connect_args={
+            "isolation_level": None,
+            "timeout": _SLICE_SECONDS,
+            "check_same_thread": False,
+            "factory": _Connection,
+        },
         poolclass=NullPool,
     )
 

@@ -28,6 +28,9 @@ from punchlist.storage.statements import Statement
 class Database(Protocol):
     """What differs between SQLite and PostgreSQL."""
 
+    one_writer: bool
+    """A write has the whole database to itself, so that no row needs a lock."""
+
     def begin_write(self, cursor: Any) -> None: ...
 
     def begin_read(self, cursor: Any) -> None: ...
@@ -47,7 +50,9 @@ class Database(Protocol):
 class Transaction:
     """A transaction that is open; made by `Store.read` and `Store.write`."""
 
-    def __init__(self, engine: Engine, cursor: Any, clock: Clock) -> None:
+    def __init__(self, engine: Engine, cursor: Any, clock: Clock, alone: bool = False) -> None:
+        """`alone`: nobody else writes to the database until it ends."""
+        self.alone = alone
         self._dialect = engine.dialect
         self._cursor = cursor
         self._clock = clock
@@ -60,7 +65,9 @@ class Transaction:
 
     def run_many(self, statement: Statement, rows: Sequence[Mapping[str, Any]]) -> None:
         """Execute once for each of `rows`."""
-        if rows:
+        if len(rows) == 1:
+            self.run(statement, **rows[0])
+        elif rows:
             prepared = [statement.for_dialect(self._dialect, row) for row in rows]
             self._cursor.executemany(prepared[0][0], [values for _, values in prepared])
 
@@ -109,7 +116,7 @@ class _Session:
                 self._begin()
             except Exception as again:
                 store.fail(again)
-        return Transaction(store.engine, self._cursor, store.clock)
+        return Transaction(store.engine, self._cursor, store.clock, self._writing and store.database.one_writer)
 
     def _begin(self) -> None:
         store = self._store

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from punchlist.agent.agents_file import Agents
     from punchlist.checklist.service import Checklists
     from punchlist.config import Settings
     from punchlist.conversations.model import Scope
@@ -36,6 +37,9 @@ class Desk(Protocol):
 
     @property
     def approvals(self) -> Approvals: ...
+
+    @property
+    def agents(self) -> Agents: ...
 
     @property
     def trust(self) -> Trust: ...

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Final
 
+from punchlist.kernel.signals import CancelSignal
 from punchlist.toolcalls.entries import Entry, held_up
 from punchlist.toolcalls.lifecycle import ENDED, Status
 from punchlist.toolcalls.states import CompletedToolCall, ToolCall
@@ -21,6 +22,7 @@ class Batch:
         self._settled = settled
         self._cancel = cancel
         self._open = 0
+        self._forget: Callable[[], None] = lambda: None
         self._over = asyncio.Event()
         self._moved = asyncio.Event()
 
@@ -36,12 +38,21 @@ class Batch:
     def cancel(self, reason: str = "cancelled") -> None:
         self._cancel([entry.request.call_id for entry in self._entries], reason)
 
+    def heeds(self, signal: CancelSignal) -> None:
+        """End the calls when the signal is set, for as long as one of them is open."""
+        forget = signal.when_set(self.cancel)
+        if self._open:
+            self._forget = forget
+        else:
+            forget()
+
     def has_ended(self) -> None:
         """One of its calls has; for the scheduler to say."""
         self._open -= 1
         self._moved.set()
         if not self._open:
             self._over.set()
+            self._forget()
 
     def has_paused(self) -> None:
         """One of its calls waits for a person; for the scheduler to say."""

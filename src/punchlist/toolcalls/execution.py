@@ -7,15 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from threading import get_ident
-from typing import Final
+from typing import Any, Final
 
-from punchlist.errors import PunchlistError
+from punchlist.errors import PunchlistError, StoreBusy
 from punchlist.kernel.text import excerpt
 from punchlist.toolcalls.results import as_result, cut
 from punchlist.toolcalls.states import CallError, Result
-from punchlist.toolcalls.tool import AgentTool, Arguments
+from punchlist.toolcalls.tool import AgentTool, Arguments, ConnectionLost, Effect, Transient
 
 TIME_LIMIT: Final = 120.0
+PAUSE: Final = 0.2
+"""Seconds before a call that failed for a passing reason is tried again."""
 
 Show = Callable[[str, str], None]
 
@@ -56,7 +58,7 @@ async def execute(
     tool: AgentTool, arguments: Arguments, running: RunningCall, around: Surroundings
 ) -> Result | CallError:
     try:
-        value = await tool.run(arguments, running)
+        value = await _run(tool, arguments, running)
         return as_result(value, redact=around.redact, keep=lambda text: _keep(around.folder, running.call_id, text))
     except PunchlistError as error:
         return CallError(error.code, cut(around.redact(str(error))).text)
@@ -65,6 +67,18 @@ async def execute(
     except BaseException as error:
         told = excerpt(around.redact(str(error)), 1_000)
         return CallError("tool_crashed", f"{tool.name} failed: {type(error).__name__}{f': {told}' if told else ''}")
+
+
+async def _run(tool: AgentTool, arguments: Arguments, running: RunningCall) -> Any:
+    """Once more where the failure passes and nothing can be done twice (C8)."""
+    try:
+        return await tool.run(arguments, running)
+    except (Transient, ConnectionLost, ConnectionError, StoreBusy) as failure:
+        if not isinstance(failure, Transient) and tool.effect is not Effect.READ:
+            raise
+        running.output(f"{failure} Trying once more.\n")
+        await asyncio.sleep(PAUSE)
+        return await tool.run(arguments, running)
 
 
 def _keep(folder: Path | None, call_id: str, text: str) -> Path | None:

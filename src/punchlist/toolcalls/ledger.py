@@ -29,6 +29,7 @@ from punchlist.toolcalls.lifecycle import TOOL_CALL, Action, ApprovalStatus, Sta
 from punchlist.toolcalls.policy import Rule
 from punchlist.toolcalls.states import Transition, WaitingToolCall
 from punchlist.toolcalls.stored import (
+    StoredApproval,
     StoredCall,
     call_from_row,
     changed_columns,
@@ -53,6 +54,9 @@ ALWAYS: Final = "always"
 
 def stream(conversation_id: str) -> str:
     return f"toolcalls:{conversation_id}"
+
+
+Along = Callable[[Transaction], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +91,15 @@ class Ledger:
     # --- writing ----------------------------------------------------------------------------------------
 
     def record(
-        self, transitions: Sequence[Transition], rules: Sequence[tuple[Rule, Actor]] = ()
+        self,
+        transitions: Sequence[Transition],
+        rules: Sequence[tuple[Rule, Actor]] = (),
+        along: Sequence[Along] = (),
     ) -> dict[str, Conflict]:
-        """Write all of it in one transaction; the calls that were not ours to change any more, and why."""
+        """Write all of it in one transaction; the calls that were not ours to change any more, and why.
+
+        `along` is what somebody else has to write at the same moment; it comes first.
+        """
         by_call: dict[str, list[Transition]] = {}
         for transition in transitions:
             by_call.setdefault(transition.call.request.call_id, []).append(transition)
@@ -97,8 +107,12 @@ class Ledger:
         lost: dict[str, Conflict] = {}
         changes: dict[str, list[Change]] = {}
         with self._store.write() as tx:
-            self._conversations.ensure(tx, self._place.scope)
-            position = records.last_position(tx, self._place.scope.conversation_id)
+            if not (tx.alone and self._place.turn_id):
+                self._conversations.ensure(tx, self._place.scope)
+            for write in along:
+                write(tx)
+            here = self._place.scope.conversation_id
+            position = records.last_position(tx, here) if by_call.keys() - self._last.keys() else 0
             for call_id, steps in by_call.items():
                 position += 1
                 try:
@@ -228,6 +242,14 @@ class Ledger:
             found = [records.approval(tx, call_id) for call_id in call_ids]
         return [(one.call_id, one.answer) for one in found if one is not None and one.answer is not None]
 
+    def find(self, call_id: str) -> StoredCall | None:
+        with self._store.read() as tx:
+            return records.call(tx, call_id)
+
+    def approval(self, call_id: str) -> StoredApproval | None:
+        with self._store.read() as tx:
+            return records.approval(tx, call_id)
+
     def session_rules(self) -> list[Rule]:
         with self._store.read() as tx:
             stored = records.rules(tx, self._place.scope.conversation_id)
@@ -287,7 +309,10 @@ class Ledger:
         with self._store.write() as tx:
             self._conversations.ensure(tx, self._place.scope)
             call = records.call(tx, call_id)
-            if call is None or call.status != Status.AWAITING_APPROVAL or lives(call.owner) is True:
+            if call is None or call.status != Status.AWAITING_APPROVAL:
+                return None
+            # What we left ourselves, in a turn that waited, is ours to go on with.
+            if call.owner != self._owner and lives(call.owner) is True:
                 return None
             ours = call._replace(owner=self._owner)
             if not records.update_call(tx, call, ours):

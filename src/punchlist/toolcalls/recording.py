@@ -15,7 +15,7 @@ from punchlist.storage.bridge import bridge
 from punchlist.storage.changes import Watch
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approvals import Answer
-from punchlist.toolcalls.ledger import Ledger
+from punchlist.toolcalls.ledger import Along, Ledger
 from punchlist.toolcalls.policy import Rule
 from punchlist.toolcalls.states import Transition, WaitingToolCall
 
@@ -32,6 +32,7 @@ class Recorder:
         self._pending: list[Transition] = []
         self._rules: list[tuple[Rule, Actor]] = []
         self._escalations: list[str] = []
+        self._along: list[Along] = []
         self._noted = 0
         self._recorded = 0
         self._lost: dict[str, Conflict] = {}
@@ -46,6 +47,11 @@ class Recorder:
     def note_rules(self, rules: Sequence[Rule], by: Actor) -> None:
         self._rules += [(rule, by) for rule in rules]
         self._noticed()
+
+    def along(self, write: Along) -> None:
+        """Something of somebody else's, to be written with what is noted next, or alone by `settled`."""
+        self._along.append(write)
+        self._noted += 1
 
     def escalate(self, call: WaitingToolCall) -> None:
         self._escalations.append(call.request.call_id)
@@ -84,15 +90,16 @@ class Recorder:
             self._flush = None
 
     async def _write_steps(self) -> None:
-        steps, rules = self._pending, self._rules
-        if not steps and not rules:
+        steps, rules, along = self._pending, self._rules, self._along
+        if not steps and not rules and not along:
             return
-        self._pending, self._rules = [], []
+        self._pending, self._rules, self._along = [], [], []
         try:
-            self._lost |= await self._aside(self._ledger.record, steps, rules)
+            self._lost |= await self._aside(self._ledger.record, steps, rules, along)
         except BaseException:
             # They stay noted, in their order, for when the database is back.
             self._pending, self._rules = steps + self._pending, rules + self._rules
+            self._along = along + self._along
             raise
 
     async def _write_escalations(self) -> None:

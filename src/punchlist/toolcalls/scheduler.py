@@ -107,7 +107,7 @@ class CoreToolScheduler:
         for entry in entries:
             self._admit(entry, wrong.get(entry.request.call_id), twins, now)
         if signal is not None:
-            signal.when_set(batch.cancel)
+            batch.heeds(signal)
         self._go_on()
         return batch
 
@@ -330,7 +330,7 @@ class CoreToolScheduler:
         self.attempt_execution_of_scheduled_calls()
         if not self._calls.news:
             return
-        if self._journal is None:
+        if self._journal is None or not self._listeners.on_all_tool_calls_complete:
             self.check_and_notify_completion()
         else:
             self._in_background(self._notify_when_on_record())

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import moment, timestamp
+from punchlist.kernel.compact import compact
 from punchlist.kernel.secrets import Redactor
 from punchlist.kernel.text import excerpt, visible_block
 from punchlist.toolcalls.admission import LONGEST_ARGUMENTS
@@ -32,7 +33,7 @@ from punchlist.toolcalls.tool import Resources
 
 _LONGEST_NAME: Final = 200
 _LONGEST_REASON: Final = 10_000
-_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=repr)
+_ENCODE: Final = compact(default=repr)
 
 
 class StoredCall(NamedTuple):
@@ -148,7 +149,7 @@ def new_call(transition: Transition, redactor: Redactor, **place: Any) -> Stored
         status=Status.VALIDATING.value,
         effect=None,
         fingerprint=None,
-        terms=_ENCODER.encode(_terms(request)),
+        terms=_ENCODE(_terms(request)),
         result=None,
         output_file=None,
         error_code=None,
@@ -218,7 +219,7 @@ def new_approval(call: StoredCall, question: Question, redactor: Redactor) -> St
         question=storable(redactor.text(question.text)),
         why=storable(redactor.text(question.why)),
         # One that holds a secret would allow nothing in this form, and so it is.
-        prefixes=_ENCODER.encode(redactor.value(question.prefixes)),
+        prefixes=_ENCODE(redactor.value(question.prefixes)),
         server=question.server,
         asked_at=timestamp(question.asked_at),
         expires_at=timestamp(question.expires_at) if question.expires_at else None,
@@ -234,13 +235,13 @@ def new_approval(call: StoredCall, question: Question, redactor: Redactor) -> St
 def _arguments(arguments: Mapping[str, Any], redactor: Redactor) -> tuple[str, str | None]:
     """The arguments to show, and those to run when they differ."""
     try:
-        exact = _ENCODER.encode(dict(arguments))
-        safe = _ENCODER.encode(redactor.value(dict(arguments)))
+        exact = _ENCODE(dict(arguments))
+        safe = _ENCODE(redactor.value(dict(arguments)))
     except (TypeError, ValueError, RecursionError):
         # The call is refused for this, or for its size; the record says what it was.
-        return _ENCODER.encode({"not JSON": type(arguments).__name__}), None
+        return _ENCODE({"not JSON": type(arguments).__name__}), None
     if len(exact) > LONGEST_ARGUMENTS:
-        return _ENCODER.encode({"left out": f"{len(exact):,} characters"}), None
+        return _ENCODE({"left out": f"{len(exact):,} characters"}), None
     return (safe, None) if safe == exact else (safe, exact)
 
 
@@ -255,7 +256,7 @@ def trail_text(reason: str) -> str:
 
 
 def rule_as_json(rule: Rule) -> str:
-    return _ENCODER.encode(
+    return _ENCODE(
         {
             "verdict": rule.verdict.value,
             "tool": rule.tool,

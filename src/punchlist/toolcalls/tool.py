@@ -47,6 +47,18 @@ class ToolFailure(PunchlistError):
     code: ClassVar[str] = "tool_failed"
 
 
+class Transient(ToolFailure):
+    """It failed for a reason that passes, and has done nothing: it is tried once more before anybody hears of it."""
+
+    code = "transient"
+
+
+class ConnectionLost(ToolFailure):
+    """Whoever does the work was lost in the middle; only what reads can be tried again without looking first."""
+
+    code = "connection_lost"
+
+
 class TimedOut(ToolFailure):
     """It took longer than it may."""
 

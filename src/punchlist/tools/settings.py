@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from punchlist.config import Settings, Tables
+from punchlist.errors import ConfigError
 from punchlist.kernel.tables import Table
 from punchlist.toolcalls import policy_file
 from punchlist.toolcalls.policy_file import PolicySettings
@@ -93,8 +94,7 @@ def _read(tables: Tables) -> _Layer:
 def _server(name: str, table: Table) -> McpServer:
     table.only("command", "env", "cwd", "url", "headers", "start_timeout", "call_timeout")
     folder = table.text("cwd")
-    return McpServer(
-        name,
+    said = (
         tuple(table.texts("command")),
         table.pairs("env"),
         table.path.parent / Path(folder).expanduser() if folder else table.path.parent,
@@ -103,3 +103,8 @@ def _server(name: str, table: Table) -> McpServer:
         table.number("start_timeout", 20),
         table.number("call_timeout", 120),
     )
+    try:
+        return McpServer(name, *said)
+    except ConfigError as problem:
+        # It does not know which file it comes from.
+        raise table.wrong(None, str(problem).removesuffix(".")) from None

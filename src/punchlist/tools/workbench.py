@@ -66,6 +66,7 @@ class Workbench:
     tools: Mapping[str, AgentTool]
     policy: Policy
     ledger: Ledger
+    recorder: Recorder
     notes: Sequence[str]
     """What could not be had, such as a server that does not answer."""
 
@@ -116,7 +117,7 @@ async def workbench(
             clock=site.store.clock,
         )
         try:
-            yield Workbench(scheduler, tools, policy, ledger, notes)
+            yield Workbench(scheduler, tools, policy, ledger, recorder, notes)
         finally:
             await scheduler.close()
             recorder.close()

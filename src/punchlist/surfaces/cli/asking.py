@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -35,6 +36,7 @@ class Terminal:
 
     def __init__(self, screen: TextIO) -> None:
         self._screen = screen
+        self.before_asking: Callable[[], None] = lambda: None
 
     @classmethod
     def at_hand(cls) -> Terminal | None:
@@ -63,6 +65,7 @@ class Terminal:
     def _ask(self, call: WaitingToolCall, problem: str | None) -> Answer | None:
         from punchlist.toolcalls.approvals import Answer, Outcome
 
+        self.before_asking()
         keys = self._show(call)
         if problem:
             self._say(f"\nThat cannot be: {visible_block(problem)}")

@@ -13,7 +13,25 @@ import typer.core
 from punchlist import __version__
 from punchlist.errors import PunchlistError
 from punchlist.kernel.text import visible_block
-from punchlist.surfaces.cli import approvals, db, log, mcp, plan, policy, run, sessions, todos, tools, trust, turn
+from punchlist.surfaces.cli import (
+    agents,
+    answer,
+    approvals,
+    conversations,
+    db,
+    demo,
+    log,
+    mcp,
+    plan,
+    policy,
+    queue,
+    run,
+    sessions,
+    todos,
+    tools,
+    trust,
+    turn,
+)
 from punchlist.surfaces.cli.front import Front, OpenDesk, complain, say, say_json
 
 EXIT_ERROR = 1
@@ -23,7 +41,11 @@ EXIT_INTERRUPTED = 130
 class InOurOrder(typer.core.TyperGroup):
     """Lists the commands as a newcomer needs them, not commands before groups."""
 
-    ORDER = ("run", "todos", "plan", "tools", "approvals", "policy", "trust", "turn", "sessions", "log", "mcp", "db")
+    ORDER = (
+        *("run", "demo", "queue", "answer", "wake", "agents"),
+        *("todos", "plan", "tools", "approvals", "policy", "trust"),
+        *("conversations", "turn", "sessions", "log", "mcp", "db"),
+    )
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         return sorted(super().list_commands(ctx), key=self.ORDER.index)
@@ -39,12 +61,18 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run")(run.run)
+app.command("demo")(demo.demo)
+app.add_typer(queue.app, name="queue")
+app.command("answer")(answer.answer)
+app.command("wake")(answer.wake)
+app.add_typer(agents.app, name="agents")
 app.add_typer(todos.app, name="todos")
 app.add_typer(plan.app, name="plan")
 app.add_typer(tools.app, name="tools")
 app.add_typer(approvals.app, name="approvals")
 app.add_typer(policy.app, name="policy")
 app.command("trust")(trust.trust)
+app.add_typer(conversations.app, name="conversations")
 app.add_typer(turn.app, name="turn")
 app.command("sessions")(sessions.sessions)
 app.command("log")(log.log)

@@ -67,7 +67,7 @@ def _print(plan: Plan) -> None:
         say("The plan is empty.")
         return
     for todo in plan.items:
-        for line in _lines(todo):
+        for line in (*_lines(todo), *(f"      waits for {visible(wait)}" for wait in plan.waits.get(todo.id, ()))):
             say(line)
     ended = summary["completed"] + summary["cancelled"]
     cancelled = f", {summary['cancelled']} cancelled" if summary["cancelled"] else ""

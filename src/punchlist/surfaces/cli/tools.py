@@ -159,8 +159,9 @@ def parse_arguments(written: str) -> Any:
         ) from None
 
 
-def warn_of_distrust(desk: Desk) -> None:
-    wanted = desk.tool_settings.distrusted
+def warn_of_distrust(desk: Desk, *more_of_it: str) -> None:
+    """Of tools, and of whatever else the command would use."""
+    wanted = (*desk.tool_settings.distrusted, *more_of_it)
     if wanted:
         more = f" and {len(wanted) - 1} more" if len(wanted) > 1 else ""
         complain(

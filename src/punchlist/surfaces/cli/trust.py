@@ -18,25 +18,29 @@ def trust(
     forget: Annotated[bool, typer.Option("--forget", help="Trust it no longer.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Trust this project's punchlist.toml as it is now: its rules that allow, its MCP servers, its folders.
+    """Trust this project's punchlist.toml as it is now: its rules that allow, its MCP servers, folders and agents.
 
-    Until then only what asks and denies is taken from it. When the file changes, it has to be trusted again.
+    Until then only what asks, denies and limits is taken from it. When it changes, it has to be trusted again.
     """
-    from punchlist.tools.settings import wants
+    from punchlist.agent import agents_file
+    from punchlist.tools import settings as tools
 
     desk = front(context).desk(as_json=as_json)
     file = desk.settings.project.path if desk.settings.project else None
-    wanted = [visible(want) for want in wants(desk.settings)]
-    trusted = file is not None and desk.trust.trusts(file)
-    if file is not None and forget:
-        desk.trust.forget(file)
+    wanted = [visible(want) for want in (*tools.wants(desk.settings), *agents_file.wants(desk.settings))]
+    files = [file, *agents_file.prompt_files(desk.settings)] if file is not None else []
+    trusted = bool(files) and all(map(desk.trust.trusts, files))
+    if files and forget:
+        for one in files:
+            desk.trust.forget(one)
         trusted = False
     elif file is not None and wanted and not trusted:
         if not as_json or not yes:
             say(f"{visible(file)} asks for:", error=True)
             say("\n".join(f"  - {want}" for want in wanted), error=True)
         _agree(yes)
-        desk.trust.trust(file)
+        for one in files:
+            desk.trust.trust(one)
         trusted = True
     if as_json:
         say_json({"file": str(file) if file else None, "asksFor": wanted, "trusted": trusted})

@@ -28,7 +28,8 @@ PLAN_URI: Final = "punchlist://plan"
 INSTRUCTIONS: Final = """\
 Punchlist keeps what you must do. TodoWrite is this session's checklist, which people watch. create_todo, list_todo, \
 start_todo and complete_todo are the plan of the present turn: plan first, work through it item by item, and do not \
-hand back before every item is completed or cancelled. Both are stored and outlive compaction and restarts."""
+hand back before every item is completed or cancelled; wait_todo says what an item has to wait for. Both are stored \
+and outlive compaction and restarts."""
 
 
 @dataclass(frozen=True, slots=True)

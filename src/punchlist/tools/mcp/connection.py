@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from punchlist.errors import ConfigError
 from punchlist.kernel.text import excerpt, visible_block
-from punchlist.toolcalls.tool import Arguments, ToolFailure
+from punchlist.toolcalls.tool import Arguments, ConnectionLost, ToolFailure
 from punchlist.tools.mcp.requests import all_pages, still_answers, tool_result
 from punchlist.tools.mcp.settings import McpServer, Pace, Secrets, filled_in
 from punchlist.tools.mcp.transport import ProcessWay, UrlWay, Way, leaf, load_sdk
@@ -158,7 +158,8 @@ class Connection:
         with suppress(TimeoutError):
             async with asyncio.timeout(_TOLD_LIMIT):
                 await link.told.wait()
-        return self._failure(f"{link.why or 'is gone'}.{doubt}{self._again()}", link.evidence)
+        what = f"{link.why or 'is gone'}.{doubt}{self._again()}"
+        return ConnectionLost(f"MCP server '{self.server.name}' {what}{link.evidence}")
 
     def _again(self) -> str:
         if self._closed:

@@ -1,4 +1,4 @@
-"""What todos wait for, and messages that wait for their agent."""
+"""What todos wait for, messages that wait for their agent, and who works on a turn; a smaller index of tools."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,6 +8,9 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
+    op.drop_index("idx_tool_calls_tool")
+    op.execute("CREATE INDEX idx_tool_calls_tool ON tool_calls (tool, created_at) WHERE fingerprint IS NOT NULL")
+    op.add_column("turns", sa.Column("owner", sa.Text(), nullable=True))
     op.create_table(
         "todo_conditions",
         sa.Column("id", sa.Text(), nullable=False),

@@ -1,0 +1,40 @@
+"""How a turn came out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from punchlist.agent.continuation import Open, Reason
+from punchlist.kernel.text import visible
+from punchlist.models.model import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    reason: Reason
+    why: str
+    said: str
+    """The last that the agent said."""
+    iterations: int
+    continuations: int
+    usage: Usage
+    open: tuple[Open, ...]
+
+    @property
+    def ending(self) -> str:
+        """How it ended and what is left; empty when it was completed."""
+        return "" if self.reason is Reason.COMPLETED else ending(self.reason, self.why, self.open)
+
+    @property
+    def text(self) -> str:
+        """What the person reads at the end, with what is left, when something is (T14)."""
+        return "\n\n".join(part for part in (self.said, self.ending) if part)
+
+
+def ending(reason: Reason, why: str, left: Sequence[Open]) -> str:
+    told = f"Ended as {reason}: {why.rstrip('.')}."
+    if not left:
+        return told
+    items = [f"- {visible(item.title)}{f' (waits for {item.waits_for})' if item.waits_for else ''}" for item in left]
+    return "\n".join([f"{told} Not finished:", *items])

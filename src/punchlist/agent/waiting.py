@@ -1,0 +1,33 @@
+"""Staying with a turn that waits, until it can go on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from punchlist.agent.studio import Studio
+from punchlist.conversations.model import TurnScope
+from punchlist.kernel.signals import CancelSignal
+from punchlist.storage.bridge import bridge
+from punchlist.toolcalls.questions import Approvals
+
+INTERVAL: Final = 0.25
+"""Seconds between two looks."""
+
+
+async def until_it_can_go_on(studio: Studio, turn_id: str, signal: CancelSignal) -> bool:
+    """Whether it can; False when somebody has ended the waiting, or the turn."""
+    aside, store, place = bridge(studio.site.store), studio.site.store, studio.site.place
+    scope = TurnScope(place.scope.conversation_id, place.scope.actor, turn_id)
+    lists, approvals = studio.lists(scope), Approvals(store)
+    while not signal.is_set:
+        turn = await aside(studio.conversations.current_turn, scope.conversation_id)
+        if turn is None or turn.id != turn_id:
+            return False
+        view = await aside(lists.look)
+        asked = await asyncio.to_thread(approvals.waiting, scope.conversation_id)
+        held_up = bool(view.open) and all(item.waits_for is not None for item in view.open)
+        if not asked and not held_up:
+            return True
+        await asyncio.sleep(INTERVAL)
+    return False

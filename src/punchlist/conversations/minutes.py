@@ -1,0 +1,88 @@
+"""What is said in one turn, written down by the process that works on it.
+
+A reply of a model, what it cost and whatever came before it is one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from punchlist.conversations import records
+from punchlist.conversations.lifecycle import TurnAction
+from punchlist.conversations.model import Line, Message, ModelCall, Trace, TraceKind, TurnScope
+from punchlist.conversations.service import LONGEST_MESSAGE, LONGEST_TITLE, change, end, hand
+from punchlist.errors import InvalidInput, NotFound
+from punchlist.kernel import text
+from punchlist.kernel.ids import new_id
+from punchlist.storage import eventlog
+from punchlist.storage.store import Store, Transaction
+
+PAUSE: Final = "pause"
+"""The kind of the message that says why a turn waits."""
+
+
+class Minutes:
+    def __init__(self, store: Store, scope: TurnScope) -> None:
+        self._store = store
+        self._scope = scope
+
+    def write(self, said: Sequence[Line], trace: ModelCall | None = None) -> None:
+        """Messages in their order, and the call to a model that the last of them came from."""
+        if said or trace:
+            with self._store.write() as tx:
+                self._lock(tx)
+                self._write(tx, said, trace)
+
+    def suspend(self, said: Sequence[Line], why: str) -> None:
+        """Nobody works on the turn until what it waits for is there."""
+        with self._store.write() as tx:
+            self._lock(tx)
+            turn = records.turn(tx, self._scope.turn_id)
+            assert turn is not None
+            self._write(tx, [*said, Line("system", PAUSE, why)])
+            if turn.open:
+                hand(tx, self._scope, turn, TurnAction.SUSPEND, None, reason=text.excerpt(why, LONGEST_TITLE))
+
+    def end(self, said: Sequence[Line], reason: str) -> None:
+        """The turn is over; one that somebody has ended already stays as it is."""
+        with self._store.write() as tx:
+            self._lock(tx)
+            turn = records.turn(tx, self._scope.turn_id)
+            assert turn is not None
+            if said:
+                self._write(tx, said)
+            if turn.open:
+                end(tx, self._scope, turn, reason[:LONGEST_TITLE])
+
+    def read(self) -> list[Message]:
+        with self._store.read() as tx:
+            return [Message(*row) for row in tx.all(records.OF_TURN, turn_id=self._scope.turn_id)]
+
+    def _lock(self, tx: Transaction) -> None:
+        if not tx.alone and records.lock_conversation(tx, self._scope.conversation_id) is None:
+            raise NotFound(f"There is no session {self._scope.conversation_id!r} any more.")
+
+    def along(self, tx: Transaction, said: Sequence[Line], trace: ModelCall | None = None) -> None:
+        """As `write`, inside of somebody's transaction that has locked the conversation."""
+        self._write(tx, said, trace)
+
+    def _write(self, tx: Transaction, said: Sequence[Line], trace: ModelCall | None = None) -> None:
+        scope = self._scope
+        for line in said:
+            if problem := text.raw_problem(line.content, longest=LONGEST_MESSAGE):
+                raise InvalidInput(f"content: {problem}")
+        added = records.add_messages(tx, scope.conversation_id, scope.turn_id, said) if said else []
+        changes = [
+            change(scope, "say", message.id, f"message of {message.role}", records.fingerprint(message))
+            for message in added
+        ]
+        if trace is not None:
+            id = new_id()
+            row = Trace(id, scope.conversation_id, scope.turn_id, TraceKind.MODEL.value, *trace)
+            tx.run(records.INSERT_TRACE, **row._asdict())
+            if changes:
+                changes[-1].data["trace"] = id
+            else:
+                changes.append(change(scope, "trace", id, "model call", {"name": row.name, "turn_id": row.turn_id}))
+        eventlog.append(tx, *changes)

@@ -1,0 +1,123 @@
+"""`punchlist agents`: who there is to do the work, and what is set for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from punchlist.kernel.text import excerpt, visible, visible_block
+from punchlist.surfaces.cli.front import JsonOption, columns, complain, front, say, say_json
+
+if TYPE_CHECKING:
+    from punchlist.agent.agents_file import Agents
+    from punchlist.agent.definitions import AgentDefinition
+
+_MOST_TOLD: Final = 10
+
+app = typer.Typer(help="See the agents that there are here.", invoke_without_command=True)
+
+
+def _names(incomplete: str) -> list[str]:
+    """For completion: those that are built in. A project's own would have to be trusted first."""
+    from punchlist.agent.definitions import BUILT_IN
+
+    return [name for name in BUILT_IN if name.startswith(incomplete)]
+
+
+@app.callback()
+def group(context: typer.Context, as_json: JsonOption = False) -> None:
+    """See the agents that there are here."""
+    if context.invoked_subcommand is None:
+        _list(context, as_json)
+
+
+@app.command("list")
+def list_agents(context: typer.Context, as_json: JsonOption = False) -> None:
+    """List the agents: those built in, and those of punchlist.toml."""
+    _list(context, as_json)
+
+
+def _list(context: typer.Context, as_json: bool) -> None:
+    found = _agents(context, as_json)
+    if as_json:
+        say_json([_json(found, agent) for agent in found.definitions.values()])
+        return
+    names = max(map(len, found.definitions))
+    models = max(len(_model(found, agent)) for agent in found.definitions.values())
+    for agent in found.definitions.values():
+        told = agent.description or " ".join(agent.prompt.split())
+        line = f"{agent.name:<{names}}  {_model(found, agent):<{models}}  {visible(told)}"
+        say(excerpt(line, max(columns(), 40)))
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="The agent.", show_default=False, autocompletion=_names)],
+    as_json: JsonOption = False,
+) -> None:
+    """Show an agent: where it is defined, its model, tools, settings and prompt."""
+    from punchlist.agent.agents_file import settings_of
+
+    found = _agents(context, as_json)
+    agent = found.named(name)
+    if as_json:
+        say_json(_json(found, agent))
+        return
+    say(f"{agent.name}: {visible(agent.description)}" if agent.description else agent.name)
+    rows = {
+        "defined": ", changed by ".join(map(visible, _origins(found, agent))),
+        "model": _model(found, agent),
+        "tools": visible(", ".join(agent.tools)) or "none",
+        "delegates": _told(agent.delegates),
+        **{key: _told(value) for key, value in settings_of(agent).items()},
+    }
+    width = max(map(len, rows))
+    for label, told in rows.items():
+        say(f"  {label:<{width}}  {told}")
+    say("\n".join(["", *(f"  │ {line}" for line in visible_block(agent.prompt).splitlines())]))
+
+
+def _agents(context: typer.Context, as_json: bool) -> Agents:
+    found = front(context).desk(as_json=as_json).agents
+    if left_out := found.distrusted:
+        told = [f"  - {wanted}" for wanted in left_out[:_MOST_TOLD]]
+        more = [f"  … and {len(left_out) - _MOST_TOLD} more"] if len(left_out) > _MOST_TOLD else []
+        complain("\n".join(["this needs your trust, and is left out until `punchlist trust`:", *told, *more]))
+    return found
+
+
+def _json(found: Agents, agent: AgentDefinition) -> dict[str, Any]:
+    from punchlist.agent.agents_file import settings_of
+
+    return {
+        "name": agent.name,
+        "description": agent.description,
+        "definedIn": _origins(found, agent),
+        "model": agent.model or found.default_model,
+        "tools": list(agent.tools),
+        "delegates": agent.delegates,
+        "settings": settings_of(agent),
+        "prompt": agent.prompt,
+    }
+
+
+def _origins(found: Agents, agent: AgentDefinition) -> list[str]:
+    from punchlist.agent.definitions import BUILT_IN
+
+    built_in = ["built in"] if agent.name in BUILT_IN else []
+    return [*built_in, *map(str, found.origins[agent.name])]
+
+
+def _model(found: Agents, agent: AgentDefinition) -> str:
+    return visible(agent.model or found.default_model or "the run's")
+
+
+def _told(value: Any) -> str:
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "yes" if value else "no"
+    return visible(value)

@@ -1,0 +1,197 @@
+"""`punchlist conversations`: what was said and done, listed, shown and exported."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from punchlist.errors import InvalidInput, NotFound
+from punchlist.kernel.text import excerpt, visible
+from punchlist.surfaces.cli.front import JsonOption, SessionOption, front, json_text, moment, say, say_json
+
+if TYPE_CHECKING:
+    from punchlist.conversations.history import Overview
+    from punchlist.conversations.model import Conversation
+    from punchlist.surfaces.desk import Desk
+    from punchlist.surfaces.story import Said, TurnStory
+
+app = typer.Typer(help="List, show and export what was said and done.", no_args_is_help=True)
+
+ConversationArgument = Annotated[
+    str | None, typer.Argument(metavar="[ID]", help="The session's id. Default: this project's.", show_default=False)
+]
+
+
+class Format(StrEnum):
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+@app.callback()
+def group() -> None:
+    """List, show and export what was said and done."""
+
+
+@app.command("list")
+def list_conversations(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="How many of the newest.")] = 50,
+    as_json: JsonOption = False,
+) -> None:
+    """List the conversations, newest first."""
+    from punchlist.conversations.history import overviews
+
+    desk = front(context).desk(as_json=as_json)
+    with desk.store.read() as tx:
+        found = overviews(tx, limit)
+    if as_json:
+        say_json([_overview_json(one) for one in found])
+        return
+    if not found:
+        say("No conversations yet.")
+    for one in found:
+        mark = "*" if one.conversation.id == desk.settings.session else " "
+        title = f"  {visible(one.conversation.title)}" if one.conversation.title else ""
+        say(
+            f"{mark} {visible(one.conversation.id)}  {moment(one.conversation.created_at)}  "
+            f"{counted(one.turns, 'turn')}, {counted(one.messages, 'message')}  {visible(_state(one))}{title}"
+        )
+
+
+def _state(one: Overview) -> str:
+    if one.last is None:
+        return "not begun"
+    return "open" if one.last.open else f"ended: {one.last.end_reason or ''}"
+
+
+def _overview_json(one: Overview) -> dict[str, Any]:
+    from punchlist.surfaces.export import conversation_json
+
+    last = one.last
+    return {
+        **conversation_json(one.conversation),
+        "turns": one.turns,
+        "messages": one.messages,
+        "lastTurn": last and {"id": last.id, "open": last.open, "endReason": last.end_reason, "endedAt": last.ended_at},
+    }
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    conversation: ConversationArgument = None,
+    turn: Annotated[
+        str | None, typer.Option("--turn", metavar="ID", help="Only this turn: its id, or the end of that.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="How many of the newest turns.")] = 10,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the turns of a conversation: what was asked, said, called and returned, and how each ended."""
+    from punchlist.conversations import history
+    from punchlist.surfaces.cli.telling import print_story
+    from punchlist.surfaces.story import tell
+
+    desk = front(context).desk(session, as_json=as_json)
+    found = _conversation(desk, conversation)
+    with desk.store.read() as tx:
+        turns, messages = history.turns_of(tx, found.id), history.messages_of(tx, found.id)
+    told = tell(turns, messages)
+    chosen = _newest(told, limit) if turn is None else [_turn(found, told, turn)]
+    if as_json:
+        from punchlist.surfaces.export import conversation_json, message_json, turn_json
+        from punchlist.surfaces.story import every_turn
+
+        stories = list(every_turn(chosen))
+        inside = {story.turn.id for story in stories}
+        say_json(
+            {
+                "conversation": conversation_json(found),
+                "turns": [turn_json(story) for story in stories],
+                "messages": [message_json(message) for message in messages if message.turn_id in inside],
+            }
+        )
+        return
+    title = f": {visible(found.title)}" if found.title else ""
+    say(f"Session {visible(found.id)}{title}  {counted(len(turns), 'turn')}, {counted(len(messages), 'message')}")
+    print_story(chosen)
+
+
+def _conversation(desk: Desk, named: str | None) -> Conversation:
+    return desk.conversations.get(named or desk.settings.session)
+
+
+def _newest(told: list[TurnStory | Said], limit: int) -> list[TurnStory | Said]:
+    """The last turns, and what was said between them."""
+    from punchlist.surfaces.story import TurnStory
+
+    places = [place for place, one in enumerate(told) if isinstance(one, TurnStory)]
+    return told[places[-limit] :] if len(places) > limit else told
+
+
+def _turn(conversation: Conversation, told: list[TurnStory | Said], wanted: str) -> TurnStory:
+    from punchlist.surfaces.story import every_turn
+
+    found = [story for story in every_turn(told) if wanted and story.turn.id.endswith(wanted)]
+    if len(found) > 1:
+        raise InvalidInput(f"{excerpt(wanted)!r} is the end of {len(found)} ids; give more of it.")
+    if not found:
+        raise NotFound(
+            f"Session {excerpt(conversation.id)!r} has no turn {excerpt(wanted)!r}. "
+            f"`punchlist turn list --session {excerpt(conversation.id)}` lists those there are."
+        )
+    return found[0]
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+@app.command()
+def export(
+    context: typer.Context,
+    conversation: ConversationArgument = None,
+    format: Annotated[Format, typer.Option("--format", "-f", help="For programs, or for people.")] = Format.JSON,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead of stdout.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    session: SessionOption = None,
+) -> None:
+    """Write a conversation with its turns, messages, calls, traces, plans and checklist."""
+    from punchlist.surfaces.export import as_json, gather
+
+    desk = front(context).desk(session, as_json=output is None and format is Format.JSON)
+    if output is not None and not force and output.exists():
+        raise InvalidInput(f"{visible(output)} exists already. Name a new file, or say --force to replace it.")
+    found = gather(desk.store, _conversation(desk, conversation))
+    if format is Format.JSON:
+        written = json_text(as_json(found), indent=2) + "\n"
+    else:
+        from punchlist.surfaces.markdown import as_markdown
+
+        written = as_markdown(found)
+    if output is None:
+        say(written.rstrip("\n"))
+        return
+    _write(output, written)
+    say(f"Wrote {visible(output)} ({output.stat().st_size:,} bytes).", error=True)
+
+
+def _write(target: Path, written: str) -> None:
+    """The whole file at once, or nothing: whoever reads it meanwhile finds the old one."""
+    import os
+
+    partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("w", encoding="utf-8") as file:
+            file.write(written)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, target)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise InvalidInput(f"Cannot write {visible(target)} ({error.strerror or error}).") from error

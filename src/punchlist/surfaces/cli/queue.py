@@ -1,0 +1,114 @@
+"""`punchlist queue`: what is said to an agent while it works."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from punchlist.kernel.text import excerpt, visible
+from punchlist.surfaces.cli.front import JsonOption, SessionOption, columns, front, moment, say, say_json
+
+if TYPE_CHECKING:
+    from punchlist.conversations.queue import MessageQueue, Queued
+    from punchlist.surfaces.desk import Desk
+
+app = typer.Typer(help="Leave messages for an agent that is at work.", invoke_without_command=True)
+
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The message's id, or its end.", show_default=False)]
+TextArgument = Annotated[
+    str, typer.Argument(metavar="TEXT", help="What to say; - reads it from stdin.", show_default=False)
+]
+
+
+@app.callback()
+def group(context: typer.Context, session: SessionOption = None, as_json: JsonOption = False) -> None:
+    """Leave messages for an agent that is at work. Each begins a turn when the one before it has ended."""
+    if context.invoked_subcommand is None:
+        _list(context, session, as_json)
+
+
+@app.command("list")
+def list_waiting(context: typer.Context, session: SessionOption = None, as_json: JsonOption = False) -> None:
+    """List what waits, in the order in which it will be delivered."""
+    _list(context, session, as_json)
+
+
+def _list(context: typer.Context, session: str | None, as_json: bool) -> None:
+    desk = front(context).desk(session, as_json=as_json)
+    waiting = _queue(desk).waiting(desk.settings.session)
+    if as_json:
+        say_json([one.as_json() for one in waiting])
+        return
+    if not waiting:
+        say("Nothing is queued.")
+    for number, one in enumerate(waiting, start=1):
+        say(excerpt(f"{number:>3}  {one.id[-8:]}  {moment(one.created_at)}  {_line(one)}", max(columns(), 60)))
+
+
+@app.command()
+def add(context: typer.Context, text: TextArgument, session: SessionOption = None, as_json: JsonOption = False) -> None:
+    """Leave a message. The agent of the session gets it when its turn has ended."""
+    entry = front(context)
+    said = _read(text)
+    desk = entry.desk(session, as_json=as_json)
+    queue = _queue(desk)
+    made = queue.add(entry.scope(desk), said)
+    before = sum(one.position < made.position for one in queue.waiting(made.conversation_id))
+    _answer(made, as_json, f"Queued {made.id[-8:]}{f', after {before} more' if before else ''}.")
+
+
+@app.command()
+def edit(
+    context: typer.Context,
+    message: IdArgument,
+    text: TextArgument,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say a message otherwise; it keeps its place."""
+    entry = front(context)
+    said = _read(text)
+    desk = entry.desk(session, as_json=as_json)
+    queue = _queue(desk)
+    scope = entry.scope(desk)
+    changed = queue.edit(scope, queue.find(scope.conversation_id, message).id, said)
+    _answer(changed, as_json, f"Changed {changed.id[-8:]}.")
+
+
+@app.command()
+def remove(
+    context: typer.Context, message: IdArgument, session: SessionOption = None, as_json: JsonOption = False
+) -> None:
+    """Take a message back before it is delivered."""
+    entry = front(context)
+    desk = entry.desk(session, as_json=as_json)
+    queue = _queue(desk)
+    scope = entry.scope(desk)
+    removed = queue.withdraw(scope, queue.find(scope.conversation_id, message).id)
+    _answer(removed, as_json, f"Removed {removed.id[-8:]}.")
+
+
+def _queue(desk: Desk) -> MessageQueue:
+    from punchlist.conversations.queue import MessageQueue
+
+    return MessageQueue(desk.store, desk.conversations)
+
+
+def _read(text: str) -> str:
+    said = (sys.stdin.read() if text == "-" else text).strip()
+    if not said:
+        raise typer.BadParameter("is empty", param_hint="TEXT")
+    return said
+
+
+def _answer(queued: Queued, as_json: bool, told: str) -> None:
+    if as_json:
+        say_json(queued.as_json())
+    else:
+        say(visible(told))
+
+
+def _line(queued: Queued) -> str:
+    return " ".join(queued.content.split())

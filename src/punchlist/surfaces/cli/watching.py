@@ -1,0 +1,180 @@
+"""What people see of a run, on stderr: a line for whatever happens, and the list below them in a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TextIO
+
+from punchlist.agent.lists import Task
+from punchlist.agent.news import (
+    CallChanged,
+    Continued,
+    ListChanged,
+    News,
+    Noted,
+    Replied,
+    TurnBegan,
+    TurnEnded,
+)
+from punchlist.checklist.box import framed
+from punchlist.kernel.text import visible
+from punchlist.surfaces.cli.front import columns, knows_escapes
+from punchlist.toolcalls.states import (
+    CancelledToolCall,
+    ErroredToolCall,
+    SuccessfulToolCall,
+    ToolCall,
+    ToolCallRequest,
+    WaitingToolCall,
+)
+
+ICONS: Final = {"pending": "○", "in_progress": "▶", "completed": "✓", "cancelled": "✗"}
+LONGEST_LINE: Final = 160
+LONGEST_SUBJECT: Final = 60
+SUBJECTS: Final = ("command", "path", "pattern", "mission", "query")
+MOST_TASKS: Final = 15
+"""More would push what happens out of sight."""
+
+
+class Watcher:
+    """Told of the news. In a terminal the list is drawn below the lines, and drawn again when it changes."""
+
+    def __init__(self, screen: TextIO, *, live: bool) -> None:
+        self._screen = screen
+        self._live = live
+        self._tasks: Sequence[Task] = ()
+        self._mode = ""
+        self._drawn = 0
+        self._top: str | None = None
+
+    @classmethod
+    def on_stderr(cls) -> Watcher:
+        return cls(sys.stderr, live=knows_escapes(sys.stderr))
+
+    def tell(self, news: News) -> None:
+        for line in self._lines(news):
+            self._print(f"{'' if news.turn_id == self._top else f'  {news.agent} '}{line}")
+
+    def note(self, text: str) -> None:
+        self._print(f"· {visible(text)}")
+
+    def _lines(self, news: News) -> list[str]:
+        match news:
+            case TurnBegan():
+                return [self._begun(news)]
+            case Replied(text=text) if news.calls and text.strip():
+                return [f"  {_first(text)}"]
+            case CallChanged(call=call):
+                return _of_call(call)
+            case ListChanged(view=view) if news.turn_id == self._top:
+                self._tasks = view.tasks
+                self._draw()
+            case Continued():
+                self._mode = _mode(news.count, news.most)
+                return [f"· stopped early; {self._mode}"]
+            case Noted(text=text):
+                return [f"· {_first(text)}"]
+            case TurnEnded(ended=ended):
+                if news.turn_id == self._top:
+                    self._settle()
+                often = "once" if ended.continuations == 1 else f"{ended.continuations} times"
+                used = f"{ended.iterations} replies, continued {often}, {ended.usage.total:,} tokens"
+                return [f"· ended as {ended.reason}: {used}"]
+        return []
+
+    def _begun(self, news: TurnBegan) -> str:
+        word = "goes on" if news.resumed else "begins"
+        if news.parent is not None:
+            return f"{word} on {visible(news.model)}"
+        self._top, self._tasks = news.turn_id, ()
+        self._mode = "continuation is off" if news.continuations is None else _mode(0, news.continuations)
+        return f"· {visible(news.agent)} {word} on {visible(news.model)}; {self._mode}"
+
+    # --- drawing ------------------------------------------------------------------------------------------
+
+    def _print(self, line: str) -> None:
+        self.put_away()
+        wide = min(columns() - 1, LONGEST_LINE) if self._live else LONGEST_LINE
+        print(line if len(line) <= wide else f"{line[: wide - 1]}…", file=self._screen, flush=True)
+        self._draw()
+
+    def _draw(self) -> None:
+        if not self._live or not self._tasks:
+            return
+        self.put_away()
+        lines = self._box()
+        print("\n".join(lines), file=self._screen, flush=True)
+        self._drawn = len(lines)
+
+    def _box(self) -> list[str]:
+        done = sum(task.status in ("completed", "cancelled") for task in self._tasks)
+        first = max(0, min(done - 2, len(self._tasks) - MOST_TASKS))
+        shown = self._tasks[first : first + MOST_TASKS]
+        labels = [(ICONS.get(task.status, "?"), _label(task)) for task in shown]
+        more = len(self._tasks) - len(shown)
+        footer = f"{done}/{len(self._tasks)} ended{f', {more} not shown' if more else ''} · {self._mode}"
+        return framed(labels, footer, columns())
+
+    def put_away(self) -> None:
+        """Take the list from the screen, for something else to be written there."""
+        if self._drawn:
+            print(f"\x1b[{self._drawn}F\x1b[J", end="", file=self._screen, flush=True)
+            self._drawn = 0
+
+    def _settle(self) -> None:
+        """Leave the list as it is now, above whatever comes."""
+        self.put_away()
+        if self._tasks:
+            print("\n".join(self._box()), file=self._screen, flush=True)
+        self._tasks = ()
+
+
+def _mode(count: int, most: int) -> str:
+    return f"continued {count} of {most} times"
+
+
+def _label(task: Task) -> str:
+    return visible(f"{task.title}{f' ({task.note})' if task.note else ''}")
+
+
+def _first(text: str) -> str:
+    return visible(next(iter(text.strip().splitlines()), ""))
+
+
+def _subject(request: ToolCallRequest) -> str:
+    """What a call is about, in a word or two."""
+    arguments: Any = request.arguments
+    if not isinstance(arguments, Mapping):
+        return ""
+    line = _first(next((arguments[name] for name in SUBJECTS if isinstance(arguments.get(name), str)), ""))
+    return line if len(line) <= LONGEST_SUBJECT else f"{line[: LONGEST_SUBJECT - 1]}…"
+
+
+def _of_list(tool: str, data: Any) -> str:
+    """What a tool of the plan has done, for people; empty for the other tools."""
+    match tool, data:
+        case "create_todo", {"created": [*created]}:
+            return f"{len(created)} task{'' if len(created) == 1 else 's'} planned"
+        case "complete_todo", {"title": title, "retry": True}:
+            return f"“{title}” failed, and is tried once more"
+        case "complete_todo", {"title": title, "status": status, "outcome": outcome}:
+            return f"“{title}” {status}: {outcome}"
+        case "start_todo", {"title": title}:
+            return f"“{title}”"
+    return ""
+
+
+def _of_call(call: ToolCall) -> list[str]:
+    """One line for each call that begins to wait or has ended."""
+    tool = " ".join(part for part in (visible(call.request.tool), _subject(call.request)) if part)
+    match call:
+        case SuccessfulToolCall(result=result):
+            return [f"✓ {tool}  {_first(_of_list(call.request.tool, result.data) or result.text)}"]
+        case ErroredToolCall(error=error):
+            return [f"✗ {tool}  {_first(error.message)}"]
+        case CancelledToolCall(reason=reason):
+            return [f"✗ {tool}  {_first(reason)}"]
+        case WaitingToolCall(question=question):
+            return [f"? {tool} waits for approval: {_first(question.why)}"]
+    return []

@@ -1,0 +1,167 @@
+"""`punchlist.Agent`: a turn inside of somebody's own program."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from punchlist import (
+    Agent,
+    CallChanged,
+    Continued,
+    Limits,
+    ListChanged,
+    PunchlistError,
+    Reason,
+    Transient,
+    TurnBegan,
+    TurnEnded,
+    tool,
+)
+from punchlist.kernel.actors import Actor, Role
+from punchlist.toolcalls.approvals import Answer, Outcome
+from punchlist.toolcalls.lifecycle import Status
+from punchlist.toolcalls.states import WaitingToolCall
+
+PLAN = "- calls: [{tool: create_todo, arguments: {items: [{title: Look}]}}]\n"
+DONE = "- calls: [{tool: complete_todo, arguments: {todoId: '{{ created[0].id }}', outcome: done}}]\n"
+
+Make = Callable[..., Agent]
+
+
+@tool
+def weather(city: str) -> str:
+    """Today's weather in a city."""
+    return f"Sunny in {city}."
+
+
+@pytest.fixture
+def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".punchlist").mkdir()
+
+    def agent(script: str, **options: object) -> Agent:
+        path = tmp_path / "script.yaml"
+        path.write_text(script)
+        return Agent(f"rehearsal:{path}", workspace=tmp_path, **options)  # type: ignore[arg-type]
+
+    return agent
+
+
+@pytest.mark.spec("T10", "C13")
+def test_a_turn_runs_with_own_tools_and_without_an_event_loop(make: Make) -> None:
+    agent = make(
+        PLAN + "- calls: [{tool: weather, arguments: {city: Oslo}}]\n- Soon.\n" + DONE + "- Sunny.\n", tools=[weather]
+    )
+    result = agent.run_sync("How is it?")
+    assert (result.reason, result.text, result.continuations) == (Reason.COMPLETED, "Sunny.", 1)
+    assert [(task.title, task.status) for task in result.todos] == [("Look", "completed")]
+
+
+@pytest.mark.spec("C15")
+def test_what_happens_comes_as_it_happens(make: Make) -> None:
+    agent = make(PLAN + "- Soon.\n" + DONE + "- Done.\n")
+
+    async def listen() -> list[object]:
+        return [news async for news in agent.events("Do it.")]
+
+    news = asyncio.run(listen())
+    assert isinstance(news[0], TurnBegan)
+    assert isinstance(news[-1], TurnEnded)
+    assert news[-1].ended.reason is Reason.COMPLETED
+    assert [one.count for one in news if isinstance(one, Continued)] == [1]
+    assert [one.view.tasks[0].status for one in news if isinstance(one, ListChanged)] == ["pending", "completed"]
+    ended = [
+        one.call.request.tool for one in news if isinstance(one, CallChanged) and one.call.status is Status.SUCCESS
+    ]
+    assert ended == ["create_todo", "complete_todo"]
+
+
+@pytest.mark.spec("C14")
+def test_whoever_stops_listening_ends_the_turn(make: Make) -> None:
+    agent = make(PLAN + "- {text: never, delay: 600}\n")
+
+    async def listen() -> None:
+        news = agent.events("Do it.")
+        async for one in news:
+            if isinstance(one, ListChanged):
+                break
+        await news.aclose()  # type: ignore[attr-defined]
+        (turn,) = agent._house.conversations.turns(agent.session)
+        assert str(turn.end_reason).startswith("cancelled: nobody listens")
+
+    asyncio.run(asyncio.wait_for(listen(), 30))
+
+
+@pytest.mark.spec("C9")
+def test_a_person_is_asked_by_the_program(make: Make) -> None:
+    asked: list[str] = []
+
+    async def ask(call: WaitingToolCall, problem: str | None) -> Answer:
+        asked.append(call.request.tool)
+        return Answer(Outcome.PROCEED_ONCE, Actor(Role.PERSON, "ada"))
+
+    agent = make("- calls: [{tool: write_file, arguments: {path: x, content: y}}]\n- Written.\n", ask=ask)
+    assert agent.run_sync("Write it.").reason is Reason.COMPLETED
+    assert asked == ["write_file"]
+
+
+@pytest.mark.spec("C13")
+def test_without_a_person_the_turn_waits_and_limits_are_kept(make: Make) -> None:
+    assert (
+        make("- calls: [{tool: write_file, arguments: {path: x, content: y}}]\n").run_sync("x").reason is Reason.WAITING
+    )
+    capped = make(PLAN + "- Soon.\n" * 9, limits=Limits(continuations=1)).run_sync("x")
+    assert (capped.reason, capped.continuations) == (Reason.CAPPED, 1)
+    assert make(PLAN + "- That was it.\n", continues=False).run_sync("x").reason is Reason.OPEN
+
+
+@pytest.mark.spec("C8")
+def test_a_tool_that_fails_for_a_passing_reason_is_tried_once_more(make: Make) -> None:
+    tries: list[int] = []
+
+    @tool
+    def flaky(fails: int) -> str:
+        """Fails so many times."""
+        tries.append(len(tries))
+        if len(tries) <= fails:
+            raise Transient("The line was busy.")
+        return "through"
+
+    script = "- calls: [{{tool: flaky, arguments: {{fails: {0}}}}}]\n- Ended.\n"
+    for fails, status in ((1, Status.SUCCESS), (9, Status.ERROR)):
+        tries.clear()
+        agent = make(script.format(fails), tools=[flaky])
+
+        async def listen(agent: Agent = agent) -> list[object]:
+            return [news async for news in agent.events("Call.")]
+
+        calls = [news.call for news in asyncio.run(listen()) if isinstance(news, CallChanged)]
+        assert calls[-1].status is status
+        assert len(tries) == 2
+
+
+def test_a_wrong_model_is_named_before_any_work(make: Make) -> None:
+    with pytest.raises(PunchlistError, match="nobody"):
+        Agent("nobody:x", workspace=".").run_sync("x")
+    with pytest.raises(PunchlistError, match="goal"):
+        make("- x\n").run_sync("  ")
+
+
+def test_its_turns_follow_each_other(make: Make) -> None:
+    agent = make("- {text: slow, delay: 600}\n- x\n")
+
+    async def twice() -> None:
+        first = asyncio.create_task(agent.run("One."))
+        await asyncio.sleep(0)
+        with pytest.raises(PunchlistError, match="at work already"):
+            await agent.run("Two.")
+        with pytest.raises(PunchlistError, match="inside of an event loop"):
+            agent.run_sync("Three.")
+        agent.cancel()
+        assert (await first).reason is Reason.CANCELLED
+
+    asyncio.run(twice())

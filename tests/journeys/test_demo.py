@@ -1,0 +1,51 @@
+"""`punchlist demo`: what it promises to show, it shows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.conftest import Cli
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.spec("T10", "T12", "C2", "C8", "C13")
+def test_the_demo_plans_delegates_fails_once_stops_early_and_ends_with_a_clear_list(
+    punchlist: Cli, scratch: Path
+) -> None:
+    done = punchlist("demo", "--json", env={"TMPDIR": str(scratch), "PUNCHLIST_DATABASE_URL": str(scratch / "mine.db")})
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["reason"], told["continuations"]) == (0, "completed", 1)
+    assert [todo["status"] for todo in told["todos"]] == ["completed"] * 5
+    # It leaves nothing behind, and does not touch what is the person's own.
+    assert list(scratch.iterdir()) == []
+
+
+def test_the_demo_can_be_looked_around_in(punchlist: Cli, scratch: Path) -> None:
+    done = punchlist("demo", "--keep", env={"TMPDIR": str(scratch)})
+    (folder,) = scratch.iterdir()
+    shown = done.stderr
+    for line in (
+        "✓ create_todo  5 tasks planned",
+        "researcher ✓ read_file notes/sorting.md",
+        "writer ✓ edit_file CHANGELOG.md",
+        "stopped early; continued 1 of 10 times",
+        "✗ run_command sh check.sh",
+        "“Run the release check” failed, and is tried once more",
+        "✓ run_command sh check.sh  release 1.2 is consistent",
+        "5/5 ended · continued 1 of 10 times",
+        f"cd {folder}",
+    ):
+        assert line in shown
+    assert (folder / "VERSION").read_text() == "1.2\n"
+    assert "## 1.2" in (folder / "CHANGELOG.md").read_text()
+    log = punchlist("log", "--session", "demo", cwd=folder).stdout
+    assert "retry" in log
+    assert punchlist("db", "check", cwd=folder).returncode == 0

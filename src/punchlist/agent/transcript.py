@@ -19,10 +19,12 @@ REPLY: Final = "reply"
 RESULT: Final = "result"
 TEXT: Final = "text"
 CONTINUATION: Final = "continuation"
+RESUMED: Final = "resumed"
+"""Sent back to its list, since what it waited for is there: no continuation that counts (C9)."""
 REMINDER: Final = "reminder"
 ENDING: Final = "ending"
 """How a turn ended, and what it left: for people, and for the turns that follow."""
-TOLD: Final = frozenset({TEXT, CONTINUATION, REMINDER, ENDING})
+TOLD: Final = frozenset({TEXT, CONTINUATION, RESUMED, REMINDER, ENDING})
 """Kinds that a model is told as if somebody had said them."""
 
 

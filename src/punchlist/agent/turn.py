@@ -19,7 +19,7 @@ from punchlist.agent.outcome import Ended, ending
 from punchlist.agent.record import Record
 from punchlist.agent.reminders import reminder
 from punchlist.agent.resuming import Restored, restore
-from punchlist.agent.transcript import CONTINUATION, REMINDER, TEXT
+from punchlist.agent.transcript import CONTINUATION, REMINDER, RESUMED, TEXT
 from punchlist.errors import PunchlistError
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.signals import CancelSignal
@@ -108,6 +108,7 @@ class Turn:
 
     async def ask(self) -> Reply:
         """A reply, on record; an empty one when there is none, and then the turn has failed or was cancelled."""
+        self._restored = None
         await self._remind()
         state = state_text(self._view.shown)
         request = self._context.request(state)
@@ -237,6 +238,11 @@ class Turn:
 
     async def go_on(self, prompt: str) -> None:
         """Send the model back to its list."""
+        if self._restored is not None:
+            # It had stopped because it had to wait, or before anybody could send it back.
+            self._restored = None
+            await self._say(prompt, RESUMED)
+            return
         self._continued_at, self._sent_back = self._view.mark, True
         self._spent = self._spent._replace(continuations=self._spent.continuations + 1)
         await self._pause(min(self._agent.check_interval * 2.0**self._spent.unchanged, LONGEST_PAUSE))

@@ -84,12 +84,13 @@ class Watcher:
         return []
 
     def _begun(self, news: TurnBegan) -> str:
-        word = "goes on" if news.resumed else "begins"
+        word = f"{'goes on' if news.resumed else 'begins'}, with {visible(news.model)}"
         if news.parent is not None:
-            return f"{word} on {visible(news.model)}"
+            return word
         self._top, self._tasks = news.turn_id, ()
         self._mode = "continuation is off" if news.continuations is None else _mode(0, news.continuations)
-        return f"· {visible(news.agent)} {word} on {visible(news.model)}; {self._mode}"
+        often = f"is sent back to its list up to {news.continuations} times" if news.continuations else self._mode
+        return f"· {visible(news.agent)} {word}; {often}"
 
     # --- drawing ------------------------------------------------------------------------------------------
 
@@ -162,6 +163,8 @@ def _of_list(tool: str, data: Any) -> str:
             return f"“{title}” {status}: {outcome}"
         case "start_todo", {"title": title}:
             return f"“{title}”"
+        case "list_todo", {"summary": {"total": total, "pending": pending, "inProgress": running}}:
+            return f"{total} tasks, {pending + running} open"
     return ""
 
 

@@ -252,6 +252,7 @@ class _Handler(BaseHTTPRequestHandler):
             while True:
                 self._send(events[len(events) // 2 - 1])
         if answer.broken is Break.TRICKLE:
+            self.server.owner.hanging.set()
             while not self.server.owner.stopping.wait(0.05):
                 self._write(b": alive\n\n")
         if answer.broken is Break.HANG:
@@ -306,6 +307,7 @@ class ScriptedServer:
     def __init__(self, answers: Sequence[Answer], port: int = 0) -> None:
         self.asked: list[Asked] = []
         self.hanging = threading.Event()
+        """An answer has begun, and does not end."""
         self.left = threading.Event()
         """A client went away while an answer hung."""
         self.idle = threading.Event()

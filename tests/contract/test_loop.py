@@ -260,3 +260,20 @@ def test_of_earlier_turns_the_last_messages_are_told_and_none_of_the_workers(reh
     assert "In x, I think." not in told
     assert "Find it." not in told
     assert every_call_has_one_result(scene.asked[-1].messages)
+
+
+@pytest.mark.spec("C6", "C13")
+def test_the_time_of_a_turn_ends_a_model_that_takes_longer(rehearse: Any) -> None:
+    ended = rehearse(plans("Look"), says("never", delay=600)).limits(seconds=0.5).run().ended
+    assert (ended.reason, ended.why, [item.title for item in ended.open]) == (
+        Reason.BUDGET,
+        "its 0.5 seconds are used",
+        ["Look"],
+    )
+
+
+@pytest.mark.spec("C6")
+def test_the_time_of_a_turn_ends_a_tool_that_takes_longer(rehearse: Any) -> None:
+    scene = rehearse(calls(("run_command", {"command": "sleep 600"})), says("Never said."))
+    ended = scene.limits(seconds=1.0).run().ended
+    assert (ended.reason, ended.said) == (Reason.BUDGET, "")

@@ -2,7 +2,7 @@
 
 Its questions, in this order; the first that is answered decides:
 
-    cancelled? · failed, or cut off? · a limit reached? · calls to answer? · nothing open? ·
+    cancelled? · out of time? · failed, or cut off? · a limit reached? · calls to answer? · nothing open? ·
     continuation off? · all of it waiting? · stalled? · continued too often? · else: continue
 
 The same rules serve the loop of our own agents and the hooks of others.
@@ -96,6 +96,8 @@ class Situation:
     """The reply has tool calls, and they have been answered."""
     window: int | None = None
     cancelled: str | None = None
+    overtime: bool = False
+    """The time was up, and whatever was going on was ended."""
     failed: str | None = None
     """An error, or the model was cut off: in words."""
     approvals: Sequence[str] = ()
@@ -133,6 +135,8 @@ def decide(now: Situation) -> Decision:
 def _must_stop(now: Situation) -> Stop | None:
     if now.cancelled is not None:
         return Stop(Reason.CANCELLED, now.cancelled)
+    if now.overtime:
+        return Stop(Reason.BUDGET, f"its {now.limits.seconds:g} seconds are used")
     if now.failed is not None:
         return Stop(Reason.ERROR, now.failed)
     if not now.calls and not now.open:

@@ -32,6 +32,7 @@ CUT_OFF: Final = {
     Finish.ERROR: "the model broke off with an error",
 }
 LONGEST_PAUSE: Final = 60.0
+OVERTIME: Final = "the turn's time is up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +56,15 @@ class Turn:
         self._id = turn_id
         self._context = context
         self._means = means
-        self._signal = signal
+        self._cancelled = signal
+        self._signal = CancelSignal(signal)
+        """Set when somebody has ended the turn, or when its time is up."""
+        self._timer: asyncio.TimerHandle | None = None
         self._begun = monotonic()
         self._spent = Spent()
         self._usage = Usage()
         self._failed: str | None = None
+        self._interrupted = False
         self._waiting: Sequence[str] = ()
         self._view = View()
         self._changed_at = 0
@@ -73,11 +78,13 @@ class Turn:
         self._restored: Restored | None = None
 
     async def begin(self, goal: str) -> None:
+        self._watch_the_clock()
         await self._look()
         await self._say(goal, TEXT)
 
     async def take_up(self) -> Reply | None:
         """Go on where the turn was left: with its last reply, when it is not known what came of that."""
+        self._watch_the_clock()
         self._restored = before = restore(await self._means.record.read())
         self._context.add(*before.messages)
         cost = self._means.model.traits.cost(before.usage) or 0.0
@@ -86,6 +93,10 @@ class Turn:
         self._changed_at = before.spent.iterations
         await self._look()
         return before.reply
+
+    def _watch_the_clock(self) -> None:
+        if (seconds := self._agent.limits.seconds) is not None:
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._signal.set, OVERTIME)
 
     async def _look(self) -> None:
         """See what has become of the lists, by our own calls or by anybody's."""
@@ -120,6 +131,7 @@ class Turn:
             await self._means.record.failed(self._failed)
             return Reply(finish=Finish.ERROR)
         if reply is None:
+            self._interrupted = True
             return Reply()
         calls = tuple([Call(new_id(), call.tool, call.arguments) for call in reply.calls])
         reply = Reply(reply.text, calls, reply.finish, reply.usage)
@@ -231,7 +243,9 @@ class Turn:
             enabled=self._agent.todo_driven,
             calls=bool(reply.calls),
             window=self._means.model.traits.window,
-            cancelled=self._signal.reason,
+            cancelled=self._cancelled.reason,
+            # A reply that came in time and leaves nothing to do is an end of its own.
+            overtime=self._signal.reason == OVERTIME and bool(self._interrupted or reply.calls or self._view.open),
             failed=self._failed,
             approvals=self._waiting,
         )
@@ -284,6 +298,8 @@ class Turn:
         return self._ended(reason, why)
 
     def _ended(self, reason: Reason, why: str) -> Ended:
+        if self._timer is not None:
+            self._timer.cancel()
         spent, left = self._spent, self._view.open
         ended = Ended(reason, why, self._text, spent.iterations, spent.continuations, self._usage, left)
         self._tell(TurnEnded(self._agent.name, self._id, ended))

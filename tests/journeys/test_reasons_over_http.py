@@ -1,0 +1,116 @@
+"""Each reason for which a turn ends, over each wire: the program as people run it, and a model on loopback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+from tests.contract.asked import pieces
+from tests.contract.scripted_http import Answer
+from tests.journeys.over_http import DONE, GOAL, HANGS, MARKS, MODELS, NOTES, SAYS, Case, Run, Stage, Wire, stage
+
+SOON: Final = Answer("Soon.")
+WRITES: Final = Answer("", [("write_file", {"path": "waiting.txt", "content": "x"})])
+CASES: Final = {
+    "completed": Case([NOTES, SOON, MARKS, SAYS]),
+    "open": Case([NOTES, SOON], ["--no-auto-complete-todos"]),
+    "capped": Case([NOTES, SOON, SOON], ["--max-todo-continuations", "1"]),
+    "budget": Case([NOTES, SOON], ["--max-tokens", "30"]),
+    "stalled": Case([NOTES, *[SOON] * 4]),
+    "waiting": Case([NOTES, WRITES], then=[MARKS, SAYS]),
+    "cancelled": Case([NOTES, HANGS], stopped=True),
+    "error": Case([NOTES, Answer(status=400)]),
+}
+CODES: Final = {
+    "completed": 0,
+    "open": 3,
+    "capped": 3,
+    "budget": 3,
+    "stalled": 3,
+    "waiting": 4,
+    "cancelled": 130,
+    "error": 1,
+}
+WHY: Final = {
+    "open": "1 item is open, and continuation is off",
+    "capped": "continued 1 times, the limit",
+    "budget": "36 of 30 tokens are used",
+    "stalled": "the list did not change in 3 continuations",
+    "waiting": "write_file (",
+    "cancelled": "a person pressed Ctrl-C",
+    "error": "refused the request (HTTP 400): It went wrong.",
+}
+LEFT: Final = "Not finished:\n- Write x"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with stage(tmp_path_factory.mktemp("reasons"), CASES) as begun:
+        yield begun
+
+
+@pytest.fixture(params=MODELS)
+def wire(request: pytest.FixtureRequest, runs: Stage) -> Wire:
+    return runs.wires[request.param]
+
+
+@pytest.mark.spec("C13", "T11")
+@pytest.mark.parametrize("reason", CASES)
+def test_a_turn_ends_with_its_reason(wire: Wire, reason: str) -> None:
+    run = wire.of(reason)
+    told = run.told
+    assert (told["reason"], run.code, told["conversationId"]) == (reason, CODES[reason], reason), run
+    assert _as_it_ended(run, reason)
+    assert told["todos"][0]["content"] == "Write x"
+    assert told["todos"][0]["status"] == ("completed" if reason == "completed" else "pending")
+    replies = len(run.asked) - (reason in ("cancelled", "error"))
+    assert told["iterations"] == replies
+    assert told["usage"] == {"inputTokens": 11 * replies, "outputTokens": 7 * replies}
+    assert len(run.asked) == len(CASES[reason].answers)
+    assert run.complaints == []
+    _shows_request_and_list(run, "(1/1 completed)" if reason == "completed" else "[ ] Write x")
+
+
+def _as_it_ended(run: Run, reason: str) -> bool:
+    """What people are told: nothing when all is done, else why it ended and what is left."""
+    if reason == "completed":
+        return run.err == "" and run.told["text"] == "It is written."
+    ending = run.told["text"][run.told["text"].index("Ended as") :]
+    assert ending.startswith(f"Ended as {reason}: ")
+    assert WHY[reason] in ending
+    assert ending.endswith(LEFT)
+    first, _, more = run.err.partition(LEFT)
+    assert f"{first}{LEFT}" == f"punchlist: {ending}"
+    return ("punchlist run --resume" in more) if reason == "waiting" else more == "\n"
+
+
+def _shows_request_and_list(run: Run, shown: str) -> None:
+    said = [piece.text for piece in pieces(run.asked[-1]) if piece.kind == "text" and piece.role == "user"]
+    assert said[0] == GOAL
+    assert said[-1].startswith("<state>\nChecklist:\n")
+    assert shown in said[-1]
+
+
+@pytest.mark.spec("C9", "C13")
+def test_what_waited_goes_on_over_the_same_wire_when_a_person_has_approved(wire: Wire) -> None:
+    resumed = wire.of("waiting").resumed
+    assert resumed is not None
+    told = resumed.told
+    assert (told["reason"], told["text"], told["continuations"]) == ("completed", "It is written.", 0)
+    assert (told["turnId"], told["iterations"]) == (wire.of("waiting").told["turnId"], 4)
+    assert [todo["status"] for todo in told["todos"]] == [todo["status"] for todo in DONE]
+    assert (wire.project / "waiting.txt").read_text() == "x"
+    assert resumed.complaints == []
+    _shows_request_and_list(resumed, "(1/1 completed)")
+
+
+@pytest.mark.spec("C16")
+def test_what_many_runs_at_once_have_stored_is_healthy(wire: Wire) -> None:
+    for reason in CASES:
+        wire.of(reason)
+    checked = wire.punchlist("db", "check")
+    assert (checked.returncode, checked.stderr) == (0, ""), checked.stdout
+    assert "Healthy" in checked.stdout
+
+

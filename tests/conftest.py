@@ -214,7 +214,8 @@ def project(tmp_path: Path) -> Path:
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     """What a person's shell has, with a home of its own and none of our variables."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PUNCHLIST_", "XDG_"))}
+    theirs = ("PUNCHLIST_", "XDG_", "ANTHROPIC_", "OPENAI_", "OLLAMA_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(theirs)}
     return {**kept, "HOME": str(tmp_path / "home"), "COLUMNS": "80", "NO_COLOR": "1"}
 
 

@@ -17,7 +17,7 @@ import pytest
 from tests.contract.scripted_http import SECRET, Answer, Asked, Break, ScriptedServer
 
 from punchlist.errors import ConfigError
-from punchlist.models.choosing import chosen
+from punchlist.models.choosing import chosen, usual
 from punchlist.models.direct import Bounds, DirectModel, model_named
 from punchlist.models.model import (
     BROKEN,
@@ -554,3 +554,19 @@ def test_choosing_imports_nothing_heavy() -> None:
     program += "model_named('openai:x', {'OPENAI_API_KEY': 'x'}); "
     program += "sys.exit(bool({'pydantic_ai', 'httpx2', 'openai', 'anthropic', 'genai_prices'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=BOUND).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("environment", "named"),
+    [
+        ({"ANTHROPIC_API_KEY": "k"}, "anthropic:"),
+        ({"OPENAI_API_KEY": "k"}, "openai:"),
+        ({"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}, "anthropic:"),
+        ({"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, None),
+        ({"ANTHROPIC_API_KEY": " "}, None),
+        ({}, None),
+    ],
+)
+def test_a_key_is_enough_to_have_a_model(environment: dict[str, str], named: str | None) -> None:
+    found = usual(environment)
+    assert found is None if named is None else str(found).startswith(named)

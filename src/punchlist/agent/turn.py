@@ -132,6 +132,7 @@ class Turn:
             return Reply(finish=Finish.ERROR)
         if reply is None:
             self._interrupted = True
+            await self._means.record.failed(self._signal.reason or "")
             return Reply()
         calls = tuple([Call(new_id(), call.tool, call.arguments) for call in reply.calls])
         reply = Reply(reply.text, calls, reply.finish, reply.usage)

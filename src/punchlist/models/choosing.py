@@ -31,6 +31,8 @@ class Provider:
     """Seconds without a byte before it is given up."""
     needs_key: bool = True
     priced_as: str | None = None
+    usual: str | None = None
+    """The model for somebody who has set a key and named none."""
 
 
 REHEARSAL: Final = "rehearsal"
@@ -46,8 +48,9 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
             "ANTHROPIC_BASE_URL",
             "https://api.anthropic.com",
             priced_as="anthropic",
+            usual="claude-sonnet-5-5",
         ),
-        Provider("openai", *_OPENAI, priced_as="openai"),
+        Provider("openai", *_OPENAI, priced_as="openai", usual="gpt-6.1-sol"),
         Provider("openai-chat", *_OPENAI, priced_as="openai"),
         # A model on one's own machine is loaded, and reads its whole prompt, before the first byte comes.
         Provider(
@@ -108,6 +111,18 @@ class Chosen:
         if self.provider.name == "openai":
             return OpenAIResponsesModel(self.model, provider=provider)
         return OpenAIChatModel(self.model, provider=provider)
+
+
+def usual(environment: Mapping[str, str]) -> str | None:
+    """The model of the first provider that there is a key for; None where there is none.
+
+    A key for an address of one's own says nothing about what can be had there.
+    """
+    for provider in PROVIDERS.values():
+        own_address = (environment.get(provider.address) or provider.home).strip().rstrip("/") != provider.home
+        if provider.usual and not own_address and (environment.get(provider.key) or "").strip():
+            return f"{provider.name}:{provider.usual}"
+    return None
 
 
 def chosen(name: str, environment: Mapping[str, str]) -> Chosen:

@@ -39,6 +39,8 @@ def serve(wanted: Mapping[str, Any]) -> Any:
     params.model.path = wanted["path"]
     params.n_ctx = wanted["context"]
     params.n_parallel = 1
+    # The library's own guess is more than a small machine has, and its threads then wait for each other.
+    params.cpuparams.n_threads = _processors()
     params.hostnames, params.port = ["127.0.0.1"], 0
     params.api_keys = [wanted["key"]]
     params.ui = False
@@ -48,6 +50,13 @@ def serve(wanted: Mapping[str, Any]) -> Any:
     # Errors only.
     params.verbosity = 1
     return xllamacpp.Server(params)
+
+
+def _processors() -> int:
+    """How many we may use."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -28,8 +29,8 @@ EXIT_CODES: Final = {
     "cancelled": 130,
 }
 NO_MODEL: Final = """\
-No model is chosen: say --model NAME, or set PUNCHLIST_MODEL; such as anthropic:NAME, openai:NAME, ollama:NAME.
-Keys come from the usual variables (ANTHROPIC_API_KEY, OPENAI_API_KEY); rehearsal:FILE and local:FILE.gguf need none."""
+No model: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name one with --model or PUNCHLIST_MODEL.
+Without a key: ollama:NAME, local:FILE.gguf, rehearsal:FILE; and `punchlist demo` shows what an agent does."""
 WAITS: Final = (
     "`punchlist run --resume` goes on with it; `punchlist approvals`, `answer` and `wake` list what it waits for."
 )
@@ -87,6 +88,7 @@ def run(
     Exit code: 0 completed, 1 error, 2 usage, 3 ended with open items, 4 waiting for a person, 130 cancelled.
     """
     from punchlist.agent.definitions import with_overrides
+    from punchlist.models.choosing import usual
     from punchlist.surfaces.cli.running import Runner
 
     entry = front(context)
@@ -95,7 +97,7 @@ def run(
     agents = desk.agents
     warn_of_distrust(desk, *agents.distrusted)
     chosen = agents.named(agent or "supervisor")
-    named = model or chosen.model or agents.default_model
+    named = model or chosen.model or agents.default_model or usual(os.environ)
     if named is None:
         raise ConfigError(NO_MODEL)
     asked: dict[str, Any] = {

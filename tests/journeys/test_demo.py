@@ -46,6 +46,6 @@ def test_the_demo_can_be_looked_around_in(punchlist: Cli, scratch: Path) -> None
         assert line in shown
     assert (folder / "VERSION").read_text() == "1.2\n"
     assert "## 1.2" in (folder / "CHANGELOG.md").read_text()
-    log = punchlist("log", "--session", "demo", cwd=folder).stdout
+    log = punchlist("log", cwd=folder).stdout
     assert "retry" in log
     assert punchlist("db", "check", cwd=folder).returncode == 0

@@ -28,3 +28,18 @@ def test_own_tools_with_a_person_asked() -> None:
     assert "book awaiting_approval" in done.stdout
     assert done.stdout.endswith("['90', '2 booked to Oslo']\n")
     assert len(path.read_text().splitlines()) <= 30
+
+
+@pytest.mark.spec("C3", "C13")
+def test_an_agent_in_ones_own_program_is_watched_until_its_list_is_clear() -> None:
+    path = ROOT / "examples" / "agent.py"
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "Ask for Oslo: pending · Ask for Rome: pending",
+        "Ask for Oslo: completed · Ask for Rome: pending",
+        "It stopped early, and was sent back: 1 of 10 times",
+        "Ask for Oslo: completed · Ask for Rome: completed",
+        "completed: Go to Rome.",
+    ]
+    assert len(path.read_text().splitlines()) <= 30

@@ -105,7 +105,7 @@ class Calling:
             raise Conflict(f"Call {found.id} ({found.tool}) is in the hand of process {found.owner}.")
         batch = self._scheduler.resume(ours.request, approval.asked)
         batch.heeds(signal)
-        if answer := approval.answer:
+        if (answer := approval.answer) and not signal.is_set:
             payload = {"by": answer.by, "reason": answer.reason, "arguments": answer.arguments}
             await self._scheduler.handle_confirmation_response(found.id, None, answer.outcome, payload=payload)
         return batch

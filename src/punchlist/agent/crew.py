@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import AgentDefinition
 from punchlist.agent.outcome import Ended
+from punchlist.agent.purse import Purse
 from punchlist.agent.resuming import restore
 from punchlist.conversations.model import Turn, TurnScope
 from punchlist.errors import PunchlistError
@@ -31,7 +32,8 @@ class StudioCrew:
         of = self._of
         theirs = replace(
             of,
-            agent=worker,
+            agent=replace(worker, limits=of.purse.leaves(worker.limits, of.agent.limits)),
+            purse=Purse(of.purse),
             signal=CancelSignal(of.signal),
             goal=mission,
             parent=self._here.turn_id,
@@ -67,7 +69,10 @@ class StudioCrew:
     async def start(self, todo_id: str) -> None:
         plans = self._studio.plans
         plan = await self._aside(plans.list, self._here)
-        if todo_id not in [todo.id for todo in plan.items if todo.status is Status.IN_PROGRESS]:
+        status = {todo.id: todo.status for todo in plan.items}
+        running = Status.IN_PROGRESS in status.values()
+        # One at a time is in progress. What is delegated besides is worked on all the same.
+        if not running or todo_id not in status:
             await self._aside(plans.start, self._here, todo_id, reason="delegate")
 
     async def failed(self, todo_id: str, error: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import AgentDefinition
@@ -14,6 +15,8 @@ from punchlist.errors import NotFound
 from punchlist.kernel.signals import CancelSignal
 from punchlist.storage.bridge import bridge
 
+MOST_TURNS: Final = 10_000
+"""To look through: those of workers are among them, and one turn can have hundreds."""
 Choose = Callable[[str], AgentDefinition]
 """The agent of a name."""
 
@@ -30,9 +33,11 @@ async def go_on(studio: Studio, choose: Choose, signal: CancelSignal) -> Outcome
 async def _last(studio: Studio) -> Turn:
     """The newest turn that an agent of ours has worked in."""
     aside, id = bridge(studio.site.store), studio.site.place.scope.conversation_id
-    for turn in await aside(studio.conversations.turns, id):
+    for turn in await aside(studio.conversations.turns, id, MOST_TURNS):
+        if turn.parent_turn_id is not None:
+            continue
         said = await aside(studio.conversations.of_turn, turn.id)
-        if turn.parent_turn_id is None and said:
+        if said:
             ended = (turn.end_reason or "").partition(":")[0]
             if ended == Reason.COMPLETED:
                 raise NotFound(f"There is nothing to go on with: the last turn of session {id!r} was completed.")
@@ -45,5 +50,5 @@ async def _what_is_left(studio: Studio, turn: Turn) -> str:
     said = await aside(studio.conversations.of_turn, turn.id)
     request = next((message.content for message in said if message.kind == TEXT), "")
     scope = TurnScope(turn.conversation_id, studio.site.place.scope.actor, turn.id)
-    view = await aside(studio.lists(scope).look)
+    view = await aside(studio.lists(scope, turn.started_at).look)
     return going_on(request, turn.end_reason or "", view.open)

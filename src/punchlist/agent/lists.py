@@ -54,7 +54,10 @@ class Lists(Protocol):
 class TurnLists:
     """The plan of the turn and the checklist of its session, as far as the agent has them."""
 
-    def __init__(self, store: Store, scope: TurnScope, *, plan: bool, checklist: bool) -> None:
+    def __init__(self, store: Store, scope: TurnScope, *, plan: bool, checklist: bool, since: str = "") -> None:
+        """A checklist counts as soon as it was changed after `since`: what somebody left there before the turn is
+        shown to the model, but is not what the turn was begun for."""
+        self._since = since
         self._store = store
         self._scope = scope
         self._has_plan = plan
@@ -76,13 +79,14 @@ class TurnLists:
 
     def _view(self, plan: Look, checklist: Checklist | None, problems: tuple[str, ...]) -> View:
         items = checklist.items if checklist else ()
+        own = items if checklist and (checklist.updated_at or "") >= self._since else ()
         shown = [_plan_text(plan), f"Checklist:\n{rendering.for_model(checklist)}" if checklist and items else ""]
         return View(
-            (*_open_tasks(plan), *_open_items(items)),
+            (*_open_tasks(plan), *_open_items(own)),
             "\n\n".join(part for part in shown if part),
             (checklist.revision if checklist else 0, *((todo.id, todo.status) for todo in plan.todos)),
             (*plan.problems, *problems),
-            (*_tasks(plan), *(Task(rendering.label(item), item.status) for item in items)),
+            (*_tasks(plan), *(Task(rendering.label(item), item.status) for item in own)),
         )
 
     def _checklist(self, tx: Transaction) -> tuple[Checklist | None, tuple[str, ...]]:

@@ -33,7 +33,7 @@ class Ended:
 
 
 def ending(reason: Reason, why: str, left: Sequence[Open]) -> str:
-    told = f"Ended as {reason}: {why.rstrip('.')}."
+    told = f"Waits for {why}." if reason is Reason.WAITING else f"Ended as {reason}: {why.rstrip('.')}."
     if not left:
         return told
     items = [f"- {visible(item.title)}{f' (waits for {item.waits_for})' if item.waits_for else ''}" for item in left]

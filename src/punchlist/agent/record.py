@@ -83,7 +83,9 @@ class StoredRecord:
             await self._write([line], trace)
             return
         # Its calls are noted at once, and none of them runs before that is on record: one transaction for both.
-        lines, self._kept = [*self._kept, line], []
+        lines = [*self._kept, line]
+        await self._aside(self._minutes.check, lines)
+        self._kept = []
         self._journal.along(lambda tx: self._minutes.along(tx, lines, trace))
 
     async def failed(self, why: str) -> None:

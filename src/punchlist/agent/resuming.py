@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from punchlist.agent.continuation import Open, Spent
 from punchlist.agent.transcript import CONTINUATION, from_row
 from punchlist.conversations.model import Message as Stored
 from punchlist.kernel.text import visible
 from punchlist.models.model import Message, Reply, Returned, Usage
+
+_AGAIN: Final = "Go on with the last request; "
+_REQUEST: Final = "\n\nThe request was:\n\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +52,12 @@ def restore(rows: Sequence[Stored]) -> Restored:
 
 def going_on(request: str, ended: str, left: Sequence[Open]) -> str:
     """What an agent is told when a person wants it to go on with a turn that has ended (T14)."""
+    if request.startswith(_AGAIN):
+        # It was gone on with before: what counts is what was asked for in the beginning.
+        request = request.partition(_REQUEST)[2]
     items = "".join(f"\n- {visible(item.title)}" for item in left)
     unfinished = f"\n\nThese were not finished:{items}" if items else ""
     return (
-        f"Go on with the last request; the turn before this one ended ({visible(ended)}). See first what has been done "
-        f"already, then plan what is left.{unfinished}\n\nThe request was:\n\n{request}"
+        f"{_AGAIN}the turn before this one ended ({visible(ended)}). See first what has been done "
+        f"already, then plan what is left.{unfinished}{_REQUEST}{request}"
     )

@@ -19,20 +19,23 @@ from punchlist.agent.lists import TurnLists
 from punchlist.agent.news import CallChanged, OutputCame, Tell, TurnBegan
 from punchlist.agent.outcome import Ended
 from punchlist.agent.prompts import system_prompt
+from punchlist.agent.purse import Purse
 from punchlist.agent.record import StoredRecord
+from punchlist.agent.resuming import restore
 from punchlist.agent.transcript import from_row
 from punchlist.agent.turn import Means, Turn
 from punchlist.checklist.service import Checklists
 from punchlist.checklist.tools import checklist_tools
-from punchlist.conversations.minutes import Minutes
+from punchlist.conversations.minutes import Minutes, TurnOver
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.model import Turn as StoredTurn
-from punchlist.conversations.service import Conversations
-from punchlist.errors import PunchlistError
+from punchlist.conversations.service import LONGEST_MESSAGE, Conversations
+from punchlist.errors import ConfigError, InvalidInput, PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.processes import this_process
 from punchlist.kernel.signals import CancelSignal
-from punchlist.models.model import Message, Model, Offered
+from punchlist.kernel.text import raw_problem
+from punchlist.models.model import Message, Model, Offered, Usage
 from punchlist.plan.service import Plans
 from punchlist.plan.tools import plan_tools
 from punchlist.storage.bridge import bridge
@@ -78,6 +81,7 @@ class Work:
     depth: int = 0
     most_depth: int | None = None
     """As the agent said with whom it began."""
+    purse: Purse = field(default_factory=Purse)
 
     @property
     def actor(self) -> Actor:
@@ -114,26 +118,32 @@ class Studio:
         return await self.do(Work(agent, signal, None), turn)
 
     async def do(self, work: Work, turn: str | StoredTurn | None = None) -> Outcome:
-        # Made before the turn is: a wrong name must not leave one behind.
+        # Before the turn is made: a wrong name or goal must not leave one behind, nor end the one before it.
         model = self.model_for(work.agent)
+        if work.goal is not None and (problem := raw_problem(work.goal, longest=LONGEST_MESSAGE)):
+            raise InvalidInput(f"goal: {problem}")
+        if work.agent.limits.cost is not None and model.traits.cost(Usage()) is None:
+            raise ConfigError(f"The price of {model.name} is not known, so that a limit of cost cannot be kept.")
         stored = turn if isinstance(turn, StoredTurn) else await self._turn(work, turn)
         here = TurnScope(stored.conversation_id, work.actor, stored.id)
         aside, tell = bridge(self.site.store), self.audience.tell
         if tell is not None:
             most = work.agent.limits.continuations if work.agent.todo_driven else None
-            tell(TurnBegan(work.agent.name, stored.id, model.name, work.parent, work.goal is None, most))
+            tell(TurnBegan(work.agent.name, stored.id, model.name, work.parent, isinstance(turn, str), most))
         async with self._bench(work, here) as bench:
             means = Means(
                 model,
                 Calling(bench.scheduler, bench.ledger, bench.tools, aside, waits=self.audience.waits),
-                self._lists_of(here, bench.tools),
+                self._lists_of(here, bench.tools, stored.started_at),
                 StoredRecord(Minutes(self.site.store, here), bench.recorder, aside, self.site.store.clock),
                 aside,
                 list(bench.tools),
                 tell,
             )
             context = await self._context(work, list(bench.tools.values()), here)
-            ours = Turn(work.agent, stored.id, context, means, work.signal)
+            if isinstance(turn, str):
+                work.purse.had(*await self._workers_used(here))
+            ours = Turn(work.agent, stored.id, context, means, work.signal, work.purse)
             for note in bench.notes:
                 ours.note(note)
             return Outcome(stored.id, await _seen_through(ours, work.goal))
@@ -145,6 +155,15 @@ class Studio:
             return await aside(self.conversations.take_turn, scope, turn_id, owner)
         reason = "a new request" if work.parent is None else "delegated"
         return await aside(self.conversations.begin_turn, scope, reason=reason, parent=work.parent, owner=owner)
+
+    async def _workers_used(self, here: TurnScope) -> tuple[Usage, float]:
+        """Before the program ended; by those whom they delegated to as well. What it cost is not known any more."""
+        aside, used = bridge(self.site.store), Usage()
+        for child in await aside(self.conversations.children, here):
+            used += restore(await aside(self.conversations.of_turn, child.id)).usage
+            theirs, _ = await self._workers_used(TurnScope(here.conversation_id, here.actor, child.id))
+            used += theirs
+        return used, 0.0
 
     def _bench(self, work: Work, here: TurnScope) -> AbstractAsyncContextManager[Workbench]:
         theirs = {tool.name for tool in self.tools}
@@ -172,8 +191,11 @@ class Studio:
         role, aside = here.actor.role, bridge(self.site.store)
         tools: list[AgentTool] = [
             *(ListTool(tool, here, aside) for tool in plan_tools(lambda: self.plans) if role in tool.roles),
-            *(ListTool(tool, here, aside) for tool in checklist_tools(lambda: self.checklists) if role in tool.roles),
         ]
+        if work.parent is None:
+            # The checklist is the session's, which people watch: a worker would write over its supervisor's.
+            written = checklist_tools(lambda: self.checklists)
+            tools += [ListTool(tool, here, aside) for tool in written if role in tool.roles]
         if workers := self._workers(work):
             tools.append(Delegate(workers, StudioCrew(self, work, here)))
         return tools
@@ -183,14 +205,13 @@ class Studio:
             return {}
         return {name: one for name, one in self.agents.items() if name not in (work.agent.name, _HEAD)}
 
-    def lists(self, here: TurnScope) -> TurnLists:
-        """Everything that is to be done in a turn of a person's agent."""
-        return TurnLists(self.site.store, here, plan=True, checklist=True)
+    def lists(self, here: TurnScope, since: str = "") -> TurnLists:
+        """Everything that is to be done in a turn of a person's agent, which began at `since`."""
+        return TurnLists(self.site.store, here, plan=True, checklist=True, since=since)
 
-    def _lists_of(self, here: TurnScope, tools: Container[str]) -> TurnLists:
-        # The checklist is the session's: a worker may keep it, but does not answer for it.
-        checklist = "TodoWrite" in tools and here.actor.role is Role.SUPERVISOR
-        return TurnLists(self.site.store, here, plan="create_todo" in tools, checklist=checklist)
+    def _lists_of(self, here: TurnScope, tools: Container[str], since: str) -> TurnLists:
+        checklist = "TodoWrite" in tools
+        return TurnLists(self.site.store, here, plan="create_todo" in tools, checklist=checklist, since=since)
 
     async def _context(self, work: Work, tools: Sequence[AgentTool], here: TurnScope) -> Context:
         agent = work.agent
@@ -214,6 +235,8 @@ async def _seen_through(turn: Turn, goal: str | None) -> Ended:
     except asyncio.CancelledError:
         await turn.fail(Reason.CANCELLED, "whoever ran it has ended it")
         raise
+    except TurnOver as over:
+        return await turn.fail(Reason.CANCELLED, str(over))
     except PunchlistError as error:
         return await turn.fail(Reason.ERROR, str(error))
     except Exception as error:

@@ -16,6 +16,7 @@ from punchlist.agent.definitions import AgentDefinition
 from punchlist.agent.lists import Lists, View
 from punchlist.agent.news import Continued, ListChanged, News, Noted, Replied, Tell, TextCame, TurnEnded
 from punchlist.agent.outcome import Ended, ending
+from punchlist.agent.purse import Purse
 from punchlist.agent.record import Record
 from punchlist.agent.reminders import reminder
 from punchlist.agent.resuming import Restored, restore
@@ -23,7 +24,7 @@ from punchlist.agent.transcript import CONTINUATION, REMINDER, RESUMED, TEXT
 from punchlist.errors import PunchlistError
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.signals import CancelSignal
-from punchlist.models.model import Call, Finish, Model, ModelError, Reply, Returned, Said, Usage
+from punchlist.models.model import Call, Finish, Model, ModelError, Reply, Returned, Said
 from punchlist.storage.bridge import Aside
 
 CUT_OFF: Final = {
@@ -50,7 +51,13 @@ class Means:
 
 class Turn:
     def __init__(
-        self, agent: AgentDefinition, turn_id: str, context: Context, means: Means, signal: CancelSignal
+        self,
+        agent: AgentDefinition,
+        turn_id: str,
+        context: Context,
+        means: Means,
+        signal: CancelSignal,
+        purse: Purse,
     ) -> None:
         self._agent = agent
         self._id = turn_id
@@ -62,7 +69,7 @@ class Turn:
         self._timer: asyncio.TimerHandle | None = None
         self._begun = monotonic()
         self._spent = Spent()
-        self._usage = Usage()
+        self._purse = purse
         self._failed: str | None = None
         self._interrupted = False
         self._waiting: Sequence[str] = ()
@@ -88,10 +95,16 @@ class Turn:
         self._restored = before = restore(await self._means.record.read())
         self._context.add(*before.messages)
         cost = self._means.model.traits.cost(before.usage) or 0.0
-        self._spent, self._usage = before.spent._replace(cost=cost), before.usage
+        self._purse.had(before.usage, cost)
+        self._spent = before.spent
         self._text = next((one.text for one in reversed(before.messages) if isinstance(one, Reply) and one.text), "")
         self._changed_at = before.spent.iterations
+        if before.reply is not None:
+            self._failed = CUT_OFF.get(before.reply.finish)
         await self._look()
+        # As much as a list has been given: it may have become clear just before.
+        allowed = self._agent.limits.iterations(0, before.spent.iterations, bool(self._view.tasks))
+        self._spent = self._spent._replace(allowed=allowed)
         return before.reply
 
     def _watch_the_clock(self) -> None:
@@ -162,15 +175,8 @@ class Turn:
 
     def _count(self, reply: Reply) -> None:
         self._text = reply.text or self._text
-        self._usage += reply.usage
-        spent = self._spent
-        cost = self._means.model.traits.cost(reply.usage) or 0.0
-        self._spent = spent._replace(
-            iterations=spent.iterations + 1,
-            tokens=self._usage.total,
-            context=reply.usage.total,
-            cost=spent.cost + cost,
-        )
+        self._purse.pay(reply.usage, self._means.model.traits.cost(reply.usage) or 0.0)
+        self._spent = self._spent._replace(iterations=self._spent.iterations + 1, context=reply.usage.total)
 
     async def _unless_cancelled(self, asking: Coroutine[Any, Any, Reply]) -> Reply | None:
         """The reply, or None when somebody wants the turn to end first."""
@@ -211,10 +217,12 @@ class Turn:
         if not reply.calls:
             return
         before, self._restored = self._restored, None
-        if self._failed or self._signal.is_set:
+        left_here = before is not None and before.reply is reply
+        # Of what was left, some may have run: that is on record, whatever is wanted now.
+        if self._failed or (self._signal.is_set and not left_here):
             self._answer([Returned(call.id, call.tool, "Not run.", failed=True) for call in reply.calls])
             return
-        if before is not None and before.reply is reply:
+        if before is not None and left_here:
             left = [call for call in reply.calls if call.id not in before.answered]
             came = await self._means.calling.take_up(left, self._signal)
         else:
@@ -236,7 +244,13 @@ class Turn:
         if self._sent_back and not reply.calls:
             unchanged = unchanged + 1 if self._view.mark == self._continued_at else 0
             self._sent_back = False
-        self._spent = spent._replace(seconds=monotonic() - self._begun, allowed=allowed, unchanged=unchanged)
+        self._spent = spent._replace(
+            tokens=self._purse.usage.total,
+            cost=self._purse.cost,
+            seconds=monotonic() - self._begun,
+            allowed=allowed,
+            unchanged=unchanged,
+        )
         return Situation(
             open=self._view.open,
             spent=self._spent,
@@ -302,7 +316,7 @@ class Turn:
         if self._timer is not None:
             self._timer.cancel()
         spent, left = self._spent, self._view.open
-        ended = Ended(reason, why, self._text, spent.iterations, spent.continuations, self._usage, left)
+        ended = Ended(reason, why, self._text, spent.iterations, spent.continuations, self._purse.usage, left)
         self._tell(TurnEnded(self._agent.name, self._id, ended))
         return ended
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Final
 
 from punchlist.agent.studio import Studio
@@ -25,9 +26,23 @@ async def until_it_can_go_on(studio: Studio, turn_id: str, signal: CancelSignal)
         if turn is None or turn.id != turn_id:
             return False
         view = await aside(lists.look)
-        asked = await asyncio.to_thread(approvals.waiting, scope.conversation_id)
+        asked = await asyncio.to_thread(_asked, studio, approvals, scope)
         held_up = bool(view.open) and all(item.waits_for is not None for item in view.open)
         if not asked and not held_up:
             return True
         await asyncio.sleep(INTERVAL)
     return False
+
+
+def _asked(studio: Studio, approvals: Approvals, scope: TurnScope) -> bool:
+    """Whether a call of the turn or of its workers waits for a person; those of earlier turns hold up nobody."""
+    waiting = approvals.waiting(scope.conversation_id)
+    if not waiting:
+        return False
+    turns = {scope.turn_id}
+    left = [scope]
+    while left:
+        children = studio.conversations.children(left.pop())
+        turns.update(child.id for child in children)
+        left += [replace(scope, turn_id=child.id) for child in children]
+    return any(approvals.call(one.call_id).turn_id in turns for one in waiting)

@@ -12,7 +12,7 @@ from punchlist.conversations import records
 from punchlist.conversations.lifecycle import TurnAction
 from punchlist.conversations.model import Line, Message, ModelCall, Trace, TraceKind, TurnScope
 from punchlist.conversations.service import LONGEST_MESSAGE, LONGEST_TITLE, change, end, hand
-from punchlist.errors import InvalidInput, NotFound
+from punchlist.errors import Conflict, InvalidInput, NotFound
 from punchlist.kernel import text
 from punchlist.kernel.ids import new_id
 from punchlist.storage import eventlog
@@ -20,6 +20,10 @@ from punchlist.storage.store import Store, Transaction
 
 PAUSE: Final = "pause"
 """The kind of the message that says why a turn waits."""
+
+
+class TurnOver(Conflict):
+    """Somebody has ended the turn; whoever works on it has to stop."""
 
 
 class Minutes:
@@ -32,7 +36,19 @@ class Minutes:
         if said or trace:
             with self._store.write() as tx:
                 self._lock(tx)
+                self._check(tx, said)
                 self._write(tx, said, trace)
+
+    def check(self, said: Sequence[Line]) -> None:
+        """Whether `along` can write this: there it is too late to refuse it."""
+        with self._store.read() as tx:
+            self._check(tx, said)
+
+    def _check(self, tx: Transaction, said: Sequence[Line]) -> None:
+        turn = records.turn(tx, self._scope.turn_id)
+        if turn is None or not turn.open:
+            raise TurnOver(f"somebody ended the turn ({turn.end_reason if turn else 'it is gone'})")
+        _check_content(said)
 
     def suspend(self, said: Sequence[Line], why: str) -> None:
         """Nobody works on the turn until what it waits for is there."""
@@ -40,6 +56,7 @@ class Minutes:
             self._lock(tx)
             turn = records.turn(tx, self._scope.turn_id)
             assert turn is not None
+            _check_content(said)
             self._write(tx, [*said, Line("system", PAUSE, why)])
             if turn.open:
                 hand(tx, self._scope, turn, TurnAction.SUSPEND, None, reason=text.excerpt(why, LONGEST_TITLE))
@@ -51,6 +68,7 @@ class Minutes:
             turn = records.turn(tx, self._scope.turn_id)
             assert turn is not None
             if said:
+                _check_content(said)
                 self._write(tx, said)
             if turn.open:
                 end(tx, self._scope, turn, reason[:LONGEST_TITLE])
@@ -64,14 +82,11 @@ class Minutes:
             raise NotFound(f"There is no session {self._scope.conversation_id!r} any more.")
 
     def along(self, tx: Transaction, said: Sequence[Line], trace: ModelCall | None = None) -> None:
-        """As `write`, inside of somebody's transaction that has locked the conversation."""
+        """As `write`, inside of somebody's transaction that has locked the conversation; after `check`."""
         self._write(tx, said, trace)
 
     def _write(self, tx: Transaction, said: Sequence[Line], trace: ModelCall | None = None) -> None:
         scope = self._scope
-        for line in said:
-            if problem := text.raw_problem(line.content, longest=LONGEST_MESSAGE):
-                raise InvalidInput(f"content: {problem}")
         added = records.add_messages(tx, scope.conversation_id, scope.turn_id, said) if said else []
         changes = [
             change(scope, "say", message.id, f"message of {message.role}", records.fingerprint(message))
@@ -86,3 +101,9 @@ class Minutes:
             else:
                 changes.append(change(scope, "trace", id, "model call", {"name": row.name, "turn_id": row.turn_id}))
         eventlog.append(tx, *changes)
+
+
+def _check_content(said: Sequence[Line]) -> None:
+    for line in said:
+        if problem := text.raw_problem(line.content, longest=LONGEST_MESSAGE):
+            raise InvalidInput(f"content: {problem}")

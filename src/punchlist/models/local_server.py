@@ -54,9 +54,8 @@ def serve(wanted: Mapping[str, Any]) -> Any:
 
 def _processors() -> int:
     """How many we may use."""
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def demo(
     os.chdir(folder)
     try:
         entry = front(context)
-        desk = entry.desk("demo", as_json=as_json)
+        desk = entry.desk(as_json=as_json)
         runner = Runner(
             desk,
             entry.scope(desk),
@@ -55,7 +55,7 @@ def demo(
             say(f'$ punchlist run "{GOAL}"', error=True)
         code = finish(desk, runner.studio, runner.run(desk.agents.named("supervisor"), GOAL), as_json)
         if not as_json and keep:
-            say(f"\nLook around: cd {visible(folder)} && punchlist plan show && punchlist log", error=True)
+            say(f"\nLook around: cd {visible(folder)} && punchlist conversations show", error=True)
     finally:
         os.chdir(before)
         if not keep:

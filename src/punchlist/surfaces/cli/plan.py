@@ -39,14 +39,17 @@ def show(
     desk = entry.desk(session, as_json=as_json)
     scope = entry.scope(desk)
     if turn is None:
-        current = desk.conversations.current_turn(scope.conversation_id)
+        newest = [one for one in desk.conversations.turns(scope.conversation_id) if one.parent_turn_id is None]
+        current = desk.conversations.current_turn(scope.conversation_id) or next(iter(newest), None)
         if current is None:
             if as_json:
                 say_json({"session": scope.conversation_id, "turnId": None, **plan_json(_nothing())})
             else:
-                say("No turn is open. One opens when an agent first plans.")
+                say("There is no turn yet. One opens when an agent first plans.")
             return
         turn = current.id
+        if not current.open and not as_json:
+            say(f"The last turn, which has ended ({visible(current.end_reason)}):\n")
     states = None if remaining else frozenset(Status)
     plan = desk.plans.list(TurnScope(scope.conversation_id, scope.actor, turn), states)
     if as_json:

@@ -85,7 +85,7 @@ def run(
 ) -> None:
     """Give an agent a goal. It plans, works with its tools, and ends when its list is clear or something stops it.
 
-    Exit code: 0 completed, 1 error, 2 usage, 3 ended with open items, 4 waiting for a person, 130 cancelled.
+    Exit code: 0 completed, 1 error, 2 usage, 3 ended with open items, 4 waiting, 130 cancelled.
     """
     from punchlist.agent.definitions import with_overrides
     from punchlist.models.choosing import usual
@@ -147,7 +147,7 @@ def _goal(goal: str | None, file: Path | None, resume: bool) -> str | None:
 
 def finish(desk: Desk, studio: Studio, outcome: Outcome, as_json: bool) -> int:
     """Tell what came of it; the exit code."""
-    ended = outcome.ended
+    ended, todos = outcome.ended, _todos(desk, studio, outcome.turn_id)
     if as_json:
         say_json(
             {
@@ -157,7 +157,7 @@ def finish(desk: Desk, studio: Studio, outcome: Outcome, as_json: bool) -> int:
                 "text": ended.text,
                 "iterations": ended.iterations,
                 "continuations": ended.continuations,
-                "todos": _todos(desk, studio, outcome.turn_id),
+                "todos": todos,
                 "usage": {"inputTokens": ended.usage.input_tokens, "outputTokens": ended.usage.output_tokens},
             }
         )
@@ -165,6 +165,9 @@ def finish(desk: Desk, studio: Studio, outcome: Outcome, as_json: bool) -> int:
         say(visible_block(ended.said))
     if ended.ending:
         complain(ended.ending)
+    elif undone := [todo for todo in todos if todo["status"] == "cancelled"]:
+        titles = "".join(f"\n- {todo['title']}: {todo['outcome']}" for todo in undone)
+        complain(f"{len(undone)} of {len(todos)} tasks were not done:{titles}")
     if ended.reason.value == "waiting":
         complain(WAITS)
     return EXIT_CODES[ended.reason]

@@ -64,6 +64,9 @@ class Runner:
         self._watcher = watcher
 
     def run(self, agent: AgentDefinition, goal: str) -> Outcome:
+        left = self.studio.conversations.current_turn(self.studio.site.place.scope.conversation_id)
+        if left is not None and left.owner is None and self._watcher:
+            self._watcher.note(f"the turn that was left open ({left.id[-8:]}) ends with this new goal")
         return self._see_through(self.studio.work(agent, goal, self._signal), lambda _: agent)
 
     def resume(self, choose: Callable[[str], AgentDefinition]) -> Outcome:

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TextIO
 
+from punchlist.agent.calling import SUSPENDED
+from punchlist.agent.continuation import Reason
 from punchlist.agent.lists import Task
 from punchlist.agent.news import (
     CallChanged,
@@ -79,8 +81,9 @@ class Watcher:
                 if news.turn_id == self._top:
                     self._settle()
                 often = "once" if ended.continuations == 1 else f"{ended.continuations} times"
-                used = f"{ended.iterations} replies, continued {often}, {ended.usage.total:,} tokens"
-                return [f"· ended as {ended.reason}: {used}"]
+                replies = f"{ended.iterations} repl{'y' if ended.iterations == 1 else 'ies'}"
+                used = f"{replies}, continued {often}, {ended.usage.total:,} tokens"
+                return [f"· {'waits' if ended.reason is Reason.WAITING else f'ended as {ended.reason}'}: {used}"]
         return []
 
     def _begun(self, news: TurnBegan) -> str:
@@ -174,6 +177,8 @@ def _of_call(call: ToolCall) -> list[str]:
     match call:
         case SuccessfulToolCall(result=result):
             return [f"✓ {tool}  {_first(_of_list(call.request.tool, result.data) or result.text)}"]
+        case ErroredToolCall(error=error) if error.code == SUSPENDED:
+            return [f"? {tool} waits: {_first(error.message)}"]
         case ErroredToolCall(error=error):
             return [f"✗ {tool}  {_first(error.message)}"]
         case CancelledToolCall(reason=reason):

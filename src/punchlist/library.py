@@ -25,13 +25,12 @@ from punchlist.agent.lists import Task
 from punchlist.agent.news import News, Noted, Tell
 from punchlist.agent.studio import Audience, Outcome, Studio
 from punchlist.config import load, person
-from punchlist.conversations.model import Scope, TurnScope
+from punchlist.conversations.model import Scope
 from punchlist.errors import InvalidInput
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.signals import CancelSignal
 from punchlist.models.model import Model, Usage
-from punchlist.storage.bridge import bridge
 from punchlist.toolcalls.journal import Ask
 from punchlist.toolcalls.policy import Mode, Rule, Verdict
 from punchlist.toolcalls.tool import AgentTool
@@ -166,7 +165,7 @@ class Agent:
             outcome = await start(studio, self._signal)
         finally:
             self._signal = None
-        return await self._result(studio, outcome)
+        return self._result(outcome)
 
     def _studio(self, tell: Tell | None) -> Studio:
         house = self._house
@@ -193,15 +192,13 @@ class Agent:
         told = None if tell is None else lambda text: tell(Noted(self._agent.name, "", text))
         return Casting(model, os.environ, told)
 
-    async def _result(self, studio: Studio, outcome: Outcome) -> Result:
+    def _result(self, outcome: Outcome) -> Result:
         ended = outcome.ended
-        here = TurnScope(self.session, studio.site.place.scope.actor, outcome.turn_id)
-        view = await bridge(studio.site.store)(studio.lists(here).look)
         return Result(
             ended.reason,
             ended.why,
             ended.text,
-            view.tasks,
+            ended.tasks,
             ended.iterations,
             ended.continuations,
             ended.usage,

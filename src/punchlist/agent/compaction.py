@@ -28,8 +28,21 @@ def compacted(messages: Sequence[Message], most: int) -> list[Message]:
     cut = len(messages) - min(KEPT, most - 2)
     while cut < len(messages) and isinstance(messages[cut], Returned):
         cut += 1
+    # A reply of which a call still waits stays: the result is yet to come.
+    cut = min(cut, _unanswered(messages))
+    if cut <= 1:
+        return list(messages)
     first, older, recent = messages[0], messages[1:cut], messages[cut:]
     return [first, Said(summary(older)), *recent]
+
+
+def _unanswered(messages: Sequence[Message]) -> int:
+    """Where the first reply stands that has a call without a result."""
+    answered = {message.call_id for message in messages if isinstance(message, Returned)}
+    for number, message in enumerate(messages):
+        if isinstance(message, Reply) and any(call.id not in answered for call in message.calls):
+            return number
+    return len(messages)
 
 
 def summary(messages: Sequence[Message]) -> str:

@@ -11,10 +11,9 @@ from punchlist.agent.outcome import Ended
 from punchlist.agent.purse import Purse
 from punchlist.agent.resuming import restore
 from punchlist.conversations.model import Turn, TurnScope
-from punchlist.errors import PunchlistError
+from punchlist.errors import Conflict, IllegalTransition, PunchlistError
 from punchlist.kernel.signals import CancelSignal
 from punchlist.models.model import Reply, Said
-from punchlist.plan.lifecycle import Status
 from punchlist.storage.bridge import bridge
 
 if TYPE_CHECKING:
@@ -68,12 +67,13 @@ class StudioCrew:
 
     async def start(self, todo_id: str) -> None:
         plans = self._studio.plans
-        plan = await self._aside(plans.list, self._here)
-        status = {todo.id: todo.status for todo in plan.items}
-        running = Status.IN_PROGRESS in status.values()
-        # One at a time is in progress. What is delegated besides is worked on all the same.
-        if not running or todo_id not in status:
+        try:
             await self._aside(plans.start, self._here, todo_id, reason="delegate")
+        except (IllegalTransition, Conflict):
+            # One at a time is in progress. What is delegated besides, or again, is worked on all the same.
+            plan = await self._aside(plans.list, self._here)
+            if todo_id not in [todo.id for todo in plan.items] or todo_id in plan.waits:
+                raise
 
     async def failed(self, todo_id: str, error: str) -> str:
         try:

@@ -54,10 +54,14 @@ class Lists(Protocol):
 class TurnLists:
     """The plan of the turn and the checklist of its session, as far as the agent has them."""
 
-    def __init__(self, store: Store, scope: TurnScope, *, plan: bool, checklist: bool, since: str = "") -> None:
-        """A checklist counts as soon as it was changed after `since`: what somebody left there before the turn is
-        shown to the model, but is not what the turn was begun for."""
+    def __init__(
+        self, store: Store, scope: TurnScope, *, plan: bool, checklist: bool, since: str | None = None
+    ) -> None:
+        """A checklist counts as soon as it was changed after `since`, or after the first look where there is none: what
+        somebody left there before the turn is shown to the model, but is not what the turn was begun for."""
         self._since = since
+        self._left: int | None = None
+        """The revision of the checklist that was there before the turn; -1 when it was written in it."""
         self._store = store
         self._scope = scope
         self._has_plan = plan
@@ -69,6 +73,9 @@ class TurnLists:
         with self._store.read() as tx:
             rows = looking.rows_of(tx, self._scope) if self._has_plan else ()
             checklist, problems = self._checklist(tx)
+            if self._left is None and checklist is not None:
+                written = self._since is not None and (checklist.updated_at or "") >= self._since
+                self._left = -1 if written else checklist.revision
             mark = (rows, checklist.revision if checklist else problems)
             if self._seen is not None and self._seen[0] == mark and not looking.has_conditions(rows):
                 return self._seen[1]
@@ -79,7 +86,7 @@ class TurnLists:
 
     def _view(self, plan: Look, checklist: Checklist | None, problems: tuple[str, ...]) -> View:
         items = checklist.items if checklist else ()
-        own = items if checklist and (checklist.updated_at or "") >= self._since else ()
+        own = items if checklist and checklist.revision != self._left else ()
         shown = [_plan_text(plan), f"Checklist:\n{rendering.for_model(checklist)}" if checklist and items else ""]
         return View(
             (*_open_tasks(plan), *_open_items(own)),

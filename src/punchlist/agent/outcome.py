@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from punchlist.agent.continuation import Open, Reason
+from punchlist.agent.lists import Task
 from punchlist.kernel.text import visible
 from punchlist.models.model import Usage
 
@@ -20,6 +21,8 @@ class Ended:
     continuations: int
     usage: Usage
     open: tuple[Open, ...]
+    tasks: tuple[Task, ...] = ()
+    """All that was on its lists."""
 
     @property
     def ending(self) -> str:

@@ -134,7 +134,7 @@ class Studio:
             means = Means(
                 model,
                 Calling(bench.scheduler, bench.ledger, bench.tools, aside, waits=self.audience.waits),
-                self._lists_of(here, bench.tools, stored.started_at),
+                self._lists_of(here, bench.tools, None if work.goal else stored.started_at),
                 StoredRecord(Minutes(self.site.store, here), bench.recorder, aside, self.site.store.clock),
                 aside,
                 list(bench.tools),
@@ -205,11 +205,11 @@ class Studio:
             return {}
         return {name: one for name, one in self.agents.items() if name not in (work.agent.name, _HEAD)}
 
-    def lists(self, here: TurnScope, since: str = "") -> TurnLists:
+    def lists(self, here: TurnScope, since: str) -> TurnLists:
         """Everything that is to be done in a turn of a person's agent, which began at `since`."""
         return TurnLists(self.site.store, here, plan=True, checklist=True, since=since)
 
-    def _lists_of(self, here: TurnScope, tools: Container[str], since: str) -> TurnLists:
+    def _lists_of(self, here: TurnScope, tools: Container[str], since: str | None) -> TurnLists:
         checklist = "TodoWrite" in tools
         return TurnLists(self.site.store, here, plan="create_todo" in tools, checklist=checklist, since=since)
 

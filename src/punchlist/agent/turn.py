@@ -316,7 +316,16 @@ class Turn:
         if self._timer is not None:
             self._timer.cancel()
         spent, left = self._spent, self._view.open
-        ended = Ended(reason, why, self._text, spent.iterations, spent.continuations, self._purse.usage, left)
+        ended = Ended(
+            reason,
+            why,
+            self._text,
+            spent.iterations,
+            spent.continuations,
+            self._purse.usage,
+            left,
+            self._view.tasks,
+        )
         self._tell(TurnEnded(self._agent.name, self._id, ended))
         return ended
 

@@ -20,12 +20,12 @@ async def until_it_can_go_on(studio: Studio, turn_id: str, signal: CancelSignal)
     """Whether it can; False when somebody has ended the waiting, or the turn."""
     aside, store, place = bridge(studio.site.store), studio.site.store, studio.site.place
     scope = TurnScope(place.scope.conversation_id, place.scope.actor, turn_id)
-    lists, approvals = studio.lists(scope), Approvals(store)
+    approvals = Approvals(store)
     while not signal.is_set:
         turn = await aside(studio.conversations.current_turn, scope.conversation_id)
         if turn is None or turn.id != turn_id:
             return False
-        view = await aside(lists.look)
+        view = await aside(studio.lists(scope, turn.started_at).look)
         asked = await asyncio.to_thread(_asked, studio, approvals, scope)
         held_up = bool(view.open) and all(item.waits_for is not None for item in view.open)
         if not asked and not held_up:

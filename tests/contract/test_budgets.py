@@ -1,0 +1,109 @@
+"""Budgets are for a turn and its workers; a list that was there before keeps no turn going."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.contract.rehearsing import Rehearsing, calls, completes, plans, says
+
+from punchlist.agent.continuation import Reason
+from punchlist.agent.news import CallChanged
+from punchlist.checklist.service import Checklists
+from punchlist.conversations.model import Scope
+from punchlist.conversations.service import Conversations
+from punchlist.errors import ConfigError
+from punchlist.models.model import Traits
+from punchlist.storage.store import Store
+from punchlist.toolcalls.lifecycle import Status
+
+DELEGATE = calls(("delegate", {"type": "writer", "mission": "Write it."}))
+
+
+@pytest.fixture
+def rehearse(store: Store, agent: Scope, tmp_path: Path) -> Any:
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    return lambda *replies, **agents: Rehearsing(store, agent, folder, *replies, **agents)
+
+
+@pytest.mark.spec("C6")
+def test_what_workers_use_is_used_by_the_turn(rehearse: Any) -> None:
+    scene = rehearse(DELEGATE, DELEGATE, says("Done."), writer=[says("Written.", tokens=700)])
+    ended = scene.limits(tokens=750).run().ended
+    assert (ended.reason, ended.iterations, ended.usage.total) == (Reason.BUDGET, 1, 702)
+
+
+@pytest.mark.spec("C6")
+def test_a_worker_gets_no_more_than_is_left(rehearse: Any) -> None:
+    looks = [calls(("list_directory", {"path": f"{n}"})) for n in range(9)]
+    worker = [type(line)(calls=line.calls, tokens=100) for line in looks]
+    ended = rehearse(DELEGATE, says("Done."), writer=worker).limits(tokens=500).run().ended
+    assert ended.reason is Reason.BUDGET
+    assert ended.usage.total <= 500
+
+
+@pytest.mark.spec("C6")
+def test_dollars_are_counted_for_both(rehearse: Any) -> None:
+    scene = rehearse(DELEGATE, DELEGATE, says("Done."), writer=[says("Written.", tokens=1_000_000)])
+    scene.model.traits = Traits(1_000_000_000, 1.0, 2.0)
+    made = scene.model.for_agent
+    scene.model.for_agent = lambda name: _priced(made(name))
+    assert scene.limits(cost=1.5).run().ended.reason is Reason.BUDGET
+
+
+def _priced(model: Any) -> Any:
+    model.traits = Traits(1_000_000_000, 1.0, 2.0)
+    return model
+
+
+@pytest.mark.spec("C6")
+def test_a_limit_of_cost_needs_a_price(rehearse: Any) -> None:
+    scene = rehearse(says("Done.")).limits(cost=1.0)
+    with pytest.raises(ConfigError, match="price of rehearsal is not known"):
+        scene.run()
+    assert scene.studio.conversations.turns("s") == []
+
+
+@pytest.mark.spec("C2", "W4")
+def test_a_checklist_that_was_there_before_keeps_no_turn_going(rehearse: Any, store: Store, agent: Scope) -> None:
+    left = [{"content": "Fix the parser", "activeForm": "Fixing the parser", "status": "pending"}]
+    Checklists(store, Conversations(store)).rewrite(agent, left)
+    scene = rehearse(says("Hello."))
+    assert scene.run().ended.reason is Reason.COMPLETED
+    assert "Fix the parser" in str(scene.asked[0].messages[-1])
+    begun = [{**left[0], "status": "in_progress"}]
+    taken_up = rehearse(calls(("TodoWrite", {"todos": begun})), *[says("Soon.")] * 9).run().ended
+    assert (taken_up.reason, [item.title for item in taken_up.open]) == (Reason.STALLED, ["Fix the parser"])
+
+
+@pytest.mark.spec("T13")
+def test_a_worker_does_not_write_over_its_supervisors_checklist(rehearse: Any) -> None:
+    scene = rehearse(DELEGATE, says("Done."), writer=[says("Written.")])
+    scene.run()
+    offered = {tool.name for tool in scene.model.requests["writer"][0].tools}
+    assert offered >= {"read_file", "write_file"}
+    assert not offered & {
+        "TodoWrite",
+        "create_todo",
+        "list_todo",
+        "start_todo",
+        "complete_todo",
+        "wait_todo",
+        "delegate",
+    }
+
+
+@pytest.mark.spec("T5", "T12")
+def test_two_delegations_at_once_are_both_worked_on(rehearse: Any) -> None:
+    both = [
+        ("delegate", {"type": "writer", "mission": f"Part {n}.", "todoId": f"{{{{ created[{n}].id }}}}"})
+        for n in (0, 1)
+    ]
+    scene = rehearse(
+        plans("One", "Two"), calls(*both), completes(0), completes(1), says("Done."), writer=[says("Written.")]
+    )
+    assert scene.run().ended.reason is Reason.COMPLETED
+    ended = [one.call for one in scene.news if isinstance(one, CallChanged) and one.call.request.tool == "delegate"]
+    assert [call.status for call in ended].count(Status.SUCCESS) == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 from tests.contract.scripted_http import Asked
@@ -34,7 +35,9 @@ def head(asked: Asked) -> str:
 
 
 def pieces(asked: Asked) -> list[Piece]:
-    return [piece for message in _messages(asked) for piece in _of(message) if piece.role not in ("system", "developer")]
+    return [
+        piece for message in _messages(asked) for piece in _of(message) if piece.role not in ("system", "developer")
+    ]
 
 
 def _messages(asked: Asked) -> Sequence[dict[str, Any]]:
@@ -92,7 +95,7 @@ def problems(asked: Asked) -> list[str]:
 def changes(asked: Sequence[Asked]) -> list[str]:
     """Where a request does not begin as the one before it did: only the state, at its end, may differ."""
     found: list[str] = []
-    for number, (before, after) in enumerate(zip(asked, asked[1:], strict=False), start=1):
+    for number, (before, after) in enumerate(pairwise(asked), start=1):
         if head(before) != head(after):
             found.append(f"request {number + 1} has another head")
         kept = [piece.written for piece in pieces(before)]

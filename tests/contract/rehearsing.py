@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -93,6 +93,9 @@ class Rehearsing:
     @property
     def asked(self) -> list[Request]:
         return self.model.requests.get("", [])
+
+
+Rehearse = Callable[..., Rehearsing]
 
 
 def every_call_has_one_result(messages: Sequence[Message]) -> bool:

@@ -50,11 +50,12 @@ FOLDER = Path({folder!r})
 class CommonParams:
     def __init__(self):
         self.model = types.SimpleNamespace(path="")
+        self.cpuparams = types.SimpleNamespace(n_threads=-1)
 
 
 class Server:
     def __init__(self, params):
-        settings = {{**vars(params), "model": params.model.path}}
+        settings = {{**vars(params), "model": params.model.path, "cpuparams": params.cpuparams.n_threads}}
         with (FOLDER / "loaded").open("a") as loaded:
             loaded.write(json.dumps({{"pid": os.getpid(), **settings}}) + "\\n")
         if (FOLDER / "fails").exists():
@@ -209,6 +210,7 @@ def test_it_is_loaded_by_the_first_question_and_serves_all_of_them(machine: Mach
     assert (loaded["model"], loaded["n_ctx"]) == (str(machine.file), 4096)
     assert (loaded["hostnames"], loaded["port"]) == (["127.0.0.1"], 0)
     assert len(loaded["api_keys"][0]) >= 32
+    assert 1 <= loaded["cpuparams"] <= (os.cpu_count() or 1)
     assert "chat_template" not in loaded
 
 

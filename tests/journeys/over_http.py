@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from tests.contract.asked import changes, problems
@@ -38,7 +39,6 @@ class Case:
     """What the model says after the person has approved what it waits for."""
     stopped: bool = False
     """A person presses Ctrl-C once an answer does not end."""
-    patience: float = PATIENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +75,15 @@ class Wire:
     def of(self, case: str) -> Run:
         return self.runs[case].result()
 
-    def punchlist(self, *arguments: str, patience: float = PATIENCE, **more: str) -> subprocess.CompletedProcess[str]:
+    def punchlist(self, *arguments: str, server: ScriptedServer | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "punchlist", *arguments],
             cwd=self.project,
-            env={**self.environment, **more},
+            env={**self.environment, **(server.environment() if server else {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=patience,
+            timeout=PATIENCE,
             check=False,
         )
 
@@ -92,7 +92,7 @@ class Wire:
         with ScriptedServer(case.answers) as server:
             if case.stopped:
                 return self._stopped(server, where)
-            done = self.punchlist("run", GOAL, *where, patience=case.patience, **server.environment())
+            done = self.punchlist("run", GOAL, *where, server=server)
         resumed = self._resumed(session, case.then, where) if case.then else None
         return Run(done.returncode, done.stdout, done.stderr, server.asked, resumed)
 
@@ -105,34 +105,35 @@ class Wire:
 
     def _resumed(self, session: str, answers: Sequence[Answer], where: Sequence[str]) -> Run:
         (asked,) = json.loads(self.punchlist("approvals", "--session", session, "--json").stdout)
-        approved = self.punchlist("approvals", "approve", asked["callId"], "--session", session)
+        approved = self.punchlist("approvals", "approve", asked["callId"])
         assert approved.returncode == 0, approved.stderr
         with ScriptedServer(answers) as server:
-            done = self.punchlist("run", "--resume", *where, **server.environment())
+            done = self.punchlist("run", "--resume", *where, server=server)
         return Run(done.returncode, done.stdout, done.stderr, server.asked)
 
 
 class Stage:
     """All the runs of a file: begun together, looked at one by one."""
 
-    def __init__(self, folder: Path, cases: Mapping[str, Case]) -> None:
+    def __init__(self, folder: Path, cases: Mapping[str, Case], chat: Mapping[str, Case]) -> None:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PUNCHLIST_", "XDG_"))}
         environment = {**kept, "HOME": str(folder / "home"), "COLUMNS": "80", "NO_COLOR": "1"}
-        # Some of them only wait: one more than there are processors.
-        self._pool = ThreadPoolExecutor((os.cpu_count() or 1) + 1)
+        # Some of them only wait: a few more than there are processors.
+        self._pool = ThreadPoolExecutor((os.cpu_count() or 1) + 2)
         self.wires = {name: Wire(model, folder / name, environment) for name, model in MODELS.items()}
         for wire in self.wires.values():
             (wire.project / ".git").mkdir(parents=True)
-        for name, case in cases.items():
-            for wire in self.wires.values():
-                wire.runs[name] = self._pool.submit(wire.perform, name, case)
+        for wire in self.wires.values():
+            for name, case in {**cases, **(chat if wire.model == MODELS["chat"] else {})}.items():
+                wire.runs[name] = self._pool.submit(wire.perform, name.replace(" ", "-"), case)
 
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
 
 
-def stage(folder: Path, cases: Mapping[str, Case]) -> closing[Stage]:
-    return closing(Stage(folder, cases))
+def stage(folder: Path, cases: Mapping[str, Case], chat: Mapping[str, Case] = MappingProxyType({})) -> closing[Stage]:
+    """Each of the cases over each wire; those of `chat` over that one alone."""
+    return closing(Stage(folder, cases, chat))
 
 
 HANGS: Final = Answer("Once upon a time", broken=Break.TRICKLE)

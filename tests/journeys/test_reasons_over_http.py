@@ -12,8 +12,9 @@ from tests.journeys.over_http import DONE, GOAL, HANGS, MARKS, MODELS, NOTES, SA
 
 SOON: Final = Answer("Soon.")
 WRITES: Final = Answer("", [("write_file", {"path": "waiting.txt", "content": "x"})])
+BOTH: Final = Answer("", [("write_file", {"path": "x.txt", "content": "x"}), *MARKS.calls])
 CASES: Final = {
-    "completed": Case([NOTES, SOON, MARKS, SAYS]),
+    "completed": Case([NOTES, SOON, BOTH, SAYS], ["--mode", "yolo"]),
     "open": Case([NOTES, SOON], ["--no-auto-complete-todos"]),
     "capped": Case([NOTES, SOON, SOON], ["--max-todo-continuations", "1"]),
     "budget": Case([NOTES, SOON], ["--max-tokens", "30"]),
@@ -76,8 +77,9 @@ def _as_it_ended(run: Run, reason: str) -> bool:
     """What people are told: nothing when all is done, else why it ended and what is left."""
     if reason == "completed":
         return run.err == "" and run.told["text"] == "It is written."
-    ending = run.told["text"][run.told["text"].index("Ended as") :]
-    assert ending.startswith(f"Ended as {reason}: ")
+    begins = "Waits for " if reason == "waiting" else f"Ended as {reason}: "
+    assert begins in run.told["text"]
+    ending = run.told["text"][run.told["text"].index(begins) :]
     assert WHY[reason] in ending
     assert ending.endswith(LEFT)
     first, _, more = run.err.partition(LEFT)
@@ -90,6 +92,15 @@ def _shows_request_and_list(run: Run, shown: str) -> None:
     assert said[0] == GOAL
     assert said[-1].startswith("<state>\nChecklist:\n")
     assert shown in said[-1]
+
+
+@pytest.mark.spec("C2", "C3")
+def test_an_agent_that_stops_early_is_sent_back_and_finishes(wire: Wire) -> None:
+    run = wire.of("completed")
+    assert run.told["continuations"] == 1
+    sent_back = [piece.text for piece in pieces(run.asked[2]) if piece.role == "user" and piece.kind == "text"]
+    assert any("1 item is not done yet. The one is: “Write x”" in text for text in sent_back)
+    assert (wire.project / "x.txt").read_text() == "x"
 
 
 @pytest.mark.spec("C9", "C13")
@@ -112,5 +123,3 @@ def test_what_many_runs_at_once_have_stored_is_healthy(wire: Wire) -> None:
     checked = wire.punchlist("db", "check")
     assert (checked.returncode, checked.stderr) == (0, ""), checked.stdout
     assert "Healthy" in checked.stdout
-
-

@@ -42,7 +42,7 @@ def test_the_plan_is_shown_in_its_order_with_what_came_of_it(punchlist: Cli, age
 
 
 def test_no_plan_is_said_and_makes_no_turn(punchlist: Cli) -> None:
-    assert punchlist("plan", "show").stdout == "No turn is open. One opens when an agent first plans.\n"
+    assert punchlist("plan", "show").stdout == "There is no turn yet. One opens when an agent first plans.\n"
     assert punchlist("turn", "list").stdout == "No turns yet.\n"
 
 

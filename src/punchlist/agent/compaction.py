@@ -28,21 +28,18 @@ def compacted(messages: Sequence[Message], most: int) -> list[Message]:
     cut = len(messages) - min(KEPT, most - 2)
     while cut < len(messages) and isinstance(messages[cut], Returned):
         cut += 1
-    # A reply of which a call still waits stays: the result is yet to come.
-    cut = min(cut, _unanswered(messages))
+    # The last reply stays with its results: they have not been read yet, and some may still be to come.
+    cut = min(cut, _last_reply(messages))
     if cut <= 1:
         return list(messages)
     first, older, recent = messages[0], messages[1:cut], messages[cut:]
     return [first, Said(summary(older)), *recent]
 
 
-def _unanswered(messages: Sequence[Message]) -> int:
-    """Where the first reply stands that has a call without a result."""
-    answered = {message.call_id for message in messages if isinstance(message, Returned)}
-    for number, message in enumerate(messages):
-        if isinstance(message, Reply) and any(call.id not in answered for call in message.calls):
-            return number
-    return len(messages)
+def _last_reply(messages: Sequence[Message]) -> int:
+    """Where it stands; at the end when there is none."""
+    replies = (number for number in reversed(range(len(messages))) if isinstance(messages[number], Reply))
+    return next(replies, len(messages))
 
 
 def summary(messages: Sequence[Message]) -> str:

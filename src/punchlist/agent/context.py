@@ -23,6 +23,8 @@ class Context:
     earlier: Sequence[Message] = ()
     """The last messages of the turns before this one."""
     compact_after: int = 50
+    first: bool = True
+    """There was no turn before this one in its session."""
     messages: list[Message] = field(default_factory=list)
     """This turn's, from the request on."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from punchlist.agent.continuation import Open, Spent
-from punchlist.agent.transcript import CONTINUATION, from_row
+from punchlist.agent.transcript import CONTINUATION, REMINDER, from_row
 from punchlist.conversations.model import Message as Stored
 from punchlist.kernel.text import visible
 from punchlist.models.model import Message, Reply, Returned, Usage
@@ -28,6 +28,8 @@ class Restored:
     """The last reply, when it is not known what came of it: its calls, or what the governor said."""
     answered: frozenset[str]
     """Calls whose results were said already."""
+    reminded: bool = False
+    """A reminder was the last that was said."""
 
 
 def restore(rows: Sequence[Stored]) -> Restored:
@@ -47,7 +49,8 @@ def restore(rows: Sequence[Stored]) -> Restored:
         tokens=usage.total,
         context=replies[-1].usage.total if replies else 0,
     )
-    return Restored(messages, spent, usage, pending, answered)
+    said = [row.kind for row in rows if from_row(row) is not None]
+    return Restored(messages, spent, usage, pending, answered, said[-1:] == [REMINDER])
 
 
 def going_on(request: str, ended: str, left: Sequence[Open]) -> str:

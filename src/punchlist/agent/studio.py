@@ -225,7 +225,8 @@ class Studio:
             stored = await bridge(self.site.store)(recent, id, agent.history, but_of=here.turn_id)
             said = [message for row in stored if (message := from_row(row)) is not None]
             earlier = last_of(said, agent.history)
-        return Context(system, offered, earlier, agent.compact_after)
+        turns = await bridge(self.site.store)(self.conversations.turns, here.conversation_id, 2)
+        return Context(system, offered, earlier, agent.compact_after, len(turns) < 2)
 
 
 async def _seen_through(turn: Turn, goal: str | None) -> Ended:

@@ -105,6 +105,8 @@ class Turn:
         # As much as a list has been given: it may have become clear just before.
         allowed = self._agent.limits.iterations(0, before.spent.iterations, bool(self._view.tasks))
         self._spent = self._spent._replace(allowed=allowed)
+        if before.reminded:
+            self._reminded_at = self._view.mark
         return before.reply
 
     def _watch_the_clock(self) -> None:
@@ -167,7 +169,7 @@ class Turn:
             open=self._view.open,
             tools=self._means.tools,
             # Later in a session it has been said.
-            listed=bool(self._view.shown or self._context.earlier),
+            listed=bool(self._view.shown) or not self._context.first,
         )
         if text is not None:
             self._reminded_at = self._view.mark

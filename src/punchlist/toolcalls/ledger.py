@@ -47,6 +47,9 @@ INTERRUPTED: Final = (
 )
 NOT_BEGUN: Final = "The program ended before this ran. Call it again if it is still needed."
 HISTORY: Final = 50
+TURN_OVER: Final = "The turn that wanted this has ended, so it was not run."
+_LEFT: Final = ("interrupted", "suspended")
+"""Codes of calls that were left in the middle: taking such a one up again is no repetition."""
 ANSWERED_TWICE: Final = "Two people answered at the same moment, so it was not run. Call it again if it is needed."
 ALWAYS: Final = "always"
 """The action of an event that tells of a new session rule."""
@@ -271,7 +274,8 @@ class Ledger:
         with self._store.read() as tx:
             rows = tx.all(records.OF_TURN, turn_id=self._place.turn_id, most=HISTORY)
         calls = [call_from_row(row) for row in reversed(rows)]
-        return [(f"{call.tool} {call.arguments}", Effect(call.effect)) for call in calls if call.effect]
+        whole = [call for call in calls if call.effect and call.error_code not in _LEFT]
+        return [(f"{call.tool} {call.arguments}", Effect(str(call.effect))) for call in whole]
 
     # --- after somebody's end ----------------------------------------------------------------------------
 
@@ -302,6 +306,7 @@ class Ledger:
             if not records.update_call(tx, call, ended):
                 return None
             eventlog.append(tx, self._told(call, action, status, columns, SYSTEM, _no_more(call)))
+            questions.withdraw(tx, call.id, SYSTEM, why)
             return ended
 
     def take_over(self, call_id: str) -> StoredCall | None:
@@ -349,5 +354,8 @@ def _why_over(tx: Transaction, call: StoredCall) -> str | None:
             return INTERRUPTED
         case Status.AWAITING_APPROVAL:
             approval = records.approval(tx, call.id)
-            return EXPIRED if approval is not None and approval.status == ApprovalStatus.EXPIRED else None
+            if approval is not None and approval.status == ApprovalStatus.EXPIRED:
+                return EXPIRED
+            turn = conversation_records.turn(tx, call.turn_id) if call.turn_id else None
+            return TURN_OVER if turn is not None and not turn.open else None
     return NOT_BEGUN

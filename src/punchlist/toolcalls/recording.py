@@ -7,6 +7,7 @@ record before it runs, and for nobody else's.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Sequence
 
 from punchlist.errors import Conflict
@@ -28,6 +29,8 @@ class Recorder:
         self._aside = bridge(store)
         self._watch = Watch(store)
         self._watching = False
+        self._looking = threading.Lock()
+        self._closed = False
         self._unread = True
         self._pending: list[Transition] = []
         self._rules: list[tuple[Rule, Actor]] = []
@@ -111,13 +114,19 @@ class Recorder:
         return await asyncio.to_thread(self._look, call_ids)
 
     def _look(self, call_ids: Sequence[str]) -> Sequence[tuple[str, Answer]]:
-        # The first look reads in any case: the answer may be older than our watching.
-        self._unread = self._watch.changed() or self._unread or not self._watching
-        if not self._unread:
-            return []
-        found = self._ledger.answers(call_ids)
-        self._watching, self._unread = True, False
-        return found
+        with self._looking:
+            if self._closed:
+                return []
+            # The first look reads in any case: the answer may be older than our watching.
+            self._unread = self._watch.changed() or self._unread or not self._watching
+            if not self._unread:
+                return []
+            found = self._ledger.answers(call_ids)
+            self._watching, self._unread = True, False
+            return found
 
     def close(self) -> None:
-        self._watch.__exit__(None, None, None)
+        # A thread that looks cannot be stopped: to close the connection under it would crash the process.
+        with self._looking:
+            self._closed = True
+            self._watch.__exit__(None, None, None)

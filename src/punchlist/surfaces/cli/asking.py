@@ -80,6 +80,7 @@ class Terminal:
                 return Answer(outcome, by)
             elif (arguments := self._edited(call.request.arguments)) is not None:
                 return Answer(outcome, by, arguments)
+        self._say("\nNo answer. It waits for one from elsewhere (`punchlist approvals`); Ctrl-C ends it.")
         return None
 
     def _show(self, call: WaitingToolCall) -> dict[str, Outcome]:

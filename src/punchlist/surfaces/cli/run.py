@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from pathlib import Path
@@ -35,6 +36,13 @@ WAITS: Final = (
     "`punchlist run --resume` goes on with it; `punchlist approvals`, `answer` and `wake` list what it waits for."
 )
 LARGEST_GOAL: Final = 500_000
+
+
+def _finite(value: float | None) -> float | None:
+    # `nan` is neither below nor above anything: as a limit it would be none.
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"must be a number, got {value}")
+    return value
 
 
 def run(
@@ -75,8 +83,12 @@ def run(
         int | None, typer.Option("--max-iterations", min=1, metavar="N", help="Model calls at most.")
     ] = None,
     tokens: Annotated[int | None, typer.Option("--max-tokens", min=1, metavar="N", help="Tokens at most.")] = None,
-    seconds: Annotated[float | None, typer.Option("--max-seconds", min=0.01, metavar="S", help="Time at most.")] = None,
-    cost: Annotated[float | None, typer.Option("--max-cost", min=0.0, metavar="USD", help="Dollars at most.")] = None,
+    seconds: Annotated[
+        float | None, typer.Option("--max-seconds", min=0.01, metavar="S", help="Time at most.", callback=_finite)
+    ] = None,
+    cost: Annotated[
+        float | None, typer.Option("--max-cost", min=0.0, metavar="USD", help="Dollars at most.", callback=_finite)
+    ] = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="When it has to wait for somebody or something, stay and go on then.")
     ] = False,

@@ -113,11 +113,12 @@ class Runner:
     def _stop_on_interrupt(self) -> None:
         """Ctrl-C once ends in good order, twice at once."""
 
-        def pressed() -> None:
+        def stop(why: str) -> None:
             if self._signal.is_set:
                 os._exit(CANCELLED)
-            self._signal.set("a person pressed Ctrl-C")
+            self._signal.set(why)
 
         with suppress(NotImplementedError):
-            for number in (signal.SIGINT, signal.SIGTERM):
-                asyncio.get_running_loop().add_signal_handler(number, pressed)
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGINT, stop, "a person pressed Ctrl-C")
+            loop.add_signal_handler(signal.SIGTERM, stop, "the program was told to end")

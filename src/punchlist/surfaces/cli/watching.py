@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, TextIO
 
 from punchlist.agent.calling import SUSPENDED
@@ -100,7 +101,7 @@ class Watcher:
     def _print(self, line: str) -> None:
         self.put_away()
         wide = min(columns() - 1, LONGEST_LINE) if self._live else LONGEST_LINE
-        print(line if len(line) <= wide else f"{line[: wide - 1]}…", file=self._screen, flush=True)
+        self._write(line if len(line) <= wide else f"{line[: wide - 1]}…")
         self._draw()
 
     def _draw(self) -> None:
@@ -108,7 +109,7 @@ class Watcher:
             return
         self.put_away()
         lines = self._box()
-        print("\n".join(lines), file=self._screen, flush=True)
+        self._write("\n".join(lines))
         self._drawn = len(lines)
 
     def _box(self) -> list[str]:
@@ -120,17 +121,22 @@ class Watcher:
         footer = f"{done}/{len(self._tasks)} ended{f', {more} not shown' if more else ''} · {self._mode}"
         return framed(labels, footer, columns())
 
+    def _write(self, text: str, end: str = "\n") -> None:
+        # That nobody can read it must not keep the agent from its work.
+        with suppress(OSError):
+            print(text, end=end, file=self._screen, flush=True)
+
     def put_away(self) -> None:
         """Take the list from the screen, for something else to be written there."""
         if self._drawn:
-            print(f"\x1b[{self._drawn}F\x1b[J", end="", file=self._screen, flush=True)
+            self._write(f"\x1b[{self._drawn}F\x1b[J", end="")
             self._drawn = 0
 
     def _settle(self) -> None:
         """Leave the list as it is now, above whatever comes."""
         self.put_away()
         if self._tasks:
-            print("\n".join(self._box()), file=self._screen, flush=True)
+            self._write("\n".join(self._box()))
         self._tasks = ()
 
 

@@ -1,0 +1,241 @@
+"""Workers: several in a turn, what their failures mean for the plan, how deep it goes, and those of one's own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.contract.rehearsing import Rehearse, Rehearsing, calls, completes, every_call_has_one_result, plans, says
+from tests.contract.test_context import looks
+
+from punchlist.agent.agents_file import agents
+from punchlist.agent.continuation import Limits, Reason
+from punchlist.agent.definitions import BUILT_IN, SUPERVISING, AgentDefinition
+from punchlist.agent.studio import Outcome
+from punchlist.config import load
+from punchlist.conversations.model import TurnScope
+from punchlist.models.model import Finish, Model, Returned, Said
+from punchlist.models.rehearsal import Line
+from punchlist.plan.lifecycle import Status
+from punchlist.plan.model import TurnTodo
+from punchlist.trust import Trust
+
+TODO = "{{ created[0].id }}"
+
+
+def mission(type: str, text: str = "Do it.", **more: Any) -> tuple[str, dict[str, Any]]:
+    return "delegate", {"type": type, "mission": text, **more}
+
+
+def reports(scene: Rehearsing) -> list[Returned]:
+    found = [message for message in scene.asked[-1].messages if isinstance(message, Returned)]
+    return [message for message in found if message.tool == "delegate"]
+
+
+def plan_of(scene: Rehearsing, outcome: Outcome) -> list[TurnTodo]:
+    here = TurnScope("s", scene.studio.site.place.scope.actor, outcome.turn_id)
+    return list(scene.studio.plans.list(here, frozenset(Status)).items)
+
+
+@pytest.mark.spec("T12")
+def test_several_workers_at_once_and_after_each_other_report_to_the_same_turn(rehearse: Rehearse) -> None:
+    scene = rehearse(
+        calls(mission("researcher", "Find it."), mission("writer", "Describe it.")),
+        calls(mission("coder", "Change it.")),
+        calls(mission("coder", "Change it again.")),
+        says("All three have reported."),
+        researcher=[*looks(1), says("It is in x.")],
+        writer=[says("It is described.")],
+        coder=[says("It is changed.")],
+    )
+    outcome = scene.run()
+    assert (outcome.ended.reason, outcome.ended.iterations) == (Reason.COMPLETED, 4)
+    told = ["It is in x.", "It is described.", "It is changed.", "It is changed."]
+    assert [report.text for report in reports(scene)] == told
+    assert every_call_has_one_result(scene.asked[-1].messages)
+    turns = scene.studio.conversations.turns("s")
+    workers = sorted(turn.agent_id for turn in turns if turn.parent_turn_id == outcome.turn_id)
+    assert workers == ["coder", "coder", "researcher", "writer"]
+    assert all(str(turn.end_reason).startswith("completed: ") for turn in turns)
+    # Each begins with its own mission, and nothing else that was said.
+    assert [request.messages[0] for request in scene.model.requests["coder"]] == [
+        Said("Change it."),
+        Said("Change it again."),
+    ]
+
+
+FAILURES: list[tuple[Line, str]] = [
+    (Line(fault="unauthorized"), "Ended as error: The key is wrong."),
+    (says("and the", finish=Finish.LENGTH), "Ended as error: the model was cut off"),
+    (looks(1)[0], "Ended as capped: 1 iterations, the limit."),
+]
+
+
+@pytest.mark.spec("T12")
+@pytest.mark.parametrize(("line", "told"), FAILURES, ids=["refused", "cut off", "capped"])
+def test_a_worker_that_does_not_finish_is_a_result_and_the_turn_goes_on(
+    rehearse: Rehearse, line: Line, told: str
+) -> None:
+    scene = rehearse(
+        calls(mission("writer"), mission("researcher")), says("One of two."), writer=[line], researcher=[says("Yes.")]
+    )
+    writer = replace(BUILT_IN["writer"], limits=Limits(base_iterations=1, most_iterations=1))
+    scene.studio = replace(scene.studio, agents={**BUILT_IN, "writer": writer})
+    assert scene.run().ended.reason is Reason.COMPLETED
+    failed, done = reports(scene)
+    assert (failed.failed, done.failed, done.text) == (True, False, "Yes.")
+    assert failed.text.startswith("The writer did not finish. ")
+    assert told in failed.text
+
+
+@pytest.mark.spec("C8", "T12", "T5")
+def test_a_task_whose_worker_fails_is_back_on_the_list_once_and_then_skipped(rehearse: Rehearse) -> None:
+    scene = rehearse(
+        plans("Build", "Write"),
+        calls(mission("coder", todoId=TODO)),
+        calls(("list_todo", {"status": "all"})),
+        calls(mission("coder", "Do it in another way.", todoId=TODO)),
+        completes(1),
+        says("Built nothing, wrote all."),
+        coder=[Line(fault="bad_request")],
+    )
+    outcome = scene.run()
+    assert outcome.ended.reason is Reason.COMPLETED
+    first, second = reports(scene)
+    assert "The task is back on the list: try it once more" in first.text
+    assert "That was the second attempt: the task is skipped. Go on with the rest." in second.text
+    listed = next(message for message in scene.asked[3].messages[::-1] if isinstance(message, Returned))
+    assert '"pending":2' in listed.text.replace(" ", "")
+    build, write = plan_of(scene, outcome)
+    assert (build.status, write.status) == (Status.CANCELLED, Status.COMPLETED)
+    assert build.outcome == "Skipped after two attempts: error: The request is not valid."
+
+
+@pytest.mark.spec("C8", "T5")
+def test_a_task_whose_second_worker_succeeds_is_the_supervisors_to_complete(rehearse: Rehearse) -> None:
+    scene = rehearse(
+        plans("Build"),
+        calls(mission("coder", todoId=TODO)),
+        calls(mission("writer", todoId=TODO)),
+        completes(0),
+        says("Built."),
+        coder=[Line(fault="bad_request")],
+        writer=[says("Built it.")],
+    )
+    outcome = scene.run()
+    assert outcome.ended.reason is Reason.COMPLETED
+    assert [report.failed for report in reports(scene)] == [True, False]
+    (build,) = plan_of(scene, outcome)
+    assert (build.status, build.outcome) == (Status.COMPLETED, "done")
+
+
+@pytest.mark.spec("T13")
+@pytest.mark.parametrize("worker", ["researcher", "coder", "writer"])
+def test_a_worker_has_no_plan_tools_and_what_it_tries_is_refused(rehearse: Rehearse, worker: str) -> None:
+    tries = calls(("create_todo", {"items": [{"title": "Mine"}]}), ("delegate", {"type": "coder", "mission": "You."}))
+    scene = rehearse(calls(mission(worker)), says("Done."), **{worker: [tries, says("I could not plan.")]})
+    outcome = scene.run()
+    assert outcome.ended.reason is Reason.COMPLETED
+    first, last = scene.model.requests[worker]
+    assert not {tool.name for tool in first.tools} & set(SUPERVISING)
+    assert "## Planning" not in first.system
+    refused = [message for message in last.messages if isinstance(message, Returned)]
+    assert [message.text.partition(".")[0] for message in refused] == [
+        "There is no tool 'create_todo'",
+        "There is no tool 'delegate'",
+    ]
+    assert plan_of(scene, outcome) == []
+    assert len(scene.studio.conversations.turns("s")) == 2
+
+
+# --- of one's own -----------------------------------------------------------------------------------------
+
+LEAD = '[agents.lead]\nprompt = "You lead."\ndelegates = true\n'
+
+
+def configured(rehearse: Rehearse, tmp_path: Path, text: str, *lines: Line, **workers: list[Line]) -> Rehearsing:
+    """An agent with the workers of a project's file that somebody has trusted."""
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "punchlist.toml").write_text(text)
+    trust = Trust(tmp_path / "trust")
+    trust.trust(project / "punchlist.toml")
+    found = agents(load(environment={"HOME": str(tmp_path)}, cwd=project), trust)
+    scene = rehearse(*lines, **workers)
+    scene.agent = found.named("supervisor")
+    scene.studio = replace(scene.studio, agents=found.definitions)
+    return scene
+
+
+@pytest.mark.spec("T13")
+def test_a_worker_of_a_file_has_its_own_prompt_model_and_tools(rehearse: Rehearse, tmp_path: Path) -> None:
+    text = '[agents.reviewer]\nprompt = "You review."\ntools = ["read_*"]\nmodel = "rehearsal:r"\n'
+    text += 'description = "finds what is wrong"\n'
+    writes = calls(("write_file", {"path": "x", "content": "x"}))
+    scene = configured(
+        rehearse, tmp_path, text, calls(mission("reviewer")), says("Done."), reviewer=[writes, says("It is fine.")]
+    )
+    cast: dict[str, str | None] = {}
+
+    def model_for(agent: AgentDefinition) -> Model:
+        cast[agent.name] = agent.model
+        return scene.model.for_agent(agent.name)
+
+    scene.studio = replace(scene.studio, model_for=model_for)
+    assert scene.run().ended.reason is Reason.COMPLETED
+    assert cast == {"supervisor": None, "reviewer": "rehearsal:r"}
+    assert "- reviewer: finds what is wrong" in scene.asked[0].system
+    first, last = scene.model.requests["reviewer"]
+    assert first.system.startswith("You review.\n")
+    assert [tool.name for tool in first.tools] == ["read_file"]
+    assert "There is no tool 'write_file'" in repr(last.messages)
+    assert [report.text for report in reports(scene)] == ["It is fine."]
+
+
+@pytest.mark.spec("T12")
+@pytest.mark.parametrize(("depth", "workers"), [(1, ["lead"]), (2, ["coder", "lead"])])
+def test_how_deep_delegation_goes_is_set_by_the_one_who_begins(
+    rehearse: Rehearse, tmp_path: Path, depth: int, workers: list[str]
+) -> None:
+    text = f"[agents.supervisor]\ndelegation_depth = {depth}\n{LEAD}delegation_depth = 9\n"
+    scene = configured(
+        rehearse,
+        tmp_path,
+        text,
+        calls(mission("lead")),
+        says("Done."),
+        lead=[calls(mission("coder")), says("Led.")],
+        coder=[calls(mission("lead")), says("Coded.")],
+    )
+    outcome = scene.run()
+    assert outcome.ended.reason is Reason.COMPLETED
+    assert [report.text for report in reports(scene)] == ["Led."]
+    turns = {turn.agent_id: turn for turn in scene.studio.conversations.turns("s")}
+    assert sorted(name for name in turns if name != "supervisor") == workers
+    asked = scene.model.requests
+    assert ("delegate" in [tool.name for tool in asked["lead"][0].tools]) == (depth == 2)
+    if depth == 1:
+        assert "There is no tool 'delegate'" in repr(asked["lead"][-1].messages)
+    else:
+        assert turns["coder"].parent_turn_id == turns["lead"].id
+        assert "There is no tool 'delegate'" in repr(asked["coder"][-1].messages)
+
+
+@pytest.mark.spec("T12")
+def test_nobody_delegates_to_itself_or_to_the_supervisor(rehearse: Rehearse, tmp_path: Path) -> None:
+    text = f"[agents.supervisor]\ndelegation_depth = 3\n{LEAD}"
+    scene = configured(
+        rehearse,
+        tmp_path,
+        text,
+        calls(mission("lead"), mission("supervisor")),
+        says("Done."),
+        lead=[calls(mission("lead")), says("Alone, then.")],
+    )
+    assert scene.run().ended.reason is Reason.COMPLETED
+    led, refused = reports(scene)
+    assert (led.text, refused.failed) == ("Alone, then.", True)
+    assert "type: " in refused.text
+    assert len(scene.studio.conversations.turns("s")) == 2

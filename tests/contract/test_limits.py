@@ -1,0 +1,262 @@
+"""How far a turn goes: iterations, continuations and their pauses, budgets; and whose counters these are."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+from tests.conftest import Cli
+from tests.contract.rehearsing import Rehearse, Rehearsing, calls, completes, plans, says
+from tests.contract.test_context import looks
+
+from punchlist.agent.continuation import Reason
+from punchlist.agent.definitions import BUILT_IN, AgentDefinition
+from punchlist.agent.news import Continued
+from punchlist.agent.turn import Turn
+from punchlist.conversations.model import Scope
+from punchlist.models.model import Hear, Reply, Request, Traits
+from punchlist.models.rehearsal import Line
+from punchlist.storage.store import Store
+
+SOON = says("Soon.")
+
+# --- iterations -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("T9")
+@pytest.mark.parametrize(
+    ("limits", "lines", "iterations"),
+    [
+        ({"base_iterations": 2}, looks(9), 2),
+        # The list is clear after the second reply; what it was given until then stays.
+        ({"base_iterations": 2, "more_iterations": 3}, [plans("Look"), completes(0), *looks(9)], 4),
+        ({"base_iterations": 2, "more_iterations": 0}, [plans("Look"), completes(0), *looks(9)], 2),
+        ({"base_iterations": 2, "more_iterations": 3, "most_iterations": 7}, [plans("Look"), *looks(9)], 7),
+    ],
+    ids=["base", "more", "no more", "most"],
+)
+def test_iterations_are_given_as_they_are_set(
+    rehearse: Rehearse, limits: dict[str, int], lines: list[Line], iterations: int
+) -> None:
+    ended = rehearse(*lines).limits(**limits).run().ended
+    assert (ended.reason, ended.iterations, ended.why) == (
+        Reason.CAPPED,
+        iterations,
+        f"{iterations} iterations, the limit",
+    )
+
+
+# --- continuations ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("C1")
+@pytest.mark.parametrize(
+    ("who", "reason"),
+    [
+        ("supervisor", Reason.STALLED),
+        ("coder", Reason.STALLED),
+        ("researcher", Reason.OPEN),
+        ("writer", Reason.OPEN),
+    ],
+)
+def test_who_is_sent_back_to_its_list_without_any_settings(rehearse: Rehearse, who: str, reason: Reason) -> None:
+    todo = {"content": "Look", "activeForm": "Looking", "status": "pending"}
+    scene = rehearse(calls(("TodoWrite", {"todos": [todo]})), *[SOON] * 5)
+    scene.agent = BUILT_IN[who]
+    ended = scene.run().ended
+    assert (ended.reason, [item.title for item in ended.open]) == (reason, ["Look"])
+
+
+@pytest.mark.spec("C1")
+def test_a_flag_beats_the_environment_and_that_beats_the_file(punchlist: Cli, tmp_path: Path) -> None:
+    users = tmp_path / "home/.config/punchlist"
+    users.mkdir(parents=True)
+    (tmp_path / "script.yaml").write_text(
+        "- calls: [{tool: create_todo, arguments: {items: [{title: Look}]}}]\n" + "- Soon.\n" * 5
+    )
+    (users / "punchlist.toml").write_text(
+        f'[agent]\nmodel = "rehearsal:{tmp_path}/script.yaml"\nmax_todo_continuations = 2\n'
+    )
+    environment = {"PUNCHLIST_MAX_TODO_CONTINUATIONS": "1"}
+
+    def continuations(*flags: str, **env: str) -> int:
+        told = json.loads(punchlist("run", "Do it.", "--json", *flags, env=env).stdout)
+        assert told["reason"] == "capped"
+        return int(told["continuations"])
+
+    assert continuations() == 2
+    assert continuations(**environment) == 1
+    assert continuations("--max-todo-continuations", "0", **environment) == 0
+
+
+@pytest.mark.spec("C4")
+def test_a_new_message_begins_a_new_count(rehearse: Rehearse) -> None:
+    scene = rehearse(plans("Look"), SOON, SOON, plans("Write"), SOON, SOON).limits(continuations=1)
+    outcomes = [scene.run("One.").ended, scene.run("Two.").ended]
+    assert [(ended.reason, ended.continuations) for ended in outcomes] == [(Reason.CAPPED, 1)] * 2
+    assert [(news.count, news.most) for news in scene.news if isinstance(news, Continued)] == [(1, 1)] * 2
+
+
+@pytest.mark.spec("C4")
+@pytest.mark.parametrize(
+    ("interval", "pauses"), [(0.0, [0, 0, 0]), (2.0, [2, 4, 8]), (40.0, [40, 60, 60])], ids=["none", "grows", "ends"]
+)
+def test_pauses_grow_while_the_list_does_not_change_and_have_an_end(
+    rehearse: Rehearse, monkeypatch: pytest.MonkeyPatch, interval: float, pauses: list[float]
+) -> None:
+    paused = _paused(monkeypatch)
+    scene = rehearse(plans("Look"), *[SOON] * 4)
+    scene.agent = replace(scene.agent, check_interval=interval)
+    assert scene.run().ended.reason is Reason.STALLED
+    assert paused == pauses
+
+
+@pytest.mark.spec("C4", "C5")
+def test_a_change_of_the_list_makes_the_next_pause_short_again(
+    rehearse: Rehearse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paused = _paused(monkeypatch)
+    scene = rehearse(plans("Look", "Write"), SOON, SOON, completes(0), SOON, SOON, completes(1), says("Done."))
+    scene.agent = replace(scene.agent, check_interval=1.0)
+    assert scene.run().ended.reason is Reason.COMPLETED
+    assert paused == [1, 2, 1, 2]
+
+
+def _paused(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long it would have been waited, from now on."""
+    paused: list[float] = []
+
+    async def pause(_: Turn, seconds: float) -> None:
+        paused.append(seconds)
+
+    monkeypatch.setattr(Turn, "_pause", pause)
+    return paused
+
+
+@pytest.mark.spec("C4", "C14")
+def test_a_pause_ends_when_somebody_has_had_enough(rehearse: Rehearse) -> None:
+    scene = rehearse(plans("Look"), SOON)
+    scene.agent = replace(scene.agent, check_interval=50.0)
+    scene.studio = replace(scene.studio, model_for=lambda _: _Then(scene, lambda: scene.signal.set("enough")))
+    began = monotonic()
+    ended = scene.run().ended
+    assert (ended.reason, ended.why) == (Reason.CANCELLED, "enough")
+    assert monotonic() - began < 25
+
+
+class _Then:
+    """A model that has said all it has to say; a moment later something happens."""
+
+    def __init__(self, scene: Rehearsing, happens: Any) -> None:
+        self._scene, self._happens = scene, happens
+        self.name, self.traits = scene.model.name, scene.model.traits
+
+    async def ask(self, request: Request, hear: Hear | None = None) -> Reply:
+        reply = await self._scene.model.ask(request, hear)
+        if not reply.calls:
+            asyncio.get_running_loop().call_later(0.05, self._happens)
+        return reply
+
+
+# --- budgets ----------------------------------------------------------------------------------------------
+
+
+def spends(tokens: int, many: int) -> list[Line]:
+    return [replace(line, tokens=tokens) for line in looks(many)]
+
+
+@pytest.mark.spec("C6")
+@pytest.mark.parametrize(
+    ("traits", "limits", "tokens", "iterations", "why"),
+    [
+        (Traits(window=1_000), {}, 900, 1, "900 of the model's 1,000 tokens are used"),
+        (Traits(), {"tokens": 1_000}, 300, 3, "900 of 1,000 tokens are used"),
+        (Traits(input_price=2.0, output_price=9.0), {"cost": 1.0}, 200_000, 3, "$1.2000 of $1 are used"),
+    ],
+    ids=["window", "tokens", "cost"],
+)
+def test_a_budget_ends_the_turn_before_the_next_request(
+    rehearse: Rehearse, traits: Traits, limits: dict[str, float], tokens: int, iterations: int, why: str
+) -> None:
+    scene = rehearse(*spends(tokens, 6)).limits(**limits)
+    scene.model.traits = traits
+    ended = scene.run().ended
+    assert (ended.reason, ended.iterations, ended.why) == (Reason.BUDGET, iterations, why)
+    assert len(scene.asked) == iterations
+
+
+@pytest.mark.spec("C6")
+@pytest.mark.parametrize(
+    ("traits", "limits", "tokens"),
+    [
+        (Traits(window=1_000), {}, 899),
+        (Traits(), {"tokens": 10_000}, 1_700),
+        (Traits(input_price=2.0, output_price=9.0), {"cost": 3.0}, 200_000),
+    ],
+    ids=["window", "tokens", "cost"],
+)
+def test_what_is_not_used_up_ends_nothing(
+    rehearse: Rehearse, traits: Traits, limits: dict[str, float], tokens: int
+) -> None:
+    scene = rehearse(*spends(tokens, 5), says("Done.")).limits(**limits)
+    scene.model.traits = traits
+    assert scene.run().ended.reason is Reason.COMPLETED
+
+
+@pytest.mark.spec("C6")
+def test_the_last_reply_may_use_up_the_rest(rehearse: Rehearse) -> None:
+    assert rehearse(says("Done.", tokens=5_000)).limits(tokens=1_000).run().ended.reason is Reason.COMPLETED
+
+
+@pytest.mark.spec("C6", "T12")
+def test_the_time_of_a_turn_ends_its_workers_too(rehearse: Rehearse) -> None:
+    delegated = calls(("delegate", {"type": "writer", "mission": "Write."}))
+    scene = rehearse(delegated, says("Never said."), writer=[says("never", delay=600)])
+    assert scene.limits(seconds=0.5).run().ended.reason is Reason.BUDGET
+    turns = scene.studio.conversations.turns("s")
+    assert [turn.agent_id for turn in turns if turn.open] == []
+    assert [turn.agent_id for turn in turns if str(turn.end_reason).startswith("cancelled: ")] == ["writer"]
+
+
+# --- several sessions -------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("C16")
+def test_sessions_at_the_same_time_share_neither_counters_nor_lists(store: Store, agent: Scope, tmp_path: Path) -> None:
+    stalls = Rehearsing(store, Scope("a", agent.actor), tmp_path, plans("Look A"), *[SOON] * 4)
+    listed = calls(("list_todo", {}))
+    finishes = Rehearsing(
+        store, Scope("b", agent.actor), tmp_path, plans("Look B"), SOON, listed, completes(0), says("Done.")
+    )
+
+    async def both() -> Any:
+        # Each waits for the other before it asks its model.
+        step = asyncio.Barrier(2)
+        for scene in (stalls, finishes):
+            scene.studio = replace(scene.studio, model_for=_InStep(scene, step).for_agent)
+        works = [scene.studio.work(scene.agent, "Do it.", scene.signal) for scene in (stalls, finishes)]
+        return await asyncio.wait_for(asyncio.gather(*works), 60)
+
+    first, second = (outcome.ended for outcome in asyncio.run(both()))
+    assert (first.reason, first.continuations, [item.title for item in first.open]) == (Reason.STALLED, 3, ["Look A"])
+    assert (second.reason, second.continuations, second.open) == (Reason.COMPLETED, 1, ())
+    assert not any("Look B" in repr(request.messages) for request in stalls.asked)
+    assert not any("Look A" in repr(request.messages) for request in finishes.asked)
+
+
+class _InStep:
+    def __init__(self, scene: Rehearsing, step: asyncio.Barrier) -> None:
+        self._scene, self._step = scene, step
+        self.name, self.traits = scene.model.name, scene.model.traits
+
+    def for_agent(self, _: AgentDefinition) -> _InStep:
+        return self
+
+    async def ask(self, request: Request, hear: Hear | None = None) -> Reply:
+        await self._step.wait()
+        return await self._scene.model.ask(request, hear)

@@ -1,0 +1,203 @@
+"""The loop when things happen that it did not ask for: replies out of bounds, turns ended under it, odd resumes."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from tests.contract.rehearsing import Rehearse, Rehearsing, calls, completes, every_call_has_one_result, plans, says
+
+from punchlist import tool
+from punchlist.agent.continuation import Open, Reason
+from punchlist.agent.going_on import go_on
+from punchlist.agent.resuming import going_on
+from punchlist.agent.studio import Outcome
+from punchlist.agent.transcript import as_line
+from punchlist.agent.waiting import until_it_can_go_on
+from punchlist.conversations.minutes import Minutes
+from punchlist.conversations.model import Scope, TurnScope
+from punchlist.conversations.service import LONGEST_MESSAGE, Conversations
+from punchlist.errors import InvalidInput
+from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.signals import CancelSignal
+from punchlist.models.model import Call, Finish, Reply, Said
+from punchlist.plan.waiting import Conditions
+from punchlist.storage.store import Store
+from punchlist.toolcalls.approvals import Answer
+from punchlist.toolcalls.approvals import Outcome as Given
+from punchlist.toolcalls.policy import Mode
+from punchlist.toolcalls.questions import Approvals
+
+WRITE = ("write_file", {"path": "x", "content": "hello"})
+
+
+def resume(scene: Rehearsing) -> Outcome:
+    return asyncio.run(asyncio.wait_for(go_on(scene.studio, lambda _: scene.agent, scene.signal), 60))
+
+
+def approve(store: Store) -> None:
+    approvals = Approvals(store)
+    for one in approvals.waiting():
+        approvals.answer(one.call_id, Answer(Given.PROCEED_ONCE, Actor(Role.PERSON, "ann")))
+
+
+@pytest.mark.spec("C9", "T14")
+@pytest.mark.parametrize("goal", ["half \ud800", "nul \0", "a" * (LONGEST_MESSAGE + 1)], ids=["half", "nul", "long"])
+def test_a_goal_that_cannot_be_kept_leaves_the_turn_before_it_as_it_is(
+    rehearse: Rehearse, agent: Scope, conversations: Conversations, goal: str
+) -> None:
+    waiting = rehearse(calls(WRITE)).in_mode(Mode.DEFAULT).run()
+    with pytest.raises(InvalidInput, match="goal"):
+        rehearse(says("Never.")).run(goal)
+    turn = conversations.current_turn(agent.conversation_id)
+    assert turn is not None
+    assert turn.id == waiting.turn_id
+
+
+@pytest.mark.spec("C13")
+def test_a_reply_too_long_to_be_kept_ends_the_turn_and_runs_nothing(
+    rehearse: Rehearse, agent: Scope, conversations: Conversations
+) -> None:
+    command = ("run_command", {"command": "touch ran"})
+    scene = rehearse(calls(command, text="a" * (LONGEST_MESSAGE + 1)))
+    outcome = scene.run()
+    assert outcome.ended.reason is Reason.ERROR
+    assert conversations.current_turn(agent.conversation_id) is None
+    (turn,) = conversations.turns(agent.conversation_id)
+    assert str(turn.end_reason).startswith("error")
+
+
+@pytest.mark.spec("C13", "C14")
+def test_a_turn_that_somebody_ended_does_nothing_more(
+    rehearse: Rehearse, agent: Scope, conversations: Conversations
+) -> None:
+    made: list[str] = []
+
+    @tool
+    def mark(text: str) -> str:
+        """Leave a mark."""
+        made.append(text)
+        if text == "first":
+            conversations.end_turn(Scope(agent.conversation_id, Actor(Role.PERSON, "ann")), reason="enough")
+        return "marked"
+
+    marks = [calls(("mark", {"text": text})) for text in ("first", "second", "third")]
+    scene = rehearse(*marks, says("Done."))
+    scene.studio = replace(scene.studio, tools=[mark])
+    ended = scene.run().ended
+    assert (ended.reason, made) == (Reason.CANCELLED, ["first"])
+    assert "enough" in ended.why
+    (turn,) = conversations.turns(agent.conversation_id)
+    assert turn.end_reason == "enough"
+
+
+@pytest.mark.spec("T9", "C9")
+def test_a_turn_taken_up_when_its_list_has_just_become_clear_can_still_say_so(rehearse: Rehearse, store: Store) -> None:
+    lists = [calls(("list_directory", {"path": f"{'./' * n}."})) for n in range(1, 12)]
+    last = calls(WRITE, *completes(0).calls)
+    scene = rehearse(plans("Look"), *lists, last, says("All done.")).in_mode(Mode.DEFAULT)
+    assert scene.run().ended.reason is Reason.WAITING
+    approve(store)
+    ended = resume(scene).ended
+    assert (ended.reason, ended.text, ended.iterations) == (Reason.COMPLETED, "All done.", 14)
+
+
+@pytest.mark.spec("C2")
+def test_the_calls_of_a_reply_that_was_cut_off_do_not_run_after_a_crash_either(
+    rehearse: Rehearse, store: Store, agent: Scope, conversations: Conversations
+) -> None:
+    scene = rehearse(says("Never asked."))
+    turn = conversations.begin_turn(agent, reason="a new request")
+    cut_off = Reply("", (Call("c1", "run_command", {"command": "touch ran"}),), Finish.LENGTH)
+    here = TurnScope(agent.conversation_id, agent.actor, turn.id)
+    Minutes(store, here).write([as_line(Said("Do it.")), as_line(cut_off)])
+    ended = resume(scene).ended
+    assert (ended.reason, scene.asked) == (Reason.ERROR, [])
+    assert "cut off" in ended.why
+
+
+@pytest.mark.spec("C14", "T15")
+def test_what_had_run_before_a_crash_is_told_though_the_run_is_cancelled_at_once(
+    rehearse: Rehearse, store: Store, agent: Scope, conversations: Conversations
+) -> None:
+    scene = rehearse(calls(("run_command", {"command": "echo ran"}), WRITE)).in_mode(Mode.AUTO_EDIT)
+    waiting = scene.run()
+    assert waiting.ended.reason is Reason.WAITING
+    approve(store)
+    scene.signal = CancelSignal()
+    scene.signal.set("a person pressed Ctrl-C")
+    outcome = resume(scene)
+    assert (outcome.turn_id, outcome.ended.reason) == (waiting.turn_id, Reason.CANCELLED)
+    results = [row.content for row in conversations.of_turn(outcome.turn_id) if row.kind == "result"]
+    assert len(results) == 2
+    assert not any("Not run." in result for result in results)
+
+
+@pytest.mark.spec("C9", "C10")
+def test_a_question_of_an_earlier_turn_holds_up_nobody_who_stays(
+    rehearse: Rehearse, store: Store, agent: Scope
+) -> None:
+    assert rehearse(calls(WRITE)).in_mode(Mode.DEFAULT).run().ended.reason is Reason.WAITING
+    waits = ("wait_todo", {"todoId": "{{ created[0].id }}", "for": {"person": "Which?"}})
+    scene = rehearse(plans("Look"), calls(waits), says("I wait."))
+    outcome = scene.run("Something else.")
+    assert outcome.ended.reason is Reason.WAITING
+    conditions, here = Conditions(store), agent.conversation_id
+    (held,) = conditions.open_conditions(here)
+    conditions.resolve(here, held.condition.id, "This one.", Actor(Role.PERSON, "ann"))
+    staying = until_it_can_go_on(scene.studio, outcome.turn_id, scene.signal)
+    assert asyncio.run(asyncio.wait_for(staying, 10)) is True
+
+
+@pytest.mark.spec("T12", "T15")
+def test_a_turn_with_many_workers_is_found_again(
+    rehearse: Rehearse, store: Store, agent: Scope, conversations: Conversations
+) -> None:
+    turn = conversations.begin_turn(agent, reason="a new request")
+    Minutes(store, TurnScope(agent.conversation_id, agent.actor, turn.id)).write([as_line(Said("Do it."))])
+    worker = Scope(agent.conversation_id, Actor(Role.WORKER, "coder"))
+    for _ in range(60):
+        conversations.begin_turn(worker, reason="delegated", parent=turn.id)
+    outcome = resume(rehearse(says("Done.")))
+    assert (outcome.turn_id, outcome.ended.reason) == (turn.id, Reason.COMPLETED)
+
+
+@pytest.mark.spec("T14")
+def test_going_on_again_and_again_asks_for_the_first_request_only() -> None:
+    once = going_on("Do it.", "capped: 10 iterations", [Open("1", "Look\n\nThe request was:\n\nElse")])
+    twice = going_on(once, "stalled: nothing", [Open("2", "Write")])
+    assert twice.endswith("The request was:\n\nDo it.")
+    assert "Look" not in twice
+    assert twice.count("Go on with the last request") == 1
+
+
+@pytest.mark.spec("T12", "C9", "S12")
+def test_a_worker_that_waits_can_be_looked_after_often(rehearse: Rehearse, store: Store) -> None:
+    """Taking up a delegation again is no loop of the agent's."""
+    mission = ("delegate", {"type": "coder", "mission": "Write x."})
+    scene = rehearse(calls(mission), coder=[calls(WRITE)])
+    scene.in_mode(Mode.DEFAULT)
+    assert scene.run().ended.reason is Reason.WAITING
+    for _ in range(6):
+        assert resume(scene).ended.reason is Reason.WAITING
+    assert len(Approvals(store).waiting()) == 1
+    approve(store)
+    scene = rehearse(says("It is written."), coder=[says("Written.")]).in_mode(Mode.DEFAULT)
+    ended = resume(scene).ended
+    assert (ended.reason, ended.text) == (Reason.COMPLETED, "It is written.")
+    assert all(every_call_has_one_result(request.messages) for request in scene.asked)
+
+
+@pytest.mark.spec("C7")
+def test_a_long_turn_that_waits_for_one_of_many_calls_keeps_it_with_its_result(
+    rehearse: Rehearse, store: Store
+) -> None:
+    many = [("list_directory", {"path": f"{'./' * n}."}) for n in range(1, 16)]
+    scene = rehearse(calls(*many), calls(*many[:14], WRITE), says("Done."))
+    scene.agent = replace(scene.agent, compact_after=20)
+    scene.in_mode(Mode.DEFAULT)
+    assert scene.run().ended.reason is Reason.WAITING
+    approve(store)
+    assert resume(scene).ended.reason is Reason.COMPLETED
+    assert all(every_call_has_one_result(request.messages) for request in scene.asked)

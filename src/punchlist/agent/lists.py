@@ -18,6 +18,7 @@ from punchlist.plan import looking
 from punchlist.plan.lifecycle import OPEN, Kind
 from punchlist.plan.lifecycle import Status as PlanStatus
 from punchlist.plan.model import Answer, Look, TurnTodo
+from punchlist.plan.writing import stream as plan_stream
 from punchlist.storage.store import Store, Transaction
 
 MOST_SHOWN = 30
@@ -67,9 +68,25 @@ class TurnLists:
         self._has_plan = plan
         self._has_checklist = checklist
         self._seen: tuple[object, View] | None = None
+        self._looked: object | None = None
+        self._waits = False
+        self._streams = (plan_stream(scope.turn_id), checklist_service.stream(scope.conversation_id))
 
     def look(self) -> View:
-        # In one transaction and, where nothing has changed, as it was: it comes before every request.
+        # It comes before every request, and mostly nothing has happened to the lists.
+        fresh = self._fresh()
+        if self._seen is not None and fresh is not None and fresh == self._looked and not self._waits:
+            return self._seen[1]
+        view = self._look()
+        self._looked = fresh
+        return view
+
+    def _fresh(self) -> object | None:
+        """The same as long as nobody can have changed a list: neither this process, nor another."""
+        elsewhere = self._store.written_elsewhere()
+        return None if elsewhere is None else (elsewhere, *map(self._store.appended.get, self._streams))
+
+    def _look(self) -> View:
         with self._store.read() as tx:
             rows = looking.rows_of(tx, self._scope) if self._has_plan else ()
             checklist, problems = self._checklist(tx)
@@ -77,7 +94,8 @@ class TurnLists:
                 written = self._since is not None and (checklist.updated_at or "") >= self._since
                 self._left = -1 if written else checklist.revision
             mark = (rows, checklist.revision if checklist else problems)
-            if self._seen is not None and self._seen[0] == mark and not looking.has_conditions(rows):
+            self._waits = looking.has_conditions(rows)
+            if self._seen is not None and self._seen[0] == mark and not self._waits:
                 return self._seen[1]
             plan = looking.look(tx, self._scope, rows) if self._has_plan else Look([])
         view = self._view(plan, checklist, problems)

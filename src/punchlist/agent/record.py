@@ -6,20 +6,25 @@ is said next, so that an iteration costs one transaction less; after a crash it 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from time import monotonic
+from typing import Final, Protocol
 
 from punchlist.agent.continuation import Reason
 from punchlist.agent.transcript import ENDING, as_line
-from punchlist.conversations.minutes import Minutes
+from punchlist.conversations.minutes import Minutes, check_content
 from punchlist.conversations.model import Line, ModelCall
 from punchlist.conversations.model import Message as Stored
 from punchlist.kernel.clock import Clock, timestamp
+from punchlist.kernel.compact import compact
 from punchlist.kernel.text import visible
 from punchlist.models.model import Message, Reply, Request, Returned
 from punchlist.storage.bridge import Aside
 from punchlist.storage.store import Transaction
+
+_ENCODE: Final = compact(ensure_ascii=False, sort_keys=False)
+A_MOMENT: Final = 0.02
+"""Seconds in which nobody does anything to a turn."""
 
 
 def trail_line(reason: str) -> str:
@@ -66,6 +71,7 @@ class StoredRecord:
         self._kept: list[Line] = []
         self._asked = ("", "", "")
         self._state = ""
+        self._since = 0.0
 
     def keep(self, results: Sequence[Returned]) -> None:
         self._kept += [as_line(result) for result in results]
@@ -74,17 +80,21 @@ class StoredRecord:
         # The state is part of no message. It is told once, and again when it has changed.
         shown = {"messages": len(request.messages), "state": state if state != self._state else None}
         self._state = state
-        self._asked = (model, json.dumps(shown, ensure_ascii=False), timestamp(self._clock()))
+        self._since = monotonic()
+        self._asked = (model, _ENCODE(shown), timestamp(self._clock()))
 
     async def reply(self, reply: Reply) -> None:
         cost = {"finish": reply.finish, "tokens": [reply.usage.input_tokens, reply.usage.output_tokens]}
-        trace, line = self._traced(json.dumps(cost)), as_line(reply)
+        trace, line = self._traced(_ENCODE(cost)), as_line(reply)
         if not reply.calls:
             await self._write([line], trace)
             return
         # Its calls are noted at once, and none of them runs before that is on record: one transaction for both.
         lines = [*self._kept, line]
-        await self._aside(self._minutes.check, lines)
+        check_content(lines)
+        if monotonic() - self._since > A_MOMENT:
+            # While the model thought, somebody may have ended the turn.
+            await self._aside(self._minutes.check)
         self._kept = []
         self._journal.along(lambda tx: self._minutes.along(tx, lines, trace))
 

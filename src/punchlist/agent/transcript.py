@@ -13,6 +13,7 @@ from typing import Any, Final
 from punchlist.conversations.model import Line, MessageRole
 from punchlist.conversations.model import Message as Stored
 from punchlist.errors import StoreDamaged
+from punchlist.kernel.compact import compact
 from punchlist.models.model import Call, Finish, Message, Reply, Returned, Said, Usage
 
 REPLY: Final = "reply"
@@ -26,6 +27,9 @@ ENDING: Final = "ending"
 """How a turn ended, and what it left: for people, and for the turns that follow."""
 TOLD: Final = frozenset({TEXT, CONTINUATION, RESUMED, REMINDER, ENDING})
 """Kinds that a model is told as if somebody had said them."""
+
+
+_ENCODE: Final = compact(ensure_ascii=False, sort_keys=False)
 
 
 def as_line(message: Message, kind: str = TEXT) -> Line:
@@ -42,7 +46,7 @@ def as_line(message: Message, kind: str = TEXT) -> Line:
 
 def _json(value: Any) -> str:
     try:
-        written = json.dumps(value, ensure_ascii=False)
+        written = _ENCODE(value)
         written.encode()
     except UnicodeEncodeError:
         # Half of a character, which no database takes.

@@ -36,19 +36,19 @@ class Minutes:
         if said or trace:
             with self._store.write() as tx:
                 self._lock(tx)
-                self._check(tx, said)
+                self._check(tx)
+                check_content(said)
                 self._write(tx, said, trace)
 
-    def check(self, said: Sequence[Line]) -> None:
-        """Whether `along` can write this: there it is too late to refuse it."""
+    def check(self) -> None:
+        """Raises `TurnOver` when there is no more to write."""
         with self._store.read() as tx:
-            self._check(tx, said)
+            self._check(tx)
 
-    def _check(self, tx: Transaction, said: Sequence[Line]) -> None:
+    def _check(self, tx: Transaction) -> None:
         turn = records.turn(tx, self._scope.turn_id)
         if turn is None or not turn.open:
             raise TurnOver(f"somebody ended the turn ({turn.end_reason if turn else 'it is gone'})")
-        _check_content(said)
 
     def suspend(self, said: Sequence[Line], why: str) -> None:
         """Nobody works on the turn until what it waits for is there."""
@@ -56,7 +56,7 @@ class Minutes:
             self._lock(tx)
             turn = records.turn(tx, self._scope.turn_id)
             assert turn is not None
-            _check_content(said)
+            check_content(said)
             self._write(tx, [*said, Line("system", PAUSE, why)])
             if turn.open:
                 hand(tx, self._scope, turn, TurnAction.SUSPEND, None, reason=text.excerpt(why, LONGEST_TITLE))
@@ -68,7 +68,7 @@ class Minutes:
             turn = records.turn(tx, self._scope.turn_id)
             assert turn is not None
             if said:
-                _check_content(said)
+                check_content(said)
                 self._write(tx, said)
             if turn.open:
                 end(tx, self._scope, turn, reason[:LONGEST_TITLE])
@@ -82,7 +82,8 @@ class Minutes:
             raise NotFound(f"There is no session {self._scope.conversation_id!r} any more.")
 
     def along(self, tx: Transaction, said: Sequence[Line], trace: ModelCall | None = None) -> None:
-        """As `write`, inside of somebody's transaction that has locked the conversation; after `check`."""
+        """As `write`, inside of somebody's transaction that has locked the conversation; after
+        `check_content`, since there it is too late to refuse."""
         self._write(tx, said, trace)
 
     def _write(self, tx: Transaction, said: Sequence[Line], trace: ModelCall | None = None) -> None:
@@ -103,7 +104,7 @@ class Minutes:
         eventlog.append(tx, *changes)
 
 
-def _check_content(said: Sequence[Line]) -> None:
+def check_content(said: Sequence[Line]) -> None:
     for line in said:
         if problem := text.raw_problem(line.content, longest=LONGEST_MESSAGE):
             raise InvalidInput(f"content: {problem}")

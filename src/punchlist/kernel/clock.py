@@ -12,11 +12,17 @@ def system_clock() -> datetime:
     return datetime.now(UTC)
 
 
+_last: tuple[datetime | None, str] = (None, "")
+
+
 def timestamp(moment: datetime) -> str:
     """ISO 8601 in UTC with microseconds: sorts as text, reads the same on both databases."""
-    if moment.tzinfo is not UTC:
-        moment = moment.astimezone(UTC)
-    return f"{moment.isoformat(timespec='microseconds')[:-6]}Z"
+    global _last  # noqa: PLW0603 - one moment is written down several times in a row
+    if moment is _last[0]:
+        return _last[1]
+    stamp = f"{moment.astimezone(UTC).isoformat(timespec='microseconds')[:-6]}Z"
+    _last = (moment, stamp)
+    return stamp
 
 
 def moment(stamp: str) -> datetime:

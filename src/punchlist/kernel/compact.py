@@ -14,12 +14,14 @@ from typing import Any
 Encode = Callable[[Any], str]
 
 
-def compact(*, ensure_ascii: bool = True, default: Callable[[Any], Any] | None = None) -> Encode:
-    plain = json.JSONEncoder(ensure_ascii=ensure_ascii, sort_keys=True, separators=(",", ":"), default=default)
+def compact(
+    *, ensure_ascii: bool = True, default: Callable[[Any], Any] | None = None, sort_keys: bool = True
+) -> Encode:
+    plain = json.JSONEncoder(ensure_ascii=ensure_ascii, sort_keys=sort_keys, separators=(",", ":"), default=default)
     make = getattr(encoder, "c_make_encoder", None)
     if make is None:
         return plain.encode
     written = encoder.encode_basestring_ascii if ensure_ascii else encoder.encode_basestring
-    pieces = make(None, plain.default, written, None, ":", ",", True, False, True)
+    pieces = make(None, plain.default, written, None, ":", ",", sort_keys, False, True)
     join = "".join
     return lambda value: join(pieces(value, 0))

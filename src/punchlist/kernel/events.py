@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from punchlist.kernel.compact import compact
 
@@ -20,9 +20,9 @@ GENESIS: Final = "0" * 64
 _ENCODE: Final = compact(ensure_ascii=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What a service says happened; the event log adds when, number and hash."""
+class Change(NamedTuple):
+    """What a service says happened; the event log adds when, number and hash. A named tuple, since every call of a
+    tool makes several."""
 
     stream: str
     conversation_id: str

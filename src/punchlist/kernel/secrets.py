@@ -49,6 +49,8 @@ _HINTS: Final = (
     *("key", "secret", "token", "passw", "passphrase"),
 )
 HIDDEN: Final = "[hidden]"
+_SHORT: Final = 100
+_MOST_SEEN: Final = 500
 
 
 class Redactor:
@@ -57,12 +59,24 @@ class Redactor:
     def __init__(self, environment: Mapping[str, str] | None = None, also: Iterable[str] = ()) -> None:
         named = {value: name for name, value in (environment or {}).items() if _is_secret(name, value)}
         known = {**dict.fromkeys(also, ""), **named}
+        self._seen: dict[str, str] = {}
         self._names = {value: f"[hidden {name}]" if name else HIDDEN for value, name in known.items()}
         # The longest first: one secret may begin with another.
         longest_first = sorted(self._names, key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
     def text(self, text: str) -> str:
+        if len(text) > _SHORT:
+            return self._searched(text)
+        # Reasons and names come again and again.
+        found = self._seen.get(text)
+        if found is None:
+            if len(self._seen) >= _MOST_SEEN:
+                self._seen.clear()
+            found = self._seen[text] = self._searched(text)
+        return found
+
+    def _searched(self, text: str) -> str:
         if len(text) < SHORTEST:
             return text
         if self._known is not None:

@@ -23,18 +23,29 @@ class Aside(Protocol):
     async def __call__(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
 
 
+def at_once(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a service where we are; raises `WouldWait`, and nothing has begun, when another process is writing."""
+    token = AT_ONCE.set(True)
+    try:
+        return work(*args, **kwargs)
+    finally:
+        AT_ONCE.reset(token)
+
+
+def waits_for_a_server(store: Store) -> bool:
+    """Whether every call takes its time, so that it must not be made on an event loop."""
+    return store.engine.dialect.name != "sqlite"
+
+
 def bridge(store: Store) -> Aside:
     async def in_thread(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await asyncio.to_thread(work, *args, **kwargs)
 
     async def here(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        token = AT_ONCE.set(True)
         try:
-            return work(*args, **kwargs)
+            return at_once(work, *args, **kwargs)
         except WouldWait:
             pass
-        finally:
-            AT_ONCE.reset(token)
         return await asyncio.to_thread(work, *args, **kwargs)
 
-    return here if store.engine.dialect.name == "sqlite" else in_thread
+    return in_thread if waits_for_a_server(store) else here

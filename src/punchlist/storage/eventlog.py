@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
+from functools import lru_cache
 from typing import Final
 
 from sqlalchemy import bindparam, insert, select
@@ -51,6 +52,11 @@ NEWEST_IN_CONVERSATION: Final = Statement(
 )
 
 
+@lru_cache(maxsize=256)
+def _reason_problem(reason: str) -> str | None:
+    return block_problem(reason, longest=LONGEST_REASON)
+
+
 def append(tx: Transaction, *changes: Change) -> int:
     """Continue one stream; its new version.
 
@@ -58,12 +64,13 @@ def append(tx: Transaction, *changes: Change) -> int:
     row of the list's owner on PostgreSQL.
     """
     stream = changes[0].stream
+    tx.appends(stream)
     head = tx.one(HEAD, stream=stream)
     version, previous = (int(head[0]), str(head[1])) if head else (0, GENESIS)
     at = tx.now()
     rows = []
     for change in changes:
-        if problem := block_problem(change.reason, longest=LONGEST_REASON):
+        if problem := _reason_problem(change.reason):
             raise InvalidInput(f"reason: {problem}")
         version += 1
         data = canonical(change.data)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NoReturn, Protocol
+from typing import Any, Final, NoReturn, Protocol
 
 from sqlalchemy.engine import Engine
 
@@ -50,9 +50,12 @@ class Database(Protocol):
 class Transaction:
     """A transaction that is open; made by `Store.read` and `Store.write`."""
 
-    def __init__(self, engine: Engine, cursor: Any, clock: Clock, alone: bool = False) -> None:
+    def __init__(
+        self, engine: Engine, cursor: Any, clock: Clock, appended: dict[str, int], alone: bool = False
+    ) -> None:
         """`alone`: nobody else writes to the database until it ends."""
         self.alone = alone
+        self._appended = appended
         self._dialect = engine.dialect
         self._cursor = cursor
         self._clock = clock
@@ -87,6 +90,12 @@ class Transaction:
         rows: list[tuple[Any, ...]] = self._cursor.fetchall()
         return rows
 
+    def appends(self, stream: str) -> None:
+        """Something is added to a stream; what others have seen of it may be old."""
+        if len(self._appended) >= MOST_STREAMS:
+            self._appended.clear()
+        self._appended[stream] = self._appended.get(stream, 0) + 1
+
     def now(self) -> str:
         """The moment of this transaction: the same for all that it writes."""
         if self._now is None:
@@ -116,7 +125,9 @@ class _Session:
                 self._begin()
             except Exception as again:
                 store.fail(again)
-        return Transaction(store.engine, self._cursor, store.clock, self._writing and store.database.one_writer)
+        return Transaction(
+            store.engine, self._cursor, store.clock, store.appended, self._writing and store.database.one_writer
+        )
 
     def _begin(self) -> None:
         store = self._store
@@ -150,10 +161,15 @@ class _Session:
                 raise explained from error
 
 
+MOST_STREAMS: Final = 10_000
+
+
 class Store:
     """One database. Safe to share between threads; cheap to share between processes."""
 
     def __init__(self, engine: Engine, database: Database, clock: Clock = system_clock) -> None:
+        self.appended: dict[str, int] = {}
+        """How often this process has written to each stream; for those who want to know whether to look again."""
         self.engine = engine
         self.database = database
         self.clock = clock
@@ -164,6 +180,22 @@ class Store:
 
     def read(self) -> AbstractContextManager[Transaction]:
         return _Session(self, writing=False)
+
+    def written_elsewhere(self) -> object | None:
+        """Differs after anybody else has written than those who use the connection that is first in line; None where
+        that cannot be known without asking for what was written."""
+        if not self.database.one_writer:
+            return None
+        connection = self.connections.take()
+        try:
+            cursor = connection.cursor()
+            mark = self.database.change_mark(cursor)
+            cursor.close()
+        except BaseException as error:
+            self.connections.discard(connection)
+            self.fail(error)
+        self.connections.give_back(connection)
+        return id(connection), mark
 
     def fail(self, error: BaseException) -> NoReturn:
         """Raise an error of the driver in our words, any other as it is."""

@@ -9,16 +9,20 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
+from typing import Final
 
 from punchlist.errors import Conflict
 from punchlist.kernel.actors import Actor
-from punchlist.storage.bridge import bridge
+from punchlist.storage.bridge import at_once, bridge, waits_for_a_server
 from punchlist.storage.changes import Watch
+from punchlist.storage.sqlite import WouldWait
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approvals import Answer
 from punchlist.toolcalls.ledger import Along, Ledger
 from punchlist.toolcalls.policy import Rule
 from punchlist.toolcalls.states import Transition, WaitingToolCall
+
+A_MOMENT: Final = 0.002
 
 
 class Recorder:
@@ -27,6 +31,8 @@ class Recorder:
     def __init__(self, ledger: Ledger, store: Store) -> None:
         self._ledger = ledger
         self._aside = bridge(store)
+        self._slow = waits_for_a_server(store)
+        self._soon = False
         self._watch = Watch(store)
         self._watching = False
         self._looking = threading.Lock()
@@ -62,21 +68,57 @@ class Recorder:
 
     def _noticed(self) -> None:
         self._noted += 1
-        if self._flush is None:
-            # It begins when the event loop has its turn again, with all that was noted until then.
+        if self._flush is None and not self._soon:
+            # Whoever waits for it writes it, together with all that was noted until then. What nobody waits for is
+            # written a moment later.
+            self._soon = True
+            asyncio.get_running_loop().call_later(A_MOMENT, self._begin)
+
+    def _begin(self) -> None:
+        self._soon = False
+        if self._flush is None and self._recorded < self._noted:
             self._flush = asyncio.get_running_loop().create_task(self._write())
 
     async def settled(self, call_id: str | None = None) -> None:
         mark = self._noted
         while self._recorded < mark:
             if self._flush is None:
-                self._flush = asyncio.get_running_loop().create_task(self._write())
+                if self._write_here():
+                    break
+                self._begin()
+            assert self._flush is not None
             # Whoever stops waiting must not stop the commit.
             failure = await asyncio.shield(self._flush)
             if failure is not None:
                 raise failure
         if call_id in self._lost:
             raise self._lost[call_id]
+
+    def _write_here(self) -> bool:
+        """All of it at once, without a task of its own; False where that has to wait for others, or where several
+        calls are at work, whose notes go into one commit when they have all had their turn."""
+        if self._slow or self._escalations or len({step.call.request.call_id for step in self._pending}) > 1:
+            return False
+        mark, (steps, rules, along) = self._noted, self._take()
+        try:
+            self._lost |= at_once(self._ledger.record, steps, rules, along)
+        except WouldWait:
+            self._put_back(steps, rules, along)
+            return False
+        except BaseException:
+            self._put_back(steps, rules, along)
+            raise
+        self._recorded = mark
+        return True
+
+    def _take(self) -> tuple[list[Transition], list[tuple[Rule, Actor]], list[Along]]:
+        taken = self._pending, self._rules, self._along
+        self._pending, self._rules, self._along = [], [], []
+        return taken
+
+    def _put_back(self, steps: list[Transition], rules: list[tuple[Rule, Actor]], along: list[Along]) -> None:
+        """They stay noted, in their order, for when the database is back."""
+        self._pending, self._rules, self._along = steps + self._pending, rules + self._rules, along + self._along
 
     async def _write(self) -> Exception | None:
         try:
@@ -93,16 +135,13 @@ class Recorder:
             self._flush = None
 
     async def _write_steps(self) -> None:
-        steps, rules, along = self._pending, self._rules, self._along
+        steps, rules, along = self._take()
         if not steps and not rules and not along:
             return
-        self._pending, self._rules, self._along = [], [], []
         try:
             self._lost |= await self._aside(self._ledger.record, steps, rules, along)
         except BaseException:
-            # They stay noted, in their order, for when the database is back.
-            self._pending, self._rules = steps + self._pending, rules + self._rules
-            self._along = along + self._along
+            self._put_back(steps, rules, along)
             raise
 
     async def _write_escalations(self) -> None:

@@ -47,15 +47,24 @@ INSERT_CALL: Final = Statement(
         "ON CONFLICT (id) DO NOTHING"
     )
 )
-UPDATE_CALL: Final = Statement(
-    update(tool_calls)
-    .where(
-        tool_calls.c.id == bindparam("call_id"),
-        tool_calls.c.status == bindparam("from_status"),
-        tool_calls.c.owner == bindparam("from_owner"),
+# What every end of a call writes, and no column of an index that need not change.
+_ENDING: Final = ("exact", "status", "result", "output_file", "error_code", "explanation", "ended_at", "checksum")
+
+
+def _update(columns: Sequence[str]) -> Statement:
+    return Statement(
+        update(tool_calls)
+        .where(
+            tool_calls.c.id == bindparam("call_id"),
+            tool_calls.c.status == bindparam("from_status"),
+            tool_calls.c.owner == bindparam("from_owner"),
+        )
+        .values({name: bindparam(name) for name in columns})
     )
-    .values({name: bindparam(name) for name in _CHANGING})
-)
+
+
+UPDATE_CALL: Final = _update(_CHANGING)
+END_CALL: Final = _update(_ENDING)
 CALL: Final = Statement(select(*_CALL).where(tool_calls.c.id == bindparam("id")))
 CALLS: Final = Statement(
     select(*_CALL)
@@ -145,10 +154,19 @@ def insert_call(tx: Transaction, call: StoredCall) -> bool:
 
 def update_call(tx: Transaction, before: StoredCall, after: StoredCall) -> bool:
     """Whether the call was still as it was last seen, and ours."""
-    values = {name: value for name, value in after._asdict().items() if name in _CHANGING}
+    only_ended = after.ended_at is not None and before == after._replace(
+        exact=before.exact,
+        status=before.status,
+        result=before.result,
+        output_file=before.output_file,
+        error_code=before.error_code,
+        explanation=before.explanation,
+        ended_at=before.ended_at,
+    )
+    values = {name: getattr(after, name) for name in (_ENDING if only_ended else _CHANGING) if name != "checksum"}
     return bool(
         tx.run(
-            UPDATE_CALL,
+            END_CALL if only_ended else UPDATE_CALL,
             call_id=before.id,
             from_status=before.status,
             from_owner=before.owner,

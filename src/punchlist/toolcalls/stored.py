@@ -7,6 +7,7 @@ import json
 import zlib
 from collections.abc import Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from punchlist.errors import StoreDamaged
@@ -61,7 +62,8 @@ class StoredCall(NamedTuple):
     ended_at: str | None
 
     def checksum(self) -> int:
-        return zlib.crc32("\x1f".join("\x00" if value is None else str(value) for value in self).encode())
+        parts = ["\x00" if value is None else value if type(value) is str else str(value) for value in self]
+        return zlib.crc32("\x1f".join(parts).encode())
 
     @property
     def request(self) -> ToolCallRequest:
@@ -235,8 +237,10 @@ def new_approval(call: StoredCall, question: Question, redactor: Redactor) -> St
 def _arguments(arguments: Mapping[str, Any], redactor: Redactor) -> tuple[str, str | None]:
     """The arguments to show, and those to run when they differ."""
     try:
-        exact = _ENCODE(dict(arguments))
-        safe = _ENCODE(redactor.value(dict(arguments)))
+        wanted = dict(arguments)
+        exact = _ENCODE(wanted)
+        shown = redactor.value(wanted)
+        safe = exact if shown == wanted else _ENCODE(shown)
     except (TypeError, ValueError, RecursionError):
         # The call is refused for this, or for its size; the record says what it was.
         return _ENCODE({"not JSON": type(arguments).__name__}), None
@@ -250,8 +254,9 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")
 
 
+@lru_cache(maxsize=256)
 def trail_text(reason: str) -> str:
-    """A reason that the event log takes, whatever it holds."""
+    """A reason that the event log takes, whatever it holds. Mostly it is one of a few."""
     return visible_block(reason)[:_LONGEST_REASON].strip()
 
 

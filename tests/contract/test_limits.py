@@ -14,11 +14,12 @@ from tests.conftest import Cli
 from tests.contract.rehearsing import Rehearse, Rehearsing, calls, completes, plans, says
 from tests.contract.test_context import looks
 
+from punchlist.agent import turn
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import BUILT_IN, AgentDefinition
 from punchlist.agent.news import Continued
-from punchlist.agent.turn import Turn
 from punchlist.conversations.model import Scope
+from punchlist.kernel.signals import CancelSignal
 from punchlist.models.model import Hear, Reply, Request, Traits
 from punchlist.models.rehearsal import Line
 from punchlist.storage.store import Store
@@ -131,10 +132,10 @@ def _paused(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """How long it would have been waited, from now on."""
     paused: list[float] = []
 
-    async def pause(_: Turn, seconds: float) -> None:
+    async def pause(_: CancelSignal, seconds: float) -> None:
         paused.append(seconds)
 
-    monkeypatch.setattr(Turn, "_pause", pause)
+    monkeypatch.setattr(turn, "pause", pause)
     return paused
 
 

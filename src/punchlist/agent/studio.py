@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Container, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -20,7 +20,7 @@ from punchlist.agent.news import CallChanged, OutputCame, Tell, TurnBegan
 from punchlist.agent.outcome import Ended
 from punchlist.agent.prompts import system_prompt
 from punchlist.agent.purse import Purse
-from punchlist.agent.record import StoredRecord
+from punchlist.agent.record import StoredRecord, trail_line
 from punchlist.agent.resuming import restore
 from punchlist.agent.transcript import from_row
 from punchlist.agent.turn import Means, Turn
@@ -130,6 +130,18 @@ class Studio:
         if tell is not None:
             most = work.agent.limits.continuations if work.agent.todo_driven else None
             tell(TurnBegan(work.agent.name, stored.id, model.name, work.parent, isinstance(turn, str), most))
+        try:
+            return Outcome(stored.id, await self._at_the_bench(work, stored, here, model, isinstance(turn, str)))
+        except Exception as error:
+            # Such as a database that is gone: a turn that nobody works on must not look as if somebody did.
+            with suppress(PunchlistError):
+                await aside(Minutes(self.site.store, here).end, [], trail_line(f"{Reason.ERROR}: {error}"))
+            raise
+
+    async def _at_the_bench(
+        self, work: Work, stored: StoredTurn, here: TurnScope, model: Model, resumed: bool
+    ) -> Ended:
+        aside = bridge(self.site.store)
         async with self._bench(work, here) as bench:
             means = Means(
                 model,
@@ -138,15 +150,15 @@ class Studio:
                 StoredRecord(Minutes(self.site.store, here), bench.recorder, aside, self.site.store.clock),
                 aside,
                 list(bench.tools),
-                tell,
+                self.audience.tell,
             )
             context = await self._context(work, list(bench.tools.values()), here)
-            if isinstance(turn, str):
+            if resumed:
                 work.purse.had(*await self._workers_used(here))
             ours = Turn(work.agent, stored.id, context, means, work.signal, work.purse)
             for note in bench.notes:
                 ours.note(note)
-            return Outcome(stored.id, await _seen_through(ours, work.goal))
+            return await _seen_through(ours, work.goal)
 
     async def _turn(self, work: Work, turn_id: str | None) -> StoredTurn:
         aside, owner = bridge(self.site.store), this_process()

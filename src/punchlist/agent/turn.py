@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 
 from punchlist.agent.calling import Calling
 from punchlist.agent.context import Context, state_text
@@ -23,6 +23,7 @@ from punchlist.agent.resuming import Restored, restore
 from punchlist.agent.transcript import CONTINUATION, REMINDER, RESUMED, TEXT
 from punchlist.errors import PunchlistError
 from punchlist.kernel.ids import new_id
+from punchlist.kernel.interrupting import pause, unless_set
 from punchlist.kernel.signals import CancelSignal
 from punchlist.models.model import Call, Finish, Model, ModelError, Reply, Returned, Said
 from punchlist.storage.bridge import Aside
@@ -140,7 +141,7 @@ class Turn:
         request = self._context.request(state)
         self._means.record.asks(self._means.model.name, request, state)
         try:
-            reply = await self._unless_cancelled(self._means.model.ask(request, self._hear))
+            reply = await unless_set(self._signal, self._means.model.ask(request, self._hear))
         except ModelError as error:
             self._failed = str(error)
             await self._means.record.failed(self._failed)
@@ -179,38 +180,6 @@ class Turn:
         self._text = reply.text or self._text
         self._purse.pay(reply.usage, self._means.model.traits.cost(reply.usage) or 0.0)
         self._spent = self._spent._replace(iterations=self._spent.iterations + 1, context=reply.usage.total)
-
-    async def _unless_cancelled(self, asking: Coroutine[Any, Any, Reply]) -> Reply | None:
-        """The reply, or None when somebody wants the turn to end first."""
-        if self._signal.is_set:
-            asking.close()
-            return None
-        us, loop = asyncio.current_task(), asyncio.get_running_loop()
-        assert us is not None
-        waits, stopped = True, False
-
-        def stop() -> None:
-            nonlocal stopped
-            stopped = waits and us.cancel()
-
-        def stop_soon(_: str) -> None:
-            # When the event loop has its turn: then we are sure to be where we wait, and nowhere else.
-            loop.call_soon(stop)
-
-        forget = self._signal.when_set(stop_soon)
-        try:
-            reply = await asking
-        except asyncio.CancelledError:
-            # By the signal; or somebody cancels us, as well or instead.
-            if not stopped or us.uncancel():
-                raise
-            return None
-        finally:
-            waits = False
-            forget()
-        if stopped:
-            us.uncancel()
-        return reply
 
     # --- its calls ----------------------------------------------------------------------------------------
 
@@ -276,24 +245,10 @@ class Turn:
             return
         self._continued_at, self._sent_back = self._view.mark, True
         self._spent = self._spent._replace(continuations=self._spent.continuations + 1)
-        await self._pause(min(self._agent.check_interval * 2.0**self._spent.unchanged, LONGEST_PAUSE))
+        await pause(self._signal, min(self._agent.check_interval * 2.0**self._spent.unchanged, LONGEST_PAUSE))
         await self._say(prompt, CONTINUATION)
         most = self._agent.limits.continuations
         self._tell(Continued(self._agent.name, self._id, self._spent.continuations, most))
-
-    async def _pause(self, seconds: float) -> None:
-        """Wait, but not for longer than somebody wants the turn to go on."""
-        if not seconds:
-            return
-        over = asyncio.Event()
-        forget = self._signal.when_set(lambda _: over.set())
-        try:
-            async with asyncio.timeout(seconds):
-                await over.wait()
-        except TimeoutError:
-            pass
-        finally:
-            forget()
 
     async def suspend(self, on: Sequence[str]) -> Ended:
         """The turn waits; it stays open, for somebody to go on with it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from punchlist.agent.continuation import Open
@@ -11,7 +11,9 @@ from punchlist.checklist import rendering
 from punchlist.checklist import service as checklist_service
 from punchlist.checklist.lifecycle import Status as ChecklistStatus
 from punchlist.checklist.model import Checklist, Item
+from punchlist.conversations import records
 from punchlist.conversations.model import TurnScope
+from punchlist.conversations.service import turn_stream
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.text import visible
 from punchlist.plan import looking
@@ -46,6 +48,8 @@ class View:
     """Items that cannot be read, and are left out (C11)."""
     tasks: tuple[Task, ...] = ()
     """All of them, also those that have ended, for people to watch."""
+    over: str | None = None
+    """Why the turn has ended, when somebody has ended it."""
 
 
 class Lists(Protocol):
@@ -70,7 +74,11 @@ class TurnLists:
         self._seen: tuple[object, View] | None = None
         self._looked: object | None = None
         self._waits = False
-        self._streams = (plan_stream(scope.turn_id), checklist_service.stream(scope.conversation_id))
+        self._streams = (
+            plan_stream(scope.turn_id),
+            checklist_service.stream(scope.conversation_id),
+            turn_stream(scope.turn_id),
+        )
 
     def look(self) -> View:
         # It comes before every request, and mostly nothing has happened to the lists.
@@ -90,15 +98,17 @@ class TurnLists:
         with self._store.read() as tx:
             rows = looking.rows_of(tx, self._scope) if self._has_plan else ()
             checklist, problems = self._checklist(tx)
+            turn = records.turn(tx, self._scope.turn_id)
+            over = turn.end_reason if turn is not None and not turn.open else None
             if self._left is None and checklist is not None:
                 written = self._since is not None and (checklist.updated_at or "") >= self._since
                 self._left = -1 if written else checklist.revision
-            mark = (rows, checklist.revision if checklist else problems)
+            mark = (rows, checklist.revision if checklist else problems, over)
             self._waits = looking.has_conditions(rows)
             if self._seen is not None and self._seen[0] == mark and not self._waits:
                 return self._seen[1]
             plan = looking.look(tx, self._scope, rows) if self._has_plan else Look([])
-        view = self._view(plan, checklist, problems)
+        view = replace(self._view(plan, checklist, problems), over=over)
         self._seen = (mark, view)
         return view
 

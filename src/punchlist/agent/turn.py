@@ -209,6 +209,7 @@ class Turn:
 
     async def situation(self, reply: Reply) -> Situation:
         await self._look()
+        over = None if self._view.over is None else f"somebody ended the turn ({self._view.over})"
         spent, limits = self._spent, self._agent.limits
         allowed = limits.iterations(spent.allowed, spent.iterations, bool(self._view.open))
         unchanged = spent.unchanged
@@ -229,7 +230,7 @@ class Turn:
             enabled=self._agent.todo_driven,
             calls=bool(reply.calls),
             window=self._means.model.traits.window,
-            cancelled=self._cancelled.reason,
+            cancelled=self._cancelled.reason or over,
             # A reply that came in time and leaves nothing to do is an end of its own.
             overtime=self._signal.reason == OVERTIME and bool(self._interrupted or reply.calls or self._view.open),
             failed=self._failed,

@@ -28,6 +28,11 @@ def stream(conversation_id: str) -> str:
     return f"conversation:{conversation_id}"
 
 
+def turn_stream(turn_id: str) -> str:
+    """No stream of its own, but a name under which it is known that something has become of a turn."""
+    return f"turn:{turn_id}"
+
+
 class Conversations:
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -220,6 +225,7 @@ def end(tx: Transaction, scope: Scope, turn: Turn, reason: str) -> Turn:
     status = TURN.advance(TurnStatus.OPEN, TurnAction.END, scope.actor.role)
     at = tx.now()
     tx.run(records.END_TURN, turn_id=turn.id, at=at, reason=reason)
+    tx.appends(turn_stream(turn.id))
     data: dict[str, Any] = {"ended_at": at, "end_reason": reason, "owner": None}
     eventlog.append(tx, change(scope, TurnAction.END, turn.id, reason, data, came_from=TurnStatus.OPEN, to=status))
     return turn._replace(**data)

@@ -72,10 +72,14 @@ class Recorder:
             # Whoever waits for it writes it, together with all that was noted until then. What nobody waits for is
             # written a moment later.
             self._soon = True
-            asyncio.get_running_loop().call_later(A_MOMENT, self._begin)
+            asyncio.get_running_loop().call_later(A_MOMENT, self._later)
+
+    def _later(self) -> None:
+        self._soon = False
+        if not self._closed:
+            self._begin()
 
     def _begin(self) -> None:
-        self._soon = False
         if self._flush is None and self._recorded < self._noted:
             self._flush = asyncio.get_running_loop().create_task(self._write())
 

@@ -36,7 +36,8 @@ class Ended:
 
 
 def ending(reason: Reason, why: str, left: Sequence[Open]) -> str:
-    told = f"Waits for {why}." if reason is Reason.WAITING else f"Ended as {reason}: {why.rstrip('.')}."
+    end = "" if why.endswith((".", "?", "!")) else "."
+    told = f"Waits for {why}{end}" if reason is Reason.WAITING else f"Ended as {reason}: {why}{end}"
     if not left:
         return told
     items = [f"- {visible(item.title)}{f' (waits for {item.waits_for})' if item.waits_for else ''}" for item in left]

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
-from punchlist.errors import Conflict
+from punchlist.errors import Conflict, StoreError
 from punchlist.kernel.actors import Actor
 from punchlist.storage.bridge import at_once, bridge, waits_for_a_server
 from punchlist.storage.changes import Watch
@@ -76,8 +77,13 @@ class Recorder:
 
     def _later(self) -> None:
         self._soon = False
-        if not self._closed:
-            self._begin()
+        if self._closed or self._flush is not None or self._recorded == self._noted:
+            return
+        # Here, if that can be: with many turns at work, a task more is a round of all of them more.
+        with suppress(StoreError):
+            if self._write_here():
+                return
+        self._begin()
 
     def _begin(self) -> None:
         if self._flush is None and self._recorded < self._noted:

@@ -32,7 +32,7 @@ arguments = { path = "docs/*" }
 mode = ["default", "auto-edit"]
 
 [workspace]
-also = ["../shared"]
+also = ["../common"]
 
 [mcp.servers.docs]
 url = "http://127.0.0.1:9/mcp"
@@ -59,7 +59,7 @@ def test_a_trusted_file_says_what_it_wants(project: Path, tmp_path: Path, trust:
     assert found.policy.rules[0].commands == (("rm", "-rf"),)
     assert found.policy.rules[1].modes == {Mode.DEFAULT, Mode.AUTO_EDIT}
     assert [server.name for server in found.servers] == ["docs"]
-    assert found.also == (project / "../shared",)
+    assert found.also == (project / "../common",)
 
 
 def test_a_file_that_nobody_trusts_can_only_ask_for_less(project: Path, tmp_path: Path, trust: Trust) -> None:

@@ -1,7 +1,7 @@
 """What the settings say about tools: the workspace, the servers, and policy; and whether a file may say so.
 
 [workspace]
-also = ["../shared"]          # folders that tools may use besides the project's
+also = ["../common"]          # folders that tools may use besides the project's
 
 [mcp.servers.github]
 command = ["github-mcp-server", "stdio"]

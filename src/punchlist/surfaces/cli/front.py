@@ -79,6 +79,10 @@ def columns() -> int:
     return shutil.get_terminal_size((80, 24)).columns
 
 
+def lines() -> int:
+    return shutil.get_terminal_size((80, 24)).lines
+
+
 def knows_escapes(stream: TextIO) -> bool:
     """Whether what reads a stream is a terminal that can be drawn on."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"

@@ -20,9 +20,9 @@ from punchlist.agent.news import (
     TurnBegan,
     TurnEnded,
 )
-from punchlist.checklist.box import framed
+from punchlist.checklist.box import LINES_PER_ITEM, framed
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.front import columns, knows_escapes
+from punchlist.surfaces.cli.front import columns, knows_escapes, lines
 from punchlist.toolcalls.states import (
     CancelledToolCall,
     ErroredToolCall,
@@ -38,6 +38,8 @@ LONGEST_SUBJECT: Final = 60
 SUBJECTS: Final = ("command", "path", "pattern", "mission", "query")
 MOST_TASKS: Final = 15
 """More would push what happens out of sight."""
+_AROUND: Final = 6
+"""Lines of the frame, and a little of what happens."""
 
 
 class Watcher:
@@ -108,14 +110,16 @@ class Watcher:
         if not self._live or not self._tasks:
             return
         self.put_away()
-        lines = self._box()
-        self._write("\n".join(lines))
-        self._drawn = len(lines)
+        drawn = self._box()
+        self._write("\n".join(drawn))
+        self._drawn = len(drawn)
 
     def _box(self) -> list[str]:
         done = sum(task.status in ("completed", "cancelled") for task in self._tasks)
-        first = max(0, min(done - 2, len(self._tasks) - MOST_TASKS))
-        shown = self._tasks[first : first + MOST_TASKS]
+        # A task takes up to two lines; what is drawn over must not have left the screen.
+        most = min(MOST_TASKS, max(1, (lines() - _AROUND) // LINES_PER_ITEM)) if self._live else MOST_TASKS
+        first = max(0, min(done - 2, len(self._tasks) - most))
+        shown = self._tasks[first : first + most]
         labels = [(ICONS.get(task.status, "?"), _label(task)) for task in shown]
         more = len(self._tasks) - len(shown)
         footer = f"{done}/{len(self._tasks)} ended{f', {more} not shown' if more else ''} · {self._mode}"

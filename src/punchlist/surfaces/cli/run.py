@@ -16,6 +16,7 @@ from punchlist.surfaces.cli.front import JsonOption, SessionOption, complain, fr
 from punchlist.surfaces.cli.tools import ModeOption, warn_of_distrust
 
 if TYPE_CHECKING:
+    from punchlist.agent.definitions import AgentDefinition
     from punchlist.agent.studio import Outcome, Studio
     from punchlist.surfaces.desk import Desk
 
@@ -122,9 +123,11 @@ def run(
         "cost": cost,
     }
     runner = Runner(desk, entry.scope(desk), named, mode, quiet=as_json, waits=wait)
-    chosen = with_overrides(chosen, **asked)
-    overridden = lambda name: with_overrides(agents.named(agent or name), **asked)  # noqa: E731
-    outcome = runner.resume(overridden) if wanted is None else runner.run(chosen, wanted)
+
+    def choose(name: str) -> AgentDefinition:
+        return with_overrides(agents.named(agent or name), **asked)
+
+    outcome = runner.resume(choose) if wanted is None else runner.run(choose(chosen.name), wanted)
     raise typer.Exit(finish(desk, runner.studio, outcome, as_json))
 
 

@@ -24,6 +24,8 @@ def duplicates(known: Iterable[Sequence[Any]], new: Sequence[TurnTodo]) -> list[
         group = groups.get(same(name))
         if group is not None and status in OPEN:
             group.insert(0, todo_id)
+    if all(len(ids) == 1 for ids in groups.values()):
+        return []
     told = []
     for todo in new:
         ids = groups.pop(same(todo.title), ())

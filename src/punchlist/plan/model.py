@@ -51,9 +51,7 @@ class TurnTodo(NamedTuple):
     completed_at: str | None
 
     def checksum(self) -> int:
-        """Of all but the priority, which shifts when another item is put before this one."""
-        parts = [value or "" for value in (*self[:8], *self[9:])]
-        return zlib.crc32("\x1f".join(parts).encode())
+        return _checksum(self)
 
     def described(self) -> dict[str, Any]:
         """What the planner said of it, without what it left open."""
@@ -71,14 +69,20 @@ _STATUS = {status.value: status for status in Status}
 
 def from_row(row: tuple[Any, ...]) -> TurnTodo:
     """A row as it was read, after its checksum was found right."""
-    todo = TurnTodo._make((*row[:7], _STATUS.get(row[7], row[7]), *row[8:13]))
     try:
-        if todo.checksum() == row[13]:
-            return todo
+        if _checksum(row[:13]) == row[13]:
+            return TurnTodo._make((*row[:7], _STATUS.get(row[7], row[7]), *row[8:13]))
     except TypeError:
         # Something that is no text where text was written.
         pass
-    raise StoreDamaged.not_as_written(f"Todo {todo.id!r} of the plan")
+    raise StoreDamaged.not_as_written(f"Todo {row[0]!r} of the plan")
+
+
+def _checksum(values: tuple[Any, ...]) -> int:
+    """Of all but the priority, which shifts when another item is put before this one."""
+    parts = [value or "" for value in values]
+    del parts[8]
+    return zlib.crc32("\x1f".join(parts).encode())
 
 
 def read_todo(row: tuple[Any, ...]) -> TurnTodo | str:

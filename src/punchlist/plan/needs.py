@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from punchlist.errors import InvalidInput
@@ -94,6 +95,7 @@ def _time(written: str) -> str | None:
         return None
 
 
+@lru_cache(maxsize=2048)
 def same(title: str) -> str:
     """What two titles have in common that a person would take for one."""
     return " ".join(str(title).casefold().split())

@@ -122,8 +122,14 @@ class TurnTodoRepository:
         """
         # In no order that could be relied on: PostgreSQL may ask several workers.
         rows = self._tx.all(COUNTS_TWICE, conversation_id=conversation_id, turn_id=turn_id)
-        ((total, conditions),) = [row[1:] for row in rows if row[0] == _ALL]
-        counts = counted(row[:2] for row in rows if row[0] != _ALL)
+        counts, total, conditions = _NONE.copy(), 0, False
+        for status, count, any_conditions in rows:
+            if status == _ALL:
+                total, conditions = count, any_conditions
+            elif status in counts:
+                counts[status] = count
+            else:
+                raise StoreDamaged.not_as_written("The state of a todo")
         if sum(counts.values()) != total:
             raise StoreDamaged.not_as_written(f"The plan of turn {turn_id}")
         return counts, bool(conditions)
@@ -135,6 +141,17 @@ def counted(rows: Iterable[tuple[Any, ...]]) -> dict[Status, int]:
         if status not in counts:
             raise StoreDamaged.not_as_written("The state of a todo")
         counts[Status(status)] = count
+    return counts
+
+
+def tallied(statuses: Iterable[str]) -> dict[Status, int]:
+    """How many there are in each state."""
+    counts = _NONE.copy()
+    try:
+        for status in statuses:
+            counts[status] += 1  # type: ignore[index]  # a state is equal to its text
+    except KeyError:
+        raise StoreDamaged.not_as_written("The state of a todo") from None
     return counts
 
 

@@ -6,9 +6,7 @@ todo's own state is checked again in the UPDATE that changes it.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Sequence
-from operator import itemgetter
 
 from punchlist.conversations import records
 from punchlist.conversations.model import TurnScope
@@ -22,7 +20,7 @@ from punchlist.plan.conflicts import duplicates, explained, shortened
 from punchlist.plan.lifecycle import OPEN, PLAN, Action, Kind, Status
 from punchlist.plan.model import Condition, Created, Ended, Failed, Look, Need, NewTodo, Plan, TurnTodo
 from punchlist.plan.needs import Names
-from punchlist.plan.repository import TurnTodoRepository, counted
+from punchlist.plan.repository import TurnTodoRepository, tallied
 from punchlist.plan.waiting import Conditions, need_of
 from punchlist.plan.writing import apply, change, find, lock, new_conditions, no_turn, retries, stream
 from punchlist.storage import eventlog
@@ -39,7 +37,7 @@ class Plans(Conditions):
             lock(tx, scope)
             repository = TurnTodoRepository(tx)
             known = repository.names(scope.turn_id)
-            counts = counted(Counter(map(itemgetter(1), known)).items())
+            counts = tallied(row[1] for row in known)
             positions, shifts = rules.place(_room(counts, len(items)), items)
             now = tx.now()
             todos = [

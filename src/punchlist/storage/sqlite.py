@@ -122,8 +122,7 @@ class _Connection(sqlite3.Connection):
 
 
 def _be_patient(cursor: sqlite3.Cursor, patient: bool) -> None:
-    connection = cursor.connection
-    assert isinstance(connection, _Connection)
+    connection: Any = cursor.connection
     if connection.patient is not patient:
         seconds = _SLICE_SECONDS if patient else _MOMENT
         cursor.execute(f"PRAGMA busy_timeout = {seconds * 1_000:.0f}")

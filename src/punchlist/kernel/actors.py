@@ -9,6 +9,9 @@ from enum import StrEnum
 class Role(StrEnum):
     PERSON = "person"
     SUPERVISOR = "supervisor"
+    # Of a mission: who decides and reviews, and who works for one of its pillars.
+    LEAD = "lead"
+    OWNER = "owner"
     WORKER = "worker"
     SYSTEM = "system"
 

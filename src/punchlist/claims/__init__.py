@@ -1,0 +1,1 @@
+"""X3: several agents take work from one list."""

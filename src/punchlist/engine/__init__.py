@@ -1,0 +1,1 @@
+"""Durable runs: whatever dies, they go on."""

@@ -1,0 +1,104 @@
+"""The lifecycles of a mission's todo, and of a question that waits for a person."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from punchlist.kernel.actors import Role
+from punchlist.kernel.lifecycle import NEW, Lifecycle
+
+
+class Status(StrEnum):
+    BACKLOG = "backlog"
+    PENDING = "pending"
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+    CANCELLED = "cancelled"
+
+
+class Action(StrEnum):
+    CREATE = "create"
+    # A new todo that is only a candidate, by wish or since all slots are taken.
+    SHELVE = "shelve"
+    PROMOTE = "promote"
+    DEMOTE = "demote"
+    START = "start"
+    COMPLETE = "complete"
+    CANCEL = "cancel"
+    # These leave it where it is.
+    EXTEND = "extend"
+    REPRIORITIZE = "reprioritize"
+
+
+LEADS: Final = frozenset({Role.LEAD, Role.PERSON, Role.SYSTEM})
+"""Who decides. A person is who the Lead works for, the system does what a mission's policies say."""
+MEMBERS: Final = LEADS | {Role.OWNER}
+
+OPEN: Final = frozenset({Status.BACKLOG, Status.PENDING, Status.IN_PROGRESS})
+ACTIVE: Final = frozenset({Status.PENDING, Status.IN_PROGRESS})
+"""Those that take one of the scarce slots."""
+
+MISSION: Final = Lifecycle(
+    "mission todo",
+    {
+        (NEW, Action.CREATE): Status.PENDING,
+        (NEW, Action.SHELVE): Status.BACKLOG,
+        (Status.BACKLOG, Action.PROMOTE): Status.PENDING,
+        (Status.PENDING, Action.DEMOTE): Status.BACKLOG,
+        (Status.PENDING, Action.START): Status.IN_PROGRESS,
+        (Status.IN_PROGRESS, Action.COMPLETE): Status.COMPLETED,
+        **{(status, Action.CANCEL): Status.CANCELLED for status in Status if status in OPEN},
+        **{
+            (status, action): status
+            for action in (Action.EXTEND, Action.REPRIORITIZE)
+            for status in Status
+            if status in OPEN
+        },
+    },
+    allowed={
+        Action.CREATE: MEMBERS,
+        Action.SHELVE: MEMBERS,
+        Action.PROMOTE: LEADS,
+        Action.DEMOTE: LEADS,
+        Action.START: LEADS,
+        # Whoever did the work does not call it done; nor does a policy.
+        Action.COMPLETE: frozenset({Role.LEAD, Role.PERSON}),
+        Action.CANCEL: MEMBERS,
+        Action.EXTEND: LEADS,
+        Action.REPRIORITIZE: LEADS,
+    },
+)
+
+
+class EscalationStatus(StrEnum):
+    OPEN = "open"
+    # Somebody has seen it; there are no more reminders.
+    ACKNOWLEDGED = "acknowledged"
+    ANSWERED = "answered"
+
+
+class EscalationAction(StrEnum):
+    ASK = "ask"
+    REMIND = "remind"
+    ACKNOWLEDGE = "acknowledge"
+    ANSWER = "answer"
+
+
+ESCALATION: Final = Lifecycle(
+    "escalation",
+    {
+        (NEW, EscalationAction.ASK): EscalationStatus.OPEN,
+        (EscalationStatus.OPEN, EscalationAction.REMIND): EscalationStatus.OPEN,
+        (EscalationStatus.OPEN, EscalationAction.ACKNOWLEDGE): EscalationStatus.ACKNOWLEDGED,
+        (EscalationStatus.OPEN, EscalationAction.ANSWER): EscalationStatus.ANSWERED,
+        (EscalationStatus.ACKNOWLEDGED, EscalationAction.ANSWER): EscalationStatus.ANSWERED,
+    },
+    allowed={
+        EscalationAction.ASK: frozenset({Role.SYSTEM, Role.LEAD}),
+        EscalationAction.REMIND: frozenset({Role.SYSTEM}),
+        EscalationAction.ACKNOWLEDGE: frozenset({Role.PERSON}),
+        # What the Lead does to the todo after a person has spoken answers it, too.
+        EscalationAction.ANSWER: LEADS,
+    },
+)

@@ -1,0 +1,230 @@
+"""Values of missions."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from punchlist.conversations.model import Scope
+from punchlist.missions.lifecycle import Status
+
+
+class Priority(StrEnum):
+    CRITICAL = "critical"
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+class Channel(StrEnum):
+    """What a chat of a mission is for; in the conversation's metadata (M1)."""
+
+    MISSION = "mission"
+    PILLAR = "pillar"
+    PILLAR_TODO = "pillar-todo"
+
+
+@dataclass(frozen=True, slots=True)
+class MissionScope(Scope):
+    """Where a caller stands in a mission. One that is bound to a mission or a pillar acts nowhere else."""
+
+    mission_slug: str | None = None
+    pillar_slug: str | None = None
+
+
+class Mission(NamedTuple):
+    """A row of `missions`."""
+
+    id: str
+    slug: str
+    name: str
+    description: str
+    json_config: str
+    source: str
+    status: str
+    conversation_id: str
+    last_tick: str | None
+    created_at: str
+    updated_at: str
+
+    @property
+    def config(self) -> dict[str, Any]:
+        config: dict[str, Any] = json.loads(self.json_config)
+        return config
+
+    def checksum(self) -> int:
+        # Not of `last_tick`, which every cycle changes.
+        parts = (*self[:8], self.created_at, self.updated_at)
+        return zlib.crc32("\x1f".join(parts).encode())
+
+
+class Pillar(NamedTuple):
+    """A row of `pillars`."""
+
+    id: str
+    mission_id: str
+    slug: str
+    name: str
+    description: str
+    position: int
+    status: str
+    conversation_id: str
+    todo_conversation_id: str
+    created_at: str
+
+
+class Strategy(NamedTuple):
+    id: str
+    mission_id: str
+    pillar_id: str
+    position: int
+    description: str
+    status: str
+
+
+class Metric(NamedTuple):
+    """A row of `metrics`."""
+
+    id: str
+    mission_id: str
+    pillar_id: str
+    slug: str
+    name: str
+    unit: str
+    target: float
+    warning: float | None
+    direction: str
+    collector: str
+    stale_after_hours: float
+    position: int
+    status: str
+    last_error: str | None
+    last_error_at: str | None
+    created_at: str
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """How it is collected."""
+        collector: dict[str, Any] = json.loads(self.collector)
+        return collector
+
+
+class Reading(NamedTuple):
+    """A row of `metric_readings`."""
+
+    id: str
+    mission_id: str
+    metric_id: str
+    position: int
+    value: float
+    at: str
+    source: str
+    note: str
+
+
+class MissionTodo(NamedTuple):
+    """A row of `mission_todos`."""
+
+    id: str
+    pillar_id: str
+    mission_id: str
+    title: str
+    description: str
+    justification: str
+    completion_criteria: str
+    deadline: str | None
+    status: Status
+    priority: Priority
+    assigned_agent: str | None
+    outcome: str | None
+    created_at: str
+    started_at: str | None
+    completed_at: str | None
+    ended_at: str | None
+    also_affects: str
+    completion_check: str | None
+    check_result: str | None
+    worked_at: str | None
+    override_reason: str | None
+    overdue_at: str | None
+    request_id: str | None
+
+    def checksum(self) -> int:
+        return zlib.crc32("\x1f".join(value or "" for value in self).encode())
+
+
+class Escalation(NamedTuple):
+    """A row of `escalations`: a question to a person about a todo."""
+
+    id: str
+    mission_id: str
+    todo_id: str
+    kind: str
+    question: str
+    status: str
+    asked_at: str
+    reminded_at: str | None
+    reminders: int
+    answer: str | None
+    answered_by: str | None
+    answered_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewMissionTodo:
+    """What somebody says of a todo that is to be made."""
+
+    pillar_slug: str
+    title: str
+    description: str = ""
+    justification: str = ""
+    completion_criteria: str = ""
+    deadline: str | None = None
+    priority: Priority = Priority.MEDIUM
+    assigned_agent: str | None = None
+    target: Status = Status.PENDING
+    also_affects: tuple[str, ...] = ()
+    check: Mapping[str, Any] | None = None
+    template: str | None = None
+    request_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A todo after a change, and what is to be said about it."""
+
+    todo: MissionTodo
+    warning: str | None = None
+    run_id: str | None = None
+    """The run that the change has caused, if any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """How many slots a mission has, and how many are taken."""
+
+    active: int
+    active_limit: int
+    backlog: int
+    backlog_limit: int
+
+    def as_json(self) -> dict[str, int]:
+        return {
+            "active": self.active,
+            "activeTodoLimit": self.active_limit,
+            "backlog": self.backlog,
+            "backlogTodoLimit": self.backlog_limit,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A pillar with what belongs to it now."""
+
+    pillar: Pillar
+    strategies: list[Strategy] = field(default_factory=list)
+    metrics: list[Metric] = field(default_factory=list)

@@ -13,6 +13,8 @@ from docs.picture import picture
 
 from punchlist.checklist.lifecycle import CHECKLIST
 from punchlist.checklist.tools import checklist_tools
+from punchlist.claims.lifecycle import CLAIM
+from punchlist.claims.tools import claim_tools
 from punchlist.conversations.lifecycle import TURN
 from punchlist.conversations.queue_lifecycle import QUEUE
 from punchlist.kernel.lifecycle import Lifecycle
@@ -37,7 +39,7 @@ COMMANDS = [
     *(["agents", name] for name in ("list", "show")),
     ["todos"],
     *(["todos", name] for name in ("add", "start", "done", "reopen", "edit", "cancel", "clear", "undo")),
-    ["plan", "show"],
+    *(["plan", name] for name in ("show", "claim", "renew", "release", "complete")),
     *(["tools", name] for name in ("list", "call", "history")),
     ["approvals"],
     *(["approvals", name] for name in ("list", "approve", "deny", "modify")),
@@ -55,7 +57,7 @@ COMMANDS = [
 
 def lifecycles() -> str:
     parts = ["# Lifecycles", NOTE, "Every list is a table of (state, action) → state. These are drawn from the tables."]
-    for lifecycle in (CHECKLIST, PLAN, CONDITION, TOOL_CALL, APPROVAL, TURN, QUEUE):
+    for lifecycle in (CHECKLIST, PLAN, CONDITION, CLAIM, TOOL_CALL, APPROVAL, TURN, QUEUE):
         parts.append(f"## {lifecycle.name.capitalize()}\n\n```mermaid\n{lifecycle.mermaid()}\n```\n\n{_who(lifecycle)}")
     return "\n\n".join(parts) + "\n"
 
@@ -66,7 +68,7 @@ def _who(lifecycle: Lifecycle[Any, Any]) -> str:
 
 
 def tools() -> str:
-    lists: list[Tool[Any]] = [*checklist_tools(_no_service), *plan_tools(_no_service)]
+    lists: list[Tool[Any]] = [*checklist_tools(_no_service), *plan_tools(_no_service), *claim_tools(lambda _: {})]
     work = native_tools(Workspace(FOLDER))
     return "\n\n".join(["# Tools", NOTE, *map(_tool, lists), *map(_native, work)]) + "\n"
 

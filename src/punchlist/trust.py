@@ -42,6 +42,19 @@ class Trust:
     def forget(self, path: Path) -> None:
         self._write({name: digest for name, digest in self._all().items() if name != str(path.resolve())})
 
+    def trusts_text(self, name: str, text: str) -> bool:
+        """Whether a text that is kept elsewhere is, to the letter, what the person has trusted by this name.
+
+        A name has a colon and begins with what it is of (`mission:…`), so that no path can be mistaken for one.
+        """
+        return self._all().get(name) == _digest_of(text.encode())
+
+    def trust_text(self, name: str, text: str) -> None:
+        self._write({**self._all(), name: _digest_of(text.encode())})
+
+    def forget_text(self, name: str) -> None:
+        self._write({other: digest for other, digest in self._all().items() if other != name})
+
     def seal(self, text: str) -> str:
         """A mark that only this user can make of a text: what is stored elsewhere with it came from here."""
         return hmac.new(self._key(), text.encode(), hashlib.sha256).hexdigest()
@@ -83,6 +96,10 @@ class Trust:
 
 def _digest(path: Path) -> str:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return _digest_of(path.read_bytes())
     except OSError:
         return ""
+
+
+def _digest_of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -10,16 +11,33 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from punchlist.agent.agents_file import Agents
+    from punchlist.agent.definitions import AgentDefinition
     from punchlist.checklist.service import Checklists
     from punchlist.config import Settings
     from punchlist.conversations.model import Scope
     from punchlist.conversations.service import Conversations
+    from punchlist.engine.worker import Worker
+    from punchlist.missions.briefing import Briefing
+    from punchlist.missions.checks import Checks
+    from punchlist.missions.collection import Collecting
+    from punchlist.missions.escalations import Escalations
+    from punchlist.missions.metrics import Metrics
+    from punchlist.missions.model import Mission
+    from punchlist.missions.service import Missions
+    from punchlist.missions.todos import MissionTodos
+    from punchlist.models.model import Model
     from punchlist.plan.service import Plans
+    from punchlist.runs.service import Runs
     from punchlist.storage.store import Store
+    from punchlist.toolcalls.policy import Mode
     from punchlist.toolcalls.questions import Approvals
     from punchlist.tools.settings import ToolSettings
     from punchlist.tools.workbench import Site
     from punchlist.trust import Trust
+
+
+PRIVATE_ADDRESSES = "PUNCHLIST_PRIVATE_ADDRESSES"
+"""`allow` lets HTTP collectors ask addresses of a private network. The person's own environment says so, no file."""
 
 
 class House:
@@ -57,6 +75,107 @@ class House:
         from punchlist.plan.service import Plans
 
         return Plans(self.store)
+
+    @cached_property
+    def missions(self) -> Missions:
+        from punchlist.missions.service import Missions
+
+        return Missions(self.store, self.conversations)
+
+    @cached_property
+    def mission_todos(self) -> MissionTodos:
+        from punchlist.missions.todos import MissionTodos
+
+        return MissionTodos(self.store)
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        from punchlist.missions.metrics import Metrics
+
+        return Metrics(self.store)
+
+    @cached_property
+    def escalations(self) -> Escalations:
+        from punchlist.missions.escalations import Escalations
+
+        return Escalations(self.store)
+
+    @cached_property
+    def briefing(self) -> Briefing:
+        from punchlist.missions.briefing import Briefing
+
+        return Briefing(self.missions, self.mission_todos, self.metrics, self.escalations)
+
+    @cached_property
+    def collecting(self) -> Collecting:
+        from punchlist.missions.collection import Collecting
+
+        private = os.environ.get(PRIVATE_ADDRESSES) == "allow"
+        return Collecting(self.metrics, self.workspace, os.environ, self.trusts_mission, private)
+
+    @property
+    def workspace(self) -> Path:
+        """Where the project's agents work, from whichever of its folders a command is run."""
+        return self.settings.root or Path.cwd()
+
+    @cached_property
+    def checks(self) -> Checks:
+        from punchlist.missions.checks import Checks
+        from punchlist.missions.trusted import check_name
+
+        return Checks(
+            self.store,
+            self.trusts_mission,
+            self.workspace,
+            self.mission_todos.record_check,
+            environment=os.environ,
+            vouched=lambda todo: self.trust.trusts_text(check_name(todo), todo.completion_check or ""),
+        )
+
+    def trusts_mission(self, mission: Mission) -> bool:
+        from punchlist.missions.trusted import trust_name
+
+        return self.trust.trusts_text(trust_name(mission.slug, self.workspace), mission.source)
+
+    @cached_property
+    def runs(self) -> Runs:
+        from punchlist.runs.service import Runs
+
+        return Runs(self.store)
+
+    def worker(
+        self,
+        model_for: Callable[[AgentDefinition], Model],
+        mode: Mode | None,
+        *,
+        slots: int,
+        tell: Callable[[str], None],
+    ) -> Worker:
+        from punchlist.engine.premises import Premises
+        from punchlist.engine.worker import Worker
+        from punchlist.missions.sweeping import Deadlines
+
+        premises = Premises(
+            self.store,
+            self.conversations,
+            self.plans,
+            self.checklists,
+            self.missions,
+            self.mission_todos,
+            self.metrics,
+            self.escalations,
+            Deadlines(self.store),
+            self.briefing,
+            self.checks,
+            self.collecting,
+            self.runs,
+            self.agents.definitions,
+            model_for,
+            self.site,
+            self.workspace,
+            mode,
+        )
+        return Worker(premises, slots=slots, tell=tell)
 
     @cached_property
     def approvals(self) -> Approvals:

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from tests.conftest import ROOT, Cli
 from tests.surfaces.mcp_client import WireClient
 
 TOOLS = ["TodoWrite", "create_todo", "list_todo", "start_todo", "wait_todo", "complete_todo"]
+TOOLS += ["claim_todo", "renew_claim", "release_claim"]
 ITEMS = [
     {"content": "A", "activeForm": "Doing A", "status": "completed"},
     {"content": "B", "activeForm": "Doing B", "status": "in_progress"},
@@ -103,6 +105,11 @@ def test_results_fit_the_output_schemas_that_are_announced(converse: Converse) -
         assert "conflicts" in _data(await client.call_tool("create_todo", {"items": [both, both]}))
         await client.call_tool("list_todo", {})
         await client.call_tool("complete_todo", {"todoId": todo_id, "outcome": "o", "status": "cancelled"})
+        claimed = _data(await client.call_tool("claim_todo", {}))
+        kept = {"todoId": claimed["todo"]["id"], "fence": claimed["fence"]}
+        await client.call_tool("renew_claim", kept)
+        assert "claimedBy" in str(_data(await client.call_tool("list_todo", {})))
+        await client.call_tool("release_claim", kept)
         await client.call_tool("list_todo", {"status": "all"})
 
     converse(talk)
@@ -134,6 +141,39 @@ def test_a_bad_call_is_an_error_that_a_model_can_act_on(
         assert result["isError"]
         assert message in result["content"][0]["text"]
         assert client.ask("resources/read", {"uri": "punchlist://checklist"})["result"] == before["result"]
+
+
+@pytest.mark.spec("X3")
+def test_two_clients_never_hold_the_same_todo_and_a_killed_ones_comes_back(wire: Callable[..., WireClient]) -> None:
+    with wire() as one, wire() as two:
+        one.call("create_todo", items=[{"title": "A"}, {"title": "B"}])
+        first = one.call("claim_todo")["structuredContent"]
+        second = two.call("claim_todo")["structuredContent"]
+        assert [first["todo"]["title"], second["todo"]["title"]] == ["A", "B"]
+        theirs = {"todoId": second["todo"]["id"], "fence": second["fence"]}
+        assert "Only its holder" in one.call("release_claim", **theirs)["content"][0]["text"]
+        assert (
+            "is claimed by supervisor:mcp"
+            in one.call("complete_todo", **theirs | {"fence": None}, outcome="mine")["content"][0]["text"]
+        )
+        one.call("renew_claim", todoId=first["todo"]["id"], fence=1, seconds=1)
+        os.kill(one.process.pid, signal.SIGKILL)
+
+        def again() -> Any:
+            return two.call("claim_todo")["structuredContent"]
+
+        taken = again()
+        until = time.monotonic() + 30
+        while taken["todo"] is None:
+            assert "Nothing is free now: 2 claimed" in taken["next"]
+            assert time.monotonic() < until
+            taken = again()
+        assert (taken["todo"]["title"], taken["fence"]) == ("A", 2)
+        late = {"todoId": first["todo"]["id"], "fence": first["fence"], "outcome": "late"}
+        assert "Fence 1 is outdated" in two.call("complete_todo", **late)["content"][0]["text"]
+        assert not two.call("complete_todo", **late | {"fence": 2})["isError"]
+        assert not two.call("complete_todo", **theirs, outcome="done")["isError"]
+        assert again() == {"todo": None, "next": "Nothing is left to claim."}
 
 
 @pytest.mark.spec("W6", "T7")

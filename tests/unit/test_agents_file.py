@@ -70,6 +70,9 @@ def test_continuation_is_on_for_coder_and_supervisor_and_off_for_the_others(file
         "researcher": False,
         "coder": True,
         "writer": False,
+        # They supervise, too: each plans its turn and works through it.
+        "mission-lead": True,
+        "pillar-owner": True,
     }
     assert found == BUILT_IN
 

@@ -2,8 +2,9 @@
 
 Its questions, in this order; the first that is answered decides:
 
-    cancelled? · out of time? · failed, or cut off? · a limit reached? · calls to answer? · nothing open? ·
-    continuation off? · all of it waiting? · stalled? · continued too often? · else: continue
+    cancelled? · to rest for now? · out of time? · failed, or cut off? · a limit reached? · calls to answer? ·
+    something said? · nothing open? · continuation off? · all of it waiting? · stalled? · continued too often? ·
+    else: continue
 
 The same rules serve the loop of our own agents and the hooks of others.
 """
@@ -96,6 +97,10 @@ class Situation:
     """The reply has tool calls, and they have been answered."""
     window: int | None = None
     cancelled: str | None = None
+    suspended: str | None = None
+    """Why it is to come to rest for now, to be gone on with later."""
+    told: bool = False
+    """Somebody has said something that the model has not heard yet."""
     overtime: bool = False
     """The time was up, and whatever was going on was ended."""
     failed: str | None = None
@@ -129,7 +134,9 @@ Decision = Proceed | Continue | Wait | Stop
 
 
 def decide(now: Situation) -> Decision:
-    return _must_stop(now) or _unfinished_calls(now) or _about_the_list(now)
+    if now.cancelled is None and now.suspended is not None:
+        return Wait((now.suspended,))
+    return _must_stop(now) or _unfinished_calls(now) or (Proceed() if now.told else _about_the_list(now))
 
 
 def _must_stop(now: Situation) -> Stop | None:

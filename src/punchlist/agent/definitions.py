@@ -7,9 +7,14 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from punchlist.agent.continuation import Limits
-from punchlist.agent.prompts import CODER, RESEARCHER, SUPERVISOR, WRITER
+from punchlist.agent.prompts import CODER, MISSION_LEAD, PILLAR_OWNER, RESEARCHER, SUPERVISOR, WRITER
+from punchlist.kernel.actors import Role
 
 PLAN_TOOLS: Final = ("create_todo", "list_todo", "start_todo", "complete_todo", "wait_todo")
+MISSION_TOOLS: Final = ("mission_todo_create", "mission_todo_update", "mission_todo_list")
+COMPLETE: Final = "mission_todo_complete"
+LEAD: Final = "mission-lead"
+OWNER: Final = "pillar-owner"
 DELEGATE: Final = "delegate"
 SUPERVISING: Final = (*PLAN_TOOLS, DELEGATE)
 """What only an agent that delegates has."""
@@ -45,6 +50,8 @@ class AgentDefinition:
     compact_after: int = COMPACT_AFTER
     remind_after: int | None = REMIND_AFTER
     """Model turns without a change of the checklist; None for no reminders."""
+    role: Role = Role.SUPERVISOR
+    """As whom it acts when it is nobody's worker."""
 
     def may_call(self, tool: str) -> bool:
         if tool in SUPERVISING and not self.delegates:
@@ -81,6 +88,35 @@ def at_most(limits: Limits, iterations: int) -> Limits:
 
 _WORK: Final = (*READING, "write_file", "edit_file", "run_command", "TodoWrite", "*__*")
 
+_MISSIONS: Final = {
+    agent.name: agent
+    for agent in (
+        AgentDefinition(
+            LEAD,
+            MISSION_LEAD,
+            (*READING, *MISSION_TOOLS, COMPLETE, *SUPERVISING),
+            "leads a mission: decides what is worked on, reviews, completes",
+            todo_driven=True,
+            delegates=True,
+            # What they are asked is a task of a list already.
+            remind_after=None,
+            role=Role.LEAD,
+        ),
+        AgentDefinition(
+            OWNER,
+            PILLAR_OWNER,
+            (*_WORK, *MISSION_TOOLS, *SUPERVISING),
+            "owns a pillar of a mission: plans for it, and does its todos",
+            todo_driven=True,
+            delegates=True,
+            remind_after=None,
+            role=Role.OWNER,
+        ),
+    )
+}
+HEADS: Final = ("supervisor", *_MISSIONS)
+"""Nobody's workers."""
+
 BUILT_IN: Final = {
     agent.name: agent
     for agent in (
@@ -112,4 +148,4 @@ BUILT_IN: Final = {
             "writes texts and edits them",
         ),
     )
-}
+} | _MISSIONS

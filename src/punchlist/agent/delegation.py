@@ -38,6 +38,13 @@ class Crew(Protocol):
         """A task's work has failed; what is to be done about it, in words."""
 
 
+class Errands(Protocol):
+    """Where work is left that nobody waits for (M9)."""
+
+    async def leave(self, worker: str, mission: str, todo_id: str | None) -> str:
+        """In words, what becomes of it."""
+
+
 class Delegate:
     """A tool of whoever has workers."""
 
@@ -46,17 +53,21 @@ class Delegate:
     server: str | None = None
     time_limit: float | None = TIME_LIMIT
 
-    def __init__(self, workers: Mapping[str, AgentDefinition], crew: Crew) -> None:
+    def __init__(self, workers: Mapping[str, AgentDefinition], crew: Crew, errands: Errands | None = None) -> None:
         self._workers = workers
         self._crew = crew
+        self._errands = errands
         self._left: set[tuple[str, str]] = set()
         self.description = (
             "Give a mission to a worker and wait for its report. The worker knows nothing but the mission: say what to "
             f"do, what matters, and what to report. Types: {', '.join(workers)}."
         )
+        if errands is not None:
+            self.description += " With async, go on at once: its result is posted to the chat when it is there."
 
     @property
     def input_schema(self) -> Schema:
+        later = {"async": {"type": "boolean", "description": "Do not wait for it"}} if self._errands else {}
         return {
             "type": "object",
             "properties": {
@@ -64,6 +75,7 @@ class Delegate:
                 "mission": {"type": "string", "minLength": 1},
                 "rationale": {"type": "string", "description": "Why this worker"},
                 "todoId": {"type": "string", "description": "The task of the plan that this is about"},
+                **later,
             },
             "required": ["type", "mission"],
         }
@@ -79,8 +91,10 @@ class Delegate:
         todo = arguments.get("todoId")
         if todo is not None and (problem := line_problem(todo, longest=100)):
             found.append(f"todoId: {problem}")
-        if arguments.get("async"):
-            found.append("async: is for missions; here a worker is waited for")
+        if arguments.get("async") not in (None, True, False):
+            found.append("async: must be true or false")
+        elif arguments.get("async") and self._errands is None:
+            found.append("async: needs a worker process that goes on with it; here a worker is waited for")
         return found
 
     def resources(self, arguments: Arguments) -> Resources:  # noqa: ARG002
@@ -97,6 +111,8 @@ class Delegate:
 
     async def run(self, arguments: Arguments, running: Running) -> Any:
         worker, mission, todo_id = self._workers[arguments["type"]], arguments["mission"], arguments.get("todoId")
+        if arguments.get("async") and self._errands is not None:
+            return await self._errands.leave(worker.name, mission, todo_id)
         if todo_id:
             await self._crew.start(todo_id)
         left = (worker.name, mission) in self._left

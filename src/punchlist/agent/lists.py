@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
@@ -60,13 +60,21 @@ class TurnLists:
     """The plan of the turn and the checklist of its session, as far as the agent has them."""
 
     def __init__(
-        self, store: Store, scope: TurnScope, *, plan: bool, checklist: bool, since: str | None = None
+        self,
+        store: Store,
+        scope: TurnScope,
+        *,
+        plan: bool,
+        checklist: bool,
+        since: str | None = None,
+        remark: Callable[[], str] | None = None,
     ) -> None:
         """A checklist counts as soon as it was changed after `since`, or after the first look where there is none: what
         somebody left there before the turn is shown to the model, but is not what the turn was begun for."""
         self._since = since
         self._left: int | None = None
         """The revision of the checklist that was there before the turn; -1 when it was written in it."""
+        self._remark = remark
         self._store = store
         self._scope = scope
         self._has_plan = plan
@@ -81,6 +89,12 @@ class TurnLists:
         )
 
     def look(self) -> View:
+        view = self._lists()
+        if self._remark is None or not (remark := self._remark()):
+            return view
+        return replace(view, shown="\n\n".join(part for part in (view.shown, remark) if part))
+
+    def _lists(self) -> View:
         # It comes before every request, and mostly nothing has happened to the lists.
         fresh = self._fresh()
         if self._seen is not None and fresh is not None and fresh == self._looked and not self._waits:

@@ -13,8 +13,8 @@ from punchlist.agent.calling import Calling
 from punchlist.agent.context import Context, last_of
 from punchlist.agent.continuation import Reason
 from punchlist.agent.crew import StudioCrew
-from punchlist.agent.definitions import BUILT_IN, AgentDefinition
-from punchlist.agent.delegation import Delegate
+from punchlist.agent.definitions import BUILT_IN, HEADS, AgentDefinition
+from punchlist.agent.delegation import Delegate, Errands
 from punchlist.agent.lists import TurnLists
 from punchlist.agent.news import CallChanged, OutputCame, Tell, TurnBegan
 from punchlist.agent.outcome import Ended
@@ -30,7 +30,7 @@ from punchlist.conversations.minutes import Minutes, TurnOver
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.model import Turn as StoredTurn
 from punchlist.conversations.service import LONGEST_MESSAGE, Conversations
-from punchlist.errors import ConfigError, InvalidInput, PunchlistError
+from punchlist.errors import ConfigError, InvalidInput, PunchlistError, StoreBusy, StoreUnavailable
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.processes import this_process
 from punchlist.kernel.signals import CancelSignal
@@ -46,8 +46,8 @@ from punchlist.toolcalls.tool import AgentTool
 from punchlist.tools.lists import ListTool
 from punchlist.tools.workbench import Site, Workbench, workbench
 
-_HEAD: Final = "supervisor"
-"""Nobody's worker."""
+GONE: Final = (StoreUnavailable, StoreBusy)
+"""A database that may come back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +82,16 @@ class Work:
     most_depth: int | None = None
     """As the agent said with whom it began."""
     purse: Purse = field(default_factory=Purse)
+    message: str | None = None
+    """What somebody says to an agent that goes on with a turn."""
+    abandoned: bool = False
+    """Whoever worked on it is known to be dead."""
+    persistent: bool = False
+    """Whoever runs it goes on with it when the database is there again; the turn is left open for that."""
 
     @property
     def actor(self) -> Actor:
-        return Actor(Role.SUPERVISOR if self.parent is None else Role.WORKER, self.agent.name)
+        return Actor(self.agent.role if self.parent is None else Role.WORKER, self.agent.name)
 
     @property
     def deepest(self) -> int:
@@ -104,6 +110,14 @@ class Studio:
     agents: Mapping[str, AgentDefinition] = field(default_factory=lambda: BUILT_IN)
     tools: Sequence[AgentTool] = ()
     """Those of whoever runs the agents; every agent may call them."""
+    head_tools: Callable[[TurnScope], Sequence[AgentTool]] | None = None
+    """Those that only an agent has that is nobody's worker, as far as its definition names them."""
+    errands: Errands | None = None
+    """Where work is left that nobody waits for."""
+    remark: Callable[[], str] | None = None
+    """What the model is told besides its lists, before each request."""
+    shared: bool = False
+    """Several agents work in the conversation, one after the other; each is told of what it did itself."""
 
     async def work(self, agent: AgentDefinition, goal: str, signal: CancelSignal) -> Outcome:
         """One turn of an agent, from its goal to its end."""
@@ -133,6 +147,8 @@ class Studio:
         try:
             return Outcome(stored.id, await self._at_the_bench(work, stored, here, model, isinstance(turn, str)))
         except Exception as error:
+            if work.persistent and isinstance(error, GONE):
+                raise
             # Such as a database that is gone: a turn that nobody works on must not look as if somebody did.
             with suppress(PunchlistError):
                 await aside(Minutes(self.site.store, here).end, [], trail_line(f"{Reason.ERROR}: {error}"))
@@ -147,7 +163,9 @@ class Studio:
                 model,
                 Calling(bench.scheduler, bench.ledger, bench.tools, aside, waits=self.audience.waits),
                 self._lists_of(here, bench.tools, None if work.goal else stored.started_at),
-                StoredRecord(Minutes(self.site.store, here), bench.recorder, aside, self.site.store.clock),
+                StoredRecord(
+                    Minutes(self.site.store, here, this_process()), bench.recorder, aside, self.site.store.clock
+                ),
                 aside,
                 list(bench.tools),
                 self.audience.tell,
@@ -155,16 +173,16 @@ class Studio:
             context = await self._context(work, list(bench.tools.values()), here)
             if resumed:
                 work.purse.had(*await self._workers_used(here))
-            ours = Turn(work.agent, stored.id, context, means, work.signal, work.purse)
+            ours = Turn(work.agent, stored.id, context, means, work.signal, work.purse, work.message)
             for note in bench.notes:
                 ours.note(note)
-            return await _seen_through(ours, work.goal)
+            return await _seen_through(ours, work.goal, GONE if work.persistent else ())
 
     async def _turn(self, work: Work, turn_id: str | None) -> StoredTurn:
         aside, owner = bridge(self.site.store), this_process()
         scope = replace(self.site.place.scope, actor=work.actor)
         if turn_id is not None:
-            return await aside(self.conversations.take_turn, scope, turn_id, owner)
+            return await aside(self.conversations.take_turn, scope, turn_id, owner, abandoned=work.abandoned)
         reason = "a new request" if work.parent is None else "delegated"
         return await aside(self.conversations.begin_turn, scope, reason=reason, parent=work.parent, owner=owner)
 
@@ -208,14 +226,16 @@ class Studio:
             # The checklist is the session's, which people watch: a worker would write over its supervisor's.
             written = checklist_tools(lambda: self.checklists)
             tools += [ListTool(tool, here, aside) for tool in written if role in tool.roles]
+            if self.head_tools is not None:
+                tools += self.head_tools(here)
         if workers := self._workers(work):
-            tools.append(Delegate(workers, StudioCrew(self, work, here)))
+            tools.append(Delegate(workers, StudioCrew(self, work, here), self.errands if work.parent is None else None))
         return tools
 
     def _workers(self, work: Work) -> dict[str, AgentDefinition]:
         if not work.agent.delegates or work.depth >= work.deepest:
             return {}
-        return {name: one for name, one in self.agents.items() if name not in (work.agent.name, _HEAD)}
+        return {name: one for name, one in self.agents.items() if name != work.agent.name and name not in HEADS}
 
     def lists(self, here: TurnScope, since: str) -> TurnLists:
         """Everything that is to be done in a turn of a person's agent, which began at `since`."""
@@ -223,7 +243,14 @@ class Studio:
 
     def _lists_of(self, here: TurnScope, tools: Container[str], since: str | None) -> TurnLists:
         checklist = "TodoWrite" in tools
-        return TurnLists(self.site.store, here, plan="create_todo" in tools, checklist=checklist, since=since)
+        return TurnLists(
+            self.site.store,
+            here,
+            plan="create_todo" in tools,
+            checklist=checklist,
+            since=since,
+            remark=self.remark,
+        )
 
     async def _context(self, work: Work, tools: Sequence[AgentTool], here: TurnScope) -> Context:
         agent = work.agent
@@ -234,17 +261,20 @@ class Studio:
         earlier: list[Message] = []
         if work.parent is None and agent.history:
             recent, id = self.conversations.recent, here.conversation_id
-            stored = await bridge(self.site.store)(recent, id, agent.history, but_of=here.turn_id)
+            whose = agent.name if self.shared else None
+            stored = await bridge(self.site.store)(recent, id, agent.history, but_of=here.turn_id, agent=whose)
             said = [message for row in stored if (message := from_row(row)) is not None]
             earlier = last_of(said, agent.history)
         turns = await bridge(self.site.store)(self.conversations.turns, here.conversation_id, 2)
         return Context(system, offered, earlier, agent.compact_after, len(turns) < 2)
 
 
-async def _seen_through(turn: Turn, goal: str | None) -> Ended:
-    """A turn that always ends with a name, whatever happens in it (C13)."""
+async def _seen_through(turn: Turn, goal: str | None, but: tuple[type[Exception], ...] = ()) -> Ended:
+    """A turn that always ends with a name, whatever happens in it (C13); `but` for what is not its end."""
     try:
         return await loop.run(turn, goal)
+    except but:
+        raise
     except asyncio.CancelledError:
         await turn.fail(Reason.CANCELLED, "whoever ran it has ended it")
         raise

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from punchlist.conversations.model import Line, MessageRole
+from punchlist.conversations.model import Line, MessageRole, Notice
 from punchlist.conversations.model import Message as Stored
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.compact import compact
@@ -25,7 +25,7 @@ RESUMED: Final = "resumed"
 REMINDER: Final = "reminder"
 ENDING: Final = "ending"
 """How a turn ended, and what it left: for people, and for the turns that follow."""
-TOLD: Final = frozenset({TEXT, CONTINUATION, RESUMED, REMINDER, ENDING})
+TOLD: Final = frozenset({TEXT, CONTINUATION, RESUMED, REMINDER, ENDING, *(notice.value for notice in Notice)})
 """Kinds that a model is told as if somebody had said them."""
 
 

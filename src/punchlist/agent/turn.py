@@ -59,7 +59,10 @@ class Turn:
         means: Means,
         signal: CancelSignal,
         purse: Purse,
+        message: str | None = None,
     ) -> None:
+        """`message` is what somebody says to an agent that goes on with a turn."""
+        self._message = message
         self._agent = agent
         self._id = turn_id
         self._context = context
@@ -136,6 +139,9 @@ class Turn:
     async def ask(self) -> Reply:
         """A reply, on record; an empty one when there is none, and then the turn has failed or was cancelled."""
         self._restored = None
+        if self._message is not None:
+            message, self._message = self._message, None
+            await self._say(message, TEXT)
         await self._remind()
         state = state_text(self._view.shown)
         request = self._context.request(state)
@@ -230,7 +236,9 @@ class Turn:
             enabled=self._agent.todo_driven,
             calls=bool(reply.calls),
             window=self._means.model.traits.window,
-            cancelled=self._cancelled.reason or over,
+            cancelled=over if self._cancelled.suspends else self._cancelled.reason or over,
+            suspended=self._cancelled.reason if self._cancelled.suspends else None,
+            told=self._message is not None,
             # A reply that came in time and leaves nothing to do is an end of its own.
             overtime=self._signal.reason == OVERTIME and bool(self._interrupted or reply.calls or self._view.open),
             failed=self._failed,

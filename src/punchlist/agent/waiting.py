@@ -18,20 +18,25 @@ INTERVAL: Final = 0.25
 
 async def until_it_can_go_on(studio: Studio, turn_id: str, signal: CancelSignal) -> bool:
     """Whether it can; False when somebody has ended the waiting, or the turn."""
-    aside, store, place = bridge(studio.site.store), studio.site.store, studio.site.place
-    scope = TurnScope(place.scope.conversation_id, place.scope.actor, turn_id)
-    approvals = Approvals(store)
     while not signal.is_set:
-        turn = await aside(studio.conversations.current_turn, scope.conversation_id)
-        if turn is None or turn.id != turn_id:
-            return False
-        view = await aside(studio.lists(scope, turn.started_at).look)
-        asked = await asyncio.to_thread(_asked, studio, approvals, scope)
-        held_up = bool(view.open) and all(item.waits_for is not None for item in view.open)
-        if not asked and not held_up:
-            return True
+        able = await can_go_on(studio, turn_id)
+        if able is not False:
+            return able is True
         await asyncio.sleep(INTERVAL)
     return False
+
+
+async def can_go_on(studio: Studio, turn_id: str) -> bool | None:
+    """Whether there is anything that a turn does not wait for; None when the turn has ended."""
+    aside, store, place = bridge(studio.site.store), studio.site.store, studio.site.place
+    scope = TurnScope(place.scope.conversation_id, place.scope.actor, turn_id)
+    turn = await aside(studio.conversations.current_turn, scope.conversation_id)
+    if turn is None or turn.id != turn_id:
+        return None
+    view = await aside(studio.lists(scope, turn.started_at).look)
+    asked = await asyncio.to_thread(_asked, studio, Approvals(store), scope)
+    held_up = bool(view.open) and all(item.waits_for is not None for item in view.open)
+    return not asked and not held_up
 
 
 def _asked(studio: Studio, approvals: Approvals, scope: TurnScope) -> bool:

@@ -13,6 +13,7 @@ from typing import Final
 
 from sqlalchemy import Text, bindparam, func, select, tuple_
 
+from punchlist.audit import missions
 from punchlist.checklist import replay as checklist_replay
 from punchlist.checklist import service as checklist
 from punchlist.conversations import queue, records
@@ -112,7 +113,7 @@ def _check_trail(tx: Transaction, report: Report, progress: Callable[[int], None
         if not broken:
             kind, _, owner = events[0].stream.partition(":")
             report.problems += _compare(tx, kind, owner, events)
-    for table in (*dict.fromkeys(_MAKES.values()), "checklists", "todo_conditions"):
+    for table in (*dict.fromkeys(_MAKES.values()), "checklists", "todo_conditions", *missions.TABLES):
         report.problems += _count(tx, table, made[table])
 
 
@@ -121,6 +122,7 @@ def _rows_made(events: list[Event]) -> Iterator[str]:
     kind = events[0].stream.partition(":")[0]
     if kind == "checklist":
         yield "checklists"
+    yield from missions.rows_made(kind, events)
     for event in events:
         table = _MAKES.get((kind, event.action))
         if table:
@@ -188,6 +190,7 @@ def _compare_plan(tx: Transaction, owner: str, events: list[Event]) -> Iterator[
     for condition_id in conditions_told | conditions_found:
         if conditions_told.get(condition_id) != conditions_found.get(condition_id):
             yield f"plan:{owner}: condition {condition_id} is not what its events made of it"
+    yield from missions.compare_claims(tx, owner, events)
 
 
 def _compare_tool_calls(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
@@ -221,6 +224,8 @@ _COMPARISONS: Final[dict[str, Callable[[Transaction, str, list[Event]], Iterator
     "plan": _compare_plan,
     "toolcalls": _compare_tool_calls,
     "approval": _compare_approval,
+    "mission": missions.compare_mission,
+    "run": missions.compare_run,
 }
 
 

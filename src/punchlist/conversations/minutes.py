@@ -10,7 +10,7 @@ from typing import Final
 
 from punchlist.conversations import records
 from punchlist.conversations.lifecycle import TurnAction
-from punchlist.conversations.model import Line, Message, ModelCall, Trace, TraceKind, TurnScope
+from punchlist.conversations.model import Line, Message, ModelCall, Trace, TraceKind, Turn, TurnScope
 from punchlist.conversations.service import LONGEST_MESSAGE, LONGEST_TITLE, change, end, hand
 from punchlist.errors import Conflict, InvalidInput, NotFound
 from punchlist.kernel import text
@@ -27,9 +27,11 @@ class TurnOver(Conflict):
 
 
 class Minutes:
-    def __init__(self, store: Store, scope: TurnScope) -> None:
+    def __init__(self, store: Store, scope: TurnScope, owner: str | None = None) -> None:
+        """`owner` is the process that writes; when another has taken the turn, it has to stop."""
         self._store = store
         self._scope = scope
+        self._owner = owner
 
     def write(self, said: Sequence[Line], trace: ModelCall | None = None) -> None:
         """Messages in their order, and the call to a model that the last of them came from."""
@@ -49,6 +51,11 @@ class Minutes:
         turn = records.turn(tx, self._scope.turn_id)
         if turn is None or not turn.open:
             raise TurnOver(f"somebody ended the turn ({turn.end_reason if turn else 'it is gone'})")
+        if self._taken(turn):
+            raise TurnOver(f"process {turn.owner} has taken the turn over")
+
+    def _taken(self, turn: Turn) -> bool:
+        return self._owner is not None and turn.owner not in (None, self._owner)
 
     def suspend(self, said: Sequence[Line], why: str) -> None:
         """Nobody works on the turn until what it waits for is there."""
@@ -56,6 +63,8 @@ class Minutes:
             self._lock(tx)
             turn = records.turn(tx, self._scope.turn_id)
             assert turn is not None
+            if self._taken(turn):
+                return
             check_content(said)
             self._write(tx, [*said, Line("system", PAUSE, why)])
             if turn.open:
@@ -67,6 +76,8 @@ class Minutes:
             self._lock(tx)
             turn = records.turn(tx, self._scope.turn_id)
             assert turn is not None
+            if self._taken(turn):
+                return
             if said:
                 check_content(said)
                 self._write(tx, said)

@@ -21,6 +21,23 @@ class TraceKind(StrEnum):
     TOOL = "tool"
 
 
+class Notice(StrEnum):
+    """Kinds of messages that are posted to a chat, inside or outside of a turn, for people and for its agents."""
+
+    TODO_DELEGATION = "todo_delegation"
+    TODO_RESULT = "todo_result"
+    TODO_ERROR = "todo_error"
+    TODO_FEEDBACK = "todo_feedback"
+    RECOMMENDATION = "recommendation"
+    PLANNING = "planning"
+    DEADLINE_WARNING = "deadline_warning"
+    ESCALATION = "mission_escalation"
+    REMINDER = "mission_reminder"
+    CYCLE_REPORT = "cycle_report"
+    WORKER_RESULT = "worker_result"
+    NOTE = "note"
+
+
 @dataclass(frozen=True, slots=True)
 class Conversation:
     id: str

@@ -36,6 +36,6 @@ QUEUE = Lifecycle(
         QueueAction.EDIT: _PEOPLE,
         QueueAction.WITHDRAW: _PEOPLE,
         # Whoever begins a turn for the person: the loop. A worker answers to its supervisor alone.
-        QueueAction.DELIVER: frozenset({Role.SUPERVISOR, Role.SYSTEM}),
+        QueueAction.DELIVER: frozenset({Role.SUPERVISOR, Role.LEAD, Role.OWNER, Role.SYSTEM}),
     },
 )

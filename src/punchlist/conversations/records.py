@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Table, bindparam, insert, null, select, text, update
+from sqlalchemy import ColumnElement, Table, and_, bindparam, insert, literal_column, null, or_, select, text, update
 
-from punchlist.conversations.model import Conversation, Line, Message, Trace, Turn
+from punchlist.conversations.model import Conversation, Line, Message, Notice, Trace, Turn
 from punchlist.kernel.ids import new_id
 from punchlist.storage.schema import conversations, messages, traces, turns
 from punchlist.storage.statements import Statement
@@ -28,6 +28,7 @@ _CONVERSATION = _columns(conversations, Conversation)
 _TURN = _columns(turns, Turn)
 _MESSAGE = _columns(messages, Message)
 _TRACE = _columns(traces, Trace)
+_NOTICES: Final[list[Any]] = [literal_column(f"'{notice}'") for notice in Notice]
 
 # Both databases know this clause; whoever comes second sees no row changed.
 INSERT_CONVERSATION: Final = Statement(
@@ -82,6 +83,24 @@ RECENT: Final = Statement(
         messages.c.conversation_id == bindparam("conversation_id"),
         messages.c.turn_id != bindparam("but_of"),
         turns.c.parent_turn_id.is_(None),
+    )
+    .order_by(messages.c.position.desc())
+    .limit(bindparam("most"))
+)
+# Where several agents work one after the other: what one of them said and heard, and what was posted for all.
+RECENT_OF_AGENT: Final = Statement(
+    select(*_MESSAGE)
+    .outerjoin(turns, turns.c.id == messages.c.turn_id)
+    .where(
+        messages.c.conversation_id == bindparam("conversation_id"),
+        or_(
+            and_(
+                messages.c.turn_id != bindparam("but_of"),
+                turns.c.parent_turn_id.is_(None),
+                turns.c.agent_id == bindparam("agent_id"),
+            ),
+            and_(messages.c.turn_id.is_(None), messages.c.kind.in_(_NOTICES)),
+        ),
     )
     .order_by(messages.c.position.desc())
     .limit(bindparam("most"))

@@ -8,7 +8,17 @@ from typing import Any, Final
 
 from punchlist.conversations import records
 from punchlist.conversations.lifecycle import TURN, TurnAction, TurnStatus
-from punchlist.conversations.model import Conversation, Message, MessageRole, Scope, Trace, TraceKind, Turn, TurnScope
+from punchlist.conversations.model import (
+    Conversation,
+    Line,
+    Message,
+    MessageRole,
+    Scope,
+    Trace,
+    TraceKind,
+    Turn,
+    TurnScope,
+)
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotFound
 from punchlist.kernel import text
 from punchlist.kernel.clock import timestamp
@@ -103,25 +113,42 @@ class Conversations:
         self.ensure(tx, scope)
         return records.open_turn(tx, scope.conversation_id) or self._begin(tx, scope, reason)
 
-    def begin_turn(self, scope: Scope, *, reason: str, parent: str | None = None, owner: str | None = None) -> Turn:
-        """A new turn: after the one that is open, or inside of `parent`. `owner` is the process that works on it."""
+    def begin_turn(
+        self,
+        scope: Scope,
+        *,
+        reason: str,
+        parent: str | None = None,
+        owner: str | None = None,
+        request: Line | None = None,
+        abandoned: bool = False,
+    ) -> Turn:
+        """A new turn: after the one that is open, or inside of `parent`. `owner` is the process that works on it,
+        `request` the first that is said in it. `abandoned`: nobody works on the one that is open, whatever it says."""
         with self._store.write() as tx:
             self.ensure(tx, scope)
             if parent is not None:
                 self._own_turn(tx, scope, parent)
             elif open_turn := records.open_turn(tx, scope.conversation_id):
-                _check_free(open_turn)
+                if not abandoned:
+                    _check_free(open_turn)
                 end(tx, scope, open_turn, reason)
-            return self._begin(tx, scope, reason, parent, owner)
+            turn = self._begin(tx, scope, reason, parent, owner)
+            if request is not None:
+                said = records.add_messages(tx, scope.conversation_id, turn.id, [request])[0]
+                told = records.fingerprint(said)
+                eventlog.append(tx, change(scope, "say", said.id, f"message of {said.role}", told))
+            return turn
 
-    def take_turn(self, scope: Scope, turn_id: str, owner: str) -> Turn:
-        """Go on with a turn that nobody works on any more."""
+    def take_turn(self, scope: Scope, turn_id: str, owner: str, *, abandoned: bool = False) -> Turn:
+        """Go on with a turn that nobody works on any more. `abandoned`: the caller knows that its owner is dead."""
         with self._store.write() as tx:
             self.ensure(tx, scope)
             turn = self._own_turn(tx, scope, turn_id)
             if not turn.open:
                 raise IllegalTransition(f"Turn {turn_id} has ended ({turn.end_reason}).")
-            _check_free(turn)
+            if not abandoned:
+                _check_free(turn)
             return hand(tx, scope, turn, TurnAction.TAKE, owner, reason=f"process {owner} goes on with it")
 
     def _begin(
@@ -143,6 +170,13 @@ class Conversations:
                 return None
             turn = records.open_turn(tx, scope.conversation_id)
             return end(tx, scope, turn, reason) if turn else None
+
+    def turn(self, turn_id: str) -> Turn:
+        with self._store.read() as tx:
+            found = records.turn(tx, turn_id)
+        if found is None:
+            raise NotFound(f"There is no turn {text.excerpt(turn_id)!r}.")
+        return found
 
     def turns(self, conversation_id: str, most: int = 50) -> list[Turn]:
         """Newest first."""
@@ -176,10 +210,17 @@ class Conversations:
             rows = tx.all(records.CHILDREN, conversation_id=scope.conversation_id, parent=scope.turn_id)
         return [Turn(*row) for row in rows]
 
-    def recent(self, conversation_id: str, most: int, *, but_of: str = "") -> list[Message]:
-        """The last messages of turns that no other turn has begun, oldest first; without those of one turn."""
+    def recent(self, conversation_id: str, most: int, *, but_of: str = "", agent: str | None = None) -> list[Message]:
+        """The last messages of turns that no other turn has begun, oldest first; without those of one turn.
+
+        For an agent that shares its conversation with others: those of its own turns, and what was posted for all.
+        """
         with self._store.read() as tx:
-            rows = tx.all(records.RECENT, conversation_id=conversation_id, most=most, but_of=but_of)
+            if agent is None:
+                rows = tx.all(records.RECENT, conversation_id=conversation_id, most=most, but_of=but_of)
+            else:
+                told = {"conversation_id": conversation_id, "most": most, "but_of": but_of, "agent_id": agent}
+                rows = tx.all(records.RECENT_OF_AGENT, **told)
         return [Message(*row) for row in reversed(rows)]
 
     def trace(

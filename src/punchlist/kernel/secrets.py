@@ -104,5 +104,14 @@ class Redactor:
         return HIDDEN if isinstance(item, str) and _is_secret(key, item) else self.value(item)
 
 
+def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    """For a program that has no business with them, however short they are."""
+    return {name: value for name, value in environment.items() if not _names_secret(name)}
+
+
 def _is_secret(name: str, value: str) -> bool:
-    return len(value) >= SHORTEST and name not in _NOT_SECRET and _SECRET_NAME.search(name) is not None
+    return len(value) >= SHORTEST and _names_secret(name)
+
+
+def _names_secret(name: str) -> bool:
+    return name not in _NOT_SECRET and _SECRET_NAME.search(name) is not None

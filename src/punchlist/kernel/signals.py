@@ -10,21 +10,24 @@ Notice = Callable[[str], None]
 class CancelSignal:
     """Set from the event loop's thread. A signal with a parent is set when the parent is."""
 
-    __slots__ = ("_notices", "reason")
+    __slots__ = ("_notices", "reason", "suspends")
 
     def __init__(self, parent: CancelSignal | None = None) -> None:
         self.reason: str | None = None
+        self.suspends = False
+        """What stops is to be gone on with later."""
         self._notices: list[Notice] = []
         if parent is not None:
-            parent.when_set(self.set)
+            parent.when_set(lambda reason: self.set(reason, suspends=parent.suspends))
 
     @property
     def is_set(self) -> bool:
         return self.reason is not None
 
-    def set(self, reason: str = "cancelled") -> None:
+    def set(self, reason: str = "cancelled", *, suspends: bool = False) -> None:
         if self.reason is None:
             self.reason = reason
+            self.suspends = suspends
             notices, self._notices = self._notices, []
             for notice in notices:
                 notice(reason)

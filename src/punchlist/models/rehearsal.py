@@ -12,10 +12,19 @@
     agents:
       researcher:
         - text: I found it.
+    scenes:
+      - agent: pillar-owner
+        when: "Execute: Profile .* TODO id (?P<todo>[0-9a-f-]+)"
+        replies:
+          - text: "{{ todo }} is done."
 
-It goes through the same loop, scheduler and storage as a real model. `{{ … }}` is a path into the
-results of earlier calls: the newest result that has such a field. What runs out of replies says so
-and stops.
+A scene is what an agent says when it was told something that fits `when`, a regular expression. Where it is
+in its scene is seen from the request alone, so that it goes on after a crash where it was; lines outside of
+scenes begin anew with the program.
+
+It goes through the same loop, scheduler and storage as a real model. `{{ … }}` is a path into the results of
+earlier calls, the newest result that has such a field, or a group of `when`. What runs out of replies says
+so and stops.
 """
 
 from __future__ import annotations
@@ -42,6 +51,7 @@ from punchlist.models.model import (
     Reply,
     Request,
     Returned,
+    Said,
     Traits,
     Usage,
 )
@@ -73,9 +83,17 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Scene:
+    agent: str | None
+    when: re.Pattern[str]
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Script:
     replies: tuple[Line, ...]
     agents: Mapping[str, tuple[Line, ...]]
+    scenes: tuple[Scene, ...] = ()
 
 
 class Rehearsal:
@@ -85,21 +103,37 @@ class Rehearsal:
         self.name = name
         self.traits = Traits(window=1_000_000)
         self._script = script
+        self._agent = agent
         self._lines = iter(script.agents.get(agent, script.replies))
         self._results: dict[str, Mapping[str, Any]] = {}
 
     def for_agent(self, agent: str) -> Rehearsal:
-        return Rehearsal(self._script, agent, self.name) if agent in self._script.agents else self
+        scripted = {*self._script.agents, *(scene.agent for scene in self._script.scenes)}
+        return Rehearsal(self._script, agent, self.name) if agent in scripted else self
+
+    def _next(self, request: Request) -> tuple[Line, Mapping[str, Any]]:
+        """The next line, and what is known from what was said."""
+        replies = 0
+        for message in reversed(request.messages):
+            if isinstance(message, Reply):
+                replies += 1
+            if not isinstance(message, Said):
+                continue
+            for scene in self._script.scenes:
+                if scene.agent in (None, self._agent) and (fits := scene.when.search(message.text)):
+                    line = scene.lines[replies] if replies < len(scene.lines) else Line(text=ENDED)
+                    return line, fits.groupdict()
+        return next(self._lines, Line(text=ENDED)), {}
 
     async def ask(self, request: Request, hear: Hear | None = None) -> Reply:
-        line = next(self._lines, Line(text=ENDED))
+        line, known = self._next(request)
         if line.delay:
             await asyncio.sleep(line.delay)
         if line.fault is not None:
             raise FAULTS[line.fault]
         # What has scrolled out of sight is still known here: a script is written without regard to that.
         self._results |= _results(request)
-        results = list(reversed(self._results.values()))
+        results = [known, *reversed(self._results.values())]
         text = _filled(line.text, results)
         if hear is not None and text:
             hear(text)
@@ -173,15 +207,37 @@ def load(path: Path) -> Script:
     if not isinstance(content, dict):
         raise ConfigError(f"{path}: must be a list of replies, got {json_type(content)}.")
     for key in content:
-        if key not in ("replies", "agents"):
-            raise ConfigError(f"{path}: {excerpt(str(key))!r} is not known. There are: replies, agents.")
+        if key not in ("replies", "agents", "scenes"):
+            raise ConfigError(f"{path}: {excerpt(str(key))!r} is not known. There are: replies, agents, scenes.")
     agents = content.get("agents") or {}
     if not isinstance(agents, dict):
         raise ConfigError(f"{path}: agents: must be a table of lists, got {json_type(agents)}.")
     return Script(
         _lines(path, "replies", content.get("replies") or []),
         {str(name): _lines(path, f"agents.{name}", lines) for name, lines in agents.items()},
+        _scenes(path, content.get("scenes") or []),
     )
+
+
+def _scenes(path: Path, scenes: Any) -> tuple[Scene, ...]:
+    if not isinstance(scenes, list):
+        raise ConfigError(f"{path}: scenes: must be a list, got {json_type(scenes)}.")
+    return tuple(_scene(path, f"scenes[{number}]", scene) for number, scene in enumerate(scenes, start=1))
+
+
+def _scene(path: Path, where: str, scene: Any) -> Scene:
+    if not isinstance(scene, dict) or not {"when", "replies"} <= set(scene) <= {"when", "replies", "agent"}:
+        raise ConfigError(f"{path}: {where}: must be a table of when, replies and, if it is one agent's, agent.")
+    try:
+        when = re.compile(str(scene["when"]), re.DOTALL)
+    except re.error as error:
+        raise ConfigError(f"{path}: {where}: when is no regular expression ({error}).") from None
+    lines = _lines(path, f"{where}.replies", scene["replies"])
+    if any(line.fault for line in lines):
+        # Nothing is left of it that could be counted: it would come again for ever.
+        raise ConfigError(f"{path}: {where}: a scene has no faults.")
+    agent = scene.get("agent")
+    return Scene(str(agent) if agent is not None else None, when, lines)
 
 
 def _lines(path: Path, where: str, lines: Any) -> tuple[Line, ...]:

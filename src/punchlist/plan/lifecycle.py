@@ -27,7 +27,7 @@ class Action(StrEnum):
     RETRY = "retry"
 
 
-PLANNERS: Final = frozenset({Role.SUPERVISOR, Role.PERSON, Role.SYSTEM})
+PLANNERS: Final = frozenset({Role.SUPERVISOR, Role.LEAD, Role.OWNER, Role.PERSON, Role.SYSTEM})
 
 PLAN: Final = Lifecycle(
     "plan todo",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypedDict
 
+from punchlist.claims.model import Claim
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.clock import moment
 from punchlist.plan.lifecycle import ConditionStatus, Kind, Status
@@ -163,6 +164,8 @@ class Plan:
     waits: Mapping[str, list[str]] = field(default_factory=dict)
     answers: Mapping[str, list[Answer]] = field(default_factory=dict)
     notes: Mapping[str, list[str]] = field(default_factory=dict)
+    claims: Mapping[str, Claim] = field(default_factory=dict)
+    """By id, what somebody holds."""
 
     @property
     def remaining(self) -> int:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from punchlist.kernel.events import Event
 from punchlist.plan.lifecycle import Action, ConditionAction, ConditionStatus, Kind, Status
 from punchlist.plan.model import Condition, TurnTodo
+
+_CHANGES: Final = frozenset(Action) - {Action.CREATE}
+"""Claims and answers are in the same stream, and leave a todo as it is."""
 
 
 def replay(turn_id: str, events: Sequence[Event]) -> dict[str, TurnTodo]:
@@ -20,7 +24,7 @@ def replay(turn_id: str, events: Sequence[Event]) -> dict[str, TurnTodo]:
                     if start <= todo.priority < end:
                         todos[todo.id] = todo._replace(priority=todo.priority + by)
             todos[event.subject] = _created(turn_id, event)
-        elif event.action != ConditionAction.RESOLVE:
+        elif event.action in _CHANGES:
             changes = {name: data[name] for name in TurnTodo._fields if name in data}
             todos[event.subject] = todos[event.subject]._replace(**{**changes, "status": Status(event.to_status or "")})
     return todos

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
-from sqlalchemy import bindparam, exists, false, func, insert, literal_column, select, union_all, update
+from sqlalchemy import bindparam, exists, false, func, insert, literal_column, or_, select, union_all, update
 
+from punchlist.claims.model import ListKind
 from punchlist.errors import StoreDamaged
 from punchlist.plan.lifecycle import OPEN, Status
 from punchlist.plan.model import TurnTodo, from_row
 from punchlist.plan.rules import Shift
-from punchlist.storage.schema import todo_conditions, turn_todos, turns
+from punchlist.storage.schema import claims, todo_conditions, turn_todos, turns
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Transaction
 
@@ -25,14 +26,27 @@ BY_TURN: Final = Statement(_ROW.where(_OF_TURN).order_by(*_ORDER))
 _OPEN: Final[list[Any]] = [literal_column(f"'{status}'") for status in sorted(OPEN)]
 OPEN_BY_TURN: Final = Statement(_ROW.where(_OF_TURN, turn_todos.c.status.in_(_OPEN)).order_by(*_ORDER))
 BY_STATUS: Final = Statement(_ROW.where(_OF_TURN, turn_todos.c.status == bindparam("status")).order_by(*_ORDER))
-NAMES: Final = Statement(select(turn_todos.c.id, turn_todos.c.status, turn_todos.c.title).where(_OF_TURN))
+_NAMES = select(turn_todos.c.id, turn_todos.c.status, turn_todos.c.title).where(_OF_TURN)
+NAMES: Final = Statement(_NAMES)
+NAMES_IF_OPEN: Final = Statement(
+    _NAMES.where(
+        exists().where(
+            turns.c.id == bindparam("turn_id"),
+            turns.c.conversation_id == bindparam("conversation_id"),
+            turns.c.ended_at.is_(None),
+        )
+    )
+)
 COUNTS: Final = Statement(select(turn_todos.c.status, func.count()).where(_OF_TURN).group_by(turn_todos.c.status))
 _ALL: Final = "all"
 _CONDITIONS = exists().where(todo_conditions.c.turn_id == bindparam("turn_id"))
+_CLAIMS = exists().where(
+    claims.c.list == literal_column(f"'{ListKind.PLAN}'"), claims.c.owner_id == bindparam("turn_id")
+)
 COUNTS_TWICE: Final = Statement(
     union_all(
         select(turn_todos.c.status, func.count().label("n"), false()).where(_OF_TURN).group_by(turn_todos.c.status),
-        select(literal_column(f"'{_ALL}'"), func.count(), _CONDITIONS).where(
+        select(literal_column(f"'{_ALL}'"), func.count(), or_(_CONDITIONS, _CLAIMS)).where(
             turn_todos.c.conversation_id == bindparam("conversation_id"), _OF_TURN
         ),
     )
@@ -115,24 +129,28 @@ class TurnTodoRepository:
         """Id, status and title of each todo, which are not checked: enough to count them and to tell them apart."""
         return self._tx.all(NAMES, turn_id=turn_id)
 
+    def names_if_open(self, conversation_id: str, turn_id: str) -> list[tuple[Any, ...]]:
+        """As `names`; none when the turn has ended or is another conversation's."""
+        return self._tx.all(NAMES_IF_OPEN, conversation_id=conversation_id, turn_id=turn_id)
+
     def verified_counts(self, conversation_id: str, turn_id: str) -> tuple[dict[Status, int], bool]:
         """As `count_by_status`, but told by two indexes: damage to one of them would hide todos.
 
-        And whether any todo has conditions, which most plans have none of.
+        And whether any todo has conditions or was ever claimed, which in most plans none has been.
         """
         # In no order that could be relied on: PostgreSQL may ask several workers.
         rows = self._tx.all(COUNTS_TWICE, conversation_id=conversation_id, turn_id=turn_id)
-        counts, total, conditions = _NONE.copy(), 0, False
-        for status, count, any_conditions in rows:
+        counts, total, more = _NONE.copy(), 0, False
+        for status, count, any_more in rows:
             if status == _ALL:
-                total, conditions = count, any_conditions
+                total, more = count, any_more
             elif status in counts:
                 counts[status] = count
             else:
                 raise StoreDamaged.not_as_written("The state of a todo")
         if sum(counts.values()) != total:
             raise StoreDamaged.not_as_written(f"The plan of turn {turn_id}")
-        return counts, bool(conditions)
+        return counts, bool(more)
 
 
 def counted(rows: Iterable[tuple[Any, ...]]) -> dict[Status, int]:

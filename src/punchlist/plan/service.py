@@ -1,4 +1,6 @@
-"""The plan's transactions: create, list, start and end the todos of one turn; waiting is in `waiting.py`.
+"""The plan's transactions: create, list, start and end the todos of one turn.
+
+Waiting is in `waiting.py`, claiming in `claiming.py`.
 
 The turn comes from the caller's scope (T7). Writers of one plan take turns on the turn's row; the
 todo's own state is checked again in the UPDATE that changes it.
@@ -7,7 +9,11 @@ todo's own state is checked again in the UPDATE that changes it.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
+from punchlist.claims import records as claim_records
+from punchlist.claims.model import ListKind
+from punchlist.claims.service import settle
 from punchlist.conversations import records
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import IllegalTransition, InvalidInput, StoreDamaged
@@ -15,28 +21,27 @@ from punchlist.kernel.ids import new_id
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import visible
 from punchlist.plan import condition_records, looking, rules
-from punchlist.plan.conditions import waits
+from punchlist.plan.claiming import Claiming, at_work, used, waits_of
 from punchlist.plan.conflicts import duplicates, explained, shortened
 from punchlist.plan.lifecycle import OPEN, PLAN, Action, Kind, Status
 from punchlist.plan.model import Condition, Created, Ended, Failed, Look, Need, NewTodo, Plan, TurnTodo
 from punchlist.plan.needs import Names
 from punchlist.plan.repository import TurnTodoRepository, tallied
 from punchlist.plan.waiting import Conditions, need_of
-from punchlist.plan.writing import apply, change, find, lock, new_conditions, no_turn, retries, stream
+from punchlist.plan.writing import apply, change, find, lock, lock_names, new_conditions, no_turn, retries, stream
 from punchlist.storage import eventlog
 from punchlist.storage.store import Transaction
 
 __all__ = ["Plans", "stream"]
 
 
-class Plans(Conditions):
+class Plans(Conditions, Claiming):
     def create(self, scope: TurnScope, items: Sequence[NewTodo], *, reason: str = "create_todo") -> Created:
         """Add items to the turn's plan, all or none (T2)."""
         status = PLAN.advance(NEW, Action.CREATE, scope.actor.role)
         with self._store.write() as tx:
-            lock(tx, scope)
+            known = lock_names(tx, scope)
             repository = TurnTodoRepository(tx)
-            known = repository.names(scope.turn_id)
             counts = tallied(row[1] for row in known)
             positions, shifts = rules.place(_room(counts, len(items)), items)
             now = tx.now()
@@ -69,21 +74,27 @@ class Plans(Conditions):
             owner = items[0] if items else records.turn(tx, scope.turn_id)
             if owner is None or owner.conversation_id != scope.conversation_id:
                 raise no_turn(scope)
-            counts, any_conditions = repository.verified_counts(scope.conversation_id, scope.turn_id)
+            counts, more = repository.verified_counts(scope.conversation_id, scope.turn_id)
             if len(items) != sum(counts[state] for state in wanted):
                 raise StoreDamaged.not_as_written(f"The plan of turn {scope.turn_id}")
-            if not any_conditions:
+            if not more:
                 return Plan(items, counts)
+            claims = claim_records.live(tx, ListKind.PLAN, scope.turn_id)
             found = looking.conditions_of(tx, scope.turn_id)
-            return Plan(items, counts, *looking.standing(looking.todos_of(tx, scope.turn_id), found, tx.now()))
+            if not found:
+                return Plan(items, counts, claims=claims)
+            todos = at_work(looking.todos_of(tx, scope.turn_id), claims)
+            return Plan(items, counts, *looking.standing(todos, found, tx.now()), claims)
 
     def look(self, scope: TurnScope) -> Look:
         """The whole plan for the loop, with what is wrong with it instead of an error (C11)."""
         with self._store.read() as tx:
             return looking.look(tx, scope)
 
-    def start(self, scope: TurnScope, todo_id: str, *, reason: str = "start_todo") -> TurnTodo:
-        """Mark an item in progress; one at a time per turn (T5)."""
+    def start(
+        self, scope: TurnScope, todo_id: str, *, reason: str = "start_todo", fence: int | None = None
+    ) -> TurnTodo:
+        """Mark an item in progress; one at a time per turn (T5). One that is claimed needs its fence (X3)."""
         with self._store.write() as tx:
             lock(tx, scope)
             repository = TurnTodoRepository(tx)
@@ -94,21 +105,31 @@ class Plans(Conditions):
                     f"“{visible(running.title)}” ({running.id}) is in progress, and a turn works on one todo at a "
                     "time. Complete or cancel it first."
                 )
-            _check_free(tx, scope, todo)
+            used(tx, scope, todo, fence)
+            _check_free(tx, todo)
             return apply(tx, scope, Action.START, todo, reason, status=status, started_at=tx.now())
 
-    def end(self, scope: TurnScope, todo_id: str, outcome: str, action: Action = Action.COMPLETE) -> Ended:
-        """Complete or cancel an item, with what came of it (T4)."""
+    def end(
+        self,
+        scope: TurnScope,
+        todo_id: str,
+        outcome: str,
+        action: Action = Action.COMPLETE,
+        *,
+        fence: int | None = None,
+    ) -> Ended:
+        """Complete or cancel an item, with what came of it (T4). One that is claimed needs its fence (X3)."""
         with self._store.write() as tx:
             lock(tx, scope)
             repository = TurnTodoRepository(tx)
             todo = find(repository, scope, todo_id)
             status = PLAN.advance(todo.status, action, scope.actor.role)
-            ended = apply(tx, scope, action, todo, outcome, status=status, outcome=outcome, completed_at=tx.now())
+            told = settle(tx, used(tx, scope, todo, fence))
+            ended = apply(tx, scope, action, todo, outcome, told, status=status, outcome=outcome, completed_at=tx.now())
             counts = repository.count_by_status(scope.turn_id)
             return Ended(ended, counts[Status.PENDING] + counts[Status.IN_PROGRESS])
 
-    def fail(self, scope: TurnScope, todo_id: str, error: str) -> Failed:
+    def fail(self, scope: TurnScope, todo_id: str, error: str, *, fence: int | None = None) -> Failed:
         """The work on an item failed: it is tried once more, then skipped with the error (C8)."""
         error = rules.storable_error(error)
         with self._store.write() as tx:
@@ -118,11 +139,13 @@ class Plans(Conditions):
             retry = not retries(tx, todo)
             action = Action.RETRY if retry else Action.CANCEL
             status = PLAN.advance(todo.status, action, scope.actor.role)
-            if retry:
-                failed = apply(tx, scope, action, todo, error, status=status, started_at=None)
-            else:
+            # Whoever tries again claims again.
+            told = settle(tx, used(tx, scope, todo, fence))
+            changes: dict[str, Any] = {"status": status, "started_at": None}
+            if not retry:
                 outcome = f"Skipped after two attempts: {error}"
-                failed = apply(tx, scope, action, todo, error, status=status, outcome=outcome, completed_at=tx.now())
+                changes = {"status": status, "outcome": outcome, "completed_at": tx.now()}
+            failed = apply(tx, scope, action, todo, error, told, **changes)
             counts = repository.count_by_status(scope.turn_id)
             return Failed(failed, retry, counts[Status.PENDING] + counts[Status.IN_PROGRESS])
 
@@ -137,13 +160,9 @@ def _room(counts: dict[Status, int], more: int) -> int:
     return already
 
 
-def _check_free(tx: Transaction, scope: TurnScope, todo: TurnTodo) -> None:
+def _check_free(tx: Transaction, todo: TurnTodo) -> None:
     """A todo that waits cannot be started."""
-    conditions = looking.conditions_of(tx, scope.turn_id)
-    if all(one.todo_id != todo.id for one in conditions):
-        return
-    waits_for = waits(looking.todos_of(tx, scope.turn_id), conditions, tx.now()).get(todo.id)
-    if waits_for:
+    if waits_for := waits_of(tx, todo):
         raise IllegalTransition(
             f"“{visible(todo.title)}” ({todo.id}) cannot be started yet. It waits for {'; for '.join(waits_for)}. "
             "Go on with another todo; when all that is left waits, end your turn."

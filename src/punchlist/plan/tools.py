@@ -6,7 +6,10 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from punchlist.claims.model import Claim, Claimed, NothingFree
+from punchlist.claims.rules import parse_fence
 from punchlist.conversations.model import TurnScope
+from punchlist.errors import InvalidInput
 from punchlist.kernel.tooling import Arguments, Schema, Tool, ToolResult, schema
 from punchlist.plan import needs, rules
 from punchlist.plan.lifecycle import PLANNERS, Action, Kind, Status
@@ -21,6 +24,7 @@ _INTEGER: Final[Schema] = {"type": "integer"}
 _STATUS: Final[Schema] = {"type": "string", "enum": [status.value for status in Status]}
 _ID: Final[Schema] = {"type": "string", "description": "A todo's id, as create_todo or list_todo returned it"}
 
+_FENCE: Final[Schema] = {"type": "integer", "description": "Of your claim, if it is claimed"}
 _STRINGS: Final[Schema] = {"type": "array", "items": _STRING}
 _NEED: Final[Schema] = {
     "anyOf": [
@@ -73,6 +77,8 @@ _TODO = schema(
     waitsFor=_STRINGS,
     answers={"type": "array", "items": schema(["answer"], question=_STRING, event=_STRING, answer=_STRING)},
     notes=_STRINGS,
+    claimedBy=_STRING,
+    claimedUntil=_STRING,
 )
 
 AGAIN: Final = (
@@ -100,7 +106,7 @@ def todo_json(todo: TurnTodo) -> dict[str, Any]:
 
 def plan_json(plan: Plan) -> dict[str, Any]:
     return {
-        "items": [{**todo_json(todo), **standing_json(plan, todo.id)} for todo in plan.items],
+        "items": [{**todo_json(todo), **standing_json(plan, todo.id), **_held(plan, todo.id)} for todo in plan.items],
         "summary": plan.summary,
     }
 
@@ -113,6 +119,11 @@ def standing_json(plan: Plan | Look, todo_id: str) -> dict[str, Any]:
         "notes": plan.notes.get(todo_id),
     }
     return {name: value for name, value in told.items() if value}
+
+
+def _held(plan: Plan, todo_id: str) -> dict[str, str | None]:
+    claim = plan.claims.get(todo_id)
+    return {"claimedBy": claim.holder, "claimedUntil": claim.lease_until} if claim else {}
 
 
 def _answer_json(answer: Answer) -> dict[str, str]:
@@ -190,13 +201,14 @@ def _list_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
 
 def _start_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
     def run(scope: TurnScope, args: Arguments) -> ToolResult:
-        return _result(todo_json(plans().start(scope, rules.parse_id(args.get("todoId")))))
+        todo_id, fence = rules.parse_id(args.get("todoId")), _fence(args)
+        return _result(todo_json(plans().start(scope, todo_id, fence=fence)))
 
     return Tool(
         name="start_todo",
         title="Start a todo",
         description="Mark a todo as in progress before working on it. One at a time.",
-        input_schema=schema(["todoId"], todoId=_ID),
+        input_schema=schema(["todoId"], todoId=_ID, fence=_FENCE),
         output_schema=_TODO,
         roles=PLANNERS,
         read_only=False,
@@ -247,9 +259,9 @@ def _complete_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
         outcome = rules.parse_outcome(args.get("outcome"))
         action = rules.parse_ending(args.get("status"))
         if action is Action.RETRY:
-            failed = plans().fail(scope, todo_id, outcome)
+            failed = plans().fail(scope, todo_id, outcome, fence=_fence(args))
             return _result({**_ended_json(failed), "retry": failed.retry, "next": AGAIN if failed.retry else SKIPPED})
-        return _result(_ended_json(plans().end(scope, todo_id, outcome, action)))
+        return _result(_ended_json(plans().end(scope, todo_id, outcome, action, fence=_fence(args))))
 
     return Tool(
         name="complete_todo",
@@ -264,6 +276,7 @@ def _complete_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
             todoId=_ID,
             outcome={"type": "string", "minLength": 1},
             status={"type": "string", "enum": ["completed", "cancelled", "failed"]},
+            fence=_FENCE,
         ),
         output_schema=schema(
             ["id", "title", "status", "outcome", "completedAt", "remaining"],
@@ -282,6 +295,10 @@ def _complete_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
     )
 
 
+def _fence(args: Arguments) -> int | None:
+    return None if args.get("fence") is None else parse_fence(args["fence"])
+
+
 def _ended_json(ended: Ended | Failed) -> dict[str, Any]:
     return {
         "id": ended.todo.id,
@@ -295,3 +312,27 @@ def _ended_json(ended: Ended | Failed) -> dict[str, Any]:
 
 def _result(data: dict[str, Any]) -> ToolResult:
     return ToolResult(json.dumps(data, ensure_ascii=False), data)
+
+
+class ClaimablePlan:
+    """The plan of a turn for the tools that claim (X3)."""
+
+    def __init__(self, plans: Plans, scope: TurnScope, at: str) -> None:
+        """`at` is the process or the connection that the caller works in."""
+        self._plans = plans
+        self._scope = scope
+        self._at = at
+
+    def claim(
+        self, todo_id: str | None, seconds: int, mission_slug: str | None
+    ) -> tuple[dict[str, Any], Claim] | NothingFree:
+        if mission_slug is not None:
+            raise InvalidInput("missionSlug: is for the list mission; a plan belongs to its turn")
+        claimed = self._plans.claim(self._scope, self._at, todo_id, seconds)
+        return (todo_json(claimed.todo), claimed.claim) if isinstance(claimed, Claimed) else claimed
+
+    def renew(self, todo_id: str, fence: int, seconds: int) -> Claim:
+        return self._plans.renew_claim(self._scope, self._at, todo_id, fence, seconds)
+
+    def release(self, todo_id: str, fence: int) -> Claim:
+        return self._plans.release_claim(self._scope, self._at, todo_id, fence)

@@ -35,7 +35,23 @@ def stream(turn_id: str) -> str:
 
 
 def lock(tx: Transaction, scope: TurnScope) -> Turn:
-    turn = records.lock_turn(tx, scope.turn_id)
+    return check_open(records.lock_turn(tx, scope.turn_id), scope)
+
+
+def lock_names(tx: Transaction, scope: TurnScope) -> list[tuple[Any, ...]]:
+    """Lock a turn; id, status and title of each todo on its plan.
+
+    On SQLite a write is alone from its beginning, so that one statement sees to both. On PostgreSQL it
+    would see the todos as they were before the wait for the lock.
+    """
+    repository = TurnTodoRepository(tx)
+    if tx.alone and (names := repository.names_if_open(scope.conversation_id, scope.turn_id)):
+        return names
+    lock(tx, scope)
+    return repository.names(scope.turn_id)
+
+
+def check_open(turn: Turn | None, scope: TurnScope) -> Turn:
     if turn is None or turn.conversation_id != scope.conversation_id:
         raise no_turn(scope)
     if not turn.open:

@@ -1,4 +1,8 @@
-"""The lifecycle of a run in the background."""
+"""The lifecycle of a run in the background.
+
+People and Leads ask (pause, stop, a message); the worker that has the run in hand sees to it, and takes
+the step when it is so. A run that nobody has in hand is stopped by whoever asks.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ class RunStatus(StrEnum):
     # Given to the engine; a worker begins with it as soon as one is free.
     DISPATCHED = "dispatched"
     RUNNING = "running"
-    # For a person, a time or an event; nobody has it in hand.
+    # For a person, a time or an event.
     WAITING = "waiting"
     PAUSED = "paused"
     DONE = "done"
@@ -25,22 +29,30 @@ class RunStatus(StrEnum):
 class RunAction(StrEnum):
     QUEUE = "queue"
     DISPATCH = "dispatch"
+    # By another worker, when the one before has died.
     BEGIN = "begin"
     WAIT = "wait"
     WAKE = "wake"
+    ASK = "ask"
     PAUSE = "pause"
     RESUME = "resume"
-    REDIRECT = "redirect"
     FINISH = "finish"
     FAIL = "fail"
+    STOP = "stop"
+    RETRY = "retry"
+
+
+class Wish(StrEnum):
+    PAUSE = "pause"
     STOP = "stop"
 
 
 OPEN: Final = tuple(
     status for status in RunStatus if status not in (RunStatus.DONE, RunStatus.FAILED, RunStatus.STOPPED)
 )
+IN_HAND: Final = (RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PAUSED)
+"""States in which a worker has it."""
 _LEADS: Final = frozenset({Role.PERSON, Role.LEAD, Role.SYSTEM})
-_ENGINE: Final = frozenset({Role.SYSTEM})
 
 RUN: Final = Lifecycle(
     "run",
@@ -48,26 +60,22 @@ RUN: Final = Lifecycle(
         (NEW, RunAction.QUEUE): RunStatus.QUEUED,
         (RunStatus.QUEUED, RunAction.DISPATCH): RunStatus.DISPATCHED,
         (RunStatus.DISPATCHED, RunAction.BEGIN): RunStatus.RUNNING,
-        # By another worker, when the first has died.
-        (RunStatus.RUNNING, RunAction.BEGIN): RunStatus.RUNNING,
+        **{(status, RunAction.BEGIN): status for status in IN_HAND},
         (RunStatus.RUNNING, RunAction.WAIT): RunStatus.WAITING,
-        (RunStatus.WAITING, RunAction.WAKE): RunStatus.QUEUED,
-        **{(status, RunAction.PAUSE): RunStatus.PAUSED for status in OPEN if status is not RunStatus.PAUSED},
-        (RunStatus.PAUSED, RunAction.RESUME): RunStatus.QUEUED,
-        (RunStatus.WAITING, RunAction.RESUME): RunStatus.QUEUED,
-        (RunStatus.FAILED, RunAction.RESUME): RunStatus.QUEUED,
-        **{(status, RunAction.REDIRECT): status for status in OPEN},
+        (RunStatus.WAITING, RunAction.WAKE): RunStatus.RUNNING,
+        (RunStatus.RUNNING, RunAction.PAUSE): RunStatus.PAUSED,
+        (RunStatus.WAITING, RunAction.PAUSE): RunStatus.PAUSED,
+        (RunStatus.PAUSED, RunAction.RESUME): RunStatus.RUNNING,
         (RunStatus.RUNNING, RunAction.FINISH): RunStatus.DONE,
-        (RunStatus.RUNNING, RunAction.FAIL): RunStatus.FAILED,
         (RunStatus.DISPATCHED, RunAction.FAIL): RunStatus.FAILED,
+        **{(status, RunAction.FAIL): RunStatus.FAILED for status in IN_HAND},
         **{(status, RunAction.STOP): RunStatus.STOPPED for status in OPEN},
+        **{(status, RunAction.ASK): status for status in OPEN},
+        (RunStatus.FAILED, RunAction.RETRY): RunStatus.QUEUED,
     },
     allowed={
+        **dict.fromkeys(RunAction, frozenset({Role.SYSTEM})),
         RunAction.QUEUE: ANYBODY,
-        **dict.fromkeys((RunAction.PAUSE, RunAction.RESUME, RunAction.REDIRECT, RunAction.STOP), _LEADS),
-        **dict.fromkeys(
-            (RunAction.DISPATCH, RunAction.BEGIN, RunAction.WAIT, RunAction.WAKE, RunAction.FINISH, RunAction.FAIL),
-            _ENGINE,
-        ),
+        **dict.fromkeys((RunAction.ASK, RunAction.STOP, RunAction.RETRY), _LEADS),
     },
 )

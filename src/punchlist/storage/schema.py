@@ -398,15 +398,16 @@ runs = Table(
     # What it is asked to do, as JSON.
     Column("request", Text, nullable=False),
     Column("created_by", Text, nullable=False),
-    # Counts how often it was given to the engine: after a pause, a wait, a failure.
+    # Counts how often it was tried anew after it had failed.
     Column("leg", Integer, nullable=False, server_default="0"),
     # Counts how often a worker began with it, which is more when workers died.
     Column("attempts", Integer, nullable=False, server_default="0"),
     # The worker that has it in hand, and the turn it is at.
     Column("executor", Text),
     Column("turn_id", Text, ForeignKey("turns.id")),
-    # What a person wants of a run that is being worked on: pause or stop.
+    # What a person wants of it, pause or stop, and what they say to it; its worker sees to both.
     Column("wish", Text),
+    Column("message", Text),
     # Why it waits, was paused or stopped, or how it failed.
     Column("why", Text, nullable=False, server_default=""),
     Column("result", Text),
@@ -477,9 +478,9 @@ GUARDS: Final = (
     "CREATE INDEX idx_queued_messages_queued ON queued_messages (conversation_id, position) WHERE status = 'queued'",
     # What a server's tool looked like when it last ran; our own have no fingerprint.
     "CREATE INDEX idx_tool_calls_tool ON tool_calls (tool, created_at) WHERE fingerprint IS NOT NULL",
-    # One run at a time works in a chat, and one question about a todo is open.
+    # One run at a time works in a chat (collecting says nothing there), and one question about a todo is open.
     "CREATE UNIQUE INDEX idx_runs_chat ON runs (conversation_id) "
-    "WHERE status IN ('dispatched', 'running', 'waiting', 'paused')",
+    "WHERE status IN ('dispatched', 'running', 'waiting', 'paused') AND kind <> 'collect'",
     "CREATE UNIQUE INDEX idx_escalations_one ON escalations (todo_id, kind) WHERE status <> 'answered'",
     # The same request makes one todo.
     "CREATE UNIQUE INDEX idx_mission_todos_request ON mission_todos (mission_id, request_id) "

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from punchlist.agent.agents_file import Agents
+    from punchlist.agent.definitions import AgentDefinition
     from punchlist.checklist.service import Checklists
     from punchlist.config import Settings
     from punchlist.conversations.model import Scope
     from punchlist.conversations.service import Conversations
+    from punchlist.engine.worker import Worker
+    from punchlist.missions.briefing import Briefing
+    from punchlist.missions.checks import Checks
+    from punchlist.missions.collection import Collecting
+    from punchlist.missions.escalations import Escalations
+    from punchlist.missions.metrics import Metrics
+    from punchlist.missions.model import Mission
+    from punchlist.missions.service import Missions
+    from punchlist.missions.todos import MissionTodos
+    from punchlist.models.model import Model
     from punchlist.plan.service import Plans
+    from punchlist.runs.service import Runs
     from punchlist.storage.store import Store
+    from punchlist.toolcalls.policy import Mode
     from punchlist.toolcalls.questions import Approvals
     from punchlist.tools.settings import ToolSettings
     from punchlist.tools.workbench import Site
@@ -34,6 +48,41 @@ class Desk(Protocol):
 
     @property
     def plans(self) -> Plans: ...
+
+    @property
+    def missions(self) -> Missions: ...
+
+    @property
+    def mission_todos(self) -> MissionTodos: ...
+
+    @property
+    def metrics(self) -> Metrics: ...
+
+    @property
+    def escalations(self) -> Escalations: ...
+
+    @property
+    def briefing(self) -> Briefing: ...
+
+    @property
+    def collecting(self) -> Collecting: ...
+
+    @property
+    def checks(self) -> Checks: ...
+
+    def trusts_mission(self, mission: Mission) -> bool: ...
+
+    @property
+    def runs(self) -> Runs: ...
+
+    def worker(
+        self,
+        model_for: Callable[[AgentDefinition], Model],
+        mode: Mode | None,
+        *,
+        slots: int,
+        tell: Callable[[str], None],
+    ) -> Worker: ...
 
     @property
     def approvals(self) -> Approvals: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Table, bindparam, insert, literal_column, null, select, text, update
+from sqlalchemy import ColumnElement, Table, bindparam, func, insert, literal_column, null, select, text, update
 
 from punchlist.kernel.ids import new_id
 from punchlist.storage.schema import approvals, tool_calls, tool_rules
@@ -85,6 +85,9 @@ OF_TURN: Final = Statement(
     .where(tool_calls.c.turn_id == bindparam("turn_id"))
     .order_by(tool_calls.c.position.desc())
     .limit(bindparam("most"))
+)
+COUNT_OF_TURN: Final = Statement(
+    select(func.count()).select_from(tool_calls).where(tool_calls.c.turn_id == bindparam("turn_id"))
 )
 LAST_POSITION: Final = Statement(
     select(tool_calls.c.position)
@@ -183,6 +186,11 @@ def call(tx: Transaction, id: str) -> StoredCall | None:
 
 def open_calls(tx: Transaction, conversation_id: str) -> list[StoredCall]:
     return [call_from_row(row) for row in tx.all(OPEN_CALLS, conversation_id=conversation_id)]
+
+
+def count_of_turn(tx: Transaction, turn_id: str) -> int:
+    row = tx.one(COUNT_OF_TURN, turn_id=turn_id)
+    return int(row[0]) if row else 0
 
 
 def all_of(tx: Transaction, conversation_id: str) -> list[StoredCall]:

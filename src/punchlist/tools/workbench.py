@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from punchlist.kernel import descendants
 from punchlist.kernel.secrets import Redactor
 from punchlist.storage.store import Store
 from punchlist.toolcalls.admission import Admission
@@ -20,7 +21,6 @@ from punchlist.toolcalls.policy import Mode, Policy
 from punchlist.toolcalls.recording import Recorder
 from punchlist.toolcalls.scheduler import CoreToolScheduler
 from punchlist.toolcalls.tool import AgentTool
-from punchlist.tools import processes
 from punchlist.tools.mcp.servers import McpServers
 from punchlist.tools.mcp.settings import SEPARATOR
 from punchlist.tools.native import native_tools
@@ -93,7 +93,7 @@ async def workbench(
     """`extra` tools join those of the site; of all of them only those whose names are `allowed` are there."""
     redactor, ledger = site.redactor, site.ledger()
     for left in ledger.recover():
-        await processes.end_all(left.id, None)
+        await descendants.end_all(left.id, None)
     async with toolbox(site) as (found, notes):
         every = {**found, **{tool.name: tool for tool in extra}}
         tools = every if allowed is None else {name: tool for name, tool in every.items() if allowed(name)}

@@ -6,20 +6,29 @@ import os
 import shutil
 import tempfile
 from contextlib import suppress
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.front import JsonOption, front, say
+from punchlist.surfaces.cli.front import Front, JsonOption, front, say, say_json
 from punchlist.surfaces.cli.run import finish
 
 GOAL: Final = "Get release 1.2 ready."
 
 
+class Show(StrEnum):
+    RUN = "run"
+    MISSION = "mission"
+
+
 def demo(
     context: typer.Context,
+    what: Annotated[
+        Show, typer.Argument(help="An agent with a goal, or a mission with its Lead and owners.", show_default=False)
+    ] = Show.RUN,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the folder, to look around in.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -28,10 +37,8 @@ def demo(
     The model's replies are rehearsed. The plan, the tools, the workers and the database are real.
     """
     from punchlist import demo as stage
-    from punchlist.surfaces.cli.running import Runner
-    from punchlist.surfaces.cli.tools import ModeChoice
 
-    source = Path(stage.__file__).parent
+    source = Path(stage.__file__).parent / ("mission" if what is Show.MISSION else "")
     folder = Path(tempfile.mkdtemp(prefix="punchlist-demo-"))
     shutil.copytree(source / "project", folder, dirs_exist_ok=True)
     (folder / ".punchlist").mkdir()
@@ -42,23 +49,36 @@ def demo(
     os.chdir(folder)
     try:
         entry = front(context)
-        desk = entry.desk(as_json=as_json)
-        runner = Runner(
-            desk,
-            entry.scope(desk),
-            f"rehearsal:{source / 'rehearsal.yaml'}",
-            ModeChoice.YOLO,
-            quiet=as_json,
-            waits=False,
-        )
-        if not as_json:
-            say(f'$ punchlist run "{GOAL}"', error=True)
-        code = finish(desk, runner.studio, runner.run(desk.agents.named("supervisor"), GOAL), as_json)
+        code = _mission(entry, source, as_json) if what is Show.MISSION else _run(entry, source, as_json)
         if not as_json and keep:
-            say(f"\nLook around: cd {visible(folder)} && punchlist conversations show", error=True)
+            look = "mission show developer-experience" if what is Show.MISSION else "conversations show"
+            say(f"\nLook around: cd {visible(folder)} && punchlist {look}", error=True)
     finally:
         os.chdir(before)
         if not keep:
             with suppress(OSError):
                 shutil.rmtree(folder)
     raise typer.Exit(code)
+
+
+def _run(entry: Front, source: Path, as_json: bool) -> int:
+    from punchlist.surfaces.cli.running import Runner
+    from punchlist.surfaces.cli.tools import ModeChoice
+
+    desk = entry.desk(as_json=as_json)
+    model = f"rehearsal:{source / 'rehearsal.yaml'}"
+    runner = Runner(desk, entry.scope(desk), model, ModeChoice.YOLO, quiet=as_json, waits=False)
+    if not as_json:
+        say(f'$ punchlist run "{GOAL}"', error=True)
+    return finish(desk, runner.studio, runner.run(desk.agents.named("supervisor"), GOAL), as_json)
+
+
+def _mission(entry: Front, source: Path, as_json: bool) -> int:
+    from punchlist.surfaces.cli.demo_mission import play
+
+    if not as_json:
+        say("$ punchlist mission apply mission.json && punchlist mission cycle developer-experience --work", error=True)
+    came = play(entry.desk(as_json=as_json), source, quiet=as_json)
+    if as_json:
+        say_json(came)
+    return 0 if [todo for todo in came["todos"] if todo["status"] == "completed"] else 1

@@ -17,20 +17,27 @@ from punchlist.surfaces.cli import (
     agents,
     answer,
     approvals,
+    chat,
     conversations,
+    cycle,
     db,
     demo,
     log,
     mcp,
+    metric,
+    mission,
     plan,
     policy,
     queue,
     run,
+    runs,
     sessions,
+    todo,
     todos,
     tools,
     trust,
     turn,
+    worker,
 )
 from punchlist.surfaces.cli.front import Front, OpenDesk, complain, say, say_json
 
@@ -43,6 +50,7 @@ class InOurOrder(typer.core.TyperGroup):
 
     ORDER = (
         *("run", "demo", "queue", "answer", "wake", "agents"),
+        *("mission", "todo", "chat", "metric", "runs", "worker"),
         *("todos", "plan", "tools", "approvals", "policy", "trust"),
         *("conversations", "turn", "sessions", "log", "mcp", "db"),
     )
@@ -66,6 +74,14 @@ app.add_typer(queue.app, name="queue")
 app.command("answer")(answer.answer)
 app.command("wake")(answer.wake)
 app.add_typer(agents.app, name="agents")
+mission.app.command("cycle")(cycle.cycle)
+mission.app.command("prompt")(cycle.prompt)
+app.add_typer(mission.app, name="mission")
+app.add_typer(todo.app, name="todo")
+app.add_typer(chat.app, name="chat")
+app.add_typer(metric.app, name="metric")
+app.add_typer(runs.app, name="runs")
+app.command("worker")(worker.worker)
 app.add_typer(todos.app, name="todos")
 app.add_typer(plan.app, name="plan")
 app.add_typer(tools.app, name="tools")

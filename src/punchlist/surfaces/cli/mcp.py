@@ -13,17 +13,27 @@ from punchlist.surfaces.cli.front import SessionOption, front
 
 class ClientRole(StrEnum):
     SUPERVISOR = "supervisor"
+    LEAD = "lead"
+    OWNER = "owner"
     WORKER = "worker"
 
 
 def mcp(
     context: typer.Context,
     role: Annotated[ClientRole, typer.Option(help="Whose tools to offer.")] = ClientRole.SUPERVISOR,
+    mission: Annotated[
+        str | None, typer.Option(metavar="SLUG", help="For a lead or an owner: only this mission.")
+    ] = None,
+    pillar: Annotated[
+        str | None, typer.Option(metavar="SLUG", help="For an owner: only this pillar of the mission.")
+    ] = None,
     session: SessionOption = None,
 ) -> None:
     """Serve the lists over MCP on standard input and output."""
-    from punchlist.conversations.model import Scope
+    from punchlist.missions.model import MissionScope
     from punchlist.surfaces.mcp.stdio import serve
 
+    if pillar is not None and mission is None:
+        raise typer.BadParameter("needs --mission, whose pillar it is", param_hint="--pillar")
     desk = front(context).desk(session)
-    serve(desk, Scope(desk.settings.session, Actor(Role(role.value), "mcp")))
+    serve(desk, MissionScope(desk.settings.session, Actor(Role(role.value), "mcp"), mission, pillar))

@@ -6,21 +6,35 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from punchlist.kernel.text import visible
+from punchlist.claims.rules import LONGEST, SECONDS, SHORTEST
+from punchlist.errors import InvalidInput, NotFound
+from punchlist.kernel.text import line_problem, visible
 from punchlist.plan.lifecycle import Status
-from punchlist.surfaces.cli.front import JsonOption, SessionOption, front, say, say_json
+from punchlist.surfaces.cli.front import JsonOption, SessionOption, WhyOption, front, moment, say, say_json
 
 if TYPE_CHECKING:
+    from punchlist.conversations.model import TurnScope
     from punchlist.plan.model import Plan, TurnTodo
+    from punchlist.surfaces.desk import Desk
 
-app = typer.Typer(help="Show the plan of the present turn.", no_args_is_help=True)
+app = typer.Typer(help="Show the plan of the present turn, and take todos of it.", no_args_is_help=True)
 
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The todo's id.", show_default=False)]
+SecondsOption = Annotated[
+    int, typer.Option("--seconds", min=SHORTEST, max=LONGEST, metavar="N", help="For how long it is to be yours.")
+]
+AsOption = Annotated[
+    str, typer.Option("--as", metavar="NAME", help="Tells you from others who claim in your name, such as scripts.")
+]
+
+TERMINAL = "terminal"
+LONGEST_PLACE = 100
 ICONS = {Status.PENDING: "○", Status.IN_PROGRESS: "▶", Status.COMPLETED: "✓", Status.CANCELLED: "✗"}
 
 
 @app.callback()
 def group() -> None:
-    """Show the plan of the present turn."""
+    """Show the plan of the present turn, and take todos of it."""
 
 
 @app.command()
@@ -58,6 +72,127 @@ def show(
         _print(plan)
 
 
+@app.command()
+def claim(
+    context: typer.Context,
+    todo_id: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="Default: the next that is free.", show_default=False)
+    ] = None,
+    seconds: SecondsOption = SECONDS,
+    name: AsOption = TERMINAL,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take a todo, so that nobody else works on it until the time is over."""
+    from punchlist.claims.model import Claimed, NothingFree
+    from punchlist.claims.tools import claim_json
+    from punchlist.plan.tools import todo_json
+
+    desk, scope = _present(context, session, as_json)
+    claimed = (
+        desk.plans.claim(scope, place(name), todo_id, seconds, reason="plan claim") if scope else NothingFree(0, 0)
+    )
+    if not isinstance(claimed, Claimed):
+        if as_json:
+            say_json({"todo": None, "next": str(claimed)})
+        else:
+            say(str(claimed))
+        return
+    if as_json:
+        say_json({"todo": todo_json(claimed.todo), **claim_json(claimed.claim)})
+        return
+    say(f"“{visible(claimed.todo.title)}” is yours until {moment(claimed.claim.lease_until)}.")
+    say(f"id {claimed.todo.id}, fence {claimed.claim.fence}")
+
+
+@app.command()
+def renew(
+    context: typer.Context,
+    todo_id: IdArgument,
+    fence: Annotated[int, typer.Option("--fence", min=1, metavar="N", help="As `plan claim` said.")],
+    seconds: SecondsOption = SECONDS,
+    name: AsOption = TERMINAL,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Keep a claimed todo for longer."""
+    from punchlist.claims.tools import claim_json
+
+    desk, scope = _open(context, session, as_json)
+    kept = desk.plans.renew_claim(scope, place(name), todo_id, fence, seconds)
+    if as_json:
+        say_json({"id": kept.todo_id, **claim_json(kept)})
+    else:
+        say(f"It is yours until {moment(kept.lease_until)}.")
+
+
+@app.command()
+def release(
+    context: typer.Context,
+    todo_id: IdArgument,
+    fence: Annotated[
+        int | None, typer.Option("--fence", min=1, metavar="N", help="Only if it is still the claim with this fence.")
+    ] = None,
+    name: AsOption = TERMINAL,
+    session: SessionOption = None,
+    why: WhyOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Give a claimed todo back to the plan, whoever holds it."""
+    desk, scope = _open(context, session, as_json)
+    released = desk.plans.release_claim(scope, place(name), todo_id, fence, reason=why or "plan release")
+    if as_json:
+        say_json({"id": released.todo_id, "released": True, "holder": released.holder})
+    else:
+        say(f"It is free. {visible(released.holder)} had it.")
+
+
+@app.command()
+def complete(
+    context: typer.Context,
+    todo_id: IdArgument,
+    outcome: Annotated[str, typer.Argument(metavar="OUTCOME", help="What was done.", show_default=False)],
+    fence: Annotated[
+        int | None, typer.Option("--fence", min=1, metavar="N", help="Of your claim: not if it was claimed since.")
+    ] = None,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Complete a todo."""
+    from punchlist.plan import rules
+
+    desk, scope = _open(context, session, as_json)
+    ended = desk.plans.end(scope, todo_id, rules.parse_outcome(outcome), fence=fence)
+    if as_json:
+        say_json({"id": ended.todo.id, "status": ended.todo.status, "remaining": ended.remaining})
+    else:
+        say(f"“{visible(ended.todo.title)}” is completed; {ended.remaining} remaining.")
+
+
+def _present(context: typer.Context, session: str | None, as_json: bool) -> tuple[Desk, TurnScope | None]:
+    """The desk, and where the person stands in the open turn, if there is one."""
+    from punchlist.conversations.model import TurnScope
+
+    entry = front(context)
+    desk = entry.desk(session, as_json=as_json)
+    scope = entry.scope(desk)
+    turn = desk.conversations.current_turn(scope.conversation_id)
+    return desk, TurnScope(scope.conversation_id, scope.actor, turn.id) if turn else None
+
+
+def _open(context: typer.Context, session: str | None, as_json: bool) -> tuple[Desk, TurnScope]:
+    desk, scope = _present(context, session, as_json)
+    if scope is None:
+        raise NotFound(f"Session {desk.settings.session!r} has no open turn, so there is no plan to change.")
+    return desk, scope
+
+
+def place(name: str) -> str:
+    if problem := line_problem(name, longest=LONGEST_PLACE):
+        raise InvalidInput(f"--as: {problem}")
+    return name.strip()
+
+
 def _nothing() -> Plan:
     from punchlist.plan.model import Plan
 
@@ -72,6 +207,8 @@ def _print(plan: Plan) -> None:
     for todo in plan.items:
         for line in (*_lines(todo), *(f"      waits for {visible(wait)}" for wait in plan.waits.get(todo.id, ()))):
             say(line)
+        if held := plan.claims.get(todo.id):
+            say(f"      claimed by {visible(held.holder)} until {moment(held.lease_until)}")
     ended = summary["completed"] + summary["cancelled"]
     cancelled = f", {summary['cancelled']} cancelled" if summary["cancelled"] else ""
     say()

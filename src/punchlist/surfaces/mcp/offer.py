@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.checklist.model import to_json
 from punchlist.checklist.tools import checklist_tools
+from punchlist.claims.model import ListKind
+from punchlist.claims.tools import ClaimableList, claim_tools
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.errors import NotFound
+from punchlist.kernel.processes import this_process
 from punchlist.kernel.text import excerpt
-from punchlist.kernel.tooling import Arguments, Tool, ToolResult, arguments
+from punchlist.kernel.tooling import Arguments, C, Tool, ToolResult, arguments
+from punchlist.missions.model import MissionScope
+from punchlist.missions.tools import mission_tools
 from punchlist.plan.lifecycle import Status
 from punchlist.plan.model import Plan
-from punchlist.plan.tools import plan_json, plan_tools
+from punchlist.plan.tools import ClaimablePlan, plan_json, plan_tools
 from punchlist.surfaces.desk import Desk
 
 if TYPE_CHECKING:
@@ -28,8 +33,12 @@ PLAN_URI: Final = "punchlist://plan"
 INSTRUCTIONS: Final = """\
 Punchlist keeps what you must do. TodoWrite is this session's checklist, which people watch. create_todo, list_todo, \
 start_todo and complete_todo are the plan of the present turn: plan first, work through it item by item, and do not \
-hand back before every item is completed or cancelled; wait_todo says what an item has to wait for. Both are stored \
-and outlive compaction and restarts."""
+hand back before every item is completed or cancelled; wait_todo says what an item has to wait for. Where several \
+agents work on one plan, claim_todo gives each its own item. All is stored and outlives compaction and restarts."""
+
+MISSIONS: Final = """\
+mission_todo_create, mission_todo_update and mission_todo_list are the todos of missions, goals that take months: few \
+can be active at a time, the Mission Lead starts them and alone completes them, pillar owners work on them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +51,22 @@ class ListResource:
 
 class Offer:
     def __init__(self, desk: Desk, scope: Scope) -> None:
+        """A scope that is bound to a mission or a pillar (`MissionScope`) acts nowhere else in missions."""
         self._desk = desk
         self._scope = scope
-        self._session_tools = {
-            tool.name: tool for tool in checklist_tools(lambda: desk.checklists) if self._may_use(tool)
-        }
-        self._turn_tools = {tool.name: tool for tool in plan_tools(lambda: desk.plans) if self._may_use(tool)}
+        self._mission_scope = mission_scope(scope)
+        self._mission_tools = self._usable(mission_tools(lambda: desk.mission_todos, lambda: desk.checks))
+        self._session_tools = self._usable(checklist_tools(lambda: desk.checklists))
+        self._turn_tools = self._usable(plan_tools(lambda: desk.plans))
+        self._claim_tools = self._usable(claim_tools(self._claimable))
 
-    def _may_use(self, tool: Tool[Any]) -> bool:
-        return self._scope.actor.role in tool.roles
+    def _usable(self, tools: Iterable[Tool[C]]) -> dict[str, Tool[C]]:
+        """Those that are for the caller's role, by name."""
+        return {tool.name: tool for tool in tools if self._scope.actor.role in tool.roles}
+
+    def _claimable(self, _: Scope) -> dict[ListKind, ClaimableList]:
+        """The lists that the caller can claim from. One server serves one client: its process tells it from others."""
+        return {ListKind.PLAN: ClaimablePlan(self._desk.plans, self._turn_scope(), this_process())}
 
     def warm_up(self) -> None:
         """Open the database now; otherwise the first call does."""
@@ -62,14 +78,25 @@ class Offer:
         return Watch(self._desk.store)
 
     def tools(self) -> list[Tool[Any]]:
-        return [*self._session_tools.values(), *self._turn_tools.values()]
+        offered: list[dict[str, Tool[Any]]] = [
+            dict(self._session_tools),
+            dict(self._turn_tools),
+            dict(self._claim_tools),
+            dict(self._mission_tools),
+        ]
+        return [tool for tools in offered for tool in tools.values()]
+
+    def instructions(self) -> str:
+        return f"{INSTRUCTIONS} {MISSIONS}" if self._mission_tools else INSTRUCTIONS
 
     def call(self, name: str, raw_arguments: object) -> ToolResult:
         args: Arguments = arguments(raw_arguments)
-        if tool := self._session_tools.get(name):
+        if tool := self._session_tools.get(name) or self._claim_tools.get(name):
             return tool.run(self._scope, args)
         if turn_tool := self._turn_tools.get(name):
             return turn_tool.run(self._turn_scope(), args)
+        if mission_tool := self._mission_tools.get(name):
+            return mission_tool.run(self._mission_scope, args)
         known = [tool.name for tool in self.tools()]
         close = get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f"Did you mean {close[0]}?" if close else f"There are: {', '.join(known)}."
@@ -103,3 +130,7 @@ class Offer:
             return {"turnId": None, **plan_json(Plan([], dict.fromkeys(Status, 0)))}
         scope = TurnScope(self._scope.conversation_id, self._scope.actor, turn.id)
         return {"turnId": turn.id, **plan_json(self._desk.plans.list(scope, frozenset(Status)))}
+
+
+def mission_scope(scope: Scope) -> MissionScope:
+    return scope if isinstance(scope, MissionScope) else MissionScope(scope.conversation_id, scope.actor)

@@ -19,7 +19,7 @@ from punchlist.errors import PunchlistError
 from punchlist.kernel.text import excerpt, json_type, visible_block
 from punchlist.kernel.tooling import Tool
 from punchlist.surfaces.mcp.announcing import Announcer
-from punchlist.surfaces.mcp.offer import INSTRUCTIONS, Offer
+from punchlist.surfaces.mcp.offer import Offer
 
 logger = logging.getLogger(__name__)
 
@@ -149,14 +149,14 @@ class Connection:
             "protocolVersion": wanted if wanted in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
             "capabilities": _CAPABILITIES,
             "serverInfo": _SERVER_INFO,
-            "instructions": INSTRUCTIONS,
+            "instructions": self._offer.instructions(),
         }
 
     def _discover(self, _params: Json) -> Json:
         return {
             "supportedVersions": list(STATELESS_VERSIONS),
             "capabilities": _CAPABILITIES,
-            "instructions": INSTRUCTIONS,
+            "instructions": self._offer.instructions(),
         }
 
     def _list_tools(self, params: Json) -> Json:

@@ -176,6 +176,7 @@ def upgrade() -> None:
         sa.Column("executor", sa.Text(), nullable=True),
         sa.Column("turn_id", sa.Text(), nullable=True),
         sa.Column("wish", sa.Text(), nullable=True),
+        sa.Column("message", sa.Text(), nullable=True),
         sa.Column("why", sa.Text(), server_default="", nullable=False),
         sa.Column("result", sa.Text(), nullable=True),
         sa.Column("created_at", sa.Text(), nullable=False),
@@ -216,7 +217,7 @@ def upgrade() -> None:
     op.create_index("idx_claims_owner", "claims", ["list", "owner_id"])
     op.execute(
         "CREATE UNIQUE INDEX idx_runs_chat ON runs (conversation_id) "
-        "WHERE status IN ('dispatched', 'running', 'waiting', 'paused')"
+        "WHERE status IN ('dispatched', 'running', 'waiting', 'paused') AND kind <> 'collect'"
     )
     op.execute("CREATE UNIQUE INDEX idx_escalations_one ON escalations (todo_id, kind) WHERE status <> 'answered'")
     op.execute(

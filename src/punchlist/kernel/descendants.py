@@ -1,4 +1,4 @@
-"""Programs run for a call, and the certainty that they and all they started are gone afterwards.
+"""What a program of ours has started, and the certainty that it is all gone afterwards.
 
 A program gets a session of its own and a mark in its environment. Its children inherit both; one
 that leaves the session still carries the mark. (One that also clears its environment gets away.)
@@ -6,12 +6,11 @@ that leaves the session still carries the mark. (One that also clears its enviro
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 MARK: Final = "PUNCHLIST_CALL"
@@ -49,14 +48,17 @@ class _Table:
         return marked + [one for one in self._by_session.get(session, []) if one.mark != mark]
 
     def _look(self) -> None:
-        self._taken = time.monotonic()
-        self._by_mark, self._by_session = {}, {}
+        taken = time.monotonic()
+        by_mark: dict[str, list[Running]] = {}
+        by_session: dict[int, list[Running]] = {}
         for one in _all():
-            self._by_mark.setdefault(one.mark, []).append(one)
-            self._by_session.setdefault(one.session, []).append(one)
+            by_mark.setdefault(one.mark, []).append(one)
+            by_session.setdefault(one.session, []).append(one)
+        # Known to be new only once it is whole: another thread may be looking, too.
+        self._by_mark, self._by_session, self._taken = by_mark, by_session, taken
         # With thousands of processes there must be time for something else than looking at them.
         now = time.monotonic()
-        self._fresh_until = now + max(_FRESH, 2 * (now - self._taken))
+        self._fresh_until = now + max(_FRESH, 2 * (now - taken))
 
 
 _TABLE: Final = _Table()
@@ -108,19 +110,33 @@ def still_running(mark: str, group: int | None = None, since: float = 0.0) -> li
 
 async def end_all(mark: str, group: int | None, patience: float = PATIENCE, since: float = 0.0) -> None:
     """End a call's processes: asked first, then made to. `since` is when the first of them was started."""
+    import asyncio
+
+    for pause in _ending(mark, group, patience, since):
+        await asyncio.sleep(pause)
+
+
+def end_all_here(mark: str, group: int | None, patience: float = PATIENCE, since: float = 0.0) -> None:
+    """As `end_all`, for a thread that may wait."""
+    for pause in _ending(mark, group, patience, since):
+        time.sleep(pause)
+
+
+def _ending(mark: str, group: int | None, patience: float, since: float) -> Iterator[float]:
+    """The steps of ending them; after each, how long to wait for the next."""
     if not _alive(mark, group, since):
         return
     _send(mark, group, signal.SIGTERM)
     sent = time.monotonic()
     while (left := sent + patience - time.monotonic()) > 0:
-        await asyncio.sleep(min(_LOOK, left))
+        yield min(_LOOK, left)
         if not _alive(mark, group, sent):
             return
     # Again and again, since a program may start another between our look and our signal.
     for _ in range(50):
         _send(mark, group, signal.SIGKILL)
         sent = time.monotonic()
-        await asyncio.sleep(_LOOK)
+        yield _LOOK
         if not _alive(mark, group, sent):
             return
 

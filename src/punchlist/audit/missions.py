@@ -1,0 +1,57 @@
+"""Missions and runs: their rows against what their events made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from punchlist.claims import records as claim_records
+from punchlist.claims import replay as claim_replay
+from punchlist.kernel.events import Event
+from punchlist.missions import escalation_replay, metric_replay, mission_replay
+from punchlist.missions import replay as todo_replay
+from punchlist.missions.metrics import MetricAction
+from punchlist.missions.writing import Told
+from punchlist.runs import replay as run_replay
+from punchlist.runs.lifecycle import RunAction
+from punchlist.storage.store import Transaction
+
+_MAKES: Final[dict[tuple[str, str], str]] = {
+    ("mission", Told.MAKE_MISSION): "missions",
+    ("mission", Told.ADD_PILLAR): "pillars",
+    ("mission", Told.ADD_METRIC): "metrics",
+    ("mission", MetricAction.RECORD): "metric_readings",
+    ("run", RunAction.QUEUE): "runs",
+}
+TABLES: Final = (*_MAKES.values(), "mission_todos", "escalations", "claims")
+
+
+def rows_made(kind: str, events: Sequence[Event]) -> Iterator[str]:
+    """The tables that a stream's events put rows into, one name for each row."""
+    yield from ["claims"] * claim_replay.claims_made(events)
+    for event in events:
+        if table := _MAKES.get((kind, event.action)):
+            yield table
+        if kind == "mission" and todo_replay.makes_todo(event):
+            yield "mission_todos"
+        if kind == "mission" and escalation_replay.asks(event):
+            yield "escalations"
+
+
+def compare_mission(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
+    yield from mission_replay.compare(tx, owner, events)
+    yield from todo_replay.compare(tx, owner, events)
+    yield from escalation_replay.compare(tx, owner, events)
+    yield from compare_claims(tx, owner, events)
+    yield from metric_replay.compare(tx, owner, events)
+
+
+def compare_run(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
+    yield from run_replay.compare(tx, owner, events)
+
+
+def compare_claims(tx: Transaction, owner: str, events: Sequence[Event]) -> Iterator[str]:
+    """Of a mission's todos, or of a plan's."""
+    for todo_id, told in claim_replay.replay(events).items():
+        if claim_replay.differs(told, claim_records.find(tx, todo_id)):
+            yield f"{owner}: the claim of todo {todo_id} is not what its events made of it"

@@ -1,0 +1,92 @@
+"""The SQL of claims, inside somebody's transaction."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy import bindparam, insert, null, select, update
+
+from punchlist.claims.model import Claim, ListKind
+from punchlist.errors import StoreDamaged
+from punchlist.storage.schema import claims
+from punchlist.storage.statements import Statement
+from punchlist.storage.store import Transaction
+
+COLUMNS: Final = [claims.c[name] for name in Claim._fields]
+_ROW = select(*COLUMNS)
+_OF_TODO = claims.c.todo_id == bindparam("todo")
+_AS_IT_WAS = (_OF_TODO, claims.c.fence == bindparam("before"))
+
+# The lock keeps whoever renews from doing so between our look and what follows from it.
+LOCK: Final = Statement(_ROW.where(_OF_TODO).with_for_update())
+FIND: Final = Statement(_ROW.where(_OF_TODO))
+LIVE: Final = Statement(
+    _ROW.where(
+        claims.c.list == bindparam("list"),
+        claims.c.owner_id == bindparam("owner_id"),
+        claims.c.holder.is_not(None),
+        claims.c.lease_until > bindparam("now"),
+    )
+)
+INSERT: Final = Statement(insert(claims).values({name: bindparam(name) for name in Claim._fields}))
+TAKE: Final = Statement(
+    update(claims)
+    .where(*_AS_IT_WAS)
+    .values({name: bindparam(name) for name in ("holder", "fence", "claimed_at", "lease_until")})
+)
+EXTEND: Final = Statement(
+    update(claims).where(*_AS_IT_WAS, claims.c.holder == bindparam("by")).values(lease_until=bindparam("lease_until"))
+)
+FREE: Final = Statement(update(claims).where(*_AS_IT_WAS).values(holder=null()))
+
+
+def find(tx: Transaction, todo_id: str) -> Claim | None:
+    row = tx.one(FIND, todo=todo_id)
+    return from_row(row) if row else None
+
+
+def lock(tx: Transaction, todo_id: str) -> Claim | None:
+    """The newest claim of a todo, kept from other writers until the transaction ends."""
+    row = tx.one(LOCK, todo=todo_id)
+    return from_row(row) if row else None
+
+
+def live(tx: Transaction, list: ListKind, owner_id: str) -> dict[str, Claim]:
+    """By todo, what is held now on one list."""
+    rows = tx.all(LIVE, list=list.value, owner_id=owner_id, now=tx.now())
+    return {row[0]: from_row(row) for row in rows}
+
+
+def add(tx: Transaction, claim: Claim) -> None:
+    tx.run(INSERT, **{**claim._asdict(), "list": claim.list.value})
+
+
+def take(tx: Transaction, before: Claim, claim: Claim) -> bool:
+    """Put a claim in the place of the one before, unless somebody else has done so."""
+    return bool(
+        tx.run(
+            TAKE,
+            todo=claim.todo_id,
+            before=before.fence,
+            holder=claim.holder,
+            fence=claim.fence,
+            claimed_at=claim.claimed_at,
+            lease_until=claim.lease_until,
+        )
+    )
+
+
+def extend(tx: Transaction, claim: Claim) -> bool:
+    """Write down a lease, unless the todo was taken or given back meanwhile."""
+    return bool(tx.run(EXTEND, todo=claim.todo_id, before=claim.fence, by=claim.holder, lease_until=claim.lease_until))
+
+
+def free(tx: Transaction, claim: Claim) -> bool:
+    return bool(tx.run(FREE, todo=claim.todo_id, before=claim.fence))
+
+
+def from_row(row: tuple[Any, ...]) -> Claim:
+    try:
+        return Claim._make((row[0], ListKind(row[1]), *row[2:]))
+    except ValueError:
+        raise StoreDamaged.not_as_written(f"The claim of todo {row[0]!r}") from None

@@ -1,0 +1,38 @@
+"""The claims of a list as its events tell them: who has taken what with which fence. Leases are not in the trail."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from punchlist.claims.lifecycle import Action
+from punchlist.claims.model import Claim
+from punchlist.kernel.events import Event
+
+
+class Told(NamedTuple):
+    holder: str | None
+    fence: int
+    claimed_at: str
+
+
+def replay(events: Sequence[Event]) -> dict[str, Told]:
+    """The newest claim of each todo that ever had one."""
+    claims: dict[str, Told] = {}
+    for event in events:
+        if event.action == Action.CLAIM:
+            data = event.payload()
+            claims[event.subject] = Told(data["holder"], data["fence"], event.at)
+        elif event.subject in claims and (event.action == Action.RELEASE or "claim" in event.payload()):
+            # Given back, or ended together with its todo.
+            claims[event.subject] = claims[event.subject]._replace(holder=None)
+    return claims
+
+
+def differs(told: Told | None, found: Claim | None) -> bool:
+    return told != (found and Told(found.holder, found.fence, found.claimed_at))
+
+
+def claims_made(events: Sequence[Event]) -> int:
+    """How many rows the events put into `claims`."""
+    return len({event.subject for event in events if event.action == Action.CLAIM})

@@ -1,0 +1,70 @@
+"""The steps of a claim inside of a list's transaction. The list finds the todo, holds its lock and writes the event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from punchlist.claims import records, rules
+from punchlist.claims.model import Claim, Claimant, ListKind
+from punchlist.errors import Conflict
+from punchlist.kernel.actors import Role
+from punchlist.storage.store import Transaction
+
+
+def take(
+    tx: Transaction,
+    before: Claim | None,
+    what: str,
+    todo_id: str,
+    of: tuple[ListKind, str],
+    by: Claimant,
+    seconds: int,
+) -> Claim:
+    """Claim a todo whose claim `before` is locked, or was never there and cannot come while the list is."""
+    claim = rules.taken(before, what, todo_id, of, by, tx.now(), seconds)
+    if before is None:
+        records.add(tx, claim)
+    elif not records.take(tx, before, claim):
+        raise _changed(what)
+    return claim
+
+
+def renew(tx: Transaction, what: str, todo_id: str, by: Claimant, fence: int, seconds: int) -> Claim:
+    """Needs no lock of the list: one row is changed, if it is still what it was."""
+    claim = rules.renewed(records.find(tx, todo_id), what, by, fence, tx.now(), seconds)
+    if not records.extend(tx, claim):
+        raise _changed(what)
+    return claim
+
+
+def release(tx: Transaction, what: str, todo_id: str, by: Claimant, fence: int | None) -> Claim:
+    """The claim as it was; it is nobody's any more."""
+    claim = records.lock(tx, todo_id)
+    rules.released(claim, what, by, fence, tx.now())
+    assert claim is not None
+    records.free(tx, claim)
+    return claim
+
+
+def use(tx: Transaction, what: str, todo_id: str, fence: int | None, by: Role) -> Claim | None:
+    """Somebody starts or ends a todo: the claim that is on it, if any, when they may."""
+    claim = records.lock(tx, todo_id)
+    rules.check_use(claim, what, fence, by, tx.now())
+    return claim if claim and claim.holder else None
+
+
+def settle(tx: Transaction, claim: Claim | None) -> dict[str, Any]:
+    """The work on a todo is over, and with it its claim; what the event says of that."""
+    if claim is None:
+        return {}
+    records.free(tx, claim)
+    return {"claim": told(claim)}
+
+
+def told(claim: Claim) -> dict[str, Any]:
+    """What the trail keeps of a claim. Not the lease, which is changed without an event."""
+    return {"holder": claim.holder, "fence": claim.fence}
+
+
+def _changed(what: str) -> Conflict:
+    return Conflict(f"The claim of {what} was changed by somebody else at the same moment. Claim again.")

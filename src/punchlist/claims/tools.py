@@ -1,0 +1,162 @@
+"""What several agents call to work on one list: claim_todo, renew_claim, release_claim.
+
+Each list says how its todos are claimed (`ClaimableList`); the surface says which lists its caller has.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol, TypeVar
+
+from punchlist.claims import rules
+from punchlist.claims.lifecycle import CLAIMANTS
+from punchlist.claims.model import Claim, ListKind, NothingFree
+from punchlist.conversations.model import Scope
+from punchlist.errors import InvalidInput, NotAllowed, NotFound
+from punchlist.kernel import text
+from punchlist.kernel.tooling import Arguments, Schema, Tool, ToolResult, schema
+
+LONGEST_NAME: Final = 100
+
+_STRING: Final[Schema] = {"type": "string"}
+_FENCE: Final[Schema] = {"type": "integer"}
+_SECONDS: Final[Schema] = {"type": "integer", "minimum": rules.SHORTEST, "maximum": rules.LONGEST}
+
+T = TypeVar("T")
+
+
+class ClaimableList(Protocol):
+    """A list as one caller stands before it."""
+
+    def claim(
+        self, todo_id: str | None, seconds: int, mission_slug: str | None
+    ) -> tuple[dict[str, Any], Claim] | NothingFree:
+        """A todo as JSON, and the claim of it; without an id, the next that is free."""
+
+    def renew(self, todo_id: str, fence: int, seconds: int) -> Claim: ...
+
+    def release(self, todo_id: str, fence: int) -> Claim: ...
+
+
+Lists = Callable[[Scope], Mapping[ListKind, ClaimableList]]
+"""The lists that a caller has, the one that is meant when none is named first."""
+
+
+def claim_tools(lists: Lists) -> list[Tool[Scope]]:
+    return [_claim_todo(lists), _renew_claim(lists), _release_claim(lists)]
+
+
+def _claim_todo(lists: Lists) -> Tool[Scope]:
+    def run(scope: Scope, args: Arguments) -> ToolResult:
+        mission = _name(args, "missionSlug")
+        kind = rules.parse_list(args.get("list")) or (ListKind.MISSION if mission else None)
+        claimed = _chosen(lists(scope), kind).claim(
+            _name(args, "todoId"), rules.parse_seconds(args.get("seconds")), mission
+        )
+        if isinstance(claimed, NothingFree):
+            return _result({"todo": None, "next": str(claimed)})
+        todo, claim = claimed
+        return _result({"todo": todo, **claim_json(claim)})
+
+    return Tool(
+        name="claim_todo",
+        title="Claim a todo",
+        description=(
+            f"When several agents work on one list: make a todo yours for some seconds ({rules.SECONDS}), without "
+            "todoId the next free one. Keep the fence for renew_claim, release_claim and complete_todo."
+        ),
+        input_schema=schema(
+            todoId=_STRING,
+            list={"type": "string", "enum": [kind.value for kind in ListKind]},
+            missionSlug=_STRING,
+            seconds=_SECONDS,
+        ),
+        output_schema=schema(
+            ["todo"], todo={"type": ["object", "null"]}, fence=_FENCE, claimedUntil=_STRING, next=_STRING
+        ),
+        roles=CLAIMANTS,
+        read_only=False,
+        run=run,
+    )
+
+
+def _renew_claim(lists: Lists) -> Tool[Scope]:
+    def run(scope: Scope, args: Arguments) -> ToolResult:
+        todo_id, fence = _id(args), rules.parse_fence(args.get("fence"))
+        seconds = rules.parse_seconds(args.get("seconds"))
+        claim = _first(lists(scope), lambda each: each.renew(todo_id, fence, seconds))
+        return _result({"id": claim.todo_id, **claim_json(claim)})
+
+    return Tool(
+        name="renew_claim",
+        title="Keep a todo",
+        description="Keep a claimed todo for some seconds from now, before they are over.",
+        input_schema=schema(["todoId", "fence"], todoId=_STRING, fence=_FENCE, seconds=_SECONDS),
+        output_schema=schema(["id", "fence", "claimedUntil"], id=_STRING, fence=_FENCE, claimedUntil=_STRING),
+        roles=CLAIMANTS,
+        read_only=False,
+        run=run,
+    )
+
+
+def _release_claim(lists: Lists) -> Tool[Scope]:
+    def run(scope: Scope, args: Arguments) -> ToolResult:
+        todo_id, fence = _id(args), rules.parse_fence(args.get("fence"))
+        claim = _first(lists(scope), lambda each: each.release(todo_id, fence))
+        return _result({"id": claim.todo_id, "released": True})
+
+    return Tool(
+        name="release_claim",
+        title="Give a todo back",
+        description="Give a claimed todo back to the list, unfinished.",
+        input_schema=schema(["todoId", "fence"], todoId=_STRING, fence=_FENCE),
+        output_schema=schema(["id", "released"], id=_STRING, released={"type": "boolean"}),
+        roles=CLAIMANTS,
+        read_only=False,
+        run=run,
+    )
+
+
+def claim_json(claim: Claim) -> dict[str, Any]:
+    return {"fence": claim.fence, "claimedUntil": claim.lease_until}
+
+
+def _chosen(lists: Mapping[ListKind, ClaimableList], kind: ListKind | None) -> ClaimableList:
+    if kind is None:
+        kind = next(iter(lists), None)
+    if kind is None or kind not in lists:
+        there = " or ".join(lists) or "nothing"
+        raise NotAllowed(f"list: you have no {kind or 'list'} to claim from; there is {there}.")
+    return lists[kind]
+
+
+def _first(lists: Mapping[ListKind, ClaimableList], act: Callable[[ClaimableList], T]) -> T:
+    """What comes of it on the list that knows the todo."""
+    missing = NotFound("There is no list that you could have claimed a todo from.")
+    for each in lists.values():
+        try:
+            return act(each)
+        except NotFound as error:
+            missing = error
+    raise missing
+
+
+def _id(args: Arguments) -> str:
+    found = _name(args, "todoId")
+    if found is None:
+        raise InvalidInput("todoId: is required")
+    return found
+
+
+def _name(args: Arguments, key: str) -> str | None:
+    raw = args.get(key)
+    if raw is None:
+        return None
+    if problem := text.line_problem(raw, longest=LONGEST_NAME):
+        raise InvalidInput(f"{key}: {problem}")
+    return str(raw).strip()
+
+
+def _result(data: dict[str, Any]) -> ToolResult:
+    return ToolResult(json.dumps(data, ensure_ascii=False), data)

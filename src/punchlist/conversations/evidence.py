@@ -1,0 +1,127 @@
+"""What was done in a turn and in those begun inside of it: its calls and its requests to models, from their rows.
+
+Every look is along an index and bounded by the turn: how much else a conversation holds does not matter.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import bindparam, func, literal_column, select
+
+from punchlist.conversations.model import Turn
+from punchlist.storage.schema import tool_calls, traces, turns
+from punchlist.storage.statements import Statement
+from punchlist.storage.store import Transaction
+
+LONGEST_TOLD: Final = 500
+"""Characters of a result that are looked at for its first line."""
+_EVER: Final = "9999"
+
+# A worker's turn begins while the one that it works for is open.
+MEANWHILE: Final = Statement(
+    select(*(turns.c[name] for name in Turn._fields))
+    .where(
+        turns.c.conversation_id == bindparam("conversation_id"),
+        turns.c.started_at >= bindparam("since"),
+        turns.c.started_at <= bindparam("until"),
+        turns.c.parent_turn_id.is_not(None),
+    )
+    .order_by(turns.c.started_at, turns.c.id)
+)
+CALLS: Final = Statement(
+    select(
+        tool_calls.c.id,
+        tool_calls.c.tool,
+        tool_calls.c.status,
+        func.substr(tool_calls.c.result, literal_column("1"), literal_column(str(LONGEST_TOLD))),
+        func.substr(tool_calls.c.explanation, literal_column("1"), literal_column(str(LONGEST_TOLD))),
+        tool_calls.c.output_file,
+        tool_calls.c.created_at,
+        tool_calls.c.started_at,
+        tool_calls.c.ended_at,
+    )
+    .where(tool_calls.c.turn_id == bindparam("turn_id"))
+    .order_by(tool_calls.c.position)
+)
+REQUESTS: Final = Statement(
+    select(traces.c.output, traces.c.started_at)
+    .where(traces.c.turn_id == bindparam("turn_id"), traces.c.kind == literal_column("'model'"))
+    .order_by(traces.c.started_at)
+)
+
+
+class Evidence(NamedTuple):
+    """A call, and what it shows."""
+
+    call_id: str
+    turn_id: str
+    agent: str
+    tool: str
+    status: str
+    told: str
+    """The first line of its result, or why there is none."""
+    output_file: str | None
+    at: str
+    """When it began to run; when it was asked for, if it never did."""
+    ended_at: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "callId": self.call_id,
+            "turnId": self.turn_id,
+            "agent": self.agent,
+            "tool": self.tool,
+            "status": self.status,
+            "told": self.told,
+            "outputFile": self.output_file,
+            "at": self.at,
+            "endedAt": self.ended_at,
+        }
+
+
+class Asked(NamedTuple):
+    """A request to a model."""
+
+    at: str
+    input_tokens: int
+    output_tokens: int
+
+
+def with_workers(tx: Transaction, turn: Turn) -> list[Turn]:
+    """The turn, and those begun inside of it, however deep."""
+    rows = tx.all(MEANWHILE, conversation_id=turn.conversation_id, since=turn.started_at, until=turn.ended_at or _EVER)
+    found, known = [turn], {turn.id}
+    # Ordered by their beginning, so that whoever delegated comes first; those of one moment may need another look.
+    waiting = [Turn(*row) for row in rows]
+    while inside := [one for one in waiting if one.parent_turn_id in known and one.id not in known]:
+        found += inside
+        known |= {one.id for one in inside}
+    return found
+
+
+def calls_of(tx: Transaction, among: Iterable[Turn]) -> list[Evidence]:
+    """In the order in which they began."""
+    found = [_evidence(turn, row) for turn in among for row in tx.all(CALLS, turn_id=turn.id)]
+    return sorted(found, key=lambda one: one.at)
+
+
+def requests_of(tx: Transaction, among: Sequence[Turn]) -> list[Asked]:
+    return [Asked(str(at), *_tokens(str(output))) for turn in among for output, at in tx.all(REQUESTS, turn_id=turn.id)]
+
+
+def _evidence(turn: Turn, row: tuple[Any, ...]) -> Evidence:
+    id, tool, status, result, explanation, output_file, created_at, started_at, ended_at = row
+    told = next(iter(str(result or explanation or "").strip().splitlines()), "")
+    return Evidence(id, turn.id, turn.agent_id, tool, status, told, output_file, started_at or created_at, ended_at)
+
+
+def _tokens(output: str) -> tuple[int, int]:
+    """None of a request that failed."""
+    try:
+        used, said = json.loads(output)["tokens"]
+        return int(used), int(said)
+    except (ValueError, KeyError, TypeError):
+        return 0, 0

@@ -1,0 +1,86 @@
+"""The end of a conversation, however long it is."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from sqlalchemy import bindparam, func, select
+
+from punchlist.conversations import records
+from punchlist.conversations.model import Message, Turn
+from punchlist.storage.schema import messages
+from punchlist.storage.statements import Statement
+from punchlist.storage.store import Store
+
+LAST: Final = Statement(
+    select(*(messages.c[name] for name in Message._fields))
+    .where(messages.c.conversation_id == bindparam("conversation_id"))
+    .order_by(messages.c.position.desc())
+    .limit(bindparam("most"))
+)
+# Messages are counted without gaps, so that the last position is their number.
+LAST_SAID: Final = Statement(
+    select(messages.c.position, messages.c.created_at)
+    .where(messages.c.conversation_id == bindparam("conversation_id"))
+    .order_by(messages.c.position.desc())
+    .limit(1)
+)
+ABOUT: Final = Statement(
+    select(*(messages.c[name] for name in Message._fields))
+    .where(
+        messages.c.conversation_id == bindparam("conversation_id"),
+        messages.c.position > bindparam("after"),
+        func.substr(messages.c.content, 1, bindparam("looked_at")).like(bindparam("pattern")),
+    )
+    .order_by(messages.c.position.desc())
+    .limit(bindparam("most"))
+)
+LOOKED_THROUGH: Final = 1_000
+"""The last messages among which those about something are looked for."""
+_LOOKED_AT: Final = 500
+
+
+class Heard(NamedTuple):
+    """A message, and the turn that it was said in."""
+
+    message: Message
+    turn: Turn | None
+
+
+class LastSaid(NamedTuple):
+    messages: int
+    at: str
+
+
+class Reading:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def last(self, conversation_id: str, most: int) -> list[Heard]:
+        """The last that was said, oldest first."""
+        with self._store.read() as tx:
+            found = [Message(*row) for row in tx.all(LAST, conversation_id=conversation_id, most=most)]
+            ids = {message.turn_id for message in found if message.turn_id is not None}
+            turns = {id: records.turn(tx, id) for id in ids}
+        return [Heard(message, turns.get(message.turn_id or "")) for message in reversed(found)]
+
+    def last_said(self, conversation_id: str) -> LastSaid | None:
+        with self._store.read() as tx:
+            row = tx.one(LAST_SAID, conversation_id=conversation_id)
+        return LastSaid(*row) if row else None
+
+    def about(self, conversation_id: str, id: str, most: int) -> list[Message]:
+        """Of the last messages those that name something by its id in their beginning, oldest first."""
+        last = self.last_said(conversation_id)
+        if last is None:
+            return []
+        with self._store.read() as tx:
+            rows = tx.all(
+                ABOUT,
+                conversation_id=conversation_id,
+                after=last.messages - LOOKED_THROUGH,
+                looked_at=_LOOKED_AT,
+                pattern=f"%{id}%",
+                most=most,
+            )
+        return [Message(*row) for row in reversed(rows)]

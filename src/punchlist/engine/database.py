@@ -1,0 +1,54 @@
+"""Where the engine keeps what it knows: a file beside our SQLite file, a schema of its own on PostgreSQL."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import create_engine, event
+from sqlalchemy.engine import Engine
+
+from punchlist.storage.sqlite import use_write_ahead_log
+from punchlist.storage.store import Store
+
+SCHEMA: Final = "punchlist_engine"
+_POOL: Final = 10
+
+
+class EngineDatabase(NamedTuple):
+    url: str
+    engine: Engine | None
+    """None where the engine makes its own."""
+
+
+def engine_file(store: Store) -> Path:
+    ours = Path(store.engine.url.database or "")
+    return ours.with_name(f"{ours.stem}-engine.db")
+
+
+def engine_database(store: Store) -> EngineDatabase:
+    if store.engine.dialect.name != "sqlite":
+        return EngineDatabase(store.engine.url.render_as_string(hide_password=False), None)
+    file = engine_file(store)
+    url = f"sqlite:///{file}"
+    engine = create_engine(url, connect_args={"timeout": 30, "check_same_thread": False}, pool_size=_POOL)
+
+    @event.listens_for(engine, "connect")
+    def configure(connection: sqlite3.Connection, _record: object) -> None:
+        # SQLite before 3.42 counts in whole seconds, and what it lacks stops the engine from starting.
+        connection.create_function("unixepoch", -1, lambda *_: time.time())
+        connection.create_function("strftime", -1, _strftime)
+        use_write_ahead_log(connection)
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.isolation_level = "IMMEDIATE"
+
+    return EngineDatabase(url, engine)
+
+
+def _strftime(format: str, *_when: Any) -> str:
+    if format == "%s":
+        return f"{time.time():.6f}"
+    return time.strftime(format, time.gmtime())

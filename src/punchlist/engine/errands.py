@@ -1,0 +1,51 @@
+"""`delegate` with async: a run is queued, and nobody waits for it (M9)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from punchlist.conversations.model import Scope
+from punchlist.conversations.service import LONGEST_TITLE, Conversations
+from punchlist.kernel.ids import new_id
+from punchlist.kernel.text import excerpt
+from punchlist.runs import service as runs
+from punchlist.runs.model import Kind
+from punchlist.storage.bridge import bridge
+from punchlist.storage.store import Store
+
+if TYPE_CHECKING:
+    from punchlist.engine.premises import Post
+
+
+class Errands:
+    def __init__(self, store: Store, conversations: Conversations, post: Post, scope: Scope) -> None:
+        self._store = store
+        self._conversations = conversations
+        self._post = post
+        self._scope = scope
+
+    async def leave(self, worker: str, mission: str, todo_id: str | None) -> str:
+        return await bridge(self._store)(self._leave, worker, mission, todo_id)
+
+    def _leave(self, worker: str, mission: str, todo_id: str | None) -> str:
+        id, post = new_id(), self._post
+        # Where a pillar's work is done, its results are posted; else where it was asked for.
+        origin = post.pillar.todo_conversation_id if post.pillar is not None else post.conversation_id
+        with self._store.write() as tx:
+            # Of its own: in the chat others may be at work meanwhile.
+            there = Scope(f"run-{id}", self._scope.actor)
+            title = excerpt(f"{worker}: {mission}", LONGEST_TITLE)
+            about = {"channel": "run", "runId": id, "origin": origin}
+            self._conversations.ensure(tx, there, title=title, metadata=about, reason="delegated, and not waited for")
+            runs.queue(
+                tx,
+                self._scope,
+                kind=Kind.DELEGATE,
+                conversation_id=there.conversation_id,
+                agent=worker,
+                request={"mission": mission, "origin": origin, "todoId": todo_id},
+                mission_id=post.mission.id if post.mission else None,
+                pillar_id=post.pillar.id if post.pillar else None,
+                id=id,
+            )
+        return f"Run {id} is queued; its result is posted to the chat {origin}. Go on, and do not wait for it."

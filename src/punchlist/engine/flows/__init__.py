@@ -1,0 +1,1 @@
+"""What runs do, a file for each kind."""

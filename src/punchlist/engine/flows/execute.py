@@ -1,0 +1,124 @@
+"""A todo from its start to its end: its owner works and reports, the Lead reviews; again, until it is done (M8).
+
+A Lead who sends work back too often has not found a way: then a person is asked.
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from punchlist.agent.continuation import Reason
+from punchlist.agent.definitions import LEAD, OWNER
+from punchlist.conversations.model import Line, Notice
+from punchlist.engine.flows.shop import Shop
+from punchlist.engine.premises import Post
+from punchlist.engine.turns import Came, Task
+from punchlist.missions import planning, records, todo_records
+from punchlist.missions.config_json import policy_of
+from punchlist.missions.escalations import open_for_work
+from punchlist.missions.lifecycle import OPEN
+from punchlist.missions.model import Mission, MissionTodo, Pillar
+from punchlist.runs.model import Run
+
+
+class _Looked(TypedDict):
+    """How a todo stands, as a step keeps it."""
+
+    status: str
+    text: str
+
+
+async def execute(run: Run, shop: Shop) -> str:
+    mission, pillar = await shop.aside(shop.mission, run), await shop.aside(shop.pillar, run)
+    feedback: str | None = None
+    rounds = policy_of(mission).most_reviews + 1
+    for number in range(1, rounds + 1):
+        about = await _look(run, shop, number, feedback)
+        if about["status"] not in OPEN:
+            return f"The todo was {about['status']}."
+        report = await _work(run, shop, number, mission, pillar, about["text"])
+        said = await _review(run, shop, number, mission, pillar, report)
+        after = await shop.step(f"seen.{number}", lambda: _status(run, shop))
+        if after not in OPEN:
+            return f"The todo is {after}."
+        feedback = said["text"] or said["why"]
+        await shop.post(
+            f"feedback.{number}", run, run.conversation_id, Notice.TODO_FEEDBACK, _numbered(run, number, feedback)
+        )
+
+    async def ask() -> None:
+        why = f"The Lead has sent it back {rounds} times. The last feedback: {feedback}"
+        await shop.aside(_ask, run, shop, why)
+
+    await shop.step("escalate", ask)
+    return f"The Lead has sent it back {rounds} times; a person is asked."
+
+
+def _ask(run: Run, shop: Shop, why: str) -> None:
+    with shop.premises.store.write() as tx:
+        mission = records.lock_mission(tx, str(run.mission_id))
+        todo = todo_records.find(tx, str(run.todo_id))
+        if mission is not None and todo is not None and todo.status in OPEN:
+            open_for_work(tx, shop.scope(run), mission, todo, why)
+
+
+async def _look(run: Run, shop: Shop, number: int, feedback: str | None) -> _Looked:
+    async def look() -> _Looked:
+        todo = await shop.aside(shop.premises.todos.get, str(run.todo_id))
+        text = planning.delegation_text(todo) if feedback is None else planning.feedback_text(todo, feedback)
+        return {"status": todo.status.value, "text": text}
+
+    return await shop.step(f"look.{number}", look)
+
+
+async def _status(run: Run, shop: Shop) -> str:
+    return (await shop.aside(shop.premises.todos.get, str(run.todo_id))).status.value
+
+
+async def _work(run: Run, shop: Shop, number: int, mission: Mission, pillar: Pillar, request: str) -> str:
+    """What its owner reports; an owner who could not finish says why."""
+    post = Post(pillar.todo_conversation_id, mission, pillar)
+
+    def remark() -> str:
+        return _standing(shop.premises.todos.get(str(run.todo_id)))
+
+    line = Line("user", Notice.TODO_DELEGATION.value, request)
+    came = await shop.turns.take(run, Task(f"work.{number}", post, shop.agent(OWNER), line, remark))
+
+    async def worked() -> None:
+        await shop.aside(shop.premises.todos.worked, shop.scope(run), str(run.todo_id))
+
+    await shop.step(f"worked.{number}", worked)
+    finished = came["reason"] == Reason.COMPLETED
+    report = came["text"] if finished else f"It did not finish ({came['reason']}: {came['why']}). {came['text']}"
+    kind = Notice.TODO_RESULT if finished else Notice.TODO_ERROR
+    await shop.post(f"report.{number}", run, pillar.todo_conversation_id, kind, _numbered(run, number, report))
+    return report
+
+
+async def _review(run: Run, shop: Shop, number: int, mission: Mission, pillar: Pillar, report: str) -> Came:
+    async def checked() -> str:
+        todo = await shop.aside(shop.premises.todos.get, str(run.todo_id))
+        check = None
+        if todo.completion_check is not None and todo.status in OPEN:
+            result = await shop.aside(shop.premises.checks.run, shop.scope(run), todo)
+            check = f"{'passed' if result.passed else 'did not pass'}. {result.detail}"
+        return planning.review_prompt(todo, report, check)
+
+    prompt = await shop.step(f"check.{number}", checked)
+    # In the chat where the work was done; the Lead of all pillars, though.
+    post = Post(pillar.todo_conversation_id, mission)
+    return await shop.turns.take(
+        run, Task(f"review.{number}", post, shop.agent(LEAD), Line("user", Notice.TODO_RESULT.value, prompt))
+    )
+
+
+def _standing(todo: MissionTodo) -> str:
+    if todo.status not in OPEN:
+        return f"The TODO you work on is {todo.status}. Stop, and say how far you came."
+    return planning.overdue_note(todo) if todo.overdue_at is not None else ""
+
+
+def _numbered(run: Run, number: int, text: str) -> str:
+    again = f" (round {number})" if number > 1 else ""
+    return f"[TODO {run.todo_id}{again}]\n{text}"

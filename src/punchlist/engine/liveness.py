@@ -1,0 +1,127 @@
+"""Who is alive: each worker holds a lock as long as it lives, and nobody needs to say that it died.
+
+On SQLite the lock is on a file of the worker's name beside the database: whoever dies loses it with the
+process. On PostgreSQL it is an advisory lock of a connection that does nothing else: whoever dies, or
+whose machine is gone, loses it with the connection.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from punchlist.engine.database import engine_file
+from punchlist.errors import StoreUnavailable
+from punchlist.storage.store import Store
+
+_PATIENCE: Final = 30.0
+_KEEPALIVE: Final = {"keepalives": 1, "keepalives_idle": 2, "keepalives_interval": 1, "keepalives_count": 3}
+
+
+class Locks(Protocol):
+    def hold(self, name: str) -> None:
+        """For the rest of our life."""
+
+    def free(self, name: str) -> bool:
+        """Whether nobody holds it."""
+
+    def held(self) -> bool:
+        """Whether we still hold ours."""
+
+    def close(self) -> None: ...
+
+
+def locks(store: Store) -> Locks:
+    if store.engine.dialect.name == "sqlite":
+        return FileLocks(engine_file(store).with_suffix(".workers"))
+    return AdvisoryLocks(store.engine.url.set(drivername="postgresql").render_as_string(hide_password=False))
+
+
+class FileLocks:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._held: Any = None
+
+    def hold(self, name: str) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._held = self._lock(name)
+        self._held.acquire(timeout=_PATIENCE)
+
+    def free(self, name: str) -> bool:
+        from filelock import Timeout
+
+        if not self._file(name).exists():
+            return True
+        lock = self._lock(name)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            return False
+        except OSError:
+            return False
+        lock.release()
+        with suppress(OSError):
+            # Whoever had it is dead, and its name does not come again.
+            self._file(name).unlink()
+        return True
+
+    def held(self) -> bool:
+        return self._held is not None and self._held.is_locked
+
+    def close(self) -> None:
+        if self._held is not None:
+            self._held.release()
+            with suppress(OSError):
+                Path(self._held.lock_file).unlink()
+            self._held = None
+
+    def _lock(self, name: str) -> Any:
+        from filelock import FileLock
+
+        return FileLock(self._file(name))
+
+    def _file(self, name: str) -> Path:
+        return self._folder / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}.lock"
+
+
+class AdvisoryLocks:
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._connection: Any = None
+
+    def hold(self, name: str) -> None:
+        import psycopg
+
+        self.close()
+        try:
+            self._connection = psycopg.connect(self._url, autocommit=True, connect_timeout=10, **_KEEPALIVE)  # type: ignore[arg-type]
+            self._connection.execute("SELECT pg_advisory_lock(%s)", [_key(name)])
+        except psycopg.Error as error:
+            raise StoreUnavailable(f"The server does not let this worker register ({error}).") from error
+
+    def free(self, name: str) -> bool:
+        (taken,) = self._connection.execute("SELECT pg_try_advisory_lock(%s)", [_key(name)]).fetchone()
+        if taken:
+            self._connection.execute("SELECT pg_advisory_unlock(%s)", [_key(name)])
+        return bool(taken)
+
+    def held(self) -> bool:
+        import psycopg
+
+        try:
+            self._connection.execute("SELECT 1")
+        except psycopg.Error:
+            return False
+        return True
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _key(name: str) -> int:
+    return int.from_bytes(hashlib.sha256(f"punchlist:{name}".encode()).digest()[:8], "big", signed=True)

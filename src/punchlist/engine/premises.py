@@ -1,0 +1,95 @@
+"""What runs work with: the services, and agents for a chat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from punchlist.agent.definitions import AgentDefinition
+from punchlist.agent.studio import Audience, Studio
+from punchlist.checklist.service import Checklists
+from punchlist.conversations.model import Scope, TurnScope
+from punchlist.conversations.service import Conversations
+from punchlist.engine.errands import Errands
+from punchlist.kernel.actors import SYSTEM, Actor
+from punchlist.missions.briefing import Briefing
+from punchlist.missions.checks import Checks
+from punchlist.missions.collection import Collecting
+from punchlist.missions.escalations import Escalations
+from punchlist.missions.metrics import Metrics
+from punchlist.missions.model import Mission, MissionScope, Pillar
+from punchlist.missions.service import Missions
+from punchlist.missions.sweeping import Deadlines
+from punchlist.missions.todos import MissionTodos
+from punchlist.missions.tools import mission_tools
+from punchlist.models.model import Model
+from punchlist.plan.service import Plans
+from punchlist.runs.service import Runs
+from punchlist.storage.bridge import bridge
+from punchlist.storage.store import Store
+from punchlist.toolcalls.policy import Mode
+from punchlist.toolcalls.tool import AgentTool
+from punchlist.tools.lists import ListTool
+from punchlist.tools.workbench import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """Where in a mission an agent stands."""
+
+    conversation_id: str
+    mission: Mission | None = None
+    pillar: Pillar | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Premises:
+    store: Store
+    conversations: Conversations
+    plans: Plans
+    checklists: Checklists
+    missions: Missions
+    todos: MissionTodos
+    metrics: Metrics
+    escalations: Escalations
+    deadlines: Deadlines
+    briefing: Briefing
+    checks: Checks
+    collecting: Collecting
+    runs: Runs
+    agents: Mapping[str, AgentDefinition]
+    model_for: Callable[[AgentDefinition], Model]
+    site: Callable[[Scope, Path], Site]
+    workspace: Path
+    mode: Mode | None = None
+
+    def studio(self, post: Post, agent: AgentDefinition, remark: Callable[[], str] | None = None) -> Studio:
+        scope = Scope(post.conversation_id, Actor(agent.role, agent.name))
+        return Studio(
+            self.site(scope, self.workspace),
+            self.conversations,
+            self.plans,
+            self.checklists,
+            self.model_for,
+            self.mode,
+            Audience(),
+            self.agents,
+            head_tools=lambda here: self._mission_tools(post, here),
+            errands=Errands(self.store, self.conversations, post, scope),
+            remark=remark,
+            shared=post.mission is not None,
+        )
+
+    def _mission_tools(self, post: Post, here: TurnScope) -> list[AgentTool]:
+        """Those of its role, bound to its mission, an owner's to its pillar."""
+        if post.mission is None:
+            return []
+        pillar = post.pillar.slug if post.pillar is not None else None
+        scope = MissionScope(here.conversation_id, here.actor, post.mission.slug, pillar)
+        aside = bridge(self.store)
+        offered = mission_tools(lambda: self.todos, lambda: self.checks)
+        return [ListTool(tool, scope, aside) for tool in offered if here.actor.role in tool.roles]
+
+    def system(self, conversation_id: str) -> MissionScope:
+        return MissionScope(conversation_id, SYSTEM)

@@ -1,0 +1,238 @@
+"""A turn of an agent as part of a run: begun once, worked on until it ends, at rest while it has to wait.
+
+    begin   a turn with its request on record
+    work    the agent's loop; after a crash it goes on from what is on record
+    rest    paused by a person, or waiting for one; then work again
+
+Each is a step of the engine. The loop inside of `work` is durable by itself: what the model said and what
+its calls did is on record, so that taking it up again repeats none of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Final, Protocol, TypedDict, TypeVar
+
+from punchlist.agent.continuation import Reason
+from punchlist.agent.definitions import AgentDefinition
+from punchlist.agent.outcome import Ended
+from punchlist.agent.purse import Purse
+from punchlist.agent.resuming import restore
+from punchlist.agent.studio import Studio, Work
+from punchlist.agent.transcript import TEXT
+from punchlist.agent.waiting import can_go_on
+from punchlist.conversations.model import Line, Scope
+from punchlist.engine.hands import PAUSED, TOLD, Hand, Hands, Stopped
+from punchlist.engine.premises import Post, Premises
+from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.text import excerpt
+from punchlist.models.model import Reply
+from punchlist.runs.lifecycle import RunStatus, Wish
+from punchlist.runs.model import Run, Spending
+from punchlist.runs.working import RunBook
+from punchlist.storage.bridge import bridge
+from punchlist.toolcalls.approvals import LONGEST_REASON, Answer, Outcome
+from punchlist.toolcalls.questions import Approvals
+from punchlist.toolcalls.records import count_of_turn
+
+INTERVAL: Final = 0.2
+"""Seconds between two looks at something that is waited for."""
+T = TypeVar("T")
+
+
+class Steps(Protocol):
+    async def step(self, name: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T: ...
+
+
+class Came(TypedDict):
+    """What came of a turn, as the engine keeps it."""
+
+    turnId: str
+    reason: str
+    why: str
+    text: str
+    inputTokens: int
+    outputTokens: int
+    cost: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One turn that is to be taken."""
+
+    key: str
+    post: Post
+    agent: AgentDefinition
+    request: Line
+    remark: Callable[[], str] | None = None
+
+
+class Turns:
+    def __init__(self, premises: Premises, steps: Steps, book: RunBook, hands: Hands, slots: int) -> None:
+        self._premises = premises
+        self._steps = steps
+        self._book = book
+        self._hands = hands
+        # Runs that rest take none.
+        self._slots = asyncio.Semaphore(slots)
+        self._aside = bridge(premises.store)
+
+    async def take(self, run: Run, task: Task, begun: str | None = None) -> Came:
+        """From its request to its end. `begun` is a turn that has its request already."""
+        turn_id = begun if begun is not None else await self._steps.step(f"{task.key}.begin", lambda: self._begin(task))
+        for number in range(1_000_000):
+            came = await self._steps.step(f"{task.key}.work.{number}", lambda: self._work(run, task, turn_id))
+            if came["reason"] != Reason.WAITING:
+                break
+            await self._steps.step(f"{task.key}.rest.{number}", lambda came=came: self._rest(run, task, came))  # type: ignore[misc]
+        await self._steps.step(f"{task.key}.spent", lambda: self._spent(run, came))
+        if came["reason"] == Reason.CANCELLED and (await self._aside(self._book.ours, run.id)).wish is Wish.STOP:
+            raise Stopped
+        return came
+
+    async def _begin(self, task: Task) -> str:
+        # Nobody else works in this chat: the list of runs sees to that.
+        scope = Scope(task.post.conversation_id, Actor(task.agent.role, task.agent.name))
+        begin = self._premises.conversations.begin_turn
+        turn = await self._aside(begin, scope, reason="a run", request=task.request, abandoned=True)
+        return turn.id
+
+    async def _work(self, run: Run, task: Task, turn_id: str) -> Came:
+        hand = self._hands.take(run.id)
+        async with self._slots:
+            now = await self._aside(self._book.ours, run.id)
+            if self._hands.closing or now.wish is not None:
+                return _resting(turn_id, PAUSED)
+            if now.turn_id != turn_id:
+                now = await self._aside(self._book.at, run.id, turn_id)
+            hand.at_work = True
+            try:
+                came = await self._at_work(hand, now, task, turn_id)
+            finally:
+                hand.at_work = False
+        await self._until_closed()
+        return came
+
+    async def _at_work(self, hand: Hand, run: Run, task: Task, turn_id: str) -> Came:
+        studio = self._premises.studio(task.post, task.agent, task.remark)
+        stored = await self._aside(self._premises.conversations.of_turn, turn_id)
+        turn = await self._aside(self._premises.conversations.turn, turn_id)
+        if not turn.open:
+            # It ended, and we died before that was known here; or somebody has ended it.
+            return _on_record(turn_id, turn.end_reason or "", restore(stored))
+        said = {row.content for row in stored if row.kind == TEXT}
+        message = run.message if run.message not in said else None
+        signal, purse, since = hand.fresh(run), Purse(), monotonic()
+        work = Work(task.agent, signal, None, purse=purse, message=message, abandoned=True, persistent=True)
+        outcome = await studio.do(work, turn_id)
+        if run.message is not None:
+            await self._aside(self._book.heard, run.id, run.message)
+        return _came(turn_id, outcome.ended, purse, monotonic() - since)
+
+    async def _until_closed(self) -> None:
+        """A worker that ends leaves the step as it is: another takes it up, from the turn's record."""
+        if self._hands.closing:
+            await asyncio.Event().wait()
+
+    async def _rest(self, run: Run, task: Task, came: Came) -> str:
+        """Until there is something to do again."""
+        studio = self._premises.studio(task.post, task.agent)
+        while True:
+            await self._until_closed()
+            now = await self.heed(run)
+            if now.message is not None:
+                await asyncio.to_thread(self._withdraw, studio, now.message)
+            if await self._can_go_on(studio, now, came):
+                if now.status is RunStatus.WAITING:
+                    await self._aside(self._book.wake, run.id, "it can go on")
+                return "go on"
+            if now.status is RunStatus.RUNNING:
+                await self._aside(self._book.wait, run.id, came["why"])
+            await asyncio.sleep(INTERVAL)
+
+    async def _can_go_on(self, studio: Studio, run: Run, came: Came) -> bool:
+        if run.message is not None or came["why"] in (PAUSED, TOLD):
+            return True
+        return await can_go_on(studio, came["turnId"]) is not False
+
+    async def heed(self, run: Run) -> Run:
+        """See what people want of a run: stay as long as it is paused, leave when it is stopped."""
+        while True:
+            await self._until_closed()
+            now = await self._aside(self._book.ours, run.id)
+            match now.wish:
+                case Wish.STOP:
+                    raise Stopped
+                case Wish.PAUSE:
+                    if now.status is not RunStatus.PAUSED:
+                        await self._aside(self._book.pause, run.id)
+                    await asyncio.sleep(INTERVAL)
+                case None:
+                    if now.status is RunStatus.PAUSED:
+                        return await self._aside(self._book.resume, run.id)
+                    return now
+
+    def _withdraw(self, studio: Studio, message: str) -> None:
+        """Calls that wait for an answer: what somebody has said instead is one."""
+        approvals = Approvals(self._premises.store)
+        for asked in approvals.waiting(studio.site.place.scope.conversation_id):
+            approvals.answer(
+                asked.call_id,
+                Answer(Outcome.CANCEL, Actor(Role.PERSON, "person"), reason=excerpt(message, LONGEST_REASON)),
+            )
+
+    async def _spent(self, run: Run, came: Came) -> None:
+        calls = await self._aside(self._calls, came["turnId"])
+        used = Spending(came["inputTokens"], came["outputTokens"], came["cost"], calls, came["seconds"])
+        await self._aside(self._book.spend, run.id, used)
+
+    def _calls(self, turn_id: str) -> int:
+        with self._premises.store.read() as tx:
+            return count_of_turn(tx, turn_id)
+
+
+def _came(turn_id: str, ended: Ended, purse: Purse, seconds: float) -> Came:
+    usage = ended.usage
+    return {
+        "turnId": turn_id,
+        "reason": ended.reason.value,
+        "why": ended.why,
+        "text": ended.text if ended.reason is not Reason.COMPLETED else ended.said,
+        "inputTokens": usage.input_tokens,
+        "outputTokens": usage.output_tokens,
+        "cost": purse.cost,
+        "seconds": seconds,
+    }
+
+
+def _resting(turn_id: str, why: str) -> Came:
+    return {
+        "turnId": turn_id,
+        "reason": Reason.WAITING.value,
+        "why": why,
+        "text": "",
+        "inputTokens": 0,
+        "outputTokens": 0,
+        "cost": 0.0,
+        "seconds": 0.0,
+    }
+
+
+def _on_record(turn_id: str, end_reason: str, before: Any) -> Came:
+    reason, _, why = end_reason.partition(": ")
+    text = next((one.text for one in reversed(before.messages) if isinstance(one, Reply) and one.text), "")
+    known = reason if reason in list(Reason) else Reason.CANCELLED.value
+    return {
+        "turnId": turn_id,
+        "reason": known,
+        "why": why,
+        "text": text,
+        "inputTokens": before.usage.input_tokens,
+        "outputTokens": before.usage.output_tokens,
+        "cost": 0.0,
+        "seconds": 0.0,
+    }

@@ -1,0 +1,215 @@
+"""A worker: it takes runs from the list, sees them through, and looks after what others have left.
+
+Several can work on one database. Each does all of this; whatever must happen once is decided by the
+database: who takes a run off the queue, who begins a cycle, who goes on with what a dead worker left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Final
+
+from punchlist.conversations.model import Scope
+from punchlist.engine.clockwork import Clockwork
+from punchlist.engine.durable import Durable, Standing, patiently
+from punchlist.engine.flows.chat import chat
+from punchlist.engine.flows.collect import collect
+from punchlist.engine.flows.cycle import cycle, plan
+from punchlist.engine.flows.delegate import delegate
+from punchlist.engine.flows.execute import execute
+from punchlist.engine.flows.shop import Shop
+from punchlist.engine.hands import Hands, Stopped
+from punchlist.engine.liveness import locks
+from punchlist.engine.premises import Premises
+from punchlist.engine.turns import Turns
+from punchlist.errors import PunchlistError
+from punchlist.kernel.clock import timestamp
+from punchlist.kernel.processes import this_process
+from punchlist.kernel.text import excerpt
+from punchlist.missions.once import post_once
+from punchlist.runs.model import Kind, Run
+from punchlist.runs.working import NotOurs, RunBook
+from punchlist.storage.bridge import bridge
+
+SLOTS: Final = 8
+"""Agents that work at the same time."""
+MOST_GIVEN: Final = 50
+MOST_ATTEMPTS: Final = 500
+"""A run that ends its worker every time is given up."""
+KEPT: Final = timedelta(days=7)
+_LOOK: Final = 0.1
+_REAP: Final = 1.0
+_FORGET: Final = 3_600.0
+
+Flow = Callable[[Run, Shop], Awaitable[str]]
+FLOWS: Final[dict[Kind, Flow]] = {
+    Kind.EXECUTE: execute,
+    Kind.CYCLE: cycle,
+    Kind.PLAN: plan,
+    Kind.CHAT: chat,
+    Kind.DELEGATE: delegate,
+    Kind.COLLECT: collect,
+}
+Tell = Callable[[str], None]
+
+
+class Worker:
+    def __init__(self, premises: Premises, *, slots: int = SLOTS, tell: Tell = lambda _: None) -> None:
+        self.executor = this_process()
+        self._premises = premises
+        self._tell = tell
+        self._aside = bridge(premises.store)
+        self._locks = locks(premises.store)
+        self._durable = Durable(premises.store, self.executor)
+        self._book = RunBook(premises.store, self.executor)
+        self._hands = Hands()
+        self._shop = Shop(
+            premises, self._durable, Turns(premises, self._durable, self._book, self._hands, slots), self._book
+        )
+        self._clockwork = Clockwork(premises)
+        self._ending = asyncio.Event()
+
+    def end(self) -> None:
+        """Come to rest; what is not finished goes on elsewhere, or here when there is a worker again."""
+        self._ending.set()
+
+    async def work(self, *, until_idle: bool = False) -> None:
+        await asyncio.to_thread(self._locks.hold, self.executor)
+        try:
+            await self._durable.open(self._see_through)
+            self._tell(f"worker {self.executor} is ready")
+            async with asyncio.TaskGroup() as group:
+                loops = [
+                    group.create_task(self._again(self._give, _LOOK)),
+                    group.create_task(self._again(self._heed, _LOOK)),
+                    group.create_task(self._again(self._reap, _REAP)),
+                    group.create_task(self._again(self._clockwork.tick, _REAP)),
+                    group.create_task(self._again(self._forget, _FORGET)),
+                ]
+                await (self._idle() if until_idle else self._ending.wait())
+                await self._rest()
+                for loop in loops:
+                    loop.cancel()
+            await self._durable.close()
+        finally:
+            self._locks.close()
+
+    async def _again(self, work: Callable[[], Awaitable[None]], seconds: float) -> None:
+        """Over and over; a database that is gone for a while comes back."""
+        while True:
+            try:
+                await work()
+            except Exception as error:
+                # Whatever it is, the other runs and the next attempt have nothing to do with it.
+                self._tell(str(error) or type(error).__name__)
+                await asyncio.sleep(_REAP)
+            await asyncio.sleep(seconds)
+
+    async def _idle(self) -> None:
+        """Until nothing is left that could be worked on now."""
+        while not self._ending.is_set():
+            await self._clockwork.tick()
+            open_runs = await self._aside(self._premises.runs.list, most=1_000)
+            if not [run for run in open_runs if run.status not in ("waiting", "paused") and run.wish is None]:
+                return
+            await asyncio.sleep(_LOOK)
+
+    async def _rest(self) -> None:
+        self._hands.close()
+        for _ in range(100):
+            if not self._hands.busy:
+                return
+            await asyncio.sleep(0.05)
+
+    # --- the list -----------------------------------------------------------------------------------------
+
+    async def _give(self) -> None:
+        """From the list to the engine."""
+        for run in await self._aside(self._book.ready, MOST_GIVEN):
+            if given := await self._aside(self._book.dispatch, run):
+                await self._durable.give(given)
+
+    async def _heed(self) -> None:
+        """What people want of the runs in our hands."""
+        if len(self._hands):
+            for run in await self._aside(self._book.wanted):
+                self._hands.heed(run)
+
+    async def _reap(self) -> None:
+        """What a dead worker has left goes back to the queue; what never reached the engine is given again."""
+        if not await asyncio.to_thread(self._locks.held):
+            # A server that was gone has let it go, and others may have taken us for dead. What they took, they keep.
+            await asyncio.to_thread(self._locks.hold, self.executor)
+        others = await self._durable.others()
+        dead = [one for one in others if await asyncio.to_thread(self._locks.free, one)]
+        if dead:
+            count = await self._durable.take_over(dead)
+            self._tell(f"{', '.join(dead)} is no more; {count} of its runs go on")
+        for run in await self._aside(self._book.given):
+            if run.id in self._hands:
+                continue
+            match await self._durable.standing(run):
+                case Standing.UNKNOWN:
+                    # We died before the engine knew of it, or what the engine knew is gone.
+                    await self._durable.give(run)
+                case Standing.OVER:
+                    await self._aside(self._book.abandon, run, "the engine gave it up")
+
+    async def _forget(self) -> None:
+        await self._durable.forget(timestamp(self._premises.store.clock() - KEPT))
+
+    # --- one run ------------------------------------------------------------------------------------------
+
+    async def _see_through(self, run_id: str) -> str:
+        run = await patiently(lambda: self._aside(self._book.begin, run_id))
+        if run is None:
+            return "It has ended already."
+        self._hands.take(run_id)
+        self._tell(f"{run.kind} {run_id[-8:]} begins")
+        try:
+            await self._shop.turns.heed(run)
+            if run.attempts > MOST_ATTEMPTS:
+                return await self._failed(run, f"It was begun {run.attempts} times, and its worker died each time.")
+            came = await FLOWS[run.kind](run, self._shop)
+            await patiently(lambda: self._aside(self._book.finish, run_id, came))
+            self._tell(f"{run.kind} {run_id[-8:]} is done")
+            return excerpt(came, 500)
+        except NotOurs as error:
+            return str(error)
+        except Stopped:
+            return await self._stopped(run)
+        except PunchlistError as error:
+            return await self._failed(run, str(error))
+        except Exception as error:
+            if type(error).__module__.startswith("dbos"):
+                # Such as: another worker has it.
+                raise
+            return await self._failed(run, f"{type(error).__name__}: {error}")
+        finally:
+            self._hands.let_go(run_id)
+
+    async def _stopped(self, run: Run) -> str:
+        now = await self._aside(self._premises.runs.get, run.id)
+        why = now.why or "somebody stopped it"
+        await self._aside(
+            self._premises.conversations.end_turn, self._system(run), reason=excerpt(f"cancelled: {why}", 400)
+        )
+        await self._aside(self._book.stopped, run.id, why)
+        self._tell(f"{run.kind} {run.id[-8:]} was stopped")
+        return why
+
+    async def _failed(self, run: Run, why: str) -> str:
+        self._tell(f"{run.kind} {run.id[-8:]} failed: {why}")
+        chat = run.asked.get("origin", run.conversation_id)
+        told = f"[run {run.id}]\nIt failed: {why}"
+        await patiently(lambda: self._aside(self._post_error, run, chat, told))
+        await patiently(lambda: self._aside(self._book.fail, run.id, why))
+        return why
+
+    def _post_error(self, run: Run, chat: str, told: str) -> None:
+        post_once(self._premises.store, self._system(run), chat, "todo_error", told)
+
+    def _system(self, run: Run) -> Scope:
+        return self._shop.scope(run)

@@ -1,0 +1,30 @@
+"""Posting to a chat what a step of a run has to say: once, though the step may be taken twice."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import bindparam, select
+
+from punchlist.conversations import records as conversation_records
+from punchlist.conversations.model import Scope
+from punchlist.missions import chats
+from punchlist.storage.schema import messages
+from punchlist.storage.statements import Statement
+from punchlist.storage.store import Store
+
+LOOKED_THROUGH: Final = 50
+LAST: Final = Statement(
+    select(messages.c.kind, messages.c.content)
+    .where(messages.c.conversation_id == bindparam("conversation_id"))
+    .order_by(messages.c.position.desc())
+    .limit(LOOKED_THROUGH)
+)
+
+
+def post_once(store: Store, scope: Scope, conversation_id: str, kind: str, content: str) -> None:
+    """Nothing, when one of the last messages says the same."""
+    with store.write() as tx:
+        conversation_records.lock_conversation(tx, conversation_id)
+        if (kind, content) not in [tuple(row) for row in tx.all(LAST, conversation_id=conversation_id)]:
+            chats.post(tx, scope, conversation_id, kind, content)

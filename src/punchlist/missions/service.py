@@ -1,0 +1,260 @@
+"""Missions: made and changed by their file, looked at, archived.
+
+`apply` is one transaction: the mission, its pillars with their chats, strategies and metrics are all as the file
+says, or nothing has changed. What a file no longer names is archived, never deleted: a pillar's chats, a metric's
+readings and every todo stay. Todos are in `todos.py`, readings in `metrics.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from punchlist.conversations.model import Scope
+from punchlist.conversations.service import Conversations
+from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed
+from punchlist.kernel.actors import Role
+from punchlist.kernel.events import canonical
+from punchlist.kernel.ids import new_id
+from punchlist.kernel.text import block_problem
+from punchlist.missions import chats, file, records
+from punchlist.missions.config import MissionConfig
+from punchlist.missions.config_json import config_json
+from punchlist.missions.differences import differences, introduced
+from punchlist.missions.furnishing import REASON, changes, furnish
+from punchlist.missions.lifecycle import ACTIVE, Status
+from punchlist.missions.model import Channel, Mission, Standing
+from punchlist.missions.writing import Told, change, find_mission, lock_mission
+from punchlist.storage import eventlog
+from punchlist.storage.store import Store, Transaction
+
+LONGEST_REASON: Final = 2_000
+FOUNDERS: Final = frozenset({Role.PERSON, Role.SYSTEM})
+"""Who says what a mission is: those whom it works for, never those who work in it."""
+_TRIES: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What applying a file would do."""
+
+    created: bool
+    lines: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    mission: Mission
+    created: bool
+    changes: list[str] = field(default_factory=list)
+    """As `Preview.lines`; none when the mission was as the file says already."""
+    warnings: list[str] = field(default_factory=list)
+
+
+class _SlugTaken(Exception):
+    """Another process has made the mission since we looked."""
+
+
+class Missions:
+    def __init__(self, store: Store, conversations: Conversations) -> None:
+        self._store = store
+        self._conversations = conversations
+
+    # --- changing -----------------------------------------------------------------------------------------
+
+    def preview(self, config: MissionConfig, source: str | None = None) -> Preview:
+        """What `apply` would do, or the error that it would end with. Nothing is changed."""
+        with self._store.read() as tx:
+            mission = records.mission_by_slug(tx, config.slug)
+            if mission is None:
+                return Preview(True, introduced(config), _warnings(config, {}))
+            lines = _check(tx, mission, config, source)
+            return Preview(False, lines, _warnings(config, records.open_in_mission(tx, mission.id)))
+
+    def apply(self, scope: Scope, config: MissionConfig, source: str) -> Applied:
+        """Make a mission, or change it to what its file says now (M1)."""
+        _check_founder(scope, "apply a mission file")
+        for _ in range(_TRIES):
+            try:
+                with self._store.write() as tx:
+                    mission = records.lock_mission_by_slug(tx, config.slug)
+                    if mission is None:
+                        return self._make(tx, scope, config, source)
+                    return self._change(tx, scope, mission, config, source)
+            except _SlugTaken:
+                # It is there now, and will be changed to what our file says.
+                continue
+        raise Conflict(f"Mission {config.slug!r} is being made by somebody else. Try again.")
+
+    def archive(self, scope: Scope, slug: str, reason: str) -> Mission:
+        """End a mission. All of it stays to be read; nothing in it changes any more."""
+        _check_founder(scope, "archive a mission")
+        if problem := block_problem(reason, longest=LONGEST_REASON, shortest=1):
+            raise InvalidInput(f"reason: {problem}")
+        with self._store.write() as tx:
+            mission = lock_mission(tx, slug)
+            working = records.open_in_mission(tx, mission.id).get(Status.IN_PROGRESS, 0)
+            if working:
+                raise IllegalTransition(
+                    f"Mission {slug!r} has {_todos(working)} in progress. Complete or cancel what is being worked on "
+                    "first."
+                )
+            changed = mission._replace(status="archived", updated_at=tx.now())
+            records.update_mission(tx, changed)
+            data = changes(mission, changed)
+            told = change(
+                scope,
+                mission,
+                Told.ARCHIVE_MISSION,
+                mission.id,
+                reason.strip(),
+                data,
+                came_from="active",
+                to="archived",
+            )
+            eventlog.append(tx, told)
+            return changed
+
+    def take_tick(self, scope: Scope, mission_id: str, tick: str) -> bool:
+        """Take a moment of the cadence to begin a cycle for. Of all who try, one gets it, and once."""
+        with self._store.write() as tx:
+            mission = records.lock_mission(tx, mission_id)
+            if mission is None or not records.take_tick(tx, mission_id, tick):
+                return False
+            told = change(scope, mission, Told.TAKE_TICK, mission_id, f"the cycle of {tick}", {"last_tick": tick})
+            eventlog.append(tx, told)
+            return True
+
+    # --- looking ------------------------------------------------------------------------------------------
+
+    def get(self, slug: str) -> Mission:
+        with self._store.read() as tx:
+            return find_mission(tx, slug)
+
+    def list(self, *, archived: bool = False) -> list[Mission]:
+        """By slug; those that are archived only if asked for."""
+        with self._store.read() as tx:
+            return [one for one in records.all_missions(tx) if archived or one.status == "active"]
+
+    def standing(self, mission: Mission) -> Sequence[Standing]:
+        """The pillars that count, each with its strategies and metrics."""
+        with self._store.read() as tx:
+            return standing(tx, mission.id)
+
+    # --- parts --------------------------------------------------------------------------------------------
+
+    def _make(self, tx: Transaction, scope: Scope, config: MissionConfig, source: str) -> Applied:
+        id, now = new_id(), tx.now()
+        chat = chats.make(
+            tx,
+            self._conversations,
+            scope,
+            chats.chat_id(config.slug),
+            config.name,
+            chats.metadata(Channel.MISSION, id, config.slug),
+        )
+        mission = Mission(
+            id=id,
+            slug=config.slug,
+            name=config.name,
+            description=config.description,
+            json_config=canonical(config_json(config)),
+            source=source,
+            status="active",
+            conversation_id=chat.id,
+            last_tick=None,
+            created_at=now,
+            updated_at=now,
+        )
+        if not records.insert_mission(tx, mission):
+            raise _SlugTaken
+        told = change(scope, mission, Told.MAKE_MISSION, id, REASON, mission._asdict(), to="active")
+        eventlog.append(tx, told, *furnish(tx, self._conversations, scope, mission, config))
+        return Applied(mission, True, introduced(config), _warnings(config, {}))
+
+    def _change(self, tx: Transaction, scope: Scope, mission: Mission, config: MissionConfig, source: str) -> Applied:
+        lines = _check(tx, mission, config, source)
+        warnings = _warnings(config, records.open_in_mission(tx, mission.id))
+        if not lines:
+            return Applied(mission, False, [], warnings)
+        changed = mission._replace(
+            name=config.name,
+            description=config.description,
+            json_config=canonical(config_json(config)),
+            source=source,
+            updated_at=tx.now(),
+        )
+        records.update_mission(tx, changed)
+        data = changes(mission, changed)
+        told = change(scope, mission, Told.CHANGE_MISSION, mission.id, REASON, data, came_from="active", to="active")
+        eventlog.append(tx, told, *furnish(tx, self._conversations, scope, changed, config))
+        return Applied(changed, False, lines, warnings)
+
+
+def standing(tx: Transaction, mission_id: str) -> list[Standing]:
+    """As `Missions.standing`, inside a transaction."""
+    strategies, metrics = records.strategies_of(tx, mission_id), records.metrics_of(tx, mission_id)
+    return [
+        Standing(
+            pillar,
+            [one for one in strategies if one.pillar_id == pillar.id],
+            [one for one in metrics if one.pillar_id == pillar.id and one.status == "active"],
+        )
+        for pillar in records.pillars_of(tx, mission_id)
+        if pillar.status == "active"
+    ]
+
+
+def _check_founder(scope: Scope, what: str) -> None:
+    if scope.actor.role not in FOUNDERS:
+        raise NotAllowed(f"A {scope.actor.role} may not {what}; a person does, with `punchlist mission`.")
+
+
+def _check(tx: Transaction, mission: Mission, config: MissionConfig, source: str | None) -> list[str]:
+    """What would change in a mission that is there; raises when it must not."""
+    if mission.status != "active":
+        raise Conflict(
+            f"The slug {mission.slug!r} belongs to a mission that was archived ({mission.updated_at[:10]}). Give the "
+            "new one another slug; the archived one stays to be read."
+        )
+    lines = differences(file.stored(mission), config)
+    if not lines and source is not None and source != mission.source:
+        lines = ["~ the file's text; what it says is the same"]
+    wanted = {pillar.slug for pillar in config.pillars}
+    for pillar in records.pillars_of(tx, mission.id):
+        still = 0 if pillar.slug in wanted else records.open_in_pillar(tx, pillar.id)
+        if still:
+            raise IllegalTransition(
+                f"Pillar {pillar.slug!r} is not in the file, but has {_todos(still)} that {_are(still)} open. Complete "
+                "or cancel them first, or keep the pillar. Nothing was changed."
+            )
+    return lines
+
+
+def _warnings(config: MissionConfig, counts: dict[str, int]) -> list[str]:
+    warnings = []
+    active = sum(count for status, count in counts.items() if status in ACTIVE)
+    backlog = counts.get(Status.BACKLOG, 0)
+    for name, limit, used in (
+        ("activeTodoLimit", config.todo.active_limit, active),
+        ("backlogTodoLimit", config.todo.backlog_limit, backlog),
+    ):
+        if used > limit:
+            kind = "active" if name == "activeTodoLimit" else "in the backlog"
+            warnings.append(
+                f"todo.{name} is {limit}, but {_todos(used)} {_are(used)} {kind}. They stay; there is room for another "
+                f"when fewer than {limit} are left."
+            )
+    if not config.pillars:
+        warnings.append("The mission has no pillars, and todos belong to one.")
+    return warnings
+
+
+def _todos(count: int) -> str:
+    return "1 todo" if count == 1 else f"{count} todos"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"

@@ -1,0 +1,212 @@
+"""The SQL of a mission's todos, inside somebody's transaction. Every row's checksum is checked when it is read."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy import bindparam, insert, literal_column, not_, select, update
+
+from punchlist.errors import StoreDamaged
+from punchlist.missions.lifecycle import EscalationStatus, Status
+from punchlist.missions.listing import Ended
+from punchlist.missions.model import Escalation, MissionTodo, Priority
+from punchlist.storage.schema import escalations, events, mission_todos
+from punchlist.storage.statements import Statement
+from punchlist.storage.store import Transaction
+
+_WIDTH: Final = len(MissionTodo._fields)
+_ROW = select(*[mission_todos.c[name] for name in MissionTodo._fields], mission_todos.c.checksum)
+_OF_MISSION = mission_todos.c.mission_id == bindparam("mission_id")
+_IS_OPEN = mission_todos.c.ended_at.is_(None)
+CHANGING: Final = (
+    "deadline",
+    "status",
+    "priority",
+    "outcome",
+    "started_at",
+    "completed_at",
+    "ended_at",
+    "check_result",
+    "worked_at",
+    "override_reason",
+    "overdue_at",
+)
+"""What may change of a todo; the rest stays as it was said."""
+
+INSERT: Final = Statement(insert(mission_todos).values({c.name: bindparam(c.name) for c in mission_todos.c}))
+BY_ID: Final = Statement(_ROW.where(mission_todos.c.id == bindparam("id")))
+BY_REQUEST: Final = Statement(_ROW.where(_OF_MISSION, mission_todos.c.request_id == bindparam("request_id")))
+OPEN_OF_MISSION: Final = Statement(_ROW.where(_OF_MISSION, _IS_OPEN))
+ALL_OF_MISSION: Final = Statement(_ROW.where(_OF_MISSION))
+ENDING_IN: Final = Statement(
+    _ROW.where(mission_todos.c.id.like(bindparam("pattern"))).order_by(mission_todos.c.id.desc()).limit(20)
+)
+# The todo as it was read, whatever of it somebody else may have changed.
+UPDATE: Final = Statement(
+    update(mission_todos)
+    .where(
+        mission_todos.c.id == bindparam("todo_id"),
+        mission_todos.c.status == bindparam("from_status"),
+        mission_todos.c.checksum == bindparam("from_checksum"),
+    )
+    .values({name: bindparam(name) for name in (*CHANGING, "checksum")})
+)
+ESCALATED: Final = Statement(
+    select(escalations.c.todo_id).where(
+        escalations.c.mission_id == bindparam("mission_id"),
+        escalations.c.status.in_([literal_column(f"'{s}'") for s in EscalationStatus if s != "answered"]),
+    )
+)
+ASKED: Final = Statement(
+    select(*[escalations.c[name] for name in Escalation._fields]).where(
+        escalations.c.todo_id == bindparam("todo_id"),
+        escalations.c.status != literal_column(f"'{EscalationStatus.ANSWERED}'"),
+    )
+)
+ANSWER: Final = Statement(
+    update(escalations)
+    .where(escalations.c.id == bindparam("escalation_id"), escalations.c.status == bindparam("from_status"))
+    .values({name: bindparam(name) for name in ("status", "answer", "answered_by", "answered_at")})
+)
+CREATED: Final = Statement(
+    select(events.c.data).where(
+        events.c.stream == bindparam("stream"),
+        events.c.subject == bindparam("subject"),
+        events.c.from_status.is_(None),
+    )
+)
+
+
+def _ended(of_pillar: bool, status: Status | None) -> Statement:
+    """A page of those that ended, newest first, after `at` and `id`, down to what is archived."""
+    whose = (
+        mission_todos.c.pillar_id == bindparam("owner")
+        if of_pillar
+        else mission_todos.c.mission_id == bindparam("owner")
+    )
+    at, id = mission_todos.c.ended_at, mission_todos.c.id
+    page = _ROW.where(
+        whose,
+        at >= bindparam("since"),
+        at <= bindparam("at"),
+        not_((at == bindparam("at")) & (id >= bindparam("id"))),
+    )
+    if status is not None:
+        page = page.where(mission_todos.c.status == literal_column(f"'{status}'"))
+    return Statement(page.order_by(at.desc(), id.desc()).limit(bindparam("most")))
+
+
+ENDED: Final = {
+    (of_pillar, status): _ended(of_pillar, status)
+    for of_pillar in (False, True)
+    for status in (None, Status.COMPLETED, Status.CANCELLED)
+}
+
+
+def add(tx: Transaction, todo: MissionTodo) -> None:
+    tx.run(INSERT, **_plain(todo._asdict()), checksum=todo.checksum())
+
+
+def find(tx: Transaction, todo_id: str) -> MissionTodo | None:
+    row = tx.one(BY_ID, id=todo_id)
+    return from_row(row) if row else None
+
+
+def by_request(tx: Transaction, mission_id: str, request_id: str) -> MissionTodo | None:
+    row = tx.one(BY_REQUEST, mission_id=mission_id, request_id=request_id)
+    return from_row(row) if row else None
+
+
+def ending_in(tx: Transaction, end: str) -> list[MissionTodo]:
+    """Those whose ids end so, up to some number, newest first."""
+    return [from_row(row) for row in tx.all(ENDING_IN, pattern=f"%{end}")]
+
+
+def open_of(tx: Transaction, mission_id: str) -> list[MissionTodo]:
+    """In no order."""
+    return [from_row(row) for row in tx.all(OPEN_OF_MISSION, mission_id=mission_id)]
+
+
+def all_of(tx: Transaction, mission_id: str) -> list[MissionTodo]:
+    return [from_row(row) for row in tx.all(ALL_OF_MISSION, mission_id=mission_id)]
+
+
+def ended_page(
+    tx: Transaction,
+    *,
+    mission_id: str,
+    pillar_id: str | None,
+    status: Status | None,
+    since: str,
+    after: Ended,
+    most: int,
+) -> list[MissionTodo]:
+    """Newest first: those that ended before `after`, but not before `since`."""
+    statement = ENDED[pillar_id is not None, status]
+    rows = tx.all(statement, owner=pillar_id or mission_id, since=since, at=after.at, id=after.id, most=most)
+    return [from_row(row) for row in rows]
+
+
+def update_row(tx: Transaction, todo: MissionTodo, changes: dict[str, Any]) -> MissionTodo | None:
+    """Write the changes if the todo is still as it was read; None when it is not."""
+    changed = todo._replace(**changes)
+    rows = tx.run(
+        UPDATE,
+        todo_id=todo.id,
+        from_status=todo.status.value,
+        from_checksum=todo.checksum(),
+        checksum=changed.checksum(),
+        **_plain({name: getattr(changed, name) for name in CHANGING}),
+    )
+    return changed if rows else None
+
+
+def escalated(tx: Transaction, mission_id: str) -> frozenset[str]:
+    """Ids of todos that a person is asked about."""
+    return frozenset(row[0] for row in tx.all(ESCALATED, mission_id=mission_id))
+
+
+def asked(tx: Transaction, todo_id: str) -> list[Escalation]:
+    """What a person is still asked about a todo."""
+    return [Escalation._make(row) for row in tx.all(ASKED, todo_id=todo_id)]
+
+
+def answer(tx: Transaction, before: Escalation, after: Escalation) -> bool:
+    return bool(
+        tx.run(
+            ANSWER,
+            escalation_id=before.id,
+            from_status=str(before.status),
+            status=str(after.status),
+            answer=after.answer,
+            answered_by=after.answered_by,
+            answered_at=after.answered_at,
+        )
+    )
+
+
+def created_as(tx: Transaction, stream: str, todo_id: str) -> str | None:
+    """The data of the event that made a todo."""
+    row = tx.one(CREATED, stream=stream, subject=todo_id)
+    return str(row[0]) if row else None
+
+
+_STATUS: Final = {status.value: status for status in Status}
+_PRIORITY: Final = {priority.value: priority for priority in Priority}
+
+
+def from_row(row: tuple[Any, ...]) -> MissionTodo:
+    """A row as it was read, after its checksum was found right."""
+    try:
+        todo = MissionTodo._make(row[:_WIDTH])
+        if todo.checksum() == row[_WIDTH]:
+            return todo._replace(status=_STATUS[todo.status], priority=_PRIORITY[todo.priority])
+    except (TypeError, KeyError):
+        # Something that is no text, or no state, where one was written.
+        pass
+    raise StoreDamaged.not_as_written(f"Todo {row[0]!r} of a mission")
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    # Plain strings: the SQLite driver is slow with subclasses.
+    return {**values, "status": values["status"].value, "priority": values["priority"].value}

@@ -1,0 +1,113 @@
+"""Values of runs."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from punchlist.runs.lifecycle import RunStatus, Wish
+
+
+class Kind(StrEnum):
+    """What a run does."""
+
+    EXECUTE = "execute"
+    """A todo of a mission: its owner works on it, the Lead reviews."""
+    CYCLE = "cycle"
+    """A planning cycle of a mission."""
+    PLAN = "plan"
+    """The part of a cycle that plans for one pillar."""
+    CHAT = "chat"
+    """What a person has said in a mission's chat is answered."""
+    DELEGATE = "delegate"
+    """A mission for a worker that nobody waits for."""
+    COLLECT = "collect"
+    """Metrics are collected."""
+
+
+class Run(NamedTuple):
+    """A row of `runs`."""
+
+    id: str
+    kind: Kind
+    status: RunStatus
+    mission_id: str | None
+    pillar_id: str | None
+    todo_id: str | None
+    conversation_id: str
+    agent: str
+    request: str
+    created_by: str
+    leg: int
+    attempts: int
+    executor: str | None
+    turn_id: str | None
+    wish: Wish | None
+    message: str | None
+    why: str
+    result: str | None
+    created_at: str
+    changed_at: str
+    started_at: str | None
+    ended_at: str | None
+    input_tokens: int
+    output_tokens: int
+    cost: float
+    calls: int
+    seconds: float
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What it is asked to do."""
+        request: dict[str, Any] = json.loads(self.request)
+        return request
+
+    @property
+    def workflow_id(self) -> str:
+        """Under which the engine knows it."""
+        return f"{self.id}.{self.leg}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "kind": self.kind.value,
+            "status": self.status.value,
+            "missionId": self.mission_id,
+            "pillarId": self.pillar_id,
+            "todoId": self.todo_id,
+            "conversationId": self.conversation_id,
+            "turnId": self.turn_id,
+            "agent": self.agent,
+            "request": self.asked,
+            "createdBy": self.created_by,
+            "attempts": self.attempts,
+            "worker": self.executor,
+            "wish": self.wish and self.wish.value,
+            "message": self.message,
+            "why": self.why,
+            "result": self.result,
+            "createdAt": self.created_at,
+            "changedAt": self.changed_at,
+            "startedAt": self.started_at,
+            "endedAt": self.ended_at,
+            "usage": {"inputTokens": self.input_tokens, "outputTokens": self.output_tokens},
+            "cost": self.cost,
+            "toolCalls": self.calls,
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def from_row(row: tuple[Any, ...]) -> Run:
+    run = Run(*row)
+    return run._replace(kind=Kind(run.kind), status=RunStatus(run.status), wish=run.wish and Wish(run.wish))
+
+
+class Spending(NamedTuple):
+    """What a part of a run has used."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+    calls: int = 0
+    seconds: float = 0.0

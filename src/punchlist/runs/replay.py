@@ -1,0 +1,27 @@
+"""A run as its events tell it, to compare with the row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from punchlist.kernel.events import Event
+from punchlist.runs import records
+from punchlist.runs.lifecycle import RunAction
+from punchlist.runs.model import Run, from_row
+from punchlist.storage.store import Transaction
+
+
+def replay(events: Sequence[Event]) -> Run | None:
+    run: Run | None = None
+    for event in events:
+        data = event.payload()
+        if event.action == RunAction.QUEUE:
+            run = Run(**data)
+        elif run is not None:
+            run = run._replace(**data)
+    return from_row(tuple(run)) if run is not None else None
+
+
+def compare(tx: Transaction, run_id: str, events: Sequence[Event]) -> Iterator[str]:
+    if replay(events) != records.run(tx, run_id):
+        yield f"run:{run_id}: it is not what its events made of it"

@@ -1,0 +1,219 @@
+"""Runs: asked for, listed, and told what people want of them. The engine's side is in `working.py`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from punchlist.conversations.model import Scope
+from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotFound
+from punchlist.kernel import text
+from punchlist.kernel.compact import compact
+from punchlist.kernel.events import Change
+from punchlist.kernel.ids import new_id
+from punchlist.kernel.lifecycle import NEW
+from punchlist.kernel.processes import lives
+from punchlist.runs import records
+from punchlist.runs.lifecycle import IN_HAND, OPEN, RUN, RunAction, RunStatus, Wish
+from punchlist.runs.model import Kind, Run
+from punchlist.storage import eventlog
+from punchlist.storage.store import Store, Transaction
+
+LONGEST_MESSAGE: Final = 50_000
+_ENCODE: Final = compact(ensure_ascii=False)
+
+
+def stream(run_id: str) -> str:
+    return f"run:{run_id}"
+
+
+def queue(
+    tx: Transaction,
+    scope: Scope,
+    *,
+    kind: Kind | str,
+    conversation_id: str,
+    agent: str,
+    request: dict[str, Any],
+    mission_id: str | None = None,
+    pillar_id: str | None = None,
+    todo_id: str | None = None,
+    id: str | None = None,
+    reason: str = "",
+) -> Run:
+    """Put a run on the list, inside of the transaction of whatever it follows from. The same id makes one run."""
+    if id is not None and (there := records.run(tx, id)):
+        return there
+    kind = Kind(kind)
+    status = RUN.advance(NEW, RunAction.QUEUE, scope.actor.role)
+    now = tx.now()
+    made = Run(
+        id=id or new_id(),
+        kind=kind,
+        status=status,
+        mission_id=mission_id,
+        pillar_id=pillar_id,
+        todo_id=todo_id,
+        conversation_id=conversation_id,
+        agent=agent,
+        request=_ENCODE(request),
+        created_by=str(scope.actor),
+        leg=0,
+        attempts=0,
+        executor=None,
+        turn_id=None,
+        wish=None,
+        message=None,
+        why="",
+        result=None,
+        created_at=now,
+        changed_at=now,
+        started_at=None,
+        ended_at=None,
+        input_tokens=0,
+        output_tokens=0,
+        cost=0.0,
+        calls=0,
+        seconds=0.0,
+    )
+    records.add(tx, made)
+    eventlog.append(tx, change(scope, RunAction.QUEUE, None, made, reason or f"to {kind.value}", made._asdict()))
+    return made
+
+
+def step(tx: Transaction, scope: Scope, run: Run, action: RunAction, reason: str, **changes: Any) -> Run:
+    """Take a run, as it was just read, one step along: its row, and the event."""
+    status = RUN.advance(run.status, action, scope.actor.role)
+    after = run._replace(**{"status": status, "changed_at": tx.now(), **changes})
+    if not records.change(tx, run, after):
+        raise Conflict(f"Run {run.id} was changed by somebody else at the same moment. Look again and retry.")
+    told = {name: value for name, value in after._asdict().items() if value != getattr(run, name)}
+    eventlog.append(tx, change(scope, action, run.status, after, text.excerpt(reason, 2_000), told))
+    return after
+
+
+def stop_for_todo(tx: Transaction, scope: Scope, todo_id: str, reason: str) -> None:
+    """The work on a todo is to end, since the todo has."""
+    for run in records.found(tx, records.OF_TODO, todo_id=todo_id):
+        if run.status in OPEN and (locked := records.lock(tx, run.id)) and locked.status in OPEN:
+            ask(tx, scope, locked, reason, wish=Wish.STOP)
+
+
+def ask(tx: Transaction, scope: Scope, run: Run, reason: str, **wanted: Any) -> Run:
+    """Say what is wanted of a run that is locked; a stop of one that nobody has in hand is done at once."""
+    if wanted.get("wish") is Wish.STOP and (run.status not in IN_HAND or _abandoned(run)):
+        return step(tx, scope, run, RunAction.STOP, reason, wish=None, why=reason, ended_at=tx.now(), executor=None)
+    return step(tx, scope, run, RunAction.ASK, reason, **wanted)
+
+
+def _abandoned(run: Run) -> bool:
+    return run.executor is None or lives(run.executor) is False
+
+
+class Runs:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def queue(self, scope: Scope, **wanted: Any) -> Run:
+        """As `queue`, in a transaction of its own."""
+        with self._store.write() as tx:
+            return queue(tx, scope, **wanted)
+
+    def get(self, id: str) -> Run:
+        with self._store.read() as tx:
+            found = records.run(tx, id)
+        if found is None:
+            raise _no_such(id)
+        return found
+
+    def find(self, wanted: str) -> Run:
+        """By its id, or by the end of that."""
+        with self._store.read() as tx:
+            if found := records.run(tx, wanted):
+                return found
+            safe = wanted if wanted.replace("-", "").replace("_", "").isalnum() else ""
+            ends = records.found(tx, records.ENDING_SO, like=f"%{safe.replace('_', '')}") if safe else []
+        if len(ends) > 1:
+            raise InvalidInput(f"{text.excerpt(wanted)!r} is the end of several ids; give more of it.")
+        if not ends:
+            raise _no_such(wanted)
+        return ends[0]
+
+    def of_todo(self, todo_id: str) -> list[Run]:
+        with self._store.read() as tx:
+            return records.found(tx, records.OF_TODO, todo_id=todo_id)
+
+    def list(self, *, mission_id: str | None = None, ended: bool = False, most: int = 50) -> list[Run]:
+        """Newest first; those that have not ended, unless `ended`."""
+        with self._store.read() as tx:
+            if not ended:
+                any_mission = 0 if mission_id else 1
+                return records.found(tx, records.OPEN_RUNS, any=any_mission, mission_id=mission_id or "", most=most)
+            if mission_id is None:
+                return records.found(tx, records.NEWEST, most=most)
+            return records.found(tx, records.OF_MISSION, mission_id=mission_id, most=most)
+
+    # --- what people want (M11) ---------------------------------------------------------------------------
+
+    def pause(self, scope: Scope, id: str, reason: str = "") -> Run:
+        """It comes to rest where it is; nothing of it is lost."""
+        with self._store.write() as tx:
+            run = self._locked(tx, id)
+            if run.wish is Wish.PAUSE:
+                raise IllegalTransition(f"Run {run.id} is paused already, or about to be.")
+            return ask(tx, scope, run, reason or "a person wants it to pause", wish=Wish.PAUSE, why=reason or "paused")
+
+    def resume(self, scope: Scope, id: str, reason: str = "") -> Run:
+        """It goes on: after a pause where it was, after a failure anew."""
+        with self._store.write() as tx:
+            run = self._locked(tx, id)
+            if run.status is RunStatus.FAILED:
+                anew = {"leg": run.leg + 1, "executor": None, "ended_at": None, "why": "", "wish": None}
+                return step(tx, scope, run, RunAction.RETRY, reason or "to be tried again", **anew)
+            if run.status in OPEN and run.wish is not Wish.PAUSE:
+                raise IllegalTransition(f"Run {run.id} is {run.status}, and nobody has paused it.")
+            return ask(tx, scope, run, reason or "a person lets it go on", wish=None, why="")
+
+    def redirect(self, scope: Scope, id: str, message: str) -> Run:
+        """Its agent is told at once; what it is at is interrupted for that."""
+        if problem := text.raw_problem(message, longest=LONGEST_MESSAGE):
+            raise InvalidInput(f"message: {problem}")
+        if not message.strip():
+            raise InvalidInput("message: must not be empty")
+        with self._store.write() as tx:
+            run = self._locked(tx, id)
+            if run.kind not in (Kind.EXECUTE, Kind.DELEGATE, Kind.CHAT):
+                raise IllegalTransition(f"Run {run.id} is a {run.kind}: there is no agent in it that could be told.")
+            before = f"{run.message}\n\n" if run.message else ""
+            return ask(tx, scope, run, "a person has said something", message=before + message.strip())
+
+    def stop(self, scope: Scope, id: str, reason: str = "") -> Run:
+        with self._store.write() as tx:
+            run = self._locked(tx, id)
+            why = reason or "a person stopped it"
+            return ask(tx, scope, run, why, wish=Wish.STOP, why=why)
+
+    def _locked(self, tx: Transaction, id: str) -> Run:
+        run = records.lock(tx, id)
+        if run is None:
+            raise _no_such(id)
+        return run
+
+
+def _no_such(id: str) -> NotFound:
+    return NotFound(f"There is no run {text.excerpt(id)!r}. `punchlist runs` lists those there are.")
+
+
+def change(
+    scope: Scope, action: RunAction, before: RunStatus | None, run: Run, reason: str, data: dict[str, Any]
+) -> Change:
+    return Change(
+        stream=stream(run.id),
+        conversation_id=run.conversation_id,
+        actor=str(scope.actor),
+        action=action,
+        subject=run.id,
+        from_status=before,
+        to_status=run.status,
+        reason=reason,
+        data=data,
+    )

@@ -1,0 +1,158 @@
+"""The engine's side of the list of runs: given out, begun, at rest, ended. Every step names the worker that takes it,
+so that one who was thought dead and wakes again changes nothing any more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from punchlist.conversations.model import Scope
+from punchlist.errors import Conflict
+from punchlist.kernel.actors import SYSTEM
+from punchlist.runs import records
+from punchlist.runs.lifecycle import IN_HAND, OPEN, RunAction, RunStatus
+from punchlist.runs.model import Run, Spending
+from punchlist.runs.service import step
+from punchlist.storage.store import Store, Transaction
+
+
+class NotOurs(Conflict):
+    """Another worker has the run in hand, or it has ended."""
+
+
+class RunBook:
+    def __init__(self, store: Store, executor: str) -> None:
+        self._store = store
+        self.executor = executor
+
+    def ready(self, most: int) -> list[Run]:
+        """Those that can be given to the engine, oldest first."""
+        with self._store.read() as tx:
+            return records.found(tx, records.READY, most=most)
+
+    def dispatch(self, run: Run) -> Run | None:
+        """Take it off the queue; None when somebody else did, or when its chat is no longer free."""
+        try:
+            with self._store.write() as tx:
+                now = records.lock(tx, run.id)
+                if now is None or now.status is not RunStatus.QUEUED or now.wish is not None:
+                    return None
+                if records.has_to_wait(tx, now):
+                    return None
+                return self._step(tx, now, RunAction.DISPATCH, f"given to the engine by {self.executor}")
+        except Conflict:
+            # Another worker has given out another run of this chat: the database lets one through.
+            return None
+
+    def given(self) -> list[Run]:
+        """Those that the engine must know."""
+        with self._store.read() as tx:
+            return [
+                run
+                for status in (RunStatus.DISPATCHED, *IN_HAND)
+                for run in records.found(tx, records.OF_STATUS, status=status.value)
+            ]
+
+    def abandon(self, run: Run, why: str) -> None:
+        """Whoever had it does not have it any more."""
+        with self._store.write() as tx:
+            now = records.lock(tx, run.id)
+            if now is not None and now.status is run.status and now.executor == run.executor:
+                self._step(tx, now, RunAction.FAIL, why, why=why, ended_at=tx.now(), executor=None)
+
+    def wanted(self) -> list[Run]:
+        """Those in our hands of which people want something."""
+        with self._store.read() as tx:
+            return records.found(tx, records.WANTED, executor=self.executor)
+
+    def begin(self, run_id: str) -> Run | None:
+        """We have it in hand now; None when it has ended."""
+        with self._store.write() as tx:
+            run = records.lock(tx, run_id)
+            if run is None or run.status not in OPEN or run.status is RunStatus.QUEUED:
+                return None
+            if run.executor == self.executor and run.status in IN_HAND:
+                return run
+            first = {"started_at": tx.now()} if run.started_at is None else {}
+            return self._step(
+                tx,
+                run,
+                RunAction.BEGIN,
+                f"worker {self.executor}",
+                executor=self.executor,
+                attempts=run.attempts + 1,
+                **first,
+            )
+
+    def ours(self, run_id: str) -> Run:
+        with self._store.read() as tx:
+            run = records.run(tx, run_id)
+        if run is None or run.executor != self.executor or run.status not in IN_HAND:
+            raise _not_ours(run_id, run)
+        return run
+
+    def at(self, run_id: str, turn_id: str) -> Run:
+        """The turn it is at; no step of its own, so that people find the conversation."""
+        with self._store.write() as tx:
+            return self._step(tx, self._locked(tx, run_id), RunAction.BEGIN, "at work", turn_id=turn_id)
+
+    def spend(self, run_id: str, used: Spending) -> Run:
+        with self._store.write() as tx:
+            run = self._locked(tx, run_id)
+            total = {name: getattr(run, name) + value for name, value in used._asdict().items()}
+            return self._step(tx, run, RunAction.BEGIN, "what it has used so far", **total)
+
+    def wait(self, run_id: str, why: str) -> Run:
+        return self._move(run_id, RunStatus.WAITING, RunAction.WAIT, why, why=why)
+
+    def wake(self, run_id: str, why: str) -> Run:
+        return self._move(run_id, RunStatus.RUNNING, RunAction.WAKE, why, why="")
+
+    def pause(self, run_id: str) -> Run:
+        return self._move(run_id, RunStatus.PAUSED, RunAction.PAUSE, "as somebody wanted")
+
+    def resume(self, run_id: str) -> Run:
+        return self._move(run_id, RunStatus.RUNNING, RunAction.RESUME, "as somebody wanted", why="")
+
+    def heard(self, run_id: str, message: str) -> None:
+        """Its agent was told; what was said since then stays."""
+        with self._store.write() as tx:
+            run = self._locked(tx, run_id)
+            if run.message == message:
+                self._step(tx, run, RunAction.ASK, "its agent was told", message=None)
+
+    def finish(self, run_id: str, result: str) -> Run:
+        return self._move(run_id, RunStatus.DONE, RunAction.FINISH, "done", result=result)
+
+    def fail(self, run_id: str, why: str) -> Run:
+        return self._move(run_id, RunStatus.FAILED, RunAction.FAIL, why, why=why)
+
+    def stopped(self, run_id: str, why: str) -> Run:
+        return self._move(run_id, RunStatus.STOPPED, RunAction.STOP, why, why=why, wish=None)
+
+    def _move(self, run_id: str, to: RunStatus, action: RunAction, reason: str, **changes: Any) -> Run:
+        """A step that is taken once, however often it is asked for."""
+        with self._store.write() as tx:
+            run = records.lock(tx, run_id)
+            if run is not None and run.status is to and run.executor in (self.executor, None):
+                return run
+            run = self._check(run_id, run)
+            if to not in OPEN:
+                changes = {"ended_at": tx.now(), **changes}
+            return self._step(tx, run, action, reason, **changes)
+
+    def _locked(self, tx: Transaction, run_id: str) -> Run:
+        return self._check(run_id, records.lock(tx, run_id))
+
+    def _check(self, run_id: str, run: Run | None) -> Run:
+        if run is None or run.executor != self.executor or run.status not in OPEN:
+            raise _not_ours(run_id, run)
+        return run
+
+    def _step(self, tx: Transaction, run: Run, action: RunAction, reason: str, **changes: Any) -> Run:
+        return step(tx, Scope(run.conversation_id, SYSTEM), run, action, reason, **changes)
+
+
+def _not_ours(run_id: str, run: Run | None) -> NotOurs:
+    if run is None:
+        return NotOurs(f"Run {run_id} is gone.")
+    return NotOurs(f"Run {run_id} is {run.status}, in the hand of {run.executor or 'nobody'}.")

@@ -1,0 +1,189 @@
+"""`punchlist chat`: the chats of missions, read and written in."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from punchlist.errors import NotFound
+from punchlist.kernel.text import excerpt, visible
+from punchlist.missions.model import Channel
+from punchlist.surfaces.cli.front import JsonOption, front, moment, say, say_json
+
+if TYPE_CHECKING:
+    from punchlist.missions.model import Mission
+    from punchlist.runs.model import Run
+    from punchlist.surfaces.desk import Desk
+
+app = typer.Typer(help="Read the chats of missions, and write in them.", no_args_is_help=True)
+
+ChatArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="CHAT", help="MISSION, MISSION/PILLAR, MISSION/PILLAR/todos, or a session's id.", show_default=False
+    ),
+]
+TODOS = "todos"
+
+
+class Chat(NamedTuple):
+    """A chat of a mission, by the name that people use."""
+
+    name: str
+    channel: Channel
+    conversation_id: str
+
+
+@app.callback()
+def group() -> None:
+    """Read the chats of missions, and write in them."""
+
+
+@app.command("list")
+def list_chats(
+    context: typer.Context,
+    mission: Annotated[
+        str | None, typer.Argument(metavar="[MISSION]", help="The mission's slug. Default: all.", show_default=False)
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the chats of missions: what waits in each, and when something was last said."""
+    from punchlist.conversations.queue import MessageQueue
+    from punchlist.conversations.reading import Reading
+
+    desk = front(context).desk(as_json=as_json)
+    missions = [desk.missions.get(mission)] if mission is not None else desk.missions.list()
+    reading, queue = Reading(desk.store), MessageQueue(desk.store, desk.conversations)
+    busy = {run.conversation_id: run for run in desk.runs.list(most=10_000) if _works(run)}
+    told = []
+    for chat in (chat for one in missions for chat in _chats(desk, one)):
+        last, run = reading.last_said(chat.conversation_id), busy.get(chat.conversation_id)
+        told.append(
+            {
+                "chat": chat.name,
+                "channel": chat.channel,
+                "conversationId": chat.conversation_id,
+                "messages": last.messages if last else 0,
+                "lastMessageAt": last.at if last else None,
+                "waiting": len(queue.waiting(chat.conversation_id)),
+                "run": run and {"id": run.id, "agent": run.agent, "status": run.status.value},
+            }
+        )
+    if as_json:
+        say_json(told)
+        return
+    if not told:
+        say("No missions yet. `punchlist mission init` writes a file to begin with.")
+    for one in told:
+        _say_chat(one)
+
+
+def _say_chat(told: dict[str, Any]) -> None:
+    from punchlist.surfaces.cli.todo_page import fit, terminal
+
+    parts = [f"{told['messages']:,} messages, the last {moment(told['lastMessageAt'])}"] if told["messages"] else []
+    if told["waiting"]:
+        parts.append(f"{told['waiting']} waiting")
+    if told["run"]:
+        parts.append(f"{visible(told['run']['agent'])}: {told['run']['status']}")
+    say(visible(told["chat"]))
+    say(fit(f"  {told['channel']}  {', '.join(parts) or 'nothing said yet'}", terminal()))
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    chat: ChatArgument,
+    last: Annotated[int, typer.Option("--last", "-n", min=1, max=100_000, help="How many of the last messages.")] = 30,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what was said in a chat, by whom and when; and what waits to be heard."""
+    from punchlist.conversations.queue import MessageQueue
+    from punchlist.conversations.reading import Reading
+    from punchlist.surfaces.cli import chatting
+    from punchlist.surfaces.export import conversation_json
+
+    desk = front(context).desk(as_json=as_json)
+    conversation = desk.conversations.get(_conversation(desk, chat))
+    heard = Reading(desk.store).last(conversation.id, last)
+    waiting = MessageQueue(desk.store, desk.conversations).waiting(conversation.id)
+    if as_json:
+        say_json(
+            {
+                "conversation": conversation_json(conversation),
+                "messages": [chatting.heard_json(one) for one in heard],
+                "waiting": [one.as_json() for one in waiting],
+            }
+        )
+        return
+    title = f": {visible(conversation.title)}" if conversation.title else ""
+    say(f"{visible(conversation.id)}{title}")
+    for line in chatting.lines(heard, waiting):
+        say(line)
+
+
+@app.command()
+def send(
+    context: typer.Context,
+    chat: ChatArgument,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say; - reads it from stdin.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Say something in a chat. Its agent answers when it is free."""
+    from punchlist.conversations.model import Scope
+    from punchlist.conversations.queue import MessageQueue
+
+    entry = front(context)
+    desk = entry.desk(as_json=as_json)
+    said = sys.stdin.read() if text == "-" else text
+    conversation = desk.conversations.get(_conversation(desk, chat))
+    conversation_id = conversation.id
+    made = MessageQueue(desk.store, desk.conversations).add(Scope(conversation_id, entry.scope(desk).actor), said)
+    run = next(
+        (run for run in desk.runs.list(most=10_000) if _works(run) and run.conversation_id == conversation_id), None
+    )
+    if as_json:
+        say_json({**made.as_json(), "conversationId": conversation_id, "run": run and run.id})
+        return
+    say(f"Said, as {made.id[-8:]}.")
+    if run is not None:
+        say(f"{visible(run.agent)} is at work there (run {run.id[-8:]}, {run.status}); it hears this afterwards.")
+        say(f"To interrupt it instead: punchlist runs redirect {run.id[-8:]} TEXT")
+    elif json.loads(conversation.metadata).get("channel") in list(Channel):
+        say("A worker sees to the answer: punchlist worker")
+    else:
+        say(f"The next `punchlist run --session {visible(conversation_id)}` takes it up when its own turn has ended.")
+
+
+def _works(run: Run) -> bool:
+    """Whether it has the chat to itself."""
+    return run.kind.value != "collect" and run.status.value != "queued"
+
+
+# --- which one is meant -----------------------------------------------------------------------------------
+
+
+def _chats(desk: Desk, mission: Mission) -> list[Chat]:
+    chats = [Chat(mission.slug, Channel.MISSION, mission.conversation_id)]
+    for standing in desk.missions.standing(mission):
+        pillar, name = standing.pillar, f"{mission.slug}/{standing.pillar.slug}"
+        chats.append(Chat(name, Channel.PILLAR, pillar.conversation_id))
+        chats.append(Chat(f"{name}/{TODOS}", Channel.PILLAR_TODO, pillar.todo_conversation_id))
+    return chats
+
+
+def _conversation(desk: Desk, named: str) -> str:
+    """By what people call it; else it is the id of a session."""
+    slug, _, rest = named.partition("/")
+    mission = next((one for one in desk.missions.list(archived=True) if one.slug == slug), None)
+    if mission is None:
+        return named
+    chats = _chats(desk, mission)
+    found = next((chat for chat in chats if chat.name == named), None)
+    if found is None:
+        there = ", ".join(chat.name for chat in chats)
+        raise NotFound(f"Mission {slug!r} has no chat {excerpt(rest)!r}. There are: {there}.")
+    return found.conversation_id

@@ -1,0 +1,215 @@
+"""`punchlist metric`: what a mission measures, and what came of measuring it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from punchlist.kernel.text import excerpt, visible
+from punchlist.surfaces.cli.front import JsonOption, columns, front, moment, say, say_json
+from punchlist.surfaces.cli.plot import NARROWEST, Level, in_sight, plot, sparkline
+
+if TYPE_CHECKING:
+    from punchlist.missions.collection import Collected
+    from punchlist.missions.metrics import MetricView
+    from punchlist.missions.model import MissionScope
+    from punchlist.surfaces.cli.front import Front
+    from punchlist.surfaces.desk import Desk
+
+app = typer.Typer(help="Look at the metrics of a mission, and record readings.", no_args_is_help=True)
+
+MissionArgument = Annotated[str, typer.Argument(metavar="MISSION", help="The mission's slug.", show_default=False)]
+MetricArgument = Annotated[str, typer.Argument(metavar="METRIC", help="The metric's slug.", show_default=False)]
+
+SIGNS: Final = {"on_target": "✓", "warning": "!", "off_target": "✗", "unknown": "?"}
+_TARGET: Final = "─"
+_WARNING: Final = "┄"
+_LAST: Final = 5
+"""How many of the newest readings are listed below a plot."""
+
+
+@app.callback()
+def group() -> None:
+    """Look at the metrics of a mission, and record readings."""
+
+
+@app.command("list")
+def list_metrics(context: typer.Context, mission: MissionArgument, as_json: JsonOption = False) -> None:
+    """List the metrics of a mission and how they stand."""
+    desk = front(context).desk(as_json=as_json)
+    views = desk.metrics.show(mission)
+    if as_json:
+        say_json([view.as_json() for view in views])
+        return
+    if not views:
+        say("The mission has no metrics.")
+    pillar = None
+    for view in views:
+        if view.pillar_slug != pillar:
+            pillar = view.pillar_slug
+            say(visible(pillar))
+        for line in _lines(view):
+            say(excerpt(f"  {line}", _width()))
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    mission: MissionArgument,
+    metric: Annotated[
+        str | None, typer.Argument(metavar="METRIC", help="The metric's slug. Default: all.", show_default=False)
+    ] = None,
+    most: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="How many of the newest readings to draw.")
+    ] = 60,
+    as_json: JsonOption = False,
+) -> None:
+    """Draw the readings of a metric, with its levels."""
+    desk = front(context).desk(as_json=as_json)
+    views = desk.metrics.show(mission, metric, most=most)
+    if as_json:
+        say_json([view.as_json() for view in views])
+        return
+    if not views:
+        say("The mission has no metrics.")
+    for number, view in enumerate(views):
+        say("\n".join(["", *_picture(view, most)] if number else _picture(view, most)))
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def record(
+    context: typer.Context,
+    mission: MissionArgument,
+    metric: MetricArgument,
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="A number.", show_default=False)],
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="TIME", help="When it was taken: 2026-02-21, or a time with zone. Default: now."),
+    ] = None,
+    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="What there is to say about it.")] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Record a reading by hand."""
+    from punchlist.errors import InvalidInput
+    from punchlist.missions.metric_rules import number
+    from punchlist.missions.metrics import reading_json
+
+    entry = front(context)
+    desk = entry.desk(as_json=as_json)
+    try:
+        found = number(value)
+    except InvalidInput as error:
+        raise InvalidInput(f"VALUE: {error}.") from None
+    reading = desk.metrics.record(_scope(entry, desk, mission), mission, metric, found, at=at, note=note)
+    if as_json:
+        say_json(reading_json(reading))
+        return
+    [view] = desk.metrics.show(mission, metric)
+    for line in _lines(view):
+        say(excerpt(line, _width()))
+
+
+@app.command()
+def collect(
+    context: typer.Context,
+    mission: MissionArgument,
+    metrics: Annotated[
+        list[str] | None, typer.Argument(metavar="METRIC…", help="The metrics to collect.", show_default=False)
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="All that are not recorded by hand.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run collectors here and now. Exits with 1 if one of them failed."""
+    entry = front(context)
+    if bool(metrics) == every:
+        raise typer.BadParameter("name metrics, or give --all", param_hint="METRIC")
+    desk = entry.desk(as_json=as_json)
+    collected = desk.collecting.run(_scope(entry, desk, mission), mission, metrics or ())
+    if as_json:
+        say_json([one.as_json() for one in collected])
+    elif not collected:
+        say("All metrics of the mission are recorded by hand.")
+    else:
+        for one in collected:
+            say(_came(one))
+    if any(one.error for one in collected):
+        raise typer.Exit(1)
+
+
+def _scope(entry: Front, desk: Desk, mission_slug: str) -> MissionScope:
+    """The person at the terminal, in the mission's chat."""
+    from punchlist.missions.model import MissionScope
+
+    return MissionScope(desk.missions.get(mission_slug).conversation_id, entry.scope(desk).actor)
+
+
+def _came(one: Collected) -> str:
+    from punchlist.missions.metric_rules import shown
+
+    if one.value is None:
+        return f"✗ {visible(one.error)}"
+    return f"✓ {visible(one.metric.slug)}: {visible(shown(one.value, one.metric.unit))}"
+
+
+def _lines(view: MetricView) -> list[str]:
+    """A metric in a line, and what is wrong with it in more."""
+    from punchlist.missions.metric_rules import LOOKED_AT
+
+    lines = [f"{SIGNS[view.status]} {visible(view.metric.slug)}  {_standing(view)}"]
+    if len(view.readings) > 1:
+        lines[0] += f"  {sparkline(view.values[-LOOKED_AT:])}"
+    return [*lines, *(f"    {line}" for line in _troubles(view))]
+
+
+def _standing(view: MetricView) -> str:
+    from punchlist.missions.metric_rules import shown
+
+    metric = view.metric
+    if view.current is None:
+        return f"no readings yet, target {visible(shown(metric.target, metric.unit))}"
+    status = view.status.replace("_", " ")
+    trend = "" if view.trend == "unknown" else f", {view.trend}"
+    target = visible(shown(metric.target, metric.unit))
+    return f"{visible(shown(view.current.value, metric.unit))}, {status} ({target}){trend}"
+
+
+def _troubles(view: MetricView) -> list[str]:
+    troubles = []
+    if view.stale and view.current:
+        troubles.append(f"stale: the newest reading is of {moment(view.current.at)}")
+    if view.metric.last_error is not None and view.metric.last_error_at is not None:
+        troubles.append(f"not collected {moment(view.metric.last_error_at)}: {visible(view.metric.last_error)}")
+    return troubles
+
+
+def _picture(view: MetricView, most: int) -> list[str]:
+    from punchlist.missions.metric_rules import shown
+
+    metric, readings, width = view.metric, view.readings[-most:], _width()
+    lines = [excerpt(f"{visible(metric.name)} ({visible(metric.slug)})", width), excerpt(_standing(view), width)]
+    lines += [excerpt(line, width) for line in _troubles(view)]
+    if not readings:
+        return lines
+    values = [reading.value for reading in readings]
+    told = {"target": (_TARGET, metric.target), "warning": (_WARNING, metric.warning)}
+    drawn, legend = [], []
+    for name, (dash, value) in told.items():
+        if value is None:
+            continue
+        legend.append(f"{name} {visible(shown(value, metric.unit))}")
+        if in_sight(value, values):
+            drawn.append(Level(value, dash))
+            legend[-1] = f"{dash * 2} {legend[-1]}"
+    days = readings[0].at[:10], readings[-1].at[:10]
+    lines += ["", *plot(values, width=width, levels=drawn, beneath=days, label=shown)]
+    lines += [excerpt("   ".join(legend), width), ""]
+    for reading in readings[-_LAST:]:
+        note = f"  {visible(reading.note)}" if reading.note else ""
+        found = visible(shown(reading.value, metric.unit))
+        lines.append(excerpt(f"{moment(reading.at)}  {found}  {visible(reading.source)}{note}", width))
+    return lines
+
+
+def _width() -> int:
+    return max(columns(), NARROWEST)

@@ -1,0 +1,328 @@
+"""`punchlist mission`: what a mission is, from its file, and how it stands."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from punchlist.errors import Conflict, InvalidInput, NotAllowed
+from punchlist.kernel.text import visible
+from punchlist.surfaces.cli import escalations
+from punchlist.surfaces.cli.front import JsonOption, front, json_text, say, say_json
+
+if TYPE_CHECKING:
+    from punchlist.missions.config import MissionConfig
+    from punchlist.missions.model import Capacity, Mission
+    from punchlist.missions.service import Applied, Preview
+    from punchlist.surfaces.desk import Desk
+
+app = typer.Typer(help="Make, change and look at missions: goals that take months.", no_args_is_help=True)
+
+SlugArgument = Annotated[str, typer.Argument(metavar="SLUG", help="The mission's slug.", show_default=False)]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+STARTER = """\
+{
+  "name": "Developer Experience",
+  "slug": "developer-experience",
+  "description": "Changes reach users within a day, and nobody waits for a machine.",
+  "todo": { "activeTodoLimit": 10, "backlogTodoLimit": 50 },
+  "cadence": { "cron": "0 9 * * 1", "timezone": "UTC" },
+  "pillars": [
+    {
+      "name": "Build Performance",
+      "slug": "build-performance",
+      "description": "Builds take less than a minute.",
+      "metrics": [
+        {
+          "name": "Local build time",
+          "slug": "local-build-time",
+          "unit": "s",
+          "target": 60,
+          "warning": 90,
+          "direction": "down",
+          "collector": { "type": "manual" }
+        }
+      ],
+      "strategies": [{ "description": "Find the slowest step and replace it", "status": "active" }]
+    }
+  ]
+}
+"""
+
+
+@app.callback()
+def group() -> None:
+    """Make, change and look at missions: goals that take months."""
+
+
+# --- the file ---------------------------------------------------------------------------------------------
+
+
+@app.command()
+def init(
+    context: typer.Context,
+    path: Annotated[Path, typer.Argument(metavar="[FILE]", help="Where to write it.")] = Path("mission.json"),
+    as_json: JsonOption = False,
+) -> None:
+    """Write a mission file to begin with. A file that is there is left alone."""
+    front(context).desk(as_json=as_json)
+    try:
+        with path.open("x", encoding="utf-8") as made:
+            made.write(STARTER)
+    except FileExistsError:
+        raise Conflict(f"{path}: is there already, and was left as it is.") from None
+    except (OSError, ValueError) as error:
+        told = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InvalidInput(f"{path}: cannot be written ({told}).") from error
+    if as_json:
+        say_json({"file": str(path)})
+    else:
+        say(
+            f"Wrote {visible(path)}. Change it to what you want to reach, then: punchlist mission apply {visible(path)}"
+        )
+
+
+@app.command()
+def schema(context: typer.Context, as_json: JsonOption = False) -> None:
+    """Print the JSON Schema of a mission file, for editors."""
+    from punchlist.missions.schema import mission_schema
+
+    # It is JSON with and without the flag.
+    front(context).json = as_json
+    say_json(mission_schema())
+
+
+@app.command()
+def apply(
+    context: typer.Context,
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="The mission file; - reads stdin.", show_default=False)],
+    yes: YesOption = False,
+    trust: Annotated[bool, typer.Option("--trust", help="Also trust what the file would run.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a mission from its file, or change it to what the file says now."""
+    from punchlist.missions import file
+
+    entry = front(context)
+    desk = entry.desk(as_json=as_json)
+    source = file.read(path)
+    config = file.parse(source, "stdin" if str(path) == "-" else str(path))
+    preview = desk.missions.preview(config, source)
+    if not as_json or not (yes or dry_run):
+        _show_changes(config, preview, error=as_json)
+    if dry_run:
+        if as_json:
+            say_json(_applied_json(desk, config, source, preview))
+        return
+    wants = file.wants(config)
+    if trust and wants and not yes:
+        say("\n".join(["The file asks for:", *(f"  - {visible(want)}" for want in wants)]), error=True)
+    if preview.lines or (trust and wants):
+        _agree(yes, "Apply it, and trust it?" if trust and wants else "Apply it?", _how_to_apply(path))
+    applied = desk.missions.apply(entry.scope(desk), config, source)
+    if trust:
+        desk.trust.trust_text(_trust_name(desk, config.slug), applied.mission.source)
+    if as_json:
+        say_json(_applied_json(desk, config, source, applied))
+    else:
+        _say_applied(desk, applied, wants)
+
+
+def _show_changes(config: MissionConfig, preview: Preview, *, error: bool) -> None:
+    if not preview.lines:
+        say(f"Nothing changes: mission {config.slug} is as the file says.", error=error)
+    for line in (*preview.lines, *(f"! {warning}" for warning in preview.warnings)):
+        say(visible(line), error=error)
+
+
+def _say_applied(desk: Desk, applied: Applied, wants: list[str]) -> None:
+    mission = applied.mission
+    if applied.created:
+        say(f"Made mission {mission.slug}. Its chat is {visible(mission.conversation_id)}.")
+    elif applied.changes:
+        count = len(applied.changes)
+        say(f"Changed mission {mission.slug} ({count} {'change' if count == 1 else 'changes'}).")
+    if wants and not desk.trusts_mission(mission):
+        say(
+            f"What its file would run, {len(wants)} in all, does not run yet. To see it and to trust it: "
+            f"punchlist mission trust {mission.slug}"
+        )
+
+
+def _applied_json(desk: Desk, config: MissionConfig, source: str, outcome: Applied | Preview) -> dict[str, Any]:
+    from punchlist.missions import file
+    from punchlist.missions.service import Applied
+
+    done = isinstance(outcome, Applied)
+    mission = outcome.mission if isinstance(outcome, Applied) else None
+    return {
+        "slug": config.slug,
+        "missionId": mission.id if mission else None,
+        "conversationId": mission.conversation_id if mission else None,
+        "dryRun": not done,
+        "created": outcome.created,
+        "changes": outcome.changes if isinstance(outcome, Applied) else outcome.lines,
+        "warnings": outcome.warnings,
+        "asksFor": file.wants(config),
+        "trusted": desk.trust.trusts_text(_trust_name(desk, config.slug), mission.source if mission else source),
+    }
+
+
+@app.command()
+def export(context: typer.Context, slug: SlugArgument, as_json: JsonOption = False) -> None:
+    """Print a mission's file, complete: also what it left open when it was applied."""
+    from punchlist.missions import file
+    from punchlist.missions.config_json import config_json
+
+    desk = front(context).desk(as_json=as_json)
+    # It is JSON with and without the flag.
+    say(json_text(config_json(file.stored(desk.missions.get(slug))), indent=2))
+
+
+# --- trust ------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def trust(
+    context: typer.Context,
+    slug: SlugArgument,
+    yes: YesOption = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Trust it no longer.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Trust a mission's file as it was applied: its commands, addresses and functions.
+
+    Until then none of them runs. When the mission is changed, it has to be trusted again.
+    """
+    from punchlist.missions import file
+
+    desk = front(context).desk(as_json=as_json)
+    mission = desk.missions.get(slug)
+    # From the text that is trusted, not from what was made of it.
+    wanted = [visible(want) for want in file.wants(file.parse(mission.source))]
+    name = _trust_name(desk, slug)
+    if forget:
+        desk.trust.forget_text(name)
+    elif wanted and not desk.trusts_mission(mission):
+        if not as_json or not yes:
+            say(f"The file of mission {mission.slug} asks for:", error=True)
+            say("\n".join(f"  - {want}" for want in wanted), error=True)
+        _agree(yes, "Trust it?", f"punchlist mission trust {mission.slug} --yes")
+        desk.trust.trust_text(name, mission.source)
+    trusted = desk.trusts_mission(mission)
+    if as_json:
+        say_json({"slug": mission.slug, "asksFor": wanted, "trusted": trusted})
+    elif not wanted:
+        say(f"The file of mission {mission.slug} asks for nothing that needs trust.")
+    else:
+        say(f"The file of mission {mission.slug} is {'trusted' if trusted else 'not trusted'}.")
+
+
+def _trust_name(desk: Desk, slug: str) -> str:
+    from punchlist.missions.trusted import trust_name
+
+    return trust_name(slug, desk.settings.root or Path.cwd())
+
+
+def _agree(yes: bool, question: str, otherwise: str) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise NotAllowed(f"Nobody is there to ask, and nothing was changed. If it is what you want: {otherwise}")
+    typer.confirm(question, abort=True, err=True)
+
+
+def _how_to_apply(path: Path) -> str:
+    return f"punchlist mission apply {path} --yes"
+
+
+# --- looking ----------------------------------------------------------------------------------------------
+
+
+@app.command("list")
+def list_missions(
+    context: typer.Context,
+    archived: Annotated[bool, typer.Option("--archived", help="Those that are archived, too.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List the missions, and how full they are."""
+    desk = front(context).desk(as_json=as_json)
+    found = [(one, desk.mission_todos.capacity(one.slug)) for one in desk.missions.list(archived=archived)]
+    if as_json:
+        say_json([mission_json(mission, capacity) for mission, capacity in found])
+        return
+    if not found:
+        say("No missions yet. `punchlist mission init` writes a file to begin with.")
+    widest = max((len(mission.slug) for mission, _ in found), default=0)
+    for mission, capacity in found:
+        ended = "  archived" if mission.status != "active" else ""
+        say(
+            f"{mission.slug:<{widest}}  active {capacity.active}/{capacity.active_limit}, "
+            f"backlog {capacity.backlog}/{capacity.backlog_limit}  {visible(mission.name)}{ended}"
+        )
+
+
+def mission_json(mission: Mission, capacity: Capacity) -> dict[str, Any]:
+    return {
+        "id": mission.id,
+        "slug": mission.slug,
+        "name": mission.name,
+        "description": mission.description,
+        "status": mission.status,
+        "conversationId": mission.conversation_id,
+        "lastCycle": mission.last_tick,
+        "createdAt": mission.created_at,
+        "updatedAt": mission.updated_at,
+        "capacity": capacity.as_json(),
+    }
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    slug: SlugArgument,
+    archived: Annotated[bool, typer.Option("--archived", help="Todos that ended long ago, too.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a mission as a board: its slots, and each pillar with its metrics and todos."""
+    from punchlist.surfaces.cli import board
+
+    desk = front(context).desk(as_json=as_json)
+    shown = board.look(desk, slug, archived=archived)
+    if as_json:
+        say_json({**mission_json(shown.mission, shown.listed.capacity), **board.board_json(shown)})
+    else:
+        for line in board.lines(shown):
+            say(line)
+
+
+# --- the end of one ---------------------------------------------------------------------------------------
+
+
+@app.command()
+def archive(
+    context: typer.Context,
+    slug: SlugArgument,
+    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="Why; kept in the trail.", show_default=False)],
+    as_json: JsonOption = False,
+) -> None:
+    """End a mission. All of it can still be read; nothing in it changes any more."""
+    entry = front(context)
+    desk = entry.desk(as_json=as_json)
+    mission = desk.missions.archive(entry.scope(desk), slug, why)
+    if as_json:
+        say_json(mission_json(mission, desk.mission_todos.capacity(mission.slug)))
+    else:
+        say(f"Archived mission {mission.slug}.")
+
+
+# --- what it asks -----------------------------------------------------------------------------------------
+
+app.command("escalations")(escalations.escalations)
+app.command("answer")(escalations.answer)
+app.command("acknowledge")(escalations.acknowledge)

@@ -1,0 +1,87 @@
+"""`punchlist worker`: works on what is queued, and goes on with what others have left."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from punchlist.errors import ConfigError
+from punchlist.surfaces.cli.front import complain, front, moment
+from punchlist.surfaces.cli.run import NO_MODEL
+from punchlist.surfaces.cli.tools import ModeChoice, ModeOption, warn_of_distrust
+
+if TYPE_CHECKING:
+    from punchlist.agent.casting import Casting
+    from punchlist.surfaces.desk import Desk
+
+SLOTS: Final = 8
+ModelOption = Annotated[
+    str | None, typer.Option("--model", "-m", envvar="PUNCHLIST_MODEL", metavar="NAME", help="The model to use.")
+]
+
+
+def worker(
+    context: typer.Context,
+    model: ModelOption = None,
+    mode: ModeOption = None,
+    slots: Annotated[
+        int, typer.Option("--slots", min=1, max=1_000, metavar="N", help="Agents that work at the same time.")
+    ] = SLOTS,
+    until_idle: Annotated[
+        bool, typer.Option("--until-idle", help="End when nothing is left that can be worked on now.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
+) -> None:
+    """Work on runs: todos of missions, planning cycles, chats, delegated work. Any number of workers share them.
+
+    Ctrl-C or SIGTERM ends it in good order; even after kill -9, what it had in hand goes on with the next worker.
+    """
+    desk = front(context).desk()
+    work(desk, model, mode, slots=slots, until_idle=until_idle, quiet=quiet)
+
+
+def work(
+    desk: Desk,
+    model: str | None,
+    mode: ModeChoice | None,
+    *,
+    slots: int = SLOTS,
+    until_idle: bool = False,
+    quiet: bool = False,
+) -> None:
+    """Host a worker in this process until it has nothing to do, or is told to end."""
+    import asyncio
+    import signal
+    from contextlib import suppress
+
+    from punchlist.kernel.clock import timestamp
+    from punchlist.toolcalls.policy import Mode
+
+    warn_of_distrust(desk, *desk.agents.distrusted)
+
+    def tell(line: str) -> None:
+        if not quiet:
+            complain(f"{moment(timestamp(desk.store.clock()))} {line}")
+
+    async def until_told() -> None:
+        ours = desk.worker(casting(desk, model, tell), Mode(mode) if mode else None, slots=slots, tell=tell)
+        with suppress(NotImplementedError):
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGINT, ours.end)
+            loop.add_signal_handler(signal.SIGTERM, ours.end)
+        await ours.work(until_idle=until_idle)
+
+    asyncio.run(until_told())
+
+
+def casting(desk: Desk, model: str | None, told: object = None) -> Casting:
+    from punchlist.agent.casting import Casting
+    from punchlist.models.choosing import usual
+
+    del told
+    named = model or desk.agents.default_model or usual(os.environ)
+    if named is None:
+        raise ConfigError(NO_MODEL)
+    return Casting(named, os.environ)

@@ -1,0 +1,367 @@
+"""`punchlist mission`: made from a file, changed by it, looked at, trusted, archived (M1, M14)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from tests.conftest import Cli
+from tests.contract.missions import BUILD, SLUG, Team, developer_experience, mission_file
+from tests.faults.processes import Program
+from tests.unit.hostile import EVERYTHING_HOSTILE
+
+from punchlist.kernel.clock import moment
+from punchlist.missions.lifecycle import Action, Status
+from punchlist.missions.metrics import Metrics
+from punchlist.missions.model import Priority
+from punchlist.missions.sweeping import Deadlines
+from punchlist.storage.opening import open_store
+from punchlist.storage.store import Store
+
+RUNS = {"type": "command", "command": ["sh", "-c", "wc -l < log"]}
+
+
+def address(project: Path) -> str:
+    return f"sqlite:///{project}/.punchlist/punchlist.db"
+
+
+@pytest.fixture
+def store(project: Path) -> Iterator[Store]:
+    """The project's database, as the program has it."""
+    opened = open_store(address(project))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def team(store: Store) -> Team:
+    return developer_experience(store)
+
+
+def fine(punchlist: Cli, *arguments: str, **extra: Any) -> str:
+    done = punchlist("mission", *arguments, **extra)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def told(punchlist: Cli, *arguments: str, **extra: Any) -> Any:
+    return json.loads(fine(punchlist, *arguments, "--json", **extra))
+
+
+def refused(punchlist: Cli, *arguments: str, code: str, **extra: Any) -> str:
+    """What is said on stderr; programs get the error's code and the same words."""
+    done = punchlist("mission", *arguments, "--json", **extra)
+    assert done.returncode == 1
+    error = json.loads(done.stdout)["error"]
+    assert error["code"] == code
+    assert error["message"] in done.stderr
+    return str(error["message"])
+
+
+def write(project: Path, **changes: Any) -> str:
+    (project / "mission.json").write_text(json.dumps(mission_file(**changes), indent=2))
+    return "mission.json"
+
+
+def running(**changes: Any) -> dict[str, Any]:
+    """A file with a collector that would run."""
+    raw = mission_file(**changes)
+    raw["pillars"][0]["metrics"][0]["collector"] = RUNS
+    return raw
+
+
+# --- from a file ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("M1")
+def test_from_nothing_to_a_mission_in_two_commands(punchlist: Cli, project: Path) -> None:
+    assert fine(punchlist, "list") == "No missions yet. `punchlist mission init` writes a file to begin with.\n"
+    assert fine(punchlist, "init").startswith("Wrote mission.json.")
+    assert fine(punchlist, "apply", "mission.json", "--yes") == (
+        "+ mission developer-experience (Developer Experience)\n"
+        "+ pillar build-performance\n"
+        "+ metric local-build-time\n"
+        "+ strategy of build-performance: “Find the slowest step and replace it” (active)\n"
+        "Made mission developer-experience. Its chat is mission-developer-experience.\n"
+    )
+    assert fine(punchlist, "list") == "developer-experience  active 0/10, backlog 0/50  Developer Experience\n"
+
+
+@pytest.mark.spec("M1")
+def test_a_file_that_is_there_is_never_overwritten(punchlist: Cli, project: Path) -> None:
+    (project / "mine.json").write_text("mine")
+    assert "is there already" in refused(punchlist, "init", "mine.json", code="conflict")
+    assert (project / "mine.json").read_text() == "mine"
+    assert "cannot be written" in refused(punchlist, "init", "no/such/folder.json", code="invalid_input")
+
+
+@pytest.mark.spec("M1")
+def test_a_changed_file_shows_what_changes_and_the_same_again_says_so(punchlist: Cli, project: Path) -> None:
+    fine(punchlist, "apply", write(project), "--yes")
+    name = write(project, active=8)
+    lines = "~ todo.activeTodoLimit: 10 → 8\n"
+    assert fine(punchlist, "apply", name, "--dry-run") == lines
+    assert fine(punchlist, "apply", name, "--yes") == f"{lines}Changed mission {SLUG} (1 change).\n" + TO_TRUST
+    assert fine(punchlist, "apply", name).startswith(f"Nothing changes: mission {SLUG} is as the file says.\n")
+
+
+TO_TRUST = (
+    f"What its file would run, 1 in all, does not run yet. To see it and to trust it: punchlist mission trust {SLUG}\n"
+)
+
+
+@pytest.mark.spec("M1")
+def test_programs_are_told_the_same_as_json(punchlist: Cli, project: Path) -> None:
+    name = write(project)
+    planned = told(punchlist, "apply", name, "--dry-run")
+    assert (planned["dryRun"], planned["created"], planned["missionId"]) == (True, True, None)
+    made = told(punchlist, "apply", name, "--yes")
+    assert (made["dryRun"], made["created"], made["slug"]) == (False, True, SLUG)
+    assert made["changes"] == planned["changes"]
+    assert (made["asksFor"], made["trusted"]) == (["check tests: runs make test"], False)
+    assert made["conversationId"] == f"mission-{SLUG}"
+    again = told(punchlist, "apply", name, "--yes")
+    assert (again["created"], again["changes"], again["missionId"]) == (False, [], made["missionId"])
+    [one] = told(punchlist, "list")
+    assert (one["id"], one["slug"], one["status"]) == (made["missionId"], SLUG, "active")
+    assert one["capacity"] == {"active": 0, "activeTodoLimit": 10, "backlog": 0, "backlogTodoLimit": 50}
+
+
+@pytest.mark.spec("M1")
+def test_without_a_terminal_nothing_is_applied_unasked(punchlist: Cli, project: Path) -> None:
+    name = write(project)
+    message = refused(punchlist, "apply", name, code="not_allowed")
+    assert message.startswith("Nobody is there to ask, and nothing was changed.")
+    assert message.endswith("punchlist mission apply mission.json --yes")
+    assert told(punchlist, "list") == []
+
+
+@pytest.mark.spec("M1")
+@pytest.mark.parametrize(("typed", "code", "missions"), [("y\n", 0, 1), ("n\n", 1, 0)], ids=["yes", "no"])
+def test_at_a_terminal_the_person_is_asked_after_seeing_what_changes(
+    punchlist: Cli, project: Path, environment: dict[str, str], typed: str, code: int, missions: int
+) -> None:
+    with Program(project, environment, "mission", "apply", write(project), columns=80) as program:
+        program.wait_for(f"+ pillar {BUILD}")
+        program.answer(typed)
+        assert program.end().code == code
+    assert len(told(punchlist, "list")) == missions
+
+
+@pytest.mark.spec("M1")
+def test_a_file_may_come_from_standard_input(punchlist: Cli) -> None:
+    source = json.dumps(mission_file())
+    assert told(punchlist, "apply", "-", "--yes", input=source)["created"]
+    assert "name: is required" in refused(punchlist, "apply", "-", "--yes", code="invalid_input", input="{}")
+
+
+@pytest.mark.spec("M1")
+def test_a_wrong_file_is_refused_with_its_name_and_the_fields(punchlist: Cli, project: Path) -> None:
+    (project / "bad.json").write_text('{"name": "A", "todo": {"activeTodolimit": 3}, "pillars": [{}]}')
+    assert refused(punchlist, "apply", "bad.json", "--yes", code="invalid_input").splitlines() == [
+        "bad.json: todo.activeTodolimit: is not known. Did you mean activeTodoLimit? There are: activeTodoLimit, "
+        "backlogTodoLimit, archiveAfterDays, staleBacklogAfterDays, staleBacklogPolicy, overduePendingPolicy, "
+        "reminderHours, maxReviews",
+        "bad.json: pillars[0].name: is required",
+    ]
+    (project / "bad.json").write_text('{\n  "name": "A", // mine\n}')
+    assert "bad.json, line 2, column 16: is not JSON" in refused(punchlist, "apply", "bad.json", code="invalid_input")
+    assert "there is no such file" in refused(punchlist, "apply", "none.json", code="not_found")
+    assert told(punchlist, "list") == []
+
+
+@pytest.mark.spec("M1")
+def test_warnings_are_shown_with_the_changes(punchlist: Cli) -> None:
+    shown = fine(punchlist, "apply", "-", "--yes", input='{"name": "Later"}')
+    assert "! The mission has no pillars, and todos belong to one.\n" in shown
+
+
+@pytest.mark.spec("M1")
+def test_what_is_exported_is_the_whole_file_and_fits_the_schema(punchlist: Cli, team: Team) -> None:
+    schema = told(punchlist, "schema")
+    assert json.loads(fine(punchlist, "schema")) == schema
+    exported = json.loads(fine(punchlist, "export", SLUG))
+    assert list(exported)[:3] == ["name", "slug", "description"]
+    assert exported["todo"]["archiveAfterDays"] == 30
+    assert list(Draft202012Validator(schema).iter_errors(exported)) == []
+    again = told(punchlist, "apply", "-", "--dry-run", input=json.dumps(exported))
+    assert again["changes"] == ["~ the file's text; what it says is the same"]
+
+
+# --- trust ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("M1", "M7")
+def test_what_a_file_would_run_does_not_run_before_it_is_trusted(punchlist: Cli, project: Path) -> None:
+    (project / "log").write_text("one\ntwo\n")
+    source = json.dumps(running())
+    assert "does not run yet" in fine(punchlist, "apply", "-", "--yes", input=source)
+    collect = ("metric", "collect", SLUG, "local-build-time", "--json")
+    assert punchlist(*collect).returncode == 1
+    done = punchlist("mission", "trust", SLUG)
+    assert done.returncode == 1
+    assert "metric local-build-time: runs sh -c 'wc -l < log'" in done.stderr
+    assert f"punchlist mission trust {SLUG} --yes" in done.stderr
+    assert fine(punchlist, "trust", SLUG, "--yes") == f"The file of mission {SLUG} is trusted.\n"
+    assert json.loads(punchlist(*collect).stdout)[0]["value"] == 2
+    assert told(punchlist, "trust", SLUG, "--forget")["trusted"] is False
+    assert punchlist(*collect).returncode == 1
+
+
+@pytest.mark.spec("M1", "M7")
+def test_a_changed_file_has_to_be_trusted_again(punchlist: Cli) -> None:
+    applied = told(punchlist, "apply", "-", "--yes", "--trust", input=json.dumps(running()))
+    assert applied["trusted"] is True
+    # Not one character of it may differ.
+    again = told(punchlist, "apply", "-", "--yes", input=json.dumps(running(), indent=1))
+    assert (again["changes"], again["trusted"]) == (["~ the file's text; what it says is the same"], False)
+    assert told(punchlist, "trust", SLUG, "--yes")["trusted"] is True
+
+
+@pytest.mark.spec("M1", "M7")
+def test_a_file_that_runs_nothing_needs_no_trust(punchlist: Cli) -> None:
+    fine(punchlist, "apply", "-", "--yes", input='{"name": "Quiet", "pillars": [{"name": "P"}]}')
+    assert fine(punchlist, "trust", "quiet") == "The file of mission quiet asks for nothing that needs trust.\n"
+
+
+# --- looked at --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("M1", "M2", "M7")
+def test_a_mission_is_shown_as_a_board(punchlist: Cli, team: Team) -> None:
+    for value in (55, 63, 72):
+        Metrics(team.store).record(team.person, SLUG, "local-build-time", value)
+    team.todo_in(Status.IN_PROGRESS, "Profile the build", priority=Priority.HIGH)
+    team.todo_in(Status.PENDING, "Read the profile", deadline="2099-02-21")
+    team.todo_in(Status.BACKLOG, "Try another bundler")
+    done = team.todo_in(Status.COMPLETED, "Measure first")
+    ids = {todo.title: todo.id[-8:] for todo in team.todos.list(SLUG).items}
+    lines = fine(punchlist, "show", SLUG).splitlines()
+    assert lines[:5] == [
+        f"Developer Experience ({SLUG})",
+        "Good tools, short waits",
+        "",
+        "active   ██░░░░░░░░ 2/10",
+        "backlog  █░░░░░░░░░ 1/50",
+    ]
+    assert lines[5].startswith("cadence  0 9 * * 1 UTC, next 20")
+    assert lines[6:] == [
+        "",
+        f"Build Performance ({BUILD})",
+        "  Builds under a minute",
+        "  ! Local build time: 72 s  warning (≤ 60 s)  degrading  ▁▄█",
+        "  ? Cache hits: no reading  unknown (≥ 90 %)",
+        "  » Replace slow loaders (active)",
+        f"  ▶ Profile the build  high  {ids['Profile the build']}",
+        f"  ○ Read the profile  medium  {ids['Read the profile']}  due 2099-02-21",
+        f"  · Try another bundler  medium  {ids['Try another bundler']}",
+        f"  ✓ Measure first  medium  {done.id[-8:]}",
+        "",
+        "Onboarding (onboarding)",
+        "  A first change on the first day",
+        "  No todos.",
+    ]
+    shown = told(punchlist, "show", SLUG)
+    build, onboarding = shown["pillars"]
+    assert shown["capacity"]["active"] == 2
+    assert [metric["status"] for metric in build["metrics"]] == ["warning", "unknown"]
+    assert [todo["status"] for todo in build["todos"]] == ["in_progress", "pending", "backlog", "completed"]
+    assert (onboarding["todos"], onboarding["todoConversationId"]) == ([], f"mission-{SLUG}.onboarding.todos")
+
+
+@pytest.mark.spec("M1", "M14")
+def test_todos_that_ended_long_ago_are_left_out_unless_asked_for(punchlist: Cli, store: Store) -> None:
+    raw = {"todo": {"activeTodoLimit": 10, "backlogTodoLimit": 50, "archiveAfterDays": 0}}
+    team = developer_experience(store, **raw)
+    team.todo_in(Status.COMPLETED, "Measure first")
+    assert "Measure first" not in fine(punchlist, "show", SLUG)
+    assert "✓ Measure first" in fine(punchlist, "show", SLUG, "--archived")
+
+
+@pytest.mark.spec("M1")
+def test_a_mission_that_is_not_there_is_named_with_the_nearest(punchlist: Cli, team: Team) -> None:
+    for command in (["show"], ["export"], ["trust", "--yes"], ["archive", "--why", "x"]):
+        message = refused(punchlist, *command, "developer-experienc", code="not_found")
+        assert message.startswith(f"There is no mission 'developer-experienc'. Did you mean {SLUG}?")
+
+
+@pytest.mark.spec("M1")
+def test_an_archived_mission_is_left_out_of_the_list_and_can_be_read(punchlist: Cli, team: Team) -> None:
+    assert punchlist("mission", "archive", SLUG).returncode == 2
+    assert fine(punchlist, "archive", SLUG, "--why", "reached") == f"Archived mission {SLUG}.\n"
+    assert told(punchlist, "list") == []
+    assert [one["status"] for one in told(punchlist, "list", "--archived")] == ["archived"]
+    assert fine(punchlist, "show", SLUG).startswith(f"Developer Experience ({SLUG})  archived 20")
+    message = refused(punchlist, "apply", "-", "--yes", code="conflict", input=json.dumps(mission_file()))
+    assert "belongs to a mission that was archived" in message
+    assert "is archived" in refused(punchlist, "archive", SLUG, "--why", "again", code="illegal_transition")
+
+
+@pytest.mark.spec("M1", "W10")
+def test_nothing_in_a_mission_acts_on_the_terminal(punchlist: Cli, store: Store) -> None:
+    hides = {name: text for name, text in EVERYTHING_HOSTILE.items() if "mark" in name or "override" in name}
+    hostile = "".join(hides.values())
+    raw = mission_file(name=f"Goal {hostile}", description=f"a\n{hostile}")
+    raw["pillars"][0] |= {"name": f"P {hostile}", "strategies": [{"description": f"S {hostile}"}]}
+    raw["pillars"][0]["metrics"][0] |= {"name": f"M {hostile}", "unit": "\u202e%", "collector": RUNS}
+    shown = fine(punchlist, "apply", "-", "--yes", input=json.dumps(raw))
+    shown += fine(punchlist, "list") + fine(punchlist, "show", SLUG) + fine(punchlist, "export", SLUG)
+    assert "Goal a\\u202eb" in shown
+    assert not [char for char in "\u202e\u200f\u061c\ufeff" if char in shown]
+
+
+# --- what it asks -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def asked(team: Team, project: Path) -> Team:
+    """With two todos that are overdue, which the person is asked about."""
+    for title in ("Profile the build", "Read the profile"):
+        todo = team.todo_in(Status.IN_PROGRESS, title)
+        team.update(todo, Action.EXTEND, deadline="2098-02-21")
+    later = open_store(address(project), clock=lambda: moment("2099-01-01T00:00:00.000000Z"))
+    Deadlines(later).sweep(team.system, team.mission.id)
+    later.close()
+    return team
+
+
+@pytest.mark.spec("M13")
+def test_what_a_mission_asks_is_listed_and_answered(punchlist: Cli, asked: Team) -> None:
+    shown = fine(punchlist, "escalations", SLUG)
+    assert "TODO overdue: Profile the build" in shown
+    first, second = told(punchlist, "escalations", SLUG)
+    assert fine(punchlist, "acknowledge", first["id"][-8:]).startswith("You are not reminded of ")
+    assert [one["status"] for one in told(punchlist, "escalations")] == ["acknowledged", "open"]
+    done = told(punchlist, "answer", first["id"][-8:], "extend", "2100-02-21", "--why", "it is worth it")
+    assert (done["status"], done["answer"]) == ("answered", "extend to 2100-02-21: it is worth it")
+    assert team_todo(asked, first)["deadline"] == "2100-02-21"
+    assert fine(punchlist, "answer", second["id"], "cancel") == "Answered: cancel.\n"
+    assert team_todo(asked, second)["status"] == "cancelled"
+    assert fine(punchlist, "escalations") == "Nothing is asked.\n"
+    assert "it is worth it" in fine(punchlist, "escalations", SLUG, "--all")
+
+
+def team_todo(team: Team, asked: dict[str, Any]) -> dict[str, Any]:
+    return team.todos.get(asked["todoId"])._asdict()
+
+
+@pytest.mark.spec("M13")
+def test_a_question_can_be_closed_without_a_change(punchlist: Cli, asked: Team) -> None:
+    first, _ = told(punchlist, "escalations")
+    before = team_todo(asked, first)
+    assert told(punchlist, "answer", first["id"], "keep")["answer"] == "keep"
+    assert team_todo(asked, first) == before
+    assert refused(punchlist, "answer", first["id"], "keep", code="illegal_transition")
+
+
+@pytest.mark.spec("M13")
+def test_a_wrong_answer_changes_nothing(punchlist: Cli, asked: Team) -> None:
+    first, _ = told(punchlist, "escalations")
+    assert punchlist("mission", "answer", first["id"], "maybe").returncode == 2
+    assert "deadline: is needed" in refused(punchlist, "answer", first["id"], "extend", code="invalid_input")
+    assert "There is no escalation" in refused(punchlist, "answer", "zzzz", "keep", code="not_found")
+    assert len(told(punchlist, "escalations")) == 2

@@ -145,6 +145,7 @@ def reads(bench: Bench, few: int, many: int) -> Iterator[Figure]:
 def replacing(store: Store, rounds: int) -> Operation:
     """Cancel a todo of the backlog and make another."""
     todos, left = MissionTodos(store), runs(rounds, EACH)
+    there = todos.list(SLUG, status={Status.BACKLOG}).items[0].id
 
     def replace() -> None:
         nonlocal left, there
@@ -152,7 +153,6 @@ def replacing(store: Store, rounds: int) -> Operation:
         todos.update(PERSON, SLUG, there, Action.CANCEL, "bench")
         there = todos.create(PERSON, SLUG, NewMissionTodo(PILLAR, f"todo {left}", target=Status.BACKLOG)).todo.id
 
-    there = todos.list(SLUG, status={Status.BACKLOG}).items[0].id
     return replace
 
 

@@ -19,8 +19,11 @@ from punchlist.conversations.lifecycle import TURN
 from punchlist.conversations.queue_lifecycle import QUEUE
 from punchlist.kernel.lifecycle import Lifecycle
 from punchlist.kernel.tooling import Tool
+from punchlist.missions.lifecycle import ESCALATION, MISSION
+from punchlist.missions.tools import mission_tools
 from punchlist.plan.lifecycle import CONDITION, PLAN
 from punchlist.plan.tools import plan_tools
+from punchlist.runs.lifecycle import RUN
 from punchlist.toolcalls.lifecycle import APPROVAL, TOOL_CALL
 from punchlist.tools.definition import FunctionTool
 from punchlist.tools.native import native_tools
@@ -37,6 +40,14 @@ COMMANDS = [
     ["answer"],
     ["wake"],
     *(["agents", name] for name in ("list", "show")),
+    *(["mission", name] for name in ("init", "schema", "apply", "export", "trust", "list", "show", "archive")),
+    *(["mission", name] for name in ("escalations", "answer", "acknowledge", "cycle", "prompt", "costs")),
+    *(["todo", name] for name in ("list", "show", "create", "promote", "demote", "start", "cancel", "extend")),
+    *(["todo", name] for name in ("reprioritize", "complete", "claim", "renew", "release")),
+    *(["chat", name] for name in ("list", "show", "send")),
+    *(["metric", name] for name in ("list", "show", "record", "collect")),
+    *(["runs", name] for name in ("list", "show", "pause", "resume", "redirect", "stop")),
+    ["worker"],
     ["todos"],
     *(["todos", name] for name in ("add", "start", "done", "reopen", "edit", "cancel", "clear", "undo")),
     *(["plan", name] for name in ("show", "claim", "renew", "release", "complete")),
@@ -57,7 +68,7 @@ COMMANDS = [
 
 def lifecycles() -> str:
     parts = ["# Lifecycles", NOTE, "Every list is a table of (state, action) → state. These are drawn from the tables."]
-    for lifecycle in (CHECKLIST, PLAN, CONDITION, CLAIM, TOOL_CALL, APPROVAL, TURN, QUEUE):
+    for lifecycle in (CHECKLIST, PLAN, CONDITION, CLAIM, MISSION, ESCALATION, RUN, TOOL_CALL, APPROVAL, TURN, QUEUE):
         parts.append(f"## {lifecycle.name.capitalize()}\n\n```mermaid\n{lifecycle.mermaid()}\n```\n\n{_who(lifecycle)}")
     return "\n\n".join(parts) + "\n"
 
@@ -68,7 +79,12 @@ def _who(lifecycle: Lifecycle[Any, Any]) -> str:
 
 
 def tools() -> str:
-    lists: list[Tool[Any]] = [*checklist_tools(_no_service), *plan_tools(_no_service), *claim_tools(lambda _: {})]
+    lists: list[Tool[Any]] = [
+        *checklist_tools(_no_service),
+        *plan_tools(_no_service),
+        *claim_tools(lambda _: {}),
+        *mission_tools(_no_service),
+    ]
     work = native_tools(Workspace(FOLDER))
     return "\n\n".join(["# Tools", NOTE, *map(_tool, lists), *map(_native, work)]) + "\n"
 

@@ -32,8 +32,14 @@ if TYPE_CHECKING:
     from punchlist.kernel.actors import Actor, Role
     from punchlist.kernel.signals import CancelSignal
     from punchlist.library import Agent, Result
+    from punchlist.missions.file import parse_mission
+    from punchlist.missions.metrics import Metrics
+    from punchlist.missions.model import MissionScope, NewMissionTodo
+    from punchlist.missions.service import Missions
+    from punchlist.missions.todos import MissionTodos
     from punchlist.plan.repository import TurnTodoRepository
     from punchlist.plan.service import Plans
+    from punchlist.runs.service import Runs
     from punchlist.storage.opening import open_store
     from punchlist.storage.store import Store
     from punchlist.toolcalls.approvals import Answer, Outcome
@@ -67,7 +73,12 @@ _HOMES = {
     "ListChanged": "punchlist.agent.news",
     "Listeners": "punchlist.toolcalls.listeners",
     "MessageQueue": "punchlist.conversations.queue",
+    "Metrics": "punchlist.missions.metrics",
+    "MissionScope": "punchlist.missions.model",
+    "MissionTodos": "punchlist.missions.todos",
+    "Missions": "punchlist.missions.service",
     "Mode": "punchlist.toolcalls.policy",
+    "NewMissionTodo": "punchlist.missions.model",
     "Noted": "punchlist.agent.news",
     "Outcome": "punchlist.toolcalls.approvals",
     "OutputCame": "punchlist.agent.news",
@@ -83,6 +94,7 @@ _HOMES = {
     "Role": "punchlist.kernel.actors",
     "Rule": "punchlist.toolcalls.policy",
     "Running": "punchlist.toolcalls.tool",
+    "Runs": "punchlist.runs.service",
     "Scope": "punchlist.conversations.model",
     "Status": "punchlist.toolcalls.lifecycle",
     "Store": "punchlist.storage.store",
@@ -99,6 +111,7 @@ _HOMES = {
     "Workspace": "punchlist.tools.workspace",
     "native_tools": "punchlist.tools.native",
     "open_store": "punchlist.storage.opening",
+    "parse_mission": "punchlist.missions.file",
     "tool": "punchlist.tools.definition",
 }
 
@@ -119,7 +132,12 @@ __all__ = [
     "ListChanged",
     "Listeners",
     "MessageQueue",
+    "Metrics",
+    "MissionScope",
+    "MissionTodos",
+    "Missions",
     "Mode",
+    "NewMissionTodo",
     "Noted",
     "Outcome",
     "OutputCame",
@@ -135,6 +153,7 @@ __all__ = [
     "Role",
     "Rule",
     "Running",
+    "Runs",
     "Scope",
     "Status",
     "Store",
@@ -152,6 +171,7 @@ __all__ = [
     "__version__",
     "native_tools",
     "open_store",
+    "parse_mission",
     "tool",
 ]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from tests.conftest import StoppedClock
-from tests.contract.front import call, everything, nothing_changes, plan, trail
+from tests.contract.front import by_hand, call, everything, nothing_changes, plan, trail
 
 from punchlist.audit.check import check
 from punchlist.claims import replay
-from punchlist.claims.model import Claim, Claimed, ListKind, NothingFree
+from punchlist.claims.model import Claimed, ListKind, NothingFree
 from punchlist.claims.records import from_row
 from punchlist.claims.tools import claim_tools
 from punchlist.conversations.model import TurnScope
@@ -308,13 +308,26 @@ def test_the_trail_tells_who_had_what_and_the_check_finds_nothing_wrong(
     clock.advance(hours=1)
     claim(plans, turn, "four")
     assert check(store, REVISION).problems == []
-    told = replay.replay(trail(store, f"plan:{turn.turn_id}"))
-    found: dict[str, Claim] = {row[0]: from_row(row) for row in everything(store)["claims"]}
-    assert {id: (one.holder, one.fence) for id, one in told.items()} == {
+    events = trail(store, f"plan:{turn.turn_id}")
+    assert {id: (one.holder, one.fence) for id, one in replay.replay(events).items()} == {
         first: (None, 1),
         second: ("supervisor:test in s (four)", 2),
         third: ("supervisor:test in s (three)", 1),
     }
-    assert [id for id in told | found if replay.differs(told.get(id), found.get(id))] == []
-    assert replay.claims_made(trail(store)) == len(found)
-    assert replay.differs(told[first], found[first]._replace(fence=2))
+    assert replay.claims_made(events) == len(everything(store)["claims"]) == 3
+
+    def differences() -> list[str]:
+        return check(store, REVISION).problems
+
+    for change in ("holder = 'person:root'", "fence = fence + 1", "claimed_at = '2027'"):
+        by_hand(store, f"UPDATE claims SET {change} WHERE todo_id = :id", id=first)
+        assert f"the claim of todo {first} is not what its events made of it" in str(differences())
+        by_hand(store, "DELETE FROM claims WHERE todo_id = :id", id=first)
+        assert "claims: has 2 rows, its events made 3" in differences()
+        by_hand(
+            store,
+            "INSERT INTO claims VALUES (:id, 'plan', :turn, NULL, 1, '2026-02-21T09:00:00.000000Z', '2026')",
+            id=first,
+            turn=turn.turn_id,
+        )
+        assert differences() == []

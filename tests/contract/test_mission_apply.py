@@ -336,9 +336,13 @@ def test_limits_below_what_is_in_use_are_said_and_nothing_is_lost(missions: Miss
         "todo.backlogTodoLimit is 1, but 2 todos are in the backlog. They stay; there is room for another when fewer "
         "than 1 are left.",
     ]
+    none = apply(missions, changed(todo={"activeTodoLimit": 3, "backlogTodoLimit": 0}))
+    assert none.warnings == [
+        "todo.backlogTodoLimit is 0, but 2 todos are in the backlog. They stay; there is no room for more."
+    ]
     listed = MissionTodos(store).list("dx")
     assert Counter(todo.status.value for todo in listed.items) == {"pending": 3, "backlog": 2}
-    with pytest.raises(IllegalTransition, match=r"Backlog limit \(1\) reached"):
+    with pytest.raises(IllegalTransition, match=r"Backlog limit \(0\) reached"):
         add_todos(store, "build", 1)
 
 

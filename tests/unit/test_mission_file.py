@@ -161,6 +161,26 @@ def test_a_configuration_that_is_written_down_is_read_back_as_it_was(raw: dict[s
     assert file.parse(json.dumps(config_json(config))) == config
 
 
+@pytest.mark.spec("M1")
+@pytest.mark.parametrize(
+    ("part", "line"),
+    [
+        ("pillars", "~ pillars: now in the order onboarding, build-performance"),
+        ("metrics", "~ metrics of build-performance: now in the order m-0, local-build-time"),
+        ("strategies", "~ strategies of build-performance: in another order"),
+        ("templates", "~ templates: now in the order make-it-faster, profiling"),
+    ],
+)
+def test_another_order_is_a_difference(part: str, line: str) -> None:
+    before = deepcopy(EVERYTHING)
+    before["pillars"].append({"name": "Onboarding"})
+    before["pillars"][0]["metrics"] += metrics(1)
+    before["pillars"][0]["strategies"].append({"description": "Measure"})
+    after = deepcopy(before)
+    (after if part in after else after["pillars"][0])[part].reverse()
+    assert differences(file.parse_value(before), file.parse_value(after)) == [line]
+
+
 # --- what is wrong with it --------------------------------------------------------------------------------
 
 GOOD: dict[str, dict[str, Any]] = {

@@ -321,7 +321,7 @@ Deadline: 2026-02-20
 
 Use available tools. Report back when done.
 
-(TODO id t1. Report with mission_todo_report; the Mission Lead reviews it.)"""
+(TODO id t1. Your answer is your report; the Mission Lead reviews it.)"""
     )
     bare = delegation_text(todo("t2", "Do it!"))
     assert bare.startswith("Execute: Do it!\n\nUse available tools. Report back when done.\n\n")
@@ -345,7 +345,7 @@ def test_the_lead_is_told_how_to_complete_and_how_to_send_back() -> None:
 def test_feedback_names_what_it_is_about() -> None:
     assert feedback_text(PROFILE, "Which version?\nSay so.") == (
         "Feedback on: Profile webpack build to identify top 3 slow plugins.\n\n> Which version?\n> Say so.\n\n"
-        "Go on with it and report back when done.\n\n(TODO id t1. Report with mission_todo_report.)"
+        "Go on with it and report back when done.\n\n(TODO id t1. Your answer is your report.)"
     )
 
 

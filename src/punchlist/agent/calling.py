@@ -35,8 +35,8 @@ SUSPENDED: Final = "suspended"
 class TakesUp(Protocol):
     """A tool whose work can be gone on with after it was left in the middle."""
 
-    def take_up(self, arguments: Arguments) -> None:
-        """The next call with these arguments goes on with what was left."""
+    def take_up(self, arguments: Arguments, call_id: str) -> None:
+        """The next call with these arguments goes on with what was left, which was called by that id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Calling:
             return await self.run([call], signal)
         tool: object = self._tools.get(call.tool)
         if found.error_code in (INTERRUPTED, SUSPENDED) and isinstance(tool, TakesUp):
-            tool.take_up(_arguments(call))
+            tool.take_up(_arguments(call), call.id)
             batch = self._scheduler.schedule(_request(call, new_id()), signal)
             return _came([call], await self._finished(batch))
         match found.status:

@@ -41,8 +41,8 @@ class Crew(Protocol):
 class Errands(Protocol):
     """Where work is left that nobody waits for (M9)."""
 
-    async def leave(self, worker: str, mission: str, todo_id: str | None) -> str:
-        """In words, what becomes of it."""
+    async def leave(self, id: str, worker: str, mission: str, todo_id: str | None) -> str:
+        """In words, what becomes of it. The same id leaves it once."""
 
 
 class Delegate:
@@ -57,7 +57,8 @@ class Delegate:
         self._workers = workers
         self._crew = crew
         self._errands = errands
-        self._left: set[tuple[str, str]] = set()
+        self._left: dict[tuple[str, str], str] = {}
+        """What was left in the middle, with the ids of the calls."""
         self.description = (
             "Give a mission to a worker and wait for its report. The worker knows nothing but the mission: say what to "
             f"do, what matters, and what to report. Types: {', '.join(workers)}."
@@ -106,17 +107,17 @@ class Delegate:
     def command(self, arguments: Arguments) -> str | None:  # noqa: ARG002
         return None
 
-    def take_up(self, arguments: Arguments) -> None:
-        self._left.add((arguments["type"], arguments["mission"]))
+    def take_up(self, arguments: Arguments, call_id: str) -> None:
+        self._left[arguments["type"], arguments["mission"]] = call_id
 
     async def run(self, arguments: Arguments, running: Running) -> Any:
         worker, mission, todo_id = self._workers[arguments["type"]], arguments["mission"], arguments.get("todoId")
+        before = self._left.pop((worker.name, mission), None)
         if arguments.get("async") and self._errands is not None:
-            return await self._errands.leave(worker.name, mission, todo_id)
+            return await self._errands.leave(before or running.call_id, worker.name, mission, todo_id)
         if todo_id:
             await self._crew.start(todo_id)
-        left = (worker.name, mission) in self._left
-        self._left.discard((worker.name, mission))
+        left = before is not None
         running.output(f"{worker.name} {'goes on' if left else 'begins'}\n")
         ended = await self._crew.work(worker, mission, left=left)
         running.output(f"{worker.name} ended: {ended.reason}\n")

@@ -11,24 +11,31 @@ from punchlist.kernel.events import Event
 from punchlist.missions import escalation_replay, metric_replay, mission_replay
 from punchlist.missions import replay as todo_replay
 from punchlist.missions.metrics import MetricAction
-from punchlist.missions.writing import Told
 from punchlist.runs import replay as run_replay
 from punchlist.runs.lifecycle import RunAction
 from punchlist.storage.store import Transaction
 
 _MAKES: Final[dict[tuple[str, str], str]] = {
-    ("mission", Told.MAKE_MISSION): "missions",
-    ("mission", Told.ADD_PILLAR): "pillars",
-    ("mission", Told.ADD_METRIC): "metrics",
     ("mission", MetricAction.RECORD): "metric_readings",
     ("run", RunAction.QUEUE): "runs",
 }
-TABLES: Final = (*_MAKES.values(), "mission_todos", "escalations", "claims")
+TABLES: Final = (
+    *_MAKES.values(),
+    "missions",
+    "pillars",
+    "strategies",
+    "metrics",
+    "mission_todos",
+    "escalations",
+    "claims",
+)
 
 
 def rows_made(kind: str, events: Sequence[Event]) -> Iterator[str]:
     """The tables that a stream's events put rows into, one name for each row."""
     yield from ["claims"] * claim_replay.claims_made(events)
+    if kind == "mission":
+        yield from mission_replay.rows_made(events)
     for event in events:
         if table := _MAKES.get((kind, event.action)):
             yield table

@@ -29,8 +29,8 @@ def replay(events: Sequence[Event]) -> dict[str, Told]:
     return claims
 
 
-def differs(told: Told | None, found: Claim | None) -> bool:
-    return told != (found and Told(found.holder, found.fence, found.claimed_at))
+def differs(told: Told, found: Claim | None) -> bool:
+    return found is None or told != (found.holder, found.fence, found.claimed_at)
 
 
 def claims_made(events: Sequence[Event]) -> int:

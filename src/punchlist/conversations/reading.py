@@ -25,11 +25,13 @@ LAST_SAID: Final = Statement(
     .order_by(messages.c.position.desc())
     .limit(1)
 )
+# Posted for all to read, as opposed to what an agent was told in its turn.
 ABOUT: Final = Statement(
     select(*(messages.c[name] for name in Message._fields))
     .where(
         messages.c.conversation_id == bindparam("conversation_id"),
         messages.c.position > bindparam("after"),
+        messages.c.turn_id.is_(None),
         func.substr(messages.c.content, 1, bindparam("looked_at")).like(bindparam("pattern")),
     )
     .order_by(messages.c.position.desc())
@@ -70,7 +72,7 @@ class Reading:
         return LastSaid(*row) if row else None
 
     def about(self, conversation_id: str, id: str, most: int) -> list[Message]:
-        """Of the last messages those that name something by its id in their beginning, oldest first."""
+        """What was posted lately and names something by its id in its beginning, oldest first."""
         last = self.last_said(conversation_id)
         if last is None:
             return []

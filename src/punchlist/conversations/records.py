@@ -105,6 +105,12 @@ RECENT_OF_AGENT: Final = Statement(
     .order_by(messages.c.position.desc())
     .limit(bindparam("most"))
 )
+POSTED: Final = Statement(
+    select(*_MESSAGE)
+    .where(messages.c.conversation_id == bindparam("conversation_id"), messages.c.turn_id.is_(None))
+    .order_by(messages.c.position.desc())
+    .limit(bindparam("most"))
+)
 OF_TURN: Final = Statement(
     select(*_MESSAGE).where(messages.c.turn_id == bindparam("turn_id")).order_by(messages.c.position)
 )

@@ -200,6 +200,12 @@ class Conversations:
         with self._store.read() as tx:
             return [Message(*row) for row in tx.all(records.MESSAGES, conversation_id=conversation_id)]
 
+    def posted(self, conversation_id: str, most: int = 200) -> list[Message]:
+        """The last messages that were posted outside of any turn, oldest first."""
+        with self._store.read() as tx:
+            rows = tx.all(records.POSTED, conversation_id=conversation_id, most=most)
+        return [Message(*row) for row in reversed(rows)]
+
     def of_turn(self, turn_id: str) -> list[Message]:
         with self._store.read() as tx:
             return [Message(*row) for row in tx.all(records.OF_TURN, turn_id=turn_id)]

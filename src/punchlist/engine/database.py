@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import create_engine, event
-from sqlalchemy.engine import Engine
+from sqlalchemy.engine import Connection, Engine
 
 from punchlist.storage.sqlite import use_write_ahead_log
 from punchlist.storage.store import Store
@@ -17,10 +19,31 @@ SCHEMA: Final = "punchlist_engine"
 _POOL: Final = 10
 
 
+class Opening:
+    """SQLite's driver begins no transaction for tables that are made: whoever is killed meanwhile leaves half of them,
+    and two who begin at once make them both. While the database is opened, every transaction is a whole one."""
+
+    def __init__(self) -> None:
+        self._open = True
+
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        self._open = False
+        try:
+            yield
+        finally:
+            self._open = True
+
+    def begin(self, connection: Connection) -> None:
+        if not self._open:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
 class EngineDatabase(NamedTuple):
     url: str
     engine: Engine | None
     """None where the engine makes its own."""
+    opening: Opening
 
 
 def engine_file(store: Store) -> Path:
@@ -30,7 +53,7 @@ def engine_file(store: Store) -> Path:
 
 def engine_database(store: Store) -> EngineDatabase:
     if store.engine.dialect.name != "sqlite":
-        return EngineDatabase(store.engine.url.render_as_string(hide_password=False), None)
+        return EngineDatabase(store.engine.url.render_as_string(hide_password=False), None, Opening())
     file = engine_file(store)
     url = f"sqlite:///{file}"
     engine = create_engine(url, connect_args={"timeout": 30, "check_same_thread": False}, pool_size=_POOL)
@@ -45,7 +68,9 @@ def engine_database(store: Store) -> EngineDatabase:
         connection.execute("PRAGMA foreign_keys = ON")
         connection.isolation_level = "IMMEDIATE"
 
-    return EngineDatabase(url, engine)
+    opening = Opening()
+    event.listen(engine, "begin", opening.begin)
+    return EngineDatabase(url, engine, opening)
 
 
 def _strftime(format: str, *_when: Any) -> str:

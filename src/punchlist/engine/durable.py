@@ -93,7 +93,8 @@ class Durable:
 
         self._workflow = DBOS.workflow(name=WORKFLOW, max_recovery_attempts=_MOST_ATTEMPTS)(run)
         # On this thread, so that runs are worked on by this event loop.
-        DBOS.launch()
+        with database.opening.whole():
+            DBOS.launch()
         await DBOS.register_queue_async(QUEUE, polling_interval_sec=_POLL)
 
     async def give(self, run: Run) -> None:

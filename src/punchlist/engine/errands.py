@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import LONGEST_TITLE, Conversations
-from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import excerpt
 from punchlist.runs import service as runs
 from punchlist.runs.model import Kind
@@ -24,11 +23,11 @@ class Errands:
         self._post = post
         self._scope = scope
 
-    async def leave(self, worker: str, mission: str, todo_id: str | None) -> str:
-        return await bridge(self._store)(self._leave, worker, mission, todo_id)
+    async def leave(self, id: str, worker: str, mission: str, todo_id: str | None) -> str:
+        return await bridge(self._store)(self._leave, id, worker, mission, todo_id)
 
-    def _leave(self, worker: str, mission: str, todo_id: str | None) -> str:
-        id, post = new_id(), self._post
+    def _leave(self, id: str, worker: str, mission: str, todo_id: str | None) -> str:
+        post = self._post
         # Where a pillar's work is done, its results are posted; else where it was asked for.
         origin = post.pillar.todo_conversation_id if post.pillar is not None else post.conversation_id
         with self._store.write() as tx:

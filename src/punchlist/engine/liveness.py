@@ -81,7 +81,8 @@ class FileLocks:
     def _lock(self, name: str) -> Any:
         from filelock import FileLock
 
-        return FileLock(self._file(name))
+        # What one thread holds, all of the process do.
+        return FileLock(self._file(name), thread_local=False)
 
     def _file(self, name: str) -> Path:
         return self._folder / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}.lock"

@@ -96,9 +96,15 @@ class Turns:
 
     async def _begin(self, task: Task) -> str:
         # Nobody else works in this chat: the list of runs sees to that.
+        conversations, request = self._premises.conversations, task.request
         scope = Scope(task.post.conversation_id, Actor(task.agent.role, task.agent.name))
-        begin = self._premises.conversations.begin_turn
-        turn = await self._aside(begin, scope, reason="a run", request=task.request, abandoned=True)
+        left = await self._aside(conversations.current_turn, scope.conversation_id)
+        if left is not None and left.agent_id == task.agent.name:
+            said = await self._aside(conversations.of_turn, left.id)
+            if [Line(one.role, one.kind, one.content) for one in said] == [request]:
+                # It was begun, and we died before that was known here.
+                return left.id
+        turn = await self._aside(conversations.begin_turn, scope, reason="a run", request=request, abandoned=True)
         return turn.id
 
     async def _work(self, run: Run, task: Task, turn_id: str) -> Came:

@@ -30,12 +30,17 @@ def check_room(action: Action, capacity: Capacity) -> None:
         _check_backlog(capacity)
 
 
+def is_full(capacity: Capacity) -> bool:
+    """Whether a new todo may have to be refused."""
+    return capacity.backlog >= capacity.backlog_limit
+
+
 def _active_reached(capacity: Capacity) -> str:
     return f"Active TODO limit ({capacity.active_limit}) reached."
 
 
 def _check_backlog(capacity: Capacity) -> None:
-    if capacity.backlog >= capacity.backlog_limit:
+    if is_full(capacity):
         raise IllegalTransition(
             f"Backlog limit ({capacity.backlog_limit}) reached. Cancel or complete existing items first."
         )

@@ -1,7 +1,7 @@
-"""`python -m punchlist.missions.collecting`: what is better done in a process that can be ended.
+"""What is better done in a process that can be ended. Run as a script, and so of the standard library only.
 
-    … call MODULE:FUNCTION     a collector that somebody wrote in Python; or the name of an entry point
-    … match                    a pattern on a text, both as JSON on stdin: some patterns never come to an end
+    python collecting.py call MODULE:FUNCTION   a collector that somebody wrote; or the name of an entry point
+    python collecting.py match                  a pattern on a text, both as JSON on stdin: some never come to an end
 
 The result is JSON on stdout: {"value": …} or {"error": "…"}.
 """

@@ -27,7 +27,8 @@ SECONDS: Final = 60.0
 HTTP_SECONDS: Final = 30.0
 MOST_OUTPUT: Final = 64 * 1024
 MOST_CONTENT: Final = 1024 * 1024
-MATCH_SECONDS: Final = 5.0
+MATCH_SECONDS: Final = 10.0
+_COLLECTING: Final = str(Path(__file__).with_name("collecting.py"))
 _STEP: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LEAF: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 
@@ -87,7 +88,7 @@ def _command(how: Mapping[str, Any], workspace: Path, environment: Mapping[str, 
 
 def _python(how: Mapping[str, Any], workspace: Path, environment: Mapping[str, str], _: bool) -> float:
     # Without the folder in the way of modules: an installed package is meant, not a file that lies there.
-    arguments = [sys.executable, "-P", "-m", "punchlist.missions.collecting", "call", str(how["entryPoint"])]
+    arguments = [sys.executable, "-P", _COLLECTING, "call", str(how["entryPoint"])]
     ran = _run(arguments, workspace, environment, _seconds(how, SECONDS), MOST_OUTPUT, "the function")
     value = _answer(ran)
     if value.startswith(("nan", "inf", "-inf")):
@@ -182,7 +183,7 @@ def _in_text(text: str, how: Mapping[str, Any], environment: Mapping[str, str]) 
 def _matched(pattern: str, text: str, environment: Mapping[str, str]) -> str:
     """In a process of its own, since a pattern can take longer than anybody lives."""
     asked = json.dumps({"pattern": pattern, "text": text}).encode()
-    arguments = [sys.executable, "-P", "-m", "punchlist.missions.collecting", "match"]
+    arguments = [sys.executable, "-I", "-S", _COLLECTING, "match"]
     ran = programs.run(
         arguments, folder=Path("/"), environment=environment, seconds=MATCH_SECONDS, most=2 * MOST_CONTENT, input=asked
     )

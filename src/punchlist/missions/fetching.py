@@ -236,9 +236,6 @@ def is_public(address: str) -> bool:
         inner = [found.ipv4_mapped, found.sixtofour, *(found.teredo or ())]
         if any(found in network for network in _NAT64):
             inner.append(ipaddress.IPv4Address(int(found) & 0xFFFF_FFFF))
-        if int(found) >> 32 == 0:
-            # The old way to write an IPv4 address.
-            inner.append(ipaddress.IPv4Address(int(found)))
         if inner_found := [one for one in inner if one is not None]:
             return all(is_public(str(one)) for one in inner_found)
     return found.is_global and not (found.is_multicast or found.is_reserved or found.is_unspecified)

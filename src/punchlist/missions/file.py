@@ -139,6 +139,10 @@ def _hint(source: str, position: int) -> str:
 # --- values -----------------------------------------------------------------------------------------------
 
 
+parse_mission = parse
+"""By this name for whoever has it among other names."""
+
+
 def stored(mission: Mission) -> MissionConfig:
     """The configuration of a mission that was applied."""
     return parse_value(mission.config)

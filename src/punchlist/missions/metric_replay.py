@@ -29,11 +29,6 @@ def after(metric: Metric, event: Event) -> Metric:
     return metric._replace(last_error=data["last_error"], last_error_at=data["last_error_at"])
 
 
-def rows_made(events: Sequence[Event]) -> Iterator[str]:
-    """The table that readings are in, once for each that the events put there."""
-    yield from ("metric_readings" for event in events if event.action == MetricAction.RECORD)
-
-
 def compare(tx: Transaction, mission_id: str, events: Sequence[Event]) -> Iterator[str]:
     """How the readings of a mission differ from its events."""
     told = readings(events)

@@ -171,7 +171,7 @@ def delegation_text(todo: MissionTodo) -> str:
     if todo.deadline:
         parts.append(f"Deadline: {_line(todo.deadline)}")
     parts.append("Use available tools. Report back when done.")
-    parts.append(f"(TODO id {todo.id}. Report with mission_todo_report; the Mission Lead reviews it.)")
+    parts.append(f"(TODO id {todo.id}. Your answer is your report; the Mission Lead reviews it.)")
     return "\n\n".join(parts)
 
 
@@ -197,7 +197,7 @@ def feedback_text(todo: MissionTodo, feedback: str) -> str:
     """The Lead's answer, as the owner is given it."""
     return (
         f"Feedback on: {_sentence(todo.title)}\n\n{_quoted(feedback)}\n\n"
-        f"Go on with it and report back when done.\n\n(TODO id {todo.id}. Report with mission_todo_report.)"
+        f"Go on with it and report back when done.\n\n(TODO id {todo.id}. Your answer is your report.)"
     )
 
 

@@ -243,10 +243,10 @@ def _warnings(config: MissionConfig, counts: dict[str, int]) -> list[str]:
     ):
         if used > limit:
             kind = "active" if name == "activeTodoLimit" else "in the backlog"
-            warnings.append(
-                f"todo.{name} is {limit}, but {_todos(used)} {_are(used)} {kind}. They stay; there is room for another "
-                f"when fewer than {limit} are left."
+            room = (
+                f"there is room for another when fewer than {limit} are left" if limit else "there is no room for more"
             )
+            warnings.append(f"todo.{name} is {limit}, but {_todos(used)} {_are(used)} {kind}. They stay; {room}.")
     if not config.pillars:
         warnings.append("The mission has no pillars, and todos belong to one.")
     return warnings

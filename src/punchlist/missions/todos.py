@@ -8,7 +8,7 @@ to a mission or a pillar acts nowhere else. Reading is in `todo_lists.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound
 from punchlist.kernel.actors import Role
@@ -16,11 +16,11 @@ from punchlist.kernel.clock import moment
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions import chats, deadlines, records, rules, todo_records
-from punchlist.missions.capacity import check_room, room_for_new
+from punchlist.missions.capacity import check_room, is_full, room_for_new
 from punchlist.missions.completing import not_passed, passed_since_work, result_json
 from punchlist.missions.config_json import cadence_of
 from punchlist.missions.lifecycle import LEADS, MEMBERS, MISSION, OPEN, Action, Status
-from punchlist.missions.making import drafted, made_before, metric_problem, said
+from punchlist.missions.making import drafted, made_before, metric_problem
 from punchlist.missions.model import (
     Done,
     Mission,
@@ -49,18 +49,21 @@ class MissionTodos(TodoLists):
     ) -> Done:
         """A new todo: pending if there is a slot, else in the backlog, if there is room (M2)."""
         MISSION.permit(Action.CREATE, scope.actor.role)
+        check_mission(scope, mission_slug)
+        check_pillar(scope, new.pillar_slug)
+        with self._store.read() as tx:
+            mission = find_mission(tx, mission_slug)
+            # To be refused takes no lock: those who ask in vain do not keep others waiting.
+            if is_full(records.capacity(tx, mission)) and isinstance(done := _placed(tx, scope, mission, new), Done):
+                return done
         with self._store.write() as tx:
-            mission = _lock(tx, scope, mission_slug)
-            check_pillar(scope, new.pillar_slug)
-            pillar = find_pillar(tx, mission, new.pillar_slug)
-            draft, warnings = drafted(tx, scope, mission, pillar, new)
-            if before := made_before(tx, mission, draft):
-                return Done(before, f"The request {before.request_id!r} was made before; this is the todo it made.")
-            wanted = Action.SHELVE if draft.status is Status.BACKLOG else Action.CREATE
-            action, warning = room_for_new(wanted, records.capacity(tx, mission))
-            todo = draft._replace(status=MISSION.advance(NEW, action, scope.actor.role))
-            make(tx, scope, mission, action, todo, todo.justification or reason, target=said(draft)["target"])
-            return Done(todo, " ".join([warning, *warnings] if warning else warnings) or None)
+            mission = lock_mission(tx, mission_slug)
+            placed = _placed(tx, scope, mission, new)
+            if isinstance(placed, Done):
+                return placed
+            todo, told = placed.todo, placed.todo.justification or reason
+            make(tx, scope, mission, placed.action, todo, told, target=placed.target.value)
+            return Done(todo, " ".join(placed.warnings) or None)
 
     def update(
         self,
@@ -169,7 +172,7 @@ class MissionTodos(TodoLists):
                     f"“{visible(todo.title)}” ({todo.id}) is {todo.status}; only work that is in progress is reported."
                 )
             changed = apply(tx, scope, mission, WORK, todo, "its result was reported", worked_at=tx.now())
-            chats.post(tx, scope, pillar.todo_conversation_id, chats.TODO_RESULT, result)
+            chats.post(tx, scope, pillar.todo_conversation_id, chats.TODO_RESULT, f"[TODO {todo.id}]\n{result}")
             return Done(changed)
 
     def _recommend(self, scope: MissionScope, mission_slug: str, todo_id: str, action: Action, reason: str) -> None:
@@ -195,6 +198,29 @@ class MissionTodos(TodoLists):
         assert pillar is not None
         check_pillar(scope, pillar.slug)
         return mission, todo, pillar
+
+
+class _Placed(NamedTuple):
+    """A new todo that there is room for."""
+
+    todo: MissionTodo
+    action: Action
+    target: Status
+    """Where it was to go."""
+    warnings: list[str]
+
+
+def _placed(tx: Transaction, scope: MissionScope, mission: Mission, new: NewMissionTodo) -> _Placed | Done:
+    """Where a new todo goes, or what the same request has made before."""
+    check_active(mission)
+    pillar = find_pillar(tx, mission, new.pillar_slug)
+    draft, warnings = drafted(tx, scope, mission, pillar, new)
+    if before := made_before(tx, mission, draft):
+        return Done(before, f"The request {before.request_id!r} was made before; this is the todo it made.")
+    wanted = Action.SHELVE if draft.status is Status.BACKLOG else Action.CREATE
+    action, warning = room_for_new(wanted, records.capacity(tx, mission))
+    todo = draft._replace(status=MISSION.advance(NEW, action, scope.actor.role))
+    return _Placed(todo, action, draft.status, [warning, *warnings] if warning else warnings)
 
 
 def _lock(tx: Transaction, scope: MissionScope, mission_slug: str) -> Mission:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from punchlist.conversations.model import Scope
@@ -20,6 +21,8 @@ from punchlist.storage.store import Store, Transaction
 
 LONGEST_MESSAGE: Final = 50_000
 _ENCODE: Final = compact(ensure_ascii=False)
+_END_OF_ID: Final = re.compile(r"[0-9A-Za-z:.-]{1,100}")
+"""Nothing that means something in a search."""
 
 
 def stream(run_id: str) -> str:
@@ -130,8 +133,7 @@ class Runs:
         with self._store.read() as tx:
             if found := records.run(tx, wanted):
                 return found
-            safe = wanted if wanted.replace("-", "").replace("_", "").isalnum() else ""
-            ends = records.found(tx, records.ENDING_SO, like=f"%{safe.replace('_', '')}") if safe else []
+            ends = records.found(tx, records.ENDING_SO, like=f"%{wanted}") if _END_OF_ID.fullmatch(wanted) else []
         if len(ends) > 1:
             raise InvalidInput(f"{text.excerpt(wanted)!r} is the end of several ids; give more of it.")
         if not ends:

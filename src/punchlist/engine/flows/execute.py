@@ -10,6 +10,7 @@ from typing import TypedDict
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import LEAD, OWNER
 from punchlist.conversations.model import Line, Notice
+from punchlist.engine.flows.holding import hold, renewed
 from punchlist.engine.flows.shop import Shop
 from punchlist.engine.premises import Post
 from punchlist.engine.turns import Came, Task
@@ -36,7 +37,13 @@ async def execute(run: Run, shop: Shop) -> str:
         about = await _look(run, shop, number, feedback)
         if about["status"] not in OPEN:
             return f"The todo was {about['status']}."
-        report = await _work(run, shop, number, mission, pillar, about["text"])
+        held = await shop.step(f"hold.{number}", lambda: hold(run, shop, mission))
+        report = held["report"]
+        if report is None and held["fence"] is None:
+            return "The todo has ended meanwhile."
+        if report is None:
+            async with renewed(run, shop, held["fence"]):
+                report = await _work(run, shop, number, mission, pillar, about["text"])
         said = await _review(run, shop, number, mission, pillar, report)
         after = await shop.step(f"seen.{number}", lambda: _status(run, shop))
         if after not in OPEN:

@@ -82,7 +82,7 @@ def list_chats(
 
 
 def _say_chat(told: dict[str, Any]) -> None:
-    from punchlist.surfaces.cli.todo_page import fit, terminal
+    from punchlist.surfaces.cli.fitting import fit, terminal
 
     parts = [f"{told['messages']:,} messages, the last {moment(told['lastMessageAt'])}"] if told["messages"] else []
     if told["waiting"]:

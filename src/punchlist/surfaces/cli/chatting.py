@@ -13,8 +13,8 @@ from punchlist.conversations.reading import Heard
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.text import visible, visible_block
 from punchlist.models.model import Message, Reply, Returned
+from punchlist.surfaces.cli.fitting import fit, terminal
 from punchlist.surfaces.cli.front import moment
-from punchlist.surfaces.cli.todo_page import fit, terminal
 from punchlist.surfaces.export import message_json
 
 _INDENT: Final = "  "
@@ -69,9 +69,10 @@ def _told(one: Heard) -> Message | None:
 
 
 def _who(one: Heard, agent: str) -> str:
-    message = one.message
+    message, delegated = one.message, one.turn is not None and one.turn.parent_turn_id is not None
     if message.kind == TEXT:
-        return "person" if message.role == MessageRole.USER else agent
+        said = f"for {agent}" if delegated else "person"
+        return said if message.role == MessageRole.USER else agent
     kind = message.kind.replace("_", " ")
     # A request that began a turn, or what was posted for all to read.
     return f"{kind} for {agent}" if message.role == MessageRole.USER else kind

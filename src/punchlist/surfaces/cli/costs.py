@@ -48,7 +48,7 @@ def _json(desk: Desk, mission: Mission, account: MissionAccount, listed: Listed)
 
 
 def _lines(desk: Desk, mission: Mission, account: MissionAccount, listed: Listed) -> Iterator[str]:
-    from punchlist.surfaces.cli.todo_page import fit, terminal, used
+    from punchlist.surfaces.cli.fitting import fit, terminal, used
 
     yield fit(visible(mission.name), terminal())
     yield f"  {used(account.account)}"

@@ -53,7 +53,7 @@ def list_runs(
 
 
 def _list(context: typer.Context, mission: str | None, every: bool, limit: int, as_json: bool) -> None:
-    from punchlist.surfaces.cli.todo_page import fit, terminal
+    from punchlist.surfaces.cli.fitting import fit, terminal
 
     desk = front(context).desk(as_json=as_json)
     mission_id = desk.missions.get(mission).id if mission is not None else None
@@ -97,7 +97,7 @@ def show(context: typer.Context, run: IdArgument, as_json: JsonOption = False) -
 
 def _lines(desk: Desk, run: Run, waiting: list[StoredApproval]) -> Iterator[str]:
     from punchlist.missions.accounting import Account
-    from punchlist.surfaces.cli.todo_page import spent
+    from punchlist.surfaces.cli.fitting import spent
 
     yield f"Run {visible(run.id)}: {_state(run)}"
     if run.why:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from punchlist.checklist.cells import clip, width
+from punchlist.checklist.cells import width
 from punchlist.claims import records as claim_records
 from punchlist.claims.model import Claim
 from punchlist.conversations.evidence import Evidence
 from punchlist.conversations.model import Message
 from punchlist.conversations.reading import Reading
-from punchlist.kernel.text import ELLIPSIS, visible, visible_block
+from punchlist.kernel.text import visible, visible_block
 from punchlist.missions import records
-from punchlist.missions.accounting import Account, Accounts, TodoAccount
+from punchlist.missions.accounting import Accounts, TodoAccount
 from punchlist.missions.completing import result_of
 from punchlist.missions.config_json import cadence_of
 from punchlist.missions.deadlines import is_overdue
@@ -26,12 +27,10 @@ from punchlist.missions.model import Escalation, Mission, MissionTodo
 from punchlist.missions.tools import todo_json
 from punchlist.runs.model import Run
 from punchlist.surfaces.cli.board import ICONS
-from punchlist.surfaces.cli.conversations import counted
-from punchlist.surfaces.cli.front import columns, moment
+from punchlist.surfaces.cli.fitting import fit, terminal, used
+from punchlist.surfaces.cli.front import moment
 from punchlist.surfaces.desk import Desk
-from punchlist.surfaces.export import message_json
 
-NARROWEST: Final = 40
 _ROOMY: Final = 72
 """From this many columns on, a todo takes one line of a list."""
 _MESSAGES: Final = 5
@@ -43,16 +42,8 @@ _HEADINGS: Final = {
     Status.COMPLETED: "Ended",
     Status.CANCELLED: "Ended",
 }
+_HEADING: Final = re.compile(r"^\[TODO [^]\n]*\]\s*")
 _CALL_ICONS: Final = {"success": "✓", "error": "✗", "cancelled": "✗"}
-
-
-def fit(text: str, cells: int) -> str:
-    """On a line of so many cells."""
-    return text if width(text) <= cells else clip(text, cells - 1) + ELLIPSIS
-
-
-def terminal() -> int:
-    return max(columns(), NARROWEST)
 
 
 # --- a list -----------------------------------------------------------------------------------------------
@@ -122,6 +113,8 @@ class Page:
     messages: Sequence[Message]
 
     def as_json(self) -> dict[str, Any]:
+        from punchlist.surfaces.export import message_json
+
         claim = self.claim
         return {
             **todo_json(self.todo, self.pillar, escalated=bool(self.asked)),
@@ -234,22 +227,13 @@ def _work(page: Page, cells: int) -> Iterator[str]:
     if page.messages:
         yield "\nSaid about it"
         for message in page.messages:
-            text = " ".join(message.content.split())
-            yield fit(f"  {moment(message.created_at)}  {message.kind}: {visible(text)}", cells)
+            yield fit(f"  {moment(message.created_at)}  {message.kind}: {visible(_text(message))}", cells)
+
+
+def _text(message: Message) -> str:
+    """On a line, without the heading that says which todo it is about."""
+    return " ".join(_HEADING.sub("", message.content).split())
 
 
 def _shown(one: Evidence) -> str:
     return f"{_CALL_ICONS.get(one.status, '…')} {visible(one.tool)} ({visible(one.agent)})  {visible(one.told)}"
-
-
-def used(account: Account) -> str:
-    """What runs have used, in a line."""
-    return f"{counted(account.runs, 'run')}, {spent(account)}"
-
-
-def spent(account: Account) -> str:
-    cost = f", ${account.cost:,.4f}" if account.cost else ""
-    return (
-        f"{account.input_tokens:,} tokens in, {account.output_tokens:,} out{cost}, {account.seconds:,.1f} s, "
-        f"{counted(account.calls, 'tool call')}"
-    )

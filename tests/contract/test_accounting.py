@@ -1,0 +1,271 @@
+"""What a todo has taken, and what shows that it was done: of missions, and of a turn's plan (X4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.conftest import StoppedClock
+from tests.contract.front import call
+from tests.contract.missions import BUILD, ONBOARDING, Team, developer_experience
+from tests.contract.rehearsing import Rehearsing, calls, completes, plans, says
+
+from punchlist.conversations import evidence
+from punchlist.conversations.model import Scope, TraceKind, TurnScope
+from punchlist.conversations.service import Conversations
+from punchlist.errors import NotFound
+from punchlist.kernel.actors import Actor, Role
+from punchlist.missions import accounting
+from punchlist.missions.accounting import Account, Accounts
+from punchlist.missions.lifecycle import Status
+from punchlist.missions.model import MissionTodo
+from punchlist.models.rehearsal import Line
+from punchlist.plan.accounting import PlanAccount, PlanAccounts
+from punchlist.plan.lifecycle import Status as PlanStatus
+from punchlist.plan.service import Plans
+from punchlist.runs.model import Kind, Run, Spending
+from punchlist.runs.service import Runs
+from punchlist.runs.working import RunBook
+from punchlist.storage.opening import open_store
+from punchlist.storage.store import Store
+
+pytestmark = pytest.mark.spec("X4")
+
+LOOK = ("list_directory", {})
+MISSING = ("read_file", {"path": "nowhere.txt"})
+
+
+class Ticking(StoppedClock):
+    """Nothing happens at the same moment as anything else."""
+
+    def __call__(self) -> datetime:
+        self.now += timedelta(milliseconds=1)
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Ticking:
+    return Ticking()
+
+
+@pytest.fixture
+def store(database: str, clock: Ticking) -> Iterator[Store]:
+    opened = open_store(database, clock=clock)
+    yield opened
+    opened.close()
+
+
+# --- missions -----------------------------------------------------------------------------------------------
+
+
+class Office:
+    """A mission whose todos are worked on by agents that say what they are told to."""
+
+    def __init__(self, store: Store, folder: Path) -> None:
+        self.store, self.folder = store, folder
+        self.team: Team = developer_experience(store)
+        self.book = RunBook(store, "elsewhere:1:1")
+        self.accounts = Accounts(store)
+
+    def start(self, title: str, pillar: str = BUILD) -> tuple[MissionTodo, Run]:
+        todo = self.team.todo_in(Status.IN_PROGRESS, title, pillar=pillar)
+        (run,) = Runs(self.store).of_todo(todo.id)
+        assert self.book.dispatch(run)
+        begun = self.book.begin(run.id)
+        assert begun
+        return todo, begun
+
+    def work(self, run: Run, *replies: Line, **agents: list[Line]) -> str:
+        """A turn of a run; its id."""
+        scope = Scope(run.conversation_id, Actor(Role.SUPERVISOR, "pillar-owner"))
+        Rehearsing(self.store, scope, self.folder, *replies, **agents).run()
+        turn = next(one for one in Conversations(self.store).turns(run.conversation_id) if not one.parent_turn_id)
+        self.book.at(run.id, turn.id)
+        return turn.id
+
+
+@pytest.fixture
+def office(store: Store, tmp_path: Path) -> Office:
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    (folder / "seen.txt").write_text("one\ntwo\n")
+    return Office(store, folder)
+
+
+def test_the_evidence_of_a_todo_are_the_calls_of_its_turns_and_of_their_workers(office: Office) -> None:
+    todo, run = office.start("A")
+    delegates = calls(("delegate", {"type": "researcher", "mission": "Look."}))
+    reads = calls(("read_file", {"path": "seen.txt"}))
+    first = office.work(run, calls(LOOK), delegates, says("Done."), researcher=[reads, says("Found.")])
+    office.work(run, calls(MISSING), says("Done again."))
+    office.book.finish(run.id, "Done.")
+    shown = office.accounts.todo(todo.id).evidence
+    told = [(one.tool, one.agent, one.status) for one in shown]
+    assert told == [
+        ("list_directory", "supervisor", "success"),
+        ("delegate", "supervisor", "success"),
+        ("read_file", "researcher", "success"),
+        ("read_file", "supervisor", "error"),
+    ]
+    assert [one.told for one in shown[:3]] == ["seen.txt  8", "Found.", "one"]
+    assert "nowhere.txt" in shown[3].told
+    assert shown[0].turn_id == first
+    assert [one.at for one in shown] == sorted(one.at for one in shown)
+    assert {"callId", "tool", "status", "told", "outputFile"} <= shown[0].as_json().keys()
+
+
+def test_the_evidence_of_one_todo_is_not_that_of_another_in_the_same_chat(office: Office) -> None:
+    first, run = office.start("A")
+    office.work(run, calls(LOOK), says("Done."))
+    office.book.fail(run.id, "No model.")
+    second, other = office.start("B")
+    office.work(other, calls(MISSING), says("Done."))
+    office.book.finish(other.id, "Done.")
+    # Tried again: what was done in between was for somebody else.
+    Runs(office.store).resume(office.team.person, run.id)
+    assert office.book.dispatch(Runs(office.store).get(run.id))
+    office.book.begin(run.id)
+    office.work(run, calls(LOOK), says("Done."))
+    assert [one.tool for one in office.accounts.todo(first.id).evidence] == ["list_directory", "list_directory"]
+    assert [one.tool for one in office.accounts.todo(second.id).evidence] == ["read_file"]
+
+
+def test_what_a_todo_has_used_is_what_its_runs_have_used(office: Office) -> None:
+    todo, run = office.start("A")
+    assert office.accounts.todo(todo.id).account == Account(runs=1)
+    office.work(run, calls(LOOK, LOOK), says("Done."))
+    # The turn is not over for the run; its calls are there to be seen.
+    assert office.accounts.todo(todo.id).account == Account(runs=1, calls=2)
+    office.book.spend(run.id, Spending(1_000, 100, 0.25, 2, 1.5))
+    office.book.finish(run.id, "Done.")
+    account = office.accounts.todo(todo.id).account
+    assert account == Account(1, 1_000, 100, 0.25, 1.5, 2)
+    assert account.as_json() == {
+        "runs": 1,
+        "usage": {"inputTokens": 1_000, "outputTokens": 100},
+        "cost": 0.25,
+        "seconds": 1.5,
+        "toolCalls": 2,
+    }
+
+
+def test_a_mission_adds_up_by_pillar_and_by_todo(office: Office) -> None:
+    todo, run = office.start("A")
+    office.book.spend(run.id, Spending(1_000, 100, 0.25, 2, 1.5))
+    office.book.finish(run.id, "Done.")
+    other, more = office.start("B", ONBOARDING)
+    office.book.spend(more.id, Spending(10, 1, 0.5, 1, 0.5))
+    mission = office.team.mission
+    cycle = Runs(office.store).queue(
+        office.team.person,
+        kind=Kind.CYCLE,
+        conversation_id=mission.conversation_id,
+        agent="mission-lead",
+        request={},
+        mission_id=mission.id,
+    )
+    assert office.book.dispatch(cycle)
+    office.book.begin(cycle.id)
+    office.book.spend(cycle.id, Spending(5, 5, 1.0, 0, 1.0))
+    told = office.accounts.mission(mission.id)
+    pillars = {slug: pillar.id for slug, pillar in office.team.pillars.items()}
+    assert told.account == Account(3, 1_015, 106, 1.75, 3.0, 3)
+    assert told.pillars == {
+        pillars[BUILD]: Account(1, 1_000, 100, 0.25, 1.5, 2),
+        pillars[ONBOARDING]: Account(1, 10, 1, 0.5, 0.5, 1),
+    }
+    assert told.todos == {todo.id: told.pillars[pillars[BUILD]], other.id: told.pillars[pillars[ONBOARDING]]}
+    assert office.accounts.pillar(mission.id, pillars[BUILD]) == told.pillars[pillars[BUILD]]
+
+
+def test_what_was_never_worked_on_has_used_nothing(office: Office) -> None:
+    todo = office.team.create("A")
+    for id in (todo.id, "nowhere"):
+        found = office.accounts.todo(id)
+        assert (found.account, found.evidence) == (Account(), ())
+    assert office.accounts.mission("nowhere").account == Account()
+    assert office.accounts.pillar(office.team.mission.id, todo.pillar_id) == Account()
+
+
+def test_one_todo_is_looked_at_along_indexes(tmp_path: Path) -> None:
+    """However much else there is in the chat and in the mission. SQLite tells how it would look."""
+    store = open_store(f"sqlite:///{tmp_path}/punchlist.db")
+    names = ("todo_id", "stream", "turn_id", "conversation_id", "since", "until")
+    of_todo = (accounting.OF_TODO, accounting.RUNS_OF_TODO, accounting.TAKEN_UP)
+    for statement in (*of_todo, evidence.MEANWHILE, evidence.CALLS, evidence.REQUESTS):
+        sql, values = statement.for_dialect(store.engine.dialect, dict.fromkeys(names, "x"))
+        with store.engine.connect() as connection:
+            steps = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", tuple(values)).fetchall()
+        assert steps
+        assert all("SCAN" not in step[3] for step in steps), steps
+    store.close()
+
+
+# --- a turn's plan ------------------------------------------------------------------------------------------
+
+
+def starts(number: int) -> Line:
+    return calls(("start_todo", {"todoId": f"{{{{ created[{number}].id }}}}"}))
+
+
+def accounts_of(store: Store) -> dict[str, PlanAccount]:
+    """By title."""
+    turn = next(one for one in Conversations(store).turns("s") if not one.parent_turn_id)
+    todos = Plans(store).list(TurnScope("s", Actor(Role.SUPERVISOR, "test"), turn.id), frozenset(PlanStatus)).items
+    found = PlanAccounts(store).of(turn.id, todos)
+    return {todo.title: found[todo.id] for todo in todos if todo.id in found}
+
+
+def test_a_plans_todos_have_taken_what_was_done_while_each_was_in_progress(
+    store: Store, agent: Scope, tmp_path: Path
+) -> None:
+    Rehearsing(
+        store,
+        agent,
+        tmp_path,
+        plans("A", "B", "C"),
+        calls(LOOK),
+        starts(0),
+        Line(text="", calls=(LOOK,), tokens=100),
+        calls(("delegate", {"type": "researcher", "mission": "Look."})),
+        completes(0),
+        starts(1),
+        completes(1),
+        says("Done."),
+        researcher=[calls(MISSING), Line(text="Found.", tokens=50)],
+    ).limits(continuations=0).run()
+    found = accounts_of(store)
+    assert list(found) == ["A", "B"]
+    assert [one.tool for one in found["A"].evidence] == ["list_directory", "delegate", "read_file", "complete_todo"]
+    assert [one.tool for one in found["B"].evidence] == ["complete_todo"]
+    # Its own requests, and those of its worker.
+    assert (found["A"].requests, found["B"].requests) == (5, 1)
+    assert found["A"].input_tokens >= 150
+    assert found["A"].seconds > found["B"].seconds > 0
+    told = found["A"].as_json()
+    assert (told["toolCalls"], told["usage"]["inputTokens"]) == (4, found["A"].input_tokens)
+    assert told["evidence"][2]["status"] == "error"
+
+
+def test_a_todo_in_progress_has_taken_what_was_done_so_far(
+    store: Store, clock: Ticking, agent: Scope, plans: Plans, turn: TurnScope
+) -> None:
+    conversations = Conversations(store)
+    (todo,) = call(plans, turn, "create_todo", items=[{"title": "A"}])["created"]
+    conversations.trace(turn, turn.turn_id, TraceKind.MODEL, "m", output='{"finish": "stop", "tokens": [7, 7]}')
+    call(plans, turn, "start_todo", todoId=todo["id"])
+    conversations.trace(turn, turn.turn_id, TraceKind.MODEL, "m", output='{"finish": "stop", "tokens": [40, 2]}')
+    # A request that failed, and one that is not as it was written.
+    conversations.trace(turn, turn.turn_id, TraceKind.MODEL, "m", error="overloaded")
+    conversations.trace(turn, turn.turn_id, TraceKind.MODEL, "m", output='{"tokens": "many"}')
+    clock.advance(seconds=10)
+    found = accounts_of(store)["A"]
+    assert (found.requests, found.input_tokens, found.output_tokens, found.evidence) == (3, 40, 2, ())
+    assert 10 < found.seconds < 11
+    conversations.end_turn(agent, reason="enough")
+    clock.advance(seconds=100)
+    assert accounts_of(store)["A"].seconds < 11
+    with pytest.raises(NotFound, match="There is no turn 'x'"):
+        PlanAccounts(store).of("x", [])

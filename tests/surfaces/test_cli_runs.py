@@ -1,0 +1,183 @@
+"""`punchlist runs`: what is worked on in the background, and what a person wants of it (M11)."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import Cli
+from tests.contract.missions import SLUG, Team, developer_experience
+from tests.faults.processes import Program, eventually
+
+from punchlist.kernel.processes import this_process
+from punchlist.missions.lifecycle import Status
+from punchlist.runs.model import Run, Spending
+from punchlist.runs.service import Runs
+from punchlist.runs.working import RunBook
+from punchlist.storage.opening import open_store
+from punchlist.storage.store import Store
+
+pytestmark = pytest.mark.spec("M11")
+
+
+@pytest.fixture
+def store(project: Path) -> Iterator[Store]:
+    opened = open_store(f"sqlite:///{project}/.punchlist/punchlist.db")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def team(store: Store) -> Team:
+    return developer_experience(store)
+
+
+@pytest.fixture
+def run(team: Team) -> Run:
+    """The work on a todo that was started."""
+    (queued,) = Runs(team.store).of_todo(team.todo_in(Status.IN_PROGRESS, "Replace babel-loader").id)
+    return queued
+
+
+@pytest.fixture
+def book(store: Store) -> RunBook:
+    """A worker that lives as long as the test."""
+    return RunBook(store, this_process())
+
+
+def runs(punchlist: Cli, *arguments: str, **extra: Any) -> str:
+    done = punchlist("runs", *arguments, **extra)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def runs_json(punchlist: Cli, *arguments: str) -> Any:
+    return json.loads(runs(punchlist, *arguments, "--json"))
+
+
+def begin(book: RunBook, run: Run) -> None:
+    assert book.dispatch(run)
+    assert book.begin(run.id)
+
+
+def test_runs_are_listed_newest_first(punchlist: Cli, team: Team, run: Run, book: RunBook) -> None:
+    (later,) = Runs(team.store).of_todo(team.todo_in(Status.IN_PROGRESS, "Warm the cache").id)
+    assert runs(punchlist).splitlines() == [
+        f"{later.id[-8:]}  queued      execute  Warm the cache",
+        f"{run.id[-8:]}  queued      execute  Replace babel-loader",
+    ]
+    begin(book, run)
+    book.finish(run.id, "Done.")
+    assert [one["id"] for one in runs_json(punchlist, "list", "--mission", SLUG)] == [later.id]
+    assert [one["status"] for one in runs_json(punchlist, "--all")] == ["queued", "done"]
+    assert [one["id"] for one in runs_json(punchlist, "list", "--all", "--limit", "1")] == [later.id]
+    assert "There is no mission 'nowhere'" in punchlist("runs", "--mission", "nowhere").stderr
+
+
+def test_without_runs_that_is_said(punchlist: Cli) -> None:
+    assert runs(punchlist) == "Nothing is queued or being worked on.\n"
+    assert runs(punchlist, "--all") == "No runs yet.\n"
+    assert runs_json(punchlist) == []
+
+
+def test_a_run_is_shown_with_its_worker_and_what_it_used(punchlist: Cli, run: Run, book: RunBook) -> None:
+    assert f"Run {run.id}: queued" in runs(punchlist, "show", run.id[-6:])
+    begin(book, run)
+    book.spend(run.id, Spending(1_200, 34, 0.05, 3, 2.0))
+    book.wait(run.id, "a call waits for approval")
+    told = runs(punchlist, "show", run.id)
+    assert f"Run {run.id}: waiting\n  why       a call waits for approval\n" in told
+    assert f"  worker    {this_process()}\n" in told
+    assert "  used      1,200 tokens in, 34 out, $0.0500, 2.0 s, 3 tool calls\n" in told
+    book.wake(run.id, "it came")
+    book.finish(run.id, "All of it.\x1b[2J")
+    ended = runs(punchlist, "show", run.id)
+    assert "Result\n  All of it.\\x1b[2J\n" in ended
+    assert re.search(r"  ended     20\S+Z\n", ended)
+    shown = runs_json(punchlist, "show", run.id)
+    assert (shown["status"], shown["usage"]["inputTokens"], shown["approvals"]) == ("done", 1_200, [])
+
+
+def test_a_run_whose_worker_is_no_more_says_so(punchlist: Cli, run: Run, store: Store) -> None:
+    host = this_process().partition(":")[0]
+    begin(RunBook(store, f"{host}:999999999:1"), run)
+    assert "(it is no more; another worker goes on with the run)" in runs(punchlist, "show", run.id)
+    assert runs(punchlist, "stop", run.id, "--why", "enough") == f"Run {run.id[-8:]} is stopped.\n"
+
+
+def test_a_person_pauses_resumes_redirects_and_stops_a_run(punchlist: Cli, run: Run, book: RunBook) -> None:
+    begin(book, run)
+    end = run.id[-8:]
+    assert runs(punchlist, "pause", end, "--why", "lunch") == f"Run {end} is running, to be paused.\n"
+    assert f"{end}  running, to be paused  execute  Replace babel-loader\n          lunch\n" in runs(punchlist)
+    book.pause(run.id)
+    assert runs(punchlist, "resume", end) == f"Run {end} is paused.\n"
+    book.resume(run.id)
+    told = runs(punchlist, "redirect", end, "-", input="Use SWC.\n")
+    assert told == f"Run {end} is running; its agent will be told.\n"
+    assert "Its agent is yet to be told\n  Use SWC.\n" in runs(punchlist, "show", end)
+    stopped = runs_json(punchlist, "stop", end)
+    assert (stopped["status"], stopped["wish"], stopped["message"]) == ("running", "stop", "Use SWC.")
+    book.stopped(run.id, "a person stopped it")
+    for action in (["pause"], ["resume"], ["stop"], ["redirect", "x"]):
+        done = punchlist("runs", action[0], end, *action[1:])
+        assert done.returncode == 1
+        assert "that is stopped" in done.stderr
+
+
+def test_a_failed_run_is_tried_again(punchlist: Cli, run: Run, book: RunBook) -> None:
+    begin(book, run)
+    book.fail(run.id, "No model.")
+    assert runs(punchlist) == "Nothing is queued or being worked on.\n"
+    assert "          No model.\n" in runs(punchlist, "--all")
+    assert runs(punchlist, "resume", run.id) == f"Run {run.id[-8:]} is queued.\n"
+    assert "tried again" not in runs(punchlist, "show", run.id, env={"COLUMNS": "40"}).partition("begun")[0]
+
+
+def test_a_run_that_is_not_there_is_told(punchlist: Cli) -> None:
+    for action in (["show"], ["pause"], ["resume"], ["stop"], ["redirect"]):
+        done = punchlist("runs", *action, "nowhere", *(["x"] if action == ["redirect"] else []), "--json")
+        assert done.returncode == 1
+        assert "There is no run 'nowhere'" in json.loads(done.stdout)["error"]["message"]
+
+
+REHEARSAL = """\
+replies: [Hm.]
+agents:
+  pillar-owner:
+    - {calls: [{tool: list_directory, arguments: {}}], delay: DELAY}
+    - text: Seen.
+  mission-lead:
+    - calls: [{tool: mission_todo_complete, arguments: {missionSlug: SLUG, todoId: ID, outcome: seen}}]
+    - text: Well done.
+"""
+
+
+def test_a_worker_heeds_what_a_person_wants(
+    punchlist: Cli, project: Path, environment: dict[str, str], run: Run, store: Store
+) -> None:
+    """Paused while the model thinks, told something, let go on, and done."""
+    script = REHEARSAL.replace("SLUG", SLUG).replace("ID", str(run.todo_id))
+    (project / "slow.yaml").write_text(script.replace("DELAY", "600"))
+    (project / "quick.yaml").write_text(script.replace("DELAY", "0"))
+    listed = Runs(store)
+    with Program("worker", "--model", "rehearsal:slow.yaml", "--mode", "yolo", cwd=project, env=environment):
+        eventually(lambda: listed.get(run.id).turn_id is not None)
+        runs(punchlist, "pause", run.id)
+        eventually(lambda: listed.get(run.id).status == "paused")
+        runs(punchlist, "redirect", run.id, "Mind the cache.")
+    # That worker is killed; the next goes on.
+    runs(punchlist, "resume", run.id)
+    done = punchlist("worker", "--until-idle", "--quiet", "--mode", "yolo", "--model", "rehearsal:quick.yaml")
+    assert done.returncode == 0, done.stderr
+    told = runs_json(punchlist, "show", run.id)
+    assert (told["status"], told["message"]) == ("done", None)
+    assert told["attempts"] >= 2
+    chat = json.loads(punchlist("chat", "show", told["conversationId"], "--json", "--last", "100").stdout)
+    assert "Mind the cache." in [one["content"] for one in chat["messages"]]
+    assert os.path.exists(project / ".punchlist")

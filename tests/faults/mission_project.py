@@ -68,7 +68,7 @@ scenes:
       - calls: [{tool: mission_todo_complete, arguments: *done}]
       - text: Next, the loader is to be replaced.
 """
-DELAYED: Final = re.sub(r"- (text|calls):", r"- delay: 0.2\n        \1:", CAREFUL)
+DELAYED: Final = re.sub(r"- (text|calls):", r"- delay: 0.1\n        \1:", CAREFUL)
 """The same, by agents who take their time."""
 _ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _NOTICES: Final = frozenset(notice.value for notice in Notice)

@@ -116,7 +116,7 @@ def test_what_a_killed_worker_had_in_hand_goes_on_with_another_one_within_second
     print(f"seed {seed}: {len(left)} runs were taken over after {taken:.2f} s")
     until(partial(_done, house), lambda: other.said)
     other.end()
-    calm = mission_project(tmp_path / "calm" / "project", sqlite(tmp_path / "calm"), DELAYED, begins=True)
+    calm = mission_project(tmp_path / "calm" / "project", sqlite(tmp_path / "calm"), begins=True)
     assert standing(house) == undisturbed(nursery, calm)
     assert max(Counter(marks(task)).values()) == 1
     house.store.close()

@@ -108,7 +108,9 @@ def test_what_was_said_is_shown_with_who_and_when(punchlist: Cli, team: Team) ->
     conversations.say(owner, MessageRole(result.role), result.content, kind=result.kind, turn_id=turn.id)
     conversations.say(owner, MessageRole.SYSTEM, "The list has not changed.\x1b[2J", kind="reminder", turn_id=turn.id)
     inner = Scope(here, Actor(Role.WORKER, "coder"))
-    worker = conversations.begin_turn(inner, reason="delegated", parent=turn.id, request=Line("user", "text", "Mend it"))
+    worker = conversations.begin_turn(
+        inner, reason="delegated", parent=turn.id, request=Line("user", "text", "Mend it")
+    )
     assert worker.parent_turn_id == turn.id
     conversations.end_turn(owner, reason="completed: done")
     with team.store.write() as tx:

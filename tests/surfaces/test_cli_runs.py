@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -136,7 +135,7 @@ def test_a_failed_run_is_tried_again(punchlist: Cli, run: Run, book: RunBook) ->
     assert runs(punchlist) == "Nothing is queued or being worked on.\n"
     assert "          No model.\n" in runs(punchlist, "--all")
     assert runs(punchlist, "resume", run.id) == f"Run {run.id[-8:]} is queued.\n"
-    assert "tried again" not in runs(punchlist, "show", run.id, env={"COLUMNS": "40"}).partition("begun")[0]
+    assert ", tried again\n" in runs(punchlist, "show", run.id)
 
 
 def test_a_run_that_is_not_there_is_told(punchlist: Cli) -> None:
@@ -166,18 +165,17 @@ def test_a_worker_heeds_what_a_person_wants(
     (project / "slow.yaml").write_text(script.replace("DELAY", "600"))
     (project / "quick.yaml").write_text(script.replace("DELAY", "0"))
     listed = Runs(store)
-    with Program("worker", "--model", "rehearsal:slow.yaml", "--mode", "yolo", cwd=project, env=environment):
-        eventually(lambda: listed.get(run.id).turn_id is not None)
+    with Program(project, environment, "worker", "--quiet", "--model", "rehearsal:slow.yaml", "--mode", "yolo"):
+        eventually(lambda: listed.get(run.id).turn_id is not None, "the run begins")
         runs(punchlist, "pause", run.id)
-        eventually(lambda: listed.get(run.id).status == "paused")
+        eventually(lambda: listed.get(run.id).status == "paused", "the run is paused")
         runs(punchlist, "redirect", run.id, "Mind the cache.")
     # That worker is killed; the next goes on.
     runs(punchlist, "resume", run.id)
-    done = punchlist("worker", "--until-idle", "--quiet", "--mode", "yolo", "--model", "rehearsal:quick.yaml")
-    assert done.returncode == 0, done.stderr
+    with Program(project, environment, "worker", "--quiet", "--model", "rehearsal:quick.yaml", "--mode", "yolo"):
+        eventually(lambda: listed.get(run.id).ended_at is not None, "the run ends")
     told = runs_json(punchlist, "show", run.id)
     assert (told["status"], told["message"]) == ("done", None)
     assert told["attempts"] >= 2
     chat = json.loads(punchlist("chat", "show", told["conversationId"], "--json", "--last", "100").stdout)
     assert "Mind the cache." in [one["content"] for one in chat["messages"]]
-    assert os.path.exists(project / ".punchlist")

@@ -196,6 +196,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "a file": collected(type="file", path="reports/size.json", pointer="/a/0/b~1c"),
     "an address": collected(type="http", url="https://ci.example/api?x=1", pointer="", headers={"Accept": "a/b"}),
     "a function": collected(type="python", entryPoint="our.metrics:count"),
+    "an entry point by its name": collected(type="python", entryPoint="open-issues", timeoutSeconds=5),
     "a template by its title": {"name": "A", "templates": [{"title": "Look"}]},
 }
 # By their name: the value, and the beginnings of what is said.
@@ -319,7 +320,9 @@ BAD: dict[str, tuple[Any, list[str]]] = {
     ),
     "an entry point without function": (
         collected(type="python", entryPoint="os.system"),
-        ["pillars[0].metrics[0].collector.entryPoint: must be \"module:function\", got 'os.system'"],
+        [
+            "pillars[0].metrics[0].collector.entryPoint: must be \"module:function\", or the name of an entry point, got 'os.system'"
+        ],
     ),
     "a template without a name": ({"name": "A", "templates": [{}]}, ["templates[0].slug: is required"]),
     "a template with a command": (

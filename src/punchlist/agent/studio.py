@@ -197,7 +197,8 @@ class Studio:
 
     def _bench(self, work: Work, here: TurnScope) -> AbstractAsyncContextManager[Workbench]:
         theirs = {tool.name for tool in self.tools}
-        place = replace(self.site.place, scope=Scope(here.conversation_id, here.actor), turn_id=here.turn_id)
+        where = Scope(here.conversation_id, here.actor)
+        place = replace(self.site.place, scope=where, turn_id=here.turn_id, abandoned=work.abandoned)
         return workbench(
             replace(self.site, place=place),
             mode=self.mode,

@@ -26,6 +26,8 @@ class Hand:
     telling: str | None = None
     """What its agent is being told."""
     at_work: bool = False
+    superseded: bool = False
+    """The engine has given the run to us anew, since somebody took us for dead."""
 
     def heed(self, run: Run) -> None:
         match run.wish:
@@ -50,6 +52,13 @@ class Hands:
 
     def take(self, run_id: str) -> Hand:
         return self._hands.setdefault(run_id, Hand(run_id))
+
+    def supersede(self, run_id: str) -> bool:
+        """What we are at with a run comes to rest; whether anything is left of it."""
+        if hand := self._hands.get(run_id):
+            hand.superseded = True
+            hand.signal.set(CLOSING, suspends=True)
+        return hand is not None
 
     def let_go(self, run_id: str) -> None:
         self._hands.pop(run_id, None)

@@ -32,7 +32,7 @@ from punchlist.kernel.text import excerpt
 from punchlist.models.model import Reply
 from punchlist.runs.lifecycle import RunStatus, Wish
 from punchlist.runs.model import Run, Spending
-from punchlist.runs.working import RunBook
+from punchlist.runs.working import NotOurs, RunBook
 from punchlist.storage.bridge import bridge
 from punchlist.toolcalls.approvals import LONGEST_REASON, Answer, Outcome
 from punchlist.toolcalls.questions import Approvals
@@ -94,6 +94,11 @@ class Turns:
             raise Stopped
         return came
 
+    async def _ours(self, run: Run) -> Run:
+        if self._hands.take(run.id).superseded:
+            raise NotOurs(f"Run {run.id} was given to this worker anew.")
+        return await self._aside(self._book.ours, run.id)
+
     async def _begin(self, task: Task) -> str:
         # Nobody else works in this chat: the list of runs sees to that.
         conversations, request = self._premises.conversations, task.request
@@ -110,7 +115,7 @@ class Turns:
     async def _work(self, run: Run, task: Task, turn_id: str) -> Came:
         hand = self._hands.take(run.id)
         async with self._slots:
-            now = await self._aside(self._book.ours, run.id)
+            now = await self._ours(run)
             if self._hands.closing or now.wish is not None:
                 return _resting(turn_id, PAUSED)
             if now.turn_id != turn_id:
@@ -169,7 +174,7 @@ class Turns:
         """See what people want of a run: stay as long as it is paused, leave when it is stopped."""
         while True:
             await self._until_closed()
-            now = await self._aside(self._book.ours, run.id)
+            now = await self._ours(run)
             match now.wish:
                 case Wish.STOP:
                     raise Stopped

@@ -41,6 +41,7 @@ MOST_ATTEMPTS: Final = 500
 KEPT: Final = timedelta(days=7)
 _LOOK: Final = 0.1
 _REAP: Final = 1.0
+_GRACE: Final = 3.0
 _FORGET: Final = 3_600.0
 
 Flow = Callable[[Run, Shop], Awaitable[str]]
@@ -142,6 +143,8 @@ class Worker:
         if not await asyncio.to_thread(self._locks.held):
             # A server that was gone has let it go, and others may have taken us for dead. What they took, they keep.
             await asyncio.to_thread(self._locks.hold, self.executor)
+            # They have lost theirs as well, and need a moment to come back.
+            await asyncio.sleep(_GRACE)
         others = await self._durable.others()
         dead = [one for one in others if await asyncio.to_thread(self._locks.free, one)]
         if dead:
@@ -163,6 +166,8 @@ class Worker:
     # --- one run ------------------------------------------------------------------------------------------
 
     async def _see_through(self, run_id: str) -> str:
+        while self._hands.supersede(run_id):
+            await asyncio.sleep(_LOOK)
         run = await patiently(lambda: self._aside(self._book.begin, run_id))
         if run is None:
             return "It has ended already."

@@ -24,7 +24,9 @@ LEAST_SECONDS: Final = 0.1
 LONGEST_SECONDS: Final = 3_600.0
 
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}", re.ASCII)
-ENTRY_POINT: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
+ENTRY_POINT: Final = re.compile(
+    r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*|[A-Za-z_][\w-]*", re.ASCII
+)
 POINTER: Final = re.compile(r"(/([^/~]|~[01])*)*")
 
 FIELDS: Final = {
@@ -32,7 +34,7 @@ FIELDS: Final = {
     "command": ("type", "command", "pattern", "timeoutSeconds"),
     "file": ("type", "path", "pointer", "pattern"),
     "http": ("type", "url", "pointer", "headers", "timeoutSeconds"),
-    "python": ("type", "entryPoint"),
+    "python": ("type", "entryPoint", "timeoutSeconds"),
 }
 REQUIRED: Final = {
     "manual": (),
@@ -144,7 +146,7 @@ def _headers(fields: Fields, key: str) -> None:
 def _entry_point(fields: Fields, key: str) -> None:
     value = fields.content[key]
     if not isinstance(value, str) or not ENTRY_POINT.fullmatch(value) or len(value) > LONGEST_PATTERN:
-        fields.wrong(key, f'must be "module:function", got {shown(value)}')
+        fields.wrong(key, f'must be "module:function", or the name of an entry point, got {shown(value)}')
 
 
 _READ: Final[dict[str, Callable[[Fields, str], None]]] = {

@@ -173,9 +173,9 @@ def _collector(kind: str) -> Schema:
             "additionalProperties": {"type": "string", "maxLength": collectors.LONGEST_HEADER},
         },
         "entryPoint": {
-            "description": "As module:function.",
+            "description": "As module:function, or the name of an entry point in the group punchlist.collectors.",
             "type": "string",
-            "pattern": f"^{collectors.ENTRY_POINT.pattern}$",
+            "pattern": f"^({collectors.ENTRY_POINT.pattern})$",
         },
     }
     fields = collectors.FIELDS[kind]

@@ -473,6 +473,8 @@ GUARDS: Final = (
     "CREATE UNIQUE INDEX idx_turns_open ON turns (conversation_id) WHERE ended_at IS NULL AND parent_turn_id IS NULL",
     # One item of a plan is in progress.
     "CREATE UNIQUE INDEX idx_turn_todos_one_in_progress ON turn_todos (turn_id) WHERE status = 'in_progress'",
+    # The next of a plan's todos, found without looking at all of them.
+    "CREATE INDEX idx_turn_todos_pending ON turn_todos (turn_id, priority) WHERE status = 'pending'",
     # Found without looking at all that was ever asked or said.
     "CREATE INDEX idx_todo_conditions_open ON todo_conditions (conversation_id) WHERE status = 'open'",
     "CREATE INDEX idx_queued_messages_queued ON queued_messages (conversation_id, position) WHERE status = 'queued'",

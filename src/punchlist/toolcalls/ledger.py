@@ -69,6 +69,8 @@ class Place:
     scope: Scope
     workspace: str
     turn_id: str | None = None
+    abandoned: bool = False
+    """Whoever worked on the turn before is known to have lost it, even if it lives."""
 
 
 class Ledger:
@@ -285,9 +287,15 @@ class Ledger:
             left = [
                 (call, why)
                 for call in records.open_calls(tx, self._place.scope.conversation_id)
-                if lives(call.owner) is False and (why := _why_over(tx, call)) is not None
+                if self._left(call) and (why := _why_over(tx, call)) is not None
             ]
         return [ended for call, why in left if (ended := self._end_for(call, why)) is not None]
+
+    def _left(self, call: StoredCall) -> bool:
+        """Whether the process that had a call has it no more."""
+        if call.owner != self._owner and self._place.abandoned and call.turn_id == self._place.turn_id:
+            return True
+        return lives(call.owner) is False
 
     def _end_for(self, call: StoredCall, why: str) -> StoredCall | None:
         running = call.status == Status.EXECUTING
@@ -317,7 +325,7 @@ class Ledger:
             if call is None or call.status != Status.AWAITING_APPROVAL:
                 return None
             # What we left ourselves, in a turn that waited, is ours to go on with.
-            if call.owner != self._owner and lives(call.owner) is True:
+            if call.owner != self._owner and lives(call.owner) is True and not self._left(call):
                 return None
             ours = call._replace(owner=self._owner)
             if not records.update_call(tx, call, ours):

@@ -66,7 +66,15 @@ class Offer:
 
     def _claimable(self, _: Scope) -> dict[ListKind, ClaimableList]:
         """The lists that the caller can claim from. One server serves one client: its process tells it from others."""
-        return {ListKind.PLAN: ClaimablePlan(self._desk.plans, self._turn_scope(), this_process())}
+        lists: dict[ListKind, ClaimableList] = {
+            ListKind.PLAN: ClaimablePlan(self._desk.plans, self._turn_scope(), this_process())
+        }
+        if self._mission_tools:
+            from punchlist.missions.claiming import ClaimableMission, MissionClaims
+
+            claims = MissionClaims(self._desk.store)
+            lists[ListKind.MISSION] = ClaimableMission(claims, self._mission_scope, this_process())
+        return lists
 
     def warm_up(self) -> None:
         """Open the database now; otherwise the first call does."""

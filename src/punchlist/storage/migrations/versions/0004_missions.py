@@ -226,3 +226,4 @@ def upgrade() -> None:
     )
     op.execute("CREATE INDEX idx_mission_todos_open ON mission_todos (mission_id, status) WHERE ended_at IS NULL")
     op.execute("CREATE INDEX idx_runs_open ON runs (status, created_at) WHERE ended_at IS NULL")
+    op.execute("CREATE INDEX idx_turn_todos_pending ON turn_todos (turn_id, priority) WHERE status = 'pending'")

@@ -1,0 +1,186 @@
+"""Workers that are taken for dead and are not, databases that go and come back, and two workers at once (M9)."""
+
+from __future__ import annotations
+
+import random
+import signal
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+import pytest
+from tests.faults.mission_project import in_hand, marks, mission_project
+from tests.faults.mission_worker import PERSON, SLUG, Life, Nursery, Task, begin, until
+from tests.faults.processes import spin
+
+from punchlist.conversations.model import Scope
+from punchlist.runs.model import Kind, Run
+from punchlist.wiring import House
+
+WORDS: Final = """
+scenes:
+  - agent: coder
+    when: "Mark (?P<name>[0-9a-z]+)"
+    replies:
+      - {delay: 0.05, calls: [{tool: run_command, arguments: {command: "echo {{ name }} >> marks"}}]}
+      - {delay: 0.05, text: "{{ name }} is marked."}
+  - agent: coder
+    when: "Slowly mark (?P<name>[0-9a-z]+)"
+    replies:
+      - {delay: 2, calls: [{tool: run_command, arguments: {command: "echo {{ name }}-1 >> marks"}}]}
+      - calls: [{tool: run_command, arguments: {command: "echo {{ name }}-2 >> marks; sleep 1; echo {{ name }}-3 >> marks"}}]
+      - {delay: 1, text: "{{ name }} is marked at last."}
+"""
+
+
+def delegated(house: House, *missions: str) -> list[Run]:
+    """Work that nobody waits for, each in a chat of its own."""
+    mission = house.missions.get(SLUG)
+    runs = []
+    for number, text in enumerate(missions):
+        chat = Scope(f"work-{number}", PERSON)
+        house.conversations.start(chat)
+        runs.append(
+            house.runs.queue(
+                chat,
+                kind=Kind.DELEGATE,
+                conversation_id=chat.conversation_id,
+                agent="coder",
+                request={"mission": text, "origin": mission.conversation_id, "todoId": None},
+                mission_id=mission.id,
+            )
+        )
+    return runs
+
+
+def results(house: House) -> list[str]:
+    """What was posted to the mission's chat."""
+    chat = house.missions.get(SLUG).conversation_id
+    return [one.content.partition("\n")[2] for one in house.conversations.messages(chat) if one.kind == "worker_result"]
+
+
+def ended(house: House, runs: list[Run]) -> bool:
+    return all(house.runs.get(run.id).ended_at for run in runs)
+
+
+def statuses(house: House, runs: list[Run]) -> Counter[str]:
+    return Counter(f"{now.status} {now.why}".strip() for run in runs for now in [house.runs.get(run.id)])
+
+
+class Server:
+    """The database's side: who is connected, and how they are cut off."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def _ask(self, sql: str) -> list[tuple[Any, ...]]:
+        with psycopg.connect(self._url, autocommit=True) as connection:
+            return connection.execute(sql.encode()).fetchall()
+
+    def cut_all(self) -> int:
+        """Everybody's connection, but the one that does it."""
+        return len(
+            self._ask(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        )
+
+    def lock_holders(self) -> set[int]:
+        held = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND database = "
+        return {pid for (pid,) in self._ask(f"{held}(SELECT oid FROM pg_database WHERE datname = current_database())")}
+
+    def cut(self, pid: int) -> None:
+        self._ask(f"SELECT pg_terminate_backend({pid})")
+
+
+@pytest.fixture
+def server(postgres_url: str) -> Server:
+    return Server(postgres_url)
+
+
+def started(nursery: Nursery, task: Task) -> Life:
+    life = nursery.start(task)
+    until(lambda: f"{life.pid}: worker" in life.said, lambda: f"worker {life.pid} is ready\n{life.said}")
+    return life
+
+
+@pytest.mark.spec("M9")
+@pytest.mark.parametrize("moment", ["while the model thinks", "while a command runs"])
+@pytest.mark.parametrize("stopped", [True, False], ids=["stopped", "alive"])
+def test_a_worker_that_was_taken_for_dead_changes_nothing_any_more(
+    nursery: Nursery, tmp_path: Path, postgres_url: str, server: Server, moment: str, stopped: bool
+) -> None:
+    task = mission_project(tmp_path / "project", postgres_url, WORDS, until_idle=False)
+    house = task.house()
+    begin(house, cycles=False)
+    first = started(nursery, task)
+    (lock,) = server.lock_holders()
+    (run,) = delegated(house, "Slowly mark it")
+    until(lambda: in_hand(house, first) and house.runs.get(run.id).turn_id, lambda: first.said)
+    if moment == "while a command runs":
+        until(lambda: "it-2" in marks(task), lambda: first.said)
+    second = started(nursery, task)
+    if stopped:
+        first.kill(signal.SIGSTOP)
+    server.cut(lock)
+    if stopped:
+        until(lambda: in_hand(house, second), lambda: f"the other takes over\n{second.said}")
+        spin(random.Random(1).uniform(0, 0.3))
+        first.kill(signal.SIGCONT)
+    until(partial(ended, house, [run]), lambda: first.said)
+    assert statuses(house, [run]) == {"done": 1}, first.said
+    assert results(house) == ["it is marked at last."], (first.said, house.conversations.messages(house.missions.get(SLUG).conversation_id), house.conversations.turns(run.conversation_id), house.conversations.messages(run.conversation_id))
+    assert max(Counter(marks(task)).values()) == 1
+    turns = house.conversations.turns(run.conversation_id)
+    assert [turn.open for turn in turns] == [False]
+    # Both are of use again.
+    more = delegated(house, *(f"Mark {number}" for number in range(6)))
+    until(partial(ended, house, more), lambda: first.said)
+    assert (first.code, second.code) == (None, None), first.said
+    assert statuses(house, more) == {"done": 6}
+    house.store.close()
+
+
+@pytest.mark.spec("M9")
+@pytest.mark.parametrize(
+    ("runs", "cuts"), [(12, 3), pytest.param(200, 60, marks=pytest.mark.soak)], ids=["seconds", "full"]
+)
+def test_all_runs_finish_though_the_database_goes_again_and_again(
+    nursery: Nursery, tmp_path: Path, postgres_url: str, server: Server, runs: int, cuts: int
+) -> None:
+    dice = random.Random(cuts)
+    task = mission_project(tmp_path / "project", postgres_url, WORDS, until_idle=False)
+    house = task.house()
+    begin(house, cycles=False)
+    pair = [started(nursery, task) for _ in range(2)]
+    queued = delegated(house, *(f"Mark {number}" for number in range(runs)))
+    for cut in range(cuts):
+        wanted = (cut + 1) * runs // (cuts + 1)
+        until(lambda wanted=wanted: len(marks(task)) >= wanted, lambda: f"runs go on\n{pair[0].said}")  # type: ignore[misc]
+        spin(dice.uniform(0, 0.1))
+        server.cut_all()
+    until(partial(ended, house, queued), lambda: f"{statuses(house, queued)}\n{pair[0].said}", 120)
+    assert statuses(house, queued) == {"done": runs}, pair[0].said
+    assert sorted(results(house)) == sorted(f"{number} is marked." for number in range(runs))
+    assert max(Counter(marks(task)).values()) == 1
+    assert [life.code for life in pair] == [None, None], pair[0].said
+    house.store.close()
+
+
+@pytest.mark.spec("M9")
+def test_two_workers_share_what_there_is_to_do(nursery: Nursery, tmp_path: Path, database: str) -> None:
+    task = mission_project(tmp_path / "project", database, WORDS, slots=4)
+    house = task.house()
+    begin(house, cycles=False)
+    queued = delegated(house, *(f"Mark {number}" for number in range(24)))
+    # At the same moment, on a database in which the engine has nothing yet.
+    pair = [nursery.start(task) for _ in range(2)]
+    assert [life.wait() for life in pair] == [0, 0], pair[0].said
+    assert statuses(house, queued) == {"done": 24}
+    assert sorted(marks(task)) == sorted(str(number) for number in range(24))
+    begun = [life for life in pair if f"{life.pid}: delegate" in life.task.log.read_text()]
+    assert begun == pair
+    house.store.close()

@@ -25,7 +25,10 @@ from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import system_clock, timestamp
 from punchlist.kernel.ids import new_id
 from punchlist.missions import file, todo_records
+from punchlist.missions.briefing import Briefing
+from punchlist.missions.escalations import Escalations
 from punchlist.missions.lifecycle import Action, Status
+from punchlist.missions.metrics import Metrics
 from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, Priority
 from punchlist.missions.service import Missions
 from punchlist.missions.todos import MissionTodos
@@ -134,12 +137,26 @@ def reads(bench: Bench, few: int, many: int) -> Iterator[Figure]:
         pairs: list[tuple[str, Operation, Operation]] = [
             ("list", lambda: ours.list(SLUG), lambda: theirs.list(SLUG)),
             ("list of a pillar", lambda: ours.list(SLUG, pillar=PILLAR), lambda: theirs.list(SLUG, pillar=PILLAR)),
+            ("planning prompt", briefing(large), briefing(small)),
             ("capacity", lambda: ours.capacity(SLUG), lambda: theirs.capacity(SLUG)),
             ("cancel and create", replacing(large, rounds), replacing(small, rounds)),
         ]
         for name, one, other in pairs:
             times, raw = interleave(one, other, rounds=rounds, each=EACH)
             yield Figure(f"mission {name}, {many:,} against {few:,} ended", times, raw, Limits(times=1.5))
+
+
+def briefing(store: Store) -> Operation:
+    """What a pillar's owner is given in planning: the pillar's metrics, strategies and todos."""
+    missions = Missions(store, Conversations(store))
+    desk = Briefing(missions, MissionTodos(store), Metrics(store), Escalations(store))
+    mission = missions.get(SLUG)
+    (standing,) = missions.standing(mission)
+
+    def brief() -> None:
+        desk.for_owner(mission, standing.pillar, system_clock())
+
+    return brief
 
 
 def replacing(store: Store, rounds: int) -> Operation:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from tests.conftest import StoppedClock
@@ -33,8 +34,8 @@ from punchlist.storage.store import Store
 
 pytestmark = pytest.mark.spec("X4")
 
-LOOK = ("list_directory", {})
-MISSING = ("read_file", {"path": "nowhere.txt"})
+LOOK: Final[tuple[str, Any]] = ("list_directory", {})
+MISSING: Final[tuple[str, Any]] = ("read_file", {"path": "nowhere.txt"})
 
 
 class Ticking(StoppedClock):

@@ -377,7 +377,8 @@ def test_a_run_adds_up_what_it_uses(shop: Shop) -> None:
 
 
 def test_a_run_that_is_not_there_is_told(shop: Shop) -> None:
-    for ask in (*WISHES.values(), lambda runs, _scope, run: runs.get(run)):
+    get: Ask = lambda runs, _scope, run: runs.get(run)  # noqa: E731
+    for ask in (*WISHES.values(), get):
         with pytest.raises(NotFound, match=r"There is no run 'x'\. `punchlist runs` lists"):
             ask(shop.runs, shop.scope(), "x")
     assert shop.book.begin("x") is None

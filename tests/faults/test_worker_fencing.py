@@ -30,7 +30,7 @@ scenes:
     when: "Slowly mark (?P<name>[0-9a-z]+)"
     replies:
       - {delay: 2, calls: [{tool: run_command, arguments: {command: "echo {{ name }}-1 >> marks"}}]}
-      - calls: [{tool: run_command, arguments: {command: "echo {{ name }}-2 >> marks; sleep 1; echo {{ name }}-3 >> marks"}}]
+      - calls: [{tool: run_command, arguments: {command: "echo {{ name }}-2 >> marks; sleep 3; echo {{ name }}-3 >> marks"}}]
       - {delay: 1, text: "{{ name }} is marked at last."}
 """
 
@@ -116,16 +116,20 @@ def test_a_worker_that_was_taken_for_dead_changes_nothing_any_more(
     task = mission_project(tmp_path / "project", postgres_url, WORDS, until_idle=False)
     house = task.house()
     begin(house, cycles=False)
-    first = started(nursery, task)
-    (lock,) = server.lock_holders()
+    locks: dict[int, int] = {}
+    pair = []
+    for _ in range(2):
+        pair.append(started(nursery, task))
+        locks[pair[-1].pid] = next(iter(server.lock_holders() - {*locks.values()}))
     (run,) = delegated(house, "Slowly mark it")
-    until(lambda: in_hand(house, first) and house.runs.get(run.id).turn_id, lambda: first.said)
+    until(lambda: any(in_hand(house, life) for life in pair), lambda: pair[0].said)
+    first, second = sorted(pair, key=lambda life: not in_hand(house, life))
+    until(lambda: house.runs.get(run.id).turn_id, lambda: first.said)
     if moment == "while a command runs":
         until(lambda: "it-2" in marks(task), lambda: first.said)
-    second = started(nursery, task)
     if stopped:
         first.kill(signal.SIGSTOP)
-    server.cut(lock)
+    server.cut(locks[first.pid])
     if stopped:
         until(lambda: in_hand(house, second), lambda: f"the other takes over\n{second.said}")
         spin(random.Random(1).uniform(0, 0.3))

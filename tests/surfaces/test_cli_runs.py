@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from tests.conftest import Cli
@@ -179,3 +179,24 @@ def test_a_worker_heeds_what_a_person_wants(
     assert told["attempts"] >= 2
     chat = json.loads(punchlist("chat", "show", told["conversationId"], "--json", "--last", "100").stdout)
     assert "Mind the cache." in [one["content"] for one in chat["messages"]]
+
+
+ASKS: Final = """\
+replies: [Hm.]
+agents:
+  pillar-owner:
+    - calls: [{tool: run_command, arguments: {command: touch made.txt}}]
+    - text: Made.
+"""
+
+
+def test_a_run_shows_what_it_waits_for_you_to_approve(punchlist: Cli, project: Path, run: Run) -> None:
+    (project / "asks.yaml").write_text(ASKS)
+    done = punchlist("worker", "--until-idle", "--quiet", "--model", "rehearsal:asks.yaml")
+    assert done.returncode == 0, done.stderr
+    [call] = runs_json(punchlist, "show", run.id)["approvals"]
+    told = runs(punchlist, "show", run.id)
+    assert f"Run {run.id}: waiting\n" in told
+    assert f"Waits for your approval: run_command  punchlist approvals approve {call[-8:]}\n  │ " in told
+    assert "touch made.txt" in told
+    assert not (project / "made.txt").exists()

@@ -15,6 +15,9 @@ from tests.contract.missions import BUILD, ONBOARDING, SLUG, Team, developer_exp
 from punchlist.checklist.cells import width
 from punchlist.missions.lifecycle import Action, Status
 from punchlist.missions.model import Priority
+from punchlist.runs.model import Spending
+from punchlist.runs.service import Runs
+from punchlist.runs.working import RunBook
 from punchlist.storage.opening import open_store
 from punchlist.storage.store import Store
 
@@ -329,3 +332,36 @@ def test_a_todo_is_claimed_kept_and_given_back(mission: Cli, team: Team) -> None
     assert (kept["id"], kept["fence"]) == (id, 1)
     assert todo(mission, "release", id[-8:])["released"] is True
     assert todo(mission, "claim", SLUG, "--as", "script")["fence"] == 2
+
+
+@pytest.mark.spec("X4")
+def test_a_mission_adds_up_what_its_runs_have_used(mission: Cli, team: Team, store: Store) -> None:
+    assert "0 runs, 0 tokens in, 0 out, 0.0 s, 0 tool calls" in fine(mission, "mission", "costs", SLUG)
+    book, ids = RunBook(store, "elsewhere:1:1"), {}
+    for title, pillar, used in (("A", BUILD, Spending(1_000, 10, 0.5, 2, 1.0)), ("B", ONBOARDING, Spending(5, 5))):
+        ids[title] = team.todo_in(Status.IN_PROGRESS, title, pillar=pillar).id
+        (run,) = Runs(store).of_todo(ids[title])
+        assert book.dispatch(run)
+        book.begin(run.id)
+        book.spend(run.id, used)
+    told = fine(mission, "mission", "costs", SLUG)
+    assert told.splitlines() == [
+        "Developer Experience",
+        "  2 runs, 1,005 tokens in, 15 out, $0.5000, 1.0 s, 2 tool calls",
+        "",
+        BUILD,
+        "  1 run, 1,000 tokens in, 10 out, $0.5000, 1.0 s, 2 tool calls",
+        "",
+        ONBOARDING,
+        "  1 run, 5 tokens in, 5 out, 0.0 s, 0 tool calls",
+        "",
+        "Todos, those that used most first",
+        f"  {ids['A'][-8:]}  A",
+        "    1 run, 1,000 tokens in, 10 out, $0.5000, 1.0 s, 2 tool calls",
+        f"  {ids['B'][-8:]}  B",
+        "    1 run, 5 tokens in, 5 out, 0.0 s, 0 tool calls",
+    ]
+    shown = json.loads(fine(mission, "mission", "costs", SLUG, "--json"))
+    assert (shown["missionSlug"], shown["runs"], shown["cost"]) == (SLUG, 2, 0.5)
+    assert {one["slug"]: one["usage"]["inputTokens"] for one in shown["pillars"]} == {BUILD: 1_000, ONBOARDING: 5}
+    assert {one["title"]: one["id"] for one in shown["todos"]} == ids

@@ -26,6 +26,8 @@ class Hand:
     telling: str | None = None
     """What its agent is being told."""
     at_work: bool = False
+    engaged: bool = False
+    """At work, or in line for a place to work at."""
     superseded: bool = False
     """The engine has given the run to us anew, since somebody took us for dead."""
 
@@ -67,6 +69,11 @@ class Hands:
     def busy(self) -> bool:
         """Whether agents are at work."""
         return any(hand.at_work for hand in self._hands.values())
+
+    @property
+    def engaged(self) -> int:
+        """How many are at work, or in line for it."""
+        return sum(hand.engaged for hand in self._hands.values())
 
     def __len__(self) -> int:
         return len(self._hands)

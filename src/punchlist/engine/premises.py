@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from punchlist.agent.definitions import AgentDefinition
+from punchlist.agent.definitions import COMPLETE, AgentDefinition
 from punchlist.agent.studio import Audience, Studio
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope, TurnScope
@@ -26,7 +26,7 @@ from punchlist.missions.tools import mission_tools
 from punchlist.models.model import Model
 from punchlist.plan.service import Plans
 from punchlist.runs.service import Runs
-from punchlist.storage.bridge import bridge
+from punchlist.storage.bridge import bridge, in_thread
 from punchlist.storage.store import Store
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.tool import AgentTool
@@ -89,7 +89,12 @@ class Premises:
         scope = MissionScope(here.conversation_id, here.actor, post.mission.slug, pillar)
         aside = bridge(self.store)
         offered = mission_tools(lambda: self.todos, lambda: self.checks)
-        return [ListTool(tool, scope, aside) for tool in offered if here.actor.role in tool.roles]
+        # Completing may have to run a check first, which takes its time.
+        return [
+            ListTool(tool, scope, in_thread if tool.name == COMPLETE else aside)
+            for tool in offered
+            if here.actor.role in tool.roles
+        ]
 
     def system(self, conversation_id: str) -> MissionScope:
         return MissionScope(conversation_id, SYSTEM)

@@ -114,6 +114,15 @@ class Turns:
 
     async def _work(self, run: Run, task: Task, turn_id: str) -> Came:
         hand = self._hands.take(run.id)
+        hand.engaged = True
+        try:
+            came = await self._in_turn(hand, run, task, turn_id)
+        finally:
+            hand.engaged = False
+        await self._until_closed()
+        return came
+
+    async def _in_turn(self, hand: Hand, run: Run, task: Task, turn_id: str) -> Came:
         async with self._slots:
             now = await self._ours(run)
             if self._hands.closing or now.wish is not None:
@@ -122,11 +131,9 @@ class Turns:
                 now = await self._aside(self._book.at, run.id, turn_id)
             hand.at_work = True
             try:
-                came = await self._at_work(hand, now, task, turn_id)
+                return await self._at_work(hand, now, task, turn_id)
             finally:
                 hand.at_work = False
-        await self._until_closed()
-        return came
 
     async def _at_work(self, hand: Hand, run: Run, task: Task, turn_id: str) -> Came:
         studio = self._premises.studio(task.post, task.agent, task.remark)

@@ -35,7 +35,6 @@ from punchlist.storage.bridge import bridge
 
 SLOTS: Final = 8
 """Agents that work at the same time."""
-MOST_GIVEN: Final = 50
 MOST_ATTEMPTS: Final = 500
 """A run that ends its worker every time is given up."""
 KEPT: Final = timedelta(days=7)
@@ -60,6 +59,7 @@ class Worker:
     def __init__(self, premises: Premises, *, slots: int = SLOTS, tell: Tell = lambda _: None) -> None:
         self.executor = this_process()
         self._premises = premises
+        self._slots = slots
         self._tell = tell
         self._aside = bridge(premises.store)
         self._locks = locks(premises.store)
@@ -111,8 +111,8 @@ class Worker:
     async def _idle(self) -> None:
         """Until nothing is left that could be worked on now."""
         while not self._ending.is_set():
-            await self._clockwork.tick()
-            open_runs = await self._aside(self._premises.runs.list, most=1_000)
+            await patiently(self._clockwork.tick)
+            open_runs = await patiently(lambda: self._aside(self._premises.runs.list, most=1_000))
             if not [run for run in open_runs if run.status not in ("waiting", "paused") and run.wish is None]:
                 return
             await asyncio.sleep(_LOOK)
@@ -127,8 +127,8 @@ class Worker:
     # --- the list -----------------------------------------------------------------------------------------
 
     async def _give(self) -> None:
-        """From the list to the engine."""
-        for run in await self._aside(self._book.ready, MOST_GIVEN):
+        """From the list to the engine: as many as can be begun now, so that other workers find the rest."""
+        for run in await self._aside(self._book.ready, self._slots - self._hands.engaged):
             if given := await self._aside(self._book.dispatch, run):
                 await self._durable.give(given)
 

@@ -15,6 +15,11 @@ class Role(StrEnum):
     WORKER = "worker"
     SYSTEM = "system"
 
+    @property
+    def somebody(self) -> str:
+        """As a sentence about one begins."""
+        return f"{'An' if self.value[0] in 'aeiou' else 'A'} {self.value}"
+
 
 @dataclass(frozen=True, slots=True)
 class Actor:

@@ -47,7 +47,7 @@ class Lifecycle(Generic[S, A]):
         roles = self.allowed[action]
         if by not in roles:
             who = " or ".join(sorted(roles)) or "nobody"
-            raise NotAllowed(f"A {by} may not {action} a {self.name}; {who} may.")
+            raise NotAllowed(f"{by.somebody} may not {action} a {self.name}; {who} may.")
 
     def actions_from(self, state: S | str) -> list[A]:
         return [action for source, action in self.table if source == state]

@@ -113,7 +113,7 @@ class ClaimableMission:
 def _claimant(scope: MissionScope, at: str, action: Action) -> Claimant:
     if scope.actor.role not in MEMBERS:
         who = " or ".join(sorted(MEMBERS))
-        raise NotAllowed(f"A {scope.actor.role} may not {action} a mission todo; {who} may.")
+        raise NotAllowed(f"{scope.actor.role.somebody} may not {action} a mission todo; {who} may.")
     return Claimant(scope, at)
 
 

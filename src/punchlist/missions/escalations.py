@@ -18,6 +18,7 @@ from punchlist.missions.lifecycle import MISSION, OPEN, Action, EscalationAction
 from punchlist.missions.model import Escalation, Mission, MissionScope, MissionTodo
 from punchlist.missions.rules import check_mission
 from punchlist.missions.todo_writing import answer_questions, apply, cancel, find
+from punchlist.missions.work import execute, under_way
 from punchlist.storage.store import Store, Transaction
 
 MOST: Final = 100
@@ -80,6 +81,8 @@ class Escalations:
             elif until is not None:
                 _extend(tx, scope, mission, todo, until, reason or f"{scope.actor.name} answered: extend")
             _tell(tx, scope, mission, todo, choice, said)
+            if asked.kind == REVIEW and choice is not Answer.CANCEL:
+                _go_on(tx, scope, todo, said)
             return done
 
 
@@ -146,6 +149,13 @@ def _extend(tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, 
     MISSION.advance(todo.status, Action.EXTEND, scope.actor.role)
     apply(tx, scope, mission, Action.EXTEND, todo, reason, deadline=until, overdue_at=None)
     answer_questions(tx, scope, mission, todo, f"extended to {until}: {reason}")
+
+
+def _go_on(tx: Transaction, scope: Scope, todo: MissionTodo, said: str) -> None:
+    """Work that had come to no end is taken up again."""
+    pillar = records.pillar(tx, todo.pillar_id)
+    if pillar is not None and todo.status is Status.IN_PROGRESS and not under_way(tx, todo):
+        execute(tx, scope, pillar, todo, said)
 
 
 def _tell(tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, choice: Answer, said: str) -> None:

@@ -66,7 +66,7 @@ def drafted(
         completion_criteria=new.completion_criteria.strip(),
         deadline=deadline,
         status=new.target,
-        priority=new.priority,
+        priority=new.priority or Priority.MEDIUM,
         assigned_agent=new.assigned_agent.strip() if new.assigned_agent else None,
         outcome=None,
         created_at=tx.now(),
@@ -119,7 +119,7 @@ def _filled(mission: Mission, new: NewMissionTodo, problems: list[str]) -> NewMi
         )
         # What else is wrong can be said all the same; that a title is missing may not even be.
         return replace(new, title=new.title or "-")
-    unsaid = new.priority is Priority.MEDIUM and template.get("priority")
+    unsaid = new.priority is None and template.get("priority")
     return replace(
         new,
         title=new.title or template.get("title", ""),

@@ -203,7 +203,7 @@ def _find(tx: Transaction, mission: Mission, slug: str, *, archived: bool = Fals
 def _check_actor(scope: Scope, mission_slug: str) -> None:
     if scope.actor.role not in LEADS:
         # Whoever does the work does not also measure it.
-        raise NotAllowed(f"A {scope.actor.role} cannot record readings; the Lead, people and collectors do.")
+        raise NotAllowed(f"{scope.actor.role.somebody} cannot record readings; the Lead, people and collectors do.")
     if isinstance(scope, MissionScope) and scope.mission_slug not in (None, mission_slug):
         raise NotAllowed(f"You act in mission {scope.mission_slug!r}, not in {excerpt(mission_slug)!r}.")
 

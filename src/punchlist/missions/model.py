@@ -184,7 +184,8 @@ class NewMissionTodo:
     justification: str = ""
     completion_criteria: str = ""
     deadline: str | None = None
-    priority: Priority = Priority.MEDIUM
+    priority: Priority | None = None
+    """Medium, unless a template says otherwise."""
     assigned_agent: str | None = None
     target: Status = Status.PENDING
     also_affects: tuple[str, ...] = ()

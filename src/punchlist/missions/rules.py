@@ -206,7 +206,7 @@ def parse_new(args: Mapping[str, Any]) -> tuple[str, NewMissionTodo]:
         justification=reader.block("justification") or "",
         completion_criteria=reader.block("completionCriteria") or "",
         deadline=reader.line("deadline"),
-        priority=reader.choice("priority", PRIORITIES) or Priority.MEDIUM,
+        priority=reader.choice("priority", PRIORITIES),
         assigned_agent=reader.line("assignedAgent"),
         target=reader.choice("targetStatus", TARGETS) or Status.PENDING,
         also_affects=reader.names("alsoAffects"),

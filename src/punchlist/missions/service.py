@@ -209,7 +209,7 @@ def standing(tx: Transaction, mission_id: str) -> list[Standing]:
 
 def _check_founder(scope: Scope, what: str) -> None:
     if scope.actor.role not in FOUNDERS:
-        raise NotAllowed(f"A {scope.actor.role} may not {what}; a person does, with `punchlist mission`.")
+        raise NotAllowed(f"{scope.actor.role.somebody} may not {what}; a person does, with `punchlist mission`.")
 
 
 def _check(tx: Transaction, mission: Mission, config: MissionConfig, source: str | None) -> list[str]:

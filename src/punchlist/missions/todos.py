@@ -33,12 +33,12 @@ from punchlist.missions.model import (
 from punchlist.missions.rules import check_mission, check_pillar
 from punchlist.missions.todo_lists import TodoLists
 from punchlist.missions.todo_writing import CHECK, WORK, answer_questions, apply, cancel, find, freed, make
+from punchlist.missions.work import execute
 from punchlist.missions.writing import check_active, find_mission, find_pillar, lock_mission
 from punchlist.runs import service as runs
 from punchlist.runs.model import Kind, Run
 from punchlist.storage.store import Transaction
 
-PILLAR_OWNER: Final = "pillar-owner"
 COLLECTOR: Final = "collector"
 REPORTERS: Final = frozenset({Role.OWNER, Role.PERSON, Role.SYSTEM})
 
@@ -93,7 +93,7 @@ class MissionTodos(TodoLists):
                     return Done(cancel(tx, scope, mission, todo, reason))
                 case Action.START:
                     changed = apply(tx, scope, mission, action, todo, reason, status=status, started_at=tx.now())
-                    return Done(changed, run_id=_execute(tx, scope, pillar, changed, reason).id)
+                    return Done(changed, run_id=execute(tx, scope, pillar, changed, reason).id)
                 case Action.EXTEND:
                     until = _future(tx, mission, deadline or "")
                     changed = apply(tx, scope, mission, action, todo, reason, deadline=until, overdue_at=None)
@@ -139,7 +139,7 @@ class MissionTodos(TodoLists):
     def record_check(self, scope: MissionScope, todo_id: str, passed: bool, detail: str = "") -> MissionTodo:
         """Keep what came of a todo's check."""
         if scope.actor.role not in LEADS:
-            raise NotAllowed(f"A {scope.actor.role} may not say whether the check of a mission todo has passed.")
+            raise NotAllowed(f"{scope.actor.role.somebody} may not say whether the check of a mission todo has passed.")
         with self._store.write() as tx:
             mission, todo = _lock_of(tx, scope, todo_id)
             if todo.completion_check is None:
@@ -153,7 +153,7 @@ class MissionTodos(TodoLists):
     def worked(self, scope: MissionScope, todo_id: str) -> MissionTodo:
         """Somebody has worked on it: a check must pass anew. One that is not in progress stays as it is."""
         if scope.actor.role not in MEMBERS:
-            raise NotAllowed(f"A {scope.actor.role} may not work on a mission todo; its pillar's owner does.")
+            raise NotAllowed(f"{scope.actor.role.somebody} may not work on a mission todo; its pillar's owner does.")
         with self._store.write() as tx:
             mission, todo = _lock_of(tx, scope, todo_id)
             if todo.status is not Status.IN_PROGRESS:
@@ -163,7 +163,7 @@ class MissionTodos(TodoLists):
     def report(self, scope: MissionScope, mission_slug: str, todo_id: str, result: str) -> Done:
         """What came of the work, said in the TODO chat for the Lead to review (M8)."""
         if scope.actor.role not in REPORTERS:
-            raise NotAllowed(f"A {scope.actor.role} may not report on a mission todo; its pillar's owner does.")
+            raise NotAllowed(f"{scope.actor.role.somebody} may not report on a mission todo; its pillar's owner does.")
         result = rules.parse_result(result)
         with self._store.write() as tx:
             mission, todo, pillar = self._locked(tx, scope, mission_slug, todo_id)
@@ -244,22 +244,6 @@ def _lock_of(tx: Transaction, scope: MissionScope, todo_id: str) -> tuple[Missio
     return mission, todo
 
 
-def _execute(tx: Transaction, scope: MissionScope, pillar: Pillar, todo: MissionTodo, reason: str) -> Run:
-    """The run in which the pillar's owner works on it; it says so in the TODO chat itself."""
-    return runs.queue(
-        tx,
-        scope,
-        kind=Kind.EXECUTE,
-        conversation_id=pillar.todo_conversation_id,
-        agent=PILLAR_OWNER,
-        request={"todoId": todo.id, "title": todo.title},
-        mission_id=todo.mission_id,
-        pillar_id=todo.pillar_id,
-        todo_id=todo.id,
-        reason=reason,
-    )
-
-
 def _collect(tx: Transaction, scope: MissionScope, mission: Mission, slugs: list[str], todo: MissionTodo) -> Run:
     return runs.queue(
         tx,
@@ -314,7 +298,4 @@ def _known_metrics(tx: Transaction, mission: Mission, slugs: Sequence[str]) -> l
 
 
 def _future(tx: Transaction, mission: Mission, deadline: str) -> str:
-    parsed = deadlines.parse(deadline, cadence_of(mission).timezone, moment(tx.now()))
-    if parsed.passed:
-        raise InvalidInput(f"deadline: {parsed.stored} has passed already; give one in the future")
-    return parsed.stored
+    return deadlines.parse_future(deadline, cadence_of(mission).timezone, moment(tx.now()))

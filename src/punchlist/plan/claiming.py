@@ -134,7 +134,7 @@ def waits_of(tx: Transaction, todo: TurnTodo) -> list[str]:
 def _claimant(scope: TurnScope, at: str, action: Action) -> Claimant:
     if scope.actor.role not in PLANNERS:
         who = " or ".join(sorted(PLANNERS))
-        raise NotAllowed(f"A {scope.actor.role} may not {action} a plan todo; {who} may.")
+        raise NotAllowed(f"{scope.actor.role.somebody} may not {action} a plan todo; {who} may.")
     return Claimant(scope, at)
 
 

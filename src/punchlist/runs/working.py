@@ -25,9 +25,12 @@ class RunBook:
         self.executor = executor
 
     def ready(self, most: int) -> list[Run]:
-        """Those that can be given to the engine, oldest first."""
+        """Those that can be given to the engine, oldest first; no more than `most` are on their way at a time."""
+        if most <= 0:
+            return []
         with self._store.read() as tx:
-            return records.found(tx, records.READY, most=most)
+            on_their_way = len(records.found(tx, records.OF_STATUS, status=RunStatus.DISPATCHED.value))
+            return records.found(tx, records.READY, most=most - on_their_way) if on_their_way < most else []
 
     def dispatch(self, run: Run) -> Run | None:
         """Take it off the queue; None when somebody else did, or when its chat is no longer free."""

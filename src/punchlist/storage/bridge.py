@@ -37,10 +37,12 @@ def waits_for_a_server(store: Store) -> bool:
     return store.engine.dialect.name != "sqlite"
 
 
-def bridge(store: Store) -> Aside:
-    async def in_thread(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.to_thread(work, *args, **kwargs)
+async def in_thread(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """For what takes its time whatever the database is."""
+    return await asyncio.to_thread(work, *args, **kwargs)
 
+
+def bridge(store: Store) -> Aside:
     async def here(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return at_once(work, *args, **kwargs)

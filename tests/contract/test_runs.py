@@ -115,7 +115,7 @@ def test_every_action_from_every_state_by_every_role(action: RunAction) -> None:
     for state, role in product([NEW, *RunStatus], Role):
         allowed = action == "queue" or role == "system" or (action in BY_PEOPLE and role in LEADS)
         if not allowed:
-            with pytest.raises(NotAllowed, match=f"A {role} may not {action} a run"):
+            with pytest.raises(NotAllowed, match=f"An? {role} may not {action} a run"):
                 RUN.advance(state, action, role)
         elif state in MOVES[action]:
             assert RUN.advance(state, action, role) == MOVES[action][state]

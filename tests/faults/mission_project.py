@@ -9,10 +9,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
-from tests.faults.mission_worker import SLUG, Life, Task
+from tests.faults.mission_worker import PERSON, SLUG, Life, Nursery, Task, until
 
 from punchlist import demo
-from punchlist.conversations.model import Notice
+from punchlist.conversations.model import Notice, Scope
+from punchlist.runs.model import Kind, Run
 from punchlist.storage.store import Store
 from punchlist.wiring import House
 
@@ -136,3 +137,43 @@ def progress(store: Store) -> int:
     """How many changes there were so far."""
     with store.read() as tx:
         return int(tx.raw("SELECT count(*) FROM events")[0][0])
+
+
+def delegated(house: House, *missions: str) -> list[Run]:
+    """Work that nobody waits for, each in a chat of its own."""
+    mission = house.missions.get(SLUG)
+    runs = []
+    for number, text in enumerate(missions):
+        chat = Scope(f"work-{number}", PERSON)
+        house.conversations.start(chat)
+        runs.append(
+            house.runs.queue(
+                chat,
+                kind=Kind.DELEGATE,
+                conversation_id=chat.conversation_id,
+                agent="coder",
+                request={"mission": text, "origin": mission.conversation_id, "todoId": None},
+                mission_id=mission.id,
+            )
+        )
+    return runs
+
+
+def results(house: House) -> list[str]:
+    """What was posted to the mission's chat."""
+    chat = house.missions.get(SLUG).conversation_id
+    return [one.content.partition("\n")[2] for one in house.conversations.messages(chat) if one.kind == "worker_result"]
+
+
+def ended(house: House, runs: list[Run]) -> bool:
+    return all(house.runs.get(run.id).ended_at for run in runs)
+
+
+def statuses(house: House, runs: list[Run]) -> Counter[str]:
+    return Counter(f"{now.status} {now.why}".strip() for run in runs for now in [house.runs.get(run.id)])
+
+
+def started(nursery: Nursery, task: Task) -> Life:
+    life = nursery.start(task)
+    until(lambda: f"{life.pid}: worker" in life.said, lambda: f"worker {life.pid} is ready\n{life.said}")
+    return life

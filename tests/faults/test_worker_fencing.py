@@ -11,13 +11,9 @@ from typing import Any, Final
 
 import psycopg
 import pytest
-from tests.faults.mission_project import in_hand, marks, mission_project
-from tests.faults.mission_worker import PERSON, SLUG, Life, Nursery, Task, begin, until
+from tests.faults.mission_project import delegated, ended, in_hand, marks, mission_project, results, started, statuses
+from tests.faults.mission_worker import Nursery, begin, until
 from tests.faults.processes import spin
-
-from punchlist.conversations.model import Scope
-from punchlist.runs.model import Kind, Run
-from punchlist.wiring import House
 
 WORDS: Final = """
 scenes:
@@ -33,40 +29,6 @@ scenes:
       - calls: [{tool: run_command, arguments: {command: "echo {{ name }}-2 >> marks; sleep 3; echo {{ name }}-3 >> marks"}}]
       - {delay: 1, text: "{{ name }} is marked at last."}
 """
-
-
-def delegated(house: House, *missions: str) -> list[Run]:
-    """Work that nobody waits for, each in a chat of its own."""
-    mission = house.missions.get(SLUG)
-    runs = []
-    for number, text in enumerate(missions):
-        chat = Scope(f"work-{number}", PERSON)
-        house.conversations.start(chat)
-        runs.append(
-            house.runs.queue(
-                chat,
-                kind=Kind.DELEGATE,
-                conversation_id=chat.conversation_id,
-                agent="coder",
-                request={"mission": text, "origin": mission.conversation_id, "todoId": None},
-                mission_id=mission.id,
-            )
-        )
-    return runs
-
-
-def results(house: House) -> list[str]:
-    """What was posted to the mission's chat."""
-    chat = house.missions.get(SLUG).conversation_id
-    return [one.content.partition("\n")[2] for one in house.conversations.messages(chat) if one.kind == "worker_result"]
-
-
-def ended(house: House, runs: list[Run]) -> bool:
-    return all(house.runs.get(run.id).ended_at for run in runs)
-
-
-def statuses(house: House, runs: list[Run]) -> Counter[str]:
-    return Counter(f"{now.status} {now.why}".strip() for run in runs for now in [house.runs.get(run.id)])
 
 
 class Server:
@@ -101,12 +63,6 @@ def server(postgres_url: str) -> Server:
     return Server(postgres_url)
 
 
-def started(nursery: Nursery, task: Task) -> Life:
-    life = nursery.start(task)
-    until(lambda: f"{life.pid}: worker" in life.said, lambda: f"worker {life.pid} is ready\n{life.said}")
-    return life
-
-
 @pytest.mark.spec("M9")
 @pytest.mark.parametrize("moment", ["while the model thinks", "while a command runs"])
 @pytest.mark.parametrize("stopped", [True, False], ids=["stopped", "alive"])
@@ -136,7 +92,7 @@ def test_a_worker_that_was_taken_for_dead_changes_nothing_any_more(
         first.kill(signal.SIGCONT)
     until(partial(ended, house, [run]), lambda: first.said)
     assert statuses(house, [run]) == {"done": 1}, first.said
-    assert results(house) == ["it is marked at last."], (first.said, house.conversations.messages(house.missions.get(SLUG).conversation_id), house.conversations.turns(run.conversation_id), house.conversations.messages(run.conversation_id))
+    assert results(house) == ["it is marked at last."], [first.said, *(f"{one.kind}: {one.content}" for chat in (run.conversation_id, run.asked["origin"]) for one in house.conversations.messages(chat)), *house.conversations.turns(run.conversation_id)]
     assert max(Counter(marks(task)).values()) == 1
     turns = house.conversations.turns(run.conversation_id)
     assert [turn.open for turn in turns] == [False]

@@ -45,6 +45,7 @@ class Errands:
                 request={"mission": mission, "origin": origin, "todoId": todo_id},
                 mission_id=post.mission.id if post.mission else None,
                 pillar_id=post.pillar.id if post.pillar else None,
+                todo_id=post.todo_id,
                 id=id,
             )
         return f"Run {id} is queued; its result is posted to the chat {origin}. Go on, and do not wait for it."

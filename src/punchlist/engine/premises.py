@@ -41,6 +41,8 @@ class Post:
     conversation_id: str
     mission: Mission | None = None
     pillar: Pillar | None = None
+    todo_id: str | None = None
+    """Of the mission, that the work is for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ its calls did is on record, so that taking it up again repeats none of it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import Any, Final, Protocol, TypedDict, TypeVar
 
@@ -24,14 +25,17 @@ from punchlist.agent.resuming import restore
 from punchlist.agent.studio import Studio, Work
 from punchlist.agent.transcript import TEXT
 from punchlist.agent.waiting import can_go_on
-from punchlist.conversations.model import Line, Scope
+from punchlist.conversations import records as turn_records
+from punchlist.conversations.evidence import with_workers
+from punchlist.conversations.model import Line, Message, Scope
 from punchlist.engine.hands import PAUSED, TOLD, Hand, Hands, Stopped
 from punchlist.engine.premises import Post, Premises
+from punchlist.errors import PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.text import excerpt
 from punchlist.models.model import Reply
 from punchlist.runs.lifecycle import RunStatus, Wish
-from punchlist.runs.model import Run, Spending
+from punchlist.runs.model import Run, Spending, after
 from punchlist.runs.working import NotOurs, RunBook
 from punchlist.storage.bridge import bridge
 from punchlist.toolcalls.approvals import LONGEST_REASON, Answer, Outcome
@@ -40,7 +44,14 @@ from punchlist.toolcalls.records import count_of_turn
 
 INTERVAL: Final = 0.2
 """Seconds between two looks at something that is waited for."""
+_STOPPED: Final = "stopped"
 T = TypeVar("T")
+
+
+class TurnFailed(PunchlistError):
+    """An agent could not go on, such as for want of a model."""
+
+    code = "turn_failed"
 
 
 class Steps(Protocol):
@@ -84,14 +95,20 @@ class Turns:
     async def take(self, run: Run, task: Task, begun: str | None = None) -> Came:
         """From its request to its end. `begun` is a turn that has its request already."""
         turn_id = begun if begun is not None else await self._steps.step(f"{task.key}.begin", lambda: self._begin(task))
+        seconds = 0.0
         for number in range(1_000_000):
             came = await self._steps.step(f"{task.key}.work.{number}", lambda: self._work(run, task, turn_id))
+            seconds += came["seconds"]
             if came["reason"] != Reason.WAITING:
                 break
-            await self._steps.step(f"{task.key}.rest.{number}", lambda came=came: self._rest(run, task, came))  # type: ignore[misc]
-        await self._steps.step(f"{task.key}.spent", lambda: self._spent(run, came))
+            rest = partial(self._rest, run, task, came)
+            if await self._steps.step(f"{task.key}.rest.{number}", rest) == _STOPPED:
+                raise Stopped
+        await self._steps.step(f"{task.key}.spent", lambda: self._spent(run, came, seconds))
         if came["reason"] == Reason.CANCELLED and (await self._aside(self._book.ours, run.id)).wish is Wish.STOP:
             raise Stopped
+        if came["reason"] == Reason.ERROR:
+            raise TurnFailed(f"{task.agent.name}: {came['why']}")
         return came
 
     async def _ours(self, run: Run) -> Run:
@@ -142,13 +159,13 @@ class Turns:
         if not turn.open:
             # It ended, and we died before that was known here; or somebody has ended it.
             return _on_record(turn_id, turn.end_reason or "", restore(stored))
-        said = {row.content for row in stored if row.kind == TEXT}
-        message = run.message if run.message not in said else None
+        message = unsaid(run.message, stored)
         signal, purse, since = hand.fresh(run), Purse(), monotonic()
         work = Work(task.agent, signal, None, purse=purse, message=message, abandoned=True, persistent=True)
         outcome = await studio.do(work, turn_id)
         if run.message is not None:
-            await self._aside(self._book.heard, run.id, run.message)
+            left = unsaid(run.message, await self._aside(self._premises.conversations.of_turn, turn_id))
+            await self._aside(self._book.heard, run.id, run.message, left)
         return _came(turn_id, outcome.ended, purse, monotonic() - since)
 
     async def _until_closed(self) -> None:
@@ -161,7 +178,11 @@ class Turns:
         studio = self._premises.studio(task.post, task.agent)
         while True:
             await self._until_closed()
-            now = await self.heed(run)
+            try:
+                now = await self.heed(run)
+            except Stopped:
+                # What a step raises comes back as another error when it is known already.
+                return _STOPPED
             if now.message is not None:
                 await asyncio.to_thread(self._withdraw, studio, now.message)
             if await self._can_go_on(studio, now, came):
@@ -203,14 +224,24 @@ class Turns:
                 Answer(Outcome.CANCEL, Actor(Role.PERSON, "person"), reason=excerpt(message, LONGEST_REASON)),
             )
 
-    async def _spent(self, run: Run, came: Came) -> None:
+    async def _spent(self, run: Run, came: Came, seconds: float) -> None:
         calls = await self._aside(self._calls, came["turnId"])
-        used = Spending(came["inputTokens"], came["outputTokens"], came["cost"], calls, came["seconds"])
+        used = Spending(came["inputTokens"], came["outputTokens"], came["cost"], calls, seconds)
         await self._aside(self._book.spend, run.id, used)
 
     def _calls(self, turn_id: str) -> int:
         with self._premises.store.read() as tx:
-            return count_of_turn(tx, turn_id)
+            turn = turn_records.turn(tx, turn_id)
+            whole = with_workers(tx, turn) if turn is not None else ()
+            return sum(count_of_turn(tx, one.id) for one in whole)
+
+
+def unsaid(message: str | None, stored: Sequence[Message]) -> str | None:
+    """What of the words for an agent it has not been told: people add to them while it is being told the first."""
+    for row in stored:
+        if message is not None and row.kind == TEXT:
+            message = after(message, row.content)
+    return message
 
 
 def _came(turn_id: str, ended: Ended, purse: Purse, seconds: float) -> Came:

@@ -26,9 +26,10 @@ from punchlist.engine.premises import Premises
 from punchlist.engine.turns import Turns
 from punchlist.errors import PunchlistError
 from punchlist.kernel.clock import timestamp
-from punchlist.kernel.processes import this_process
+from punchlist.kernel.processes import lives, this_process
 from punchlist.kernel.text import excerpt
 from punchlist.missions.once import post_once
+from punchlist.runs.lifecycle import RunStatus, Wish
 from punchlist.runs.model import Kind, Run
 from punchlist.runs.working import NotOurs, RunBook
 from punchlist.storage.bridge import bridge
@@ -39,6 +40,8 @@ MOST_ATTEMPTS: Final = 500
 """A run that ends its worker every time is given up."""
 KEPT: Final = timedelta(days=7)
 _LOOK: Final = 0.1
+_QUIET: Final = 5
+"""Looks in a row at which there is nothing to do."""
 _REAP: Final = 1.0
 _GRACE: Final = 3.0
 _FORGET: Final = 3_600.0
@@ -109,13 +112,25 @@ class Worker:
             await asyncio.sleep(seconds)
 
     async def _idle(self) -> None:
-        """Until nothing is left that could be worked on now."""
-        while not self._ending.is_set():
+        """Until nothing is left that could be worked on now, and has not been for a moment: what was just taken up
+        may find that what it waited for has come."""
+        quiet = 0
+        while not self._ending.is_set() and quiet < _QUIET:
             await patiently(self._clockwork.tick)
-            open_runs = await patiently(lambda: self._aside(self._premises.runs.list, most=1_000))
-            if not [run for run in open_runs if run.status not in ("waiting", "paused") and run.wish is None]:
-                return
+            quiet = quiet + 1 if await patiently(lambda: self._aside(self._nothing_to_do)) else 0
             await asyncio.sleep(_LOOK)
+
+    def _nothing_to_do(self) -> bool:
+        ready = {run.id for run in self._book.ready(MOST_GIVEN)}
+        return all(self._at_rest(run, ready) for run in self._premises.runs.list(most=1_000))
+
+    def _at_rest(self, run: Run, ready: set[str]) -> bool:
+        if run.wish is not None or run.message is not None:
+            return run.wish is Wish.PAUSE
+        if run.status is RunStatus.QUEUED:
+            # Others of its chat may rest.
+            return run.id not in ready
+        return run.status is RunStatus.WAITING and run.executor is not None and lives(run.executor) is not False
 
     async def _rest(self) -> None:
         self._hands.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from punchlist.runs.lifecycle import RunStatus, Wish
 
@@ -101,6 +101,21 @@ class Run(NamedTuple):
 def from_row(row: tuple[Any, ...]) -> Run:
     run = Run(*row)
     return run._replace(kind=Kind(run.kind), status=RunStatus(run.status), wish=run.wish and Wish(run.wish))
+
+
+_GAP: Final = "\n\n"
+
+
+def together(message: str | None, more: str) -> str:
+    """What is to be said to an agent, when more is said before it has heard the first."""
+    return f"{message}{_GAP}{more}" if message else more
+
+
+def after(message: str, heard: str) -> str | None:
+    """What is left of it for one who has heard its beginning; all of it for one who has heard something else."""
+    if message == heard:
+        return None
+    return message.removeprefix(f"{heard}{_GAP}")
 
 
 class Spending(NamedTuple):

@@ -15,7 +15,7 @@ from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.processes import lives
 from punchlist.runs import records
 from punchlist.runs.lifecycle import IN_HAND, OPEN, RUN, RunAction, RunStatus, Wish
-from punchlist.runs.model import Kind, Run
+from punchlist.runs.model import Kind, Run, together
 from punchlist.storage import eventlog
 from punchlist.storage.store import Store, Transaction
 
@@ -160,6 +160,8 @@ class Runs:
         """It comes to rest where it is; nothing of it is lost."""
         with self._store.write() as tx:
             run = self._locked(tx, id)
+            if run.wish is Wish.STOP:
+                raise IllegalTransition(f"Run {run.id} is about to be stopped.")
             if run.wish is Wish.PAUSE:
                 raise IllegalTransition(f"Run {run.id} is paused already, or about to be.")
             return ask(tx, scope, run, reason or "a person wants it to pause", wish=Wish.PAUSE, why=reason or "paused")
@@ -185,8 +187,8 @@ class Runs:
             run = self._locked(tx, id)
             if run.kind not in (Kind.EXECUTE, Kind.DELEGATE, Kind.CHAT):
                 raise IllegalTransition(f"Run {run.id} is a {run.kind}: there is no agent in it that could be told.")
-            before = f"{run.message}\n\n" if run.message else ""
-            return ask(tx, scope, run, "a person has said something", message=before + message.strip())
+            said = together(run.message, message.strip())
+            return ask(tx, scope, run, "a person has said something", message=said)
 
     def stop(self, scope: Scope, id: str, reason: str = "") -> Run:
         with self._store.write() as tx:

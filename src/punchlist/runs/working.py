@@ -10,7 +10,7 @@ from punchlist.errors import Conflict
 from punchlist.kernel.actors import SYSTEM
 from punchlist.runs import records
 from punchlist.runs.lifecycle import IN_HAND, OPEN, RunAction, RunStatus
-from punchlist.runs.model import Run, Spending
+from punchlist.runs.model import Run, Spending, after, together
 from punchlist.runs.service import step
 from punchlist.storage.store import Store, Transaction
 
@@ -116,12 +116,15 @@ class RunBook:
     def resume(self, run_id: str) -> Run:
         return self._move(run_id, RunStatus.RUNNING, RunAction.RESUME, "as somebody wanted", why="")
 
-    def heard(self, run_id: str, message: str) -> None:
-        """Its agent was told; what was said since then stays."""
+    def heard(self, run_id: str, message: str, left: str | None = None) -> None:
+        """Its agent was told a message, but for what is left of it; what was said since then stays."""
         with self._store.write() as tx:
             run = self._locked(tx, run_id)
-            if run.message == message:
-                self._step(tx, run, RunAction.ASK, "its agent was told", message=None)
+            since = after(run.message, message) if run.message else None
+            if left == message or run.message is None or since == run.message:
+                return
+            still = together(left, since) if since else left
+            self._step(tx, run, RunAction.ASK, "its agent was told", message=still)
 
     def finish(self, run_id: str, result: str) -> Run:
         return self._move(run_id, RunStatus.DONE, RunAction.FINISH, "done", result=result)

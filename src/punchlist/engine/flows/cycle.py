@@ -13,6 +13,7 @@ from punchlist.agent.definitions import LEAD, OWNER
 from punchlist.conversations.model import Line, Notice
 from punchlist.engine.flows.collect import told
 from punchlist.engine.flows.shop import Shop
+from punchlist.engine.hands import Stopped
 from punchlist.engine.premises import Post
 from punchlist.engine.turns import Task
 from punchlist.missions.deadlines import Swept
@@ -33,6 +34,8 @@ async def cycle(run: Run, shop: Shop) -> str:
     await shop.step("collect", lambda: _collect(run, shop, mission))
     planned = await shop.step("plan", lambda: _plan(run, shop, mission, swept["stale"]))
     reports = await shop.step("planned", lambda: _planned(run, shop, planned))
+    if reports is None:
+        raise Stopped
 
     async def fill() -> str:
         return await shop.aside(_for_lead, shop, mission, reports, swept)
@@ -102,10 +105,13 @@ def _queue(tx: Transaction, run: Run, shop: Shop, mission: Mission, pillar: Pill
     return queued.id
 
 
-async def _planned(run: Run, shop: Shop, planned: list[str]) -> list[tuple[str, str]]:
-    """What the owners reported, as soon as all of them have."""
+async def _planned(run: Run, shop: Shop, planned: list[str]) -> list[tuple[str, str]] | None:
+    """What the owners reported, as soon as all of them have; None when somebody has stopped the cycle."""
     while True:
-        await shop.turns.heed(run)
+        try:
+            await shop.turns.heed(run)
+        except Stopped:
+            return None
         found = await shop.aside(_all, shop, planned)
         if all(one.status not in OPEN for one in found):
             return [(one.asked["pillar"], one.result or f"({one.status}: {one.why})") for one in found]

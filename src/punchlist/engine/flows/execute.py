@@ -84,7 +84,7 @@ async def _status(run: Run, shop: Shop) -> str:
 
 async def _work(run: Run, shop: Shop, number: int, mission: Mission, pillar: Pillar, request: str) -> str:
     """What its owner reports; an owner who could not finish says why."""
-    post = Post(pillar.todo_conversation_id, mission, pillar)
+    post = Post(pillar.todo_conversation_id, mission, pillar, run.todo_id)
 
     def remark() -> str:
         return _standing(shop.premises.todos.get(str(run.todo_id)))

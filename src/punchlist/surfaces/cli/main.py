@@ -19,6 +19,7 @@ from punchlist.surfaces.cli import (
     approvals,
     chat,
     conversations,
+    costs,
     cycle,
     db,
     demo,
@@ -76,6 +77,7 @@ app.command("wake")(answer.wake)
 app.add_typer(agents.app, name="agents")
 mission.app.command("cycle")(cycle.cycle)
 mission.app.command("prompt")(cycle.prompt)
+mission.app.command("costs")(costs.costs)
 app.add_typer(mission.app, name="mission")
 app.add_typer(todo.app, name="todo")
 app.add_typer(chat.app, name="chat")

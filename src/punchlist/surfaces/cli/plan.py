@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +15,7 @@ from punchlist.surfaces.cli.front import JsonOption, SessionOption, WhyOption, f
 
 if TYPE_CHECKING:
     from punchlist.conversations.model import TurnScope
+    from punchlist.plan.accounting import PlanAccount
     from punchlist.plan.model import Plan, TurnTodo
     from punchlist.surfaces.desk import Desk
 
@@ -42,6 +44,7 @@ def show(
     context: typer.Context,
     turn: Annotated[str | None, typer.Option("--turn", metavar="ID", help="Another turn than the open one.")] = None,
     remaining: Annotated[bool, typer.Option("--remaining", help="Only what is not ended yet.")] = False,
+    costs: Annotated[bool, typer.Option("--costs", help="What each has taken, and the calls made meanwhile.")] = False,
     session: SessionOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -66,10 +69,21 @@ def show(
             say(f"The last turn, which has ended ({visible(current.end_reason)}):\n")
     states = None if remaining else frozenset(Status)
     plan = desk.plans.list(TurnScope(scope.conversation_id, scope.actor, turn), states)
+    taken = _taken(desk, turn, plan) if costs else {}
     if as_json:
-        say_json({"session": scope.conversation_id, "turnId": turn, **plan_json(plan)})
+        told = plan_json(plan)
+        for item in told["items"]:
+            if item["id"] in taken:
+                item["costs"] = taken[item["id"]].as_json()
+        say_json({"session": scope.conversation_id, "turnId": turn, **told})
     else:
-        _print(plan)
+        _print(plan, taken)
+
+
+def _taken(desk: Desk, turn_id: str, plan: Plan) -> Mapping[str, PlanAccount]:
+    from punchlist.plan.accounting import PlanAccounts
+
+    return PlanAccounts(desk.store).of(turn_id, plan.items)
 
 
 @app.command()
@@ -199,7 +213,7 @@ def _nothing() -> Plan:
     return Plan([], dict.fromkeys(Status, 0))
 
 
-def _print(plan: Plan) -> None:
+def _print(plan: Plan, taken: Mapping[str, PlanAccount]) -> None:
     summary = plan.summary
     if not summary["total"]:
         say("The plan is empty.")
@@ -209,6 +223,9 @@ def _print(plan: Plan) -> None:
             say(line)
         if held := plan.claims.get(todo.id):
             say(f"      claimed by {visible(held.holder)} until {moment(held.lease_until)}")
+        if one := taken.get(todo.id):
+            tokens = f"{one.input_tokens:,} tokens in, {one.output_tokens:,} out"
+            say(f"      {one.seconds:.1f} s, {tokens}, {len(one.evidence)} calls")
     ended = summary["completed"] + summary["cancelled"]
     cancelled = f", {summary['cancelled']} cancelled" if summary["cancelled"] else ""
     say()

@@ -42,6 +42,7 @@ KEPT: Final = timedelta(days=7)
 _LOOK: Final = 0.1
 _QUIET: Final = 5
 """Looks in a row at which there is nothing to do."""
+_MANY: Final = 1_000
 _REAP: Final = 1.0
 _GRACE: Final = 3.0
 _FORGET: Final = 3_600.0
@@ -121,8 +122,8 @@ class Worker:
             await asyncio.sleep(_LOOK)
 
     def _nothing_to_do(self) -> bool:
-        ready = {run.id for run in self._book.ready(MOST_GIVEN)}
-        return all(self._at_rest(run, ready) for run in self._premises.runs.list(most=1_000))
+        ready = {run.id for run in self._book.ready(_MANY)}
+        return all(self._at_rest(run, ready) for run in self._premises.runs.list(most=_MANY))
 
     def _at_rest(self, run: Run, ready: set[str]) -> bool:
         if run.wish is not None or run.message is not None:

@@ -256,8 +256,8 @@ def test_what_is_said_to_a_run_waits_until_its_agent_was_told(shop: Shop) -> Non
     # Something is said while the agent is being told.
     shop.runs.redirect(shop.scope(), run.id, "And measure.")
     shop.book.heard(run.id, told)
-    assert shop.runs.get(run.id).message == "Use SWC.\n\nAnd measure."
-    shop.book.heard(run.id, "Use SWC.\n\nAnd measure.")
+    assert shop.runs.get(run.id).message == "And measure."
+    shop.book.heard(run.id, "And measure.")
     assert shop.runs.get(run.id).message is None
     assert shop.book.wanted() == []
 

@@ -29,7 +29,7 @@ from punchlist.checklist.tools import checklist_tools
 from punchlist.conversations.minutes import Minutes, TurnOver
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.model import Turn as StoredTurn
-from punchlist.conversations.service import LONGEST_MESSAGE, Conversations
+from punchlist.conversations.service import LONGEST_MESSAGE, Conversations, Fence
 from punchlist.errors import ConfigError, InvalidInput, PunchlistError, StoreBusy, StoreUnavailable
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.processes import this_process
@@ -86,6 +86,8 @@ class Work:
     """What somebody says to an agent that goes on with a turn."""
     abandoned: bool = False
     """Whoever worked on it is known to be dead."""
+    fence: Fence | None = None
+    """Keeps one from a turn who was thought dead meanwhile."""
     persistent: bool = False
     """Whoever runs it goes on with it when the database is there again; the turn is left open for that."""
 
@@ -182,9 +184,10 @@ class Studio:
         aside, owner = bridge(self.site.store), this_process()
         scope = replace(self.site.place.scope, actor=work.actor)
         if turn_id is not None:
-            return await aside(self.conversations.take_turn, scope, turn_id, owner, abandoned=work.abandoned)
-        reason = "a new request" if work.parent is None else "delegated"
-        return await aside(self.conversations.begin_turn, scope, reason=reason, parent=work.parent, owner=owner)
+            take = self.conversations.take_turn
+            return await aside(take, scope, turn_id, owner, abandoned=work.abandoned, fence=work.fence)
+        reason, begin = "a new request" if work.parent is None else "delegated", self.conversations.begin_turn
+        return await aside(begin, scope, reason=reason, parent=work.parent, owner=owner, fence=work.fence)
 
     async def _workers_used(self, here: TurnScope) -> tuple[Usage, float]:
         """Before the program ended; by those whom they delegated to as well. What it cost is not known any more."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -29,6 +30,8 @@ from punchlist.kernel.processes import lives
 from punchlist.storage import eventlog
 from punchlist.storage.store import Store, Transaction
 
+Fence = Callable[[Transaction], None]
+"""Raises for one who was thought dead and has been replaced; asked when the conversation is locked."""
 LONGEST_ID: Final = 200
 LONGEST_TITLE: Final = 500
 LONGEST_MESSAGE: Final = 1_000_000
@@ -122,11 +125,14 @@ class Conversations:
         owner: str | None = None,
         request: Line | None = None,
         abandoned: bool = False,
+        fence: Fence | None = None,
     ) -> Turn:
         """A new turn: after the one that is open, or inside of `parent`. `owner` is the process that works on it,
         `request` the first that is said in it. `abandoned`: nobody works on the one that is open, whatever it says."""
         with self._store.write() as tx:
             self.ensure(tx, scope)
+            if fence is not None:
+                fence(tx)
             if parent is not None:
                 self._own_turn(tx, scope, parent)
             elif open_turn := records.open_turn(tx, scope.conversation_id):
@@ -140,10 +146,14 @@ class Conversations:
                 eventlog.append(tx, change(scope, "say", said.id, f"message of {said.role}", told))
             return turn
 
-    def take_turn(self, scope: Scope, turn_id: str, owner: str, *, abandoned: bool = False) -> Turn:
+    def take_turn(
+        self, scope: Scope, turn_id: str, owner: str, *, abandoned: bool = False, fence: Fence | None = None
+    ) -> Turn:
         """Go on with a turn that nobody works on any more. `abandoned`: the caller knows that its owner is dead."""
         with self._store.write() as tx:
             self.ensure(tx, scope)
+            if fence is not None:
+                fence(tx)
             turn = self._own_turn(tx, scope, turn_id)
             if not turn.open:
                 raise IllegalTransition(f"Turn {turn_id} has ended ({turn.end_reason}).")

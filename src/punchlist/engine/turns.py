@@ -94,7 +94,9 @@ class Turns:
 
     async def take(self, run: Run, task: Task, begun: str | None = None) -> Came:
         """From its request to its end. `begun` is a turn that has its request already."""
-        turn_id = begun if begun is not None else await self._steps.step(f"{task.key}.begin", lambda: self._begin(task))
+        turn_id = (
+            begun if begun is not None else await self._steps.step(f"{task.key}.begin", lambda: self._begin(run, task))
+        )
         seconds = 0.0
         for number in range(1_000_000):
             came = await self._steps.step(f"{task.key}.work.{number}", lambda: self._work(run, task, turn_id))
@@ -116,7 +118,7 @@ class Turns:
             raise NotOurs(f"Run {run.id} was given to this worker anew.")
         return await self._aside(self._book.ours, run.id)
 
-    async def _begin(self, task: Task) -> str:
+    async def _begin(self, run: Run, task: Task) -> str:
         # Nobody else works in this chat: the list of runs sees to that.
         conversations, request = self._premises.conversations, task.request
         scope = Scope(task.post.conversation_id, Actor(task.agent.role, task.agent.name))
@@ -126,7 +128,8 @@ class Turns:
             if [Line(one.role, one.kind, one.content) for one in said] == [request]:
                 # It was begun, and we died before that was known here.
                 return left.id
-        turn = await self._aside(conversations.begin_turn, scope, reason="a run", request=request, abandoned=True)
+        begin, fence = conversations.begin_turn, self._book.fence(run.id)
+        turn = await self._aside(begin, scope, reason="a run", request=request, abandoned=True, fence=fence)
         return turn.id
 
     async def _work(self, run: Run, task: Task, turn_id: str) -> Came:
@@ -161,7 +164,16 @@ class Turns:
             return _on_record(turn_id, turn.end_reason or "", restore(stored))
         message = unsaid(run.message, stored)
         signal, purse, since = hand.fresh(run), Purse(), monotonic()
-        work = Work(task.agent, signal, None, purse=purse, message=message, abandoned=True, persistent=True)
+        work = Work(
+            task.agent,
+            signal,
+            None,
+            purse=purse,
+            message=message,
+            abandoned=True,
+            fence=self._book.fence(run.id),
+            persistent=True,
+        )
         outcome = await studio.do(work, turn_id)
         if run.message is not None:
             left = unsaid(run.message, await self._aside(self._premises.conversations.of_turn, turn_id))

@@ -3,6 +3,7 @@ so that one who was thought dead and wakes again changes nothing any more."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from punchlist.conversations.model import Scope
@@ -92,6 +93,14 @@ class RunBook:
         if run is None or run.executor != self.executor or run.status not in IN_HAND:
             raise _not_ours(run_id, run)
         return run
+
+    def fence(self, run_id: str) -> Callable[[Transaction], None]:
+        """For those who write elsewhere on behalf of a run: raises when it is not ours any more."""
+
+        def check(tx: Transaction) -> None:
+            self._check(run_id, records.run(tx, run_id))
+
+        return check
 
     def at(self, run_id: str, turn_id: str) -> Run:
         """The turn it is at; no step of its own, so that people find the conversation."""

@@ -97,7 +97,9 @@ def test_a_result_is_text_for_the_model_and_data_for_programs(value: Any, text: 
 
 
 @pytest.mark.parametrize(
-    "value", [float("nan"), {"x": float("inf")}, {1, 2}, object(), b"bytes", {(1, 2): 3}, [1j]], ids=repr
+    "value",
+    [float("nan"), {"x": float("inf")}, {1, 2}, object(), b"bytes", {(1, 2): 3}, [1j]],
+    ids=lambda value: type(value).__name__,
 )
 def test_a_result_that_is_not_json_is_an_error_that_says_so(value: Any) -> None:
     error = result_of(value)

@@ -10,11 +10,13 @@ from typing import Final
 from sqlalchemy import bindparam, literal_column, or_, select
 
 from punchlist.agent.definitions import LEAD, OWNER
+from punchlist.conversations import records as conversation_records
 from punchlist.engine.premises import Premises
 from punchlist.errors import Conflict
 from punchlist.kernel.actors import SYSTEM
 from punchlist.kernel.clock import moment
 from punchlist.missions import cadence
+from punchlist.missions import records as mission_records
 from punchlist.missions.config_json import cadence_of
 from punchlist.missions.model import Mission, MissionScope
 from punchlist.runs import records as run_records
@@ -69,6 +71,8 @@ _WRITTEN_IN: Final = Statement(
 def begin_cycle(store: Store, scope: MissionScope, mission: Mission, id: str | None = None) -> Run:
     """Queue a cycle; while one is open, there is no second."""
     with store.write() as tx:
+        # Who looks while another begins one waits until it is there.
+        mission_records.lock_mission(tx, mission.id)
         if (open_cycle := _open_cycle(tx, mission.id)) and open_cycle != id:
             raise Conflict(f"Cycle {open_cycle} of mission {mission.slug!r} is not over. `punchlist runs` shows it.")
         return runs.queue(
@@ -126,6 +130,7 @@ class Clockwork:
             found = tx.all(_WRITTEN_IN)
         for conversation_id, mission_id, pillar_id in found:
             with self._premises.store.write() as tx:
+                conversation_records.lock_conversation(tx, conversation_id)
                 if tx.one(run_records.CHAT_OPEN, conversation_id=conversation_id):
                     continue
                 runs.queue(

@@ -1,0 +1,146 @@
+"""What happens by itself happens once, whoever looks and whatever their clocks say (M12)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from random import Random
+from threading import Barrier
+from types import SimpleNamespace
+from typing import Final, cast
+
+import pytest
+from tests.conftest import StoppedClock
+from tests.contract.missions import Team, developer_experience
+
+from punchlist.conversations.model import Scope
+from punchlist.conversations.queue import MessageQueue
+from punchlist.conversations.service import Conversations
+from punchlist.engine.clockwork import Clockwork, begin_cycle
+from punchlist.engine.premises import Premises
+from punchlist.errors import Conflict
+from punchlist.kernel.clock import timestamp
+from punchlist.missions.cadence import due_tick
+from punchlist.missions.service import Missions
+from punchlist.missions.sweeping import Deadlines
+from punchlist.runs.model import Run
+from punchlist.runs.service import Runs
+from punchlist.storage.opening import open_store
+from punchlist.storage.store import Store
+
+CRON: Final = "*/30 * * * *"
+
+
+@pytest.fixture
+def team(store: Store) -> Team:
+    return developer_experience(store, cadence={"cron": CRON, "timezone": "UTC"})
+
+
+@pytest.fixture
+def other_clock() -> StoppedClock:
+    return StoppedClock()
+
+
+@pytest.fixture
+def other_store(database: str, store: Store, other_clock: StoppedClock) -> Iterator[Store]:
+    """The same database, as another machine sees it."""
+    del store
+    opened = open_store(database, clock=other_clock)
+    yield opened
+    opened.close()
+
+
+def clockwork(store: Store) -> Clockwork:
+    parts = SimpleNamespace(store=store, missions=Missions(store, Conversations(store)), deadlines=Deadlines(store))
+    return Clockwork(cast(Premises, parts))
+
+
+def cycles(store: Store) -> list[Run]:
+    """Oldest first."""
+    return [run for run in reversed(Runs(store).list(ended=True, most=1_000)) if run.kind == "cycle"]
+
+
+def end_cycles(team: Team) -> None:
+    for run in cycles(team.store):
+        if run.ended_at is None:
+            Runs(team.store).stop(team.system, run.id, "it is over")
+
+
+@pytest.mark.spec("M12")
+@pytest.mark.parametrize("jump", [timedelta(hours=1), timedelta(days=1)], ids=["hours", "days"])
+def test_clocks_that_jump_both_ways_begin_every_cycle_once(
+    team: Team, clock: StoppedClock, other_store: Store, other_clock: StoppedClock, jump: timedelta
+) -> None:
+    """Two workers, one of which has a clock that is sometimes ahead and sometimes behind."""
+    right, wrong, dice = clockwork(team.store), clockwork(other_store), Random(6)
+    start = furthest = clock.now
+    for minutes in range(0, 4 * 60, 10):
+        clock.now = start + timedelta(minutes=minutes)
+        other_clock.now = clock.now + dice.choice([jump, -jump, timedelta()])
+        furthest = max(furthest, clock.now, other_clock.now)
+        for one in dice.sample([right, wrong], 2):
+            asyncio.run(one.tick())
+        # The newest moment that any clock has shown has had its cycle, or joined the one that was open.
+        assert team.mission.last_tick == due_tick(CRON, "UTC", None, timestamp(start), furthest)
+        if dice.random() < 0.7:
+            end_cycles(team)
+    begun = [run.id for run in cycles(team.store)]
+    assert begun
+    assert begun == sorted(set(begun))
+
+
+@pytest.mark.spec("M12")
+def test_many_who_look_at_once_begin_one_cycle(team: Team, clock: StoppedClock) -> None:
+    clock.advance(minutes=31)
+    for _ in range(3):
+        crowd = [clockwork(team.store) for _ in range(8)]
+        start = Barrier(len(crowd))
+
+        def look(one: Clockwork, start: Barrier = start) -> None:
+            start.wait(30)
+            asyncio.run(one.tick())
+
+        with ThreadPoolExecutor(len(crowd)) as pool:
+            list(pool.map(look, crowd))
+        end_cycles(team)
+        clock.advance(minutes=30)
+    assert len(cycles(team.store)) == 3
+
+
+@pytest.mark.spec("M12")
+def test_two_cycles_at_once_are_refused(team: Team) -> None:
+    start = Barrier(8)
+
+    def try_it(_: int) -> str:
+        start.wait(30)
+        try:
+            return begin_cycle(team.store, team.person, team.mission).status.value
+        except Conflict as error:
+            return str(error)
+
+    with ThreadPoolExecutor(8) as pool:
+        came = list(pool.map(try_it, range(8)))
+    assert came.count("queued") == 1, came
+    (run,) = cycles(team.store)
+    assert [text for text in came if run.id in text] == [text for text in came if text != "queued"]
+    end_cycles(team)
+    assert begin_cycle(team.store, team.person, team.mission).status == "queued"
+
+
+@pytest.mark.spec("M10")
+def test_what_is_written_in_a_chat_is_answered_by_one_run(team: Team) -> None:
+    chat = team.mission.conversation_id
+    for number in range(3):
+        MessageQueue(team.store).add(Scope(chat, team.person.actor), f"Message {number}")
+    crowd = [clockwork(team.store) for _ in range(8)]
+    start = Barrier(len(crowd))
+
+    def look(one: Clockwork) -> None:
+        start.wait(30)
+        asyncio.run(one.tick())
+
+    with ThreadPoolExecutor(len(crowd)) as pool:
+        list(pool.map(look, crowd))
+    assert [run.kind for run in Runs(team.store).list(ended=True)] == ["chat"]

@@ -60,13 +60,13 @@ def measure(bench: Bench) -> Iterator[Figure]:
     yield Figure(f"a run of {runs} in a queue, against a bare workflow", each["ours"], each["bare"])
     if runs > 2 * PART:
         last = [(made[-1] - made[-PART - 1]) / PART for made in drained["ours"]]
-        first = [made[PART - 1] / PART for made in drained["ours"]]
+        first = [(made[PART] - made[0]) / PART for made in drained["ours"]]
         yield Figure(f"the last {PART} of {runs} against the first", last, first, Limits(times=2.0))
         yield Figure("the longest time without an end of a run", [longest_wait(made) for made in drained["ours"]])
 
 
 def longest_wait(ends: list[float]) -> float:
-    return max(after - before for before, after in pairwise([0.0, *ends]))
+    return max(after - before for before, after in pairwise(ends))
 
 
 # --- one step -------------------------------------------------------------------------------------------------
@@ -167,10 +167,10 @@ async def bare(path: str, runs: int) -> list[float]:
         return run_id
 
     with closing(open_store(path)) as store:
-        durable = Durable(store, this_process())
+        durable, given = Durable(store, this_process()), queued(store, runs)
         begun = perf_counter()
         await durable.open(work)
-        for run in queued(store, runs):
+        for run in given:
             await durable.give(run)
         await all_done.wait()
         await durable.close()

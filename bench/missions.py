@@ -32,6 +32,7 @@ from punchlist.missions.metrics import Metrics
 from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, Priority
 from punchlist.missions.service import Missions
 from punchlist.missions.todos import MissionTodos
+from punchlist.runs.service import Runs
 from punchlist.storage.opening import open_store
 from punchlist.storage.store import Store
 
@@ -149,7 +150,9 @@ def reads(bench: Bench, few: int, many: int) -> Iterator[Figure]:
 def briefing(store: Store) -> Operation:
     """What a pillar's owner is given in planning: the pillar's metrics, strategies and todos."""
     missions = Missions(store, Conversations(store))
-    desk = Briefing(missions, MissionTodos(store), Metrics(store), Escalations(store))
+    desk = Briefing(
+        missions, MissionTodos(store), Metrics(store), Escalations(store), Conversations(store), Runs(store)
+    )
     mission = missions.get(SLUG)
     (standing,) = missions.standing(mission)
 

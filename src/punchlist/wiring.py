@@ -104,7 +104,9 @@ class House:
     def briefing(self) -> Briefing:
         from punchlist.missions.briefing import Briefing
 
-        return Briefing(self.missions, self.mission_todos, self.metrics, self.escalations)
+        return Briefing(
+            self.missions, self.mission_todos, self.metrics, self.escalations, self.conversations, self.runs
+        )
 
     @cached_property
     def collecting(self) -> Collecting:

@@ -139,7 +139,7 @@ def test_what_a_todo_has_used_is_what_its_runs_have_used(office: Office) -> None
     office.work(run, calls(LOOK, LOOK), says("Done."))
     # The turn is not over for the run; its calls are there to be seen.
     assert office.accounts.todo(todo.id).account == Account(runs=1, calls=2)
-    office.book.spend(run.id, Spending(1_000, 100, 0.25, 2, 1.5))
+    office.book.spend(run.id, "turn-1", Spending(1_000, 100, 0.25, 2, 1.5))
     office.book.finish(run.id, "Done.")
     account = office.accounts.todo(todo.id).account
     assert account == Account(1, 1_000, 100, 0.25, 1.5, 2)
@@ -154,10 +154,10 @@ def test_what_a_todo_has_used_is_what_its_runs_have_used(office: Office) -> None
 
 def test_a_mission_adds_up_by_pillar_and_by_todo(office: Office) -> None:
     todo, run = office.start("A")
-    office.book.spend(run.id, Spending(1_000, 100, 0.25, 2, 1.5))
+    office.book.spend(run.id, "turn-2", Spending(1_000, 100, 0.25, 2, 1.5))
     office.book.finish(run.id, "Done.")
     other, more = office.start("B", ONBOARDING)
-    office.book.spend(more.id, Spending(10, 1, 0.5, 1, 0.5))
+    office.book.spend(more.id, "turn-3", Spending(10, 1, 0.5, 1, 0.5))
     mission = office.team.mission
     cycle = Runs(office.store).queue(
         office.team.person,
@@ -169,7 +169,7 @@ def test_a_mission_adds_up_by_pillar_and_by_todo(office: Office) -> None:
     )
     assert office.book.dispatch(cycle)
     office.book.begin(cycle.id)
-    office.book.spend(cycle.id, Spending(5, 5, 1.0, 0, 1.0))
+    office.book.spend(cycle.id, "turn-4", Spending(5, 5, 1.0, 0, 1.0))
     told = office.accounts.mission(mission.id)
     pillars = {slug: pillar.id for slug, pillar in office.team.pillars.items()}
     assert told.account == Account(3, 1_015, 106, 1.75, 3.0, 3)

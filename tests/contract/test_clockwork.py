@@ -54,7 +54,7 @@ def other_store(database: str, store: Store, other_clock: StoppedClock) -> Itera
 
 def clockwork(store: Store) -> Clockwork:
     parts = SimpleNamespace(store=store, missions=Missions(store, Conversations(store)), deadlines=Deadlines(store))
-    return Clockwork(cast(Premises, parts))
+    return Clockwork(cast("Premises", parts))
 
 
 def cycles(store: Store) -> list[Run]:

@@ -16,6 +16,7 @@ from punchlist.missions.escalations import Escalations, open_for_work
 from punchlist.missions.lifecycle import Action, Status
 from punchlist.missions.model import Escalation, MissionScope, MissionTodo
 from punchlist.missions.sweeping import Deadlines
+from punchlist.runs.service import Runs
 from punchlist.storage.store import Store
 
 TODAY = "2026-02-21"
@@ -241,12 +242,19 @@ def test_a_person_is_asked_once_about_work_that_does_not_come_to_an_end(
         "TODO needs a decision: Migrate. Status: in_progress since 2026-02-21.\n"
         "The Lead has sent it back 3 times.\nPlease advise: go on, extend deadline or cancel?\n"
     )
-    # A deadline that passes meanwhile is another question; to extend it answers both.
+    # A deadline that passes meanwhile is another question, and to extend it answers that one alone.
     clock.advance(days=20)
     (overdue,) = Deadlines(team.store).sweep(team.system, team.mission.id).escalated
     assert {one.id for one in escalations.list()} == {asked.id, overdue.id}
     escalations.answer(team.person, overdue.id, "extend", deadline="2026-04-01")
+    assert escalations.list() == [asked]
+    # Nobody works on it any more: who says to go on begins the work anew.
+    runs = Runs(team.store)
+    for run in runs.of_todo(todo.id):
+        runs.stop(team.person, run.id)
+    escalations.answer(team.person, asked.id, "keep")
     assert escalations.list() == []
+    assert [run.status.value for run in runs.of_todo(todo.id)] == ["queued", "stopped"]
 
 
 # --- the trail ---------------------------------------------------------------------------------------

@@ -374,7 +374,7 @@ def test_an_owner_reports_to_the_todo_chat(store: Store, team: Team, clock: Stop
     done = team.todos.report(team.owner, team.slug, todo.id, " It is ts-loader. ")
     assert done.todo.worked_at == "2026-02-21T09:01:00.000000Z"
     (message,) = Conversations(store).messages(team.pillars[BUILD].todo_conversation_id)
-    assert (message.kind, message.content) == ("todo_result", f"[TODO {todo.id}]\nIt is ts-loader.")
+    assert (message.kind, message.content) == ("todo_result", f"[TODO {todo.id}]\n> It is ts-loader.")
     with nothing_changes(store):
         with pytest.raises(NotAllowed):
             team.todos.report(team.worker, team.slug, todo.id, "done")

@@ -18,6 +18,7 @@ from punchlist.kernel.actors import Role
 from punchlist.kernel.tooling import Schema
 from punchlist.missions.lifecycle import Action, Status
 from punchlist.missions.model import MissionScope, MissionTodo
+from punchlist.missions.quoting import unmarked
 from punchlist.missions.tools import mission_tools
 from punchlist.storage.store import Store
 
@@ -460,7 +461,7 @@ def test_hostile_text_in_reasons_outcomes_and_results_is_stored_exactly_or_refus
     def result(text: str) -> str:
         team.call(team.owner, "report", todoId=todo.id, result=text)
         stored: str = max(everything(store)["messages"], key=lambda row: (row[1] == chat, row[3]))[6]
-        return stored.removeprefix(f"[TODO {todo.id}]\n")
+        return unmarked(stored.removeprefix(f"[TODO {todo.id}]\n"))
 
     todo = team.todo_in(Status.IN_PROGRESS)
     chat = team.pillars[BUILD].todo_conversation_id

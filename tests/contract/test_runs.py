@@ -38,6 +38,8 @@ MOVES: Final[dict[str, dict[str, str]]] = {
     "queue": {NEW: "queued"},
     "dispatch": {"queued": "dispatched"},
     "begin": {"dispatched": "running", **{state: state for state in IN_HAND}},
+    "at": {state: state for state in IN_HAND},
+    "spend": {state: state for state in IN_HAND},
     "wait": {"running": "waiting"},
     "wake": {"waiting": "running"},
     "ask": {state: state for state in OPEN},
@@ -46,7 +48,7 @@ MOVES: Final[dict[str, dict[str, str]]] = {
     "finish": {"running": "done"},
     "fail": dict.fromkeys(("dispatched", *IN_HAND), "failed"),
     "stop": dict.fromkeys(OPEN, "stopped"),
-    "retry": {"failed": "queued"},
+    "retry": {"failed": "queued", "stopped": "queued"},
 }
 BY_PEOPLE: Final = ("ask", "stop", "retry")
 LEADS: Final = ("person", "lead", "system")
@@ -139,6 +141,7 @@ HELD: Final = {
     ("pause", "waiting"): ("waiting", "pause", None),
     ("resume", "paused"): ("paused", None, None),
     ("resume", "failed"): ("queued", None, None),
+    ("resume", "stopped"): ("queued", None, None),
     **{("redirect", state): (state, "pause" if state == "paused" else None, "Use SWC.") for state in OPEN},
     # Nobody has these in hand, so that they end at once.
     ("stop", "queued"): ("stopped", None, None),
@@ -321,7 +324,7 @@ def test_cancelling_a_todo_stops_the_work_on_it(store: Store, shop: Shop) -> Non
 
 STEPS: Final[dict[str, Callable[[RunBook, str], object]]] = {
     "ours": lambda book, run: book.ours(run),
-    "spend": lambda book, run: book.spend(run, Spending(1, 1)),
+    "spend": lambda book, run: book.spend(run, "t", Spending(1, 1)),
     "wait": lambda book, run: book.wait(run, "for a person"),
     "wake": lambda book, run: book.wake(run, "it can go on"),
     "pause": lambda book, run: book.pause(run),
@@ -368,8 +371,8 @@ def test_a_step_that_was_taken_is_not_taken_twice(shop: Shop) -> None:
 
 def test_a_run_adds_up_what_it_uses(shop: Shop) -> None:
     run = shop.begun()
-    for _ in range(2):
-        shop.book.spend(run.id, Spending(100, 10, 0.5, 3, 1.5))
+    for turn in ("first", "second", "second"):
+        shop.book.spend(run.id, turn, Spending(100, 10, 0.5, 3, 1.5))
     told = shop.book.finish(run.id, "Seen.").as_json()
     assert told["usage"] == {"inputTokens": 200, "outputTokens": 20}
     assert (told["cost"], told["toolCalls"], told["seconds"], told["result"]) == (1.0, 6, 3.0, "Seen.")

@@ -13,6 +13,7 @@ from tests.faults.mission_worker import PERSON, SLUG, Life, Nursery, Task, until
 
 from punchlist import demo
 from punchlist.conversations.model import Notice, Scope
+from punchlist.missions.quoting import unmarked
 from punchlist.runs.model import Kind, Run
 from punchlist.storage.store import Store
 from punchlist.wiring import House
@@ -114,7 +115,7 @@ def chats(store: Store) -> list[str]:
 
 
 def said(house: House, chat: str) -> list[tuple[str, str, str]]:
-    """Messages by who and what; posts and replies with their words. What comes from elsewhere may come at any moment."""
+    """Messages by who and what, posts and replies with their words; sorted, since posts may come at any moment."""
     told: list[tuple[str, str, str]] = []
     for message in house.conversations.messages(chat):
         whole = message.kind in _NOTICES or message.role == "assistant"
@@ -162,7 +163,8 @@ def delegated(house: House, *missions: str) -> list[Run]:
 def results(house: House) -> list[str]:
     """What was posted to the mission's chat."""
     chat = house.missions.get(SLUG).conversation_id
-    return [one.content.partition("\n")[2] for one in house.conversations.messages(chat) if one.kind == "worker_result"]
+    told = [one.content for one in house.conversations.messages(chat) if one.kind == "worker_result"]
+    return [unmarked(text.partition("\n")[2]) for text in told]
 
 
 def ended(house: House, runs: list[Run]) -> bool:

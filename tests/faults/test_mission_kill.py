@@ -135,13 +135,14 @@ def _open(runs: list[Run]) -> list[Run]:
 # --- at every boundary of a step ----------------------------------------------------------------------------
 
 MESSAGES: Final = 16
-"""Each is answered in three steps of the engine, with one call and two replies; another step finds that none is left."""
+"""Each is answered in three steps of the engine, with a worker's help; another step finds that none is left."""
 ANSWERING: Final = """
 scenes:
   - agent: mission-lead
     when: "Do step (?P<step>[0-9]+)"
     replies:
-      - {text: "I begin with step {{ step }}.", calls: [{tool: delegate, arguments: {type: coder, mission: "Mark {{ step }}"}}]}
+      - text: "I begin with step {{ step }}."
+        calls: [{tool: delegate, arguments: {type: coder, mission: "Mark {{ step }}"}}]
       - text: "Step {{ step }} is done."
   - agent: coder
     when: "Mark (?P<step>[0-9]+)"

@@ -26,7 +26,9 @@ scenes:
     when: "Slowly mark (?P<name>[0-9a-z]+)"
     replies:
       - {delay: 2, calls: [{tool: run_command, arguments: {command: "echo {{ name }}-1 >> marks"}}]}
-      - calls: [{tool: run_command, arguments: {command: "echo {{ name }}-2 >> marks; sleep 3; echo {{ name }}-3 >> marks"}}]
+      - calls:
+          - tool: run_command
+            arguments: {command: "echo {{ name }}-2 >> marks; sleep 3; echo {{ name }}-3 >> marks"}
       - {delay: 1, text: "{{ name }} is marked at last."}
 """
 
@@ -92,15 +94,7 @@ def test_a_worker_that_was_taken_for_dead_changes_nothing_any_more(
         first.kill(signal.SIGCONT)
     until(partial(ended, house, [run]), lambda: first.said)
     assert statuses(house, [run]) == {"done": 1}, first.said
-    assert results(house) == ["it is marked at last."], [
-        first.said,
-        *(
-            f"{one.kind}: {one.content}"
-            for chat in (run.conversation_id, run.asked["origin"])
-            for one in house.conversations.messages(chat)
-        ),
-        *house.conversations.turns(run.conversation_id),
-    ]
+    assert results(house) == ["it is marked at last."], first.said
     assert max(Counter(marks(task)).values()) == 1
     turns = house.conversations.turns(run.conversation_id)
     assert [turn.open for turn in turns] == [False]

@@ -67,7 +67,7 @@ scenes:
 OVERDUE = """
 scenes:
   - agent: pillar-owner
-    when: "## TODO Planning Cycle.*Ship it.*2026-01-01"
+    when: "## TODO Planning Cycle.*Ship it"
     replies: [One is late.]
   - agent: mission-lead
     when: "## Mission Review Cycle.*One is late.*Waiting for a person.*TODO overdue: Ship it"
@@ -186,7 +186,7 @@ def test_what_an_agent_left_to_another_is_told_in_the_todo_chat_and_picked_up_by
     with office.worker():
         office.approve("write_file")
         until(lambda: office.status(todo) == "completed", "the Lead completes it")
-    assert [one["content"].splitlines()[1] for one in results()] == ["It took 72 s."]
+    assert ["It took 72 s." in one["content"] for one in results()] == [True]
     assert office.see("todo", "show", todo)["outcome"] == "The coder measured 72 s."
     office.do("db", "check")
 
@@ -195,22 +195,27 @@ def test_what_an_agent_left_to_another_is_told_in_the_todo_chat_and_picked_up_by
 def test_a_late_todo_is_asked_about_and_the_lead_does_what_you_answer_in_the_chat(office: Office) -> None:
     office.open(OVERDUE)
     todo = office.todo("Ship it", "--deadline", "2026-01-01")
-    office.do("mission", "cycle", "dev")
-    office.work()
+    office.do("mission", "cycle", "dev", "--work", "--model", "rehearsal:rehearsal.yaml")
     (asked,) = office.see("mission", "escalations")
     assert asked["question"].startswith("TODO overdue: Ship it. Status: pending since ")
-    assert "A person has to say what becomes of it." in office.do("chat", "show", "dev")
 
     office.do("chat", "send", "dev", "Give it until 2099-01-01")
     office.work()
-    assert "It has until 2099-01-01 now." in office.do("chat", "show", "dev")
     assert office.see("todo", "show", todo)["deadline"] == "2099-01-01"
     assert office.see("mission", "escalations") == []
 
     office.do("chat", "send", "dev", "Cancel it after all")
     office.work()
     assert office.status(todo) == "cancelled"
-    told = office.do("chat", "show", "dev")
     # All of it is still there, in the order in which it was said.
-    assert told.index("TODO overdue") < told.index("Give it until") < told.index("Cancel it after all")
+    told = office.do("chat", "show", "dev")
+    in_order = [
+        "TODO overdue: Ship it.",
+        "A person has to say what becomes of it.",
+        "Give it until 2099-01-01",
+        "It has until 2099-01-01 now.",
+        "Cancel it after all",
+        "It is cancelled.",
+    ]
+    assert sorted(told.index(line) for line in in_order) == [told.index(line) for line in in_order]
     office.do("db", "check")

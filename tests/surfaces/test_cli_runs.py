@@ -87,7 +87,7 @@ def test_without_runs_that_is_said(punchlist: Cli) -> None:
 def test_a_run_is_shown_with_its_worker_and_what_it_used(punchlist: Cli, run: Run, book: RunBook) -> None:
     assert f"Run {run.id}: queued" in runs(punchlist, "show", run.id[-6:])
     begin(book, run)
-    book.spend(run.id, Spending(1_200, 34, 0.05, 3, 2.0))
+    book.spend(run.id, "turn-1", Spending(1_200, 34, 0.05, 3, 2.0))
     book.wait(run.id, "a call waits for approval")
     told = runs(punchlist, "show", run.id)
     assert f"Run {run.id}: waiting\n  why       a call waits for approval\n" in told

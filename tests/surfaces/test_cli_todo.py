@@ -343,7 +343,7 @@ def test_a_mission_adds_up_what_its_runs_have_used(mission: Cli, team: Team, sto
         (run,) = Runs(store).of_todo(ids[title])
         assert book.dispatch(run)
         book.begin(run.id)
-        book.spend(run.id, used)
+        book.spend(run.id, f"turn of {run.id}", used)
     told = fine(mission, "mission", "costs", SLUG)
     assert told.splitlines() == [
         "Developer Experience",

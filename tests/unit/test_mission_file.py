@@ -321,7 +321,8 @@ BAD: dict[str, tuple[Any, list[str]]] = {
     "an entry point without function": (
         collected(type="python", entryPoint="os.system"),
         [
-            "pillars[0].metrics[0].collector.entryPoint: must be \"module:function\", or the name of an entry point, got 'os.system'"
+            "pillars[0].metrics[0].collector.entryPoint: must be \"module:function\", or the name of an entry point, "
+            "got 'os.system'"
         ],
     ),
     "a template without a name": ({"name": "A", "templates": [{}]}, ["templates[0].slug: is required"]),

@@ -153,7 +153,9 @@ class Studio:
                 raise
             # Such as a database that is gone: a turn that nobody works on must not look as if somebody did.
             with suppress(PunchlistError):
-                await aside(Minutes(self.site.store, here).end, [], trail_line(f"{Reason.ERROR}: {error}"))
+                await aside(
+                    Minutes(self.site.store, here, this_process()).end, [], trail_line(f"{Reason.ERROR}: {error}")
+                )
             raise
 
     async def _at_the_bench(
@@ -280,6 +282,9 @@ async def _seen_through(turn: Turn, goal: str | None, but: tuple[type[Exception]
     except but:
         raise
     except asyncio.CancelledError:
+        if but:
+            # Whoever runs it goes on with it.
+            raise
         await turn.fail(Reason.CANCELLED, "whoever ran it has ended it")
         raise
     except TurnOver as over:

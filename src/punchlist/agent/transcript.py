@@ -75,8 +75,10 @@ def from_row(row: Stored) -> Message | None:
             return Returned(found["id"], found["tool"], found["text"], found["failed"])
     except (ValueError, KeyError, TypeError) as error:
         raise StoreDamaged.not_as_written(f"Message {row.id!r}") from error
-    told = row.kind in TOLD and row.role in (MessageRole.USER, MessageRole.SYSTEM)
-    return Said(row.content) if told else None
+    if row.kind not in TOLD or row.role not in (MessageRole.USER, MessageRole.SYSTEM):
+        return None
+    # What was posted to the chat is told as that: it is no request, and nobody's words but the system's.
+    return Said(row.content if row.turn_id is not None else f"[posted to this chat: {row.kind}]\n{row.content}")
 
 
 def whole(messages: Sequence[Message]) -> list[Message]:

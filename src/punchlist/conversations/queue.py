@@ -76,6 +76,9 @@ BY_ID: Final = Statement(select(*_COLUMNS).where(queued_messages.c.id == bindpar
 WAITING: Final = Statement(
     select(*_COLUMNS).where(_OF_CONVERSATION, _WAITS).order_by(queued_messages.c.position).limit(bindparam("most"))
 )
+BEGAN: Final = Statement(
+    select(queued_messages.c.id).where(_OF_CONVERSATION, queued_messages.c.turn_id == bindparam("turn_id")).limit(1)
+)
 ALL_OF: Final = Statement(select(*_COLUMNS).where(_OF_CONVERSATION).order_by(queued_messages.c.position))
 LAST_POSITION: Final = Statement(
     select(queued_messages.c.position).where(_OF_CONVERSATION).order_by(queued_messages.c.position.desc()).limit(1)
@@ -112,6 +115,11 @@ class MessageQueue:
         """Those that wait, in the order in which they will be delivered."""
         with self._store.read() as tx:
             return _waiting(tx, conversation_id)
+
+    def began(self, conversation_id: str, turn_id: str) -> bool:
+        """Whether a turn was begun by a message that had waited."""
+        with self._store.read() as tx:
+            return tx.one(BEGAN, conversation_id=conversation_id, turn_id=turn_id) is not None
 
     def find(self, conversation_id: str, wanted: str) -> Queued:
         """By its id, or by the end of that, as long as only one that waits ends so."""

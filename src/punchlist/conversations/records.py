@@ -44,13 +44,13 @@ INSERT_TRACE: Final = _insert(traces, Trace)
 CONVERSATION: Final = Statement(select(*_CONVERSATION).where(conversations.c.id == bindparam("id")))
 # The lock that makes a conversation's writers take turns on PostgreSQL; SQLite has one writer anyway.
 LOCK_CONVERSATION: Final = Statement(
-    select(*_CONVERSATION).where(conversations.c.id == bindparam("id")).with_for_update()
+    select(*_CONVERSATION).where(conversations.c.id == bindparam("id")).with_for_update(key_share=True)
 )
 CONVERSATIONS: Final = Statement(
     select(*_CONVERSATION).order_by(conversations.c.created_at.desc(), conversations.c.id).limit(bindparam("most"))
 )
 TURN: Final = Statement(select(*_TURN).where(turns.c.id == bindparam("id")))
-LOCK_TURN: Final = Statement(select(*_TURN).where(turns.c.id == bindparam("id")).with_for_update())
+LOCK_TURN: Final = Statement(select(*_TURN).where(turns.c.id == bindparam("id")).with_for_update(key_share=True))
 OPEN_TURN: Final = Statement(
     select(*_TURN).where(
         turns.c.conversation_id == bindparam("conversation_id"),

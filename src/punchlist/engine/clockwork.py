@@ -12,13 +12,14 @@ from sqlalchemy import bindparam, literal_column, or_, select
 from punchlist.agent.definitions import LEAD, OWNER
 from punchlist.conversations import records as conversation_records
 from punchlist.engine.premises import Premises
-from punchlist.errors import Conflict
+from punchlist.errors import Conflict, PunchlistError
 from punchlist.kernel.actors import SYSTEM
 from punchlist.kernel.clock import moment
 from punchlist.missions import cadence
 from punchlist.missions import records as mission_records
 from punchlist.missions.config_json import cadence_of
 from punchlist.missions.model import Mission, MissionScope
+from punchlist.missions.writing import check_active
 from punchlist.runs import records as run_records
 from punchlist.runs import service as runs
 from punchlist.runs.model import Kind, Run
@@ -57,6 +58,7 @@ _WRITTEN_IN: Final = Statement(
     )
     .where(
         queued_messages.c.status == literal_column("'queued'"),
+        missions.c.status == literal_column("'active'"),
         ~select(runs_table.c.id)
         .where(
             runs_table.c.conversation_id == queued_messages.c.conversation_id,
@@ -72,7 +74,8 @@ def begin_cycle(store: Store, scope: MissionScope, mission: Mission, id: str | N
     """Queue a cycle; while one is open, there is no second."""
     with store.write() as tx:
         # Who looks while another begins one waits until it is there.
-        mission_records.lock_mission(tx, mission.id)
+        locked = mission_records.lock_mission(tx, mission.id)
+        check_active(locked or mission)
         if (open_cycle := _open_cycle(tx, mission.id)) and open_cycle != id:
             raise Conflict(f"Cycle {open_cycle} of mission {mission.slug!r} is not over. `punchlist runs` shows it.")
         return runs.queue(
@@ -102,15 +105,24 @@ class Clockwork:
         await asyncio.to_thread(self._tick)
 
     def _tick(self) -> None:
-        now = self._premises.store.clock()
+        wrong: PunchlistError | None = None
         for mission in self._premises.missions.list():
-            scope = MissionScope(mission.conversation_id, SYSTEM)
-            self._begin_what_is_due(scope, mission)
-            last = self._swept.get(mission.id)
-            if last is None or not moment(last) <= now < moment(last) + SWEEP_EVERY:
-                self._premises.deadlines.sweep(scope, mission.id)
-                self._swept[mission.id] = now.isoformat()
+            try:
+                self._look_after(mission)
+            except PunchlistError as error:
+                # The others have nothing to do with it.
+                wrong = wrong or error
         self._answer_chats()
+        if wrong is not None:
+            raise wrong
+
+    def _look_after(self, mission: Mission) -> None:
+        now, scope = self._premises.store.clock(), MissionScope(mission.conversation_id, SYSTEM)
+        self._begin_what_is_due(scope, mission)
+        last = self._swept.get(mission.id)
+        if last is None or not moment(last) <= now < moment(last) + SWEEP_EVERY:
+            self._premises.deadlines.sweep(scope, mission.id)
+            self._swept[mission.id] = now.isoformat()
 
     def _begin_what_is_due(self, scope: MissionScope, mission: Mission) -> None:
         when, now = cadence_of(mission), self._premises.store.clock()

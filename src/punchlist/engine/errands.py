@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import LONGEST_TITLE, Conversations
+from punchlist.errors import IllegalTransition
 from punchlist.kernel.text import excerpt
+from punchlist.missions.records import lock_mission
+from punchlist.runs import records as run_records
 from punchlist.runs import service as runs
 from punchlist.runs.model import Kind
 from punchlist.storage.bridge import bridge
-from punchlist.storage.store import Store
+from punchlist.storage.store import Store, Transaction
 
 if TYPE_CHECKING:
     from punchlist.engine.premises import Post
+
+
+MOST: Final = 20
+"""Errands of one mission at a time."""
+
+
+def _check_number(tx: Transaction, mission_id: str, id: str) -> None:
+    others = run_records.found(tx, run_records.OPEN_OF, mission_id=mission_id, kind=Kind.DELEGATE.value)
+    if len(others) >= MOST and id not in [one.id for one in others]:
+        raise IllegalTransition(
+            f"{len(others)} missions are with workers already, as many as there may be. Wait for their results."
+        )
 
 
 class Errands:
@@ -31,6 +46,9 @@ class Errands:
         # Where a pillar's work is done, its results are posted; else where it was asked for.
         origin = post.pillar.todo_conversation_id if post.pillar is not None else post.conversation_id
         with self._store.write() as tx:
+            if post.mission is not None:
+                lock_mission(tx, post.mission.id)
+                _check_number(tx, post.mission.id, id)
             # Of its own: in the chat others may be at work meanwhile.
             there = Scope(f"run-{id}", self._scope.actor)
             title = excerpt(f"{worker}: {mission}", LONGEST_TITLE)

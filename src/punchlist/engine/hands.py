@@ -42,7 +42,11 @@ class Hand:
 
     def fresh(self, run: Run) -> CancelSignal:
         """For what comes now: the agent is told what there is to say to it."""
+        # One that was told to rest since stays so.
+        rests = self.superseded or (self.signal.reason == CLOSING)
         self.signal, self.telling = CancelSignal(), run.message
+        if rests:
+            self.signal.set(CLOSING, suspends=True)
         self.heed(run)
         return self.signal
 

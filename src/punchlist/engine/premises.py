@@ -78,7 +78,8 @@ class Premises:
             Audience(),
             self.agents,
             head_tools=lambda here: self._mission_tools(post, here),
-            errands=Errands(self.store, self.conversations, post, scope),
+            # Who works for nobody's mission has nobody who would pick up what it leaves.
+            errands=Errands(self.store, self.conversations, post, scope) if post.mission is not None else None,
             remark=remark,
             shared=post.mission is not None,
         )

@@ -239,7 +239,7 @@ class Turns:
     async def _spent(self, run: Run, came: Came, seconds: float) -> None:
         calls = await self._aside(self._calls, came["turnId"])
         used = Spending(came["inputTokens"], came["outputTokens"], came["cost"], calls, seconds)
-        await self._aside(self._book.spend, run.id, used)
+        await self._aside(self._book.spend, run.id, came["turnId"], used)
 
     def _calls(self, turn_id: str) -> int:
         with self._premises.store.read() as tx:

@@ -11,23 +11,25 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Final
 
-from punchlist.conversations.model import Scope
+from punchlist.conversations.model import Notice, Scope
+from punchlist.conversations.queue import MessageQueue
 from punchlist.engine.clockwork import Clockwork
 from punchlist.engine.durable import Durable, Standing, patiently
 from punchlist.engine.flows.chat import chat
 from punchlist.engine.flows.collect import collect
-from punchlist.engine.flows.cycle import cycle, plan
+from punchlist.engine.flows.cycle import cycle, plan, stop_planning
 from punchlist.engine.flows.delegate import delegate
-from punchlist.engine.flows.execute import execute
+from punchlist.engine.flows.execute import ask_a_person, execute
 from punchlist.engine.flows.shop import Shop
 from punchlist.engine.hands import Hands, Stopped
 from punchlist.engine.liveness import locks
 from punchlist.engine.premises import Premises
 from punchlist.engine.turns import Turns
 from punchlist.errors import PunchlistError
+from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import timestamp
 from punchlist.kernel.processes import lives, this_process
-from punchlist.kernel.text import excerpt
+from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.once import post_once
 from punchlist.runs.lifecycle import RunStatus, Wish
 from punchlist.runs.model import Kind, Run
@@ -46,6 +48,9 @@ _MANY: Final = 1_000
 _REAP: Final = 1.0
 _GRACE: Final = 3.0
 _FORGET: Final = 3_600.0
+_GIVEN_UP: Final = "the engine gave it up"
+_KNOWN_ERROR: Final = "PortableWorkflowError"
+"""What the engine raises in place of the error that a step has ended with before."""
 
 Flow = Callable[[Run, Shop], Awaitable[str]]
 FLOWS: Final[dict[Kind, Flow]] = {
@@ -174,7 +179,8 @@ class Worker:
                     # We died before the engine knew of it, or what the engine knew is gone.
                     await self._durable.give(run)
                 case Standing.OVER:
-                    await self._aside(self._book.abandon, run, "the engine gave it up")
+                    if await self._aside(self._book.abandon, run, _GIVEN_UP):
+                        await self._tell_of_failure(run, _GIVEN_UP)
 
     async def _forget(self) -> None:
         await self._durable.forget(timestamp(self._premises.store.clock() - KEPT))
@@ -195,6 +201,7 @@ class Worker:
                 return await self._failed(run, f"It was begun {run.attempts} times, and its worker died each time.")
             came = await FLOWS[run.kind](run, self._shop)
             await patiently(lambda: self._aside(self._book.finish, run_id, came))
+            await patiently(lambda: self._aside(self._pass_on, run_id))
             self._tell(f"{run.kind} {run_id[-8:]} is done")
             return excerpt(came, 500)
         except NotOurs as error:
@@ -204,6 +211,9 @@ class Worker:
         except PunchlistError as error:
             return await self._failed(run, str(error))
         except Exception as error:
+            if type(error).__name__ == _KNOWN_ERROR:
+                # A step had failed, and we died before we could say so.
+                return await self._failed(run, str(error))
             if type(error).__module__.startswith("dbos"):
                 # Such as: another worker has it.
                 raise
@@ -211,26 +221,38 @@ class Worker:
         finally:
             self._hands.let_go(run_id)
 
+    def _pass_on(self, run_id: str) -> None:
+        """What somebody said to the agent when it had said its last: whoever works next in the chat hears it."""
+        run = self._premises.runs.get(run_id)
+        if run.message is not None:
+            scope = Scope(run.asked.get("origin", run.conversation_id), Actor(Role.PERSON, "person"))
+            MessageQueue(self._premises.store).add(scope, run.message)
+
     async def _stopped(self, run: Run) -> str:
-        now = await self._aside(self._premises.runs.get, run.id)
+        now = await patiently(lambda: self._aside(self._premises.runs.get, run.id))
         why = now.why or "somebody stopped it"
-        await self._aside(
-            self._premises.conversations.end_turn, self._system(run), reason=excerpt(f"cancelled: {why}", 400)
-        )
-        await self._aside(self._book.stopped, run.id, why)
+        if run.kind is Kind.CYCLE:
+            await patiently(lambda: self._aside(stop_planning, run, self._shop, why))
+        await patiently(lambda: self._aside(self._book.stopped, run.id, why))
+        if run.kind is Kind.EXECUTE:
+            await patiently(lambda: self._aside(ask_a_person, run, self._shop, f"Its run was stopped: {why}"))
         self._tell(f"{run.kind} {run.id[-8:]} was stopped")
         return why
 
     async def _failed(self, run: Run, why: str) -> str:
         self._tell(f"{run.kind} {run.id[-8:]} failed: {why}")
-        chat = run.asked.get("origin", run.conversation_id)
-        told = f"[run {run.id}]\nIt failed: {why}"
-        await patiently(lambda: self._aside(self._post_error, run, chat, told))
+        await self._tell_of_failure(run, why)
         await patiently(lambda: self._aside(self._book.fail, run.id, why))
         return why
 
-    def _post_error(self, run: Run, chat: str, told: str) -> None:
-        post_once(self._premises.store, self._system(run), chat, "todo_error", told)
-
-    def _system(self, run: Run) -> Scope:
-        return self._shop.scope(run)
+    async def _tell_of_failure(self, run: Run, why: str) -> None:
+        """In the chat; and a person is asked what is to become of a todo that nobody works on any more (M9)."""
+        chat = run.asked.get("origin", run.conversation_id)
+        told = f"[run {run.workflow_id}]\nIt failed: {visible(why)}"
+        await patiently(
+            lambda: self._aside(
+                post_once, self._premises.store, self._shop.scope(run), chat, Notice.TODO_ERROR.value, told
+            )
+        )
+        if run.kind is Kind.EXECUTE:
+            await patiently(lambda: self._aside(ask_a_person, run, self._shop, f"Its run failed: {why}"))

@@ -41,7 +41,7 @@ RUNS_OF_TODO: Final = Statement(
 # Each turn that a run has taken up is told in its trail.
 TAKEN_UP: Final = Statement(
     select(events.c.data)
-    .where(events.c.stream == bindparam("stream"), events.c.action == literal_column(f"'{RunAction.BEGIN}'"))
+    .where(events.c.stream == bindparam("stream"), events.c.action == literal_column(f"'{RunAction.AT}'"))
     .order_by(events.c.version)
 )
 

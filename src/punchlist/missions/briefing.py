@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
+from punchlist.conversations.model import Notice
+from punchlist.conversations.service import Conversations
+from punchlist.errors import IllegalTransition
 from punchlist.missions import planning
 from punchlist.missions.config_json import cadence_of
 from punchlist.missions.deadlines import Swept
 from punchlist.missions.escalations import Escalations
+from punchlist.missions.lifecycle import Status
 from punchlist.missions.metrics import Metrics, MetricView
-from punchlist.missions.model import Mission, Pillar
-from punchlist.missions.planning import MetricLine, Report
+from punchlist.missions.model import Mission, MissionTodo, Pillar
+from punchlist.missions.planning import MetricLine, News, Posted, Report
 from punchlist.missions.service import Missions
 from punchlist.missions.todos import MissionTodos
+from punchlist.runs.lifecycle import OPEN
+from punchlist.runs.service import Runs
+
+_RESULTS: Final = (Notice.TODO_RESULT, Notice.TODO_ERROR, Notice.WORKER_RESULT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +32,13 @@ class Briefing:
     todos: MissionTodos
     metrics: Metrics
     escalations: Escalations
+    conversations: Conversations
+    runs: Runs
 
     def for_owner(self, mission: Mission, pillar: Pillar, now: datetime, stale: Collection[str] = ()) -> str:
-        standing = next(one for one in self.missions.standing(mission) if one.pillar.id == pillar.id)
+        standing = next((one for one in self.missions.standing(mission) if one.pillar.id == pillar.id), None)
+        if standing is None:
+            raise IllegalTransition(f"Pillar {pillar.slug!r} is archived; nothing is planned for it.")
         return planning.planning_prompt(
             pillar,
             self._lines(mission).get(pillar.slug, ()),
@@ -37,12 +50,31 @@ class Briefing:
             stale=stale,
         )
 
-    def for_lead(self, mission: Mission, reports: Mapping[str, str], swept: Swept) -> str:
-        """`reports` are what the owners said, by the slugs of their pillars."""
+    def for_lead(self, mission: Mission, reports: Mapping[str, str], swept: Swept, since: str) -> str:
+        """`reports` are what the owners said, by the slugs of their pillars; `since` is when the Lead last looked."""
         lines = self._lines(mission)
         told = [Report(pillar, text, lines.get(pillar, ())) for pillar, text in reports.items()]
         asked = self.escalations.list(mission.slug)
-        return planning.lead_review_prompt(mission, told, self.todos.capacity(mission.slug), swept, asked)
+        capacity = self.todos.capacity(mission.slug)
+        return planning.lead_review_prompt(mission, told, capacity, swept, asked, self.news(mission, since))
+
+    def news(self, mission: Mission, since: str) -> News:
+        """What has come in the TODO chats, and what nobody works on (M9)."""
+        posted = [
+            Posted(one.pillar.slug, message.kind, message.content)
+            for one in self.missions.standing(mission)
+            for message in self.conversations.posted(one.pillar.todo_conversation_id)
+            if message.created_at >= since and message.kind in _RESULTS
+        ]
+        running = self.todos.list(mission.slug, status={Status.IN_PROGRESS}).items
+        return News(posted, [(todo, why) for todo in running if (why := self._idle(todo)) is not None])
+
+    def _idle(self, todo: MissionTodo) -> str | None:
+        """How the last run on a todo ended, when none is open."""
+        found = self.runs.of_todo(todo.id)
+        if any(run.status in OPEN for run in found):
+            return None
+        return f"its last run is {found[0].status}. {found[0].why}" if found else "it has no run"
 
     def _lines(self, mission: Mission) -> dict[str, Sequence[MetricLine]]:
         lines: dict[str, Sequence[MetricLine]] = {}

@@ -149,6 +149,8 @@ def _standing(tx: Transaction, scope: MissionScope, todo_id: str, *, lock: bool)
     todo = todo_records.find(tx, todo_id)
     of_id = records.lock_mission if lock else records.mission
     mission = of_id(tx, todo.mission_id) if todo else None
+    # Read again: somebody may have changed it before the lock was ours.
+    todo = todo_records.find(tx, todo_id) if lock else todo
     if todo is None or mission is None:
         raise NotFound(f"There is no mission todo {excerpt(todo_id)!r}.")
     check_active(mission)

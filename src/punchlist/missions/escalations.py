@@ -13,7 +13,7 @@ from punchlist.kernel.text import block_problem, excerpt, visible
 from punchlist.missions import chats, deadlines, records, todo_records, writing
 from punchlist.missions import escalation_records as asked_records
 from punchlist.missions.config_json import cadence_of
-from punchlist.missions.escalation_writing import REVIEW, ask, standing, step, title
+from punchlist.missions.escalation_writing import OVERDUE, REVIEW, ask, standing, step, title
 from punchlist.missions.lifecycle import MISSION, OPEN, Action, EscalationAction, Status
 from punchlist.missions.model import Escalation, Mission, MissionScope, MissionTodo
 from punchlist.missions.rules import check_mission
@@ -148,7 +148,7 @@ def _future(tx: Transaction, mission: Mission, deadline: str | None) -> str:
 def _extend(tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, until: str, reason: str) -> None:
     MISSION.advance(todo.status, Action.EXTEND, scope.actor.role)
     apply(tx, scope, mission, Action.EXTEND, todo, reason, deadline=until, overdue_at=None)
-    answer_questions(tx, scope, mission, todo, f"extended to {until}: {reason}")
+    answer_questions(tx, scope, mission, todo, f"extended to {until}: {reason}", OVERDUE)
 
 
 def _go_on(tx: Transaction, scope: Scope, todo: MissionTodo, said: str) -> None:

@@ -7,6 +7,7 @@ filled in, so that a configuration that was read is complete. Nothing that it na
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -334,8 +335,16 @@ def _wanted(collector: Mapping[str, Any]) -> str:
         case "command":
             return f"runs {shlex.join(collector['command'])}"
         case "http":
-            return f"asks {collector['url']}"
+            return f"asks {collector['url']}{_sent(collector.get('headers', {}))}"
     return f"calls {collector['entryPoint']}"
+
+
+def _sent(headers: Mapping[str, str]) -> str:
+    """What an address is told besides: above all, which of the person's secrets."""
+    secrets = [name for value in headers.values() for name in re.findall(r"\$\{(\w+)\}", value)]
+    if secrets:
+        return f", sending it your {', '.join(secrets)} (headers {', '.join(headers)})"
+    return f", with the headers {', '.join(headers)}" if headers else ""
 
 
 # --- what only the whole file can tell --------------------------------------------------------------------

@@ -19,13 +19,13 @@ from punchlist.missions import listing
 from punchlist.missions.deadlines import Swept, is_overdue
 from punchlist.missions.lifecycle import ACTIVE
 from punchlist.missions.model import Capacity, Escalation, Mission, MissionTodo, Pillar, Strategy
+from punchlist.missions.quoting import quoted
 
 MOST_TODOS: Final = 60
 MOST_LINES: Final = 60
 """Of metrics, strategies, pillars and questions."""
 LONGEST_LINE: Final = 300
 LONGEST_BLOCK: Final = 4_000
-LONGEST_RESULT: Final = 20_000
 
 _AGES: Final = (
     (60 * 86_400, 30 * 86_400, "month"),
@@ -85,6 +85,25 @@ class Report(NamedTuple):
     metrics: Sequence[MetricLine] = ()
 
 
+class Posted(NamedTuple):
+    """Something that was posted to a pillar's TODO chat."""
+
+    pillar: str
+    kind: str
+    text: str
+
+
+class News(NamedTuple):
+    """What a Lead cannot see in the mission chat: what was posted where work is done, and todos in progress that
+    nobody works on, each with how its last run ended."""
+
+    posted: Sequence[Posted] = ()
+    idle: Sequence[tuple[MissionTodo, str]] = ()
+
+
+NO_NEWS: Final = News()
+
+
 def planning_prompt(
     pillar: Pillar,
     metrics: Sequence[MetricLine],
@@ -141,6 +160,7 @@ def lead_review_prompt(
     capacity: Capacity,
     swept: Swept,
     escalations: Sequence[Escalation] = (),
+    news: News = NO_NEWS,
 ) -> str:
     """What is put into the mission chat when the owners have planned: the Lead looks across pillars."""
     said = [part for report in reports[:MOST_LINES] for part in _report(report)]
@@ -156,6 +176,7 @@ def lead_review_prompt(
             ],
         ),
         ("### Deadlines", _bounded(_swept_lines(swept))),
+        *_news_sections(news),
         ("### Waiting for a person", _bounded([f"- {_line(one.question)}" for one in escalations])),
         ("### Instructions", [_LEAD, "", _LEAD_TOOLS]),
     )
@@ -180,7 +201,7 @@ def review_prompt(todo: MissionTodo, result: str, check: str | None = None) -> s
     parts = [
         f"Review: {_sentence(todo.title)}",
         f"Completion criteria: {_block(todo.completion_criteria) or '(none written down)'}",
-        f"The owner reports:\n{_quoted(result) or '> (nothing)'}",
+        f"The owner reports:\n{quoted(result) or '> (nothing)'}",
     ]
     if check is not None:
         parts.append(f"Its check: {_line(check)}")
@@ -196,7 +217,7 @@ def review_prompt(todo: MissionTodo, result: str, check: str | None = None) -> s
 def feedback_text(todo: MissionTodo, feedback: str) -> str:
     """The Lead's answer, as the owner is given it."""
     return (
-        f"Feedback on: {_sentence(todo.title)}\n\n{_quoted(feedback)}\n\n"
+        f"Feedback on: {_sentence(todo.title)}\n\n{quoted(feedback)}\n\n"
         f"Go on with it and report back when done.\n\n(TODO id {todo.id}. Your answer is your report.)"
     )
 
@@ -253,11 +274,31 @@ def _elsewhere(count: int) -> list[str]:
     return [f"({count} more of the mission in other pillars)"] if count > 0 else []
 
 
+def news_text(news: News) -> str:
+    """What a Lead is told beside its lists, when there is something."""
+    return "\n\n".join("\n".join([heading, *lines]) for heading, lines in _news_sections(news))
+
+
+def _news_sections(news: News) -> list[tuple[str, list[str]]]:
+    sections = []
+    if news.posted:
+        sections.append(("### Reported since the last cycle", _bounded([_posted(one) for one in news.posted])))
+    if news.idle:
+        told = [f"- {_named(todo)} (id {todo.id}): {_line(why) or 'no run'}" for todo, why in news.idle]
+        sections.append(("### In progress, but nobody works on it", _bounded(told)))
+    return sections
+
+
+def _posted(one: Posted) -> str:
+    # It is quoted already where it was posted; what comes first says of which todo or run it is.
+    return f"- {_line(one.pillar)}, {_line(one.kind)}\n{_block(one.text)}"
+
+
 def _report(report: Report) -> list[str]:
     return [
         f"#### {_line(report.pillar)}",
         *[metric_line(one) for one in report.metrics[:MOST_LINES]],
-        _quoted(report.text, LONGEST_BLOCK) or "> (no report)",
+        quoted(report.text, LONGEST_BLOCK) or "> (no report)",
         "",
     ]
 
@@ -313,11 +354,3 @@ def _block(text: str, longest: int = LONGEST_BLOCK) -> str:
     said = text.strip().replace("\r\n", "\n")
     cut = said if len(said) <= longest else said[: longest - 1] + ELLIPSIS
     return _ACTS.sub(r"\1\\", visible_block(cut))
-
-
-def _quoted(text: str, longest: int = LONGEST_RESULT) -> str:
-    said = text.strip().replace("\r\n", "\n")
-    if not said:
-        return ""
-    cut = said if len(said) <= longest else said[: longest - 1] + ELLIPSIS
-    return "\n".join(f"> {line}".rstrip() for line in visible_block(cut).split("\n"))

@@ -53,9 +53,13 @@ INSERT_MISSION: Final = Statement(
 )
 MISSION: Final = Statement(select(*_MISSION).where(missions.c.id == bindparam("id")))
 # The lock that makes a mission's writers take turns on PostgreSQL; SQLite has one writer anyway.
-LOCK_MISSION: Final = Statement(select(*_MISSION).where(missions.c.id == bindparam("id")).with_for_update())
+LOCK_MISSION: Final = Statement(
+    select(*_MISSION).where(missions.c.id == bindparam("id")).with_for_update(key_share=True)
+)
 MISSION_BY_SLUG: Final = Statement(select(*_MISSION).where(missions.c.slug == bindparam("slug")))
-LOCK_MISSION_BY_SLUG: Final = Statement(select(*_MISSION).where(missions.c.slug == bindparam("slug")).with_for_update())
+LOCK_MISSION_BY_SLUG: Final = Statement(
+    select(*_MISSION).where(missions.c.slug == bindparam("slug")).with_for_update(key_share=True)
+)
 MISSIONS: Final = Statement(select(*_MISSION).order_by(missions.c.slug))
 SLUGS: Final = Statement(select(missions.c.slug, missions.c.status).order_by(missions.c.slug))
 UPDATE_MISSION: Final = _update(missions, *_MISSION_CHANGES)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Final
 
+from punchlist.claims.rules import parse_fence
 from punchlist.errors import InvalidInput, NotAllowed
 from punchlist.kernel import text
 from punchlist.missions import listing
@@ -61,7 +62,7 @@ CREATE_FIELDS: Final = (
 UPDATE_FIELDS: Final = ("missionSlug", "todoId", "action", "reason", "deadline", "priority")
 COMPLETE_FIELDS: Final = ("missionSlug", "todoId", "outcome", "metricsImpacted", "overrideReason")
 LIST_FIELDS: Final = ("missionSlug", "pillarSlug", "status", "archived", "limit", "cursor")
-REPORT_FIELDS: Final = ("missionSlug", "todoId", "result")
+REPORT_FIELDS: Final = ("missionSlug", "todoId", "result", "fence")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,7 @@ class Report:
     mission_slug: str
     todo_id: str
     result: str
+    fence: int | None = None
 
 
 class _Reader:
@@ -275,7 +277,7 @@ def parse_report(args: Mapping[str, Any]) -> Report:
     reader = _Reader(args, REPORT_FIELDS)
     report = Report(_mission(reader), _todo(reader), reader.required_block("result", "say what was done and found"))
     reader.done()
-    return report
+    return replace(report, fence=None if args.get("fence") is None else parse_fence(args["fence"]))
 
 
 def _mission(reader: _Reader) -> str:

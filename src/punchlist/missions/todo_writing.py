@@ -83,10 +83,14 @@ def freed(tx: Transaction, todo: MissionTodo) -> dict[str, Any]:
     return claims.settle(tx, claim if claim and claim.holder else None)
 
 
-def answer_questions(tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, answer: str) -> None:
-    """What was done to a todo answers what a person is asked about it."""
+def answer_questions(
+    tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, answer: str, kind: str | None = None
+) -> None:
+    """What was done to a todo answers what a person is asked about it; of one kind, or all."""
     by = _on_behalf(scope)
     for asked in records.asked(tx, todo.id):
+        if kind not in (None, asked.kind):
+            continue
         status = ESCALATION.advance(asked.status, EscalationAction.ANSWER, by.actor.role)
         told: dict[str, Any] = {
             "status": status.value,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from punchlist.claims import service as claims
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound
 from punchlist.kernel.actors import Role
 from punchlist.kernel.clock import moment
@@ -19,6 +20,7 @@ from punchlist.missions import chats, deadlines, records, rules, todo_records
 from punchlist.missions.capacity import check_room, is_full, room_for_new
 from punchlist.missions.completing import not_passed, passed_since_work, result_json
 from punchlist.missions.config_json import cadence_of
+from punchlist.missions.escalation_writing import OVERDUE
 from punchlist.missions.lifecycle import LEADS, MEMBERS, MISSION, OPEN, Action, Status
 from punchlist.missions.making import drafted, made_before, metric_problem
 from punchlist.missions.model import (
@@ -30,6 +32,7 @@ from punchlist.missions.model import (
     Pillar,
     Priority,
 )
+from punchlist.missions.quoting import marked, quoted
 from punchlist.missions.rules import check_mission, check_pillar
 from punchlist.missions.todo_lists import TodoLists
 from punchlist.missions.todo_writing import CHECK, WORK, answer_questions, apply, cancel, find, freed, make
@@ -97,7 +100,7 @@ class MissionTodos(TodoLists):
                 case Action.EXTEND:
                     until = _future(tx, mission, deadline or "")
                     changed = apply(tx, scope, mission, action, todo, reason, deadline=until, overdue_at=None)
-                    answer_questions(tx, scope, mission, todo, f"extended to {until}: {reason}")
+                    answer_questions(tx, scope, mission, todo, f"extended to {until}: {reason}", OVERDUE)
                     return Done(changed)
                 case Action.REPRIORITIZE:
                     return Done(apply(tx, scope, mission, action, todo, reason, priority=priority))
@@ -160,7 +163,9 @@ class MissionTodos(TodoLists):
                 return todo
             return apply(tx, scope, mission, WORK, todo, "it was worked on", worked_at=tx.now())
 
-    def report(self, scope: MissionScope, mission_slug: str, todo_id: str, result: str) -> Done:
+    def report(
+        self, scope: MissionScope, mission_slug: str, todo_id: str, result: str, *, fence: int | None = None
+    ) -> Done:
         """What came of the work, said in the TODO chat for the Lead to review (M8)."""
         if scope.actor.role not in REPORTERS:
             raise NotAllowed(f"{scope.actor.role.somebody} may not report on a mission todo; its pillar's owner does.")
@@ -171,8 +176,16 @@ class MissionTodos(TodoLists):
                 raise IllegalTransition(
                     f"“{visible(todo.title)}” ({todo.id}) is {todo.status}; only work that is in progress is reported."
                 )
+            if scope.actor.role is Role.OWNER:
+                claims.use(tx, f"“{visible(todo.title)}” ({todo.id})", todo.id, fence, scope.actor.role)
             changed = apply(tx, scope, mission, WORK, todo, "its result was reported", worked_at=tx.now())
-            chats.post(tx, scope, pillar.todo_conversation_id, chats.TODO_RESULT, f"[TODO {todo.id}]\n{result}")
+            chats.post(
+                tx,
+                scope,
+                pillar.todo_conversation_id,
+                chats.TODO_RESULT,
+                f"[TODO {todo.id}]\n{marked(result)}",
+            )
             return Done(changed)
 
     def _recommend(self, scope: MissionScope, mission_slug: str, todo_id: str, action: Action, reason: str) -> None:
@@ -183,7 +196,7 @@ class MissionTodos(TodoLists):
             if possible:
                 content = (
                     f"The owner of {visible(pillar.name)} recommends to {action} “{visible(todo.title)}” ({todo.id}), "
-                    f"which is {todo.status}.\nReason: {reason}"
+                    f"which is {todo.status}.\n{quoted(reason)}"
                 )
                 chats.post(tx, scope, mission.conversation_id, chats.RECOMMENDATION, content)
         said = "It was posted to the mission chat as a recommendation." if possible else f"It is {todo.status} anyway."

@@ -289,13 +289,21 @@ def _list(todos: Callable[[], MissionTodos]) -> Tool[MissionScope]:
 def _report(todos: Callable[[], MissionTodos]) -> Tool[MissionScope]:
     def run(scope: MissionScope, args: Arguments) -> ToolResult:
         asked = rules.parse_report(args)
-        return _result(done_json(todos().report(scope, asked.mission_slug, asked.todo_id, asked.result)))
+        return _result(
+            done_json(todos().report(scope, asked.mission_slug, asked.todo_id, asked.result, fence=asked.fence))
+        )
 
     return Tool(
         name="mission_todo_report",
         title="Report on a mission todo",
         description="Tell the Lead what came of the todo you work on, with what shows that its criteria are met.",
-        input_schema=schema(["missionSlug", "todoId", "result"], missionSlug=_TEXT, todoId=_TEXT, result=_TEXT),
+        input_schema=schema(
+            ["missionSlug", "todoId", "result"],
+            missionSlug=_TEXT,
+            todoId=_TEXT,
+            result=_TEXT,
+            fence={"type": "integer", "description": "Of your claim, if you have claimed it"},
+        ),
         output_schema=_DONE,
         roles=frozenset({Role.OWNER}),
         read_only=False,

@@ -31,6 +31,9 @@ class RunAction(StrEnum):
     DISPATCH = "dispatch"
     # By another worker, when the one before has died.
     BEGIN = "begin"
+    # The turn it is at, and what that has used.
+    AT = "at"
+    SPEND = "spend"
     WAIT = "wait"
     WAKE = "wake"
     ASK = "ask"
@@ -60,7 +63,11 @@ RUN: Final = Lifecycle(
         (NEW, RunAction.QUEUE): RunStatus.QUEUED,
         (RunStatus.QUEUED, RunAction.DISPATCH): RunStatus.DISPATCHED,
         (RunStatus.DISPATCHED, RunAction.BEGIN): RunStatus.RUNNING,
-        **{(status, RunAction.BEGIN): status for status in IN_HAND},
+        **{
+            (status, action): status
+            for action in (RunAction.BEGIN, RunAction.AT, RunAction.SPEND)
+            for status in IN_HAND
+        },
         (RunStatus.RUNNING, RunAction.WAIT): RunStatus.WAITING,
         (RunStatus.WAITING, RunAction.WAKE): RunStatus.RUNNING,
         (RunStatus.RUNNING, RunAction.PAUSE): RunStatus.PAUSED,
@@ -72,6 +79,7 @@ RUN: Final = Lifecycle(
         **{(status, RunAction.STOP): RunStatus.STOPPED for status in OPEN},
         **{(status, RunAction.ASK): status for status in OPEN},
         (RunStatus.FAILED, RunAction.RETRY): RunStatus.QUEUED,
+        (RunStatus.STOPPED, RunAction.RETRY): RunStatus.QUEUED,
     },
     allowed={
         **dict.fromkeys(RunAction, frozenset({Role.SYSTEM})),

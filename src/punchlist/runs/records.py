@@ -24,7 +24,7 @@ _ALONGSIDE: Final[Any] = literal_column(f"'{Kind.COLLECT}'")
 
 INSERT: Final = Statement(insert(runs).values({name: bindparam(name) for name in Run._fields}))
 BY_ID: Final = Statement(select(*_COLUMNS).where(runs.c.id == bindparam("id")))
-LOCK: Final = Statement(select(*_COLUMNS).where(runs.c.id == bindparam("id")).with_for_update())
+LOCK: Final = Statement(select(*_COLUMNS).where(runs.c.id == bindparam("id")).with_for_update(key_share=True))
 UPDATE: Final = Statement(
     update(runs)
     .where(runs.c.id == bindparam("run_id"), runs.c.status == bindparam("was"))
@@ -83,6 +83,19 @@ OF_MISSION: Final = Statement(
 )
 OF_TODO: Final = Statement(
     select(*_COLUMNS).where(runs.c.todo_id == bindparam("todo_id")).order_by(runs.c.created_at.desc(), runs.c.id.desc())
+)
+OPEN_OF: Final = Statement(
+    select(*_COLUMNS).where(
+        runs.c.ended_at.is_(None), runs.c.mission_id == bindparam("mission_id"), runs.c.kind == bindparam("kind")
+    )
+)
+LAST_OF: Final = Statement(
+    select(*_COLUMNS)
+    .where(
+        runs.c.mission_id == bindparam("mission_id"), runs.c.kind == bindparam("kind"), runs.c.id != bindparam("but")
+    )
+    .order_by(runs.c.created_at.desc(), runs.c.id.desc())
+    .limit(1)
 )
 CHAT_OPEN: Final = Statement(
     select(runs.c.id)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from punchlist.conversations import records as conversation_records
 from punchlist.conversations.model import Scope
+from punchlist.conversations.service import LONGEST_TITLE, end
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotFound
 from punchlist.kernel import text
 from punchlist.kernel.compact import compact
@@ -20,6 +22,7 @@ from punchlist.storage import eventlog
 from punchlist.storage.store import Store, Transaction
 
 LONGEST_MESSAGE: Final = 50_000
+LONGEST_REASON: Final = 2_000
 _ENCODE: Final = compact(ensure_ascii=False)
 _END_OF_ID: Final = re.compile(r"[0-9A-Za-z:.-]{1,100}")
 """Nothing that means something in a search."""
@@ -98,14 +101,25 @@ def stop_for_todo(tx: Transaction, scope: Scope, todo_id: str, reason: str) -> N
     """The work on a todo is to end, since the todo has."""
     for run in records.found(tx, records.OF_TODO, todo_id=todo_id):
         if run.status in OPEN and (locked := records.lock(tx, run.id)) and locked.status in OPEN:
-            ask(tx, scope, locked, reason, wish=Wish.STOP)
+            ask(tx, scope, locked, reason, wish=Wish.STOP, why=text.excerpt(reason, LONGEST_REASON))
 
 
 def ask(tx: Transaction, scope: Scope, run: Run, reason: str, **wanted: Any) -> Run:
     """Say what is wanted of a run that is locked; a stop of one that nobody has in hand is done at once."""
     if wanted.get("wish") is Wish.STOP and (run.status not in IN_HAND or _abandoned(run)):
+        end_turn(tx, scope, run, reason)
         return step(tx, scope, run, RunAction.STOP, reason, wish=None, why=reason, ended_at=tx.now(), executor=None)
     return step(tx, scope, run, RunAction.ASK, reason, **wanted)
+
+
+def end_turn(tx: Transaction, scope: Scope, run: Run, why: str) -> None:
+    """Nobody goes on with the turn that a run was at."""
+    if run.turn_id is None or conversation_records.lock_conversation(tx, run.conversation_id) is None:
+        return
+    turn = conversation_records.turn(tx, run.turn_id)
+    if turn is not None and turn.open:
+        there = Scope(turn.conversation_id, scope.actor)
+        end(tx, there, turn, text.excerpt(f"cancelled: {why}", LONGEST_TITLE))
 
 
 def _abandoned(run: Run) -> bool:
@@ -158,19 +172,21 @@ class Runs:
 
     def pause(self, scope: Scope, id: str, reason: str = "") -> Run:
         """It comes to rest where it is; nothing of it is lost."""
+        _check_reason(reason)
         with self._store.write() as tx:
             run = self._locked(tx, id)
             if run.wish is Wish.STOP:
-                raise IllegalTransition(f"Run {run.id} is about to be stopped.")
+                raise IllegalTransition(f"Run {run.id} is about to be stopped; `punchlist runs show` says when it is.")
             if run.wish is Wish.PAUSE:
                 raise IllegalTransition(f"Run {run.id} is paused already, or about to be.")
             return ask(tx, scope, run, reason or "a person wants it to pause", wish=Wish.PAUSE, why=reason or "paused")
 
     def resume(self, scope: Scope, id: str, reason: str = "") -> Run:
-        """It goes on: after a pause where it was, after a failure anew."""
+        """It goes on: after a pause where it was, after a failure or a stop anew."""
+        _check_reason(reason)
         with self._store.write() as tx:
             run = self._locked(tx, id)
-            if run.status is RunStatus.FAILED:
+            if run.status in (RunStatus.FAILED, RunStatus.STOPPED):
                 anew = {"leg": run.leg + 1, "executor": None, "ended_at": None, "why": "", "wish": None}
                 return step(tx, scope, run, RunAction.RETRY, reason or "to be tried again", **anew)
             if run.status in OPEN and run.wish is not Wish.PAUSE:
@@ -188,9 +204,13 @@ class Runs:
             if run.kind not in (Kind.EXECUTE, Kind.DELEGATE, Kind.CHAT):
                 raise IllegalTransition(f"Run {run.id} is a {run.kind}: there is no agent in it that could be told.")
             said = together(run.message, message.strip())
+            if len(said) > LONGEST_MESSAGE:
+                raise IllegalTransition(f"Run {run.id} has not heard what was said before. Wait until it has.")
             return ask(tx, scope, run, "a person has said something", message=said)
 
     def stop(self, scope: Scope, id: str, reason: str = "") -> Run:
+        """It ends where it is; `resume` begins it anew."""
+        _check_reason(reason)
         with self._store.write() as tx:
             run = self._locked(tx, id)
             why = reason or "a person stopped it"
@@ -201,6 +221,11 @@ class Runs:
         if run is None:
             raise _no_such(id)
         return run
+
+
+def _check_reason(reason: str) -> None:
+    if problem := text.block_problem(reason, longest=LONGEST_REASON):
+        raise InvalidInput(f"reason: {problem}")
 
 
 def _no_such(id: str) -> NotFound:

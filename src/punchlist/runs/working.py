@@ -12,7 +12,8 @@ from punchlist.kernel.actors import SYSTEM
 from punchlist.runs import records
 from punchlist.runs.lifecycle import IN_HAND, OPEN, RunAction, RunStatus
 from punchlist.runs.model import Run, Spending, after, together
-from punchlist.runs.service import step
+from punchlist.runs.service import end_turn, step, stream
+from punchlist.storage import eventlog
 from punchlist.storage.store import Store, Transaction
 
 
@@ -56,12 +57,14 @@ class RunBook:
                 for run in records.found(tx, records.OF_STATUS, status=status.value)
             ]
 
-    def abandon(self, run: Run, why: str) -> None:
-        """Whoever had it does not have it any more."""
+    def abandon(self, run: Run, why: str) -> bool:
+        """Whoever had it does not have it any more; False when that is not so."""
         with self._store.write() as tx:
             now = records.lock(tx, run.id)
-            if now is not None and now.status is run.status and now.executor == run.executor:
-                self._step(tx, now, RunAction.FAIL, why, why=why, ended_at=tx.now(), executor=None)
+            if now is None or (now.status, now.executor, now.leg) != (run.status, run.executor, run.leg):
+                return False
+            self._step(tx, now, RunAction.FAIL, why, why=why, ended_at=tx.now(), executor=None)
+            return True
 
     def wanted(self) -> list[Run]:
         """Those in our hands of which people want something."""
@@ -103,15 +106,20 @@ class RunBook:
         return check
 
     def at(self, run_id: str, turn_id: str) -> Run:
-        """The turn it is at; no step of its own, so that people find the conversation."""
+        """The turn it is at, so that people find it."""
         with self._store.write() as tx:
-            return self._step(tx, self._locked(tx, run_id), RunAction.BEGIN, "at work", turn_id=turn_id)
+            return self._step(tx, self._locked(tx, run_id), RunAction.AT, "at work", turn_id=turn_id)
 
-    def spend(self, run_id: str, used: Spending) -> Run:
+    def spend(self, run_id: str, turn_id: str, used: Spending) -> Run:
+        """What a turn has used, counted once however often it is said."""
+        reason = f"turn {turn_id}"
         with self._store.write() as tx:
             run = self._locked(tx, run_id)
+            trail = eventlog.of_stream(tx, stream(run_id))
+            if any(event.action == RunAction.SPEND and event.reason == reason for event in trail):
+                return run
             total = {name: getattr(run, name) + value for name, value in used._asdict().items()}
-            return self._step(tx, run, RunAction.BEGIN, "what it has used so far", **total)
+            return self._step(tx, run, RunAction.SPEND, reason, **total)
 
     def wait(self, run_id: str, why: str) -> Run:
         return self._move(run_id, RunStatus.WAITING, RunAction.WAIT, why, why=why)
@@ -142,7 +150,14 @@ class RunBook:
         return self._move(run_id, RunStatus.FAILED, RunAction.FAIL, why, why=why)
 
     def stopped(self, run_id: str, why: str) -> Run:
-        return self._move(run_id, RunStatus.STOPPED, RunAction.STOP, why, why=why, wish=None)
+        """With the turn that it was at."""
+        with self._store.write() as tx:
+            run = records.lock(tx, run_id)
+            if run is not None and run.status is RunStatus.STOPPED:
+                return run
+            run = self._check(run_id, run)
+            end_turn(tx, Scope(run.conversation_id, SYSTEM), run, why)
+            return self._step(tx, run, RunAction.STOP, why, why=why, wish=None, ended_at=tx.now())
 
     def _move(self, run_id: str, to: RunStatus, action: RunAction, reason: str, **changes: Any) -> Run:
         """A step that is taken once, however often it is asked for."""

@@ -16,13 +16,15 @@ from punchlist.engine.flows.shop import Shop
 from punchlist.engine.hands import Stopped
 from punchlist.engine.premises import Post
 from punchlist.engine.turns import Task
+from punchlist.missions import records
 from punchlist.missions.deadlines import Swept
 from punchlist.missions.model import Mission, Pillar
+from punchlist.missions.quoting import marked
 from punchlist.runs import records as run_records
 from punchlist.runs import service as runs
-from punchlist.runs.lifecycle import OPEN
+from punchlist.runs.lifecycle import OPEN, RunStatus, Wish
 from punchlist.runs.model import Kind, Run
-from punchlist.storage.store import Transaction
+from punchlist.storage.store import Store, Transaction
 
 INTERVAL: Final = 0.2
 _SWEPT: Final = ("overdue", "demoted", "cancelled", "warned", "stale", "pruned")
@@ -38,13 +40,17 @@ async def cycle(run: Run, shop: Shop) -> str:
         raise Stopped
 
     async def fill() -> str:
-        return await shop.aside(_for_lead, shop, mission, reports, swept)
+        return await shop.aside(_for_lead, run, shop, mission, reports, swept)
 
     prompt = await shop.step("prompt", fill)
     line = Line("user", Notice.CYCLE_REPORT.value, prompt)
     came = await shop.turns.take(run, Task("review", Post(mission.conversation_id, mission), shop.agent(LEAD), line))
     await shop.post(
-        "report", run, mission.conversation_id, Notice.CYCLE_REPORT, f"[cycle {run.id}]\n{came['text'] or came['why']}"
+        "report",
+        run,
+        mission.conversation_id,
+        Notice.CYCLE_REPORT,
+        f"[cycle {run.workflow_id}]\n{marked(came['text'] or came['why'])}",
     )
     return came["text"] or came["why"]
 
@@ -69,10 +75,20 @@ async def _sweep(run: Run, shop: Shop, mission: Mission) -> dict[str, list[str]]
     return {name: [one.id for one in getattr(swept, name)] for name in _SWEPT}
 
 
-def _for_lead(shop: Shop, mission: Mission, reports: list[tuple[str, str]], swept: dict[str, list[str]]) -> str:
+def _for_lead(
+    run: Run, shop: Shop, mission: Mission, reports: list[tuple[str, str]], swept: dict[str, list[str]]
+) -> str:
     get = shop.premises.todos.get
     found: dict[str, Any] = {name: tuple(get(id) for id in swept[name]) for name in _SWEPT}
-    return shop.premises.briefing.for_lead(mission, dict(reports), Swept(**found))
+    since = last_cycle(shop.premises.store, mission, run.id)
+    return shop.premises.briefing.for_lead(mission, dict(reports), Swept(**found), since)
+
+
+def last_cycle(store: Store, mission: Mission, but: str = "") -> str:
+    """When the Lead last looked at all that was reported: as the cycle before this one began."""
+    with store.read() as tx:
+        found = run_records.found(tx, run_records.LAST_OF, mission_id=mission.id, kind=Kind.CYCLE.value, but=but)
+    return found[0].created_at if found else mission.created_at
 
 
 async def _collect(run: Run, shop: Shop, mission: Mission) -> list[str]:
@@ -84,6 +100,8 @@ async def _plan(run: Run, shop: Shop, mission: Mission, stale: list[str]) -> lis
     def queue() -> list[str]:
         standing = shop.premises.missions.standing(mission)
         with shop.premises.store.write() as tx:
+            # Two workers may come here with the same runs.
+            records.lock_mission(tx, mission.id)
             return [_queue(tx, run, shop, mission, one.pillar, stale) for one in standing]
 
     return await shop.aside(queue)
@@ -109,13 +127,31 @@ async def _planned(run: Run, shop: Shop, planned: list[str]) -> list[tuple[str, 
     """What the owners reported, as soon as all of them have; None when somebody has stopped the cycle."""
     while True:
         try:
-            await shop.turns.heed(run)
+            now = await shop.turns.heed(run)
         except Stopped:
             return None
         found = await shop.aside(_all, shop, planned)
-        if all(one.status not in OPEN for one in found):
+        left = [one for one in found if one.status in OPEN]
+        resting = left and all(one.status in (RunStatus.WAITING, RunStatus.PAUSED) for one in left)
+        if now.status is RunStatus.WAITING and not resting:
+            await shop.aside(shop.book.wake, run.id, "planning goes on")
+        if now.status is RunStatus.RUNNING and resting:
+            # Somebody must do something before it goes on: that is to be seen.
+            await shop.aside(
+                shop.book.wait, run.id, f"the planning of {', '.join(one.asked['pillar'] for one in left)}"
+            )
+        if not left:
             return [(one.asked["pillar"], one.result or f"({one.status}: {one.why})") for one in found]
         await asyncio.sleep(INTERVAL)
+
+
+def stop_planning(run: Run, shop: Shop, why: str) -> None:
+    """A cycle that is stopped takes the planning of its pillars along."""
+    with shop.premises.store.write() as tx:
+        for one in run_records.found(tx, run_records.OPEN_OF, mission_id=str(run.mission_id), kind=Kind.PLAN.value):
+            locked = run_records.lock(tx, one.id) if one.asked.get("cycle") == run.id else None
+            if locked is not None and locked.status in OPEN:
+                runs.ask(tx, shop.scope(run), locked, why, wish=Wish.STOP, why=why)
 
 
 def _all(shop: Shop, ids: list[str]) -> list[Run]:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from punchlist.agent.continuation import Reason
 from punchlist.conversations.model import Line, Notice
 from punchlist.engine.flows.shop import Shop
 from punchlist.engine.premises import Post
 from punchlist.engine.turns import Task
+from punchlist.kernel.actors import Role
+from punchlist.missions.quoting import marked
 from punchlist.runs.model import Run
 
 
 async def delegate(run: Run, shop: Shop) -> str:
     asked = run.asked
-    task = Task("work", Post(run.conversation_id), shop.agent(run.agent), Line("user", "text", asked["mission"]))
+    # Whoever delegated keeps the plan, and what to delegate further is theirs to decide.
+    worker = replace(shop.agent(run.agent), role=Role.WORKER)
+    task = Task("work", Post(run.conversation_id), worker, Line("user", "text", asked["mission"]))
     came = await shop.turns.take(run, task)
     finished = came["reason"] == Reason.COMPLETED
-    about = f"[{run.agent}, run {run.id}]"
+    about = f"[{run.agent}, run {run.workflow_id}]"
     told = came["text"] if finished else f"It did not finish ({came['reason']}: {came['why']}). {came['text']}"
     kind = Notice.WORKER_RESULT if finished else Notice.TODO_ERROR
-    await shop.post("result", run, asked["origin"], kind, f"{about}\n{told}")
+    await shop.post("result", run, asked["origin"], kind, f"{about}\n{marked(told)}")
     return told

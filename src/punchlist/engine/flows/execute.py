@@ -19,7 +19,9 @@ from punchlist.missions.config_json import policy_of
 from punchlist.missions.escalations import open_for_work
 from punchlist.missions.lifecycle import OPEN
 from punchlist.missions.model import Mission, MissionTodo, Pillar
+from punchlist.missions.quoting import marked
 from punchlist.runs.model import Run
+from punchlist.storage.bridge import in_thread
 
 
 class _Looked(TypedDict):
@@ -55,13 +57,14 @@ async def execute(run: Run, shop: Shop) -> str:
 
     async def ask() -> None:
         why = f"The Lead has sent it back {rounds} times. The last feedback: {feedback}"
-        await shop.aside(_ask, run, shop, why)
+        await shop.aside(ask_a_person, run, shop, why)
 
     await shop.step("escalate", ask)
     return f"The Lead has sent it back {rounds} times; a person is asked."
 
 
-def _ask(run: Run, shop: Shop, why: str) -> None:
+def ask_a_person(run: Run, shop: Shop, why: str) -> None:
+    """About a todo that nobody works on any more, though it is not done."""
     with shop.premises.store.write() as tx:
         mission = records.lock_mission(tx, str(run.mission_id))
         todo = todo_records.find(tx, str(run.todo_id))
@@ -108,7 +111,8 @@ async def _review(run: Run, shop: Shop, number: int, mission: Mission, pillar: P
         todo = await shop.aside(shop.premises.todos.get, str(run.todo_id))
         check = None
         if todo.completion_check is not None and todo.status in OPEN:
-            result = await shop.aside(shop.premises.checks.run, shop.scope(run), todo)
+            # In a thread, whatever the database is: a command takes its time, and must not be run twice.
+            result = await in_thread(shop.premises.checks.run, shop.scope(run), todo)
             check = f"{'passed' if result.passed else 'did not pass'}. {result.detail}"
         return planning.review_prompt(todo, report, check)
 
@@ -128,4 +132,4 @@ def _standing(todo: MissionTodo) -> str:
 
 def _numbered(run: Run, number: int, text: str) -> str:
     again = f" (round {number})" if number > 1 else ""
-    return f"[TODO {run.todo_id}{again}]\n{text}"
+    return f"[TODO {run.todo_id}{again}, run {run.workflow_id}]\n{marked(text)}"

@@ -20,6 +20,7 @@ from punchlist.errors import Conflict, IllegalTransition, PunchlistError
 from punchlist.missions.claiming import MissionClaims
 from punchlist.missions.lifecycle import OPEN
 from punchlist.missions.model import Mission, MissionTodo
+from punchlist.missions.quoting import unmarked
 from punchlist.runs.lifecycle import RunStatus
 from punchlist.runs.model import Run
 
@@ -86,7 +87,7 @@ def _reported(shop: Shop, conversation_id: str, todo: MissionTodo) -> str | None
 
 
 def _said(message: Message) -> str:
-    return message.content.partition("\n")[2]
+    return unmarked(message.content.partition("\n")[2])
 
 
 @asynccontextmanager

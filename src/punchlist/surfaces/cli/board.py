@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
+from punchlist.checklist.cells import width
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.cadence import next_tick
 from punchlist.missions.config import Cadence
 from punchlist.missions.config_json import cadence_of
+from punchlist.missions.deadlines import is_overdue
 from punchlist.missions.lifecycle import Status
 from punchlist.missions.listing import MOST, Listed
 from punchlist.missions.metric_rules import LOOKED_AT, shown
 from punchlist.missions.metrics import MetricView
 from punchlist.missions.model import Mission, MissionTodo, Standing
 from punchlist.missions.tools import list_json
+from punchlist.runs.lifecycle import RunStatus
+from punchlist.runs.model import Kind, Run
+from punchlist.surfaces.cli.fitting import fit, terminal
 from punchlist.surfaces.cli.front import moment
 from punchlist.surfaces.cli.metric import SIGNS
 from punchlist.surfaces.cli.plot import sparkline
@@ -29,6 +35,15 @@ ICONS: Final = {
     Status.CANCELLED: "✗",
 }
 _GAUGE: Final = 10
+_TITLE: Final = 20
+"""Cells that a title has even where there is no room."""
+_AT_REST: Final = {
+    RunStatus.WAITING: "waits",
+    RunStatus.PAUSED: "is paused",
+    RunStatus.FAILED: "failed",
+    RunStatus.STOPPED: "was stopped",
+}
+"""Why nothing happens although a todo is in progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +54,35 @@ class Board:
     listed: Listed
     cadence: Cadence
     next_cycle: str | None
+    now: datetime
+    runs: Mapping[str, Run]
+    """By todo in progress, the newest of its runs."""
 
 
 def look(desk: Desk, slug: str, *, archived: bool = False) -> Board:
     mission = desk.missions.get(slug)
     cadence = cadence_of(mission)
     active = cadence.cron is not None and mission.status == "active"
+    now, listed = desk.store.clock(), desk.mission_todos.list(slug, archived=archived, limit=MOST)
     return Board(
         mission,
         desk.missions.standing(mission),
         desk.metrics.show(slug),
-        desk.mission_todos.list(slug, archived=archived, limit=MOST),
+        listed,
         cadence,
-        next_tick(cadence.cron or "", cadence.timezone, desk.store.clock()) if active else None,
+        next_tick(cadence.cron or "", cadence.timezone, now) if active else None,
+        now,
+        _runs(desk, mission, listed),
     )
+
+
+def _runs(desk: Desk, mission: Mission, listed: Listed) -> dict[str, Run]:
+    found: dict[str, Run] = {}
+    if at_work := {todo.id for todo in listed.items if todo.status is Status.IN_PROGRESS}:
+        for run in desk.runs.list(mission_id=mission.id, ended=True, most=MOST):
+            if run.kind is Kind.EXECUTE and run.todo_id in at_work:
+                found.setdefault(run.todo_id, run)
+    return found
 
 
 def board_json(board: Board) -> dict[str, Any]:
@@ -83,7 +113,7 @@ def lines(board: Board) -> Iterator[str]:
     ended = f"  archived {moment(mission.updated_at)}" if mission.status != "active" else ""
     yield f"{visible(mission.name)} ({mission.slug}){ended}"
     if mission.description:
-        yield excerpt(mission.description, 200)
+        yield excerpt(_on_a_line(mission.description), 200)
     yield ""
     yield f"active   {_gauge(capacity.active, capacity.active_limit)}"
     yield f"backlog  {_gauge(capacity.backlog, capacity.backlog_limit)}"
@@ -96,27 +126,29 @@ def lines(board: Board) -> Iterator[str]:
     gone = [todo for todo in board.listed.items if todo.pillar_id not in there]
     if gone:
         yield "\nOf pillars that are archived"
-        yield from (f"  {_todo(board.listed, todo)}" for todo in gone)
+        for todo in gone:
+            yield from _todo(board, todo)
     if board.listed.cursor:
-        yield f"\nOnly the first {len(board.listed.items)} todos are board."
+        yield f"\nOnly the first {len(board.listed.items)} todos are shown."
 
 
 def _pillar(board: Board, one: Standing) -> Iterator[str]:
     yield f"\n{visible(one.pillar.name)} ({one.pillar.slug})"
     if one.pillar.description:
-        yield f"  {excerpt(one.pillar.description, 200)}"
+        yield f"  {excerpt(_on_a_line(one.pillar.description), 200)}"
     for view in board.metrics:
         if view.pillar_slug == one.pillar.slug:
-            yield f"  {_metric(view)}"
+            yield from _metric(view)
     for strategy in one.strategies:
-        yield f"  » {excerpt(strategy.description, 100)} ({strategy.status})"
+        yield f"  » {excerpt(_on_a_line(strategy.description), 100)} ({strategy.status})"
     todos = [todo for todo in board.listed.items if todo.pillar_id == one.pillar.id]
-    yield from (f"  {_todo(board.listed, todo)}" for todo in todos)
+    for todo in todos:
+        yield from _todo(board, todo)
     if not todos:
         yield "  No todos."
 
 
-def _metric(view: MetricView) -> str:
+def _metric(view: MetricView) -> Iterator[str]:
     metric = view.metric
     current = shown(view.current.value, metric.unit) if view.current else "no reading"
     parts = [
@@ -126,16 +158,28 @@ def _metric(view: MetricView) -> str:
         view.trend if view.trend != "unknown" else "",
         sparkline(view.values[-LOOKED_AT:]) if len(view.values) > 1 else "",
         "stale" if view.stale and view.current else "",
-        f"not collected: {excerpt(metric.last_error)}" if metric.last_error else "",
     ]
-    return "  ".join(part for part in parts if part)
+    yield "  " + "  ".join(part for part in parts if part)
+    if metric.last_error:
+        yield fit(f"    not collected: {visible(metric.last_error.removeprefix(f'{metric.slug}: '))}", terminal())
 
 
-def _todo(listed: Listed, todo: MissionTodo) -> str:
-    due = f"  due {visible(todo.deadline)}" if todo.deadline and todo.ended_at is None else ""
-    late = " overdue" if todo.overdue_at and todo.ended_at is None else ""
-    asked = "  ? you are asked about it" if todo.id in listed.escalated else ""
-    return f"{ICONS[todo.status]} {visible(todo.title)}  {todo.priority.value}  {todo.id[-8:]}{due}{late}{asked}"
+def _todo(board: Board, todo: MissionTodo) -> Iterator[str]:
+    open_until = todo.deadline if todo.ended_at is None else None
+    due = f"  due {visible(open_until)}" if open_until else ""
+    late = " overdue" if open_until and is_overdue(open_until, board.cadence.timezone, board.now) else ""
+    asked = "  ? you are asked about it" if todo.id in board.listed.escalated else ""
+    about = f"  {todo.priority.value}  {todo.id[-8:]}{due}{late}{asked}"
+    title = fit(visible(todo.title), max(_TITLE, terminal() - 4 - width(about)))
+    yield f"  {ICONS[todo.status]} {title}{about}"
+    run = board.runs.get(todo.id)
+    if run is not None and run.status in _AT_REST:
+        why = f": {visible(run.why)}" if run.why else ""
+        yield fit(f"      run {run.id[-8:]} {_AT_REST[run.status]}{why}", terminal())
+
+
+def _on_a_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _gauge(used: int, limit: int) -> str:

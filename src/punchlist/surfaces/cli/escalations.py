@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,9 +44,18 @@ def escalations(
     for one in found:
         reminded = f", reminded {one.reminders} times" if one.reminders > 1 else ", reminded" if one.reminders else ""
         say(f"{one.id[-8:]}  {one.status}  since {moment(one.asked_at)}{reminded}")
-        say("\n".join(f"  │ {line}" for line in visible_block(one.question).splitlines()))
+        say("\n".join(f"  │ {line}" for line in _wrapped(one.question)))
         if one.answer is not None:
             say(f"  {visible(one.answered_by)}: {visible(one.answer)}")
+
+
+def _wrapped(text: str) -> Iterator[str]:
+    import textwrap
+
+    from punchlist.surfaces.cli.fitting import terminal
+
+    for line in visible_block(text).splitlines():
+        yield from textwrap.wrap(line, terminal() - 4, break_on_hyphens=False) or [""]
 
 
 def answer(

@@ -257,7 +257,12 @@ def list_missions(
         say_json([mission_json(mission, capacity) for mission, capacity in found])
         return
     if not found:
-        say("No missions yet. `punchlist mission init` writes a file to begin with.")
+        others = not archived and desk.missions.list(archived=True)
+        say(
+            "No mission is active. `punchlist mission list --archived` lists those that ended."
+            if others
+            else "No missions yet. `punchlist mission init` writes a file to begin with."
+        )
     widest = max((len(mission.slug) for mission, _ in found), default=0)
     for mission, capacity in found:
         ended = "  archived" if mission.status != "active" else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from punchlist.surfaces.desk import Desk
 
 SLOTS: Final = 8
+MOST_TOLD: Final = 20
 ModelOption = Annotated[
     str | None, typer.Option("--model", "-m", envvar="PUNCHLIST_MODEL", metavar="NAME", help="The model to use.")
 ]
@@ -74,6 +76,18 @@ def work(
         await ours.work(until_idle=until_idle)
 
     asyncio.run(until_told())
+    if until_idle:
+        _tell_what_waits(desk, tell)
+
+
+def _tell_what_waits(desk: Desk, tell: Callable[[str], None]) -> None:
+    """Why it is idle although there is work: what only a person can let go on."""
+    from punchlist.runs.lifecycle import RunStatus
+
+    left = desk.runs.list(most=1_000)
+    for status, what in ((RunStatus.WAITING, "waits"), (RunStatus.PAUSED, "is paused")):
+        for run in [run for run in left if run.status is status][:MOST_TOLD]:
+            tell(f"{run.kind} {run.id[-8:]} {what}{f': {run.why}' if run.why else ''}")
 
 
 def casting(desk: Desk, model: str | None, told: object = None) -> Casting:

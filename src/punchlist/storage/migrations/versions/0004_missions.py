@@ -193,10 +193,10 @@ def upgrade() -> None:
             "status IN ('queued', 'dispatched', 'running', 'waiting', 'paused', 'done', 'failed', 'stopped')",
             name="ck_runs_status",
         ),
-        sa.ForeignKeyConstraint(["conversation_id"], ["conversations.id"]),
         sa.ForeignKeyConstraint(["mission_id"], ["missions.id"], ondelete="CASCADE"),
         sa.ForeignKeyConstraint(["pillar_id"], ["pillars.id"], ondelete="CASCADE"),
         sa.ForeignKeyConstraint(["todo_id"], ["mission_todos.id"], ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["conversation_id"], ["conversations.id"]),
         sa.ForeignKeyConstraint(["turn_id"], ["turns.id"]),
         sa.PrimaryKeyConstraint("id"),
     )

@@ -1,0 +1,29 @@
+"""What an agent said, as part of what the system says: every line is marked, so that none passes for another's."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from punchlist.kernel.text import ELLIPSIS, visible_block
+
+LONGEST: Final = 20_000
+LONGEST_KEPT: Final = 200_000
+"""In a chat, where it is kept."""
+
+
+def quoted(text: str, longest: int = LONGEST) -> str:
+    said = text.strip().replace("\r\n", "\n")
+    if not said:
+        return ""
+    cut = said if len(said) <= longest else said[: longest - 1] + ELLIPSIS
+    return "\n".join(f"> {line}".rstrip() for line in visible_block(cut).split("\n"))
+
+
+def marked(text: str) -> str:
+    """As it came, for a chat, where it is kept."""
+    cut = text if len(text) <= LONGEST_KEPT else text[: LONGEST_KEPT - 1] + ELLIPSIS
+    return "\n".join(f"> {line}" for line in cut.split("\n"))
+
+
+def unmarked(text: str) -> str:
+    return "\n".join(line.removeprefix("> ") for line in text.split("\n"))

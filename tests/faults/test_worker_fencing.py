@@ -121,7 +121,7 @@ def test_all_runs_finish_though_the_database_goes_again_and_again(
     queued = delegated(house, *(f"Mark {number}" for number in range(runs)))
     for cut in range(cuts):
         wanted = (cut + 1) * runs // (cuts + 1)
-        until(lambda wanted=wanted: len(marks(task)) >= wanted, lambda: f"runs go on\n{pair[0].said}")  # type: ignore[misc]
+        until(lambda wanted=wanted: len(results(house)) >= wanted, lambda: f"runs go on\n{pair[0].said}")  # type: ignore[misc]
         spin(dice.uniform(0, 0.1))
         server.cut_all()
     until(partial(ended, house, queued), lambda: f"{statuses(house, queued)}\n{pair[0].said}", 120)

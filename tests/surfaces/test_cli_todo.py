@@ -316,7 +316,7 @@ def test_a_todos_page_shows_its_runs_what_they_used_and_what_they_did(mission: C
     told = fine(mission, "todo", "show", id)
     for line in ("✓ list_directory (pillar-owner)  ", "✗ read_file (researcher)  ", "4 tool calls", "Outcome\n  55 s"):
         assert line in told
-    assert re.search(r"todo_result: It takes 55 s now\.", told)
+    assert re.search(r"todo_result: > It takes 55 s now\.", told)
 
 
 @pytest.mark.spec("X3")

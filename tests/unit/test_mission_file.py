@@ -321,7 +321,7 @@ BAD: dict[str, tuple[Any, list[str]]] = {
     "an entry point without function": (
         collected(type="python", entryPoint="os.system"),
         [
-            "pillars[0].metrics[0].collector.entryPoint: must be \"module:function\", or the name of an entry point, "
+            'pillars[0].metrics[0].collector.entryPoint: must be "module:function", or the name of an entry point, '
             "got 'os.system'"
         ],
     ),

@@ -211,7 +211,7 @@ def _compare_approval(tx: Transaction, owner: str, events: list[Event]) -> Itera
 def _compare_messages(tx: Transaction, events: list[Event]) -> Iterator[str]:
     for event in events:
         told = event.payload().get("message")
-        if told:
+        if isinstance(told, dict):
             message = records.message(tx, told["id"])
             if message is None or records.fingerprint(message)["message"] != told:
                 yield f"{event.stream}: message {told['id']} is not what was written"

@@ -12,11 +12,12 @@ import os
 from collections.abc import Awaitable, Callable, Collection, Coroutine
 from enum import Enum, auto
 from time import monotonic
-from typing import Any, Final, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 from punchlist.engine.database import SCHEMA, engine_database
 from punchlist.errors import StoreBusy, StoreUnavailable
 from punchlist.runs.model import Run
+from punchlist.storage.bridge import Aside
 from punchlist.storage.store import Store
 
 QUEUE: Final = "punchlist-runs"
@@ -32,6 +33,7 @@ _POLL: Final = 0.1
 _PATIENCE: Final = 3_600.0
 """Seconds that a database may be gone."""
 
+P = ParamSpec("P")
 T = TypeVar("T")
 Work = Callable[[str], Awaitable[str]]
 """From the id of a run to what came of it."""
@@ -48,6 +50,15 @@ async def patiently(work: Callable[[], Awaitable[T]], tell: Callable[[str], None
                 raise
             tell(str(error))
         await asyncio.sleep(_POLL)
+
+
+def patient(aside: Aside) -> Aside:
+    """A bridge that waits for a database that is gone for a while; for what may be done twice."""
+
+    async def call(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await patiently(lambda: aside(work, *args, **kwargs))
+
+    return call
 
 
 class Standing(Enum):

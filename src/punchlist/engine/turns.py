@@ -28,6 +28,7 @@ from punchlist.agent.waiting import can_go_on
 from punchlist.conversations import records as turn_records
 from punchlist.conversations.evidence import with_workers
 from punchlist.conversations.model import Line, Message, Scope
+from punchlist.engine.durable import patient
 from punchlist.engine.hands import PAUSED, TOLD, Hand, Hands, Stopped
 from punchlist.engine.premises import Post, Premises
 from punchlist.errors import PunchlistError
@@ -90,7 +91,7 @@ class Turns:
         self._hands = hands
         # Runs that rest take none.
         self._slots = asyncio.Semaphore(slots)
-        self._aside = bridge(premises.store)
+        self._aside = patient(bridge(premises.store))
 
     async def take(self, run: Run, task: Task, begun: str | None = None) -> Came:
         """From its request to its end. `begun` is a turn that has its request already."""

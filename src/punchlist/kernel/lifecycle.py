@@ -40,14 +40,18 @@ class Lifecycle(Generic[S, A]):
         except KeyError:
             possible = ", ".join(self.actions_from(state)) or "nothing: it has ended"
             raise IllegalTransition(
-                f"Cannot {action} a {self.name} that is {state}. Possible from there: {possible}."
+                f"Cannot {action} {self._one} that is {state}. Possible from there: {possible}."
             ) from None
 
     def permit(self, action: A, by: Role) -> None:
         roles = self.allowed[action]
         if by not in roles:
             who = " or ".join(sorted(roles)) or "nobody"
-            raise NotAllowed(f"{by.somebody} may not {action} a {self.name}; {who} may.")
+            raise NotAllowed(f"{by.somebody} may not {action} {self._one}; {who} may.")
+
+    @property
+    def _one(self) -> str:
+        return f"{'an' if self.name[0] in 'aeiou' else 'a'} {self.name}"
 
     def actions_from(self, state: S | str) -> list[A]:
         return [action for source, action in self.table if source == state]

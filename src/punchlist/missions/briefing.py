@@ -14,6 +14,7 @@ from punchlist.missions import planning
 from punchlist.missions.config_json import cadence_of
 from punchlist.missions.deadlines import Swept
 from punchlist.missions.escalations import Escalations
+from punchlist.missions.lifecycle import OPEN as UNENDED
 from punchlist.missions.lifecycle import Status
 from punchlist.missions.metrics import Metrics, MetricView
 from punchlist.missions.model import Mission, MissionTodo, Pillar
@@ -54,6 +55,10 @@ class Briefing:
         """`reports` are what the owners said, by the slugs of their pillars; `since` is when the Lead last looked."""
         lines = self._lines(mission)
         told = [Report(pillar, text, lines.get(pillar, ())) for pillar, text in reports.items()]
+        # Also those that were found before this cycle, and are as they were.
+        late = [todo for todo in self.todos.list(mission.slug, status=UNENDED).items if todo.overdue_at is not None]
+        known = {todo.id for todo in swept.overdue}
+        swept = swept._replace(overdue=(*swept.overdue, *(todo for todo in late if todo.id not in known)))
         asked = self.escalations.list(mission.slug)
         capacity = self.todos.capacity(mission.slug)
         return planning.lead_review_prompt(mission, told, capacity, swept, asked, self.news(mission, since))

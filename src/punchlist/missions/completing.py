@@ -37,11 +37,11 @@ def not_passed(todo: MissionTodo) -> IllegalTransition:
     if result is None:
         found = "its check has not been run"
     elif not result.get("passed"):
-        detail = excerpt(str(result.get("detail") or "it did not say why"), 500)
+        detail = excerpt(str(result.get("detail") or "it did not say why"), 500).rstrip(".")
         found = f"its check failed at {result.get('at')}: {detail}"
     else:
         found = f"it was worked on after its check had passed at {result.get('at')}"
     return IllegalTransition(
         f"“{visible(todo.title)}” cannot be completed: {found}. Send the work back, or have the check run again once "
-        "it is right; to complete it all the same, give an overrideReason, which is kept."
+        "it is right; to complete it all the same, give a reason (overrideReason, --override), which is kept."
     )

@@ -177,7 +177,7 @@ def lead_review_prompt(
         ),
         ("### Deadlines", _bounded(_swept_lines(swept))),
         *_news_sections(news),
-        ("### Waiting for a person", _bounded([f"- {_line(one.question)}" for one in escalations])),
+        ("### Waiting for a person", _bounded([_asked(one) for one in escalations])),
         ("### Instructions", [_LEAD, "", _LEAD_TOOLS]),
     )
 
@@ -272,6 +272,12 @@ def _of_another(todo: MissionTodo, pillar: Pillar) -> str:
 
 def _elsewhere(count: int) -> list[str]:
     return [f"({count} more of the mission in other pillars)"] if count > 0 else []
+
+
+def _asked(escalation: Escalation) -> str:
+    # How people answer it at a command line is not for models.
+    said = " ".join(escalation.question.splitlines()[:2])
+    return f"- {_line(said)} (todo id {escalation.todo_id})"
 
 
 def news_text(news: News) -> str:

@@ -175,6 +175,7 @@ class Runs:
         _check_reason(reason)
         with self._store.write() as tx:
             run = self._locked(tx, id)
+            _check_open(run, "pause")
             if run.wish is Wish.STOP:
                 raise IllegalTransition(f"Run {run.id} is about to be stopped; `punchlist runs show` says when it is.")
             if run.wish is Wish.PAUSE:
@@ -189,8 +190,9 @@ class Runs:
             if run.status in (RunStatus.FAILED, RunStatus.STOPPED):
                 anew = {"leg": run.leg + 1, "executor": None, "ended_at": None, "why": "", "wish": None}
                 return step(tx, scope, run, RunAction.RETRY, reason or "to be tried again", **anew)
-            if run.status in OPEN and run.wish is not Wish.PAUSE:
-                raise IllegalTransition(f"Run {run.id} is {run.status}, and nobody has paused it.")
+            _check_open(run, "resume")
+            if run.wish is not Wish.PAUSE:
+                raise IllegalTransition(f"Run {run.id} is {run.status}, and nobody wants it paused: it goes on.")
             return ask(tx, scope, run, reason or "a person lets it go on", wish=None, why="")
 
     def redirect(self, scope: Scope, id: str, message: str) -> Run:
@@ -203,6 +205,7 @@ class Runs:
             run = self._locked(tx, id)
             if run.kind not in (Kind.EXECUTE, Kind.DELEGATE, Kind.CHAT):
                 raise IllegalTransition(f"Run {run.id} is a {run.kind}: there is no agent in it that could be told.")
+            _check_open(run, "redirect")
             said = together(run.message, message.strip())
             if len(said) > LONGEST_MESSAGE:
                 raise IllegalTransition(f"Run {run.id} has not heard what was said before. Wait until it has.")
@@ -221,6 +224,11 @@ class Runs:
         if run is None:
             raise _no_such(id)
         return run
+
+
+def _check_open(run: Run, what: str) -> None:
+    if run.status not in OPEN:
+        raise IllegalTransition(f"Cannot {what} run {run.id}: it is {run.status}. `punchlist runs` lists those open.")
 
 
 def _check_reason(reason: str) -> None:

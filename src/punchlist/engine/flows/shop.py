@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 from punchlist.agent.definitions import AgentDefinition
 from punchlist.conversations.model import Notice
+from punchlist.engine.durable import patient
 from punchlist.engine.premises import Premises
 from punchlist.engine.turns import Steps, Turns
 from punchlist.errors import NotFound
@@ -31,7 +32,7 @@ class Shop:
 
     @property
     def aside(self) -> Aside:
-        return bridge(self.premises.store)
+        return patient(bridge(self.premises.store))
 
     async def step(self, name: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return await self.steps.step(name, work)

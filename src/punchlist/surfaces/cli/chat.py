@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from punchlist.errors import NotFound
+from punchlist.errors import IllegalTransition, NotFound
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.model import Channel
 from punchlist.surfaces.cli.front import JsonOption, front, moment, say, say_json
@@ -125,6 +125,13 @@ def show(
         say(line)
 
 
+def _check_heard(desk: Desk, metadata: str) -> None:
+    """In the chats of a mission that is archived, nobody answers."""
+    slug = json.loads(metadata).get("missionSlug")
+    if slug is not None and desk.missions.get(slug).status != "active":
+        raise IllegalTransition(f"Mission {slug!r} is archived: nobody would answer. Nothing was said.")
+
+
 @app.command()
 def send(
     context: typer.Context,
@@ -141,6 +148,7 @@ def send(
     said = sys.stdin.read() if text == "-" else text
     conversation = desk.conversations.get(_conversation(desk, chat))
     conversation_id = conversation.id
+    _check_heard(desk, conversation.metadata)
     made = MessageQueue(desk.store, desk.conversations).add(Scope(conversation_id, entry.scope(desk).actor), said)
     run = next(
         (run for run in desk.runs.list(most=10_000) if _works(run) and run.conversation_id == conversation_id), None

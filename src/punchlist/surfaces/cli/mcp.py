@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from punchlist.errors import NotFound
 from punchlist.kernel.actors import Actor, Role
 from punchlist.surfaces.cli.front import SessionOption, front
 
@@ -35,5 +36,11 @@ def mcp(
 
     if pillar is not None and mission is None:
         raise typer.BadParameter("needs --mission, whose pillar it is", param_hint="--pillar")
+    if mission is not None and role not in (ClientRole.LEAD, ClientRole.OWNER):
+        raise typer.BadParameter("is for --role lead and --role owner", param_hint="--mission")
     desk = front(context).desk(session)
+    if mission is not None:
+        known = [one.pillar.slug for one in desk.missions.standing(desk.missions.get(mission))]
+        if pillar is not None and pillar not in known:
+            raise NotFound(f"Mission {mission!r} has no pillar {pillar!r}. There are: {', '.join(known)}.")
     serve(desk, MissionScope(desk.settings.session, Actor(Role(role.value), "mcp"), mission, pillar))

@@ -154,7 +154,7 @@ def resume(context: typer.Context, run: IdArgument, why: WhyOption = "", as_json
 
 @app.command()
 def stop(context: typer.Context, run: IdArgument, why: WhyOption = "", as_json: JsonOption = False) -> None:
-    """End a run for good. What it has done stays done."""
+    """End a run. What it has done stays done; `runs resume` begins it anew."""
     _want(context, run, as_json, lambda runs, scope, which: runs.stop(scope, which, why))
 
 

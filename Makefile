@@ -23,7 +23,7 @@ demo: $(READY)  ## See an agent finish its list; no key needed
 	$(BIN)/punchlist demo
 
 test: $(READY)  ## Run the tests, on SQLite and PostgreSQL
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 check: format lint types imports test  ## Exactly what CI runs
 

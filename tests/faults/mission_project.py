@@ -20,27 +20,21 @@ from punchlist.wiring import House
 
 DEMO: Final = Path(demo.__file__).parent / "mission"
 MARKS: Final = "marks"
-CAREFUL: Final = """
-# Every change is made three times, as by somebody who was told that it may not have taken effect.
+ONCE: Final = """
+# Every change is made once: one that was interrupted is made by whoever goes on with the turn.
 scenes:
   - agent: pillar-owner
     when: "## TODO Planning Cycle"
     replies:
-      - calls: [{tool: mission_todo_create, arguments: &profile {missionSlug: developer-experience, pillarSlug:
-          build-performance, title: Profile the build, priority: high, requestId: plan}}]
-      - calls: [{tool: mission_todo_create, arguments: *profile}]
-      - calls: [{tool: mission_todo_create, arguments: *profile}]
+      - calls: [{tool: mission_todo_create, arguments: {missionSlug: developer-experience, pillarSlug:
+          build-performance, title: Profile the build, priority: high}}]
       - text: One TODO.
   - agent: mission-lead
     when: "## Mission Review Cycle"
     replies:
       - calls: [{tool: mission_todo_list, arguments: {missionSlug: developer-experience}}]
-      - calls: [{tool: mission_todo_list, arguments: {missionSlug: developer-experience, status: pending}}]
-      - calls: [{tool: mission_todo_list, arguments: {missionSlug: developer-experience, limit: 5}}]
-      - calls: [{tool: mission_todo_update, arguments: &start {missionSlug: developer-experience, todoId:
+      - calls: [{tool: mission_todo_update, arguments: {missionSlug: developer-experience, todoId:
           "{{ items[0].id }}", action: start, reason: The build is too slow.}}]
-      - calls: [{tool: mission_todo_update, arguments: {<<: *start, reason: It may not have been started.}}]
-      - calls: [{tool: mission_todo_update, arguments: {<<: *start, reason: It is to be started.}}]
       - text: It is being profiled.
   - agent: pillar-owner
     when: "Execute: Profile the build"
@@ -59,24 +53,19 @@ scenes:
     replies:
       - calls:
           - tool: mission_todo_complete
-            arguments: &done {missionSlug: developer-experience, todoId: "{{ todo }}", outcome: The loader is slow.,
+            arguments: {missionSlug: developer-experience, todoId: "{{ todo }}", outcome: The loader is slow.,
               metricsImpacted: [local-build-time]}
           - tool: mission_todo_create
-            arguments: &next {missionSlug: developer-experience, pillarSlug: build-performance, title: Replace it,
-              requestId: next}
-      - calls: [{tool: mission_todo_create, arguments: *next}]
-      - calls: [{tool: mission_todo_complete, arguments: {<<: *done, metricsImpacted: [local-build-time]}}]
-      - calls: [{tool: mission_todo_create, arguments: *next}]
-      - calls: [{tool: mission_todo_complete, arguments: *done}]
+            arguments: {missionSlug: developer-experience, pillarSlug: build-performance, title: Replace the loader}
       - text: Next, the loader is to be replaced.
 """
-DELAYED: Final = re.sub(r"- (text|calls):", r"- delay: 0.1\n        \1:", CAREFUL)
+DELAYED: Final = re.sub(r"- (text|calls):", r"- delay: 0.1\n        \1:", ONCE)
 """The same, by agents who take their time."""
 _ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _NOTICES: Final = frozenset(notice.value for notice in Notice)
 
 
-def mission_project(folder: Path, database: str, rehearsal: str = CAREFUL, **more: Any) -> Task:
+def mission_project(folder: Path, database: str, rehearsal: str = ONCE, **more: Any) -> Task:
     """A folder to work in, and what is said there."""
     shutil.copytree(DEMO / "project", folder)
     (folder / ".git").mkdir()

@@ -63,7 +63,7 @@ def _there_or_dead(store: Store, wanted: int, life: Life) -> bool:
 
 @pytest.mark.spec("M9", "M8", "M12")
 @pytest.mark.parametrize(
-    "seeds", [range(1), pytest.param(range(1, 26), marks=pytest.mark.soak)], ids=["seconds", "full"]
+    "seeds", [range(1), pytest.param(range(1, 27), marks=pytest.mark.soak)], ids=["seconds", "full"]
 )
 def test_a_mission_whose_workers_are_killed_at_any_moment_comes_to_the_same_end(
     nursery: Nursery, tmp_path: Path, seeds: range

@@ -43,7 +43,7 @@ from punchlist.toolcalls.journal import Ask
 from punchlist.toolcalls.listeners import Listeners
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.tool import AgentTool
-from punchlist.tools.lists import ListTool
+from punchlist.tools.lists import list_tool
 from punchlist.tools.workbench import Site, Workbench, workbench
 
 GONE: Final = (StoreUnavailable, StoreBusy)
@@ -226,12 +226,12 @@ class Studio:
         """The lists' tools that its role may use, and workers, if it has any."""
         role, aside = here.actor.role, bridge(self.site.store)
         tools: list[AgentTool] = [
-            *(ListTool(tool, here, aside) for tool in plan_tools(lambda: self.plans) if role in tool.roles),
+            *(list_tool(tool, here, aside) for tool in plan_tools(lambda: self.plans) if role in tool.roles),
         ]
         if work.parent is None:
             # The checklist is the session's, which people watch: a worker would write over its supervisor's.
             written = checklist_tools(lambda: self.checklists)
-            tools += [ListTool(tool, here, aside) for tool in written if role in tool.roles]
+            tools += [list_tool(tool, here, aside) for tool in written if role in tool.roles]
             if self.head_tools is not None:
                 tools += self.head_tools(here)
         if workers := self._workers(work):

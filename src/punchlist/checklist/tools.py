@@ -91,5 +91,6 @@ def checklist_tools(checklists: Callable[[], Checklists]) -> list[Tool[Scope]]:
             roles=frozenset(Role),
             read_only=False,
             run=todo_write,
+            again=True,
         )
     ]

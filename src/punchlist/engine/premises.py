@@ -30,7 +30,7 @@ from punchlist.storage.bridge import bridge, in_thread
 from punchlist.storage.store import Store
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.tool import AgentTool
-from punchlist.tools.lists import ListTool
+from punchlist.tools.lists import list_tool
 from punchlist.tools.workbench import Site
 
 
@@ -94,7 +94,7 @@ class Premises:
         offered = mission_tools(lambda: self.todos, lambda: self.checks)
         # Completing may have to run a check first, which takes its time.
         return [
-            ListTool(tool, scope, in_thread if tool.name == COMPLETE else aside)
+            list_tool(tool, scope, in_thread if tool.name == COMPLETE else aside)
             for tool in offered
             if here.actor.role in tool.roles
         ]

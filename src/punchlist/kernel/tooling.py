@@ -38,6 +38,10 @@ class Tool(Generic[C]):
     roles: Collection[Role]
     read_only: bool
     run: Callable[[C, Arguments], ToolResult]
+    again: bool = False
+    """May be called once more when nobody knows whether a call has happened: it changes nothing twice."""
+    request_field: str | None = None
+    """The argument in which it is told which request it is, so that it can see that."""
 
 
 def arguments(raw: object) -> Arguments:

@@ -14,6 +14,8 @@ STALE_BACKLOG_AFTER_DAYS: Final = 60
 REMINDER_HOURS: Final = 24.0
 STALE_METRIC_HOURS: Final = 7 * 24.0
 MOST_REVIEWS: Final = 3
+STARTS_PER_DAY: Final = 100
+COST_PER_DAY: Final = 1_000.0
 
 
 class StaleBacklog(StrEnum):
@@ -42,6 +44,10 @@ class TodoPolicy:
     reminder_hours: float = REMINDER_HOURS
     most_reviews: int = MOST_REVIEWS
     """How often the Lead may send work back before a person is asked."""
+    starts_per_day: int = STARTS_PER_DAY
+    """How many todos may be started within a day by anybody but a person: work that makes work comes to an end."""
+    cost_per_day: float = COST_PER_DAY
+    """Dollars that runs may have cost within a day before nothing more is started but by a person."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,8 @@ def policy_json(policy: TodoPolicy) -> dict[str, Any]:
         "overduePendingPolicy": policy.overdue_pending.value,
         "reminderHours": plain(policy.reminder_hours),
         "maxReviews": policy.most_reviews,
+        "maxStartsPerDay": policy.starts_per_day,
+        "maxCostPerDay": plain(policy.cost_per_day),
     }
 
 
@@ -103,6 +105,8 @@ def policy_of(mission: Mission) -> TodoPolicy:
         overdue_pending=OverduePending(stored["overduePendingPolicy"]),
         reminder_hours=float(stored["reminderHours"]),
         most_reviews=stored["maxReviews"],
+        starts_per_day=stored["maxStartsPerDay"],
+        cost_per_day=float(stored["maxCostPerDay"]),
     )
 
 

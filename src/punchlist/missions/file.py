@@ -56,6 +56,8 @@ MOST_DAYS: Final = 36_500
 MOST_HOURS: Final = MOST_DAYS * 24
 LEAST_HOURS: Final = 0.01
 MOST_TIMES_REVIEWED: Final = 100
+MOST_STARTS: Final = 100_000
+MOST_COST: Final = 1_000_000
 
 DIRECTIONS: Final = ("up", "down")
 STRATEGY_STATES: Final = ("proposed", "active", "paused", "done", "dropped")
@@ -65,6 +67,7 @@ MISSION_FIELDS: Final = ("name", "slug", "description", "todo", "cadence", "pill
 TODO_FIELDS: Final = (
     *("activeTodoLimit", "backlogTodoLimit", "archiveAfterDays", "staleBacklogAfterDays"),
     *("staleBacklogPolicy", "overduePendingPolicy", "reminderHours", "maxReviews"),
+    *("maxStartsPerDay", "maxCostPerDay"),
 )
 PILLAR_FIELDS: Final = ("name", "slug", "description", "metrics", "strategies")
 METRIC_FIELDS: Final = ("name", "slug", "unit", "target", "warning", "direction", "collector", "staleAfterHours")
@@ -197,6 +200,8 @@ def _policy(fields: Fields) -> TodoPolicy:
         ),
         reminder_hours=fields.number("reminderHours", usual.reminder_hours, least=LEAST_HOURS, most=MOST_HOURS),
         most_reviews=fields.whole("maxReviews", usual.most_reviews, least=0, most=MOST_TIMES_REVIEWED),
+        starts_per_day=fields.whole("maxStartsPerDay", usual.starts_per_day, least=0, most=MOST_STARTS),
+        cost_per_day=fields.number("maxCostPerDay", usual.cost_per_day, least=0, most=MOST_COST),
     )
 
 

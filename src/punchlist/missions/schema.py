@@ -68,6 +68,8 @@ def _policy() -> Schema:
             0,
             file.MOST_TIMES_REVIEWED,
         ),
+        "maxStartsPerDay": ("integer", "Todos that agents may start within a day.", 0, file.MOST_STARTS),
+        "maxCostPerDay": ("number", "Dollars within a day, after which agents start nothing.", 0, file.MOST_COST),
     }
     choices: dict[str, tuple[str, Sequence[str]]] = {
         "staleBacklogPolicy": ("What becomes of such a todo.", list(StaleBacklog)),

@@ -36,7 +36,7 @@ from punchlist.missions.quoting import marked, quoted
 from punchlist.missions.rules import check_mission, check_pillar
 from punchlist.missions.todo_lists import TodoLists
 from punchlist.missions.todo_writing import CHECK, WORK, answer_questions, apply, cancel, find, freed, make
-from punchlist.missions.work import execute
+from punchlist.missions.work import check_pace, execute
 from punchlist.missions.writing import check_active, find_mission, find_pillar, lock_mission
 from punchlist.runs import service as runs
 from punchlist.runs.model import Kind, Run
@@ -95,6 +95,8 @@ class MissionTodos(TodoLists):
                 case Action.CANCEL:
                     return Done(cancel(tx, scope, mission, todo, reason))
                 case Action.START:
+                    if scope.actor.role is not Role.PERSON:
+                        check_pace(tx, mission)
                     changed = apply(tx, scope, mission, action, todo, reason, status=status, started_at=tx.now())
                     return Done(changed, run_id=execute(tx, scope, pillar, changed, reason).id)
                 case Action.EXTEND:

@@ -159,6 +159,8 @@ def _create(todos: Callable[[], MissionTodos]) -> Tool[MissionScope]:
         roles=TEAM,
         read_only=False,
         run=run,
+        again=True,
+        request_field="requestId",
     )
 
 
@@ -197,6 +199,7 @@ def _update(todos: Callable[[], MissionTodos]) -> Tool[MissionScope]:
         roles=TEAM,
         read_only=False,
         run=run,
+        again=True,
     )
 
 
@@ -236,6 +239,7 @@ def _complete(todos: Callable[[], MissionTodos], checks: Callable[[], Checker] |
         roles=REVIEWERS,
         read_only=False,
         run=run,
+        again=True,
     )
 
 
@@ -283,6 +287,7 @@ def _list(todos: Callable[[], MissionTodos]) -> Tool[MissionScope]:
         roles=TEAM,
         read_only=True,
         run=run,
+        again=True,
     )
 
 

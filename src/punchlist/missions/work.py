@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Final
 
+from sqlalchemy import bindparam, case, func, select
+
 from punchlist.conversations.model import Scope
-from punchlist.missions.model import MissionTodo, Pillar
+from punchlist.errors import IllegalTransition
+from punchlist.kernel.clock import moment, timestamp
+from punchlist.missions.config_json import policy_of
+from punchlist.missions.model import Mission, MissionTodo, Pillar
 from punchlist.runs import records as run_records
 from punchlist.runs import service as runs
 from punchlist.runs.lifecycle import OPEN
 from punchlist.runs.model import Kind, Run
+from punchlist.storage.schema import runs as runs_table
+from punchlist.storage.statements import Statement
 from punchlist.storage.store import Transaction
 
 PILLAR_OWNER: Final = "pillar-owner"
+DAY: Final = timedelta(days=1)
+PACE: Final = Statement(
+    select(
+        func.coalesce(func.sum(case((runs_table.c.kind == bindparam("kind"), 1), else_=0)), 0),
+        func.coalesce(func.sum(runs_table.c.cost), 0.0),
+    ).where(runs_table.c.mission_id == bindparam("mission_id"), runs_table.c.created_at > bindparam("since"))
+)
 
 
 def execute(tx: Transaction, scope: Scope, pillar: Pillar, todo: MissionTodo, reason: str) -> Run:
@@ -29,6 +44,24 @@ def execute(tx: Transaction, scope: Scope, pillar: Pillar, todo: MissionTodo, re
         todo_id=todo.id,
         reason=reason,
     )
+
+
+def check_pace(tx: Transaction, mission: Mission) -> None:
+    """Work that makes work comes to an end: agents start only so many todos a day, for only so much money."""
+    policy = policy_of(mission)
+    since = timestamp(moment(tx.now()) - DAY)
+    row = tx.one(PACE, mission_id=mission.id, since=since, kind=Kind.EXECUTE.value)
+    started, cost = (int(row[0]), float(row[1])) if row else (0, 0.0)
+    if started >= policy.starts_per_day:
+        raise IllegalTransition(
+            f"{started} todos of mission {mission.slug!r} were started within a day, the limit (maxStartsPerDay). A "
+            "person can start more; or wait."
+        )
+    if cost >= policy.cost_per_day:
+        raise IllegalTransition(
+            f"The runs of mission {mission.slug!r} have cost ${cost:.2f} within a day, the limit (maxCostPerDay). A "
+            "person can start more; or wait."
+        )
 
 
 def under_way(tx: Transaction, todo: MissionTodo) -> bool:

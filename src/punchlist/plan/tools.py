@@ -196,6 +196,7 @@ def _list_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
         roles=PLANNERS,
         read_only=True,
         run=run,
+        again=True,
     )
 
 
@@ -213,6 +214,7 @@ def _start_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
         roles=PLANNERS,
         read_only=False,
         run=run,
+        again=True,
     )
 
 

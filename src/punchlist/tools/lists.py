@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
+from punchlist.kernel.events import canonical
 from punchlist.kernel.text import visible_block
 from punchlist.kernel.tooling import Tool
 from punchlist.storage.bridge import Aside
@@ -43,6 +44,31 @@ class ListTool(Generic[C]):
     def command(self, arguments: Arguments) -> str | None:  # noqa: ARG002
         return None
 
-    async def run(self, arguments: Arguments, running: Running) -> Any:  # noqa: ARG002
+    async def run(self, arguments: Arguments, running: Running) -> Any:
+        return await self._call(arguments, running.call_id)
+
+    async def _call(self, arguments: Arguments, call_id: str) -> Result:
+        field = self._tool.request_field
+        if field is not None and arguments.get(field) is None:
+            arguments = {**arguments, field: call_id}
         result = await self._aside(self._tool.run, self._scope, arguments)
         return Result(result.text, result.data)
+
+
+class RepeatableListTool(ListTool[C]):
+    """One that is called once more when a program ended in the middle of a call."""
+
+    def __init__(self, tool: Tool[C], scope: C, aside: Aside) -> None:
+        super().__init__(tool, scope, aside)
+        self._left: dict[str, str] = {}
+
+    def take_up(self, arguments: Arguments, call_id: str) -> None:
+        self._left[canonical(dict(arguments))] = call_id
+
+    async def run(self, arguments: Arguments, running: Running) -> Any:
+        # As the call that was left: if that has happened, it is known by its id.
+        return await self._call(arguments, self._left.pop(canonical(dict(arguments)), running.call_id))
+
+
+def list_tool(tool: Tool[C], scope: C, aside: Aside) -> ListTool[C]:
+    return RepeatableListTool(tool, scope, aside) if tool.again else ListTool(tool, scope, aside)

@@ -27,9 +27,9 @@ from punchlist.kernel.ids import new_id
 from punchlist.missions import file, todo_records
 from punchlist.missions.briefing import Briefing
 from punchlist.missions.escalations import Escalations
-from punchlist.missions.lifecycle import Action, Status
+from punchlist.missions.lifecycle import Action, Priority, Status
 from punchlist.missions.metrics import Metrics
-from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, Priority
+from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo
 from punchlist.missions.service import Missions
 from punchlist.missions.todos import MissionTodos
 from punchlist.runs.service import Runs

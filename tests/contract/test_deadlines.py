@@ -16,8 +16,8 @@ from punchlist.errors import NotAllowed, NotFound
 from punchlist.missions import chats
 from punchlist.missions.deadlines import Swept
 from punchlist.missions.escalations import Escalations
-from punchlist.missions.lifecycle import Action, Status
-from punchlist.missions.model import MissionTodo, Priority
+from punchlist.missions.lifecycle import Action, Priority, Status
+from punchlist.missions.model import MissionTodo
 from punchlist.missions.sweeping import Deadlines
 from punchlist.storage.store import Store
 

@@ -17,8 +17,8 @@ from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllow
 from punchlist.kernel.actors import Role
 from punchlist.missions import replay as todo_replay
 from punchlist.missions.claiming import ClaimableMission, MissionClaims
-from punchlist.missions.lifecycle import Action, Status
-from punchlist.missions.model import MissionScope, MissionTodo, Priority
+from punchlist.missions.lifecycle import Action, Priority, Status
+from punchlist.missions.model import MissionScope, MissionTodo
 from punchlist.storage.store import Store
 
 

@@ -12,8 +12,7 @@ from tests.contract.missions import BUILD, ONBOARDING, Team, developer_experienc
 
 from punchlist.errors import InvalidInput, NotFound, StoreDamaged
 from punchlist.missions import todo_records
-from punchlist.missions.lifecycle import Action, Status
-from punchlist.missions.model import Priority
+from punchlist.missions.lifecycle import Action, Priority, Status
 from punchlist.missions.todo_writing import apply, find
 from punchlist.storage.store import Store, Transaction
 

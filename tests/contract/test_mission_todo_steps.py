@@ -13,8 +13,8 @@ from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed, NotFound, PunchlistError
 from punchlist.kernel.actors import Role
 from punchlist.missions import replay
-from punchlist.missions.lifecycle import Action, Status
-from punchlist.missions.model import MissionTodo, NewMissionTodo, Priority
+from punchlist.missions.lifecycle import Action, Priority, Status
+from punchlist.missions.model import MissionTodo, NewMissionTodo
 from punchlist.missions.todo_writing import apply
 from punchlist.missions.todos import MissionTodos
 from punchlist.runs.service import Runs

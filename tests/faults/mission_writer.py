@@ -19,8 +19,8 @@ from tests.contract.writer import told
 from tests.faults.processes import ROOT, module
 
 from punchlist.kernel.actors import Actor, Role
-from punchlist.missions.lifecycle import Action, Status
-from punchlist.missions.model import MissionScope, NewMissionTodo, Priority
+from punchlist.missions.lifecycle import Action, Priority, Status
+from punchlist.missions.model import MissionScope, NewMissionTodo
 from punchlist.missions.todos import MissionTodos
 from punchlist.storage.opening import open_store
 from punchlist.storage.store import Store

@@ -15,9 +15,8 @@ from tests.faults.processes import Program
 from tests.unit.hostile import EVERYTHING_HOSTILE
 
 from punchlist.kernel.clock import moment
-from punchlist.missions.lifecycle import Action, Status
+from punchlist.missions.lifecycle import Action, Priority, Status
 from punchlist.missions.metrics import Metrics
-from punchlist.missions.model import Priority
 from punchlist.missions.sweeping import Deadlines
 from punchlist.storage.opening import open_store
 from punchlist.storage.store import Store

@@ -13,8 +13,7 @@ from tests.conftest import Cli
 from tests.contract.missions import BUILD, ONBOARDING, SLUG, Team, developer_experience
 
 from punchlist.checklist.cells import width
-from punchlist.missions.lifecycle import Action, Status
-from punchlist.missions.model import Priority
+from punchlist.missions.lifecycle import Action, Priority, Status
 from punchlist.runs.model import Spending
 from punchlist.runs.service import Runs
 from punchlist.runs.working import RunBook

@@ -12,8 +12,8 @@ from tests.unit.examples import examples
 
 from punchlist.kernel.clock import timestamp
 from punchlist.missions.deadlines import Swept
-from punchlist.missions.lifecycle import Status
-from punchlist.missions.model import Capacity, Escalation, Mission, MissionTodo, Pillar, Priority, Strategy
+from punchlist.missions.lifecycle import Priority, Status
+from punchlist.missions.model import Capacity, Escalation, Mission, MissionTodo, Pillar, Strategy
 from punchlist.missions.planning import (
     MetricLine,
     Report,

@@ -8,6 +8,11 @@ from typing import Final
 from punchlist.kernel.actors import Role
 from punchlist.kernel.lifecycle import NEW, Lifecycle
 
+# How long a claim lasts, in seconds: unless said, at least, at most.
+SECONDS: Final = 300
+SHORTEST: Final = 1
+LONGEST: Final = 24 * 60 * 60
+
 
 class Status(StrEnum):
     HELD = "held"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Final
 
-from punchlist.claims.lifecycle import CLAIM, Action, Status
+from punchlist.claims.lifecycle import CLAIM, LONGEST, SECONDS, SHORTEST, Action, Status
 from punchlist.claims.model import Claim, Claimant, ListKind
 from punchlist.errors import Conflict, InvalidInput, NotAllowed
 from punchlist.kernel.actors import Role
@@ -19,9 +19,6 @@ from punchlist.kernel.clock import moment, timestamp
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import excerpt, json_type, visible
 
-SECONDS: Final = 300
-SHORTEST: Final = 1
-LONGEST: Final = 24 * 60 * 60
 HIGHEST: Final = 2**53
 
 

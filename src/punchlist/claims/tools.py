@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
 from punchlist.claims import rules
-from punchlist.claims.lifecycle import CLAIMANTS
+from punchlist.claims.lifecycle import CLAIMANTS, LONGEST, SECONDS, SHORTEST
 from punchlist.claims.model import Claim, ListKind, NothingFree
 from punchlist.conversations.model import Scope
 from punchlist.errors import InvalidInput, NotAllowed, NotFound
@@ -21,7 +21,7 @@ LONGEST_NAME: Final = 100
 
 _STRING: Final[Schema] = {"type": "string"}
 _FENCE: Final[Schema] = {"type": "integer"}
-_SECONDS: Final[Schema] = {"type": "integer", "minimum": rules.SHORTEST, "maximum": rules.LONGEST}
+_SECONDS: Final[Schema] = {"type": "integer", "minimum": SHORTEST, "maximum": LONGEST}
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ def _claim_todo(lists: Lists) -> Tool[Scope]:
         name="claim_todo",
         title="Claim a todo",
         description=(
-            f"When several agents work on one list: make a todo yours for some seconds ({rules.SECONDS}), without "
+            f"When several agents work on one list: make a todo yours for some seconds ({SECONDS}), without "
             "todoId the next free one. Keep the fence for renew_claim, release_claim and complete_todo."
         ),
         input_schema=schema(

@@ -13,7 +13,7 @@ from punchlist.conversations.service import LONGEST_MESSAGE, Conversations
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.events import canonical
 from punchlist.kernel.text import raw_problem
-from punchlist.missions.model import Channel
+from punchlist.missions.lifecycle import Channel
 from punchlist.storage import eventlog
 from punchlist.storage.store import Transaction
 

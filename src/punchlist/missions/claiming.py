@@ -12,7 +12,7 @@ from typing import Any
 from punchlist.claims import records as claim_records
 from punchlist.claims import rules as claim_rules
 from punchlist.claims import service as claims
-from punchlist.claims.lifecycle import Action
+from punchlist.claims.lifecycle import SECONDS, Action
 from punchlist.claims.model import Claim, Claimant, Claimed, ListKind, NothingFree
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound
 from punchlist.kernel.text import excerpt, visible
@@ -37,7 +37,7 @@ class MissionClaims:
         at: str,
         mission_slug: str,
         todo_id: str | None = None,
-        seconds: int = claim_rules.SECONDS,
+        seconds: int = SECONDS,
         *,
         pillar: str | None = None,
         reason: str = "claim_todo",
@@ -64,9 +64,7 @@ class MissionClaims:
             _tell(tx, scope, mission, Action.CLAIM, todo, reason, until=claim.lease_until, **claims.told(claim))
             return Claimed(todo, claim)
 
-    def renew_claim(
-        self, scope: MissionScope, at: str, todo_id: str, fence: int, seconds: int = claim_rules.SECONDS
-    ) -> Claim:
+    def renew_claim(self, scope: MissionScope, at: str, todo_id: str, fence: int, seconds: int = SECONDS) -> Claim:
         """Keep a todo for longer; leaves no event."""
         by = _claimant(scope, at, Action.RENEW)
         with self._store.write() as tx:

@@ -38,7 +38,8 @@ from punchlist.missions.config import (
     TodoPolicy,
 )
 from punchlist.missions.fields import SLUG, Fields, Object, shown
-from punchlist.missions.model import Mission, Priority
+from punchlist.missions.lifecycle import Priority
+from punchlist.missions.model import Mission
 
 LARGEST_FILE: Final = 1_000_000
 LONGEST_NAME: Final = 200

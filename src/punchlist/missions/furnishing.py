@@ -14,7 +14,8 @@ from punchlist.kernel.events import Change, canonical
 from punchlist.kernel.ids import new_id
 from punchlist.missions import chats, records
 from punchlist.missions.config import MetricConfig, MissionConfig, PillarConfig
-from punchlist.missions.model import Channel, Metric, Mission, Pillar, Strategy
+from punchlist.missions.lifecycle import Channel
+from punchlist.missions.model import Metric, Mission, Pillar, Strategy
 from punchlist.missions.writing import Told, change
 from punchlist.storage.store import Transaction
 

@@ -9,6 +9,21 @@ from punchlist.kernel.actors import Role
 from punchlist.kernel.lifecycle import NEW, Lifecycle
 
 
+class Priority(StrEnum):
+    CRITICAL = "critical"
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+class Channel(StrEnum):
+    """What a chat of a mission is for; in the conversation's metadata (M1)."""
+
+    MISSION = "mission"
+    PILLAR = "pillar"
+    PILLAR_TODO = "pillar-todo"
+
+
 class Status(StrEnum):
     BACKLOG = "backlog"
     PENDING = "pending"

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from punchlist.errors import InvalidInput
-from punchlist.missions.lifecycle import Status
-from punchlist.missions.model import Capacity, MissionTodo, Priority
+from punchlist.missions.lifecycle import Priority, Status
+from punchlist.missions.model import Capacity, MissionTodo
 
 LIMIT: Final = 100
 MOST: Final = 500

@@ -14,7 +14,8 @@ from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import excerpt
 from punchlist.missions import deadlines, records, rules, todo_records
 from punchlist.missions.config_json import cadence_of
-from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar, Priority
+from punchlist.missions.lifecycle import Priority
+from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar
 from punchlist.missions.writing import stream
 from punchlist.storage.store import Transaction
 

@@ -6,26 +6,10 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, NamedTuple
 
 from punchlist.conversations.model import Scope
-from punchlist.missions.lifecycle import Status
-
-
-class Priority(StrEnum):
-    CRITICAL = "critical"
-    HIGH = "high"
-    MEDIUM = "medium"
-    LOW = "low"
-
-
-class Channel(StrEnum):
-    """What a chat of a mission is for; in the conversation's metadata (M1)."""
-
-    MISSION = "mission"
-    PILLAR = "pillar"
-    PILLAR_TODO = "pillar-todo"
+from punchlist.missions.lifecycle import Priority, Status
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 from punchlist.kernel.events import Event
 from punchlist.missions import todo_records
-from punchlist.missions.lifecycle import Action, Status
-from punchlist.missions.model import MissionTodo, Priority
+from punchlist.missions.lifecycle import Action, Priority, Status
+from punchlist.missions.model import MissionTodo
 from punchlist.storage.store import Transaction
 
 

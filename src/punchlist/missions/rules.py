@@ -12,8 +12,8 @@ from punchlist.claims.rules import parse_fence
 from punchlist.errors import InvalidInput, NotAllowed
 from punchlist.kernel import text
 from punchlist.missions import listing
-from punchlist.missions.lifecycle import ACTIVE, OPEN, Action, Status
-from punchlist.missions.model import MissionScope, NewMissionTodo, Priority
+from punchlist.missions.lifecycle import ACTIVE, OPEN, Action, Priority, Status
+from punchlist.missions.model import MissionScope, NewMissionTodo
 
 LONGEST_TITLE: Final = 500
 LONGEST_BLOCK: Final = 20_000

@@ -23,8 +23,8 @@ from punchlist.missions.config import MissionConfig
 from punchlist.missions.config_json import config_json
 from punchlist.missions.differences import differences, introduced
 from punchlist.missions.furnishing import REASON, changes, furnish
-from punchlist.missions.lifecycle import ACTIVE, Status
-from punchlist.missions.model import Channel, Mission, Standing
+from punchlist.missions.lifecycle import ACTIVE, Channel, Status
+from punchlist.missions.model import Mission, Standing
 from punchlist.missions.writing import Told, change, find_mission, lock_mission
 from punchlist.storage import eventlog
 from punchlist.storage.store import Store, Transaction

@@ -7,9 +7,9 @@ from typing import Any, Final
 from sqlalchemy import bindparam, insert, literal_column, not_, select, update
 
 from punchlist.errors import StoreDamaged
-from punchlist.missions.lifecycle import EscalationStatus, Status
+from punchlist.missions.lifecycle import EscalationStatus, Priority, Status
 from punchlist.missions.listing import Ended
-from punchlist.missions.model import Escalation, MissionTodo, Priority
+from punchlist.missions.model import Escalation, MissionTodo
 from punchlist.storage.schema import escalations, events, mission_todos
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Transaction

@@ -21,17 +21,9 @@ from punchlist.missions.capacity import check_room, is_full, room_for_new
 from punchlist.missions.completing import not_passed, passed_since_work, result_json
 from punchlist.missions.config_json import cadence_of
 from punchlist.missions.escalation_writing import OVERDUE
-from punchlist.missions.lifecycle import LEADS, MEMBERS, MISSION, OPEN, Action, Status
+from punchlist.missions.lifecycle import LEADS, MEMBERS, MISSION, OPEN, Action, Priority, Status
 from punchlist.missions.making import drafted, made_before, metric_problem
-from punchlist.missions.model import (
-    Done,
-    Mission,
-    MissionScope,
-    MissionTodo,
-    NewMissionTodo,
-    Pillar,
-    Priority,
-)
+from punchlist.missions.model import Done, Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar
 from punchlist.missions.quoting import marked, quoted
 from punchlist.missions.rules import check_mission, check_pillar
 from punchlist.missions.todo_lists import TodoLists

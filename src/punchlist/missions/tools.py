@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from punchlist.kernel.actors import Role
 from punchlist.kernel.tooling import Arguments, Schema, Tool, ToolResult, schema
 from punchlist.missions import listing, rules
-from punchlist.missions.lifecycle import Status
-from punchlist.missions.model import Done, MissionScope, MissionTodo, Priority
+from punchlist.missions.lifecycle import Priority, Status
+from punchlist.missions.model import Done, MissionScope, MissionTodo
 
 if TYPE_CHECKING:
     from punchlist.missions.listing import Listed

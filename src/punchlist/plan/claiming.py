@@ -15,7 +15,7 @@ from sqlalchemy import and_, bindparam, exists, literal_column, select
 from punchlist.claims import records as claim_records
 from punchlist.claims import rules as claim_rules
 from punchlist.claims import service as claims
-from punchlist.claims.lifecycle import Action
+from punchlist.claims.lifecycle import SECONDS, Action
 from punchlist.claims.model import Claim, Claimant, Claimed, ListKind, NothingFree
 from punchlist.conversations import records
 from punchlist.conversations.model import TurnScope
@@ -63,7 +63,7 @@ class Claiming:
         scope: TurnScope,
         at: str,
         todo_id: str | None = None,
-        seconds: int = claim_rules.SECONDS,
+        seconds: int = SECONDS,
         *,
         reason: str = "claim_todo",
     ) -> Claimed[TurnTodo] | NothingFree:
@@ -84,9 +84,7 @@ class Claiming:
             eventlog.append(tx, _change(scope, Action.CLAIM, todo, reason, told))
             return Claimed(todo, claim)
 
-    def renew_claim(
-        self, scope: TurnScope, at: str, todo_id: str, fence: int, seconds: int = claim_rules.SECONDS
-    ) -> Claim:
+    def renew_claim(self, scope: TurnScope, at: str, todo_id: str, fence: int, seconds: int = SECONDS) -> Claim:
         """Keep a todo for longer. Leaves no event: what matters is who took it, not how often it was kept."""
         by = _claimant(scope, at, Action.RENEW)
         with self._store.write() as tx:

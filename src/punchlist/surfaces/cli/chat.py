@@ -10,7 +10,7 @@ import typer
 
 from punchlist.errors import IllegalTransition, NotFound
 from punchlist.kernel.text import excerpt, visible
-from punchlist.missions.model import Channel
+from punchlist.missions.lifecycle import Channel
 from punchlist.surfaces.cli.front import JsonOption, front, moment, say, say_json
 
 if TYPE_CHECKING:

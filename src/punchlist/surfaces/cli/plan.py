@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from punchlist.claims.rules import LONGEST, SECONDS, SHORTEST
+from punchlist.claims.lifecycle import LONGEST, SECONDS, SHORTEST
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.text import line_problem, visible
 from punchlist.plan.lifecycle import Status

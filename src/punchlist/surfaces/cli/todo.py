@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from punchlist.claims.rules import SECONDS
+from punchlist.claims.lifecycle import SECONDS
 from punchlist.errors import InvalidInput
 from punchlist.kernel.text import line_problem, visible, visible_block
-from punchlist.missions.model import Priority
+from punchlist.missions.lifecycle import Priority
 from punchlist.surfaces.cli.front import JsonOption, front, moment, say, say_json
 from punchlist.surfaces.cli.plan import LONGEST_PLACE, TERMINAL, AsOption, SecondsOption
 

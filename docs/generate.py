@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
+import typer.main
 from docs.picture import picture
 
 from punchlist.checklist.lifecycle import CHECKLIST
@@ -24,6 +23,7 @@ from punchlist.missions.tools import mission_tools
 from punchlist.plan.lifecycle import CONDITION, PLAN
 from punchlist.plan.tools import plan_tools
 from punchlist.runs.lifecycle import RUN
+from punchlist.surfaces.cli.main import app
 from punchlist.toolcalls.lifecycle import APPROVAL, TOOL_CALL
 from punchlist.tools.definition import FunctionTool
 from punchlist.tools.native import native_tools
@@ -111,14 +111,20 @@ def commands() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+@cache
+def _program() -> Any:
+    return typer.main.get_command(app)
+
+
 def _help(command: list[str]) -> str:
-    return subprocess.run(
-        [sys.executable, "-m", "punchlist", *command, "--help"],
-        env={**os.environ, "COLUMNS": "80", "TERMINAL_WIDTH": "80"},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
+    """As the program prints it in a terminal of 80 columns; in one process, since there are many."""
+    found, context = _program(), None
+    for name in ["punchlist", *command]:
+        found = found if context is None else found.get_command(context, name)
+        context = found.context_class(
+            found, parent=context, info_name=name, terminal_width=78, **found.context_settings
+        )
+    return str(found.get_help(context)).strip()
 
 
 PAGES = {"todos.svg": picture, "lifecycles.md": lifecycles, "tools.md": tools, "commands.md": commands}

@@ -47,6 +47,8 @@ def test_the_agents_are_listed_with_their_model_and_what_they_are_for(punchlist:
         ["researcher", "openai:for-all"],
         ["coder", "ollama:own"],
         ["writer", "openai:for-all"],
+        ["mission-lead", "openai:for-all"],
+        ["pillar-owner", "openai:for-all"],
         ["reviewer", "openai:for-all"],
     ]
     assert lines[-1].endswith("says what is wrong")
@@ -77,7 +79,7 @@ def test_an_agent_is_shown_with_its_settings_and_where_they_come_from(punchlist:
 
 def test_without_a_file_they_are_built_in_and_have_the_runs_model(punchlist: Cli) -> None:
     found = listed(punchlist)
-    assert list(found) == ["supervisor", "researcher", "coder", "writer"]
+    assert list(found) == ["supervisor", "researcher", "coder", "writer", "mission-lead", "pillar-owner"]
     assert all((agent["definedIn"], agent["model"]) == (["built in"], None) for agent in found.values())
     assert "the run's" in punchlist("agents").stdout
 

@@ -67,12 +67,12 @@ def test_a_flag_beats_the_environment(punchlist: Cli, script: Path) -> None:
 @pytest.mark.spec("C3", "C4", "C13", "C15", "T14")
 def test_people_see_what_happens_and_what_is_left(punchlist: Cli, script: Path) -> None:
     script.write_text(PLAN + "- calls: [{tool: read_file, arguments: {path: missing}}]\n" + "- Soon.\n" * 9)
-    done = punchlist("run", "Do it.", "--model", f"rehearsal:{script}")
+    done = punchlist("run", "Do it.", "--model", f"rehearsal:{script.name}")
     assert done.stdout == "Soon.\n"
     assert done.stderr.endswith(
         "punchlist: Ended as stalled: the list did not change in 3 continuations. Not finished:\n- Look\n- Write\n"
     )
-    assert f"supervisor begins, with rehearsal:{script}; is sent back to its list up to 10 times" in done.stderr
+    assert f"supervisor begins, with rehearsal:{script.name}; is sent back to its list up to 10 times" in done.stderr
     assert "✓ create_todo" in done.stderr
     assert "✗ read_file" in done.stderr
     assert "stopped early; continued 1 of 10 times" in done.stderr

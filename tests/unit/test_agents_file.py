@@ -126,7 +126,7 @@ def test_a_setting_is_for_all_agents_or_for_one(
     usual = of(BUILT_IN["writer"])
     assert usual != value
     every = files.write(f"[agent]\n{key} = {written}\n").read().definitions
-    assert [of(agent) for agent in every.values()] == [value] * 4
+    assert [of(agent) for agent in every.values()] == [value] * len(BUILT_IN)
     one = files.write(f"[agents.researcher]\n{key} = {written}\n").read().definitions
     assert (of(one["researcher"]), of(one["writer"])) == (value, usual)
 

@@ -293,7 +293,7 @@ Good tools
 - “Old” (id t4): stale in the backlog
 
 ### Waiting for a person
-- TODO overdue: A.\\x0aWell?
+- TODO overdue: A. Well? (todo id t1)
 
 ### Instructions
 1. """

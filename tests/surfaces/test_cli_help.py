@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+import typer
 from tests.conftest import Cli
 from tests.surfaces.snapshots.compare import assert_all
 from typer.core import TyperGroup
@@ -21,7 +22,8 @@ def _commands() -> Iterator[list[str]]:
         words, command = waiting.pop()
         yield words
         if isinstance(command, TyperGroup):
-            waiting += [([*words, name], inner) for name, inner in command.commands.items()]
+            context = typer.Context(command)
+            waiting += [([*words, name], command.get_command(context, name)) for name in command.list_commands(context)]
 
 
 def test_the_help_of_every_command_is_as_it_was_read(monkeypatch: pytest.MonkeyPatch) -> None:

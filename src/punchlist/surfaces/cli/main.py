@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import Annotated, NoReturn, Protocol, runtime_checkable
+from importlib import import_module
+from inspect import getdoc
+from typing import Annotated, Any, Final, NoReturn, Protocol, runtime_checkable
 
 import typer
 import typer.core
@@ -13,89 +15,105 @@ import typer.core
 from punchlist import __version__
 from punchlist.errors import PunchlistError
 from punchlist.kernel.text import visible_block
-from punchlist.surfaces.cli import (
-    agents,
-    answer,
-    approvals,
-    chat,
-    conversations,
-    costs,
-    cycle,
-    db,
-    demo,
-    log,
-    mcp,
-    metric,
-    mission,
-    plan,
-    policy,
-    queue,
-    run,
-    runs,
-    sessions,
-    todo,
-    todos,
-    tools,
-    trust,
-    turn,
-    worker,
-)
 from punchlist.surfaces.cli.front import Front, OpenDesk, complain, say, say_json
 
 EXIT_ERROR = 1
 EXIT_INTERRUPTED = 130
 
 
-class InOurOrder(typer.core.TyperGroup):
-    """Lists the commands as a newcomer needs them, not commands before groups."""
+COMMANDS: Final = {
+    name: f"punchlist.surfaces.cli.{where}"
+    for name, where in {
+        "run": "run:run",
+        "demo": "demo:demo",
+        "queue": "queue:app",
+        "answer": "answer:answer",
+        "wake": "answer:wake",
+        "agents": "agents:app",
+        "mission": "mission:app",
+        "todo": "todo:app",
+        "chat": "chat:app",
+        "metric": "metric:app",
+        "runs": "runs:app",
+        "worker": "worker:worker",
+        "todos": "todos:app",
+        "plan": "plan:app",
+        "tools": "tools:app",
+        "approvals": "approvals:app",
+        "policy": "policy:app",
+        "trust": "trust:trust",
+        "conversations": "conversations:app",
+        "turn": "turn:app",
+        "sessions": "sessions:sessions",
+        "log": "log:log",
+        "mcp": "mcp:mcp",
+        "db": "db:app",
+    }.items()
+}
+"""As a newcomer needs them: a group of commands is an `app`, any other is a function."""
 
-    ORDER = (
-        *("run", "demo", "queue", "answer", "wake", "agents"),
-        *("mission", "todo", "chat", "metric", "runs", "worker"),
-        *("todos", "plan", "tools", "approvals", "policy", "trust"),
-        *("conversations", "turn", "sessions", "log", "mcp", "db"),
-    )
+
+class Commands(typer.core.TyperGroup):
+    """Each command is loaded and made when it is asked for: whoever runs one does not pay for the others."""
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
-        return sorted(super().list_commands(ctx), key=self.ORDER.index)
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
+        del ctx
+        if cmd_name in COMMANDS and cmd_name not in self.commands:
+            self.commands[cmd_name] = _made(cmd_name)
+        return self.commands.get(cmd_name)
+
+    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
+        if args and args[0] not in COMMANDS:
+            # Somebody is to be told what they may have meant.
+            self.commands = {name: self.get_command(ctx, name) for name in COMMANDS}
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+        del ctx
+        limit = formatter.width - 6 - max(map(len, COMMANDS))
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _in_short(name, limit)) for name in COMMANDS])
+
+
+def _loaded(name: str) -> Any:
+    module, _, attribute = COMMANDS[name].partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def _made(name: str) -> Any:
+    from typer.main import get_command_from_info, get_group_from_info
+    from typer.models import CommandInfo, TyperInfo
+
+    found = _loaded(name)
+    if isinstance(found, typer.Typer):
+        group = TyperInfo(found, name=name)
+        return get_group_from_info(group, pretty_exceptions_short=True, suggest_commands=True, rich_markup_mode=None)
+    command = CommandInfo(name=name, callback=found)
+    return get_command_from_info(command, pretty_exceptions_short=True, rich_markup_mode=None)
+
+
+def _in_short(name: str, limit: int) -> str:
+    from typer.main import solve_typer_info_help
+    from typer.models import TyperInfo
+
+    found = _loaded(name)
+    said = solve_typer_info_help(TyperInfo(found)) if isinstance(found, typer.Typer) else getdoc(found)
+    return typer.core.TyperCommand(name, help=said).get_short_help_str(limit)
 
 
 app = typer.Typer(
     name="punchlist",
-    cls=InOurOrder,
+    cls=Commands,
     help="The todo list that AI agents finish.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("run")(run.run)
-app.command("demo")(demo.demo)
-app.add_typer(queue.app, name="queue")
-app.command("answer")(answer.answer)
-app.command("wake")(answer.wake)
-app.add_typer(agents.app, name="agents")
-mission.app.command("cycle")(cycle.cycle)
-mission.app.command("prompt")(cycle.prompt)
-mission.app.command("costs")(costs.costs)
-app.add_typer(mission.app, name="mission")
-app.add_typer(todo.app, name="todo")
-app.add_typer(chat.app, name="chat")
-app.add_typer(metric.app, name="metric")
-app.add_typer(runs.app, name="runs")
-app.command("worker")(worker.worker)
-app.add_typer(todos.app, name="todos")
-app.add_typer(plan.app, name="plan")
-app.add_typer(tools.app, name="tools")
-app.add_typer(approvals.app, name="approvals")
-app.add_typer(policy.app, name="policy")
-app.command("trust")(trust.trust)
-app.add_typer(conversations.app, name="conversations")
-app.add_typer(turn.app, name="turn")
-app.command("sessions")(sessions.sessions)
-app.command("log")(log.log)
-app.command("mcp")(mcp.mcp)
-app.add_typer(db.app, name="db")
 
 
 def _version(wanted: bool) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from punchlist.errors import Conflict, InvalidInput, NotAllowed
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli import escalations
+from punchlist.surfaces.cli import costs, cycle, escalations
 from punchlist.surfaces.cli.front import JsonOption, front, json_text, say, say_json
 
 if TYPE_CHECKING:
@@ -331,3 +331,8 @@ def archive(
 app.command("escalations")(escalations.escalations)
 app.command("answer")(escalations.answer)
 app.command("acknowledge")(escalations.acknowledge)
+
+
+app.command("cycle")(cycle.cycle)
+app.command("prompt")(cycle.prompt)
+app.command("costs")(costs.costs)

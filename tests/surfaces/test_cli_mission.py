@@ -164,7 +164,7 @@ def test_a_wrong_file_is_refused_with_its_name_and_the_fields(punchlist: Cli, pr
     assert refused(punchlist, "apply", "bad.json", "--yes", code="invalid_input").splitlines() == [
         "bad.json: todo.activeTodolimit: is not known. Did you mean activeTodoLimit? There are: activeTodoLimit, "
         "backlogTodoLimit, archiveAfterDays, staleBacklogAfterDays, staleBacklogPolicy, overduePendingPolicy, "
-        "reminderHours, maxReviews",
+        "reminderHours, maxReviews, maxStartsPerDay, maxCostPerDay",
         "bad.json: pillars[0].name: is required",
     ]
     (project / "bad.json").write_text('{\n  "name": "A", // mine\n}')

@@ -75,7 +75,7 @@ class Plans(Conditions, Claiming):
             if owner is None or owner.conversation_id != scope.conversation_id:
                 raise no_turn(scope)
             counts, more = repository.verified_counts(scope.conversation_id, scope.turn_id)
-            if len(items) != sum(counts[state] for state in wanted):
+            if len(items) != sum(counts[state] for state in wanted) or not _in_order(items, sum(counts.values())):
                 raise StoreDamaged.not_as_written(f"The plan of turn {scope.turn_id}")
             if not more:
                 return Plan(items, counts)
@@ -148,6 +148,13 @@ class Plans(Conditions, Claiming):
             failed = apply(tx, scope, action, todo, error, told, **changes)
             counts = repository.count_by_status(scope.turn_id)
             return Failed(failed, retry, counts[Status.PENDING] + counts[Status.IN_PROGRESS])
+
+
+def _in_order(items: Sequence[TurnTodo], total: int) -> bool:
+    """Whether their positions can be those that were given out: each once, and none beyond the end. A todo's checksum
+    does not have its position, which changes with others."""
+    places = {todo.priority for todo in items}
+    return len(places) == len(items) and (not places or (min(places) >= 0 and max(places) < total))
 
 
 def _room(counts: dict[Status, int], more: int) -> int:

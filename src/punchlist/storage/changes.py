@@ -6,10 +6,13 @@ import time
 from types import TracebackType
 from typing import Any, Final
 
+from punchlist.errors import StoreUnavailable
 from punchlist.storage.store import Store
 
 INTERVAL: Final = 0.05
 """Seconds between two looks; one costs a few microseconds on SQLite, one round trip on PostgreSQL."""
+MOST_MISSED: Final = 30
+"""Looks in a row for which a database may be gone."""
 
 
 class Watch:
@@ -56,3 +59,19 @@ class Watch:
         if self._connection is not None:
             self._connection.invalidate()
             self._connection = None
+
+
+class Patience:
+    """For those who look again and again: a server that is gone for a moment is no reason to end, one that stays away
+    is."""
+
+    def __init__(self) -> None:
+        self._missed = 0
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        self._missed = self._missed + 1 if error is not None else 0
+        return isinstance(error, StoreUnavailable) and self._missed <= MOST_MISSED

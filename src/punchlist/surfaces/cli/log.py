@@ -27,7 +27,7 @@ def log(
 ) -> None:
     """Show the event trail, oldest first; with --json one object a line."""
     from punchlist.storage import eventlog
-    from punchlist.storage.changes import Watch
+    from punchlist.storage.changes import Patience, Watch
 
     desk = front(context).desk(session, as_json=as_json)
     chosen = None if everything else desk.settings.session
@@ -38,9 +38,11 @@ def log(
     if not follow:
         return
     last = events[-1].seq if events else 0
+    patience = Patience()
     with Watch(desk.store) as watch:
         while True:
-            with desk.store.read() as tx:
+            events = []
+            with patience, desk.store.read() as tx:
                 events = eventlog.after(tx, last, conversation_id=chosen)
             for event in events:
                 _print(event, as_json=as_json)

@@ -179,12 +179,13 @@ def _json(desk: Desk, checklist: Checklist, rewrite: Rewrite | None) -> dict[str
 
 def follow(desk: Desk, *, as_json: bool) -> None:
     """Show the list whenever it changes, until the person has seen enough."""
-    from punchlist.storage.changes import Watch
+    from punchlist.storage.changes import Patience, Watch
 
-    draw = _drawer(desk, as_json=as_json)
+    draw, patience = _drawer(desk, as_json=as_json), Patience()
     with Watch(desk.store) as watch:
         while True:
-            draw(desk.checklists.get(desk.settings.session))
+            with patience:
+                draw(desk.checklists.get(desk.settings.session))
             watch.wait(LOOK_AGAIN)
 
 

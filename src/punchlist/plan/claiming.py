@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from sqlalchemy import and_, bindparam, exists, literal_column, select
+from sqlalchemy import bindparam, literal_column, select
 
 from punchlist.claims import records as claim_records
 from punchlist.claims import rules as claim_rules
@@ -33,19 +33,23 @@ from punchlist.storage.schema import todo_conditions, turn_todos
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
 
-_WIDTH: Final = len(turn_todos.c)
-_HELD = and_(
-    claims_table.c.todo_id == turn_todos.c.id,
-    claims_table.c.holder.is_not(None),
-    claims_table.c.lease_until > bindparam("now"),
-)
+_PRIORITY: Final = list(turn_todos.c.keys()).index("priority")
+PAGE: Final = 50
 # Written out, so that the index over what is pending is seen to serve.
 _PENDING = turn_todos.c.status == literal_column(f"'{Status.PENDING}'")
-NEXT: Final = Statement(
+# A few at a time, with their claims: most that are held are at the beginning. To leave out what is held in the same
+# statement lets PostgreSQL, as long as it knows little of the tables, look at all of them for each.
+_FEW = (
     select(*turn_todos.c)
-    .where(turn_todos.c.turn_id == bindparam("turn_id"), _PENDING, ~exists().where(_HELD))
-    .order_by(turn_todos.c.priority, turn_todos.c.created_at, turn_todos.c.id)
-    .limit(1)
+    .where(turn_todos.c.turn_id == bindparam("turn_id"), _PENDING, turn_todos.c.priority > bindparam("after"))
+    .order_by(turn_todos.c.priority)
+    .limit(PAGE)
+    .subquery()
+)
+NEXT: Final = Statement(
+    select(*_FEW.c, claims_table.c.holder, claims_table.c.lease_until)
+    .select_from(_FEW.outerjoin(claims_table, claims_table.c.todo_id == _FEW.c.id))
+    .order_by(_FEW.c.priority)
 )
 ANY_CONDITIONS: Final = Statement(
     select(todo_conditions.c.id).where(todo_conditions.c.turn_id == bindparam("turn_id")).limit(1)
@@ -148,8 +152,13 @@ def _next(tx: Transaction, scope: TurnScope) -> tuple[TurnTodo, Claim | None] | 
 
 def _first_free(tx: Transaction, scope: TurnScope) -> TurnTodo | None:
     if tx.one(ANY_CONDITIONS, turn_id=scope.turn_id) is None:
-        row = tx.one(NEXT, turn_id=scope.turn_id, now=tx.now())
-        return from_row(row) if row else None
+        after, now = -1, tx.now()
+        while rows := tx.all(NEXT, turn_id=scope.turn_id, after=after):
+            for *todo, holder, lease_until in rows:
+                if holder is None or lease_until <= now:
+                    return from_row(tuple(todo))
+            after = rows[-1][_PRIORITY]
+        return None
     live = claim_records.live(tx, ListKind.PLAN, scope.turn_id)
     todos = looking.todos_of(tx, scope.turn_id)
     waiting = waits(at_work(todos, live), looking.conditions_of(tx, scope.turn_id), tx.now())

@@ -363,3 +363,15 @@ def test_a_wrong_answer_changes_nothing(punchlist: Cli, asked: Team) -> None:
     assert "deadline: is needed" in refused(punchlist, "answer", first["id"], "extend", code="invalid_input")
     assert "There is no escalation" in refused(punchlist, "answer", "zzzz", "keep", code="not_found")
     assert len(told(punchlist, "escalations")) == 2
+
+
+@pytest.mark.spec("M12")
+def test_a_cycle_is_begun_now_for_one_mission_or_for_all(punchlist: Cli, project: Path) -> None:
+    for name in ("one", "two"):
+        (project / f"{name}.json").write_text(json.dumps({"name": name, "pillars": [{"name": "P"}]}))
+        told(punchlist, "apply", f"{name}.json", "--yes")
+    (begun,) = told(punchlist, "cycle", "one")
+    assert (begun["kind"], begun["status"], begun["request"]) == ("cycle", "queued", {"mission": "one"})
+    # The first has one already, which keeps the other from nothing.
+    assert [run["request"]["mission"] for run in told(punchlist, "cycle", "NOW")] == ["two"]
+    assert "is not over" in refused(punchlist, "cycle", "one", code="conflict")

@@ -42,7 +42,6 @@ _METRIC_CHANGES: Final = (
     *("position", "status"),
 )
 _NAMES: Final = [column.name for column in missions.c]
-_ACTIVE: Final[list[Any]] = [literal_column(f"'{status}'") for status in sorted(ACTIVE)]
 
 # Both databases know this clause; whoever comes second with a slug sees no row changed.
 INSERT_MISSION: Final = Statement(

@@ -20,13 +20,17 @@ if TYPE_CHECKING:
 QUEUED: Final = "A worker goes on with it: `punchlist worker`, or --work to do it here."
 WorkOption = Annotated[bool, typer.Option("--work", help="Work on it here, until nothing is left to do.")]
 
+NOW: Final = "now"
+
 
 def cycle(
     context: typer.Context,
     slug: Annotated[
         str | None,
         typer.Argument(
-            metavar="[MISSION]", help="The mission's slug; without, every active mission's.", show_default=False
+            metavar="[MISSION]",
+            help="The mission's slug; without, or `now`: every active mission's.",
+            show_default=False,
         ),
     ] = None,
     works: WorkOption = False,
@@ -87,9 +91,9 @@ def prompt(
 
 
 def _chosen(desk: Desk, slug: str | None) -> list[Mission]:
-    if slug is not None:
-        return [desk.missions.get(slug)]
     missions = desk.missions.list()
+    if slug is not None and (slug.lower() != NOW or slug in [one.slug for one in missions]):
+        return [desk.missions.get(slug)]
     if not missions:
         raise NotFound("There is no mission yet. `punchlist mission apply FILE` makes one.")
     return missions

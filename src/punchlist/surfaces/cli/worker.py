@@ -90,12 +90,12 @@ def _tell_what_waits(desk: Desk, tell: Callable[[str], None]) -> None:
             tell(f"{run.kind} {run.id[-8:]} {what}{f': {run.why}' if run.why else ''}")
 
 
-def casting(desk: Desk, model: str | None, told: object = None) -> Casting:
+def casting(desk: Desk, model: str | None, told: Callable[[str], None] | None = None) -> Casting:
+    """Which model speaks for which agent; `told` hears when one is busy or gives way to another."""
     from punchlist.agent.casting import Casting
     from punchlist.models.choosing import usual
 
-    del told
     named = model or desk.agents.default_model or usual(os.environ)
     if named is None:
         raise ConfigError(NO_MODEL)
-    return Casting(named, os.environ)
+    return Casting(named, os.environ, told)

@@ -329,20 +329,20 @@ def said_problems(new: NewMissionTodo) -> list[str]:
 
 
 def parse_reason(raw: object) -> str:
-    if problem := text.block_problem(raw, longest=LONGEST_REASON, shortest=1):
-        raise InvalidInput(f"reason: {problem}")
-    return str(raw).strip()
+    return _said("reason", raw, LONGEST_REASON)
 
 
 def parse_outcome(raw: object) -> str:
-    if problem := text.block_problem(raw, longest=LONGEST_BLOCK, shortest=1):
-        raise InvalidInput(f"outcome: {problem}")
-    return str(raw).strip()
+    return _said("outcome", raw)
 
 
 def parse_result(raw: object) -> str:
-    if problem := text.block_problem(raw, longest=LONGEST_BLOCK, shortest=1):
-        raise InvalidInput(f"result: {problem}")
+    return _said("result", raw)
+
+
+def _said(field: str, raw: object, longest: int = LONGEST_BLOCK) -> str:
+    if problem := text.block_problem(raw, longest=longest, shortest=1):
+        raise InvalidInput(f"{field}: {problem}")
     return str(raw).strip()
 
 

@@ -58,25 +58,25 @@ def _plant(tx: Transaction, turn: str) -> None:
     items = tuple(Item(f"{number}{EVIL}", EVIL, EVIL, status) for number, status in enumerate(Status))
     checklist.write(tx, SESSION, Checklist(items, before.revision + 1, before.undo_to, before.updated_at))
     repository = TurnTodoRepository(tx)
-    for number, status in enumerate(PlanStatus):
-        if status is not PlanStatus.IN_PROGRESS:
-            repository.create(
-                TurnTodo(
-                    id=f"{number}{EVIL}",
-                    conversation_id=SESSION,
-                    turn_id=turn,
-                    title=EVIL,
-                    context=EVIL,
-                    completion_criteria=EVIL,
-                    agent_type=EVIL,
-                    status=status,
-                    priority=90 + number,
-                    outcome=EVIL,
-                    created_at=EVIL,
-                    started_at=EVIL,
-                    completed_at=EVIL,
-                )
+    counts, _ = repository.verified_counts(SESSION, turn)
+    for number, status in enumerate(set(PlanStatus) - {PlanStatus.IN_PROGRESS}, sum(counts.values())):
+        repository.create(
+            TurnTodo(
+                id=f"{number}{EVIL}",
+                conversation_id=SESSION,
+                turn_id=turn,
+                title=EVIL,
+                context=EVIL,
+                completion_criteria=EVIL,
+                agent_type=EVIL,
+                status=status,
+                priority=number,
+                outcome=EVIL,
+                created_at=EVIL,
+                started_at=EVIL,
+                completed_at=EVIL,
             )
+        )
     for data in ({"title": EVIL}, {"items": [{"status": EVIL, "content": EVIL}]}, {EVIL: EVIL}):
         # The reason is checked on the way in; `_poison` sees to it.
         eventlog.append(tx, Change(EVIL, SESSION, EVIL, EVIL, EVIL, EVIL, EVIL, "", data))

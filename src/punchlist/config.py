@@ -47,7 +47,11 @@ class Settings:
 
     def outputs(self, environment: Mapping[str, str]) -> Path:
         """Where the whole text of long results is kept."""
-        return _own_folder(self.root, environment) / "outputs"
+        return self.folder(environment) / "outputs"
+
+    def folder(self, environment: Mapping[str, str]) -> Path:
+        """Where we keep what is ours: in the project, else with the user. It need not be there."""
+        return _own_folder(self.root, environment)
 
 
 def load(

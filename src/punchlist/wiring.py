@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -214,6 +215,11 @@ class House:
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["hook"] and not {"-h", "--help"}.intersection(sys.argv):
+        # Asked at every step of somebody's agent: not even the command line's own library is loaded.
+        from punchlist.surfaces.hooks.main import run
+
+        run(House, sys.argv[2:])
     from punchlist.surfaces.cli.main import start
 
     start(House)

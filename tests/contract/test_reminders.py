@@ -13,7 +13,7 @@ from tests.contract.test_context import looks, said
 from punchlist.agent import studio
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import BUILT_IN
-from punchlist.agent.transcript import REMINDER
+from punchlist.agent.kinds import REMINDER
 from punchlist.kernel.processes import this_process
 from punchlist.models.model import Hear, Reply, Request, Traits
 

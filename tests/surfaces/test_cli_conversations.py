@@ -14,7 +14,8 @@ from tests.conftest import Cli, StoppedClock
 from tests.contract.front import plan, todo
 from tests.surfaces.snapshots.compare import assert_same
 
-from punchlist.agent.transcript import CONTINUATION, ENDING, REMINDER, TEXT, as_line
+from punchlist.agent.kinds import CONTINUATION, ENDING, REMINDER, TEXT
+from punchlist.agent.transcript import as_line
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Line, MessageRole, Scope, TraceKind, Turn
 from punchlist.conversations.model import TurnScope as Here

@@ -205,5 +205,15 @@ def prompt(open: Sequence[Open]) -> str:
     )
 
 
+def ending(reason: Reason, why: str, left: Sequence[Open]) -> str:
+    """What a person is told when a turn ends or rests, with what is left (C13)."""
+    end = "" if why.endswith((".", "?", "!")) else "."
+    told = f"Waits for {why}{end}" if reason is Reason.WAITING else f"Ended as {reason}: {why}{end}"
+    if not left:
+        return told
+    items = [f"- {visible(item.title)}{f' (waits for {item.waits_for})' if item.waits_for else ''}" for item in left]
+    return "\n".join([f"{told} Not finished:", *items])
+
+
 def _count(open: Sequence[Open]) -> str:
     return f"{len(open)} item{' is' if len(open) == 1 else 's are'}"

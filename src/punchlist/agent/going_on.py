@@ -7,9 +7,9 @@ from typing import Final
 
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import AgentDefinition
+from punchlist.agent.kinds import TEXT
 from punchlist.agent.resuming import going_on
 from punchlist.agent.studio import Outcome, Studio
-from punchlist.agent.transcript import TEXT
 from punchlist.conversations.model import Turn, TurnScope
 from punchlist.errors import NotFound
 from punchlist.kernel.signals import CancelSignal

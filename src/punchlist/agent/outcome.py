@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from punchlist.agent.continuation import Open, Reason
+from punchlist.agent.continuation import Open, Reason, ending
 from punchlist.agent.lists import Task
-from punchlist.kernel.text import visible
 from punchlist.models.model import Usage
 
 
@@ -33,12 +31,3 @@ class Ended:
     def text(self) -> str:
         """What the person reads at the end, with what is left, when something is (T14)."""
         return "\n\n".join(part for part in (self.said, self.ending) if part)
-
-
-def ending(reason: Reason, why: str, left: Sequence[Open]) -> str:
-    end = "" if why.endswith((".", "?", "!")) else "."
-    told = f"Waits for {why}{end}" if reason is Reason.WAITING else f"Ended as {reason}: {why}{end}"
-    if not left:
-        return told
-    items = [f"- {visible(item.title)}{f' (waits for {item.waits_for})' if item.waits_for else ''}" for item in left]
-    return "\n".join([f"{told} Not finished:", *items])

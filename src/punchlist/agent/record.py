@@ -11,7 +11,8 @@ from time import monotonic
 from typing import Final, Protocol
 
 from punchlist.agent.continuation import Reason
-from punchlist.agent.transcript import ENDING, as_line
+from punchlist.agent.kinds import ENDING
+from punchlist.agent.transcript import as_line
 from punchlist.conversations.minutes import Minutes, check_content
 from punchlist.conversations.model import Line, ModelCall
 from punchlist.conversations.model import Message as Stored

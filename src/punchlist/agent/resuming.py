@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from punchlist.agent.continuation import Open, Spent
-from punchlist.agent.transcript import CONTINUATION, REMINDER, from_row
+from punchlist.agent.kinds import CONTINUATION, REMINDER
+from punchlist.agent.transcript import from_row
 from punchlist.conversations.model import Message as Stored
 from punchlist.kernel.text import visible
 from punchlist.models.model import Message, Reply, Returned, Usage

@@ -10,21 +10,13 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+from punchlist.agent.kinds import CONTINUATION, ENDING, REMINDER, REPLY, RESULT, RESUMED, TEXT
 from punchlist.conversations.model import Line, MessageRole, Notice
 from punchlist.conversations.model import Message as Stored
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.compact import compact
 from punchlist.models.model import Call, Finish, Message, Reply, Returned, Said, Usage
 
-REPLY: Final = "reply"
-RESULT: Final = "result"
-TEXT: Final = "text"
-CONTINUATION: Final = "continuation"
-RESUMED: Final = "resumed"
-"""Sent back to its list, since what it waited for is there: no continuation that counts (C9)."""
-REMINDER: Final = "reminder"
-ENDING: Final = "ending"
-"""How a turn ended, and what it left: for people, and for the turns that follow."""
 TOLD: Final = frozenset({TEXT, CONTINUATION, RESUMED, REMINDER, ENDING, *(notice.value for notice in Notice)})
 """Kinds that a model is told as if somebody had said them."""
 

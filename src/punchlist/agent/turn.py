@@ -11,16 +11,16 @@ from typing import Final
 
 from punchlist.agent.calling import Calling
 from punchlist.agent.context import Context, state_text
-from punchlist.agent.continuation import Reason, Situation, Spent
+from punchlist.agent.continuation import Reason, Situation, Spent, ending
 from punchlist.agent.definitions import AgentDefinition
+from punchlist.agent.kinds import CONTINUATION, REMINDER, RESUMED, TEXT
 from punchlist.agent.lists import Lists, View
 from punchlist.agent.news import Continued, ListChanged, News, Noted, Replied, Tell, TextCame, TurnEnded
-from punchlist.agent.outcome import Ended, ending
+from punchlist.agent.outcome import Ended
 from punchlist.agent.purse import Purse
 from punchlist.agent.record import Record
 from punchlist.agent.reminders import reminder
 from punchlist.agent.resuming import Restored, restore
-from punchlist.agent.transcript import CONTINUATION, REMINDER, RESUMED, TEXT
 from punchlist.errors import PunchlistError
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.interrupting import pause, unless_set

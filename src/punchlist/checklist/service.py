@@ -64,10 +64,16 @@ class Checklists:
         with self._store.read() as tx:
             return read(tx, conversation_id)
 
-    def rewrite(self, scope: Scope, todos: Any, *, reason: str = "TodoWrite") -> Rewrite:
-        """Replace the whole list by what the caller sent (W1 to W3)."""
+    def rewrite(self, scope: Scope, todos: Any, *, reason: str = "TodoWrite", at: int | None = None) -> Rewrite:
+        """Replace the whole list by what the caller sent (W1 to W3); with `at`, only if that is still its revision."""
         wanted = rules.parse(todos)
-        return self._edit(scope, reason, lambda before: rules.identify(wanted, before.items, short_id))
+
+        def rewritten(before: Checklist) -> Sequence[Item]:
+            if at is not None and before.revision != at:
+                raise Conflict("The checklist was changed by somebody else meanwhile. Nothing was changed; try again.")
+            return rules.identify(wanted, before.items, short_id)
+
+        return self._edit(scope, reason, rewritten)
 
     def add(self, scope: Scope, content: str, *, active_form: str | None = None, reason: str) -> Rewrite:
         raw = {"content": content, "activeForm": active_form or content, "status": Status.PENDING.value}

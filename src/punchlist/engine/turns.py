@@ -19,11 +19,11 @@ from typing import Any, Final, Protocol, TypedDict, TypeVar
 
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import AgentDefinition
+from punchlist.agent.kinds import TEXT
 from punchlist.agent.outcome import Ended
 from punchlist.agent.purse import Purse
 from punchlist.agent.resuming import restore
 from punchlist.agent.studio import Studio, Work
-from punchlist.agent.transcript import TEXT
 from punchlist.agent.waiting import can_go_on
 from punchlist.conversations import records as turn_records
 from punchlist.conversations.evidence import with_workers

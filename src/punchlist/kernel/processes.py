@@ -19,7 +19,12 @@ def _started(pid: int) -> str:
 
 
 def this_process() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}:{_started(os.getpid())}"
+    return process(os.getpid())
+
+
+def process(pid: int) -> str:
+    """What a process of this machine is called, so that `lives` knows it from a later one with the same number."""
+    return f"{socket.gethostname()}:{pid}:{_started(pid)}"
 
 
 def lives(process: str) -> bool | None:

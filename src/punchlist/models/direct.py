@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.models.choosing import LOCAL, REHEARSAL, Chosen, chosen
 from punchlist.models.errors import failure
@@ -153,7 +153,9 @@ class DirectModel:
         from pydantic_ai.direct import model_request_stream
         from pydantic_ai.settings import ModelSettings
 
-        settings = ModelSettings(max_retries=0, timeout=httpx2.Timeout(self._idle, connect=_CONNECTING))
+        # Its annotation names the library that it used before, where that is installed.
+        patience: Any = httpx2.Timeout(self._idle, connect=_CONNECTING)
+        settings = ModelSettings(max_retries=0, timeout=patience)
         if most_tokens is not None:
             settings["max_tokens"] = most_tokens
         async with model_request_stream(

@@ -11,7 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from punchlist.agent.transcript import CONTINUATION, RESULT, TEXT, from_row
+from punchlist.agent.kinds import CONTINUATION, RESULT, TEXT
+from punchlist.agent.transcript import from_row
 from punchlist.conversations.model import Message, Turn
 from punchlist.errors import StoreDamaged
 from punchlist.models.model import Message as Heard

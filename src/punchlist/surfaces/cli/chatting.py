@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from punchlist.agent.transcript import TEXT, from_row
+from punchlist.agent.kinds import TEXT
+from punchlist.agent.transcript import from_row
 from punchlist.conversations.model import MessageRole, Notice
 from punchlist.conversations.queue import Queued
 from punchlist.conversations.reading import Heard

@@ -32,12 +32,12 @@ class Front:
     """One run of the program."""
 
     def __init__(self, open_desk: OpenDesk) -> None:
-        self._open_desk = open_desk
+        self.open_desk = open_desk
         self.json = False
 
     def desk(self, session: str | None = None, *, as_json: bool = False) -> Desk:
         self.json = self.json or as_json
-        return self._open_desk(load({"session": session}))
+        return self.open_desk(load({"session": session}))
 
     def scope(self, desk: Desk) -> Scope:
         """The person at the terminal, in the session chosen."""

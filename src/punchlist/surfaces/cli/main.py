@@ -38,6 +38,8 @@ COMMANDS: Final = {
         "worker": "worker:worker",
         "todos": "todos:app",
         "plan": "plan:app",
+        "import": "exchanging:import_",
+        "export": "exchanging:export",
         "tools": "tools:app",
         "approvals": "approvals:app",
         "policy": "policy:app",
@@ -47,6 +49,10 @@ COMMANDS: Final = {
         "sessions": "sessions:sessions",
         "log": "log:log",
         "mcp": "mcp:mcp",
+        "install": "install:install",
+        "uninstall": "install:uninstall",
+        "status": "install:status",
+        "hook": "hook:hook",
         "db": "db:app",
     }.items()
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from punchlist.agent.transcript import CONTINUATION, ENDING
+from punchlist.agent.kinds import CONTINUATION, ENDING
 from punchlist.kernel.text import excerpt, visible, visible_block
 from punchlist.surfaces.cli.front import columns, moment, say
 from punchlist.surfaces.story import Called, Replied, Said, Step, TurnStory

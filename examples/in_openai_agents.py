@@ -1,0 +1,60 @@
+"""The lists in an agent of the OpenAI Agents SDK: `python examples/in_openai_agents.py`. No key is needed."""
+
+import json
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from agents import Agent, function_tool, set_tracing_disabled
+from agents.testing import ModelCall, ModelStep, ScriptedModel, assistant_message, function_call
+
+from punchlist.adapters.openai_agents import Lists, PunchlistTools
+
+
+@function_tool
+def weather(city: str) -> str:
+    """The weather in a city."""
+    return {"Oslo": "rain", "Rome": "sun"}[city]
+
+
+def main(folder: str) -> None:
+    lists = Lists(database=f"{folder}/lists.db")
+    punchlist = PunchlistTools(lists)
+    agent = Agent("helper", model=scripted(), tools=[weather, *punchlist.tools])
+    result = punchlist.run_sync(agent, "Oslo or Rome?")
+    print(*(f"{todo.title}: {todo.status}" for todo in lists.todos()), sep=" · ")
+    run = lists.last()
+    print(f"{lists.reason}, sent back {run.continuations if run else 0} of 10 times")
+    print(result.final_output)
+
+
+def scripted() -> ScriptedModel:
+    """In the place of a model: it plans two todos, stops after the first, and does the second when it is sent back."""
+    titles = ["Ask for Oslo", "Ask for Rome"]
+    return ScriptedModel(
+        [
+            call("create_todo", items=[{"title": title} for title in titles]),
+            call("weather", city="Oslo"),
+            complete(0, "rain"),
+            [assistant_message("It rains in Oslo. I'll continue with Rome…")],
+            call("weather", city="Rome"),
+            complete(1, "sun"),
+            [assistant_message("Go to Rome.")],
+        ]
+    )
+
+
+def call(tool: str, **arguments: Any) -> Any:
+    return [function_call(tool, arguments, call_id=f"{tool} {arguments}")]
+
+
+def complete(number: int, outcome: str) -> ModelStep:
+    def reply(asked: ModelCall) -> Any:
+        plan = next(item["output"] for item in asked.input if item.get("type") == "function_call_output")
+        return call("complete_todo", todoId=json.loads(plan)["created"][number]["id"], outcome=outcome)
+
+    return ModelStep.respond(reply)
+
+
+set_tracing_disabled(True)
+with TemporaryDirectory() as folder:
+    main(folder)

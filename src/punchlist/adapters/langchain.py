@@ -1,0 +1,205 @@
+"""LangChain: a middleware for `create_agent`.
+
+    lists = Lists()
+    agent = create_agent(model, tools, middleware=[PunchlistMiddleware(lists)])
+    result = agent.invoke({"messages": "Oslo or Rome?"})
+    result["punchlist"]["reason"]
+
+The run is kept in the agent's state: every thread has its own, a checkpointer stores it, and after an interrupt it
+is where it was. Name it first among several: what jumps back to the model skips the hooks of those before it.
+A thread's session is named after its `thread_id`, unless `Lists` names one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from hashlib import sha256
+from typing import Annotated, Any, Final, NotRequired
+
+from punchlist.adapters.lists import Lists, Said
+from punchlist.adapters.missing import without
+from punchlist.adapters.run import Run
+from punchlist.agent.continuation import Reason, Stop
+
+try:
+    from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, hook_config
+    from langchain.agents.middleware.types import OmitFromInput, PrivateStateAttr
+    from langchain.tools import ToolRuntime
+    from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+    from langchain_core.tools import BaseTool, StructuredTool, ToolException
+    from langgraph.config import get_config
+    from langgraph.managed.is_last_step import RemainingStepsManager
+    from langgraph.runtime import Runtime
+except ImportError as error:
+    raise without("langchain", "langchain") from error
+
+from punchlist.kernel.tooling import Tool
+
+__all__ = ["Lists", "PunchlistMiddleware"]
+
+STEPS: Final = 10
+"""Steps of the graph that a continuation needs at least: a reply, a call, a reply, with their hooks."""
+NO_STEPS: Final = Stop(Reason.CAPPED, "the recursion limit of the graph leaves no room for more")
+ENDED: Final = Stop(Reason.OPEN, "something else has ended the run")
+
+
+class ListsState(AgentState[Any]):
+    punchlist: NotRequired[Annotated[dict[str, Any], OmitFromInput]]
+    """The run, as text and numbers; its `reason` says how it ended."""
+    punchlist_state: NotRequired[Annotated[str, PrivateStateAttr]]
+    """What the model is told of the lists in the next request."""
+    # Private, so that it is no input: LangGraph gives it.
+    remaining_steps: NotRequired[Annotated[int, PrivateStateAttr, RemainingStepsManager]]
+
+
+class PunchlistMiddleware(AgentMiddleware[ListsState, Any, Any]):
+    """Gives an agent the lists, and sends it back to them until they are clear."""
+
+    state_schema = ListsState
+
+    def __init__(self, lists: Lists | None = None) -> None:
+        super().__init__()
+        self.lists = lists or Lists()
+        self.tools = [self._tool(tool) for tool in self.lists.tools]
+
+    # --- the run begins -----------------------------------------------------------------------------------
+
+    def before_agent(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
+        return _kept(self.lists.begin(_conversation()))
+
+    async def abefore_agent(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
+        return _kept(await self.lists.aside(self.lists.begin, _conversation()))
+
+    def _run(self, state: Any) -> Run:
+        # A thread that was stopped in the middle before it had lists has none.
+        return Run(**state["punchlist"]) if "punchlist" in state else self.lists.begin(_conversation())
+
+    # --- before each request ------------------------------------------------------------------------------
+
+    def before_model(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
+        return _told(*self.lists.before(self._run(state)))
+
+    async def abefore_model(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
+        return _told(*await self.lists.aside(self.lists.before, self._run(state)))
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        return handler(self._with_lists(request))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        return await handler(self._with_lists(request))
+
+    def _with_lists(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        """What does not change comes first, and the lists last; neither becomes part of the conversation."""
+        own = request.system_message
+        before: list[Any] = [] if own is None else [*own.content_blocks]
+        system = SystemMessage(content=[*before, {"type": "text", "text": self.lists.guidance}])
+        messages: list[AnyMessage] = [*request.messages]
+        if state := request.state.get("punchlist_state"):
+            messages.append(HumanMessage(str(state)))
+        return request.override(system_message=system, messages=messages)
+
+    # --- after each reply ---------------------------------------------------------------------------------
+
+    @hook_config(can_jump_to=["model"])
+    def after_model(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
+        run = self._run(state).replied(_tokens(state))
+        if not _stops(state):
+            return _kept(run)
+        return _decided(*self.lists.after(run, otherwise=_full(state)))
+
+    @hook_config(can_jump_to=["model"])
+    async def aafter_model(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
+        run = self._run(state).replied(_tokens(state))
+        if not _stops(state):
+            return _kept(run)
+        return _decided(*await self.lists.aside(self.lists.after, run, otherwise=_full(state)))
+
+    # --- the run ends -------------------------------------------------------------------------------------
+
+    def after_agent(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
+        """Another middleware has ended it, before anybody asked about the lists."""
+        run = self._run(state)
+        return _kept(self.lists.after(run, otherwise=ENDED)[0]) if run.reason is None else None
+
+    async def aafter_agent(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
+        run = self._run(state)
+        if run.reason is not None:
+            return None
+        return _kept((await self.lists.aside(self.lists.after, run, otherwise=ENDED))[0])
+
+    # --- the tools ----------------------------------------------------------------------------------------
+
+    def _tool(self, tool: Tool[Any]) -> BaseTool:
+        def call(runtime: ToolRuntime, **arguments: Any) -> str:
+            return _answer(self.lists.call(self._run(runtime.state), tool.name, arguments))
+
+        async def acall(runtime: ToolRuntime, **arguments: Any) -> str:
+            return _answer(await self.lists.aside(self.lists.call, self._run(runtime.state), tool.name, arguments))
+
+        return StructuredTool(
+            name=tool.name,
+            description=tool.description,
+            args_schema=tool.input_schema,
+            func=call,
+            coroutine=acall,
+            handle_tool_error=True,
+        )
+
+
+def _answer(said: Said) -> str:
+    if said.failed:
+        raise ToolException(said.text)
+    return said.text
+
+
+def _conversation() -> str | None:
+    """The thread; for an agent inside of another graph, its place there, since others work in the same thread."""
+    told = get_config().get("configurable", {})
+    if (thread := told.get("thread_id")) is None:
+        return None
+    around, _, inside = str(told.get("checkpoint_ns") or "").rpartition("|")
+    return f"{thread}/{sha256(around.encode()).hexdigest()[:12]}" if around and inside else str(thread)
+
+
+def _kept(run: Run) -> dict[str, Any]:
+    return {"punchlist": asdict(run)}
+
+
+def _told(run: Run, text: str) -> dict[str, Any]:
+    return {"punchlist": asdict(run), "punchlist_state": text}
+
+
+def _decided(run: Run, prompt: str | None) -> dict[str, Any]:
+    if prompt is None:
+        return _kept(run)
+    said = HumanMessage(prompt, additional_kwargs={"lc_source": "punchlist"})
+    return {**_kept(run), "messages": [said], "jump_to": "model"}
+
+
+def _last(state: ListsState) -> AIMessage | None:
+    return next((message for message in reversed(state["messages"]) if isinstance(message, AIMessage)), None)
+
+
+def _tokens(state: ListsState) -> int:
+    last = _last(state)
+    return last.usage_metadata["total_tokens"] if last is not None and last.usage_metadata else 0
+
+
+def _stops(state: ListsState) -> bool:
+    """Whether the agent would end here, as `create_agent` sees it."""
+    last = _last(state)
+    if last is None or not last.tool_calls:
+        return True
+    answered = {message.tool_call_id for message in state["messages"] if isinstance(message, ToolMessage)}
+    if any(call["id"] not in answered for call in last.tool_calls):
+        return False
+    return state.get("structured_response") is not None
+
+
+def _full(state: ListsState) -> Stop | None:
+    return NO_STEPS if state.get("remaining_steps", STEPS) < STEPS else None

@@ -1,0 +1,7 @@
+"""What is said when a framework is not installed."""
+
+from __future__ import annotations
+
+
+def without(package: str, extra: str) -> ImportError:
+    return ImportError(f"{package} is not installed. Install Punchlist with it: pip install 'punchlist[{extra}]'")

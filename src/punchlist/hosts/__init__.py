@@ -1,0 +1,1 @@
+"""Agents of others: what their hooks tell us, and what we answer."""

@@ -1,0 +1,206 @@
+"""Agents of others: a prompt begins a turn, and one that stops early is sent back to its list.
+
+The same governor decides as for our own agents (`agent/continuation.py`). What it has to know is read
+from the session's lists, messages and events; what it decides is written there before anybody hears it.
+An answer that could not be written down is never "go on": nobody would be counting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from punchlist.agent.continuation import Continue, Decision, Reason, Situation, Spent, Stop, decide
+from punchlist.agent.definitions import AgentDefinition
+from punchlist.agent.kinds import CONTINUATION, REMINDER, TEXT
+from punchlist.agent.lists import TurnLists, View
+from punchlist.agent.reminders import reminder
+from punchlist.checklist import service as checklist_service
+from punchlist.checklist.lifecycle import Status
+from punchlist.checklist.model import Checklist
+from punchlist.checklist.service import Checklists
+from punchlist.conversations import records
+from punchlist.conversations.model import Line, Message, MessageRole, Scope, Turn, TurnScope
+from punchlist.conversations.service import Conversations, change
+from punchlist.errors import Conflict
+from punchlist.hosts import words
+from punchlist.hosts.trail import BEGAN, MARK, PROMPTED, REVISION, SESSION, Trail, follow, mark_of
+from punchlist.kernel.clock import moment
+from punchlist.storage import eventlog
+from punchlist.storage.store import Store, Transaction
+
+_WRITERS: Final = ("create_todo", "TodoWrite")
+_LOOK_BACK: Final = 300
+"""Events. What is older than so many changes of a session is no longer asked about."""
+_LONGEST_REQUEST: Final = 20_000
+AS_ITS_OWN: Final = "as the agent's own list says"
+"""Why a checklist is written that is a copy of one that the agent keeps itself."""
+OF_BEFORE: Final = "it is a list of an earlier session, and this one has not touched it"
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    turn: Turn | None
+    said: tuple[Message, ...]
+    view: View
+    trail: Trail
+    checklist: Checklist
+
+    @property
+    def mark(self) -> str:
+        return mark_of(self.view.mark)
+
+    @property
+    def sent_back(self) -> list[Message]:
+        return [message for message in self.said if message.kind == CONTINUATION]
+
+    @property
+    def request(self) -> str | None:
+        asked = [message.content for message in self.said if (message.role, message.kind) == (MessageRole.USER, TEXT)]
+        return asked[0] if asked else None
+
+    @property
+    def planned(self) -> bool:
+        """Whether anything of a plan is open."""
+        listed = {item.id for item in self.checklist.items}
+        return any(item.id not in listed for item in self.view.open)
+
+    @property
+    def untouched(self) -> bool:
+        """Whether all that is open was left by others before the agent's session began."""
+        return self.trail.began_with == self.checklist.revision and not self.planned
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    decision: Decision
+    view: View
+    pause: float = 0.0
+    """Seconds to wait before it is sent back (C4): longer each time that nothing came of it."""
+
+
+class Hosts:
+    def __init__(
+        self, store: Store, conversations: Conversations, checklists: Checklists, agent: AgentDefinition
+    ) -> None:
+        self._store = store
+        self._conversations = conversations
+        self._checklists = checklists
+        self._agent = agent
+
+    def began(self, scope: Scope, session: str | None, *, fresh: bool) -> str:
+        """The agent's session begins, or goes on: after a pause, or after its memory was compacted. What to tell it."""
+        now = self._look(scope, session)
+        if fresh and session:
+            told = f"{scope.actor.name} has begun a session."
+            self._note(scope, BEGAN, told, {SESSION: session, REVISION: now.checklist.revision}, turn=None)
+        if now.view.open:
+            return words.found(now.view.shown) if fresh else words.so_far(now.view.shown, now.request)
+        if not fresh or now.trail.reminded == now.mark:
+            return ""
+        text = initial_reminder(self._agent)
+        if text:
+            self._note(scope, REMINDER, text, {MARK: now.mark}, turn=None)
+        return text
+
+    def prompted(self, scope: Scope, prompt: str) -> str:
+        """The user has said something: a turn begins, and the counting anew (C4, T7). What to tell the agent."""
+        now = self._look(scope, None)
+        if now.sent_back and now.sent_back[-1].content.strip() in prompt:
+            # Some hand our own words on as if the user had said them.
+            return ""
+        left = self._lists(scope, now.turn, checklist=False).shown if now.planned else ""
+        text = prompt.strip()[:_LONGEST_REQUEST]
+        request = Line(MessageRole.USER.value, TEXT, text) if text else None
+        try:
+            self._conversations.begin_turn(scope, reason=PROMPTED, request=request)
+        except Conflict:
+            # One of our own agents is at work there, and the turn is its.
+            return ""
+        return words.left(left) if left else ""
+
+    def stopped(self, scope: Scope, session: str | None, *, most: int | None = None) -> Verdict:
+        """The agent wants to hand back. `most` is how often its program lets itself be sent back for nothing."""
+        now = self._look(scope, session)
+        decision = decide(self._situation(now))
+        if isinstance(decision, Continue) and now.untouched and now.trail.sent_back_in_session:
+            decision = Stop(Reason.OPEN, OF_BEFORE)
+        if isinstance(decision, Continue) and most is not None and now.trail.unchanged(now.mark) >= most:
+            decision = Stop(Reason.CAPPED, f"its program lets itself be sent back {most} times in a row")
+        if isinstance(decision, Continue):
+            self._note(scope, CONTINUATION, decision.prompt, {MARK: now.mark}, turn=now.turn)
+            return Verdict(decision, now.view, self._agent.check_interval * 2.0 ** now.trail.unchanged(now.mark))
+        return Verdict(decision, now.view)
+
+    def used(self, scope: Scope, session: str | None, uses: int) -> str:
+        """The agent has used so many tools without touching its list. What to remind it of, if of anything (W7)."""
+        now = self._look(scope, session)
+        if now.trail.reminded == now.mark:
+            return ""
+        after = self._agent.remind_after
+        text = reminder(
+            asked=uses, since_change=uses, after=after, open=now.view.open, tools=_WRITERS, listed=bool(now.view.shown)
+        )
+        if text:
+            self._note(scope, REMINDER, text, {MARK: now.mark}, turn=now.turn)
+        return text or ""
+
+    def copied(self, scope: Scope, todos: list[dict[str, Any]]) -> bool:
+        """Keep a copy of the list that the agent keeps itself; False where that would overwrite another."""
+        with self._store.read() as tx:
+            before = checklist_service.read(tx, scope.conversation_id)
+            last = eventlog.at_version(tx, checklist_service.stream(scope.conversation_id), before.revision)
+        open_items = any(item.status is not Status.COMPLETED for item in before.items)
+        if open_items and (last is None or last.reason != AS_ITS_OWN):
+            return False
+        self._checklists.rewrite(scope, todos, reason=AS_ITS_OWN)
+        return True
+
+    # --- how things stand ---------------------------------------------------------------------------------
+
+    def _look(self, scope: Scope, session: str | None) -> _Standing:
+        turn = self._conversations.current_turn(scope.conversation_id)
+        view = self._lists(scope, turn)
+        with self._store.read() as tx:
+            events = eventlog.newest(tx, _LOOK_BACK, scope.conversation_id)
+            said = tuple(Message(*row) for row in tx.all(records.OF_TURN, turn_id=turn.id)) if turn else ()
+            checklist = checklist_service.read(tx, scope.conversation_id)
+        return _Standing(turn, said, view, follow(events, session), checklist)
+
+    def _lists(self, scope: Scope, turn: Turn | None, *, checklist: bool = True) -> View:
+        place = TurnScope(scope.conversation_id, scope.actor, turn.id if turn else "")
+        # Since ever: a checklist is the session's, however many prompts ago it was written.
+        return TurnLists(self._store, place, plan=turn is not None, checklist=checklist, since="").look()
+
+    def _situation(self, now: _Standing) -> Situation:
+        since = (self._store.clock() - moment(now.turn.started_at)).total_seconds() if now.turn else 0.0
+        return Situation(
+            open=now.view.open,
+            spent=Spent(
+                continuations=len(now.sent_back), unchanged=now.trail.unchanged(now.mark), seconds=max(since, 0.0)
+            ),
+            limits=self._agent.limits,
+            enabled=self._agent.todo_driven,
+            cancelled=f"a person has ended the turn ({now.trail.stopped})" if now.trail.stopped else None,
+        )
+
+    def _note(self, scope: Scope, kind: str, text: str, data: dict[str, Any], *, turn: Turn | None) -> None:
+        role = MessageRole.USER if kind == CONTINUATION else MessageRole.SYSTEM
+        with self._store.write() as tx:
+            turn_id = self._turn_id(tx, scope, kind, turn)
+            message = records.add_message(tx, scope.conversation_id, role, text, kind=kind, turn_id=turn_id)
+            eventlog.append(
+                tx, change(scope, "say", message.id, f"a {kind} for another agent", records.fingerprint(message) | data)
+            )
+
+    def _turn_id(self, tx: Transaction, scope: Scope, kind: str, turn: Turn | None) -> str | None:
+        if kind == CONTINUATION:
+            # It is counted by turn, so there has to be one.
+            return self._conversations.ensure_turn(tx, scope).id
+        self._conversations.ensure(tx, scope)
+        return turn.id if turn else None
+
+
+def initial_reminder(agent: AgentDefinition) -> str:
+    """For a session with no list yet (W7); empty where reminders are off."""
+    return reminder(asked=0, since_change=0, after=agent.remind_after, open=(), tools=_WRITERS, listed=False) or ""

@@ -1,0 +1,79 @@
+"""What the last events of a session say about the agent of somebody else that works in it. Pure.
+
+There are no counters: what was done to an agent is on record, so neither a crash nor a second process
+can lose count (adr/0011).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from punchlist.agent.kinds import CONTINUATION, REMINDER
+from punchlist.conversations.lifecycle import TurnAction
+from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Event
+
+PROMPTED: Final = "a new prompt"
+"""Why a turn begins, and why the one before it ends."""
+BEGAN: Final = "host_session"
+"""The kind of message that tells of an agent's session having begun."""
+MARK: Final = "mark"
+REVISION: Final = "revision"
+SESSION: Final = "host_session"
+
+
+def mark_of(lists: object) -> str:
+    """How the lists are, in short: the same only as long as they are."""
+    return hashlib.sha256(repr(lists).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Trail:
+    sent_back: tuple[str, ...] = ()
+    """How the lists were each time that the agent was sent back to them since the last prompt, newest first."""
+    reminded: str | None = None
+    """How they were when it was last reminded of them since."""
+    stopped: str | None = None
+    """Why a person has ended the turn since."""
+    began_with: int | None = None
+    """The revision of the checklist that the agent's session has found, when it is one that has just begun."""
+    sent_back_in_session: int = 0
+
+    def unchanged(self, mark: str) -> int:
+        """How often in a row it was sent back to the lists as they are now."""
+        return next((index for index, seen in enumerate(self.sent_back) if seen != mark), len(self.sent_back))
+
+
+def follow(events: Sequence[Event], session: str | None) -> Trail:
+    """Read from the newest event backwards: the last prompt and the beginning of the session end the search."""
+    sent_back: list[str] = []
+    reminded: str | None = None
+    stopped: str | None = None
+    began_with: int | None = None
+    in_session = 0
+    prompted = began = False
+    for event in reversed(events):
+        data = event.payload()
+        kind = _kind(data)
+        if kind == CONTINUATION and MARK in data:
+            sent_back += [] if prompted else [data[MARK]]
+            in_session += not began
+        elif kind == REMINDER and MARK in data:
+            reminded = reminded if prompted or reminded else data[MARK]
+        elif kind == BEGAN and data.get(SESSION) == session and not began:
+            began, began_with = True, data.get(REVISION)
+        elif event.action == TurnAction.BEGIN and event.reason == PROMPTED:
+            prompted = True
+        elif event.action == TurnAction.END and event.actor.startswith(f"{Role.PERSON}:") and not prompted:
+            stopped = stopped or event.reason
+        if prompted and began:
+            break
+    return Trail(tuple(sent_back), reminded, stopped, began_with, in_session if began else 0)
+
+
+def _kind(data: dict[str, Any]) -> str | None:
+    message = data.get("message")
+    return message.get("kind") if isinstance(message, dict) else None

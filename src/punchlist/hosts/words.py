@@ -1,0 +1,35 @@
+"""What agents of others are told at other times than when they stop."""
+
+from __future__ import annotations
+
+from punchlist.kernel.text import excerpt
+
+_LONGEST_REQUEST = 1_000
+
+
+def found(shown: str) -> str:
+    """For a session that begins where a list was left."""
+    return (
+        f"Punchlist keeps a list for this project, and somebody has left it like this:\n\n{shown}\n\n"
+        "If the user wants that to be done, go on with it. If they want something else, leave it, or write a list of "
+        "your own over it with TodoWrite."
+    )
+
+
+def so_far(shown: str, request: str | None) -> str:
+    """For one that goes on, or whose memory was compacted."""
+    asked = (
+        f"\n\nThe user's last request was: {excerpt(' '.join(request.split()), _LONGEST_REQUEST)}" if request else ""
+    )
+    return (
+        f"Your list so far, as Punchlist has kept it:\n\n{shown}{asked}\n\nGo on with it, and mark each item when it "
+        "is done; do not hand back before it is clear."
+    )
+
+
+def left(shown: str) -> str:
+    """For one whose user has said something new while a plan was open."""
+    return (
+        f"The plan of the turn before was not finished:\n\n{shown}\n\nThis is a new turn, and its plan is empty. If "
+        "the user wants these to be done, plan them anew with create_todo."
+    )

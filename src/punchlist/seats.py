@@ -1,0 +1,140 @@
+"""Which running agent of somebody else has which session, when several work in one project.
+
+The first one has the project's usual session. Another that comes while the first still runs gets a
+session of its own, so that neither rewrites the other's list. An agent is known by its process, which
+is above both the MCP server and the hooks that it starts; a session of the agent's own that is gone on
+with later, by the id that its hooks tell.
+
+All this is a small file beside the database. If it is lost, or cannot be written, everybody has the
+usual session.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from punchlist.config import DEFAULT_SESSION, Settings
+from punchlist.kernel.ancestry import ancestors, host
+from punchlist.kernel.ids import short_id
+from punchlist.kernel.processes import lives, process
+
+FILE: Final = "seats.json"
+_MOST: Final = 200
+_LARGEST: Final = 1_000_000
+_PATIENCE: Final = 2.0
+
+
+@dataclass(slots=True)
+class _Book:
+    taken: dict[str, str] = field(default_factory=dict)
+    """By session, the process that has it."""
+    known: dict[str, str] = field(default_factory=dict)
+    """By an agent's own session, ours."""
+
+
+class Seats:
+    def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
+        self._usual = settings.session
+        self._file = settings.folder(environment) / FILE
+
+    def find(self, own_session: str | None = None) -> str:
+        """The session of the agent that has started us; the usual one, where none is known."""
+        book = self._read()
+        if not book.taken and not book.known:
+            return self._usual
+        by_process = {process: session for session, process in book.taken.items()}
+        for above in ancestors():
+            if (session := by_process.get(process(above.pid))) is not None:
+                return session
+        return book.known.get(own_session or "", self._usual)
+
+    def take(self, agent: str, own_session: str | None = None) -> str:
+        """As `find`; an agent that has none yet is given one."""
+        pid = host()
+        if pid is None or not self._file.parent.is_dir():
+            # Nobody has a list yet.
+            return self._usual
+        me = process(pid)
+        try:
+            with self._changing() as book:
+                session = self._choose(book, me, agent, own_session)
+                book.taken = {one: who for one, who in book.taken.items() if who != me and _may_live(who)}
+                book.taken[session] = me
+                if own_session:
+                    book.known.pop(own_session, None)
+                    book.known[own_session] = session
+                return session
+        except (OSError, TimeoutError):
+            return self.find(own_session)
+
+    def changed(self) -> int | None:
+        """Another number after every change; None where nobody has a seat."""
+        try:
+            return self._file.stat().st_mtime_ns
+        except OSError:
+            return None
+
+    def _choose(self, book: _Book, me: str, agent: str, own_session: str | None) -> str:
+        def free(session: str) -> bool:
+            return book.taken.get(session) in (None, me) or not _may_live(book.taken[session])
+
+        mine = [session for session, who in book.taken.items() if who == me]
+        before = book.known.get(own_session or "")
+        if before is not None and free(before):
+            return before
+        if mine:
+            return mine[0]
+        if free(self._usual):
+            return self._usual
+        project = "" if self._usual == DEFAULT_SESSION else f"{self._usual}-"
+        return f"{project}{agent}-{short_id()}"
+
+    def _read(self) -> _Book:
+        try:
+            with self._file.open("rb") as file:
+                told = json.loads(file.read(_LARGEST))
+        except (OSError, ValueError, RecursionError):
+            return _Book()
+        if not isinstance(told, dict):
+            return _Book()
+        return _Book(_texts(told.get("taken")), _texts(told.get("known")))
+
+    @contextmanager
+    def _changing(self) -> Iterator[_Book]:
+        from filelock import FileLock
+
+        with FileLock(self._file.with_suffix(".lock"), timeout=_PATIENCE):
+            book = self._read()
+            before = json.dumps([book.taken, book.known])
+            yield book
+            if json.dumps([book.taken, book.known]) != before:
+                self._write(book)
+
+    def _write(self, book: _Book) -> None:
+        known = dict(list(book.known.items())[-_MOST:])
+        handle, name = tempfile.mkstemp(dir=self._file.parent, prefix=FILE)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump({"taken": book.taken, "known": known}, file, indent=2)
+            os.replace(name, self._file)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(name)
+            raise
+
+
+def _may_live(who: str) -> bool:
+    """One of another machine is not waited for: nobody here could ever say that it has gone."""
+    return lives(who) is True
+
+
+def _texts(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        return {}
+    return {key: text for key, text in value.items() if isinstance(text, str)}

@@ -1,0 +1,1 @@
+"""Hooks for the agents that people already run."""

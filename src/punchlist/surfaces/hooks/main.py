@@ -1,0 +1,227 @@
+"""`punchlist hook EVENT`: JSON of an agent's program on standard input, our answer on standard output.
+
+Whatever happens, the answer is JSON, the exit code is 0 (some programs take another for an order), and it
+comes soon: a hook that fails lets the agent go on, and leaves a line in a log. Nothing heavy is imported
+before it is known that there is a list at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock, Timer
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from punchlist.config import Settings, load
+from punchlist.surfaces.hooks.journal import note
+from punchlist.surfaces.hooks.payload import NAMES, HookEvent, Told, Unreadable, read
+from punchlist.surfaces.hooks.uses import Uses
+
+if TYPE_CHECKING:
+    from punchlist.agent.definitions import AgentDefinition
+    from punchlist.conversations.model import Scope
+    from punchlist.hosts.service import Hosts
+    from punchlist.surfaces.desk import Desk
+
+_LARGEST: Final = 16 * 1024 * 1024
+_PATIENCE: Final = 8.0
+"""Seconds. The programs wait for 20 and more, and people for less."""
+_LONGEST_PAUSE: Final = 5.0
+_OUR_TOOLS: Final = "punchlist"
+_STRANGER: Final = "agent"
+
+OpenDesk = Callable[[Settings], "Desk"]
+Reply = dict[str, Any]
+
+
+def run(open_desk: OpenDesk, arguments: Sequence[str]) -> NoReturn:
+    """Answer, and end the program."""
+    line = _Line()
+    where: Path | None = None
+    watchdog = Timer(_PATIENCE, _give_up, (line, arguments))
+    watchdog.daemon = True
+    watchdog.start()
+    try:
+        if sys.stdin.isatty():
+            print("punchlist hook is for the programs of agents, which write JSON to it.", file=sys.stderr)
+        elif (told := read(*_understood(arguments), sys.stdin.buffer.read(_LARGEST))) is not None:
+            where = _folder(told)
+            reply, pause = _answer(_Visit(open_desk, load(cwd=where), told))
+            watchdog.cancel()
+            time.sleep(min(pause, _LONGEST_PAUSE))
+            line.say(reply)
+    except BaseException as error:
+        _complain(where, arguments, error)
+    line.say({})
+    os._exit(0)
+
+
+class _Line:
+    """Where the answer goes; the first one counts."""
+
+    def __init__(self) -> None:
+        self._said = Lock()
+
+    def say(self, reply: Reply) -> None:
+        # It may be that nobody listens any more.
+        with suppress(OSError, ValueError, AttributeError):
+            if self._said.acquire(blocking=False):
+                os.write(sys.stdout.fileno(), json.dumps(reply).encode() + b"\n")
+
+
+def _give_up(line: _Line, arguments: Sequence[str]) -> None:
+    line.say({})
+    note(None, os.environ, f"{_call(arguments)}: took longer than {_PATIENCE:g} seconds")
+    os._exit(0)
+
+
+def _complain(where: Path | None, arguments: Sequence[str], error: BaseException) -> None:
+    told = str(error) if isinstance(error, Unreadable) else f"{type(error).__name__}: {error}"
+    note(where, os.environ, f"{_call(arguments)}: {told}")
+
+
+def _call(arguments: Sequence[str]) -> str:
+    return " ".join(("hook", *arguments[:4]))
+
+
+def _understood(arguments: Sequence[str]) -> tuple[HookEvent, str | None]:
+    rest = list(arguments)
+    agent = None
+    if "--for" in rest[:-1]:
+        place = rest.index("--for")
+        agent = rest[place + 1]
+        del rest[place : place + 2]
+    if len(rest) != 1 or rest[0] not in NAMES:
+        raise Unreadable(f"there is no such hook; there are: {', '.join(HookEvent)}")
+    return NAMES[rest[0]], agent
+
+
+def _folder(told: Told) -> Path | None:
+    """Where the agent works, wherever the hook was started."""
+    folder = Path(told.cwd) if told.cwd else None
+    return folder if folder is not None and folder.is_dir() else None
+
+
+def _answer(visit: _Visit) -> tuple[Reply, float]:
+    """What to say, and how many seconds to wait before."""
+    match visit.told.event:
+        case HookEvent.STOP:
+            return visit.stop()
+        case HookEvent.PROMPT:
+            return visit.prompt(), 0.0
+        case HookEvent.SESSION_START:
+            return visit.session_start(), 0.0
+        case HookEvent.TOOL:
+            return visit.tool(), 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Visit:
+    """One event of one agent."""
+
+    open_desk: OpenDesk
+    settings: Settings
+    told: Told
+
+    def stop(self) -> tuple[Reply, float]:
+        if not self._has_lists():
+            return {}, 0.0
+        from punchlist.surfaces.hooks.replies import most_sent_back, verdict
+
+        hosts, scope = self._hosts()
+        came = hosts.stopped(scope, self.told.own_session, most=most_sent_back(self.told.agent, os.environ))
+        return verdict(came.decision, came.view), came.pause
+
+    def prompt(self) -> Reply:
+        if not self._has_lists():
+            return {}
+        from punchlist.kernel.secrets import Redactor
+
+        self._uses().clear()
+        hosts, scope = self._hosts()
+        return self._context(hosts.prompted(scope, Redactor(os.environ).text(self.told.prompt)))
+
+    def session_start(self) -> Reply:
+        if not self._has_lists():
+            from punchlist.hosts.service import initial_reminder
+
+            return self._context(initial_reminder(self._agent()) if self.told.fresh else "")
+        self._uses().tidy(time.time())
+        hosts, scope = self._hosts()
+        return self._context(hosts.began(scope, self.told.own_session, fresh=self.told.fresh))
+
+    def tool(self) -> Reply:
+        if _OUR_TOOLS in self.told.tool.lower():
+            self._uses().clear()
+            return {}
+        from punchlist.hosts.own_lists import OWN_TOOLS, own_list
+
+        if self.told.tool in OWN_TOOLS:
+            self._uses().clear()
+            if todos := own_list(self.told.tool, self.told.arguments):
+                hosts, scope = self._hosts()
+                hosts.copied(scope, todos)
+            return {}
+        if not self._has_lists():
+            return {}
+        after = self._agent().remind_after
+        uses = self._uses().count() if after else 0
+        if not after or uses < after:
+            return {}
+        self._uses().clear()
+        hosts, scope = self._hosts()
+        return self._context(hosts.used(scope, self.told.own_session, uses))
+
+    # --- with what ----------------------------------------------------------------------------------------
+
+    def _has_lists(self) -> bool:
+        """Whether there is a database. Asking must not make one."""
+        path = self.settings.database.removeprefix("sqlite:///")
+        return "://" in path or Path(path).expanduser().exists()
+
+    def _uses(self) -> Uses:
+        return Uses(self.settings.folder(os.environ), self.told.own_session or "")
+
+    def _context(self, text: str) -> Reply:
+        from punchlist.surfaces.hooks.replies import context
+
+        return context(self.told.name, text)
+
+    def _agent(self) -> AgentDefinition:
+        from punchlist.agent.definitions import with_overrides
+
+        named = self.open_desk(self.settings).agents.named("supervisor")
+        return with_overrides(named, continues=_wanted(os.environ), continuations=_most(os.environ))
+
+    def _hosts(self) -> tuple[Hosts, Scope]:
+        from punchlist.conversations.model import Scope
+        from punchlist.hosts.service import Hosts
+        from punchlist.kernel.actors import Actor, Role
+        from punchlist.seats import Seats
+
+        desk = self.open_desk(self.settings)
+        seats = Seats(self.settings, os.environ)
+        agent, own = self.told.agent, self.told.own_session
+        session = seats.find(own) if agent is None else seats.take(agent, own)
+        actor = Actor(Role.SUPERVISOR, agent or _STRANGER)
+        return Hosts(desk.store, desk.conversations, desk.checklists, self._agent()), Scope(session, actor)
+
+
+_YES: Final = frozenset({"1", "true", "t", "yes", "y", "on"})
+_NO: Final = frozenset({"0", "false", "f", "no", "n", "off"})
+
+
+def _wanted(environment: Mapping[str, str]) -> bool | None:
+    said = environment.get("PUNCHLIST_AUTO_COMPLETE_TODOS", "").strip().lower()
+    return True if said in _YES else False if said in _NO else None
+
+
+def _most(environment: Mapping[str, str]) -> int | None:
+    said = environment.get("PUNCHLIST_MAX_TODO_CONTINUATIONS", "").strip()
+    return int(said) if said.isdigit() and len(said) < 10 else None

@@ -1,0 +1,103 @@
+"""What an agent's program says to a hook. Nothing it says is relied on: what is missing or odd is None. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+
+class HookEvent(StrEnum):
+    STOP = "stop"
+    PROMPT = "prompt"
+    SESSION_START = "session-start"
+    TOOL = "tool"
+
+
+NAMES: Final = {
+    **{event.value: event for event in HookEvent},
+    "Stop": HookEvent.STOP,
+    "AfterAgent": HookEvent.STOP,
+    "UserPromptSubmit": HookEvent.PROMPT,
+    "BeforeAgent": HookEvent.PROMPT,
+    "SessionStart": HookEvent.SESSION_START,
+    "PostToolUse": HookEvent.TOOL,
+    "AfterTool": HookEvent.TOOL,
+}
+"""What the events are called, here and by the programs themselves."""
+_OF_OTHERS: Final = frozenset({"SubagentStop", "SubagentStart", "SessionEnd", "Interrupt"})
+"""Events that are none of ours, whatever the hook was registered for."""
+LONGEST_SESSION: Final = 200
+FRESH: Final = frozenset({"startup", "clear", "new"})
+"""Ways for a session to begin without anything that it remembers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    event: HookEvent
+    agent: str | None
+    """Whose program it is; None where nobody has said."""
+    name: str
+    """What the program calls the event; it wants to read that again."""
+    cwd: str | None = None
+    session: str | None = None
+    source: str | None = None
+    prompt: str = ""
+    tool: str = ""
+    arguments: Any = None
+
+    @property
+    def own_session(self) -> str | None:
+        """The agent's own session, told from those of other programs."""
+        return f"{self.agent or ''}:{self.session}" if self.session else None
+
+    @property
+    def fresh(self) -> bool:
+        return self.source is None or self.source in FRESH
+
+
+_USUAL: Final = {
+    HookEvent.STOP: "Stop",
+    HookEvent.PROMPT: "UserPromptSubmit",
+    HookEvent.SESSION_START: "SessionStart",
+    HookEvent.TOOL: "PostToolUse",
+}
+
+
+class Unreadable(Exception):
+    """What came is not what a program says to a hook."""
+
+
+def read(event: HookEvent, agent: str | None, data: bytes) -> Told | None:
+    """What was said; None when it is of no concern to us."""
+    try:
+        said = json.loads(data)
+    except (ValueError, RecursionError):
+        raise Unreadable(f"what came on standard input ({len(data):,} bytes) is not JSON") from None
+    if not isinstance(said, Mapping):
+        raise Unreadable("what came on standard input is not a JSON object")
+    name = _text(said, "hook_event_name")
+    if name in _OF_OTHERS:
+        return None
+    session = _text(said, "session_id")
+    return Told(
+        event,
+        agent,
+        name or _USUAL[event],
+        _text(said, "cwd"),
+        session if session and len(session) <= LONGEST_SESSION else None,
+        _text(said, "source"),
+        _text(said, "prompt") or "",
+        _text(said, "tool_name") or "",
+        said.get("tool_input"),
+    )
+
+
+def _text(said: Mapping[str, Any], key: str) -> str | None:
+    value = said.get(key)
+    if not isinstance(value, str):
+        return None
+    # Half of a character cannot be stored, nor can a NUL; neither is worth losing the rest for.
+    return value.encode("utf-8", "replace").decode().replace("\x00", "")

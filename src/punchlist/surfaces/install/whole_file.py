@@ -1,0 +1,42 @@
+"""A file that is ours as a whole, such as a plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from punchlist.surfaces.install.command import NAME
+from punchlist.surfaces.install.settings_json import Way
+from punchlist.surfaces.install.texts import Edited, Piece, Unfit
+
+
+@dataclass(frozen=True, slots=True)
+class WholeFile:
+    what: str
+    content: str
+    words: tuple[str, ...]
+
+    def merged(self, text: str | None) -> Edited:
+        if text is not None and not self._ours(text):
+            raise Unfit("is there already and was not made by this command. Move it away, then install again")
+        return Edited(self.content)
+
+    def stripped(self, text: str, inserted: tuple[Piece, ...] = (), made: tuple[Way, ...] | None = None) -> str | None:
+        del inserted, made
+        return None if self._ours(text) else text
+
+    def is_empty(self, text: str) -> bool:
+        return not text.strip()
+
+    def pieces(self, text: str) -> Iterator[tuple[str, str, list[str]]]:
+        if not text:
+            yield self.what, "missing", []
+        elif not self._ours(text):
+            yield self.what, "of somebody else", []
+        else:
+            yield self.what, "there" if text == self.content else "old", list(self.words)
+
+    def _ours(self, text: str) -> bool:
+        """By its first line, which names us; somebody may have changed the rest."""
+        first = text.lstrip().partition("\n")[0]
+        return not text.strip() or (first == self.content.partition("\n")[0]) or NAME in first.lower()

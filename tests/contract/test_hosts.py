@@ -1,0 +1,312 @@
+"""Agents of others: sent back to their list by the governor that our own agents have, and never without end (X2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.conftest import StoppedClock
+from tests.contract.front import call, plan, todo, todo_write
+
+from punchlist.agent.continuation import Continue, Decision, Reason, Stop, Wait
+from punchlist.agent.definitions import BUILT_IN, AgentDefinition
+from punchlist.checklist.service import Checklists
+from punchlist.conversations.model import MessageRole, Scope, TurnScope
+from punchlist.conversations.service import Conversations
+from punchlist.hosts.own_lists import OWN_TOOLS, own_list
+from punchlist.hosts.service import OF_BEFORE, Hosts
+from punchlist.kernel.actors import Actor, Role
+from punchlist.plan.service import Plans
+from punchlist.storage.store import Store
+
+SUPERVISOR = BUILT_IN["supervisor"]
+PERSON = Actor(Role.PERSON, "ann")
+HostsOf = Callable[..., Hosts]
+
+
+@pytest.fixture
+def hosts(store: Store, conversations: Conversations, checklists: Checklists) -> Hosts:
+    return Hosts(store, conversations, checklists, SUPERVISOR)
+
+
+@pytest.fixture
+def hosts_of(store: Store, conversations: Conversations, checklists: Checklists) -> HostsOf:
+    def made(agent: AgentDefinition = SUPERVISOR, **limits: Any) -> Hosts:
+        agent = replace(agent, limits=replace(agent.limits, **limits))
+        return Hosts(store, conversations, checklists, agent)
+
+    return made
+
+
+def stop(hosts: Hosts, scope: Scope, session: str | None = "h1", most: int | None = None) -> Decision:
+    return hosts.stopped(scope, session, most=most).decision
+
+
+def sent_back(hosts: Hosts, scope: Scope, at_most: int = 50) -> int:
+    """How often an agent that does nothing is sent back."""
+    for count in range(at_most):
+        if not isinstance(stop(hosts, scope), Continue):
+            return count
+    return at_most
+
+
+@pytest.mark.spec("X2", "C3", "C13")
+def test_one_that_stops_early_is_told_how_many_are_left_and_which_is_next(
+    hosts: Hosts, plans: Plans, turn: TurnScope
+) -> None:
+    first, second = plan(plans, turn, "Build it", "Try it")
+    call(plans, turn, "start_todo", todoId=second)
+    decision = stop(hosts, turn)
+    assert isinstance(decision, Continue)
+    assert "2 items are not done yet" in decision.prompt
+    assert "“Try it”" in decision.prompt
+    for id in (second, first):
+        call(plans, turn, "complete_todo", todoId=id, outcome="done")
+    assert stop(hosts, turn) == Stop(Reason.COMPLETED, "nothing is open")
+
+
+@pytest.mark.spec("X2", "C5")
+def test_one_that_does_nothing_is_let_go_as_stalled_and_a_change_begins_the_count_anew(
+    hosts: Hosts, checklists: Checklists, agent: Scope
+) -> None:
+    todo_write(checklists, agent, [todo("A"), todo("B")])
+    assert sent_back(hosts, agent) == 3
+    decision = stop(hosts, agent)
+    assert isinstance(decision, Stop)
+    assert decision.reason is Reason.STALLED
+    todo_write(checklists, agent, [todo("A", "completed"), todo("B")])
+    assert sent_back(hosts, agent) == 3
+    todo_write(checklists, agent, [todo("A", "completed"), todo("B", "completed")])
+    assert sent_back(hosts, agent) == 0
+
+
+@pytest.mark.spec("X2", "C4")
+def test_one_that_dawdles_is_capped_and_a_prompt_begins_the_count_anew(
+    hosts_of: HostsOf, checklists: Checklists, agent: Scope
+) -> None:
+    hosts = hosts_of(continuations=5)
+
+    def dawdle() -> tuple[int, Decision]:
+        for count in range(50):
+            todo_write(checklists, agent, [todo("A"), todo(f"B{count}")])
+            decision = stop(hosts, agent)
+            if not isinstance(decision, Continue):
+                return count, decision
+        raise AssertionError("it went on without end")
+
+    count, decision = dawdle()
+    assert count == 5
+    assert decision == Stop(Reason.CAPPED, "continued 5 times, the limit")
+    hosts.prompted(agent, "Go on!")
+    assert dawdle()[0] == 5
+
+
+@pytest.mark.spec("X2", "C4")
+def test_counting_does_not_lose_count_however_much_happens_in_between(
+    hosts_of: HostsOf, plans: Plans, turn: TurnScope
+) -> None:
+    hosts = hosts_of(continuations=2)
+    plan(plans, turn, "never done")
+    for _ in range(2):
+        assert isinstance(stop(hosts, turn), Continue)
+        for _ in range(4):
+            for id in plan(plans, turn, *(f"step {number}" for number in range(50))):
+                call(plans, turn, "complete_todo", todoId=id, outcome="done")
+    assert stop(hosts, turn) == Stop(Reason.CAPPED, "continued 2 times, the limit")
+
+
+@pytest.mark.spec("X2", "C4")
+def test_the_pause_before_it_is_sent_back_grows_as_long_as_nothing_comes_of_it(
+    hosts_of: HostsOf, checklists: Checklists, agent: Scope
+) -> None:
+    todo_write(checklists, agent, [todo("A")])
+    hosts = hosts_of(replace(SUPERVISOR, check_interval=0.5))
+    assert [hosts.stopped(agent, "h1").pause for _ in range(4)] == [0.5, 1.0, 2.0, 0.0]
+
+
+@pytest.mark.spec("X2")
+def test_a_host_that_lets_itself_be_sent_back_only_so_often_is_told_why_in_time(
+    hosts: Hosts, checklists: Checklists, agent: Scope
+) -> None:
+    for content in ("A", "B"):
+        todo_write(checklists, agent, [todo(content)])
+        for _ in range(2):
+            assert isinstance(stop(hosts, agent, most=2), Continue)
+        decision = stop(hosts, agent, most=2)
+        assert decision == Stop(Reason.CAPPED, "its program lets itself be sent back 2 times in a row")
+
+
+@pytest.mark.spec("X2", "C10")
+def test_a_list_that_waits_lets_go_and_says_for_what(hosts: Hosts, plans: Plans, turn: TurnScope) -> None:
+    (id,) = plan(plans, turn, "Deploy")
+    call(plans, turn, "wait_todo", todoId=id, **{"for": {"person": "May I?"}})
+    decision = stop(hosts, turn)
+    assert isinstance(decision, Wait)
+    assert "May I?" in decision.on[0]
+
+
+@pytest.mark.spec("X2", "C6")
+def test_a_budget_of_time_lets_go(hosts_of: HostsOf, plans: Plans, turn: TurnScope, clock: StoppedClock) -> None:
+    hosts = hosts_of(seconds=60.0)
+    plan(plans, turn, "Slow work")
+    assert isinstance(stop(hosts, turn), Continue)
+    clock.advance(seconds=61)
+    decision = stop(hosts, turn)
+    assert isinstance(decision, Stop)
+    assert decision.reason is Reason.BUDGET
+
+
+@pytest.mark.spec("X2", "C1")
+def test_with_continuation_switched_off_it_may_stop(hosts_of: HostsOf, plans: Plans, turn: TurnScope) -> None:
+    plan(plans, turn, "Open")
+    decision = stop(hosts_of(replace(SUPERVISOR, todo_driven=False)), turn)
+    assert isinstance(decision, Stop)
+    assert decision.reason is Reason.OPEN
+
+
+@pytest.mark.spec("X2", "C14")
+def test_a_person_who_ends_the_turn_wins_until_there_is_a_new_prompt(
+    hosts: Hosts, checklists: Checklists, conversations: Conversations, plans: Plans, agent: Scope
+) -> None:
+    todo_write(checklists, agent, [todo("A")])
+    assert isinstance(stop(hosts, agent), Continue)
+    conversations.end_turn(Scope(agent.conversation_id, PERSON), reason="enough")
+    # The agent, still at work, opens a turn by using its plan: the person has not changed their mind.
+    opened = conversations.open_turn(agent)
+    plan(plans, TurnScope(agent.conversation_id, agent.actor, opened.id), "One more thing")
+    decision = stop(hosts, agent)
+    assert isinstance(decision, Stop)
+    assert (decision.reason, "enough" in decision.why) == (Reason.CANCELLED, True)
+    hosts.prompted(agent, "Now go on.")
+    assert isinstance(stop(hosts, agent), Continue)
+
+
+@pytest.mark.spec("T7", "X2")
+def test_a_prompt_ends_the_turn_and_tells_what_was_left_of_its_plan(
+    hosts: Hosts, conversations: Conversations, checklists: Checklists, plans: Plans, turn: TurnScope
+) -> None:
+    plan(plans, turn, "Left over")
+    todo_write(checklists, turn, [todo("On the checklist")])
+    told = hosts.prompted(turn, "Something else")
+    assert "Left over" in told
+    assert "On the checklist" not in told
+    assert conversations.turn(turn.turn_id).end_reason == "a new prompt"
+    new = conversations.current_turn(turn.conversation_id)
+    assert new is not None
+    assert [(m.role, m.content) for m in conversations.of_turn(new.id)] == [(MessageRole.USER, "Something else")]
+    assert hosts.prompted(turn, "  ") == ""
+
+
+@pytest.mark.spec("C4", "X2")
+def test_our_own_words_handed_on_as_a_prompt_begin_nothing(hosts: Hosts, checklists: Checklists, agent: Scope) -> None:
+    """Gemini CLI tells its prompt hook of the reason with which it was sent back."""
+    todo_write(checklists, agent, [todo("A")])
+    count = 0
+    while isinstance(decision := stop(hosts, agent), Continue):
+        hosts.prompted(agent, f"<hook>{decision.prompt}</hook>")
+        count += 1
+        assert count < 10
+    assert count == 3
+
+
+@pytest.mark.spec("X2")
+def test_a_list_of_an_earlier_session_sends_back_once_until_it_is_touched(
+    hosts: Hosts, checklists: Checklists, agent: Scope
+) -> None:
+    todo_write(checklists, agent, [todo("Of yesterday")])
+    assert "Of yesterday" in hosts.began(agent, "new", fresh=True)
+    for _ in range(2):
+        hosts.prompted(agent, "Just a question.")
+    assert isinstance(stop(hosts, agent, "new"), Continue)
+    hosts.prompted(agent, "Another question.")
+    assert stop(hosts, agent, "new") == Stop(Reason.OPEN, OF_BEFORE)
+    todo_write(checklists, agent, [todo("Of yesterday", "in_progress")])
+    assert isinstance(stop(hosts, agent, "new"), Continue)
+    # One that goes on, or was compacted, has no list of before: it is its own.
+    assert "in_progress" not in hosts.began(agent, "new", fresh=False)
+    assert "Of yesterday" in hosts.began(agent, "new", fresh=False)
+
+
+@pytest.mark.spec("W7")
+def test_a_session_without_a_list_is_reminded_once(
+    hosts: Hosts, hosts_of: HostsOf, checklists: Checklists, agent: Scope
+) -> None:
+    assert "no list yet" in hosts.began(agent, "a", fresh=True)
+    assert hosts.began(agent, "a", fresh=True) == ""
+    assert hosts.began(agent, "a", fresh=False) == ""
+    assert hosts_of(replace(SUPERVISOR, remind_after=None)).began(agent, "b", fresh=True) == ""
+
+
+@pytest.mark.spec("W7")
+def test_one_that_works_on_without_touching_its_list_is_reminded_once_for_each_state_of_it(
+    hosts: Hosts, checklists: Checklists, agent: Scope
+) -> None:
+    assert hosts.used(agent, "a", 10) == ""
+    todo_write(checklists, agent, [todo("A"), todo("B")])
+    assert "has not changed for 10" in hosts.used(agent, "a", 10)
+    assert hosts.used(agent, "a", 10) == ""
+    todo_write(checklists, agent, [todo("A", "completed"), todo("B")])
+    assert "“B”" in hosts.used(agent, "a", 10)
+
+
+@pytest.mark.spec("X2")
+def test_a_list_that_the_agent_keeps_itself_is_copied_and_finished(
+    hosts: Hosts, checklists: Checklists, agent: Scope
+) -> None:
+    def update(*plan: tuple[str, str]) -> bool:
+        arguments = {"plan": [{"step": step, "status": status} for step, status in plan]}
+        todos = own_list("update_plan", arguments)
+        assert todos is not None
+        return hosts.copied(agent, todos)
+
+    assert update(("Read", "in_progress"), ("Write", "pending"))
+    decision = stop(hosts, agent)
+    assert isinstance(decision, Continue)
+    assert "“Read”" in decision.prompt
+    assert update(("Read", "completed"), ("Write", "completed"))
+    assert stop(hosts, agent) == Stop(Reason.COMPLETED, "nothing is open")
+    # A list that was written with our tool is not overwritten by one of another kind.
+    todo_write(checklists, agent, [todo("Ours")])
+    assert not update(("Theirs", "pending"))
+    assert [item.content for item in checklists.get(agent.conversation_id).items] == ["Ours"]
+
+
+_status = st.sampled_from(["pending", "in_progress", "completed", "cancelled", "done", "odd", 7, None])
+_item = st.fixed_dictionaries(
+    {},
+    optional={
+        "content": st.text() | st.none(),
+        "step": st.text(max_size=700),
+        "description": st.text(),
+        "status": _status,
+        "activeForm": st.text() | st.integers(),
+    },
+)
+
+
+@given(
+    tool=st.sampled_from(sorted(OWN_TOOLS)),
+    items=st.lists(_item | st.none() | st.text(), max_size=40),
+)
+@settings(max_examples=300, deadline=None)
+def test_whatever_an_agent_keeps_itself_can_be_copied(tool: str, items: list[Any]) -> None:
+    from punchlist.checklist import rules
+
+    for key in ("todos", "plan"):
+        todos = own_list(tool, {key: items})
+        assert todos is None or len(rules.parse(todos)) == len(todos)
+    assert own_list(tool, None) is None
+    assert own_list("Bash", {"todos": items}) is None
+
+
+@pytest.mark.spec("C16", "X2")
+def test_sessions_do_not_share_their_counts(hosts: Hosts, checklists: Checklists, agent: Scope) -> None:
+    other = Scope("another", agent.actor)
+    for scope in (agent, other):
+        todo_write(checklists, scope, [todo("A")])
+    assert sent_back(hosts, agent) == 3
+    assert sent_back(hosts, other) == 3

@@ -1,0 +1,324 @@
+"""Imports into our lists, and our lists as exports, on both databases (X6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from tests.conftest import StoppedClock
+from tests.contract.missions import BUILD, ONBOARDING, SLUG, Team, developer_experience
+
+from punchlist.checklist.service import Checklists
+from punchlist.conversations.model import Scope, TurnScope
+from punchlist.conversations.service import Conversations
+from punchlist.errors import Conflict, InvalidInput
+from punchlist.exchange import taking
+from punchlist.exchange.entry import Entry, Found
+from punchlist.exchange.formats import FORMATS
+from punchlist.exchange.importing import Import, prepare
+from punchlist.exchange.into_checklist import ChecklistTarget
+from punchlist.exchange.into_mission import MissionTarget
+from punchlist.exchange.into_plan import PlanTarget
+from punchlist.exchange.shapes import fit
+from punchlist.exchange.targets import Made, Target
+from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.clock import timestamp
+from punchlist.missions.lifecycle import Action, Priority, Status
+from punchlist.missions.model import MissionScope
+from punchlist.plan import rules
+from punchlist.plan.lifecycle import Action as PlanAction
+from punchlist.plan.service import Plans
+from punchlist.storage.store import Store
+
+PERSON = Actor(Role.PERSON, "test")
+HERE, THERE = Scope("here", PERSON), Scope("there", PERSON)
+
+
+def carry_out(entries: list[Entry], format: str, target: Target) -> tuple[Import, list[Made]]:
+    decided = prepare(Found(entries, []), FORMATS[format], target)
+    return decided, decided.carry_out(target)[0]
+
+
+def through(format: str, entries: list[Entry]) -> list[Entry]:
+    """Written and read again."""
+    one = FORMATS[format]
+    fitted = fit(one.shape, entries, "2026-02-21T09:00:00.000000Z").entries
+    if one.write is not None:
+        return one.read(one.write(fitted)).entries
+    assert one.files
+    assert one.read_files
+    return one.read_files(one.files(fitted)).entries
+
+
+@pytest.mark.spec("X6")
+def test_a_checklist_comes_back_from_our_own_format_with_its_ids(checklists: Checklists) -> None:
+    checklists.rewrite(
+        HERE,
+        [
+            {"content": "Build", "activeForm": "Building", "status": "completed"},
+            {"content": "Ship", "activeForm": "Shipping", "status": "in_progress", "id": "ship"},
+        ],
+    )
+    entries = through("json", taking.of_checklist(checklists.get("here")))
+    decided, made = carry_out(entries, "json", ChecklistTarget(checklists, THERE))
+    assert decided.lost == []
+    assert [one.title for one in made] == ["Build", "Ship"]
+    assert checklists.get("there").items == checklists.get("here").items
+
+
+@pytest.mark.spec("X6")
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_same_file_twice_adds_nothing(
+    format: str, checklists: Checklists, plans: Plans, conversations: Conversations
+) -> None:
+    entries = through(
+        format, [Entry("A", "a"), Entry("B", "b"), Entry("a ", "c"), Entry("D", "d", status=Status.COMPLETED)]
+    )
+    makers: list[Callable[[], Target]] = [
+        lambda: ChecklistTarget(checklists, HERE),
+        lambda: PlanTarget(plans, conversations, HERE, owners=False),
+    ]
+    for make in makers:
+        first, made = carry_out(entries, format, make())
+        assert [one.title for one in made] == ["A", "B", "a", "D"]
+        assert first.skipped == []
+        again, more = carry_out(entries, format, make())
+        assert (len(again.skipped), more) == (4, [])
+        third, more = carry_out([*entries, Entry("New", "n")], format, make())
+        assert ([one.title for one in more], len(third.skipped)) == (["New"], 4)
+
+
+@pytest.mark.spec("X6")
+def test_a_title_is_skipped_as_often_as_it_is_there(checklists: Checklists) -> None:
+    checklists.add(HERE, "Test", reason="test")
+    decided, made = carry_out([Entry("Test", "1"), Entry("Test", "2")], "markdown", ChecklistTarget(checklists, HERE))
+    assert (len(made), len(decided.skipped)) == (1, 1)
+    # What is there by its id is not there by its title for another.
+    (_, second) = checklists.get("here").items
+    entries = [Entry("Test", "new"), Entry("Test", "newer"), Entry("Test", second.id)]
+    decided, _ = carry_out(entries, "json", ChecklistTarget(checklists, HERE))
+    assert [one.id for one in decided.new] == ["newer"]
+
+
+@pytest.mark.spec("X6")
+def test_what_is_on_the_list_stays_and_one_item_is_in_progress(checklists: Checklists) -> None:
+    checklists.add(HERE, "Mine", reason="test")
+    entries = [Entry("A", "1", status=Status.IN_PROGRESS), Entry("B", "2", status=Status.IN_PROGRESS, details="More")]
+    decided, _ = carry_out(entries, "claude", ChecklistTarget(checklists, HERE))
+    assert [(item.content, item.status.value) for item in checklists.get("here").items] == [
+        ("Mine", "pending"),
+        ("A", "in_progress"),
+        ("B", "pending"),
+    ]
+    assert decided.remarks == ["one item at a time is in progress; 1 that were are pending"]
+    assert list(map(str, decided.lost)) == ["details of 1 item"]
+    # A number says where a task stood, so it is no id of ours.
+    assert not {"1", "2"} & {item.id for item in checklists.get("here").items}
+
+
+@pytest.mark.spec("X6")
+def test_more_than_a_checklist_holds_is_refused_whole(checklists: Checklists) -> None:
+    checklists.add(HERE, "Mine", reason="test")
+    with pytest.raises(InvalidInput, match=r"it has 1, and 20 more were to be added. Nothing was imported"):
+        carry_out([Entry(f"Task {n}") for n in range(20)], "markdown", ChecklistTarget(checklists, HERE))
+    assert len(checklists.get("here").items) == 1
+
+
+@pytest.mark.spec("X6")
+def test_what_somebody_adds_meanwhile_is_not_overwritten(checklists: Checklists) -> None:
+    target = ChecklistTarget(checklists, HERE)
+    checklists.add(HERE, "Added meanwhile", reason="test")
+    with pytest.raises(Conflict, match="changed by somebody else"):
+        target.put([Entry("Imported")], {})
+    assert [item.content for item in checklists.get(HERE.conversation_id).items] == ["Added meanwhile"]
+
+
+@pytest.mark.spec("X6")
+def test_a_plan_comes_back_with_what_it_waits_for_and_what_came_of_it(
+    store: Store, plans: Plans, conversations: Conversations, clock: StoppedClock
+) -> None:
+    turn = TurnScope("here", PERSON, conversations.open_turn(HERE).id)
+    items = [
+        {"title": "Build", "context": "All of it", "completionCriteria": "It runs", "agentType": "coder"},
+        {"title": "Deploy", "blockedBy": ["Build", {"person": "Which region?"}], "resources": ["src/app.py"]},
+        {"title": "Fax", "blockedBy": [{"event": "paper"}, {"time": "2027-01-01T00:00:00Z"}]},
+        {"title": "Work"},
+    ]
+    made = plans.create(turn, rules.parse_items(items)).todos
+    plans.happened("here", "paper", PERSON)
+    plans.end(turn, made[0].id, "It ran.")
+    plans.end(turn, made[2].id, "No paper.", PlanAction.CANCEL)
+    plans.start(turn, made[3].id)
+    before = taking.of_turn(plans, store, turn)
+    assert [one.waits for one in before] == [
+        (),
+        (("person", "Which region?"),),
+        (("time", "2027-01-01T00:00:00Z"),),
+        (),
+    ]
+
+    decided, _ = carry_out(through("json", before), "json", PlanTarget(plans, conversations, THERE, owners=True))
+
+    current = conversations.current_turn("there")
+    assert current
+    after = taking.of_turn(plans, store, TurnScope("there", PERSON, current.id))
+    names = {entry.id: entry.title for entry in [*before, *after]}
+
+    def timeless(entries: list[Entry]) -> list[Entry]:
+        return [replace(one, id="", blocked_by=tuple(names[other] for other in one.blocked_by)) for one in entries]
+
+    assert timeless(after) == timeless(before)
+    assert {str(one) for one in decided.lost} == {
+        "id of 4 items",
+        "time of creation of 4 items",
+        "time of start of 1 item",
+        "time of end of 2 items",
+    }
+
+
+@pytest.mark.spec("X6", "C12")
+def test_items_that_wait_for_each_other_or_have_one_title_are_planned_all_the_same(
+    store: Store, plans: Plans, conversations: Conversations
+) -> None:
+    entries = [
+        Entry("Tests", "1.1", parent="1", blocked_by=("2.1",)),
+        Entry("Parser", "1"),
+        Entry("Tests", "2.1", parent="2", blocked_by=("1.1",), status=Status.IN_PROGRESS),
+        Entry("Printer", "2", blocked_by=("1", "2.1"), status=Status.IN_PROGRESS),
+    ]
+    target = PlanTarget(plans, conversations, HERE, owners=False)
+    decided = prepare(Found(entries, []), FORMATS["taskmaster"], target)
+    made, remarks = decided.carry_out(target)
+    current = conversations.current_turn("here")
+    assert current
+    planned = taking.of_turn(plans, store, TurnScope("here", PERSON, current.id))
+    places = {entry.id: place for place, entry in enumerate(planned)}
+    assert [[places[other] for other in one.blocked_by] for one in planned] == [[2], [], [0], [1, 2]]
+    assert [one.details for one in planned] == ["Part of: Parser", "", "Part of: Printer", ""]
+    assert [one.status for one in made] == ["pending"] * 4
+    assert any("open todos are called “Tests”" in remark for remark in remarks)
+    assert "“Tests” was in progress and is pending: it waits" in remarks
+    assert str(decided.lost[-1]) == "place under another (its details name it) of 2 items"
+
+
+@pytest.mark.spec("X6")
+def test_what_is_added_later_waits_for_what_was_there(store: Store, plans: Plans, conversations: Conversations) -> None:
+    first = [Entry("A", "1")]
+    carry_out(first, "claude", PlanTarget(plans, conversations, HERE, owners=False))
+    carry_out(
+        [*first, Entry("B", "2", blocked_by=("1",))], "claude", PlanTarget(plans, conversations, HERE, owners=False)
+    )
+    current = conversations.current_turn("here")
+    assert current
+    a, b = taking.of_turn(plans, store, TurnScope("here", PERSON, current.id))
+    assert b.blocked_by == (a.id,)
+
+
+# --- missions ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def team(store: Store) -> Team:
+    return developer_experience(store)
+
+
+def of(team: Team, clock: StoppedClock, *, pillar: str = BUILD, owners: bool = False) -> MissionTarget:
+    scope = MissionScope("here", PERSON)
+    return MissionTarget(team.todos, team.missions, scope, SLUG, pillar, timestamp(clock()), owners=owners)
+
+
+@pytest.mark.spec("X6", "M2")
+def test_a_mission_takes_what_it_has_room_for_and_nothing_else(team: Team, clock: StoppedClock) -> None:
+    room = team.todos.capacity(SLUG)
+    most = room.active_limit + room.backlog_limit
+    with pytest.raises(InvalidInput, match=rf"{most + 1} todos were to be added. Nothing was imported"):
+        carry_out([Entry(f"Task {n}", f"bd-{n}") for n in range(most + 1)], "beads", of(team, clock))
+    assert team.todos.capacity(SLUG).active == 0
+    entries = [Entry(f"Task {n}", f"bd-{n}") for n in range(12)]
+    target = of(team, clock)
+    decided = prepare(Found(entries, []), FORMATS["beads"], target)
+    made, remarks = decided.carry_out(target)
+    assert [one.status for one in made] == ["pending"] * 10 + ["backlog"] * 2
+    assert remarks == ["Active TODO limit (10) reached. Created in backlog instead. (2 times)"]
+
+
+@pytest.mark.spec("X6")
+def test_a_missions_todos_come_back_and_are_known_by_their_ids(team: Team, clock: StoppedClock) -> None:
+    todo = team.create(
+        "Cache loaders",
+        description="All",
+        justification="Slow",
+        completion_criteria="Fast",
+        deadline="2026-03-01",
+        priority=Priority.HIGH,
+        also_affects=(ONBOARDING,),
+        check={"name": "tests"},
+        assigned_agent="coder",
+    )
+    entries = through("json", taking.of_mission(team.todos, SLUG, None))
+    assert entries[0].extra == {"pillar": BUILD}
+    again, made = carry_out(entries, "json", of(team, clock, owners=True))
+    assert (made, len(again.skipped)) == ([], 1)
+
+    team.update(todo, Action.CANCEL)
+    elsewhere = [replace(entries[0], id="somewhere-else")]
+    decided, made = carry_out(elsewhere, "json", of(team, clock, owners=True))
+    assert [one.status for one in made] == ["pending"]
+    assert {str(one) for one in decided.lost} == {"time of creation of 1 item", "pillar of 1 item"}
+    new = team.todos.get(made[0].id)
+    told = ("title", "description", "justification", "completion_criteria", "deadline", "priority", "also_affects")
+    assert all(getattr(new, name) == getattr(todo, name) for name in told)
+    assert (new.completion_check, new.assigned_agent) == (todo.completion_check, "coder")
+    # By its id, though its title is another now.
+    renamed, made = carry_out([replace(elsewhere[0], title="Other")], "json", of(team, clock))
+    assert (made, len(renamed.skipped)) == ([], 1)
+
+
+@pytest.mark.spec("X6")
+def test_all_of_a_missions_todos_are_exported(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(taking, "PAGE", 2)
+    made = [team.create(f"Task {n}").id for n in range(5)]
+    assert sorted(entry.id for entry in taking.of_mission(team.todos, SLUG, None)) == sorted(made)
+
+
+@pytest.mark.spec("X6", "M8")
+def test_nothing_begins_or_ends_in_a_mission_by_being_imported(team: Team, clock: StoppedClock) -> None:
+    entries = [
+        Entry("Doing", "bd-1", status=Status.IN_PROGRESS, owner="steve"),
+        Entry("Done", "bd-2", status=Status.COMPLETED),
+        Entry("Later", "bd-3", status=Status.BACKLOG),
+        Entry("Odd", "bd-4", check={"command": ["rm", "-rf", "/"]}),
+    ]
+    decided, made = carry_out(entries, "beads", of(team, clock))
+    assert [(one.title, one.status) for one in made] == [("Doing", "pending"), ("Later", "backlog"), ("Odd", "pending")]
+    assert {str(one) for one in decided.lost} == {
+        "state (in_progress becomes pending) of 1 item",
+        "1 completed item, left out",
+        "owner of 1 item",
+        "check (a command is not taken from a file) of 1 item",
+    }
+    assert all(team.todos.get(one.id).completion_check is None for one in made)
+
+
+@pytest.mark.spec("X6")
+def test_everything_is_checked_before_a_mission_gets_anything(team: Team, clock: StoppedClock) -> None:
+    entries = [
+        Entry("Fine", "bd-1"),
+        Entry("Late", "bd-2", deadline="someday"),
+        Entry("Wide", "bd-3", also_affects=("nowhere",)),
+        Entry("Checked", "bd-4", check={"name": "nothing"}),
+        Entry("Measured", "bd-5", check={"metric": "nothing", "atMost": 1}),
+    ]
+    with pytest.raises(InvalidInput) as refused:
+        carry_out(entries, "json", of(team, clock, pillar="nowhere"))
+    told = str(refused.value)
+    for part in (
+        "no pillar 'nowhere'",
+        "“Late”: deadline",
+        "“Wide”: alsoAffects",
+        "check 'nothing'",
+        "metric 'nothing'",
+    ):
+        assert part in told
+    assert team.todos.list(SLUG).items == []

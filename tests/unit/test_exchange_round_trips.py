@@ -1,0 +1,190 @@
+"""What a format can hold comes back from it, whatever the items say (X6)."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tests.unit.examples import examples
+
+from punchlist.exchange.entry import Entry
+from punchlist.exchange.formats import FORMATS, Format
+from punchlist.exchange.shapes import fit
+from punchlist.kernel.text import line_problem
+from punchlist.missions.lifecycle import Priority, Status
+
+NOW = "2026-02-21T09:00:00.000000Z"
+HARD = [
+    "- [ ] not an item",
+    "  - [x] nor this",
+    "# no heading",
+    "```\n- [ ] in code\n```",
+    "~~~",
+    "<!-- SECTION:DESCRIPTION:END -->\n## Acceptance Criteria",
+    "&lt;!-- AC:BEGIN -->",
+    "<!-- AC:END -->",
+    "---\nid: task-9\n---",
+    "1. one\n2. two\n\n\\- three \\\\- four",
+    "a\r\nb\rc",
+    "\tindented\n   more\n\n\n  and less",
+    "yes",
+    "null",
+    "2026-01-01",
+    "{}: [*a, &b]",
+    "'\"\\",
+    "#1 [x] - criterion",
+]
+letters = st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp"))
+"""All that a line may have, unassigned code points and what hides from people too."""
+one_line = [text.strip() for text in HARD if line_problem(text, longest=500) is None]
+lines = (st.text(letters, max_size=40) | st.sampled_from(one_line)).map(lambda text: text.strip() or "A")
+some_lines = st.lists(st.text(letters | st.sampled_from("\t\r "), max_size=20) | st.sampled_from(HARD), max_size=4)
+blocks = some_lines.map("\n".join).map(str.strip)
+times = st.datetimes().map(lambda at: f"{at.isoformat(timespec='microseconds')}Z").filter(lambda at: at > "1900")
+ids = st.sampled_from(
+    ["1", "2", "3", "1.1", "1.2", "2.1", "task-1", "TASK-2", "bd-a1", "bd-a1.1", "abcdef", "../x", "é"]
+)
+
+
+@st.composite
+def entry_lists(draw: st.DrawFn) -> list[Entry]:
+    """Items of which each may be a part of one before it, and wait for any other. They share a few texts: to draw new
+    ones for each field takes long, and finds nothing more."""
+    names = draw(st.lists(ids, unique=True, min_size=1, max_size=5))
+    line = st.sampled_from(draw(st.lists(lines, min_size=2, max_size=3)))
+    block = st.sampled_from(["", *draw(st.lists(blocks, min_size=2, max_size=3))])
+    time = st.sampled_from(["", draw(times)])
+    some = st.sets(line, max_size=2).map(lambda found: tuple(sorted(found)))
+    fields_of = st.fixed_dictionaries(
+        {
+            "title": line,
+            "details": block,
+            "status": st.sampled_from(Status),
+            "priority": st.none() | st.sampled_from(Priority),
+            "acceptance": block,
+            "active_form": st.just("") | line,
+            "labels": some,
+            "owner": st.just("") | line,
+            "outcome": block,
+            "justification": block,
+            "deadline": st.sampled_from(["", "2026-02-21", NOW]),
+            "waits": st.just(()) | line.map(lambda text: (("person", text),)),
+            "resources": some,
+            "also_affects": some,
+            "check": st.sampled_from([None, {"name": "tests"}]),
+            "created_at": time,
+            "started_at": time,
+            "ended_at": time,
+            "extra": st.sampled_from([{}, {"pillar": "a"}]),
+        }
+    )
+    made: list[Entry] = []
+    for index, name in enumerate(names):
+        others = [one for one in names if one != name]
+        blocked_by = draw(st.lists(st.sampled_from(others), unique=True, max_size=3)) if others else []
+        parent = draw(st.sampled_from(["", *names[:index]]))
+        made.append(Entry(id=name, blocked_by=tuple(blocked_by), parent=parent, **draw(fields_of)))
+    return made
+
+
+def _there_and_back(format: Format, entries: list[Entry]) -> list[list[Entry]]:
+    """In each way that the format can be written in."""
+    came = [format.read(format.write(entries)).entries] if format.write else []
+    if format.files and format.read_files:
+        came.append(format.read_files(format.files(entries)).entries)
+    return came
+
+
+@pytest.mark.spec("X6")
+@examples(60)
+@given(entry_lists())
+@example([Entry("A", "2"), Entry("B", "1")])
+@example([Entry("A", "task-2"), Entry("B", "TASK-2")])
+def test_what_a_format_can_hold_comes_back_as_it_was(entries: list[Entry]) -> None:
+    for format in FORMATS.values():
+        fitted = fit(format.shape, entries, NOW)
+        for came in _there_and_back(format, fitted.entries) if fitted.entries else ():
+            assert came == fitted.entries, format.name
+
+
+@pytest.mark.spec("X6")
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_is_left_out_is_said_and_nothing_else_is(name: str) -> None:
+    shape = FORMATS[name].shape
+    full = Entry(
+        title="A",
+        # What has not ended has no time of its end.
+        status=Status.COMPLETED,
+        id="x y",
+        details="d",
+        priority=Priority.CRITICAL,
+        acceptance="c",
+        active_form="Doing A",
+        labels=("l",),
+        owner="o",
+        outcome="done",
+        justification="j",
+        deadline=NOW,
+        waits=(("event", "e"),),
+        resources=("r",),
+        also_affects=("p",),
+        check={"name": "n"},
+        created_at=NOW,
+        started_at=NOW,
+        ended_at=NOW,
+        extra={"colour": "red"},
+    )
+    # That it is called what it is while it happens says nothing new.
+    assert fit(shape, [Entry("A", active_form="A")], NOW).lost == []
+    for one in fields(Entry):
+        blank: Any = Entry("A", status=Status.COMPLETED)
+        if getattr(full, one.name) == getattr(blank, one.name) or one.name == "title":
+            continue
+        entry = replace(blank, **{one.name: getattr(full, one.name)})
+        fitted = fit(shape, [entry], NOW)
+        same = getattr(fitted.entries[0], one.name) == getattr(entry, one.name)
+        assert same == (not fitted.lost), (one.name, fitted)
+
+
+@pytest.mark.spec("X6")
+def test_a_cancelled_item_is_left_out_where_there_is_no_such_state_and_nothing_waits_for_it() -> None:
+    entries = [
+        Entry("Parent", "1", status=Status.CANCELLED),
+        Entry("Child", "2", parent="1", blocked_by=("1",)),
+        Entry("Later", "3", status=Status.BACKLOG),
+    ]
+    fitted = fit(FORMATS["beads"].shape, entries, NOW)
+    assert [(one.id, one.title, one.parent, one.blocked_by) for one in fitted.entries] == [
+        ("pl-1", "Child", "", ()),
+        ("pl-2", "Later", "", ()),
+    ]
+    assert list(map(str, fitted.lost)) == ["1 cancelled item, left out", "id (they are numbered anew) of 2 items"]
+    assert len(fit(FORMATS["taskmaster"].shape, entries, NOW).entries) == 3
+
+
+@pytest.mark.spec("X6")
+def test_parts_of_parts_become_subtasks_of_the_task() -> None:
+    entries = [Entry("C", "c", parent="b"), Entry("B", "b", parent="a"), Entry("A", "a"), Entry("D", "d")]
+    fitted = fit(FORMATS["taskmaster"].shape, entries, NOW)
+    assert [(one.id, one.title) for one in fitted.entries] == [("1", "A"), ("1.1", "C"), ("1.2", "B"), ("2", "D")]
+    assert str(fitted.lost[0]) == "place so many levels down of 1 item"
+    assert FORMATS["markdown"].write is not None
+    nested = fit(FORMATS["markdown"].shape, entries, NOW).entries
+    assert FORMATS["markdown"].write(nested) == "- [ ] A\n  - [ ] B\n    - [ ] C\n- [ ] D\n"
+
+
+@pytest.mark.spec("X6")
+def test_a_subtask_can_wait_for_its_task_but_not_for_one_that_has_a_siblings_number() -> None:
+    task = FORMATS["taskmaster"]
+    entries = [Entry("A", "1"), Entry("B", "1.1", parent="1", blocked_by=("1",)), Entry("C", "1.2", parent="1")]
+    fitted = fit(task.shape, entries, NOW)
+    assert fitted.lost == []
+    assert task.write
+    assert task.read(task.write(fitted.entries)).entries == fitted.entries
+    entries[2] = Entry("C", "1.2", parent="1", blocked_by=("1",))
+    assert list(map(str, fit(task.shape, entries, NOW).lost)) == [
+        "dependencies on tasks numbered like a sibling of 1 item"
+    ]

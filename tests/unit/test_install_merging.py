@@ -1,0 +1,383 @@
+"""Our entries in somebody's settings: nothing of theirs is lost, and what is taken out again is exactly ours."""
+
+from __future__ import annotations
+
+import copy
+import json
+import tomllib
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from tests.unit.examples import examples
+from tests.unit.settings_texts import laid_out, settings, toml
+
+from punchlist.surfaces.install import jsonc
+from punchlist.surfaces.install.command import Command
+from punchlist.surfaces.install.settings_json import Hook, Server, SettingsJson
+from punchlist.surfaces.install.settings_toml import SettingsToml
+from punchlist.surfaces.install.texts import Piece, Unfit, apply, without_pieces
+
+COMMAND = Command(("/opt/a b/punchlist",), "codex")
+SERVER = {"command": COMMAND.server[0], "args": COMMAND.server[1:], "required": True}
+JSON = SettingsJson(
+    COMMAND, (Hook("Stop", "stop", 20), Hook("SessionStart", "session-start", 20)), Server("mcpServers", SERVER)
+)
+TOML = SettingsToml(COMMAND, Server("mcp_servers", SERVER))
+
+
+def read(text: str) -> Any:
+    root = jsonc.parse(text)
+    return jsonc.plain(text, root) if root else {}
+
+
+def with_ours(found: dict[str, Any]) -> dict[str, Any]:
+    """Settings as they should be after an installation, worked out in another way."""
+    new = copy.deepcopy(found)
+    for hook in JSON.hooks:
+        command = f"'/opt/a b/punchlist' hook {hook.event} --for codex"
+        group = {"hooks": [{"type": "command", "command": command, "timeout": 20}]}
+        new.setdefault("hooks", {}).setdefault(hook.at, []).append(group)
+    new.setdefault("mcpServers", {})["punchlist"] = SERVER
+    return new
+
+
+def is_within(small: str, large: str) -> bool:
+    """Whether every character of one text is in the other, in order."""
+    rest = iter(large)
+    return all(char in rest for char in small)
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> tuple[dict[str, Any], str]:
+    value = draw(settings())
+    return value, draw(laid_out(value))
+
+
+@pytest.mark.spec("X2")
+@given(documents())
+@examples(200)
+def test_installing_adds_our_entries_and_changes_nothing_else(document: tuple[dict[str, Any], str]) -> None:
+    value, text = document
+    assert read(text) == value
+    merged = JSON.merged(text)
+    assert read(merged.text) == with_ours(value)
+    assert is_within(text, merged.text)
+    assert JSON.merged(merged.text).text == merged.text
+    assert JSON.stripped(merged.text, merged.inserted, merged.made) == text
+
+
+@pytest.mark.spec("X2")
+@given(documents())
+@examples(100)
+def test_without_a_record_our_entries_are_known_by_their_command(document: tuple[dict[str, Any], str]) -> None:
+    value, text = document
+    left = read(JSON.stripped(JSON.merged(text).text))
+    assert left == less_empty(value, left)
+    assert JSON.stripped(text) == text
+
+
+def less_empty(value: dict[str, Any], left: dict[str, Any]) -> dict[str, Any]:
+    """Tables that were empty before cannot be told from those that are empty without us."""
+    expected = copy.deepcopy(value)
+    if "Stop" in expected.get("hooks", {}) and not expected["hooks"]["Stop"] and "Stop" not in left.get("hooks", {}):
+        del expected["hooks"]["Stop"]
+    for table in ("hooks", "mcpServers"):
+        if not expected.get(table, True) and table not in left:
+            del expected[table]
+    return expected
+
+
+def edited(text: str, edit: tuple[str, Any]) -> str:
+    """What somebody does to their settings meanwhile."""
+    root = jsonc.parse(text)
+    assert root is not None
+    what, value = edit
+    look = jsonc.style(text, root)
+    if what == "add":
+        return apply(text, jsonc.added(text, root, {"new": value}, look))
+    if what == "hook":
+        hooks = jsonc.member(text, root, "hooks")
+        stop = jsonc.member(text, hooks, "Stop") if hooks else None
+        if stop is None:
+            return text
+        return apply(text, jsonc.added(text, stop, [{"hooks": [{"command": "theirs"}]}], look))
+    if what == "server":
+        servers = jsonc.member(text, root, "mcpServers")
+        return apply(text, jsonc.added(text, servers, {"mine": value}, look)) if servers else text
+    if what == "remove":
+        gone = [place for place, key in enumerate(root.keys) if key not in ("hooks", "mcpServers")][:1]
+        return apply(text, jsonc.cut(text, root, gone)) if gone else text
+    if what == "reformat":
+        return json.dumps(read(text), indent=3)
+    return f"// {value}\n{text}\n/* end */"
+
+
+EDITS = st.tuples(
+    st.sampled_from(["add", "hook", "server", "remove", "reformat", "comment"]), st.sampled_from([1, "x", {}])
+)
+
+
+@pytest.mark.spec("X2")
+@given(documents(), st.lists(EDITS, min_size=1, max_size=3))
+@examples(200)
+def test_what_somebody_edits_meanwhile_is_what_is_left(
+    document: tuple[dict[str, Any], str], edits: list[tuple[str, Any]]
+) -> None:
+    value, text = document
+    assume("new" not in value)
+    merged = JSON.merged(text)
+    after, expected = merged.text, with_ours(value)
+    for number, edit in enumerate(edits):
+        assume(edit[0] not in [what for what, _ in edits[:number]])
+        after = edited(after, edit)
+    expected = read(after)
+    left = read(JSON.stripped(after, merged.inserted, merged.made))
+    expected["hooks"] = {
+        at: [group for group in groups if "/opt/a b/punchlist" not in json.dumps(group)]
+        for at, groups in expected["hooks"].items()
+    }
+    del expected["mcpServers"]["punchlist"]
+    for at in ("Stop", "SessionStart"):
+        if not expected["hooks"][at] and at not in value.get("hooks", {}):
+            del expected["hooks"][at]
+    for table in ("hooks", "mcpServers"):
+        if not expected[table] and table not in value:
+            del expected[table]
+    assert left == expected
+
+
+@pytest.mark.spec("X2")
+@given(settings(), st.data())
+@examples(100)
+def test_edits_elsewhere_leave_every_other_byte(value: dict[str, Any], data: st.DataObject) -> None:
+    value = {**value, "theirs": "to-be-edited"}
+    text = data.draw(laid_out(value))
+    merged = JSON.merged(text)
+    edit = ('"to-be-edited"', data.draw(st.sampled_from(['"another"', "[1,\n 2]", "{} // yes\n", '""'])))
+    assert JSON.stripped(merged.text.replace(*edit), merged.inserted, merged.made) == text.replace(*edit)
+
+
+# --- TOML ------------------------------------------------------------------------------------------------------------
+
+
+def loaded(text: str) -> str:
+    """Comparable also where a number is none."""
+    return json.dumps(tomllib.loads(text), sort_keys=True, default=repr)
+
+
+@pytest.mark.spec("X2")
+@given(toml())
+@examples(200)
+def test_toml_gets_our_server_and_keeps_the_rest(text: str) -> None:
+    merged = TOML.merged(text)
+    assert merged.text.startswith(text)
+    found = tomllib.loads(merged.text)
+    assert found["mcp_servers"].pop("punchlist") == SERVER
+    if not tomllib.loads(text).get("mcp_servers"):
+        del found["mcp_servers"]
+    assert json.dumps(found, sort_keys=True, default=repr) == loaded(text)
+    assert TOML.merged(merged.text).text == merged.text
+    assert TOML.stripped(merged.text, merged.inserted, merged.made) == text
+    assert loaded(TOML.stripped(merged.text)) == loaded(text)
+    assert TOML.stripped(text) == text
+
+
+@pytest.mark.spec("X2")
+@given(toml(), toml("x"))
+@examples(100)
+def test_toml_that_somebody_adds_meanwhile_is_what_is_left(text: str, more: str) -> None:
+    merged = TOML.merged(text)
+    # What comes below our table has to open one of its own.
+    more = f"\n[below]\n{more}"
+    edited_text = f"# above\n{merged.text}{more}"
+    assert TOML.stripped(edited_text, merged.inserted, merged.made) == f"# above\n{text}{more}"
+    assert loaded(TOML.stripped(edited_text)) == loaded(f"{text}\n{more}")
+
+
+@pytest.mark.spec("X2")
+def test_a_table_of_ours_that_somebody_rewrote_is_taken_out_in_any_spelling() -> None:
+    rest = "# top\nmodel = 1\n"
+    for ours in (
+        '[mcp_servers]\npunchlist = { command = "punchlist", args = ["mcp", "--for", "codex"] }\n',
+        'mcp_servers.punchlist.command = "punchlist"\nmcp_servers.punchlist.args = ["mcp", "--for", "codex"]\n',
+        '[mcp_servers."punchlist"]\ncommand = "punchlist"\nargs = [\n "mcp",\n "--for", "codex"]\n'
+        '[mcp_servers.punchlist.env]\nA = "1"\n',
+    ):
+        left = TOML.stripped(rest + ours + "# theirs\n[other]\nx = 1\n")
+        assert tomllib.loads(left) in (
+            {"model": 1, "other": {"x": 1}},
+            {"model": 1, "other": {"x": 1}, "mcp_servers": {}},
+        )
+        assert "# top\n" in left
+        assert "# theirs\n" in left
+
+
+@pytest.mark.spec("X2")
+def test_blank_lines_of_others_stay() -> None:
+    ours = 'punchlist = { command = "punchlist", args = ["mcp", "--for", "codex"] }\n'
+    assert TOML.stripped(f"a = 1\n\n[mcp_servers]\n\n{ours}\n[b]\n") == "a = 1\n\n[mcp_servers]\n\n\n[b]\n"
+
+
+# --- what is ours ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("X2")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "punchlist hook stop --for codex",
+        "/old/place/.venv/bin/punchlist hook stop --for codex",
+        "'/with blank/punchlist' hook stop --for codex",
+        "uvx punchlist@1.2 hook stop --for codex",
+        "python3 -m punchlist hook stop --for codex",
+    ],
+)
+def test_an_older_entry_of_ours_is_brought_up_to_date_where_it_stands(line: str) -> None:
+    theirs = {"hooks": [{"type": "command", "command": "lint"}]}
+    old = {"matcher": "x", "hooks": [{"type": "command", "command": line, "timeout": 5, "more": 1}]}
+    text = json.dumps({"hooks": {"Stop": [old, theirs]}, "mcpServers": {"punchlist": OLD_SERVER}}, indent=2)
+    new = read(JSON.merged(text).text)
+    assert new["hooks"]["Stop"] == [
+        {"matcher": "x", "hooks": [{"type": "command", "command": OUR_STOP, "timeout": 20, "more": 1}]},
+        theirs,
+    ]
+    assert new["mcpServers"] == {"punchlist": {**OLD_SERVER, **SERVER, "args": [*SERVER_ARGS, "--session", "s"]}}
+
+
+SERVER_ARGS = ["mcp", "--for", "codex"]
+OLD_SERVER = {"command": "/old/punchlist", "args": [*SERVER_ARGS, "--session", "s"], "env": {"A": "1"}}
+OUR_STOP = "'/opt/a b/punchlist' hook stop --for codex"
+
+
+@pytest.mark.spec("X2")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "other hook stop --for codex",
+        "punchlist hook stop --for gemini",
+        "punchlist todos add 'hook stop'",
+        "echo punchlist",
+        "notpunchlist hook stop --for codex",
+        "punchlist 'hook stop --for codex",
+    ],
+)
+def test_what_others_run_is_not_ours(line: str) -> None:
+    text = json.dumps({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": line}]}]}})
+    assert JSON.stripped(text) == text
+    assert len(read(JSON.merged(text).text)["hooks"]["Stop"]) == 2
+
+
+@pytest.mark.spec("X2")
+def test_hooks_of_ours_that_are_there_twice_or_where_they_do_not_belong_go() -> None:
+    group = {"hooks": [{"type": "command", "command": OUR_STOP, "timeout": 20}]}
+    text = json.dumps(
+        {"hooks": {"Stop": [group, group], "SubagentStop": [group, {"hooks": []}], "PreToolUse": [group]}}
+    )
+    hooks = read(JSON.merged(text).text)["hooks"]
+    assert hooks["Stop"] == [group]
+    assert hooks["SubagentStop"] == [{"hooks": []}]
+    assert "PreToolUse" not in hooks
+
+
+@pytest.mark.spec("X2")
+def test_our_hook_in_a_group_of_somebody_else_goes_alone() -> None:
+    text = '{"hooks": {"Stop": [{"hooks": [{"command": "a"}, {"command": "punchlist hook stop --for codex"}]}]}}'
+    assert JSON.stripped(text) == '{"hooks": {"Stop": [{"hooks": [{"command": "a"}]}]}}'
+
+
+@pytest.mark.spec("X2")
+@pytest.mark.parametrize(
+    ("before", "after", "left"),
+    [
+        ('{"a": 1, // why\n', " }", '{"a": 1 // why\n }'),
+        ('{"a": 1,\n  // why\n  ', "\n}", '{"a": 1\n  // why\n}'),
+        ("{\n  // why\n  ", ', "b": 2 }', '{\n  // why\n   "b": 2 }'),
+        ("{\n  // why\n  ", ", // ours\n}", "{\n  // why\n   // ours\n}"),
+        ("{ /* why */ ", " }", "{ /* why */ }"),
+        ('{"a": 1, ', ",}", '{"a": 1,}'),
+    ],
+)
+def test_comments_beside_our_entry_stay_comments(before: str, after: str, left: str) -> None:
+    ours = f'"mcpServers": {json.dumps({"punchlist": OLD_SERVER})}'
+    assert JSON.stripped(before + ours + after) == left
+    read(left)
+
+
+@pytest.mark.spec("X2")
+def test_a_piece_that_could_be_in_two_places_is_not_guessed_at() -> None:
+    piece = Piece("{", "x", "}")
+    assert without_pieces("[{x}]", [piece]) == "[{}]"
+    assert without_pieces("[{x}, {x}]", [piece]) is None
+    assert without_pieces("[{x, x, }]", [piece]) == "[{, x, }]"
+
+
+# --- what is refused -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("X2")
+@pytest.mark.parametrize(
+    ("text", "why", "line"),
+    [
+        ('{\n "hooks": null\n}', "hooks must be an object, got null", 2),
+        ('{"hooks": []}', "hooks must be an object, got an array", 1),
+        ('{"hooks": {"Stop": {}}}', "hooks.Stop must be an array, got an object", 1),
+        ('{"mcpServers": "x"}', "mcpServers must be an object, got text", 1),
+        ('{"mcpServers": {"punchlist": true}}', "was not made by this command", 1),
+        ('{"mcpServers":\n\n{"punchlist": {"command": "x"}}}', "was not made by this command", 3),
+        ('{"hooks": {},\n"hooks": {}}', "has the key “hooks” twice", 2),
+        ('{"hooks": {"Stop": [],\n"Stop": []}}', "has the key “Stop” twice", 2),
+        ("[]", "must be an object, got an array", 1),
+        ("7", "must be an object, got a number", 1),
+        ('{\n  "a": tru\n}', "expected a value, found “tru", 2),
+        ('{"a" 1}', "expected a colon", 1),
+        ('{"a": 1', "expected a comma or }, found the end of the file", 1),
+        ("{'a': 1}", "expected a key in double quotes", 1),
+        ('{"a": 1} x', "expected the end", 1),
+        ('{"a": 1 /* }', "expected a comma or }", 1),
+        ('{"a": "tab\there"}', "expected a value", 1),
+        ('{"a": 01}', "expected a value", 1),
+        ("[1,,2]", "expected a value", 1),
+    ],
+)
+def test_what_cannot_be_merged_is_refused_with_its_place(text: str, why: str, line: int) -> None:
+    with pytest.raises(Unfit) as refused:
+        JSON.merged(text)
+    assert why in refused.value.why
+    assert refused.value.line == line
+
+
+@pytest.mark.spec("X2")
+@pytest.mark.parametrize(
+    ("text", "why", "line"),
+    [
+        ("a = 1\nb = \n", "is not valid TOML", 2),
+        ("a = 1\nmcp_servers = { other = {} }\n", "is written on one line", 2),
+        ("mcp_servers = 1", "must be a table", None),
+        ('x = 1\n[mcp_servers.punchlist]\ncommand = "other"\n', "was not made by this command", 2),
+        ("[mcp_servers]\npunchlist = 1", "must be a table", None),
+        ("a = 1\na = 2\n", "is not valid TOML", 2),
+    ],
+)
+def test_toml_that_cannot_be_merged_is_refused_with_its_place(text: str, why: str, line: int | None) -> None:
+    with pytest.raises(Unfit) as refused:
+        TOML.merged(text)
+    assert why in refused.value.why
+    assert refused.value.line == line
+
+
+@pytest.mark.spec("X2")
+def test_keys_that_are_there_twice_elsewhere_are_left_as_they_are() -> None:
+    text = '{"a": 1, "a": 2, "hooks": {}}'
+    merged = JSON.merged(text)
+    assert merged.text.startswith('{"a": 1, "a": 2, "hooks": {"Stop"')
+    assert JSON.stripped(merged.text, merged.inserted, merged.made) == text
+
+
+@pytest.mark.spec("X2")
+def test_a_file_nested_very_deep_is_merged_like_any_other() -> None:
+    text = '{"a": ' + "[" * 50_000 + "]" * 50_000 + "}"
+    merged = JSON.merged(text)
+    assert merged.text.startswith(text[:-1])
+    assert JSON.stripped(merged.text, merged.inserted, merged.made) == text

@@ -35,6 +35,7 @@ COMMANDS = [
     [],
     ["run"],
     ["demo"],
+    *([name] for name in ("install", "uninstall", "status")),
     ["queue"],
     *(["queue", name] for name in ("list", "add", "edit", "remove")),
     ["answer"],
@@ -51,6 +52,7 @@ COMMANDS = [
     ["todos"],
     *(["todos", name] for name in ("add", "start", "done", "reopen", "edit", "cancel", "clear", "undo")),
     *(["plan", name] for name in ("show", "claim", "renew", "release", "complete")),
+    *([name] for name in ("import", "export")),
     *(["tools", name] for name in ("list", "call", "history")),
     ["approvals"],
     *(["approvals", name] for name in ("list", "approve", "deny", "modify")),
@@ -62,6 +64,7 @@ COMMANDS = [
     ["sessions"],
     ["log"],
     ["mcp"],
+    ["hook"],
     *(["db", name] for name in ("path", "check", "upgrade", "backup", "restore")),
 ]
 

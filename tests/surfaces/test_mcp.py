@@ -261,7 +261,7 @@ def test_a_database_that_cannot_be_opened_is_told_to_the_model(project: Path, en
         assert "is damaged" in result["content"][0]["text"]
 
 
-@pytest.mark.spec("W8")
+@pytest.mark.spec("W8", "X1")
 def test_the_tools_say_when_to_use_them_and_are_cheap_to_read(wire: Callable[..., WireClient]) -> None:
     with wire() as client:
         tools = client.ask("tools/list")["result"]["tools"]
@@ -269,7 +269,8 @@ def test_the_tools_say_when_to_use_them_and_are_cheap_to_read(wire: Callable[...
     assert "three or more steps" in description
     assert "several tasks" in description
     assert "Do not use it for" in description
-    # Four characters to a token is a fair guess for JSON; the promise is under 4,000 tokens.
+    # The promise is under 4,000 tokens. An estimate, since tokenizers fetch their tables: counted by hand in November
+    # 2026, cl100k, o200k and the old public one for Claude found 2,714 to 2,817 tokens where this says 3,129.
     assert len(json.dumps(tools)) / 4 < 4_000
 
 

@@ -15,9 +15,20 @@ from tests.surfaces.mcp_client import WireClient
 MESSAGES = 100_000 if SOAK else 3_000
 METHODS = [
     "initialize", "ping", "tools/list", "tools/call", "resources/list", "resources/read", "resources/subscribe",
-    "resources/unsubscribe", "server/discover", "subscriptions/listen", "notifications/cancelled", "", "x" * 5000,
+    "resources/unsubscribe", "resources/templates/list", "prompts/list", "prompts/get", "completion/complete",
+    "server/discover", "subscriptions/listen", "notifications/cancelled", "", "x" * 5000,
 ]  # fmt: skip
-TOOLS = ["TodoWrite", "create_todo", "list_todo", "start_todo", "complete_todo", "nothing"]
+TOOLS = [
+    "TodoWrite",
+    "create_todo",
+    "list_todo",
+    "start_todo",
+    "wait_todo",
+    "complete_todo",
+    "nothing",
+    "plan",
+    "go-on",
+]
 STRINGS = [
     "", "A", "\x00", "\x1b]52;c;QQ==\x07", "\ud800", "\u202e", "\u200b", "a\nb", "é" * 600, "{{", "pending", "all",
     "2026-07-28", "x" * 100_000,
@@ -25,7 +36,8 @@ STRINGS = [
 KEYS = [
     "todos", "items", "content", "activeForm", "status", "id", "title", "context", "order", "todoId", "outcome",
     "uri", "name", "arguments", "_meta", "protocolVersion", "cursor", "requestId", "notifications",
-    "io.modelcontextprotocol/protocolVersion", "io.modelcontextprotocol/clientCapabilities",
+    "io.modelcontextprotocol/protocolVersion", "io.modelcontextprotocol/clientCapabilities", "inputResponses", "ref",
+    "argument", "value", "request", "for", "person", "action", "result", "capabilities", "elicitation",
 ]  # fmt: skip
 
 
@@ -47,6 +59,9 @@ def _message(rng: random.Random) -> Any:
     message = {"jsonrpc": "2.0", "id": rng.randrange(1000), "method": rng.choice(METHODS), "params": params}
     if rng.random() < 0.2:
         message[rng.choice(list(message))] = _value(rng)
+    if rng.random() < 0.05:
+        # An answer, to something that was asked or not.
+        message = {"jsonrpc": "2.0", "id": rng.choice(["ask-1", "ask-2", 7]), "result": _value(rng)}
     if rng.random() < 0.1:
         del message[rng.choice(list(message))]
     return message if rng.random() < 0.95 else _value(rng)
@@ -73,7 +88,8 @@ def _line(rng: random.Random) -> bytes:
 def test_random_messages_neither_crash_nor_hang_the_server(project: Path, environment: dict[str, str]) -> None:
     rng = random.Random(20260221)
     with WireClient(project, environment) as client:
-        client.ask("ping")
+        capabilities: dict[str, Any] = {"elicitation": {}}
+        client.ask("initialize", {"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": {}})
         client.call("TodoWrite", todos=[])
         for number in range(MESSAGES):
             client.write(_line(rng) + b"\n")

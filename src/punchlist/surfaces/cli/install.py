@@ -26,7 +26,6 @@ DryOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
-
 def install(
     context: typer.Context,
     agent: AgentArgument,

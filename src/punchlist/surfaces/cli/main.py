@@ -26,6 +26,9 @@ COMMANDS: Final = {
     for name, where in {
         "run": "run:run",
         "demo": "demo:demo",
+        "install": "install:install",
+        "uninstall": "install:uninstall",
+        "status": "install:status",
         "queue": "queue:app",
         "answer": "answer:answer",
         "wake": "answer:wake",
@@ -49,9 +52,6 @@ COMMANDS: Final = {
         "sessions": "sessions:sessions",
         "log": "log:log",
         "mcp": "mcp:mcp",
-        "install": "install:install",
-        "uninstall": "install:uninstall",
-        "status": "install:status",
         "hook": "hook:hook",
         "db": "db:app",
     }.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from typing import Annotated
 
@@ -28,19 +29,42 @@ def mcp(
     pillar: Annotated[
         str | None, typer.Option(metavar="SLUG", help="For an owner: only this pillar of the mission.")
     ] = None,
+    agent: Annotated[
+        str | None,
+        typer.Option(
+            "--for", metavar="AGENT", help="The agent that starts it: it has a session of its own among others here."
+        ),
+    ] = None,
     session: SessionOption = None,
+    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP instead, to whoever has the token.")] = False,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="With --http: where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="With --http: where to listen; 0 finds one.")] = 8421,
 ) -> None:
-    """Serve the lists over MCP on standard input and output."""
+    """Serve the lists over MCP: on standard input and output, or over HTTP."""
     from punchlist.missions.model import MissionScope
+    from punchlist.surfaces.mcp.seated import Seat, SeatedScope
     from punchlist.surfaces.mcp.stdio import serve
 
     if pillar is not None and mission is None:
         raise typer.BadParameter("needs --mission, whose pillar it is", param_hint="--pillar")
     if mission is not None and role not in (ClientRole.LEAD, ClientRole.OWNER):
         raise typer.BadParameter("is for --role lead and --role owner", param_hint="--mission")
+    if http and agent is not None:
+        raise typer.BadParameter("is for a server that the agent starts for itself, without --http", param_hint="--for")
     desk = front(context).desk(session)
     if mission is not None:
         known = [one.pillar.slug for one in desk.missions.standing(desk.missions.get(mission))]
         if pillar is not None and pillar not in known:
             raise NotFound(f"Mission {mission!r} has no pillar {pillar!r}. There are: {', '.join(known)}.")
-    serve(desk, MissionScope(desk.settings.session, Actor(Role(role.value), "mcp"), mission, pillar))
+    if agent is None or session is not None:
+        scope: MissionScope = MissionScope(
+            desk.settings.session, Actor(Role(role.value), agent or "mcp"), mission, pillar
+        )
+    else:
+        scope = SeatedScope(Seat(desk, os.environ, agent), Actor(Role(role.value), agent), mission, pillar)
+    if http:
+        from punchlist.surfaces.mcp.serving import serve as serve_http
+
+        serve_http(desk, scope, host, port, os.environ)
+    else:
+        serve(desk, scope)

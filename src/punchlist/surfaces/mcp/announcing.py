@@ -1,9 +1,9 @@
-"""Telling a client that a list it watches has changed, whichever process changed it."""
+"""Telling clients that a list they follow has changed, whichever process changed it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Thread
+from threading import Lock, Thread
 from typing import Final
 
 from punchlist.errors import PunchlistError
@@ -12,34 +12,64 @@ from punchlist.surfaces.mcp.offer import Offer
 _AT_MOST: Final = 1.0
 """Seconds after which a database that was away is looked at again."""
 
+Tell = Callable[[str], None]
+
 
 class Announcer:
-    def __init__(self, offer: Offer, announce: Callable[[str], None]) -> None:
-        self._offer = offer
-        self._announce = announce
-        self._seen: dict[str, str] | None = None
+    """Looks as long as somebody follows something: one thread, however many follow."""
 
-    def start(self) -> None:
-        """From now on; whoever subscribed a moment ago misses nothing."""
-        if self._seen is None:
-            self._seen = {}
-            self._look()
-            Thread(target=self._watch, daemon=True).start()
+    def __init__(self, offer: Offer) -> None:
+        self._offer = offer
+        self._guard = Lock()
+        self._followers: dict[str, set[Tell]] = {}
+        self._seen: dict[str, str] = {}
+        self._looking = False
+
+    def follow(self, uri: str, tell: Tell) -> None:
+        """From now on; whoever follows since a moment ago misses nothing."""
+        with self._guard:
+            if uri not in self._followers:
+                self._followers[uri] = set()
+                self._look_at(uri)
+            self._followers[uri].add(tell)
+            if not self._looking:
+                self._looking = True
+                Thread(target=self._watch, daemon=True).start()
+
+    def leave(self, uri: str, tell: Tell) -> None:
+        with self._guard:
+            followers = self._followers.get(uri, set())
+            followers.discard(tell)
+            if not followers:
+                self._followers.pop(uri, None)
+                self._seen.pop(uri, None)
 
     def _watch(self) -> None:
-        with self._offer.watch() as watch:
-            while True:
-                self._look()
-                watch.wait(_AT_MOST)
+        try:
+            with self._offer.watch() as watch:
+                while self._look():
+                    watch.wait(_AT_MOST)
+        except PunchlistError:
+            # There is no database to watch; whoever follows next has it tried again.
+            self._looking = False
 
-    def _look(self) -> None:
-        assert self._seen is not None
-        for resource in self._offer.resources():
-            try:
-                text = self._offer.read(resource.uri)
-            except PunchlistError:
-                # Whoever asks for the list is told; here there is only nothing new.
-                continue
-            if self._seen.get(resource.uri, text) != text:
-                self._announce(resource.uri)
-            self._seen[resource.uri] = text
+    def _look(self) -> bool:
+        """Whether there is anybody left to look for."""
+        with self._guard:
+            self._looking = bool(self._followers)
+            changed = [(uri, list(tells)) for uri, tells in self._followers.items() if self._look_at(uri)]
+        for uri, tells in changed:
+            for tell in tells:
+                tell(uri)
+        return self._looking
+
+    def _look_at(self, uri: str) -> bool:
+        """Whether it is another than at the last look."""
+        try:
+            text = self._offer.read(uri)
+        except PunchlistError:
+            # Whoever asks for the list is told; here there is only nothing new.
+            return False
+        before = self._seen.setdefault(uri, text)
+        self._seen[uri] = text
+        return before != text

@@ -1,4 +1,4 @@
-"""What one client is offered, whatever carries it: its role's tools, and the lists as resources."""
+"""What one client is offered, whatever carries it: its role's tools, the lists as resources, prompts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.checklist.model import to_json
@@ -13,9 +14,9 @@ from punchlist.checklist.tools import checklist_tools
 from punchlist.claims.model import ListKind
 from punchlist.claims.tools import ClaimableList, claim_tools
 from punchlist.conversations.model import Scope, TurnScope
-from punchlist.errors import NotFound
+from punchlist.errors import NotFound, PunchlistError
 from punchlist.kernel.processes import this_process
-from punchlist.kernel.text import excerpt
+from punchlist.kernel.text import excerpt, visible
 from punchlist.kernel.tooling import Arguments, C, Tool, ToolResult, arguments
 from punchlist.missions.model import MissionScope
 from punchlist.missions.tools import mission_tools
@@ -23,6 +24,9 @@ from punchlist.plan.lifecycle import Status
 from punchlist.plan.model import Plan
 from punchlist.plan.tools import ClaimablePlan, plan_json, plan_tools
 from punchlist.surfaces.desk import Desk
+from punchlist.surfaces.mcp.mission_room import URI_TEMPLATE, MissionRoom
+from punchlist.surfaces.mcp.prompts import Prompts
+from punchlist.surfaces.mcp.questions import Questions
 
 if TYPE_CHECKING:
     from punchlist.storage.changes import Watch
@@ -54,26 +58,36 @@ class Offer:
         """A scope that is bound to a mission or a pillar (`MissionScope`) acts nowhere else in missions."""
         self._desk = desk
         self._scope = scope
+        self._at = this_process()
         self._mission_scope = mission_scope(scope)
         self._mission_tools = self._usable(mission_tools(lambda: desk.mission_todos, lambda: desk.checks))
         self._session_tools = self._usable(checklist_tools(lambda: desk.checklists))
         self._turn_tools = self._usable(plan_tools(lambda: desk.plans))
         self._claim_tools = self._usable(claim_tools(self._claimable))
+        self._room = MissionRoom(desk, self._mission_scope) if self._mission_tools else None
+        self.prompts = Prompts(desk, scope, self._room, has_plan=bool(self._turn_tools))
+        self.questions = Questions(desk, scope) if self._turn_tools else None
+
+    def at(self, place: str) -> Offer:
+        """The same for another client of this process, which is told from the others by its place when it claims."""
+        other = Offer(self._desk, self._scope)
+        other._at = f"{self._at} {place}"
+        return other
 
     def _usable(self, tools: Iterable[Tool[C]]) -> dict[str, Tool[C]]:
         """Those that are for the caller's role, by name."""
         return {tool.name: tool for tool in tools if self._scope.actor.role in tool.roles}
 
     def _claimable(self, _: Scope) -> dict[ListKind, ClaimableList]:
-        """The lists that the caller can claim from. One server serves one client: its process tells it from others."""
+        """The lists that the caller can claim from."""
         lists: dict[ListKind, ClaimableList] = {
-            ListKind.PLAN: ClaimablePlan(self._desk.plans, self._turn_scope(), this_process())
+            ListKind.PLAN: ClaimablePlan(self._desk.plans, self._turn_scope(), self._at)
         }
         if self._mission_tools:
             from punchlist.missions.claiming import ClaimableMission, MissionClaims
 
             claims = MissionClaims(self._desk.store)
-            lists[ListKind.MISSION] = ClaimableMission(claims, self._mission_scope, this_process())
+            lists[ListKind.MISSION] = ClaimableMission(claims, self._mission_scope, self._at)
         return lists
 
     def warm_up(self) -> None:
@@ -121,11 +135,41 @@ class Offer:
             offered.append(ListResource(PLAN_URI, "plan", "The plan of the open turn", self._read_plan))
         return offered
 
+    def listed(self) -> list[ListResource]:
+        """All that can be read now."""
+        room = self._room
+        if room is None:
+            return self.resources()
+        told = "The mission {} and its todos"
+        return [
+            *self.resources(),
+            *(
+                ListResource(room.uri(one), one.slug, told.format(visible(one.name)), partial(room.describe, one))
+                for one in room.missions()
+            ),
+        ]
+
+    def templates(self) -> list[dict[str, str]]:
+        if not self._room:
+            return []
+        return [{"uriTemplate": URI_TEMPLATE, "name": "mission", "description": "A mission: pillars and todos"}]
+
     def read(self, uri: str) -> str:
         for resource in self.resources():
             if resource.uri == uri:
                 return json.dumps(resource.read(), ensure_ascii=False)
+        if self._room and (mission := self._room.read(uri)) is not None:
+            return json.dumps(mission, ensure_ascii=False)
         raise NotFound(f"There is no resource {excerpt(uri)!r}.")
+
+    def knows(self, uri: str) -> bool:
+        """Whether there is such a resource; the lists are there also while they cannot be read."""
+        if any(resource.uri == uri for resource in self.resources()):
+            return True
+        try:
+            return self._room is not None and self._room.read(uri) is not None
+        except PunchlistError:
+            return False
 
     def _read_checklist(self) -> dict[str, Any]:
         checklist = self._desk.checklists.get(self._scope.conversation_id)

@@ -1,27 +1,26 @@
 """`punchlist mcp`: one client on standard input and output, a JSON message a line.
 
 Requests are answered one after the other; a list's transaction takes less time than handing it to
-a thread would. The database is opened in the background once the client has been greeted.
+a thread would, and a call that has a person asked is left open meanwhile. The database is opened in
+the background once the client has been greeted.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from threading import Lock, Thread
-from typing import Any, BinaryIO, Final, NoReturn
+from typing import Any, BinaryIO
 
 from punchlist.conversations.model import Scope
 from punchlist.errors import PunchlistError
 from punchlist.surfaces.desk import Desk
-from punchlist.surfaces.mcp import protocol
+from punchlist.surfaces.mcp import messages, protocol
+from punchlist.surfaces.mcp.messages import LONGEST_MESSAGE, PARSE_ERROR, ProtocolError
 from punchlist.surfaces.mcp.offer import Offer
-
-LONGEST_LINE: Final = 16 * 1024 * 1024
 
 
 def serve(desk: Desk, scope: Scope) -> None:
@@ -49,24 +48,23 @@ class _Server:
 
     def _lines(self) -> Iterator[bytes | None]:
         """The client's lines; None for one that is too long to be taken in."""
-        while line := self._incoming.readline(LONGEST_LINE):
-            if line.endswith(b"\n") or len(line) < LONGEST_LINE:
+        while line := self._incoming.readline(LONGEST_MESSAGE):
+            if line.endswith(b"\n") or len(line) < LONGEST_MESSAGE:
                 yield line
                 continue
             while line and not line.endswith(b"\n"):
-                line = self._incoming.readline(LONGEST_LINE)
+                line = self._incoming.readline(LONGEST_MESSAGE)
             yield None
 
     def _handle(self, line: bytes | None) -> None:
-        if line is None:
-            self._send(protocol.unreadable(f"A message must be shorter than {LONGEST_LINE:,} bytes."))
-            return
-        if not line.strip():
+        if line is not None and not line.strip():
             return
         try:
-            message = json.loads(line, parse_constant=_refuse)
-        except (ValueError, RecursionError):
-            self._send(protocol.unreadable("The line is not a JSON message."))
+            if line is None:
+                raise ProtocolError(PARSE_ERROR, f"A message must be shorter than {LONGEST_MESSAGE:,} bytes.")
+            message = messages.decode(line)
+        except ProtocolError as error:
+            self._send(messages.failure(None, error))
             return
         answer = self._connection.answer(message)
         if answer is not None:
@@ -81,12 +79,9 @@ class _Server:
             self._offer.warm_up()
 
     def _send(self, message: Any) -> None:
-        # ASCII only, so that no text in a list can upset a line.
-        data = json.dumps(message).encode() + b"\n"
+        if message is None:
+            return
+        data = messages.encode(message) + b"\n"
         with self._writing:
             self._outgoing.write(data)
             self._outgoing.flush()
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")

@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+AGENTS ?= .agents
 
-.PHONY: help setup demo test check format lint types imports bench soak docs lock clean
+.PHONY: help setup demo test test-agents check format lint types imports bench soak docs lock clean
 
 help:  ## Show what can be made
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 13
 
 setup: $(READY)  ## Make .venv with everything installed
 
@@ -24,6 +25,11 @@ demo: $(READY)  ## See an agent finish its list; no key needed
 
 test: $(READY)  ## Run the tests, on SQLite and PostgreSQL
 	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+
+# The programs are fetched by npm once, a gigabyte of them, and kept in $(AGENTS).
+test-agents: $(READY)  ## Run the tests with the real agents; needs Node
+	$(BIN)/python -m tests.agents.programs $(AGENTS)
+	PUNCHLIST_TEST_AGENTS=$(AGENTS) $(BIN)/python -m pytest -n auto tests/agents $(ARGS)
 
 check: format lint types imports test  ## Exactly what CI runs
 

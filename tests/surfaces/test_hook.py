@@ -266,6 +266,15 @@ def test_what_stands_in_a_list_cannot_act_or_speak_for_itself(
         assert not acting(json.dumps(answer, ensure_ascii=False).encode())
 
 
+def test_a_turn_of_another_agent_is_not_gone_on_with_by_ours(hook: Hook, punchlist: Cli, project: Path) -> None:
+    (project / "model.yaml").write_text("replies: [Done.]")
+    punchlist("todos", "add", "Open")
+    hook("prompt", "--for", "codex", prompt="Do it")
+    hook("stop", "--for", "codex")
+    done = punchlist("run", "--resume", "--model", "rehearsal:model.yaml")
+    assert "no agent has worked in session 'default' yet" in done.stderr
+
+
 def test_many_hooks_at_once_all_answer_and_the_count_is_right(hook: Hook, punchlist: Cli, project: Path) -> None:
     punchlist("todos", "add", "Open")
     answers = together(*[partial(hook, "stop") for _ in range(8)])

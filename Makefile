@@ -27,9 +27,9 @@ test: $(READY)  ## Run the tests, on SQLite and PostgreSQL
 	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 # The programs are fetched by npm once, a gigabyte of them, and kept in $(AGENTS).
-test-agents: $(READY)  ## Run the tests with the real agents; needs Node
+test-agents: $(READY)  ## Run the tests with the real agents and the MCP suite; needs Node
 	$(BIN)/python -m tests.agents.programs $(AGENTS)
-	PUNCHLIST_TEST_AGENTS=$(AGENTS) $(BIN)/python -m pytest -n auto tests/agents $(ARGS)
+	PUNCHLIST_TEST_AGENTS=$(AGENTS) $(BIN)/python -m pytest -n auto tests/agents tests/surfaces/test_mcp_conformance.py $(ARGS)
 
 check: format lint types imports test  ## Exactly what CI runs
 

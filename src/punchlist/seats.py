@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -28,6 +29,7 @@ FILE: Final = "seats.json"
 _MOST: Final = 200
 _LARGEST: Final = 1_000_000
 _PATIENCE: Final = 2.0
+_SESSION: Final = re.compile(r"\S{1,200}")
 
 
 @dataclass(slots=True)
@@ -103,7 +105,12 @@ class Seats:
             return _Book()
         if not isinstance(told, dict):
             return _Book()
-        return _Book(_texts(told.get("taken")), _texts(told.get("known")))
+        taken, known = _texts(told.get("taken")), _texts(told.get("known"))
+        # Somebody may have written into it: a seat that is no session is nobody's.
+        return _Book(
+            {session: who for session, who in taken.items() if _SESSION.fullmatch(session)},
+            {own: session for own, session in known.items() if _SESSION.fullmatch(session)},
+        )
 
     @contextmanager
     def _changing(self) -> Iterator[_Book]:
@@ -131,7 +138,11 @@ class Seats:
 
 def _may_live(who: str) -> bool:
     """One of another machine is not waited for: nobody here could ever say that it has gone."""
-    return lives(who) is True
+    try:
+        return lives(who) is True
+    except ValueError:
+        # It is no process at all: somebody has written into the file.
+        return False
 
 
 def _texts(value: Any) -> dict[str, str]:

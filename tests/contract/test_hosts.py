@@ -18,8 +18,9 @@ from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import MessageRole, Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.hosts.own_lists import OWN_TOOLS, own_list
-from punchlist.hosts.service import OF_BEFORE, Hosts
+from punchlist.hosts.service import OF_BEFORE, OF_OURS, Hosts
 from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.processes import this_process
 from punchlist.plan.service import Plans
 from punchlist.storage.store import Store
 
@@ -310,3 +311,99 @@ def test_sessions_do_not_share_their_counts(hosts: Hosts, checklists: Checklists
         todo_write(checklists, scope, [todo("A")])
     assert sent_back(hosts, agent) == 3
     assert sent_back(hosts, other) == 3
+
+
+@pytest.mark.spec("C14", "X2")
+def test_our_own_words_do_not_undo_that_a_person_has_ended_the_turn(
+    hosts: Hosts, checklists: Checklists, conversations: Conversations, agent: Scope
+) -> None:
+    todo_write(checklists, agent, [todo("A")])
+    decision = stop(hosts, agent)
+    assert isinstance(decision, Continue)
+    conversations.end_turn(Scope(agent.conversation_id, PERSON), reason="enough")
+    hosts.prompted(agent, decision.prompt)
+    after = stop(hosts, agent)
+    assert isinstance(after, Stop)
+    assert after.reason is Reason.CANCELLED
+
+
+@pytest.mark.spec("X2", "C16")
+def test_nobody_is_sent_back_to_what_one_of_our_own_agents_works_on(
+    hosts: Hosts, conversations: Conversations, plans: Plans, agent: Scope
+) -> None:
+    turn = conversations.begin_turn(agent, reason="a new request", owner=this_process())
+    plan(plans, TurnScope(agent.conversation_id, agent.actor, turn.id), "Of ours")
+    assert stop(hosts, agent) == Stop(Reason.OPEN, OF_OURS)
+    assert conversations.of_turn(turn.id) == []
+
+
+@pytest.mark.spec("X2")
+def test_of_a_prompt_only_what_is_no_secret_is_kept(hosts: Hosts, conversations: Conversations, agent: Scope) -> None:
+    hosts.prompted(agent, "Use hunter2", hide=lambda text: text.replace("hunter2", "[hidden]"))
+    turn = conversations.current_turn(agent.conversation_id)
+    assert turn is not None
+    assert [message.content for message in conversations.of_turn(turn.id)] == ["Use [hidden]"]
+
+
+@pytest.mark.spec("X2")
+def test_a_session_whose_memory_was_compacted_is_still_held_to_its_list_and_told_of_its_request(
+    hosts: Hosts, checklists: Checklists, agent: Scope
+) -> None:
+    hosts.began(agent, "a", fresh=True)
+    hosts.prompted(agent, "Build\nthe house")
+    todo_write(checklists, agent, [todo("A")])
+    told = hosts.began(agent, "a", fresh=False)
+    assert "Your list so far" in told
+    assert "last request was: Build the house" in told
+    assert [type(stop(hosts, agent, "a")) for _ in range(3)] == [Continue] * 3
+    assert "somebody has left it" in hosts.began(agent, "b", fresh=True)
+    # The one that has begun since has not touched the list; the first one has.
+    todo_write(checklists, agent, [todo("A", "in_progress")])
+    hosts.began(agent, "c", fresh=True)
+    assert [type(stop(hosts, agent, "a")) for _ in range(2)] == [Continue] * 2
+    todo_write(checklists, agent, [todo("A", "completed")])
+    assert "somebody has left it" not in hosts.began(agent, "d", fresh=True)
+
+
+@pytest.mark.spec("X2")
+def test_one_that_plans_is_held_to_its_plan_whatever_list_it_has_found(
+    hosts: Hosts, checklists: Checklists, conversations: Conversations, plans: Plans, agent: Scope
+) -> None:
+    todo_write(checklists, agent, [todo("Of yesterday")])
+    hosts.began(agent, "new", fresh=True)
+    turn = conversations.open_turn(agent)
+    plan(plans, TurnScope(agent.conversation_id, agent.actor, turn.id), "Mine")
+    assert [type(stop(hosts, agent, "new")) for _ in range(2)] == [Continue] * 2
+
+
+@pytest.mark.spec("T7", "X2")
+def test_a_prompt_is_kept_in_part_when_it_is_long_and_leaves_a_turn_of_our_own_agents_alone(
+    hosts: Hosts, conversations: Conversations, agent: Scope
+) -> None:
+    hosts.prompted(agent, "x" * 30_000)
+    turn = conversations.current_turn(agent.conversation_id)
+    assert turn is not None
+    assert [len(message.content) for message in conversations.of_turn(turn.id)] == [20_000]
+    ours = conversations.begin_turn(agent, reason="a new request", owner=this_process())
+    assert hosts.prompted(agent, "Hello") == ""
+    assert conversations.current_turn(agent.conversation_id) == ours
+
+
+@pytest.mark.spec("C14", "X2")
+def test_a_turn_that_no_person_has_ended_stops_nobody(
+    hosts: Hosts, checklists: Checklists, conversations: Conversations, agent: Scope
+) -> None:
+    todo_write(checklists, agent, [todo("A")])
+    conversations.open_turn(agent)
+    conversations.end_turn(agent, reason="what it was for has ended")
+    assert isinstance(stop(hosts, agent), Continue)
+
+
+@pytest.mark.spec("W7")
+def test_after_a_prompt_the_same_list_is_worth_a_reminder_again(
+    hosts: Hosts, checklists: Checklists, agent: Scope
+) -> None:
+    todo_write(checklists, agent, [todo("A")])
+    assert hosts.used(agent, "a", 10)
+    hosts.prompted(agent, "Go on")
+    assert hosts.used(agent, "a", 10)

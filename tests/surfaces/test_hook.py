@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -19,6 +21,7 @@ from tests.faults.screen import ESCAPES, acting
 from tests.surfaces.mcp_client import WireClient
 
 from punchlist.storage.migrate import VERSION_TABLE
+from punchlist.surfaces.hooks.journal import note
 
 Hook = Callable[..., dict[str, Any]]
 
@@ -281,3 +284,92 @@ def test_many_hooks_at_once_all_answer_and_the_count_is_right(hook: Hook, punchl
     assert any("decision" in answer for answer in answers)
     assert hook("stop").get("decision") is None
     assert log_of(project) == ""
+
+
+@pytest.mark.spec("X2", "C5")
+def test_our_own_words_are_known_again_also_when_a_secret_is_in_them(hook: Hook, punchlist: Cli) -> None:
+    punchlist("todos", "add", "Rotate sk-abcdefghijklmnop1234567890")
+    answers = []
+    for _ in range(5):
+        answers.append(hook("AfterAgent", "--for", "gemini"))
+        hook("BeforeAgent", "--for", "gemini", prompt=answers[-1].get("reason", answers[0]["reason"]))
+    assert [answer.get("decision") for answer in answers] == ["block"] * 3 + [None] * 2
+
+
+@pytest.mark.spec("X2")
+def test_links_and_pipes_in_a_project_of_a_stranger_lead_nowhere(
+    hook: Hook, punchlist: Cli, project: Path, environment: dict[str, str]
+) -> None:
+    """A project can be anybody's, and an agent is started in it before anybody has looked."""
+    punchlist("todos", "add", "Open")
+    folder, own = project / ".punchlist", Path(environment["HOME"]) / "own"
+    own.mkdir(parents=True)
+    for name in ("thesis.txt", "0123456789abcdef"):
+        (own / name).write_text("mine\n" * 100_000)
+        os.utime(own / name, (1, 1))
+    (folder / "uses").symlink_to(own)
+    (folder / "hooks.log").symlink_to(own / "thesis.txt")
+    hook("session-start", source="startup")
+    assert hook("tool", tool_name="Bash") == {}
+    (project / "punchlist.toml").write_text("not = 'a setting'")
+    assert hook("stop") == {}
+    assert {file.name: file.read_text() for file in own.iterdir()} == {
+        "thesis.txt": "mine\n" * 100_000,
+        "0123456789abcdef": "mine\n" * 100_000,
+    }
+    (folder / "hooks.log").unlink()
+    os.mkfifo(folder / "hooks.log")
+    assert hook("stop") == {}
+    (project / "punchlist.toml").unlink()
+    (folder / "uses").unlink()
+    (folder / "uses").mkdir()
+    for name in ("not ours", "0123456789abcdef"):
+        (folder / "uses" / name).touch()
+        os.utime(folder / "uses" / name, (1, 1))
+    hook("session-start", source="startup")
+    assert [file.name for file in (folder / "uses").iterdir()] == ["not ours"]
+
+
+@pytest.mark.spec("X2")
+def test_a_list_that_an_agent_has_emptied_is_clear(hook: Hook, project: Path) -> None:
+    use = partial(hook, "tool", "--for", "opencode", tool_name="todowrite")
+    assert use(tool_input={"todos": []}) == {}
+    assert not (project / ".punchlist").exists(), "nothing made a database"
+    use(tool_input={"todos": [{"content": "Write", "status": "pending"}]})
+    assert hook("stop", "--for", "opencode")["decision"] == "block"
+    use(tool_input={"todos": [{"content": "Write", "status": "cancelled"}]})
+    assert hook("stop", "--for", "opencode") == {}
+
+
+@pytest.mark.spec("X2")
+def test_an_agent_that_goes_into_another_project_for_a_while_keeps_its_list(
+    hook: Hook, punchlist: Cli, project: Path
+) -> None:
+    punchlist("todos", "add", "Open")
+    nested = project / "vendor"
+    (nested / ".git").mkdir(parents=True)
+    started_in = {"CLAUDE_PROJECT_DIR": str(project)}
+    assert hook("stop", "--for", "claude-code", env=started_in, cwd=str(nested))["decision"] == "block"
+    assert hook("stop", "--for", "claude-code", cwd=str(nested)) == {}
+    gone = {"CLAUDE_PROJECT_DIR": str(project / "gone")}
+    assert hook("stop", "--for", "claude-code", env=gone)["decision"] == "block"
+
+
+@pytest.mark.spec("X2")
+@pytest.mark.parametrize("who", ["²", "9" * 5_000, "", "-1"], ids=["no digit", "long", "empty", "negative"])
+def test_whatever_somebody_has_written_into_the_seats_an_agent_has_one(
+    hook: Hook, punchlist: Cli, project: Path, who: str
+) -> None:
+    punchlist("todos", "add", "Open")
+    seats = {"taken": {"default": f"{socket.gethostname()}:{who}:1"}, "known": {"codex:s1": "no session"}}
+    (project / ".punchlist" / "seats.json").write_text(json.dumps(seats))
+    assert hook("stop", "--for", "codex")["decision"] == "block"
+    assert log_of(project) == ""
+
+
+def test_without_a_home_there_is_no_log_and_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    note(None, {}, "nobody hears this")

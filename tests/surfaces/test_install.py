@@ -379,12 +379,25 @@ def test_what_we_made_stays_if_somebody_else_moved_in(project: Path, environment
 def test_a_plugin_that_is_not_ours_is_left_alone(project: Path, environment: dict[str, str]) -> None:
     plugin = project / ".opencode" / "plugins" / "punchlist.js"
     plugin.parent.mkdir(parents=True)
-    plugin.write_text("// my own\n")
+    plugin.write_text("// my own plugin for punchlist\n")
     before = snapshot(project)
     there = here("opencode", project, environment)
     with pytest.raises(ConfigError, match="was not made by this command"):
         there.install(("punchlist",))
     assert there.uninstall().changes == ()
+    assert snapshot(project) == before
+
+
+@pytest.mark.spec("X2")
+def test_a_file_in_which_there_was_nothing_is_there_again(project: Path, environment: dict[str, str]) -> None:
+    plugin = project / ".opencode" / "plugins" / "punchlist.js"
+    plugin.parent.mkdir(parents=True)
+    plugin.write_text("")
+    before = snapshot(project)
+    there = here("opencode", project, environment)
+    assert there.uninstall().changes == ()
+    do(there)
+    do(there, undo=True)
     assert snapshot(project) == before
 
 
@@ -471,7 +484,9 @@ def test_a_read_only_folder_is_refused(project: Path, environment: dict[str, str
 
 
 @pytest.mark.spec("X2")
-def test_links_are_followed_and_stay(project: Path, environment: dict[str, str], tmp_path: Path) -> None:
+def test_links_are_followed_and_stay(
+    punchlist: Cli, project: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
     dotfiles = tmp_path / "dotfiles"
     dotfiles.mkdir()
     (dotfiles / "settings.json").write_text('{"a": 1}')
@@ -482,6 +497,8 @@ def test_links_are_followed_and_stay(project: Path, environment: dict[str, str],
     do(there)
     assert link.is_symlink()
     assert "AfterAgent" in (dotfiles / "settings.json").read_text()
+    shown = punchlist("uninstall", "gemini", "--dry-run").stdout
+    assert f"leads out of the project, to {dotfiles / 'settings.json'}:" in shown
     do(there, undo=True)
     assert link.is_symlink()
     assert (dotfiles / "settings.json").read_text() == '{"a": 1}'
@@ -655,3 +672,13 @@ def test_whoever_installs_it_twice_is_told(project: Path, environment: dict[str,
     do(here("codex", project, environment, user=True))
     there = here("codex", project, environment)
     assert any("for you as well" in note for note in there.notes(there.install(("punchlist",))))
+    shutil.rmtree(Path(environment["HOME"]) / ".codex")
+    assert not any("as well" in note for note in there.notes(there.install(("punchlist",))))
+
+
+@pytest.mark.spec("X2")
+def test_what_somebody_took_out_by_hand_is_not_on_record_any_longer(punchlist: Cli, project: Path) -> None:
+    punchlist("install", "gemini", "--yes", "--command", "another-punchlist")
+    shutil.rmtree(project / ".gemini")
+    assert "nothing to take out" in punchlist("uninstall", "gemini").stdout
+    assert "another-punchlist" not in punchlist("install", "gemini", "--dry-run").stdout

@@ -1,9 +1,6 @@
 """The official conformance suite against `punchlist mcp --http`, and the Inspector against `punchlist mcp` (X1).
 
-They are programs for Node. Install them once, and name the folder:
-
-    npm install --prefix DIR @modelcontextprotocol/conformance@0.2.0-alpha.12 @modelcontextprotocol/inspector@2.12.0
-    PUNCHLIST_MCP_SUITE=DIR pytest tests/surfaces/test_mcp_conformance.py
+They are programs for Node; `make test-agents` gets and runs them.
 """
 
 from __future__ import annotations
@@ -18,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from tests.agents.programs import PROGRAMS
 from tests.conftest import ROOT, Cli
 from tests.surfaces.mcp_http import HttpServer
 from tests.surfaces.mcp_proxy import Params, Proxy
@@ -92,17 +90,14 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 @pytest.fixture(scope="module")
 def node() -> Run:
     """Run a program of the suite's folder."""
-    folder = os.environ.get("PUNCHLIST_MCP_SUITE")
+    folder, suite = os.environ.get("PUNCHLIST_TEST_AGENTS"), PROGRAMS["mcp-suite"]
     if folder is None:
-        pytest.skip("PUNCHLIST_MCP_SUITE names no folder with the suite and the Inspector (see this file's head)")
-    program = os.environ.get("PUNCHLIST_NODE") or shutil.which("node")
-    told = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout if program else ""
-    if program is None or [int(part) for part in re.findall(r"\d+", told)] < [22, 19]:
-        pytest.skip(f"needs Node 22.19 or later, found {told.strip() or 'none'}; PUNCHLIST_NODE names another")
-    packages = Path(folder) / "node_modules" / "@modelcontextprotocol"
+        pytest.skip("the suite and the Inspector run under `make test-agents`")
+    program = suite.path(Path(folder)).resolve()
+    packages = suite.folder(Path(folder).resolve()) / "node_modules" / "@modelcontextprotocol"
 
     def run(script: str, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
-        command = [program, str(packages / script), *arguments]
+        command = [str(program), str(packages / script), *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=110, check=False, **more)
 
     return run

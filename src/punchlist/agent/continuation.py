@@ -197,7 +197,7 @@ def prompt(open: Sequence[Open]) -> str:
     """What the model is told when it stops with items open (C3)."""
     following = next_item(open)
     assert following is not None
-    doing = "in progress" if following.running else "next"
+    doing = "one in progress" if following.running else "next"
     return (
         f"{_count(open)} not done yet. The {'one' if len(open) == 1 else doing} is: “{visible(following.title)}” "
         f"(id {following.id}). Go on with it now, and mark it when it is done; if it cannot be done, cancel it and say "

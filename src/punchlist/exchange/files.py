@@ -1,4 +1,4 @@
-"""Files of somebody else's, read with limits; and ours, written whole or not at all."""
+"""Files of somebody else's, read with limits; and ours, each written whole or not at all."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from punchlist.kernel.text import visible
 
 MOST_BYTES: Final = 32_000_000
 MOST_FILES: Final = 10_000
-STDIN: Final = "-"
+STREAM: Final = "-"
+"""Stdin, and stdout."""
 ENDINGS: Final = (".md", ".json")
 TASKS: Final = "tasks"
 
 
 def read(name: str) -> str | dict[str, str]:
     """A file's text, or the texts of a folder's files by their names."""
-    if name == STDIN:
+    if name == STREAM:
         return _decoded(_some(sys.stdin.buffer, MOST_BYTES, "stdin"), "stdin")
     path = Path(name).expanduser()
     try:

@@ -20,7 +20,6 @@ _MATTER: Final = re.compile(r"\s*---[ \t]*\r?\n(?:(?!---).*\n){0,20}?id:")
 @dataclass(frozen=True, slots=True)
 class Format:
     name: str
-    what: str
     shape: Shape
     read: Callable[[str], Found]
     write: Callable[[list[Entry]], str] | None = None
@@ -35,10 +34,9 @@ class Format:
 FORMATS: Final = {
     one.name: one
     for one in (
-        Format("json", "Punchlist's own", punchlist_json.SHAPE, punchlist_json.read, punchlist_json.write),
+        Format("json", punchlist_json.SHAPE, punchlist_json.read, punchlist_json.write),
         Format(
             "markdown",
-            "checklists",
             markdown.SHAPE,
             markdown.read,
             markdown.write,
@@ -47,7 +45,6 @@ FORMATS: Final = {
         ),
         Format(
             "claude",
-            "tasks of Claude Code",
             claude.SHAPE,
             claude.read,
             claude.write,
@@ -55,10 +52,9 @@ FORMATS: Final = {
             claude.files,
             lasting_ids=False,
         ),
-        Format("beads", "issues as JSONL", beads.SHAPE, beads.read, beads.write, suffix=".jsonl"),
+        Format("beads", beads.SHAPE, beads.read, beads.write, suffix=".jsonl"),
         Format(
             "taskmaster",
-            "Task Master's tasks.json",
             taskmaster.SHAPE,
             taskmaster.read,
             taskmaster.write,
@@ -66,7 +62,6 @@ FORMATS: Final = {
         ),
         Format(
             "backlog",
-            "tasks of Backlog.md",
             backlog.SHAPE,
             backlog.read,
             read_files=backlog.read_files,

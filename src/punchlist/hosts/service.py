@@ -7,6 +7,7 @@ An answer that could not be written down is never "go on": nobody would be count
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,16 +27,20 @@ from punchlist.errors import Conflict
 from punchlist.hosts import words
 from punchlist.hosts.trail import BEGAN, MARK, PROMPTED, REVISION, SESSION, Trail, follow, mark_of
 from punchlist.kernel.clock import moment
+from punchlist.kernel.processes import lives
 from punchlist.storage import eventlog
 from punchlist.storage.store import Store, Transaction
 
 _WRITERS: Final = ("create_todo", "TodoWrite")
 _LOOK_BACK: Final = 300
 """Events. What is older than so many changes of a session is no longer asked about."""
+_WORDS_BACK: Final = 50
+"""Messages among which words of ours are looked for that somebody hands on."""
 _LONGEST_REQUEST: Final = 20_000
 AS_ITS_OWN: Final = "as the agent's own list says"
 """Why a checklist is written that is a copy of one that the agent keeps itself."""
 OF_BEFORE: Final = "it is a list of an earlier session, and this one has not touched it"
+OF_OURS: Final = "an agent of Punchlist's own works on this list"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,12 @@ class _Standing:
         """Whether all that is open was left by others before the agent's session began."""
         return self.trail.began_with == self.checklist.revision and not self.planned
 
+    @property
+    def occupied(self) -> bool:
+        """Whether one of our own agents is at work: the turn and its plan are its."""
+        owner = self.turn.owner if self.turn else None
+        return owner is not None and lives(owner) is not False
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -103,14 +114,15 @@ class Hosts:
             self._note(scope, REMINDER, text, {MARK: now.mark}, turn=None)
         return text
 
-    def prompted(self, scope: Scope, prompt: str) -> str:
-        """The user has said something: a turn begins, and the counting anew (C4, T7). What to tell the agent."""
-        now = self._look(scope, None)
-        if now.sent_back and now.sent_back[-1].content.strip() in prompt:
+    def prompted(self, scope: Scope, prompt: str, *, hide: Callable[[str], str] = str) -> str:
+        """The user has said something: a turn begins, and the counting anew (C4, T7). What to tell the agent. `hide`
+        takes out what is not to be kept of it."""
+        if self._said(scope, prompt):
             # Some hand our own words on as if the user had said them.
             return ""
+        now = self._look(scope, None)
         left = self._lists(scope, now.turn, checklist=False).shown if now.planned else ""
-        text = prompt.strip()[:_LONGEST_REQUEST]
+        text = hide(prompt).strip()[:_LONGEST_REQUEST]
         request = Line(MessageRole.USER.value, TEXT, text) if text else None
         try:
             self._conversations.begin_turn(scope, reason=PROMPTED, request=request)
@@ -123,6 +135,8 @@ class Hosts:
         """The agent wants to hand back. `most` is how often its program lets itself be sent back for nothing."""
         now = self._look(scope, session)
         decision = decide(self._situation(now))
+        if isinstance(decision, Continue) and now.occupied:
+            decision = Stop(Reason.OPEN, OF_OURS)
         if isinstance(decision, Continue) and now.untouched and now.trail.sent_back_in_session:
             decision = Stop(Reason.OPEN, OF_BEFORE)
         if isinstance(decision, Continue) and most is not None and now.trail.unchanged(now.mark) >= most:
@@ -155,6 +169,11 @@ class Hosts:
             return False
         self._checklists.rewrite(scope, todos, reason=AS_ITS_OWN)
         return True
+
+    def _said(self, scope: Scope, prompt: str) -> bool:
+        """Whether these are words of ours, of whichever turn: a person may have ended it before they were heard."""
+        recent = self._conversations.recent(scope.conversation_id, _WORDS_BACK)
+        return any(one.kind == CONTINUATION and one.content.strip() in prompt for one in recent)
 
     # --- how things stand ---------------------------------------------------------------------------------
 

@@ -162,6 +162,7 @@ def export(
     session: SessionOption = None,
 ) -> None:
     """Write a conversation with its turns, messages, calls, traces, plans and checklist."""
+    from punchlist.exchange.files import write
     from punchlist.surfaces.export import as_json, gather
 
     desk = front(context).desk(session, as_json=output is None and format is Format.JSON)
@@ -177,21 +178,5 @@ def export(
     if output is None:
         say(written.rstrip("\n"))
         return
-    _write(output, written)
+    write(output, written)
     say(f"Wrote {visible(output)} ({output.stat().st_size:,} bytes).", error=True)
-
-
-def _write(target: Path, written: str) -> None:
-    """The whole file at once, or nothing: whoever reads it meanwhile finds the old one."""
-    import os
-
-    partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("w", encoding="utf-8") as file:
-            file.write(written)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, target)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise InvalidInput(f"Cannot write {visible(target)} ({error.strerror or error}).") from error

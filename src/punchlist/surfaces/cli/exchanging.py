@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from punchlist.errors import InvalidInput, NotFound
+from punchlist.exchange.files import STREAM
 from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.cli.front import JsonOption, SessionOption, front, say, say_json
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from punchlist.surfaces.cli.front import Front
     from punchlist.surfaces.desk import Desk
 
-STREAM = "-"
 MOST_SHOWN = 50
 
 

@@ -97,7 +97,8 @@ def _carry_out(task: _Task, *, dry_run: bool, yes: bool, as_json: bool) -> None:
         plan = task.plan() if agreed else _shown(task, quiet=as_json)
         if agreed and plan.changes != agreed.changes:
             raise Conflict("The files were changed meanwhile. Nothing was changed by this command; run it again.")
-        backups = there.carry_out(plan) if plan.changes else []
+        # Also where there is nothing to take out any more: then it is not on record any longer.
+        backups = there.carry_out(plan)
     _tell(task, plan, backups, as_json)
 
 
@@ -141,6 +142,8 @@ def _shown(task: _Task, *, quiet: bool = False, error: bool = False) -> Plan:
         return plan
     say(f"{task.there.host.title}, for {_where(task.there)}:\n", error=error)
     for change in plan.changes:
+        if real := task.there.led_outside(change.path):
+            say(f"{visible(change.path)} leads out of the project, to {visible(real)}:", error=error)
         # Ends of lines of another system are not what the change is about.
         say(visible_block(diff(change).replace("\r\n", "\n")), error=error)
     return plan

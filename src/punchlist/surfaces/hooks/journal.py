@@ -16,17 +16,22 @@ from punchlist.kernel.text import excerpt
 FILE: Final = "hooks.log"
 _LONGEST_LINE: Final = 1_000
 _LARGEST: Final = 256_000
+_OPENING: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""A project may be a stranger's: its log is no link to a file of the user's, and no pipe to wait at."""
 
 
 def note(where: Path | None, environment: Mapping[str, str], text: str) -> None:
     """`where` is the folder that the agent works in, as far as it is known."""
-    with suppress(OSError):
+    # There may not even be a home.
+    with suppress(Exception):
         file = place(where, environment)
         file.parent.mkdir(parents=True, exist_ok=True)
+        if file.is_symlink():
+            return
         _shorten(file)
         line = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {excerpt(Redactor(environment).text(text), _LONGEST_LINE)}\n"
         # One write, so that lines of two hooks do not mix.
-        handle = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        handle = os.open(file, _OPENING, 0o600)
         try:
             os.write(handle, line.encode("utf-8", "replace"))
         finally:
@@ -43,6 +48,6 @@ def place(where: Path | None, environment: Mapping[str, str]) -> Path:
 
 def _shorten(file: Path) -> None:
     """Keep the newer half of a log that has grown long."""
-    if file.exists() and file.stat().st_size > _LARGEST:
+    if file.is_file() and file.stat().st_size > _LARGEST:
         kept = file.read_bytes()[-_LARGEST // 2 :].partition(b"\n")[2]
         file.write_bytes(kept)

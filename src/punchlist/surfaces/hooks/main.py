@@ -35,6 +35,8 @@ _PATIENCE: Final = 8.0
 _LONGEST_PAUSE: Final = 5.0
 _OUR_TOOLS: Final = "punchlist"
 _STRANGER: Final = "agent"
+_PROJECTS: Final = {"claude-code": "CLAUDE_PROJECT_DIR"}
+"""Where a program says in which folder it was started, which is where its server works."""
 
 OpenDesk = Callable[[Settings], "Desk"]
 Reply = dict[str, Any]
@@ -51,7 +53,7 @@ def run(open_desk: OpenDesk, arguments: Sequence[str]) -> NoReturn:
         if sys.stdin.isatty():
             print("punchlist hook is for the programs of agents, which write JSON to it.", file=sys.stderr)
         elif (told := read(*_understood(arguments), sys.stdin.buffer.read(_LARGEST))) is not None:
-            where = _folder(told)
+            where = _folder(told, os.environ)
             reply, pause = _answer(_Visit(open_desk, load(cwd=where), told))
             watchdog.cancel()
             time.sleep(min(pause, _LONGEST_PAUSE))
@@ -76,9 +78,11 @@ class _Line:
 
 
 def _give_up(line: _Line, arguments: Sequence[str]) -> None:
-    line.say({})
-    note(None, os.environ, f"{_call(arguments)}: took longer than {_PATIENCE:g} seconds")
-    os._exit(0)
+    try:
+        line.say({})
+        note(None, os.environ, f"{_call(arguments)}: took longer than {_PATIENCE:g} seconds")
+    finally:
+        os._exit(0)
 
 
 def _complain(where: Path | None, arguments: Sequence[str], error: BaseException) -> None:
@@ -102,10 +106,11 @@ def _understood(arguments: Sequence[str]) -> tuple[HookEvent, str | None]:
     return NAMES[rest[0]], agent
 
 
-def _folder(told: Told) -> Path | None:
-    """Where the agent works, wherever the hook was started."""
-    folder = Path(told.cwd) if told.cwd else None
-    return folder if folder is not None and folder.is_dir() else None
+def _folder(told: Told, environment: Mapping[str, str]) -> Path | None:
+    """Where the agent works, wherever the hook was started. An agent may go into another project for a while, and its
+    program tells of that; its list stays where it is."""
+    places = (environment.get(_PROJECTS.get(told.agent or "", "")), told.cwd)
+    return next((folder for folder in map(Path, filter(None, places)) if folder.is_dir()), None)
 
 
 def _answer(visit: _Visit) -> tuple[Reply, float]:
@@ -145,7 +150,7 @@ class _Visit:
 
         self._uses().clear()
         hosts, scope = self._hosts()
-        return self._context(hosts.prompted(scope, Redactor(os.environ).text(self.told.prompt)))
+        return self._context(hosts.prompted(scope, self.told.prompt, hide=Redactor(os.environ).text))
 
     def session_start(self) -> Reply:
         if not self._has_lists():
@@ -164,7 +169,9 @@ class _Visit:
 
         if self.told.tool in OWN_TOOLS:
             self._uses().clear()
-            if todos := own_list(self.told.tool, self.told.arguments):
+            todos = own_list(self.told.tool, self.told.arguments)
+            # A list that was emptied is one that is clear; it is no reason to make a database.
+            if todos or (todos is not None and self._has_lists()):
                 hosts, scope = self._hosts()
                 hosts.copied(scope, todos)
             return {}

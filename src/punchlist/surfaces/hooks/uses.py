@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 _FOLDER: Final = "uses"
 _OLDEST: Final = 7 * 24 * 3600.0
+_NAME: Final = re.compile("[0-9a-f]{16}")
 
 
 class Uses:
@@ -25,6 +27,8 @@ class Uses:
         """One more; how many there are. 0 where that cannot be written down."""
         try:
             self._folder.mkdir(exist_ok=True)
+            if self._folder.is_symlink():
+                return 0
             handle = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         except OSError:
             return 0
@@ -41,8 +45,9 @@ class Uses:
             self._file.unlink(missing_ok=True)
 
     def tidy(self, now: float) -> None:
-        """Forget sessions that nobody has come back to."""
+        """Forget sessions that nobody has come back to. The folder comes with a project, which may be a stranger's and
+        lead elsewhere: nothing goes that is not ours by its name."""
         with suppress(OSError):
-            for file in self._folder.iterdir():
-                if now - file.stat().st_mtime > _OLDEST:
+            for file in () if self._folder.is_symlink() else self._folder.iterdir():
+                if _NAME.fullmatch(file.name) and now - file.lstat().st_mtime > _OLDEST:
                     file.unlink(missing_ok=True)

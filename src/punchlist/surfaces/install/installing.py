@@ -11,7 +11,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -125,12 +125,25 @@ class Installation:
         if self.place.scope is Scope.PROJECT and Path(program).is_absolute():
             told.append(f"These files name {program}, which is on this machine: think of that before you commit them.")
         told += (
-            f"It is installed {'for you' if scope == Scope.USER else f'in {root}'} as well. "
+            f"It is installed {'for you' if other.scope is Scope.USER else f'in {other.root}'} as well. "
             "Where both apply, hooks run twice: uninstall one of them."
-            for scope, root in installed(self._data, self.host.name)
-            if scope != self.place.scope
+            for other in self._elsewhere()
         )
         return told
+
+    def _elsewhere(self) -> Iterator[Place]:
+        """Where else the host has us: on record, and still there."""
+        for scope, root in installed(self._data, self.host.name):
+            if scope in tuple(Scope) and scope != self.place.scope:
+                other = Installation(self.host, replace(self.place, scope=Scope(scope), root=Path(root)))
+                if any(how in ("there", "old") for _, _, how, _ in other.state()):
+                    yield other.place
+
+    def led_outside(self, path: Path) -> Path | None:
+        """Where a project's file really is, if links lead out of the project, which may be a stranger's."""
+        real = path.resolve()
+        inside = self.place.scope is Scope.USER or real.is_relative_to(self.place.root.resolve())
+        return None if inside else real
 
     # --- doing ---
 

@@ -58,10 +58,6 @@ class Server:
     table: str
     value: Mapping[str, Any]
 
-    @property
-    def words(self) -> list[str]:
-        return words_of(self.value)
-
 
 @dataclass(frozen=True, slots=True)
 class _Appended:

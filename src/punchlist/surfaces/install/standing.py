@@ -50,7 +50,9 @@ class ScopeStanding:
         states = {piece.how for piece in self.pieces}
         if states <= {"there", "switched off"} and "there" in states:
             return "installed"
-        return "partly" if states & {"there", "old"} else "not installed"
+        if states & {"there", "old"}:
+            return "partly"
+        return "unknown" if "unreadable" in states else "not installed"
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from punchlist.surfaces.install.command import NAME
 from punchlist.surfaces.install.settings_json import Way
 from punchlist.surfaces.install.texts import Edited, Piece, Unfit
 
@@ -23,7 +22,7 @@ class WholeFile:
 
     def stripped(self, text: str, inserted: tuple[Piece, ...] = (), made: tuple[Way, ...] | None = None) -> str | None:
         del inserted, made
-        return None if self._ours(text) else text
+        return None if text.strip() and self._ours(text) else text
 
     def is_empty(self, text: str) -> bool:
         return not text.strip()
@@ -37,6 +36,5 @@ class WholeFile:
             yield self.what, "there" if text == self.content else "old", list(self.words)
 
     def _ours(self, text: str) -> bool:
-        """By its first line, which names us; somebody may have changed the rest."""
-        first = text.lstrip().partition("\n")[0]
-        return not text.strip() or (first == self.content.partition("\n")[0]) or NAME in first.lower()
+        """By its first line; somebody may have changed the rest. A file in which there is nothing is nobody's."""
+        return not text.strip() or text.lstrip().splitlines()[0] == self.content.splitlines()[0]

@@ -31,7 +31,7 @@ test-agents: $(READY)  ## Run the tests with the real agents and the MCP suite; 
 	$(BIN)/python -m tests.agents.programs $(AGENTS)
 	PUNCHLIST_TEST_AGENTS=$(AGENTS) $(BIN)/python -m pytest -n auto tests/agents tests/surfaces/test_mcp_conformance.py $(ARGS)
 
-check: format lint types imports test  ## Exactly what CI runs
+check: format lint types imports test  ## What CI runs, but for test-agents
 
 format: $(READY)
 	$(BIN)/ruff format --check .

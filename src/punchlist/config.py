@@ -19,6 +19,7 @@ from punchlist.kernel.text import excerpt
 
 FILE_NAME: Final = "punchlist.toml"
 PROJECT_FOLDER: Final = ".punchlist"
+HOOK_LOG: Final = "hooks.log"
 PROJECT_MARKS: Final = (FILE_NAME, PROJECT_FOLDER, ".git")
 DEFAULT_SESSION: Final = "default"
 SYNCHRONOUS: Final = ("normal", "full")
@@ -44,6 +45,8 @@ class Settings:
     root: Path | None
     project: Tables | None = None
     user: Tables | None = None
+    leads_out: Path | None = None
+    """The project's file, where it is what puts the database outside of the project: that may be anybody's."""
 
     def outputs(self, environment: Mapping[str, str]) -> Path:
         """Where the whole text of long results is kept."""
@@ -76,7 +79,9 @@ def load(
     own = setting("database")
     database = own or str(_default_database(root, env))
     session = setting("session") or _default_session(root, shared=own is not None)
-    return Settings(database, session, synchronous, root, project, user)
+    decides = next((layer for layer in layers if "database" in layer), None)
+    leads_out = root / FILE_NAME if root and decides is of_project and _is_outside(database, root) else None
+    return Settings(database, session, synchronous, root, project, user, leads_out)
 
 
 def project_root(start: Path) -> Path | None:
@@ -86,6 +91,11 @@ def project_root(start: Path) -> Path | None:
         if any((folder / mark).exists() for mark in PROJECT_MARKS):
             return folder
     return None
+
+
+def _is_outside(address: str, root: Path) -> bool:
+    path = address.removeprefix("sqlite:///")
+    return "://" in path or not Path(path).expanduser().resolve().is_relative_to(root)
 
 
 def user_folder(env: Mapping[str, str], variable: str, fallback: str) -> Path:

@@ -5,12 +5,13 @@ session of its own, so that neither rewrites the other's list. An agent is known
 is above both the MCP server and the hooks that it starts; a session of the agent's own that is gone on
 with later, by the id that its hooks tell.
 
-All this is a small file beside the database. If it is lost, or cannot be written, everybody has the
-usual session.
+All this is a small file beside the database, or with the user where the database is not the project's own. If it
+is lost, or cannot be written, everybody has the usual session.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -18,14 +19,16 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
-from punchlist.config import DEFAULT_SESSION, Settings
+from punchlist.config import DEFAULT_SESSION, Settings, user_folder
 from punchlist.kernel.ancestry import ancestors, host
 from punchlist.kernel.ids import short_id
 from punchlist.kernel.processes import lives, process
 
 FILE: Final = "seats.json"
+AGENT_NAME: Final = r"[a-z0-9][a-z0-9-]{0,39}"
 _MOST: Final = 200
 _LARGEST: Final = 1_000_000
 _PATIENCE: Final = 2.0
@@ -43,7 +46,7 @@ class _Book:
 class Seats:
     def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
         self._usual = settings.session
-        self._file = settings.folder(environment) / FILE
+        self._file = notes_folder(settings, environment) / FILE
 
     def find(self, own_session: str | None = None) -> str:
         """The session of the agent that has started us; the usual one, where none is known."""
@@ -134,6 +137,20 @@ class Seats:
             with suppress(OSError):
                 os.unlink(name)
             raise
+
+
+def notes_folder(settings: Settings, environment: Mapping[str, str]) -> Path:
+    """Where it is noted who works on the lists of a session. A database elsewhere makes no folder in the project, and
+    nor do we: that has one with the user, made here, since there may be a list."""
+    own = settings.folder(environment)
+    address = settings.database.removeprefix("sqlite:///")
+    if "://" not in address and Path(address).expanduser().parent == own:
+        return own
+    lists = hashlib.sha256(f"{settings.database}\n{settings.session}".encode(errors="surrogateescape")).hexdigest()
+    folder = user_folder(environment, "XDG_DATA_HOME", ".local/share") / "beside" / lists[:16]
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _may_live(who: str) -> bool:

@@ -18,8 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from punchlist.config import user_folder
-from punchlist.errors import ConfigError
+from punchlist.config import Settings, user_folder
+from punchlist.errors import ConfigError, NotAllowed
 
 _FILE: Final = "trusted.json"
 _KEY: Final = "key"
@@ -41,6 +41,15 @@ class Trust:
 
     def forget(self, path: Path) -> None:
         self._write({name: digest for name, digest in self._all().items() if name != str(path.resolve())})
+
+    def check_database(self, settings: Settings) -> None:
+        """For whatever runs by itself in any folder that an agent is started in: nobody has looked at that folder's
+        settings then, and a person's prompts and lists must not go where a stranger wants them."""
+        if settings.leads_out is not None and not self.trusts(settings.leads_out):
+            raise NotAllowed(
+                f"{settings.leads_out}: names a database outside of the project. For the hooks and servers of agents "
+                "it counts after `punchlist trust`."
+            )
 
     def trusts_text(self, name: str, text: str) -> bool:
         """Whether a text that is kept elsewhere is, to the letter, what the person has trusted by this name.

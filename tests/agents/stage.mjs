@@ -16,6 +16,7 @@ let meanwhile = []
 const client = {
   session: {
     get: async ({ path }) => ({ data: { id: path.id, parentID: path.id.startsWith("child") ? "parent" : undefined } }),
+    messages: async ({ path }) => ({ data: path.id.startsWith("resumed") ? [{}, {}, {}] : [{}] }),
     promptAsync: async ({ path, body }) => {
       prompts.push({ session: path.id, ...body })
       await plugin["chat.message"]({ sessionID: path.id }, { message: {}, parts: body.parts })

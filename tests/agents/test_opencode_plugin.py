@@ -153,6 +153,11 @@ def test_the_list_is_told_at_the_beginning_and_after_compaction(play: Play) -> N
     assert [about["source"] for event, about in played.asked if event == "session-start"] == ["startup", "compact"]
 
 
+def test_a_session_that_is_gone_on_with_is_not_taken_for_a_new_one(play: Play) -> None:
+    played = play([{"message": "Go on.", "session": "resumed 1"}, {"request": True, "session": "resumed 1"}])
+    assert [about["source"] for event, about in played.asked if event == "session-start"] == ["resume"]
+
+
 def test_tools_are_reported_and_never_waited_for(play: Play) -> None:
     played = play([said("Write a parser."), *[{"tool": "read"}] * 5, {"tool": "todowrite"}, idle()])
     tools = [about["tool_name"] for event, about in played.asked if event == "tool"]

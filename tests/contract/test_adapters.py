@@ -128,6 +128,33 @@ def test_limits_end_it(framework: Framework, make: Make) -> None:
     assert off.reason is Reason.OPEN
 
 
+@pytest.mark.spec("C1")
+def test_the_limits_are_those_of_the_supervisor_unless_the_program_names_its_own(
+    framework: Framework, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ended(**options: Any) -> tuple[Reason | None, int]:
+        """Why an agent that does nothing about its todo is let go, and how often it was sent back before."""
+        lists = make(workspace=tmp_path, **options)
+        _, script = drive(framework, lists, plan("Oslo"), *["Soon…"] * 4)
+        return lists.reason, script.sent_back()
+
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("XDG_CONFIG_HOME", "PUNCHLIST_AUTO_COMPLETE_TODOS", "PUNCHLIST_MAX_TODO_CONTINUATIONS"):
+        monkeypatch.delenv(name, raising=False)
+    assert make(workspace=tmp_path).limits == Limits()
+    # Tighter ones need no trust. What the model costs is not known here.
+    settings = "max_todo_continuations = 2\nmax_seconds = 60\nmax_cost = 1.0\ntodo_driven_execution = false\n"
+    (tmp_path / "punchlist.toml").write_text(f"[agents.supervisor]\n{settings}")
+    assert make(workspace=tmp_path).limits == Limits(continuations=2, seconds=60)
+    assert ended() == (Reason.OPEN, 0)
+    monkeypatch.setenv("PUNCHLIST_AUTO_COMPLETE_TODOS", "true")
+    monkeypatch.setenv("PUNCHLIST_MAX_TODO_CONTINUATIONS", "1")
+    assert make(workspace=tmp_path).limits == Limits(continuations=1, seconds=60)
+    assert ended() == (Reason.CAPPED, 1)
+    assert ended(limits=Limits()) == (Reason.STALLED, 3)
+    assert ended(continues=False) == (Reason.OPEN, 0)
+
+
 @pytest.mark.spec("C10")
 def test_a_list_that_waits_lets_go_and_is_gone_on_with(framework: Framework, make: Make) -> None:
     lists = make("trip")

@@ -14,6 +14,7 @@ from tests.contract.front import call, plan, todo, todo_write
 
 from punchlist.agent.continuation import Continue, Decision, Reason, Stop, Wait
 from punchlist.agent.definitions import BUILT_IN, AgentDefinition
+from punchlist.agent.kinds import CONTINUATION
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import MessageRole, Scope, TurnScope
 from punchlist.conversations.service import Conversations
@@ -202,6 +203,22 @@ def test_a_prompt_ends_the_turn_and_tells_what_was_left_of_its_plan(
     assert hosts.prompted(turn, "  ") == ""
 
 
+@pytest.mark.spec("X2", "X6")
+def test_a_plan_that_a_person_has_made_before_they_say_anything_is_the_agents(
+    hosts: Hosts, conversations: Conversations, plans: Plans, agent: Scope
+) -> None:
+    person = Scope(agent.conversation_id, PERSON)
+    turn = TurnScope(agent.conversation_id, PERSON, conversations.open_turn(person, reason="import").id)
+    plan(plans, replace(turn, actor=agent.actor), "Imported")
+    assert "Imported" in hosts.prompted(agent, "Do what is planned.")
+    decision = stop(hosts, agent)
+    assert isinstance(decision, Continue)
+    assert "“Imported”" in decision.prompt
+    # What the user says next is a new turn, as always.
+    assert "not finished" in hosts.prompted(agent, "Something else.")
+    assert stop(hosts, agent) == Stop(Reason.COMPLETED, "nothing is open")
+
+
 @pytest.mark.spec("C4", "X2")
 def test_our_own_words_handed_on_as_a_prompt_begin_nothing(hosts: Hosts, checklists: Checklists, agent: Scope) -> None:
     """Gemini CLI tells its prompt hook of the reason with which it was sent back."""
@@ -222,7 +239,9 @@ def test_a_list_of_an_earlier_session_sends_back_once_until_it_is_touched(
     assert "Of yesterday" in hosts.began(agent, "new", fresh=True)
     for _ in range(2):
         hosts.prompted(agent, "Just a question.")
-    assert isinstance(stop(hosts, agent, "new"), Continue)
+    decision = stop(hosts, agent, "new")
+    assert isinstance(decision, Continue)
+    assert "If not, leave it, and answer the user." in decision.prompt
     hosts.prompted(agent, "Another question.")
     assert stop(hosts, agent, "new") == Stop(Reason.OPEN, OF_BEFORE)
     todo_write(checklists, agent, [todo("Of yesterday", "in_progress")])
@@ -407,3 +426,16 @@ def test_after_a_prompt_the_same_list_is_worth_a_reminder_again(
     assert hosts.used(agent, "a", 10)
     hosts.prompted(agent, "Go on")
     assert hosts.used(agent, "a", 10)
+
+
+@pytest.mark.spec("X2", "C16")
+def test_what_was_said_to_others_before_does_not_count_for_a_new_session(
+    hosts: Hosts, checklists: Checklists, conversations: Conversations, agent: Scope
+) -> None:
+    todo_write(checklists, agent, [todo("A")])
+    # One of our own agents was told to go on, too.
+    conversations.say(agent, MessageRole.USER, "Go on.", kind=CONTINUATION)
+    assert isinstance(stop(hosts, agent, "old"), Continue)
+    hosts.began(agent, "new", fresh=True)
+    assert isinstance(stop(hosts, agent, "new"), Continue)
+    assert stop(hosts, agent, "new") == Stop(Reason.OPEN, OF_BEFORE)

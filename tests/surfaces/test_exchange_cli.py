@@ -43,16 +43,17 @@ def fine(punchlist: Cli, *arguments: str, **extra: Any) -> Any:
 @pytest.mark.spec("X6")
 def test_a_checklist_goes_in_and_out_and_what_is_lost_is_said(punchlist: Cli, project: Path) -> None:
     (project / "TODO.md").write_text(LIST)
-    tried = punchlist("import", "TODO.md", "--dry-run")
+    assert fine(punchlist, "import", "TODO.md", "--dry-run")["into"] == "plan", "a checklist has no details"
+    tried = punchlist("import", "TODO.md", "--into", "checklist", "--dry-run")
     assert tried.stdout.startswith(
         "Would add 3 items to the checklist (from markdown).\n  Read the issue (completed)\n"
     )
     assert tried.stderr == "! the checklist cannot hold: details of 1 item.\n"
     assert punchlist("todos").stdout == "No todos.\n"
 
-    added = punchlist("import", "-", input=LIST)
+    added = punchlist("import", "-", "--into", "checklist", input=LIST)
     assert added.stdout.startswith("Added 3 items to the checklist (from markdown).\n")
-    again = fine(punchlist, "import", "TODO.md")
+    again = fine(punchlist, "import", "TODO.md", "--into", "checklist")
     assert (again["made"], [one["title"] for one in again["skipped"]]) == (
         [],
         ["Read the issue", "Write the tests", "Ship it"],
@@ -69,7 +70,8 @@ def test_issues_that_wait_for_each_other_go_into_the_plan(punchlist: Cli, projec
     assert (told["format"], told["into"], told["dryRun"]) == ("beads", "plan", False)
     assert [(one["title"], one["status"]) for one in told["made"]] == [("Design", "completed"), ("Build", "pending")]
     assert {one["what"]: one["items"] for one in told["lost"]} == {"priority": 2, "labels": 1, "id": 2}
-    plan = fine(punchlist, "export", "--list", "plan", "--to", "taskmaster")
+    plan = fine(punchlist, "export", "--to", "taskmaster")
+    assert plan["list"] == "plan", "the list that there is"
     tasks = json.loads(plan["text"])["master"]["tasks"]
     assert [(task["id"], task["status"], task["dependencies"]) for task in tasks] == [
         (1, "done", []),

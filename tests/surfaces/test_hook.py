@@ -176,6 +176,27 @@ def test_a_database_that_somebody_holds_is_not_waited_for_long(hook: Hook, punch
         assert hook("stop") == {}
 
 
+@pytest.mark.spec("X2")
+def test_a_project_of_a_stranger_cannot_have_the_prompts_sent_elsewhere(
+    hook: Hook, punchlist: Cli, project: Path, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0)
+        address = f"postgresql://somebody@127.0.0.1:{listener.getsockname()[1]}/x"
+        (project / "punchlist.toml").write_text(f'database = "{address}"\n')
+        for event in ("prompt", "stop"):
+            assert hook(event, prompt="A secret plan") == {}
+        served = punchlist("mcp", "--for", "codex")
+        assert (served.returncode, "punchlist trust" in served.stderr) == (1, True)
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+    (project / "punchlist.toml").write_text(f'database = "{tmp_path}/elsewhere.db"\n')
+    punchlist("todos", "add", "Open")
+    assert hook("stop") == {}
+    assert punchlist("trust", "--yes").returncode == 0
+    assert hook("stop")["decision"] == "block"
+
+
 @pytest.mark.spec("X2", "C1")
 def test_it_can_be_switched_off_and_limited_by_the_environment(hook: Hook, punchlist: Cli) -> None:
     punchlist("todos", "add", "Open")
@@ -215,9 +236,12 @@ def test_the_list_that_an_agent_keeps_itself_is_watched_and_finished(hook: Hook,
 
 
 @pytest.mark.spec("X2", "C16")
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["own database", "shared database"])
 def test_two_agents_in_one_project_have_a_list_each_and_find_it_again(
-    project: Path, environment: dict[str, str], punchlist: Cli
+    project: Path, environment: dict[str, str], punchlist: Cli, elsewhere: bool
 ) -> None:
+    if elsewhere:
+        environment["PUNCHLIST_DATABASE_URL"] = str(project.parent / "shared.db")
     host = [sys.executable, "-m", "tests.surfaces.host_program", str(project)]
 
     def start(name: str) -> subprocess.Popen[str]:
@@ -243,8 +267,10 @@ def test_two_agents_in_one_project_have_a_list_each_and_find_it_again(
             process.stdin.close()
     sessions = json.loads(punchlist("sessions", "--json").stdout)
     assert len(sessions) == 2
+    assert (project / ".punchlist").exists() is not elsewhere
     with start("gemini") as again:
-        # It goes on with its own session, though the usual one is free.
+        # It goes on with its own session, though the usual one is free, and its server has it already.
+        assert ask(again, tool="list_todo", arguments={})["structuredContent"]["items"] == []
         assert "Of the second" in str(ask(again, hook="session-start", said={"session_id": "h2", "source": "resume"}))
         listed = ask(again, tool="list_todo", arguments={})["structuredContent"]["items"]
         assert [item["title"] for item in listed] == ["Of the second"]
@@ -373,3 +399,22 @@ def test_without_a_home_there_is_no_log_and_no_failure(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(Path, "home", homeless)
     note(None, {}, "nobody hears this")
+
+
+@pytest.mark.spec("X2")
+def test_one_that_does_not_finish_what_it_says_is_not_waited_for(environment: dict[str, str]) -> None:
+    impatient = (
+        "from punchlist.surfaces.hooks import main; from punchlist.wiring import House; "
+        "main._PATIENCE = 0.2; main.run(House, ['stop'])"
+    )
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-c", impatient]
+    with subprocess.Popen(command, cwd="/", env=environment, stdin=pipe, stdout=pipe) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(b'{"session_id": ')
+        process.stdin.flush()
+        assert process.wait(30) == 0
+        assert process.stdout.read() == b"{}\n"
+    log = Path(environment["HOME"]) / ".local" / "share" / "punchlist" / "hooks.log"
+    assert "took longer than 0.2 seconds" in log.read_text()

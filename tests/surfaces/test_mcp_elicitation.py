@@ -6,7 +6,9 @@ import json
 import queue
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import anyio
@@ -22,6 +24,7 @@ from tests.surfaces.mcp_http import STATELESS, HttpServer, events
 from punchlist.config import load
 from punchlist.conversations.model import Scope
 from punchlist.kernel.actors import Actor, Role
+from punchlist.surfaces.mcp.asking import MOST_ASKED
 from punchlist.surfaces.mcp.offer import Offer
 from punchlist.surfaces.mcp.protocol import Connection
 from punchlist.wiring import House
@@ -283,3 +286,45 @@ def test_over_http_the_question_and_the_answer_are_one_stream(project: Path, env
             assert answer["id"] == call["id"]
             assert answer["result"]["structuredContent"]["answers"][0]["answer"] == "8080"
             assert list(stream) == []
+
+
+@pytest.mark.spec("X1", "C10")
+def test_over_http_each_of_many_questions_at_once_has_its_own_answer(
+    project: Path, environment: dict[str, str]
+) -> None:
+    titles = [f"Port {number}" for number in range(MOST_ASKED + 2)]
+    all_are_open = Barrier(len(titles))
+    with HttpServer(project, environment) as server:
+        client = server.client()
+        client.begin(FORMS)
+        created = client.call("create_todo", items=[{"title": title} for title in titles])["structuredContent"]
+        calls = [
+            client.request(
+                "tools/call", {"name": "wait_todo", "arguments": {"todoId": id, "for": {"person": QUESTION}}}
+            )
+            for id in (todo["id"] for todo in created["created"])
+        ]
+
+        def wait(call: dict[str, Any], title: str) -> tuple[str | None, list[dict[str, Any]]]:
+            """Which question was asked, if there was room for it, and what the person's answer has come to."""
+            with client.open("POST", json.dumps(call).encode(), client.headers()) as response:
+                streamed = response.headers["Content-Type"].startswith("text/event-stream")
+                stream = events(response) if streamed else iter([json.loads(response.read())])
+                asked = next(stream)
+                all_are_open.wait(20)
+                if not streamed:
+                    assert asked["id"] == call["id"]
+                    return None, asked["result"]["structuredContent"].get("answers", [])
+                assert asked["params"]["message"].startswith(f"“{title}” waits")
+                result = {"action": "accept", "content": {"answer": title}}
+                assert client.post({"jsonrpc": "2.0", "id": asked["id"], "result": result})[0] == 202
+                answer = next(stream)
+                assert answer["id"] == call["id"]
+                return asked["id"], answer["result"]["structuredContent"]["answers"]
+
+        with ThreadPoolExecutor(len(titles)) as threads:
+            came = list(threads.map(wait, calls, titles))
+    asked = [asked_id for asked_id, _ in came if asked_id is not None]
+    assert len(asked) == len(set(asked)) == MOST_ASKED
+    for title, (asked_id, answers) in zip(titles, came, strict=True):
+        assert answers == ([{"question": QUESTION, "answer": title}] if asked_id else [])

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import re
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -24,12 +25,12 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 from punchlist.adapters.run import Run
-from punchlist.adapters.toolbox import Toolbox
 from punchlist.agent.context import state_text
 from punchlist.agent.continuation import Continue, Limits, Proceed, Reason, Stop, Wait, decide, ending
-from punchlist.agent.definitions import REMIND_AFTER
+from punchlist.agent.definitions import REMIND_AFTER, AgentDefinition, with_overrides
 from punchlist.agent.kinds import CONTINUATION, ENDING
 from punchlist.agent.lists import Task, TurnLists, View
+from punchlist.agent.overrides import from_environment
 from punchlist.agent.prompts import HONESTY, PLANNING
 from punchlist.agent.reminders import reminder
 from punchlist.checklist.tools import GUIDANCE as CHECKLIST
@@ -41,6 +42,7 @@ from punchlist.kernel.ids import new_id
 from punchlist.kernel.tooling import Tool
 from punchlist.storage.bridge import Aside, bridge
 from punchlist.storage.sqlite import WouldWait
+from punchlist.surfaces.toolbox import Toolbox
 from punchlist.wiring import House
 
 MOST_REMEMBERED: Final = 1_000
@@ -70,25 +72,26 @@ class Lists:
         role: Role | str = Role.SUPERVISOR,
         agent: str = "agent",
         limits: Limits | None = None,
-        continues: bool = True,
+        continues: bool | None = None,
         remind_after: int | None = REMIND_AFTER,
     ) -> None:
         """All runs work in `session`; without one, each conversation of the framework has its own. `database` is that
         of the project around `workspace` unless named. `role` says which tools there are (a `worker` has no plan),
-        `agent` is the name in the trail, `limits` and `continues` say how far an agent is sent back."""
-        self.limits = limits or Limits()
-        if self.limits.cost is not None:
+        `agent` is the name in the trail. `limits` and `continues` say how far an agent is sent back; where they are
+        not given, environment and settings do."""
+        if limits is not None and limits.cost is not None:
             raise ConfigError("limits: what a framework's model costs is not known here. Limit tokens or seconds.")
         self._named = session
-        self._continues = continues
         self._remind_after = remind_after
         self._actor = Actor(_role(role), agent)
         self._house = House(load({"database": database}, cwd=Path(workspace).resolve()))
+        like = _as_our_own(self._house)
+        # A limit of cost is for our own agents: nobody knows here what this one costs.
+        self.limits = replace(like.limits, cost=None) if limits is None else limits
+        self._continues = like.todo_driven if continues is None else continues
         # Whatever is wrong with the database is said here, and not in the middle of a run.
         self.aside: Aside = bridge(self._house.store)
-        self._toolbox = Toolbox(self._house, self._actor)
-        names = [tool.name for tool in self.tools]
-        self._has_plan, self._has_checklist = "create_todo" in names, "TodoWrite" in names
+        self._toolbox = Toolbox(self._house, self._actor.role)
         self._runs: OrderedDict[str, Run] = OrderedDict()
         self._remembering = Lock()
 
@@ -99,7 +102,7 @@ class Lists:
     @property
     def guidance(self) -> str:
         """What a system prompt says of the tools."""
-        planning = [PLANNING] if self._has_plan else []
+        planning = [PLANNING] if self._toolbox.has_plan else []
         return "\n\n".join([*planning, f"## Checklist\n\n{CHECKLIST}", HONESTY])
 
     # --- a run --------------------------------------------------------------------------------------------
@@ -113,7 +116,7 @@ class Lists:
         turn = conversations.open_turn(scope, reason="a run begins")
         run = Run(scope.conversation_id, turn.id, turn.started_at, time(), first)
         view = self._look(run)
-        finished = bool(view.tasks) and not view.open and self._has_plan
+        finished = bool(view.tasks) and not view.open and self._toolbox.has_plan
         if turn.owner is not None or finished:
             # One that somebody works on is not ended: that is refused, and says who does.
             turn = conversations.begin_turn(scope, reason="completed: nothing is open" if finished else "a new request")
@@ -247,8 +250,8 @@ class Lists:
         lists = TurnLists(
             self._house.store,
             self._here(run),
-            plan=self._has_plan,
-            checklist=self._has_checklist,
+            plan=self._toolbox.has_plan,
+            checklist=self._toolbox.has_checklist,
             since=run.since,
         )
         return lists.look()
@@ -260,6 +263,12 @@ class Lists:
             while len(self._runs) > MOST_REMEMBERED:
                 self._runs.popitem(last=False)
         return run
+
+
+def _as_our_own(house: House) -> AgentDefinition:
+    """As whom the agents of others are limited: the supervisor, as environment and files have it."""
+    continues, continuations = from_environment(os.environ)
+    return with_overrides(house.agents.named("supervisor"), continues=continues, continuations=continuations)
 
 
 def _fitting(conversation: str) -> str:

@@ -27,8 +27,10 @@ class Import:
 
 
 def fits_checklist(entries: Sequence[Entry]) -> bool:
-    """Few enough, none of which is a part of another or waits for one."""
-    return len(entries) <= MAX_ITEMS and not any(entry.parent or entry.blocked_by for entry in entries)
+    """Few enough, and nothing about any of them that only a plan could hold."""
+    return len(entries) <= MAX_ITEMS and not any(
+        entry.parent or entry.blocked_by or entry.details or entry.acceptance for entry in entries
+    )
 
 
 def prepare(found: Found, format: Format, target: Target) -> Import:

@@ -25,7 +25,7 @@ from punchlist.conversations.model import Line, Message, MessageRole, Scope, Tur
 from punchlist.conversations.service import Conversations, change
 from punchlist.errors import Conflict
 from punchlist.hosts import words
-from punchlist.hosts.trail import BEGAN, MARK, PROMPTED, REVISION, SESSION, Trail, follow, mark_of
+from punchlist.hosts.trail import BEGAN, MARK, PROMPT, PROMPTED, REVISION, SESSION, Trail, follow, mark_of
 from punchlist.kernel.clock import moment
 from punchlist.kernel.processes import lives
 from punchlist.storage import eventlog
@@ -76,6 +76,11 @@ class _Standing:
         return self.trail.began_with == self.checklist.revision and not self.planned
 
     @property
+    def prepared(self) -> bool:
+        """Whether a person has begun the turn, by planning something, and this is the first that is said in it."""
+        return self.trail.prepared == (self.turn.id if self.turn else "") and not self.sent_back and not self.request
+
+    @property
     def occupied(self) -> bool:
         """Whether one of our own agents is at work: the turn and its plan are its."""
         owner = self.turn.owner if self.turn else None
@@ -88,6 +93,8 @@ class Verdict:
     view: View
     pause: float = 0.0
     """Seconds to wait before it is sent back (C4): longer each time that nothing came of it."""
+    quiet: bool = False
+    """The person need not be told."""
 
 
 class Hosts:
@@ -123,6 +130,9 @@ class Hosts:
         now = self._look(scope, None)
         left = self._lists(scope, now.turn, checklist=False).shown if now.planned else ""
         text = hide(prompt).strip()[:_LONGEST_REQUEST]
+        if now.prepared:
+            self._note(scope, TEXT, text or "…", {PROMPT: True}, turn=now.turn)
+            return words.prepared(left) if left else ""
         request = Line(MessageRole.USER.value, TEXT, text) if text else None
         try:
             self._conversations.begin_turn(scope, reason=PROMPTED, request=request)
@@ -137,8 +147,10 @@ class Hosts:
         decision = decide(self._situation(now))
         if isinstance(decision, Continue) and now.occupied:
             decision = Stop(Reason.OPEN, OF_OURS)
-        if isinstance(decision, Continue) and now.untouched and now.trail.sent_back_in_session:
-            decision = Stop(Reason.OPEN, OF_BEFORE)
+        if isinstance(decision, Continue) and now.untouched:
+            if now.trail.sent_back_in_session:
+                return Verdict(Stop(Reason.OPEN, OF_BEFORE), now.view, quiet=True)
+            decision = Continue(words.of_before(now.view.open))
         if isinstance(decision, Continue) and most is not None and now.trail.unchanged(now.mark) >= most:
             decision = Stop(Reason.CAPPED, f"its program lets itself be sent back {most} times in a row")
         if isinstance(decision, Continue):
@@ -204,7 +216,7 @@ class Hosts:
         )
 
     def _note(self, scope: Scope, kind: str, text: str, data: dict[str, Any], *, turn: Turn | None) -> None:
-        role = MessageRole.USER if kind == CONTINUATION else MessageRole.SYSTEM
+        role = MessageRole.USER if kind in (CONTINUATION, TEXT) else MessageRole.SYSTEM
         with self._store.write() as tx:
             turn_id = self._turn_id(tx, scope, kind, turn)
             message = records.add_message(tx, scope.conversation_id, role, text, kind=kind, turn_id=turn_id)

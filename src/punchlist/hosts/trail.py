@@ -21,6 +21,8 @@ PROMPTED: Final = "a new prompt"
 BEGAN: Final = "host_session"
 """The kind of message that tells of an agent's session having begun."""
 MARK: Final = "mark"
+PROMPT: Final = "prompt"
+"""Said of a message that is the first prompt of a turn which somebody has begun before."""
 REVISION: Final = "revision"
 SESSION: Final = "host_session"
 
@@ -41,6 +43,8 @@ class Trail:
     began_with: int | None = None
     """The revision of the checklist that the agent's session has found, when it is one that has just begun."""
     sent_back_in_session: int = 0
+    prepared: str | None = None
+    """The newest turn that a person has begun."""
 
     def unchanged(self, mark: str) -> int:
         """How often in a row it was sent back to the lists as they are now."""
@@ -53,6 +57,7 @@ def follow(events: Sequence[Event], session: str | None) -> Trail:
     reminded: str | None = None
     stopped: str | None = None
     began_with: int | None = None
+    prepared: str | None = None
     in_session = 0
     prompted = began = False
     for event in reversed(events):
@@ -65,13 +70,19 @@ def follow(events: Sequence[Event], session: str | None) -> Trail:
             reminded = reminded if prompted or reminded else data[MARK]
         elif kind == BEGAN and data.get(SESSION) == session and not began:
             began, began_with = True, data.get(REVISION)
-        elif event.action == TurnAction.BEGIN and event.reason == PROMPTED:
+        elif PROMPT in data or (event.action == TurnAction.BEGIN and event.reason == PROMPTED):
             prompted = True
-        elif event.action == TurnAction.END and event.actor.startswith(f"{Role.PERSON}:") and not prompted:
+        elif event.action == TurnAction.BEGIN and _by_a_person(event):
+            prepared = prepared or event.subject
+        elif event.action == TurnAction.END and _by_a_person(event) and not prompted:
             stopped = stopped or event.reason
         if prompted and began:
             break
-    return Trail(tuple(sent_back), reminded, stopped, began_with, in_session if began else 0)
+    return Trail(tuple(sent_back), reminded, stopped, began_with, in_session if began else 0, prepared)
+
+
+def _by_a_person(event: Event) -> bool:
+    return event.actor.startswith(f"{Role.PERSON}:")
 
 
 def _kind(data: dict[str, Any]) -> str | None:

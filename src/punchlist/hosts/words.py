@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from punchlist.kernel.text import excerpt
+from collections.abc import Sequence
+
+from punchlist.agent.continuation import Open, next_item
+from punchlist.kernel.text import excerpt, visible
 
 _LONGEST_REQUEST = 1_000
 
@@ -25,6 +28,23 @@ def so_far(shown: str, request: str | None) -> str:
         f"Your list so far, as Punchlist has kept it:\n\n{shown}{asked}\n\nGo on with it, and mark each item when it "
         "is done; do not hand back before it is clear."
     )
+
+
+def of_before(open: Sequence[Open]) -> str:
+    """For one that stops beside a list which is none of its own."""
+    following = next_item(open)
+    assert following is not None
+    one = len(open) == 1
+    return (
+        f"{len(open)} {'item of an earlier session is' if one else 'items of an earlier session are'} open, the next "
+        f"is: “{visible(following.title)}” (id {following.id}). If the user has asked for that, go on with it. If not, "
+        "leave it, and answer the user."
+    )
+
+
+def prepared(shown: str) -> str:
+    """For one whose user has planned something before they said anything."""
+    return f"The user has put this on your plan already:\n\n{shown}\n\nlist_todo has the details. Work through it."
 
 
 def left(shown: str) -> str:

@@ -213,7 +213,10 @@ def export(
     to: Annotated[
         FormatChoice | None, typer.Option("--to", help="Default: as the file's name says, else json.")
     ] = None,
-    chosen: Annotated[ListChoice | None, typer.Option("--list", help="Which list. Default: the checklist.")] = None,
+    chosen: Annotated[
+        ListChoice | None,
+        typer.Option("--list", help="Which list. Default: the checklist, or the plan if that is empty."),
+    ] = None,
     mission: MissionOption = None,
     pillar: Annotated[str | None, typer.Option("--pillar", metavar="SLUG", help="Only of one pillar.")] = None,
     turn: Annotated[
@@ -234,7 +237,7 @@ def export(
     format = FORMATS[to] if to else guess_to(target)
     entry = front(context)
     desk = entry.desk(session, as_json=as_json)
-    which = chosen or (ListChoice.MISSION if mission else ListChoice.CHECKLIST)
+    which = chosen or (ListChoice.MISSION if mission else _usual(entry, desk))
     entries = _entries(entry, desk, which, mission, pillar, turn)
     fitted = fit(format.shape, entries, timestamp(desk.store.clock()))
     told: dict[str, Any] = {"session": desk.settings.session, "list": which.value, "format": format.name}
@@ -258,6 +261,13 @@ def export(
         _tell_lost(format.name, fitted.lost, [])
 
 
+def _usual(entry: Front, desk: Desk) -> ListChoice:
+    """The list that there is, so that what was imported without a word about where comes out again."""
+    if not desk.checklists.get(desk.settings.session).items and _turn(entry, desk) and _plan(entry, desk, None):
+        return ListChoice.PLAN
+    return ListChoice.CHECKLIST
+
+
 def _entries(
     entry: Front, desk: Desk, which: ListChoice, mission: str | None, pillar: str | None, turn: str | None
 ) -> list[Entry]:
@@ -278,13 +288,16 @@ def _plan(entry: Front, desk: Desk, turn: str | None) -> list[Entry]:
     from punchlist.exchange import taking
 
     scope = entry.scope(desk)
-    if turn is None:
-        last = [one for one in desk.conversations.turns(scope.conversation_id) if one.parent_turn_id is None]
-        current = desk.conversations.current_turn(scope.conversation_id) or next(iter(last), None)
-        if current is None:
-            raise NotFound(f"Session {desk.settings.session!r} has no turn yet, so there is no plan to export.")
-        turn = current.id
+    if turn is None and (turn := _turn(entry, desk)) is None:
+        raise NotFound(f"Session {desk.settings.session!r} has no turn yet, so there is no plan to export.")
     return taking.of_turn(desk.plans, desk.store, TurnScope(scope.conversation_id, scope.actor, turn))
+
+
+def _turn(entry: Front, desk: Desk) -> str | None:
+    session = entry.scope(desk).conversation_id
+    last = (one for one in desk.conversations.turns(session) if one.parent_turn_id is None)
+    found = desk.conversations.current_turn(session) or next(last, None)
+    return found.id if found else None
 
 
 def _as_text(format: Format, entries: list[Entry]) -> str:

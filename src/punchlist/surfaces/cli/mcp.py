@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from enum import StrEnum
 from typing import Annotated
 
@@ -42,6 +43,7 @@ def mcp(
 ) -> None:
     """Serve the lists over MCP: on standard input and output, or over HTTP."""
     from punchlist.missions.model import MissionScope
+    from punchlist.seats import AGENT_NAME
     from punchlist.surfaces.mcp.seated import Seat, SeatedScope
     from punchlist.surfaces.mcp.stdio import serve
 
@@ -61,6 +63,9 @@ def mcp(
             desk.settings.session, Actor(Role(role.value), agent or "mcp"), mission, pillar
         )
     else:
+        if not re.fullmatch(AGENT_NAME, agent):
+            raise typer.BadParameter("is no name of an agent: small letters, digits and dashes", param_hint="--for")
+        desk.trust.check_database(desk.settings)
         scope = SeatedScope(Seat(desk, os.environ, agent), Actor(Role(role.value), agent), mission, pillar)
     if http:
         from punchlist.surfaces.mcp.serving import serve as serve_http

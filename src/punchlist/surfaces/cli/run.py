@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from punchlist.agent.overrides import CONTINUATIONS, CONTINUES
 from punchlist.errors import ConfigError
 from punchlist.kernel.text import visible_block
 from punchlist.surfaces.cli.front import JsonOption, SessionOption, complain, front, say, say_json
@@ -66,7 +67,7 @@ def run(
         bool | None,
         typer.Option(
             "--auto-complete-todos/--no-auto-complete-todos",
-            envvar="PUNCHLIST_AUTO_COMPLETE_TODOS",
+            envvar=CONTINUES,
             help="Send the agent back to its list while items are open.",
         ),
     ] = None,
@@ -74,7 +75,7 @@ def run(
         int | None,
         typer.Option(
             "--max-todo-continuations",
-            envvar="PUNCHLIST_MAX_TODO_CONTINUATIONS",
+            envvar=CONTINUATIONS,
             min=0,
             metavar="N",
             help="How often at most.",

@@ -26,9 +26,11 @@ def trust(
     from punchlist.tools import settings as tools
 
     desk = front(context).desk(as_json=as_json)
-    file = desk.settings.project.path if desk.settings.project else None
-    wanted = [visible(want) for want in (*tools.wants(desk.settings), *agents_file.wants(desk.settings))]
-    files = [file, *agents_file.prompt_files(desk.settings)] if file is not None else []
+    settings = desk.settings
+    file = settings.project.path if settings.project else settings.leads_out
+    elsewhere = [f"database = {settings.database}, for the hooks and servers of agents"] if settings.leads_out else []
+    wanted = [visible(want) for want in (*elsewhere, *tools.wants(settings), *agents_file.wants(settings))]
+    files = [file, *agents_file.prompt_files(settings)] if file is not None else []
     trusted = bool(files) and all(map(desk.trust.trusts, files))
     if files and forget:
         for one in files:

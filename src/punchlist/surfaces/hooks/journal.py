@@ -9,11 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from punchlist.config import PROJECT_FOLDER, project_root, user_folder
+from punchlist.config import HOOK_LOG, PROJECT_FOLDER, project_root, user_folder
 from punchlist.kernel.secrets import Redactor
 from punchlist.kernel.text import excerpt
 
-FILE: Final = "hooks.log"
 _LONGEST_LINE: Final = 1_000
 _LARGEST: Final = 256_000
 _OPENING: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -42,8 +41,8 @@ def place(where: Path | None, environment: Mapping[str, str]) -> Path:
     """In the project, where it has lists already; else with the user."""
     root = project_root(where) if where is not None else None
     if root is not None and (root / PROJECT_FOLDER).is_dir():
-        return root / PROJECT_FOLDER / FILE
-    return user_folder(environment, "XDG_DATA_HOME", ".local/share") / FILE
+        return root / PROJECT_FOLDER / HOOK_LOG
+    return user_folder(environment, "XDG_DATA_HOME", ".local/share") / HOOK_LOG
 
 
 def _shorten(file: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,7 @@ from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from punchlist.config import Settings, load
+from punchlist.seats import AGENT_NAME
 from punchlist.surfaces.hooks.journal import note
 from punchlist.surfaces.hooks.payload import NAMES, HookEvent, Told, Unreadable, read
 from punchlist.surfaces.hooks.uses import Uses
@@ -35,6 +37,7 @@ _PATIENCE: Final = 8.0
 _LONGEST_PAUSE: Final = 5.0
 _OUR_TOOLS: Final = "punchlist"
 _STRANGER: Final = "agent"
+_AGENT: Final = re.compile(AGENT_NAME)
 _PROJECTS: Final = {"claude-code": "CLAUDE_PROJECT_DIR"}
 """Where a program says in which folder it was started, which is where its server works."""
 
@@ -45,15 +48,15 @@ Reply = dict[str, Any]
 def run(open_desk: OpenDesk, arguments: Sequence[str]) -> NoReturn:
     """Answer, and end the program."""
     line = _Line()
-    where: Path | None = None
-    watchdog = Timer(_PATIENCE, _give_up, (line, arguments))
+    where = _here()
+    watchdog = Timer(_PATIENCE, _give_up, (line, where, arguments))
     watchdog.daemon = True
     watchdog.start()
     try:
         if sys.stdin.isatty():
             print("punchlist hook is for the programs of agents, which write JSON to it.", file=sys.stderr)
         elif (told := read(*_understood(arguments), sys.stdin.buffer.read(_LARGEST))) is not None:
-            where = _folder(told, os.environ)
+            where = _folder(told, os.environ) or where
             reply, pause = _answer(_Visit(open_desk, load(cwd=where), told))
             watchdog.cancel()
             time.sleep(min(pause, _LONGEST_PAUSE))
@@ -77,10 +80,18 @@ class _Line:
                 os.write(sys.stdout.fileno(), json.dumps(reply).encode() + b"\n")
 
 
-def _give_up(line: _Line, arguments: Sequence[str]) -> None:
+def _here() -> Path | None:
+    try:
+        return Path.cwd()
+    except OSError:
+        # It may be gone.
+        return None
+
+
+def _give_up(line: _Line, where: Path | None, arguments: Sequence[str]) -> None:
     try:
         line.say({})
-        note(None, os.environ, f"{_call(arguments)}: took longer than {_PATIENCE:g} seconds")
+        note(where, os.environ, f"{_call(arguments)}: took longer than {_PATIENCE:g} seconds")
     finally:
         os._exit(0)
 
@@ -100,6 +111,8 @@ def _understood(arguments: Sequence[str]) -> tuple[HookEvent, str | None]:
     if "--for" in rest[:-1]:
         place = rest.index("--for")
         agent = rest[place + 1]
+        if not _AGENT.fullmatch(agent):
+            raise Unreadable("--for: is no name of an agent")
         del rest[place : place + 2]
     if len(rest) != 1 or rest[0] not in NAMES:
         raise Unreadable(f"there is no such hook; there are: {', '.join(HookEvent)}")
@@ -109,8 +122,11 @@ def _understood(arguments: Sequence[str]) -> tuple[HookEvent, str | None]:
 def _folder(told: Told, environment: Mapping[str, str]) -> Path | None:
     """Where the agent works, wherever the hook was started. An agent may go into another project for a while, and its
     program tells of that; its list stays where it is."""
-    places = (environment.get(_PROJECTS.get(told.agent or "", "")), told.cwd)
-    return next((folder for folder in map(Path, filter(None, places)) if folder.is_dir()), None)
+    place = Path(told.cwd) if told.cwd else None
+    begun = Path(environment.get(_PROJECTS.get(told.agent or "", "")) or "/nowhere")
+    if begun.is_dir() and (place is None or place.resolve().is_relative_to(begun.resolve())):
+        return begun
+    return place if place is not None and place.is_dir() else None
 
 
 def _answer(visit: _Visit) -> tuple[Reply, float]:
@@ -141,7 +157,7 @@ class _Visit:
 
         hosts, scope = self._hosts()
         came = hosts.stopped(scope, self.told.own_session, most=most_sent_back(self.told.agent, os.environ))
-        return verdict(came.decision, came.view), came.pause
+        return verdict(came), came.pause
 
     def prompt(self) -> Reply:
         if not self._has_lists():
@@ -156,7 +172,8 @@ class _Visit:
         if not self._has_lists():
             from punchlist.hosts.service import initial_reminder
 
-            return self._context(initial_reminder(self._agent()) if self.told.fresh else "")
+            agent = self._agent(self.open_desk(self.settings))
+            return self._context(initial_reminder(agent) if self.told.fresh else "")
         self._uses().tidy(time.time())
         hosts, scope = self._hosts()
         return self._context(hosts.began(scope, self.told.own_session, fresh=self.told.fresh))
@@ -177,7 +194,7 @@ class _Visit:
             return {}
         if not self._has_lists():
             return {}
-        after = self._agent().remind_after
+        after = self._agent(self.open_desk(self.settings)).remind_after
         uses = self._uses().count() if after else 0
         if not after or uses < after:
             return {}
@@ -193,18 +210,22 @@ class _Visit:
         return "://" in path or Path(path).expanduser().exists()
 
     def _uses(self) -> Uses:
-        return Uses(self.settings.folder(os.environ), self.told.own_session or "")
+        from punchlist.seats import notes_folder
+
+        return Uses(notes_folder(self.settings, os.environ), self.told.own_session or "")
 
     def _context(self, text: str) -> Reply:
         from punchlist.surfaces.hooks.replies import context
 
         return context(self.told.name, text)
 
-    def _agent(self) -> AgentDefinition:
+    def _agent(self, desk: Desk) -> AgentDefinition:
+        """As whom the agents of others are limited."""
         from punchlist.agent.definitions import with_overrides
+        from punchlist.agent.overrides import from_environment
 
-        named = self.open_desk(self.settings).agents.named("supervisor")
-        return with_overrides(named, continues=_wanted(os.environ), continuations=_most(os.environ))
+        continues, continuations = from_environment(os.environ)
+        return with_overrides(desk.agents.named("supervisor"), continues=continues, continuations=continuations)
 
     def _hosts(self) -> tuple[Hosts, Scope]:
         from punchlist.conversations.model import Scope
@@ -213,22 +234,9 @@ class _Visit:
         from punchlist.seats import Seats
 
         desk = self.open_desk(self.settings)
+        desk.trust.check_database(self.settings)
         seats = Seats(self.settings, os.environ)
         agent, own = self.told.agent, self.told.own_session
         session = seats.find(own) if agent is None else seats.take(agent, own)
         actor = Actor(Role.SUPERVISOR, agent or _STRANGER)
-        return Hosts(desk.store, desk.conversations, desk.checklists, self._agent()), Scope(session, actor)
-
-
-_YES: Final = frozenset({"1", "true", "t", "yes", "y", "on"})
-_NO: Final = frozenset({"0", "false", "f", "no", "n", "off"})
-
-
-def _wanted(environment: Mapping[str, str]) -> bool | None:
-    said = environment.get("PUNCHLIST_AUTO_COMPLETE_TODOS", "").strip().lower()
-    return True if said in _YES else False if said in _NO else None
-
-
-def _most(environment: Mapping[str, str]) -> int | None:
-    said = environment.get("PUNCHLIST_MAX_TODO_CONTINUATIONS", "").strip()
-    return int(said) if said.isdigit() and len(said) < 10 else None
+        return Hosts(desk.store, desk.conversations, desk.checklists, self._agent(desk)), Scope(session, actor)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from punchlist.agent.continuation import Continue, Decision, Reason, Stop, Wait, ending
-from punchlist.agent.lists import View
+from punchlist.agent.continuation import Continue, Reason, Stop, Wait, ending
+from punchlist.hosts.service import Verdict
 from punchlist.kernel.text import visible_block
 
 Reply = dict[str, Any]
@@ -25,14 +25,16 @@ def most_sent_back(agent: str | None, environment: Mapping[str, str]) -> int | N
     return (int(said) if said.isdigit() and len(said) < 10 else usual) or None
 
 
-def verdict(decision: Decision, view: View) -> Reply:
-    match decision:
+def verdict(came: Verdict) -> Reply:
+    if came.quiet:
+        return NOTHING
+    match came.decision:
         case Continue(prompt):
             return {"decision": "block", "reason": prompt}
         case Wait(on):
             return _message(ending(Reason.WAITING, "; ".join(on), ()))
         case Stop(reason, why) if reason is not Reason.COMPLETED:
-            return _message(ending(reason, why, view.open))
+            return _message(ending(reason, why, came.view.open))
     return NOTHING
 
 

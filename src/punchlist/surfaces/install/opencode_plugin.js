@@ -110,6 +110,16 @@ export const Punchlist = async ({ client, directory }) => {
     if (note) known.notes.push(note)
   }
 
+  /** Whether a session that is seen for the first time has just begun, or is gone on with. */
+  async function origin(id) {
+    try {
+      const found = await client.session.messages({ path: { id } })
+      return found.data.length > 1 ? "resume" : "startup"
+    } catch {
+      return "startup"
+    }
+  }
+
   function begun(id, known, source) {
     return learn(known, "session-start", { session_id: id, hook_event_name: "SessionStart", source })
   }
@@ -184,7 +194,7 @@ export const Punchlist = async ({ client, directory }) => {
       if (known.child) return
       const input = { session_id: sessionID, hook_event_name: "UserPromptSubmit" }
       known.learned = learn(known, "prompt", { ...input, prompt: prompt.slice(0, LONGEST_TEXT) })
-      if (first) known.learned = begun(sessionID, known, "startup")
+      if (first) known.learned = origin(sessionID).then((source) => begun(sessionID, known, source))
     },
 
     "tool.execute.after": async ({ tool, sessionID, args }, output) => {

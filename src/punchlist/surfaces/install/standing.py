@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from punchlist.config import PROJECT_FOLDER
+from punchlist.config import HOOK_LOG, PROJECT_FOLDER
 from punchlist.errors import PunchlistError
 from punchlist.surfaces.install.command import starts
 from punchlist.surfaces.install.hosts import HOSTS, Host, Scope
 from punchlist.surfaces.install.installing import Installation, data_folder, place
 from punchlist.surfaces.install.names import HostName
 
-LOG: Final = "hooks.log"
 LAST_LINES: Final = 3
 _LARGEST_LOG: Final = 1_000_000
 
@@ -137,7 +136,7 @@ def hook_logs(root: Path | None, environment: Mapping[str, str]) -> list[HookLog
     """What hooks had to complain of, in this project and wherever there was none."""
     places = [root / PROJECT_FOLDER] if root else []
     logs = list[HookLog]()
-    for path in (folder / LOG for folder in (*places, data_folder(environment))):
+    for path in (folder / HOOK_LOG for folder in (*places, data_folder(environment))):
         try:
             with path.open("rb") as file:
                 lines = file.read(_LARGEST_LOG).decode(errors="replace").splitlines()

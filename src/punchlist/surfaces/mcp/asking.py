@@ -14,7 +14,7 @@ import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from threading import Timer
+from threading import Lock, Timer
 from typing import Any, Final
 
 from punchlist.errors import PunchlistError
@@ -52,6 +52,8 @@ class Asking:
         self._questions = offer.questions
         self._call = offer.call
         self._patience = patience
+        # Over HTTP, calls of one client are made at the same time.
+        self._guard = Lock()
         self._asked: dict[str, _Asked] = {}
         self._count = 0
 
@@ -66,12 +68,11 @@ class Asking:
         # The call was made, and that is told, also when what it has led to cannot be read now.
         with suppress(PunchlistError):
             question = self._questions.asked_by(tool, arguments)
-        if question is None or len(self._asked) >= MOST_ASKED:
+        if question is None:
             return result
         if request.stateless:
             return _input_required(question)
-        self._ask(request, question, result)
-        return None
+        return None if self._ask(request, question, result) else result
 
     def hear(self, message: Json) -> None:
         """The client's answer to a question. One to nothing that was asked is nobody's."""
@@ -114,14 +115,19 @@ class Asking:
             return told(self._call(tool, arguments) if question.open else self._questions.standing(question))
         return None
 
-    def _ask(self, request: Request, question: Question, otherwise: Json) -> None:
-        self._count += 1
-        asked_id = f"ask-{self._count}"
-        timer = Timer(self._patience, self._give_up, (asked_id,))
-        timer.daemon = True
-        self._asked[asked_id] = _Asked(request, question, otherwise, timer)
+    def _ask(self, request: Request, question: Question, otherwise: Json) -> bool:
+        """Whether there was room for one more question."""
+        with self._guard:
+            if len(self._asked) >= MOST_ASKED:
+                return False
+            self._count += 1
+            asked_id = f"ask-{self._count}"
+            timer = Timer(self._patience, self._give_up, (asked_id,))
+            timer.daemon = True
+            self._asked[asked_id] = _Asked(request, question, otherwise, timer)
         timer.start()
         request.send({"jsonrpc": "2.0", "id": asked_id, "method": _METHOD, "params": _form(question)})
+        return True
 
     def _give_up(self, asked_id: str) -> None:
         if (asked := self._take_back(asked_id)) is not None:

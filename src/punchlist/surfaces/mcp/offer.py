@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.checklist.model import to_json
-from punchlist.checklist.tools import checklist_tools
-from punchlist.claims.model import ListKind
-from punchlist.claims.tools import ClaimableList, claim_tools
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.errors import NotFound, PunchlistError
-from punchlist.kernel.processes import this_process
 from punchlist.kernel.text import excerpt, visible
-from punchlist.kernel.tooling import Arguments, C, Tool, ToolResult, arguments
-from punchlist.missions.model import MissionScope
-from punchlist.missions.tools import mission_tools
+from punchlist.kernel.tooling import Tool, ToolResult
 from punchlist.plan.lifecycle import Status
 from punchlist.plan.model import Plan
-from punchlist.plan.tools import ClaimablePlan, plan_json, plan_tools
+from punchlist.plan.tools import plan_json
 from punchlist.surfaces.desk import Desk
 from punchlist.surfaces.mcp.mission_room import URI_TEMPLATE, MissionRoom
 from punchlist.surfaces.mcp.prompts import Prompts
 from punchlist.surfaces.mcp.questions import Questions
+from punchlist.surfaces.toolbox import Toolbox, in_missions
 
 if TYPE_CHECKING:
     from punchlist.storage.changes import Watch
@@ -54,41 +48,19 @@ class ListResource:
 
 
 class Offer:
-    def __init__(self, desk: Desk, scope: Scope) -> None:
-        """A scope that is bound to a mission or a pillar (`MissionScope`) acts nowhere else in missions."""
+    def __init__(self, desk: Desk, scope: Scope, place: str | None = None) -> None:
+        """A scope that is bound to a mission or a pillar (`MissionScope`) acts nowhere else in missions. Clients of one
+        process are told apart by their `place` when they claim."""
         self._desk = desk
         self._scope = scope
-        self._at = this_process()
-        self._mission_scope = mission_scope(scope)
-        self._mission_tools = self._usable(mission_tools(lambda: desk.mission_todos, lambda: desk.checks))
-        self._session_tools = self._usable(checklist_tools(lambda: desk.checklists))
-        self._turn_tools = self._usable(plan_tools(lambda: desk.plans))
-        self._claim_tools = self._usable(claim_tools(self._claimable))
-        self._room = MissionRoom(desk, self._mission_scope) if self._mission_tools else None
-        self.prompts = Prompts(desk, scope, self._room, has_plan=bool(self._turn_tools))
-        self.questions = Questions(desk, scope) if self._turn_tools else None
+        self._toolbox = Toolbox(desk, scope.actor.role, place)
+        self._room = MissionRoom(desk, in_missions(scope)) if self._toolbox.has_missions else None
+        self.prompts = Prompts(desk, scope, self._room, has_plan=self._toolbox.has_plan)
+        self.questions = Questions(desk, scope) if self._toolbox.has_plan else None
 
     def at(self, place: str) -> Offer:
-        """The same for another client of this process, which is told from the others by its place when it claims."""
-        other = Offer(self._desk, self._scope)
-        other._at = f"{self._at} {place}"
-        return other
-
-    def _usable(self, tools: Iterable[Tool[C]]) -> dict[str, Tool[C]]:
-        """Those that are for the caller's role, by name."""
-        return {tool.name: tool for tool in tools if self._scope.actor.role in tool.roles}
-
-    def _claimable(self, _: Scope) -> dict[ListKind, ClaimableList]:
-        """The lists that the caller can claim from."""
-        lists: dict[ListKind, ClaimableList] = {
-            ListKind.PLAN: ClaimablePlan(self._desk.plans, self._turn_scope(), self._at)
-        }
-        if self._mission_tools:
-            from punchlist.missions.claiming import ClaimableMission, MissionClaims
-
-            claims = MissionClaims(self._desk.store)
-            lists[ListKind.MISSION] = ClaimableMission(claims, self._mission_scope, self._at)
-        return lists
+        """The same for another client of this process."""
+        return Offer(self._desk, self._scope, place)
 
     def warm_up(self) -> None:
         """Open the database now; otherwise the first call does."""
@@ -99,39 +71,18 @@ class Offer:
 
         return Watch(self._desk.store)
 
-    def tools(self) -> list[Tool[Any]]:
-        offered: list[dict[str, Tool[Any]]] = [
-            dict(self._session_tools),
-            dict(self._turn_tools),
-            dict(self._claim_tools),
-            dict(self._mission_tools),
-        ]
-        return [tool for tools in offered for tool in tools.values()]
+    def tools(self) -> Sequence[Tool[Any]]:
+        return self._toolbox.tools
 
     def instructions(self) -> str:
-        return f"{INSTRUCTIONS} {MISSIONS}" if self._mission_tools else INSTRUCTIONS
+        return f"{INSTRUCTIONS} {MISSIONS}" if self._toolbox.has_missions else INSTRUCTIONS
 
     def call(self, name: str, raw_arguments: object) -> ToolResult:
-        args: Arguments = arguments(raw_arguments)
-        if tool := self._session_tools.get(name) or self._claim_tools.get(name):
-            return tool.run(self._scope, args)
-        if turn_tool := self._turn_tools.get(name):
-            return turn_tool.run(self._turn_scope(), args)
-        if mission_tool := self._mission_tools.get(name):
-            return mission_tool.run(self._mission_scope, args)
-        known = [tool.name for tool in self.tools()]
-        close = get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f"Did you mean {close[0]}?" if close else f"There are: {', '.join(known)}."
-        raise NotFound(f"There is no tool {excerpt(name)!r}. {hint}")
-
-    def _turn_scope(self) -> TurnScope:
-        """The session's open turn (T7)."""
-        turn = self._desk.conversations.open_turn(self._scope)
-        return TurnScope(self._scope.conversation_id, self._scope.actor, turn.id)
+        return self._toolbox.call(self._scope, name, raw_arguments)
 
     def resources(self) -> list[ListResource]:
         offered = [ListResource(CHECKLIST_URI, "checklist", "This session's checklist", self._read_checklist)]
-        if self._turn_tools:
+        if self._toolbox.has_plan:
             offered.append(ListResource(PLAN_URI, "plan", "The plan of the open turn", self._read_plan))
         return offered
 
@@ -182,7 +133,3 @@ class Offer:
             return {"turnId": None, **plan_json(Plan([], dict.fromkeys(Status, 0)))}
         scope = TurnScope(self._scope.conversation_id, self._scope.actor, turn.id)
         return {"turnId": turn.id, **plan_json(self._desk.plans.list(scope, frozenset(Status)))}
-
-
-def mission_scope(scope: Scope) -> MissionScope:
-    return scope if isinstance(scope, MissionScope) else MissionScope(scope.conversation_id, scope.actor)

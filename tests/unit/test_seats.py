@@ -1,0 +1,90 @@
+"""Which running agent has which session, where several work in one project."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from punchlist import seats
+from punchlist.config import load
+from punchlist.kernel.processes import process
+from punchlist.seats import Seats
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    folder = tmp_path / "project" / ".punchlist"
+    folder.mkdir(parents=True)
+    return folder / seats.FILE
+
+
+@pytest.fixture
+def there(book: Path, tmp_path: Path) -> Seats:
+    environment = {"HOME": str(tmp_path / "home")}
+    return Seats(load(environment=environment, cwd=book.parent.parent), environment)
+
+
+@contextmanager
+def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """A program of an agent, on whose behalf we are."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as program:
+        monkeypatch.setattr(seats, "host", lambda: program.pid)
+        yield program.pid
+        program.communicate()
+
+
+@pytest.mark.spec("X2", "C16")
+def test_an_agent_has_one_seat_and_leaves_it_for_one_that_it_had_before(
+    there: Seats, book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seats, "host", os.getpid)
+    assert there.take("codex", "codex:a") == "default"
+    with running(monkeypatch):
+        own = there.take("codex", "codex:b")
+        assert own.startswith("codex-")
+        assert there.take("codex") == own
+        # One that goes on in two windows at once has a list in each.
+        assert there.take("codex", "codex:a") == own
+    with running(monkeypatch) as pid:
+        monkeypatch.setattr(seats, "host", lambda: pid)
+        other = there.take("codex")
+        assert other not in ("default", own)
+        assert there.take("codex", "codex:b") == own
+        assert there.take("codex") == own
+        assert sorted(json.loads(book.read_text())["taken"]) == sorted(["default", own])
+
+
+@pytest.mark.spec("X2")
+def test_nobody_waits_for_an_agent_that_has_gone_or_is_of_another_machine(
+    there: Seats, book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seats, "host", os.getpid)
+    _, _, pid_and_start = process(os.getpid()).partition(":")
+    for gone in (f"elsewhere:{pid_and_start}", f"{process(os.getpid())}0", process(2**22 + 1)):
+        book.write_text(json.dumps({"taken": {"default": gone}}))
+        assert there.take("codex") == "default"
+
+
+@pytest.mark.spec("X2")
+def test_where_nothing_can_be_written_everybody_has_the_usual_session(
+    there: Seats, book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seats, "host", os.getpid)
+    book.with_suffix(".lock").mkdir()
+    assert there.take("codex", "codex:a") == "default"
+    assert not book.exists()
+
+
+def test_only_the_last_sessions_are_kept(there: Seats, book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seats, "host", os.getpid)
+    book.write_text(json.dumps({"known": {f"codex:{number}": "default" for number in range(300)}}))
+    there.take("codex", "codex:new")
+    known = json.loads(book.read_text())["known"]
+    assert (len(known), "codex:0" in known, "codex:new" in known) == (200, False, True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from punchlist.kernel.text import visible
+from punchlist.kernel.text import quoted, visible
 
 
 class Reason(StrEnum):
@@ -199,7 +199,7 @@ def prompt(open: Sequence[Open]) -> str:
     assert following is not None
     doing = "one in progress" if following.running else "next"
     return (
-        f"{_count(open)} not done yet. The {'one' if len(open) == 1 else doing} is: “{visible(following.title)}” "
+        f"{_count(open)} not done yet. The {'one' if len(open) == 1 else doing} is: {quoted(following.title)} "
         f"(id {following.id}). Go on with it now, and mark it when it is done; if it cannot be done, cancel it and say "
         "why. Do not answer the user before the list is clear."
     )

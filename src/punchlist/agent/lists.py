@@ -15,7 +15,7 @@ from punchlist.conversations import records
 from punchlist.conversations.model import TurnScope
 from punchlist.conversations.service import turn_stream
 from punchlist.errors import StoreDamaged
-from punchlist.kernel.text import visible
+from punchlist.kernel.text import quoted, visible
 from punchlist.plan import looking
 from punchlist.plan.lifecycle import OPEN, Kind
 from punchlist.plan.lifecycle import Status as PlanStatus
@@ -175,7 +175,7 @@ def _tasks(plan: Look) -> list[Task]:
 
 def _answer(answer: Answer) -> str:
     what = "the answer to" if answer.kind is Kind.PERSON else "of"
-    return f"{what} “{visible(answer.subject)}” is: {visible(answer.text)}"
+    return f"{what} {quoted(answer.subject)} is: {visible(answer.text)}"
 
 
 def _plan_text(plan: Look) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from punchlist.agent.continuation import Open, next_item
-from punchlist.kernel.text import visible
+from punchlist.kernel.text import quoted
 
 
 def reminder(
@@ -29,6 +29,6 @@ def reminder(
         return None
     return (
         f"The list has not changed for {since_change} replies. Mark what is done, and see whether it still says what "
-        f"has to be done. Next on it is: “{visible(following.title)}” (id {following.id}). Do not speak of this "
+        f"has to be done. Next on it is: {quoted(following.title)} (id {following.id}). Do not speak of this "
         "reminder."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from punchlist.agent.continuation import Open, next_item
-from punchlist.kernel.text import excerpt, visible
+from punchlist.kernel.text import excerpt, quoted
 
 _LONGEST_REQUEST = 1_000
 
@@ -37,7 +37,7 @@ def of_before(open: Sequence[Open]) -> str:
     one = len(open) == 1
     return (
         f"{len(open)} {'item of an earlier session is' if one else 'items of an earlier session are'} open, the next "
-        f"is: “{visible(following.title)}” (id {following.id}). If the user has asked for that, go on with it. If not, "
+        f"is: {quoted(following.title)} (id {following.id}). If the user has asked for that, go on with it. If not, "
         "leave it, and answer the user."
     )
 

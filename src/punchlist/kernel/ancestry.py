@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 _DEEPEST: Final = 40
+_SHELLS: Final = ("sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "nu", "pwsh", "busybox")
 _LAUNCHERS: Final = frozenset(
-    ("sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox", "env", "timeout", "nice", "nohup", "setsid", "uv")
+    (*_SHELLS, "env", "sudo", "doas", "timeout", "time", "nice", "nohup", "setsid", "stdbuf", "uv", "uvx", "pipx")
 )
 """Programs that only start others."""
 

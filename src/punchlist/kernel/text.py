@@ -25,6 +25,7 @@ _UNPRINTABLE_BUT_BREAKS: Final = re.compile(
 _FORBIDDEN_IN_LINE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _FORBIDDEN_IN_BLOCK: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _FORBIDDEN_ANYWHERE: Final = re.compile("[\x00\ud800-\udfff]")
+_INNER: Final = str.maketrans("“”", "‘’")
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -42,6 +43,11 @@ def visible(text: object) -> str:
 def visible_block(text: str) -> str:
     """As `visible`, but line feeds stay."""
     return _UNPRINTABLE_BUT_BREAKS.sub(_escape, text)
+
+
+def quoted(text: object) -> str:
+    """`text` in quotation marks, on one line, which it cannot leave by bringing its own."""
+    return f"“{visible(text).translate(_INNER)}”"
 
 
 def excerpt(text: str, limit: int = 60) -> str:

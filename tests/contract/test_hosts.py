@@ -289,6 +289,15 @@ def test_a_list_that_the_agent_keeps_itself_is_copied_and_finished(
     assert "“Read”" in decision.prompt
     assert update(("Read", "completed"), ("Write", "completed"))
     assert stop(hosts, agent) == Stop(Reason.COMPLETED, "nothing is open")
+    # What a person adds to the copy stays on it, and the copying goes on.
+    assert update(("Read", "in_progress"))
+    checklists.add(Scope(agent.conversation_id, PERSON), "Of a person", reason="todos add")
+    assert update(("Read", "completed"))
+    assert [(item.content, item.status) for item in checklists.get(agent.conversation_id).items] == [
+        ("Read", "completed"),
+        ("Of a person", "pending"),
+    ]
+    checklists.clear(Scope(agent.conversation_id, PERSON), reason="todos clear")
     # A list that was written with our tool is not overwritten by one of another kind.
     todo_write(checklists, agent, [todo("Ours")])
     assert not update(("Theirs", "pending"))

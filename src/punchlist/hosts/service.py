@@ -18,15 +18,28 @@ from punchlist.agent.lists import TurnLists, View
 from punchlist.agent.reminders import reminder
 from punchlist.checklist import service as checklist_service
 from punchlist.checklist.lifecycle import Status
-from punchlist.checklist.model import Checklist
+from punchlist.checklist.model import Checklist, to_json
+from punchlist.checklist.rules import MAX_ITEMS
 from punchlist.checklist.service import Checklists
 from punchlist.conversations import records
 from punchlist.conversations.model import Line, Message, MessageRole, Scope, Turn, TurnScope
 from punchlist.conversations.service import Conversations, change
 from punchlist.errors import Conflict
 from punchlist.hosts import words
-from punchlist.hosts.trail import BEGAN, MARK, PROMPT, PROMPTED, REVISION, SESSION, Trail, follow, mark_of
+from punchlist.hosts.trail import (
+    BEGAN,
+    MARK,
+    PROMPT,
+    PROMPTED,
+    REVISION,
+    SESSION,
+    Trail,
+    follow,
+    is_of_a_person,
+    mark_of,
+)
 from punchlist.kernel.clock import moment
+from punchlist.kernel.events import Event
 from punchlist.kernel.processes import lives
 from punchlist.storage import eventlog
 from punchlist.storage.store import Store, Transaction
@@ -172,15 +185,26 @@ class Hosts:
         return text or ""
 
     def copied(self, scope: Scope, todos: list[dict[str, Any]]) -> bool:
-        """Keep a copy of the list that the agent keeps itself; False where that would overwrite another."""
+        """Keep a copy of the list that the agent keeps itself; False where that would overwrite another. What people
+        have put on the copy stays on it."""
         with self._store.read() as tx:
             before = checklist_service.read(tx, scope.conversation_id)
-            last = eventlog.at_version(tx, checklist_service.stream(scope.conversation_id), before.revision)
-        open_items = any(item.status is not Status.COMPLETED for item in before.items)
-        if open_items and (last is None or last.reason != AS_ITS_OWN):
+            last = self._last_of_agents(tx, scope, before.revision)
+        still_open = [item for item in before.items if item.status is not Status.COMPLETED]
+        if still_open and (last is None or last.reason != AS_ITS_OWN):
             return False
-        self._checklists.rewrite(scope, todos, reason=AS_ITS_OWN)
+        copied = {item["id"] for item in last.payload()["items"]} if last else set()
+        added = [to_json(item) for item in still_open if item.id not in copied]
+        self._checklists.rewrite(scope, [*todos[: MAX_ITEMS - len(added)], *added], reason=AS_ITS_OWN)
         return True
+
+    def _last_of_agents(self, tx: Transaction, scope: Scope, revision: int) -> Event | None:
+        """The last change of the checklist that no person has made."""
+        for version in range(revision, max(0, revision - _LOOK_BACK), -1):
+            event = eventlog.at_version(tx, checklist_service.stream(scope.conversation_id), version)
+            if event is None or not is_of_a_person(event):
+                return event
+        return None
 
     def _said(self, scope: Scope, prompt: str) -> bool:
         """Whether these are words of ours, of whichever turn: a person may have ended it before they were heard."""

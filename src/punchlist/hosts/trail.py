@@ -72,16 +72,16 @@ def follow(events: Sequence[Event], session: str | None) -> Trail:
             began, began_with = True, data.get(REVISION)
         elif PROMPT in data or (event.action == TurnAction.BEGIN and event.reason == PROMPTED):
             prompted = True
-        elif event.action == TurnAction.BEGIN and _by_a_person(event):
+        elif event.action == TurnAction.BEGIN and is_of_a_person(event):
             prepared = prepared or event.subject
-        elif event.action == TurnAction.END and _by_a_person(event) and not prompted:
+        elif event.action == TurnAction.END and is_of_a_person(event) and not prompted:
             stopped = stopped or event.reason
         if prompted and began:
             break
     return Trail(tuple(sent_back), reminded, stopped, began_with, in_session if began else 0, prepared)
 
 
-def _by_a_person(event: Event) -> bool:
+def is_of_a_person(event: Event) -> bool:
     return event.actor.startswith(f"{Role.PERSON}:")
 
 

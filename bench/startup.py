@@ -22,20 +22,21 @@ def measure(bench: Bench) -> Iterator[Figure]:
     compile_all()
     few, many = database(HANDFUL), database(sizes.many)
 
-    def process(*command: str, path: Path = few, said: object = None) -> Operation:
-        settings = environment(bench.folder, path, session_name(0))
+    def process(*command: str, path: Path = few, session: str = session_name(0), said: object = None) -> Operation:
+        settings = environment(bench.folder, path, session)
         told = json.dumps(said).encode()
         return lambda: subprocess.run(
             command, cwd=bench.folder, env=settings, input=told, stdout=subprocess.DEVNULL, check=True
         )
 
     here = {"session_id": "bench", "cwd": str(bench.folder), "tool_name": "Bash", "prompt": "Go on."}
-    bare, help, todos, todos_among_many, stop, prompt, tool = interleave(
+    bare, help, todos, todos_among_many, stop, clear, prompt, tool = interleave(
         process(PYTHON, "-c", "pass"),
         process(PUNCHLIST, "--help"),
         process(PUNCHLIST, "todos"),
         process(PUNCHLIST, "todos", path=many),
         process(PUNCHLIST, "hook", "stop", said=here),
+        process(PUNCHLIST, "hook", "stop", session="nobody's", said=here),
         process(PUNCHLIST, "hook", "prompt", said=here),
         process(PUNCHLIST, "hook", "tool", said=here),
         rounds=sizes.spawns,
@@ -43,6 +44,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
     yield Figure("punchlist --help, above python", help, bare, Limits(above=0.200))
     yield Figure("punchlist todos, above python", todos, bare, Limits(above=0.400))
     yield Figure("punchlist hook stop, above python", stop, bare, Limits(above=0.400))
+    yield Figure("punchlist hook stop, nothing open, above python", clear, bare, Limits(above=0.200))
     yield Figure("punchlist hook prompt, above python", prompt, bare, Limits(above=0.400))
     yield Figure("punchlist hook tool, above python", tool, bare, Limits(above=0.150))
     yield Figure(

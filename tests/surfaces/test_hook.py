@@ -85,6 +85,36 @@ def test_an_agent_that_stops_early_is_sent_back_until_its_list_is_clear(
     assert "continuations: 2" in shown
 
 
+@pytest.mark.spec("X2")
+def test_where_nothing_is_open_nothing_heavy_is_loaded(
+    project: Path, environment: dict[str, str], punchlist: Cli, hook: Hook
+) -> None:
+    def loads_the_database() -> bool:
+        done = subprocess.run(
+            [sys.executable, "-X", "importtime", "-m", "punchlist", "hook", "stop"],
+            cwd=project,
+            env=environment,
+            input=b"{}",
+            capture_output=True,
+            timeout=60,
+            check=True,
+        )
+        return b"sqlalchemy" in done.stderr
+
+    punchlist("todos", "add", "One")
+    assert loads_the_database()
+    punchlist("todos", "done", "1")
+    assert not loads_the_database()
+    with WireClient(project, environment) as client:
+        (id,) = create(client, "Two")
+        assert hook("stop")["decision"] == "block"
+        client.call("complete_todo", todoId=id, outcome="done")
+        assert not loads_the_database()
+        create(client, "Three")
+    punchlist("turn", "end")
+    assert not loads_the_database(), "the plan of a turn that has ended is nobody's"
+
+
 @pytest.mark.spec("X2", "C5", "C4")
 def test_a_model_that_does_nothing_is_let_go_and_a_prompt_begins_anew(hook: Hook, punchlist: Cli) -> None:
     punchlist("todos", "add", "Never done")

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 from punchlist.config import HOOK_LOG, PROJECT_FOLDER, project_root, user_folder
-from punchlist.kernel.secrets import Redactor
 from punchlist.kernel.text import excerpt
 
 _LONGEST_LINE: Final = 1_000
@@ -21,6 +20,8 @@ _OPENING: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLL
 
 def note(where: Path | None, environment: Mapping[str, str], text: str) -> None:
     """`where` is the folder that the agent works in, as far as it is known."""
+    from punchlist.kernel.secrets import Redactor
+
     # There may not even be a home.
     with suppress(Exception):
         file = place(where, environment)

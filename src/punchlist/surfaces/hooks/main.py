@@ -20,9 +20,10 @@ from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from punchlist.config import Settings, load
-from punchlist.seats import AGENT_NAME
+from punchlist.seats import AGENT_NAME, Seats, notes_folder
 from punchlist.surfaces.hooks.journal import note
 from punchlist.surfaces.hooks.payload import NAMES, HookEvent, Told, Unreadable, read
+from punchlist.surfaces.hooks.peek import surely_nothing_open
 from punchlist.surfaces.hooks.uses import Uses
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ class _Visit:
     told: Told
 
     def stop(self) -> tuple[Reply, float]:
-        if not self._has_lists():
+        if not self._has_lists() or surely_nothing_open(self.settings.database, self._session()):
             return {}, 0.0
         from punchlist.surfaces.hooks.replies import most_sent_back, verdict
 
@@ -209,9 +210,11 @@ class _Visit:
         path = self.settings.database.removeprefix("sqlite:///")
         return "://" in path or Path(path).expanduser().exists()
 
-    def _uses(self) -> Uses:
-        from punchlist.seats import notes_folder
+    def _session(self) -> str:
+        """The agent's, as far as it has one already."""
+        return Seats(self.settings, os.environ).find(self.told.own_session)
 
+    def _uses(self) -> Uses:
         return Uses(notes_folder(self.settings, os.environ), self.told.own_session or "")
 
     def _context(self, text: str) -> Reply:
@@ -221,17 +224,18 @@ class _Visit:
 
     def _agent(self, desk: Desk) -> AgentDefinition:
         """As whom the agents of others are limited."""
-        from punchlist.agent.definitions import with_overrides
+        from punchlist.agent.definitions import BUILT_IN, with_overrides
         from punchlist.agent.overrides import from_environment
 
         continues, continuations = from_environment(os.environ)
-        return with_overrides(desk.agents.named("supervisor"), continues=continues, continuations=continuations)
+        settled = self.settings.project or self.settings.user
+        supervisor = desk.agents.named("supervisor") if settled else BUILT_IN["supervisor"]
+        return with_overrides(supervisor, continues=continues, continuations=continuations)
 
     def _hosts(self) -> tuple[Hosts, Scope]:
         from punchlist.conversations.model import Scope
         from punchlist.hosts.service import Hosts
         from punchlist.kernel.actors import Actor, Role
-        from punchlist.seats import Seats
 
         desk = self.open_desk(self.settings)
         desk.trust.check_database(self.settings)

@@ -95,7 +95,11 @@ def project_root(start: Path) -> Path | None:
 
 def _is_outside(address: str, root: Path) -> bool:
     path = address.removeprefix("sqlite:///")
-    return "://" in path or not Path(path).expanduser().resolve().is_relative_to(root)
+    try:
+        return "://" in path or not Path(path).expanduser().resolve().is_relative_to(root)
+    except (ValueError, RuntimeError, OSError):
+        # No path at all; whoever opens it says so.
+        return True
 
 
 def user_folder(env: Mapping[str, str], variable: str, fallback: str) -> Path:

@@ -291,6 +291,17 @@ def test_collectors_bring_readings_and_one_that_fails_stops_no_other(store: Stor
     assert trail_agrees(store)
 
 
+@pytest.mark.spec("M7", "M9")
+def test_collecting_that_was_interrupted_and_is_done_again_leaves_one_reading(store: Store, tmp_path: Path) -> None:
+    measured(store, collected("a", type="file", path="value.txt"))
+    (tmp_path / "value.txt").write_text("7.5\n")
+    for run in ("run 1", "run 1", "run 2", "run 1"):
+        collecting(store, tmp_path).run(PERSON, "fast", once=run)
+    (view,) = Metrics(store).show("fast")
+    assert [reading.position for reading in view.readings] == [1, 2]
+    assert trail_agrees(store)
+
+
 @pytest.mark.spec("M7")
 def test_what_runs_something_runs_only_when_it_is_trusted(store: Store, tmp_path: Path) -> None:
     measured(

@@ -101,7 +101,9 @@ def test_an_agent_that_is_killed_again_and_again_does_nothing_twice(
                 break
         else:
             with Program(project, env, "run", "--resume", *MODEL) as program:
-                assert program.end().code == 0, program.output
+                ended = program.end()
+                # It may have been killed when its turn had ended, and only the program had not.
+                assert ended.code == 0 or b"was completed" in ended.err, program.output
         assert server.problems == []
     made = (project / "marks").read_text().split()
     assert sorted(made) == sorted(set(made))

@@ -40,13 +40,18 @@ class Collecting:
     allow_private: bool = False
     """Whether an address of a private network may be asked."""
 
-    def run(self, scope: Scope, mission_slug: str, slugs: Collection[str] = ()) -> list[Collected]:
-        """The metrics that are named, or all that are not recorded by hand. One that fails stops no other."""
+    def run(
+        self, scope: Scope, mission_slug: str, slugs: Collection[str] = (), *, once: str | None = None
+    ) -> list[Collected]:
+        """The metrics that are named, or all that are not recorded by hand. One that fails stops no other. Each is
+        recorded once in the name of `once`, however often that is interrupted."""
         mission, wanted = self.metrics.to_collect(mission_slug, slugs)
         config = trusted_config(mission, self.trust_of) if any(_kind(one) in RUNS for one in wanted) else None
-        return [self._collect(scope, mission, metric, config) for metric in wanted]
+        return [self._collect(scope, mission, metric, config, once) for metric in wanted]
 
-    def _collect(self, scope: Scope, mission: Mission, metric: Metric, config: MissionConfig | None) -> Collected:
+    def _collect(
+        self, scope: Scope, mission: Mission, metric: Metric, config: MissionConfig | None, once: str | None
+    ) -> Collected:
         trusted = trusted_collector(config, metric.slug)
         try:
             value = collect(
@@ -61,7 +66,7 @@ class Collecting:
             if _kind(metric) != BY_HAND:
                 self.metrics.failed(scope, metric.id, str(error))
             return Collected(metric, error=str(error))
-        self.metrics.record(scope, mission.slug, metric.slug, value, source=_kind(metric))
+        self.metrics.record(scope, mission.slug, metric.slug, value, source=_kind(metric), once=once)
         return Collected(metric, value)
 
 

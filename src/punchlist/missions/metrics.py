@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from enum import StrEnum
+from hashlib import sha256
 from typing import Any, Final
 
 from punchlist.conversations.model import Scope
@@ -83,6 +84,10 @@ def reading_json(reading: Reading) -> dict[str, Any]:
     return {"value": reading.value, "at": reading.at, "source": reading.source, "note": reading.note}
 
 
+_LOOKED_THROUGH: Final = 20
+"""Readings among which one that was added before is looked for."""
+
+
 class Metrics:
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -97,8 +102,10 @@ class Metrics:
         at: datetime | str | None = None,
         source: str = BY_HAND,
         note: str = "",
+        once: str | None = None,
     ) -> Reading:
-        """Add a reading, as the newest. One that a collector brought ends what went wrong with it before."""
+        """Add a reading, as the newest. One that a collector brought ends what went wrong with it before. With `once`,
+        only if it has not been added in that name: what was interrupted is done again."""
         _check_actor(scope, mission_slug)
         problems = [*_named("note", block_problem(note, longest=LONGEST_NOTE))]
         problems += _named("source", line_problem(source, longest=100))
@@ -111,12 +118,15 @@ class Metrics:
         with self._store.write() as tx:
             mission = lock_mission(tx, mission_slug)
             metric = _find(tx, mission, metric_slug).metric
-            last = metric_records.newest(tx, metric.id, 1)
+            last = metric_records.newest(tx, metric.id, _LOOKED_THROUGH if once else 1)
+            own = new_id() if once is None else sha256(f"{once}:{metric.id}".encode()).hexdigest()[:32]
+            if (before := next((one for one in last if one.id == own), None)) is not None:
+                return before
             reading = Reading(
-                id=new_id(),
+                id=own,
                 mission_id=mission.id,
                 metric_id=metric.id,
-                position=last[0].position + 1 if last else 1,
+                position=last[-1].position + 1 if last else 1,
                 value=value,
                 at=_moment(at, tx.now()),
                 source=source.strip(),

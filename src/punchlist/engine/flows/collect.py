@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from punchlist.conversations.model import Notice
 from punchlist.engine.flows.shop import Shop
@@ -17,7 +18,8 @@ async def collect(run: Run, shop: Shop) -> str:
 
     async def each() -> list[str]:
         collecting, slugs = shop.premises.collecting, run.asked.get("metrics", ())
-        return told(mission, await asyncio.to_thread(collecting.run, shop.scope(run), mission.slug, slugs))
+        come = partial(collecting.run, shop.scope(run), mission.slug, slugs, once=run.id)
+        return told(mission, await asyncio.to_thread(come))
 
     lines = await shop.step("collect", each)
     text = "\n".join(lines) or "There was nothing to collect."

@@ -7,6 +7,7 @@ stopped. When all have ended, the Lead looks across them in the mission chat.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any, Final
 
 from punchlist.agent.definitions import LEAD, OWNER
@@ -93,7 +94,8 @@ def last_cycle(store: Store, mission: Mission, but: str = "") -> str:
 
 async def _collect(run: Run, shop: Shop, mission: Mission) -> list[str]:
     # One that hangs has a limit of its own; one that fails stops no other.
-    return told(mission, await asyncio.to_thread(shop.premises.collecting.run, shop.scope(run), mission.slug))
+    come = partial(shop.premises.collecting.run, shop.scope(run), mission.slug, once=run.id)
+    return told(mission, await asyncio.to_thread(come))
 
 
 async def _plan(run: Run, shop: Shop, mission: Mission, stale: list[str]) -> list[str]:

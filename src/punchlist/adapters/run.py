@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
@@ -44,7 +43,7 @@ class Run:
         return replace(self, iterations=self.iterations + replies, tokens=self.tokens + tokens)
 
     def saw(self, view: View) -> Self:
-        mark = _digest(view.mark)
+        mark = view.fingerprint
         return self if mark == self.mark else replace(self, mark=mark, changed_at=self.iterations)
 
     def stopped(self, view: View, limits: Limits) -> Self:
@@ -82,8 +81,3 @@ class Run:
             cancelled=stopped,
             approvals=waits_for,
         )
-
-
-def _digest(mark: object) -> str:
-    """Short enough to be kept."""
-    return hashlib.sha256(repr(mark).encode(errors="surrogateescape")).hexdigest()[:32]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
@@ -50,6 +51,11 @@ class View:
     """All of them, also those that have ended, for people to watch."""
     over: str | None = None
     """Why the turn has ended, when somebody has ended it."""
+
+    @property
+    def fingerprint(self) -> str:
+        """The mark, short enough to be kept."""
+        return hashlib.sha256(repr(self.mark).encode(errors="surrogateescape")).hexdigest()[:32]
 
 
 class Lists(Protocol):

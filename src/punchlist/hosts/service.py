@@ -36,7 +36,6 @@ from punchlist.hosts.trail import (
     Trail,
     follow,
     is_of_a_person,
-    mark_of,
 )
 from punchlist.kernel.clock import moment
 from punchlist.kernel.events import Event
@@ -66,7 +65,7 @@ class _Standing:
 
     @property
     def mark(self) -> str:
-        return mark_of(self.view.mark)
+        return self.view.fingerprint
 
     @property
     def sent_back(self) -> list[Message]:

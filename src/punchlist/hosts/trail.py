@@ -6,7 +6,6 @@ can lose count (adr/0011).
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -25,11 +24,6 @@ PROMPT: Final = "prompt"
 """Said of a message that is the first prompt of a turn which somebody has begun before."""
 REVISION: Final = "revision"
 SESSION: Final = "host_session"
-
-
-def mark_of(lists: object) -> str:
-    """How the lists are, in short: the same only as long as they are."""
-    return hashlib.sha256(repr(lists).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)

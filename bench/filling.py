@@ -21,6 +21,7 @@ from punchlist.kernel import events
 from punchlist.plan import model
 from punchlist.storage import schema
 from punchlist.storage.opening import open_store
+from punchlist.storage.revision import REVISION
 
 CACHE: Final = Path(__file__).parent / "results" / "cache"
 SCRATCH: Final = "bench-"
@@ -34,7 +35,7 @@ CHECKLIST: Final = [
 
 def database(todos: int) -> Path:
     """A database with this many todos on plans, as it was when it was filled."""
-    path = CACHE / f"{schema.REVISION}-{_fingerprint()}-{todos}.db"
+    path = CACHE / f"{REVISION}-{_fingerprint()}-{todos}.db"
     if path.exists():
         _take_away_scratch(path)
         return path

@@ -11,14 +11,13 @@ from typing import Final
 
 from bench.filling import SCRATCH, database, filled_turns
 from bench.measuring import Bench, Figure, Limits, Operation, interleave, runs
-from bench.rows import ACTOR, ITEM, TODOS_PER_TURN, Row, insert, plan_rows
+from bench.rows import ACTOR, COLUMNS, ITEM, TODOS_PER_TURN, Row, insert, plan_rows
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.kernel.clock import system_clock, timestamp
 from punchlist.kernel.ids import new_id
 from punchlist.plan.service import Plans
 from punchlist.storage.opening import open_store
-from punchlist.storage.schema import turn_todos
 from punchlist.storage.store import Store
 
 EACH: Final = 3
@@ -28,7 +27,7 @@ TURNS: Final = 10
 """Turns whose lists are read, spread over the table."""
 
 LIST: Final = (
-    f"SELECT {', '.join(column.name for column in turn_todos.c)} FROM turn_todos "
+    f"SELECT {', '.join(COLUMNS['turn_todos'])} FROM turn_todos "
     "WHERE turn_id = ? AND status IN ('pending', 'in_progress') ORDER BY priority, created_at"
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import select, text
+from sqlalchemy import text
 
 from punchlist.checklist.service import Checklists
 from punchlist.checklist.tools import checklist_tools
@@ -17,7 +17,7 @@ from punchlist.plan.service import Plans
 from punchlist.plan.tools import plan_tools
 from punchlist.storage import eventlog
 from punchlist.storage.schema import metadata
-from punchlist.storage.statements import Statement
+from punchlist.storage.statements import Statement, columns
 from punchlist.storage.store import Store
 
 Row = tuple[Any, ...]
@@ -49,7 +49,7 @@ def everything(store: Store) -> dict[str, list[Row]]:
     """Every row of every table."""
     with store.read() as tx:
         return {
-            name: tx.all(Statement(select(table).order_by(*table.primary_key)))
+            name: tx.all(Statement(f"SELECT * FROM {name} ORDER BY {columns(table.primary_key.c.keys())}"))
             for name, table in metadata.tables.items()
         }
 

@@ -196,7 +196,7 @@ def test_one_todo_is_looked_at_along_indexes(tmp_path: Path) -> None:
     names = ("todo_id", "stream", "turn_id", "conversation_id", "since", "until")
     of_todo = (accounting.OF_TODO, accounting.RUNS_OF_TODO, accounting.TAKEN_UP)
     for statement in (*of_todo, evidence.MEANWHILE, evidence.CALLS, evidence.REQUESTS):
-        sql, values = statement.for_dialect(store.engine.dialect, dict.fromkeys(names, "x"))
+        sql, values = statement.on(store.database.kind, dict.fromkeys(names, "x"))
         with store.engine.connect() as connection:
             steps = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", tuple(values)).fetchall()
         assert steps

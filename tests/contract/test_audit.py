@@ -23,7 +23,8 @@ from punchlist.kernel.ids import new_id
 from punchlist.plan.lifecycle import Status
 from punchlist.plan.repository import TurnTodoRepository
 from punchlist.plan.service import Plans
-from punchlist.storage.schema import REVISION, metadata
+from punchlist.storage.revision import REVISION
+from punchlist.storage.schema import metadata
 from punchlist.storage.store import Store
 
 

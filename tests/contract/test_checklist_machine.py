@@ -202,7 +202,7 @@ class ChecklistMachine(RuleBasedStateMachine):
 
 def play(store: Store, on_sqlite: int, on_postgresql: int, *, new: bool = False) -> None:
     ChecklistMachine.store = store
-    count = on_sqlite if store.engine.dialect.name == "sqlite" else on_postgresql
+    count = on_sqlite if store.database.kind == "sqlite" else on_postgresql
     run_state_machine_as_test(ChecklistMachine, settings=settings(examples(count, new=new), stateful_step_count=30))
 
 

@@ -151,7 +151,7 @@ class ClaimMachine(RuleBasedStateMachine):
 
 def play(store: Store, clock: StoppedClock, on_sqlite: int, on_postgresql: int, *, new: bool = False) -> None:
     ClaimMachine.store, ClaimMachine.clock = store, clock
-    count = on_sqlite if store.engine.dialect.name == "sqlite" else on_postgresql
+    count = on_sqlite if store.database.kind == "sqlite" else on_postgresql
     run(ClaimMachine, settings=settings(examples(count, new=new), stateful_step_count=30))
 
 

@@ -21,7 +21,7 @@ from punchlist.kernel.actors import Actor, Role
 from punchlist.plan.model import TurnTodo
 from punchlist.plan.service import Plans
 from punchlist.plan.tools import ClaimablePlan
-from punchlist.storage.schema import REVISION
+from punchlist.storage.revision import REVISION
 from punchlist.storage.store import Store
 
 ADA = Actor(Role.PERSON, "ada")

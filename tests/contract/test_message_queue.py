@@ -26,7 +26,7 @@ from punchlist.conversations.service import LONGEST_MESSAGE, Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound
 from punchlist.kernel.actors import SYSTEM, Actor, Role
 from punchlist.storage.opening import open_store
-from punchlist.storage.schema import REVISION
+from punchlist.storage.revision import REVISION
 from punchlist.storage.store import Store
 
 ADA = Actor(Role.PERSON, "ada")
@@ -407,5 +407,5 @@ def handles(store: Store, database: str, clock: StoppedClock) -> Iterator[tuple[
 @pytest.mark.spec("S10", "X5")
 def test_random_steps_of_two_handles_do_what_a_simple_list_does(handles: tuple[Store, Store]) -> None:
     QueueMachine.stores = handles
-    number = 30 if handles[0].engine.dialect.name == "sqlite" else 6
+    number = 30 if handles[0].database.kind == "sqlite" else 6
     run_state_machine_as_test(QueueMachine, settings=settings(examples(number), stateful_step_count=25))

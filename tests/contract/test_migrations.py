@@ -12,9 +12,10 @@ from sqlalchemy import inspect
 from sqlalchemy.engine import Engine
 from sqlalchemy.engine.interfaces import ReflectedIndex
 
-from punchlist.storage import migrate
+from punchlist.storage.migrate import run_migrations
 from punchlist.storage.opening import connect, open_store
-from punchlist.storage.schema import REVISION, metadata
+from punchlist.storage.revision import REVISION, VERSION_TABLE
+from punchlist.storage.schema import metadata
 
 
 @pytest.fixture
@@ -48,14 +49,13 @@ def _options(index: ReflectedIndex) -> list[str]:
 
 
 def test_a_migrated_database_has_the_same_schema_as_a_new_one(engine: Engine, database: str) -> None:
-    level = "READ COMMITTED" if engine.dialect.name == "postgresql" else "SERIALIZABLE"
-    with engine.execution_options(isolation_level=level).begin() as connection:
-        migrate.run_migrations(connection)
+    with engine.begin() as connection:
+        run_migrations(connection)
     migrated = _shape(engine)
     if engine.dialect.name == "postgresql":
         with engine.begin() as connection:
             metadata.drop_all(connection)
-            connection.exec_driver_sql(f"DROP TABLE {migrate.VERSION_TABLE}")
+            connection.exec_driver_sql(f"DROP TABLE {VERSION_TABLE}")
     fresh = open_store(database)
     assert migrated == _shape(fresh.engine)
     fresh.close()

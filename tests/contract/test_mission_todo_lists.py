@@ -220,11 +220,11 @@ def test_a_row_that_is_not_as_it_was_written_is_not_listed_as_truth(store: Store
 @pytest.mark.spec("M14")
 def test_lists_are_read_along_indexes_however_much_has_ended(store: Store) -> None:
     """What SQLite intends to do. PostgreSQL decides by what is in the table; the benchmark looks at both."""
-    if store.engine.dialect.name != "sqlite":
+    if store.database.kind != "sqlite":
         return
     where = {"owner": "", "since": "0", "at": "9999", "id": "", "most": 100, "mission_id": ""}
     with store.engine.connect() as connection:
         for statement in (todo_records.OPEN_OF_MISSION, *todo_records.ENDED.values()):
-            sql, values = statement.for_dialect(store.engine.dialect, where)
+            sql, values = statement.on(store.database.kind, where)
             (first, *_) = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", tuple(values)).fetchall()
             assert "SEARCH mission_todos USING INDEX idx_mission_todos_" in first[-1]

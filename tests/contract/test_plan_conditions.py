@@ -19,7 +19,8 @@ from punchlist.kernel.actors import SYSTEM, Actor, Role
 from punchlist.plan.model import Need
 from punchlist.plan.replay import replay, replay_conditions
 from punchlist.plan.service import Plans, stream
-from punchlist.storage.schema import REVISION, metadata
+from punchlist.storage.revision import REVISION
+from punchlist.storage.schema import metadata
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
 
@@ -483,7 +484,7 @@ def test_a_status_that_no_todo_can_have_is_reported(store: Store, plans: Plans, 
     todo = plans.look(turn).todos[1]
     forged = todo._replace(status="finished").checksum()  # type: ignore[arg-type]
     unguarded = "PRAGMA ignore_check_constraints = 1"
-    if store.engine.dialect.name != "sqlite":
+    if store.database.kind != "sqlite":
         unguarded = "ALTER TABLE turn_todos DROP CONSTRAINT ck_turn_todos_status"
     update = "UPDATE turn_todos SET status = 'finished', checksum = :sum WHERE id = :id"
     with store.engine.begin() as connection:

@@ -15,7 +15,7 @@ from punchlist.conversations.model import Scope, TurnScope
 from punchlist.kernel.actors import Actor, Role
 from punchlist.plan import rules
 from punchlist.plan.lifecycle import Action, Status
-from punchlist.storage.migrate import current_revision
+from punchlist.storage.revision import current_revision
 from punchlist.wiring import House
 
 CHANGES_PER_ROUND: Final = 6
@@ -149,7 +149,7 @@ class Script:
     def problems(self) -> list[str]:
         """What `punchlist db check` finds wrong."""
         store = self.house.store
-        return check(store, current_revision(store.engine) or "none").problems
+        return check(store, current_revision(store.database) or "none").problems
 
     def close(self) -> None:
         self.house.store.close()

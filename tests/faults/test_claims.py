@@ -25,7 +25,7 @@ from punchlist.plan.model import NewTodo
 from punchlist.plan.service import Plans, stream
 from punchlist.storage import eventlog
 from punchlist.storage.opening import open_store
-from punchlist.storage.schema import REVISION
+from punchlist.storage.revision import REVISION
 
 LONGEST = 3_000 if SOAK else 100
 ACTOR = Actor(Role.SUPERVISOR, "test")

@@ -13,7 +13,7 @@ from punchlist.audit.check import check
 from punchlist.missions.lifecycle import Action, Status
 from punchlist.runs.service import Runs
 from punchlist.storage import eventlog
-from punchlist.storage.schema import REVISION
+from punchlist.storage.revision import REVISION
 from punchlist.storage.store import Store
 
 REFUSED = "illegal_transition"

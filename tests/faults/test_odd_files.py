@@ -13,7 +13,7 @@ from tests.faults.script import Script
 
 from punchlist.errors import PunchlistError, StoreError
 from punchlist.storage.opening import open_store
-from punchlist.storage.schema import APPLICATION_ID
+from punchlist.storage.revision import APPLICATION_ID
 
 
 def _text(path: Path) -> None:

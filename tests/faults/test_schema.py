@@ -5,14 +5,14 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, MetaData, inspect, text
+from sqlalchemy import Engine, MetaData, inspect, text
 from tests.faults.processes import ROOT, module
 from tests.faults.script import Script, expected
 
@@ -20,9 +20,10 @@ from punchlist.conversations.model import Scope, TurnScope
 from punchlist.errors import SchemaTooNew
 from punchlist.plan import rules
 from punchlist.storage import migrations
-from punchlist.storage.migrate import VERSION_TABLE, run_migrations
+from punchlist.storage.migrate import run_migrations
 from punchlist.storage.opening import connect, open_store
-from punchlist.storage.schema import APPLICATION_ID, REVISION, metadata
+from punchlist.storage.revision import APPLICATION_ID, REVISION, VERSION_TABLE
+from punchlist.storage.schema import metadata
 
 NEWER = "9999"
 OPENERS = 8
@@ -84,12 +85,6 @@ def _filled(address: str, todos: int) -> Script:
     return script
 
 
-def _transaction(engine: Engine) -> AbstractContextManager[Connection]:
-    if engine.dialect.name == "postgresql":
-        engine = engine.execution_options(isolation_level="READ COMMITTED")
-    return engine.begin()
-
-
 def _in_turn(scope: Scope, turn_id: str) -> TurnScope:
     return TurnScope(scope.conversation_id, scope.actor, turn_id)
 
@@ -98,7 +93,7 @@ def _make_at(address: str, revision: str) -> None:
     """An empty database as the program of that revision left it."""
     if address.startswith("sqlite"):
         Path(address.removeprefix("sqlite:///")).parent.mkdir(exist_ok=True)
-    with _transaction(connect(address).engine) as connection:
+    with connect(address).engine.begin() as connection:
         run_migrations(connection, revision)
         if connection.dialect.name == "sqlite":
             connection.execute(text(f"PRAGMA application_id = {APPLICATION_ID}"))
@@ -109,7 +104,7 @@ def _pour(source: Engine, target: Engine) -> dict[str, list[str]]:
     known = MetaData()
     known.reflect(target)
     copied: dict[str, list[str]] = {}
-    with _transaction(target) as connection:
+    with target.begin() as connection:
         for table in metadata.sorted_tables:
             if table.name not in known.tables:
                 continue

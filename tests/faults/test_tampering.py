@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from sqlalchemy import text
 from tests.faults.processes import punchlist
 from tests.faults.script import Script
 
@@ -100,12 +99,12 @@ def _history(database: str) -> Script:
 
 
 def _execute(script: Script, statement: str) -> None:
-    with script.house.store.engine.connect() as connection:
+    database = script.house.store.database
+    with closing(database.connect()) as connection:
         # SQLite looks at references only when it is asked to, and nobody who tampers asks.
-        if connection.dialect.name == "sqlite":
-            connection.execute(text("PRAGMA foreign_keys = OFF"))
-        assert connection.execute(text(statement)).rowcount, "nothing was tampered with"
-        connection.commit()
+        if database.kind == "sqlite":
+            connection.execute("PRAGMA foreign_keys = OFF")
+        assert connection.execute(statement).rowcount, "nothing was tampered with"
 
 
 @pytest.mark.spec("X5")

@@ -13,7 +13,7 @@ from tests.conftest import Cli
 from tests.faults.processes import Program
 from tests.faults.script import Script, expected
 
-from punchlist.storage.schema import REVISION
+from punchlist.storage.revision import REVISION
 from punchlist.storage.upkeep import backup
 
 

@@ -20,7 +20,7 @@ from tests.faults.processes import together
 from tests.faults.screen import ESCAPES, acting
 from tests.surfaces.mcp_client import WireClient
 
-from punchlist.storage.migrate import VERSION_TABLE
+from punchlist.storage.revision import VERSION_TABLE
 from punchlist.surfaces.hooks.journal import note
 
 Hook = Callable[..., dict[str, Any]]
@@ -85,21 +85,27 @@ def test_an_agent_that_stops_early_is_sent_back_until_its_list_is_clear(
     assert "continuations: 2" in shown
 
 
+def _loaded(project: Path, environment: dict[str, str], *command: str) -> str:
+    """The names of the modules that a command loads."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "punchlist", *command],
+        cwd=project,
+        env=environment,
+        input="{}",
+        text=True,
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    return done.stderr
+
+
 @pytest.mark.spec("X2")
 def test_where_nothing_is_open_nothing_heavy_is_loaded(
     project: Path, environment: dict[str, str], punchlist: Cli, hook: Hook
 ) -> None:
     def loads_the_database() -> bool:
-        done = subprocess.run(
-            [sys.executable, "-X", "importtime", "-m", "punchlist", "hook", "stop"],
-            cwd=project,
-            env=environment,
-            input=b"{}",
-            capture_output=True,
-            timeout=60,
-            check=True,
-        )
-        return b"sqlalchemy" in done.stderr
+        return "punchlist.storage" in _loaded(project, environment, "hook", "stop")
 
     punchlist("todos", "add", "One")
     assert loads_the_database()
@@ -113,6 +119,22 @@ def test_where_nothing_is_open_nothing_heavy_is_loaded(
         create(client, "Three")
     punchlist("turn", "end")
     assert not loads_the_database(), "the plan of a turn that has ended is nobody's"
+
+
+@pytest.mark.spec("X2")
+def test_only_a_new_database_loads_what_makes_tables(project: Path, environment: dict[str, str]) -> None:
+    assert "sqlalchemy" in _loaded(project, environment, "todos", "add", "One")
+    for command in (
+        "hook stop",
+        "hook prompt",
+        "hook session-start",
+        "todos",
+        "sessions",
+        "mission list",
+        "log",
+        "mcp",
+    ):
+        assert "sqlalchemy" not in _loaded(project, environment, *command.split()), command
 
 
 @pytest.mark.spec("X2", "C5", "C4")

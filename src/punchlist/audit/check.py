@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
-
-from sqlalchemy import Text, bindparam, func, select, tuple_
+from typing import TYPE_CHECKING, Final
 
 from punchlist.audit import missions
 from punchlist.checklist import replay as checklist_replay
@@ -26,7 +24,7 @@ from punchlist.plan import condition_records
 from punchlist.plan import replay as plan_replay
 from punchlist.plan.lifecycle import Action
 from punchlist.plan.repository import TurnTodoRepository
-from punchlist.storage import eventlog, schema, upkeep
+from punchlist.storage import eventlog, upkeep
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
 from punchlist.toolcalls import records as tool_records
@@ -35,16 +33,16 @@ from punchlist.toolcalls.ledger import ALWAYS
 from punchlist.toolcalls.lifecycle import Action as CallAction
 from punchlist.toolcalls.lifecycle import ApprovalAction
 
+if TYPE_CHECKING:
+    from sqlalchemy import Table
+
 MOST_PROBLEMS: Final = 20
 LARGE_ROWS: Final = 1_000_000
 LARGE_BYTES: Final = 1_000_000_000
 _PAGE: Final = 2_000
 
 _EVENTS_FROM: Final = Statement(
-    select(*eventlog.COLUMNS)
-    .where(tuple_(schema.events.c.stream, schema.events.c.version) > tuple_(bindparam("stream"), bindparam("version")))
-    .order_by(schema.events.c.stream, schema.events.c.version)
-    .limit(bindparam("most"))
+    f"{eventlog.ROW} WHERE (stream, version) > (:stream, :version) ORDER BY stream, version LIMIT :most"
 )
 
 
@@ -87,12 +85,14 @@ class Report:
 
 def check(store: Store, revision: str, progress: Callable[[int], None] = lambda _: None) -> Report:
     """Read it all once. Writers may go on meanwhile: the check sees one moment."""
+    from punchlist.storage.schema import metadata
+
     report = Report(revision)
     try:
         report.problems += upkeep.integrity_problems(store)
         with store.read() as tx:
             _check_trail(tx, report, progress)
-            report.sizes = [_size(tx, table) for table in upkeep.TABLES]
+            report.sizes = [_size(tx, metadata.tables[name]) for name in sorted(metadata.tables)]
     except StoreError as error:
         report.problems.append(str(error))
     del report.problems[MOST_PROBLEMS:]
@@ -230,15 +230,15 @@ _COMPARISONS: Final[dict[str, Callable[[Transaction, str, list[Event]], Iterator
 
 
 def _count(tx: Transaction, table: str, expected: int) -> list[str]:
-    row = tx.one(Statement(select(func.count()).select_from(schema.metadata.tables[table])))
+    row = tx.one(Statement(f"SELECT count(*) FROM {table}"))
     found = row[0] if row else 0
     return [] if found == expected else [f"{table}: has {found} rows, its events made {expected}"]
 
 
-def _size(tx: Transaction, name: str) -> Size:
-    table = schema.metadata.tables[name]
-    lengths = [func.coalesce(func.sum(func.length(column)), 0) for column in table.c if isinstance(column.type, Text)]
-    row = tx.one(Statement(select(func.count(), *lengths).select_from(table)))
+def _size(tx: Transaction, table: Table) -> Size:
+    texts = [column.name for column in table.c if column.type.python_type is str]
+    lengths = "".join(f", coalesce(sum(length({name})), 0)" for name in texts)
+    row = tx.one(Statement(f"SELECT count(*){lengths} FROM {table.name}"))
     assert row is not None
     rows, *totals = map(int, row)
-    return Size(name, rows, sum(totals))
+    return Size(table.name, rows, sum(totals))

@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final
 
-from sqlalchemy import bindparam, select, text
-
 from punchlist.checklist import rendering, rules
 from punchlist.checklist.lifecycle import CHECKLIST, Action, Status
 from punchlist.checklist.model import EMPTY, Checklist, Item, Rewrite, to_json
@@ -21,7 +19,6 @@ from punchlist.kernel.events import Change
 from punchlist.kernel.ids import short_id
 from punchlist.kernel.lifecycle import NEW
 from punchlist.storage import eventlog
-from punchlist.storage.schema import checklists
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
 
@@ -29,23 +26,15 @@ UPDATE_KIND: Final = "todo_update"
 """The kind of the message that a change leaves in the conversation."""
 
 _READ: Final = Statement(
-    select(
-        checklists.c["items"],
-        checklists.c.revision,
-        checklists.c.undo_to,
-        checklists.c.updated_at,
-        checklists.c.checksum,
-    ).where(checklists.c.conversation_id == bindparam("conversation_id"))
+    "SELECT items, revision, undo_to, updated_at, checksum FROM checklists WHERE conversation_id = :conversation_id"
 )
 # The revision in the condition is what makes a lost update impossible, whatever the caller locked.
 _WRITE: Final = Statement(
-    text(
-        "INSERT INTO checklists (conversation_id, items, revision, undo_to, updated_at, checksum) "
-        "VALUES (:conversation_id, :items, :revision, :undo_to, :updated_at, :checksum) "
-        "ON CONFLICT (conversation_id) DO UPDATE SET items = excluded.items, revision = excluded.revision, "
-        "undo_to = excluded.undo_to, updated_at = excluded.updated_at, checksum = excluded.checksum "
-        "WHERE checklists.revision = :revision - 1"
-    )
+    "INSERT INTO checklists (conversation_id, items, revision, undo_to, updated_at, checksum) "
+    "VALUES (:conversation_id, :items, :revision, :undo_to, :updated_at, :checksum) "
+    "ON CONFLICT (conversation_id) DO UPDATE SET items = excluded.items, revision = excluded.revision, "
+    "undo_to = excluded.undo_to, updated_at = excluded.updated_at, checksum = excluded.checksum "
+    "WHERE checklists.revision = :revision - 1"
 )
 
 Edit = Callable[[Checklist], Sequence[Item]]

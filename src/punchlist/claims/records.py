@@ -4,40 +4,24 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import bindparam, insert, null, select, update
-
 from punchlist.claims.model import Claim, ListKind
 from punchlist.errors import StoreDamaged
-from punchlist.storage.schema import claims
-from punchlist.storage.statements import Statement
+from punchlist.storage.statements import WHOLE_ROW, Statement, columns, insert, update
 from punchlist.storage.store import Transaction
 
-COLUMNS: Final = [claims.c[name] for name in Claim._fields]
-_ROW = select(*COLUMNS)
-_OF_TODO = claims.c.todo_id == bindparam("todo")
-_AS_IT_WAS = (_OF_TODO, claims.c.fence == bindparam("before"))
+_ROW: Final = f"SELECT {columns(Claim._fields)} FROM claims"
+_AS_IT_WAS: Final = "todo_id = :todo AND fence = :before"
 
 # The lock keeps whoever renews from doing so between our look and what follows from it.
-LOCK: Final = Statement(_ROW.where(_OF_TODO).with_for_update())
-FIND: Final = Statement(_ROW.where(_OF_TODO))
+LOCK: Final = Statement(f"{_ROW} WHERE todo_id = :todo", lock=WHOLE_ROW)
+FIND: Final = Statement(f"{_ROW} WHERE todo_id = :todo")
 LIVE: Final = Statement(
-    _ROW.where(
-        claims.c.list == bindparam("list"),
-        claims.c.owner_id == bindparam("owner_id"),
-        claims.c.holder.is_not(None),
-        claims.c.lease_until > bindparam("now"),
-    )
+    f"{_ROW} WHERE list = :list AND owner_id = :owner_id AND holder IS NOT NULL AND lease_until > :now"
 )
-INSERT: Final = Statement(insert(claims).values({name: bindparam(name) for name in Claim._fields}))
-TAKE: Final = Statement(
-    update(claims)
-    .where(*_AS_IT_WAS)
-    .values({name: bindparam(name) for name in ("holder", "fence", "claimed_at", "lease_until")})
-)
-EXTEND: Final = Statement(
-    update(claims).where(*_AS_IT_WAS, claims.c.holder == bindparam("by")).values(lease_until=bindparam("lease_until"))
-)
-FREE: Final = Statement(update(claims).where(*_AS_IT_WAS).values(holder=null()))
+INSERT: Final = insert("claims", Claim._fields)
+TAKE: Final = update("claims", ("holder", "fence", "claimed_at", "lease_until"), where=_AS_IT_WAS)
+EXTEND: Final = update("claims", ["lease_until"], where=f"{_AS_IT_WAS} AND holder = :by")
+FREE: Final = Statement(f"UPDATE claims SET holder = NULL WHERE {_AS_IT_WAS}")
 
 
 def find(tx: Transaction, todo_id: str) -> Claim | None:

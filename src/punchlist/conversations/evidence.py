@@ -9,11 +9,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import bindparam, func, literal_column, select
-
 from punchlist.conversations.model import Turn
-from punchlist.storage.schema import tool_calls, traces, turns
-from punchlist.storage.statements import Statement
+from punchlist.storage.statements import Statement, columns
 from punchlist.storage.store import Transaction
 
 LONGEST_TOLD: Final = 500
@@ -22,34 +19,16 @@ _EVER: Final = "9999"
 
 # A worker's turn begins while the one that it works for is open.
 MEANWHILE: Final = Statement(
-    select(*(turns.c[name] for name in Turn._fields))
-    .where(
-        turns.c.conversation_id == bindparam("conversation_id"),
-        turns.c.started_at >= bindparam("since"),
-        turns.c.started_at <= bindparam("until"),
-        turns.c.parent_turn_id.is_not(None),
-    )
-    .order_by(turns.c.started_at, turns.c.id)
+    f"SELECT {columns(Turn._fields)} FROM turns WHERE conversation_id = :conversation_id "
+    "AND started_at >= :since AND started_at <= :until AND parent_turn_id IS NOT NULL ORDER BY started_at, id"
 )
 CALLS: Final = Statement(
-    select(
-        tool_calls.c.id,
-        tool_calls.c.tool,
-        tool_calls.c.status,
-        func.substr(tool_calls.c.result, literal_column("1"), literal_column(str(LONGEST_TOLD))),
-        func.substr(tool_calls.c.explanation, literal_column("1"), literal_column(str(LONGEST_TOLD))),
-        tool_calls.c.output_file,
-        tool_calls.c.created_at,
-        tool_calls.c.started_at,
-        tool_calls.c.ended_at,
-    )
-    .where(tool_calls.c.turn_id == bindparam("turn_id"))
-    .order_by(tool_calls.c.position)
+    "SELECT id, tool, status, "
+    f"substr(result, 1, {LONGEST_TOLD}), substr(explanation, 1, {LONGEST_TOLD}), "
+    "output_file, created_at, started_at, ended_at FROM tool_calls WHERE turn_id = :turn_id ORDER BY position"
 )
 REQUESTS: Final = Statement(
-    select(traces.c.output, traces.c.started_at)
-    .where(traces.c.turn_id == bindparam("turn_id"), traces.c.kind == literal_column("'model'"))
-    .order_by(traces.c.started_at)
+    "SELECT output, started_at FROM traces WHERE turn_id = :turn_id AND kind = 'model' ORDER BY started_at"
 )
 
 

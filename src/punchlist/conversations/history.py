@@ -2,42 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
-
-from sqlalchemy import BindParameter, bindparam, func, select
+from typing import Final, NamedTuple
 
 from punchlist.conversations.model import Conversation, Message, Trace, Turn
 from punchlist.conversations.records import CONVERSATIONS, MESSAGES
-from punchlist.storage.schema import messages, traces, turns
-from punchlist.storage.statements import Statement
+from punchlist.storage.statements import Statement, columns
 from punchlist.storage.store import Transaction
 
-_TURN: Final = [turns.c[name] for name in Turn._fields]
-_HERE: Final[BindParameter[Any]] = bindparam("conversation_id")
+_TURN: Final = f"SELECT {columns(Turn._fields)} FROM turns WHERE conversation_id = :conversation_id"
 
-TURNS: Final = Statement(
-    select(*_TURN).where(turns.c.conversation_id == _HERE).order_by(turns.c.started_at, turns.c.id)
-)
+TURNS: Final = Statement(f"{_TURN} ORDER BY started_at, id")
 # Traces are found by their turn; no index names their conversation.
 TRACES: Final = Statement(
-    select(*(traces.c[name] for name in Trace._fields))
-    .join(turns, turns.c.id == traces.c.turn_id)
-    .where(turns.c.conversation_id == _HERE)
-    .order_by(traces.c.started_at, traces.c.id)
+    f"SELECT {columns(Trace._fields, of='traces')} FROM traces JOIN turns ON turns.id = traces.turn_id "
+    "WHERE turns.conversation_id = :conversation_id ORDER BY traces.started_at, traces.id"
 )
 COUNTS: Final = Statement(
-    select(
-        select(func.count()).select_from(turns).where(turns.c.conversation_id == _HERE).scalar_subquery(),
-        select(func.count()).select_from(messages).where(messages.c.conversation_id == _HERE).scalar_subquery(),
-    )
+    "SELECT (SELECT count(*) FROM turns WHERE conversation_id = :conversation_id), "
+    "(SELECT count(*) FROM messages WHERE conversation_id = :conversation_id)"
 )
 # A worker's turn says nothing about where the conversation stands.
-LAST_TURN: Final = Statement(
-    select(*_TURN)
-    .where(turns.c.conversation_id == _HERE, turns.c.parent_turn_id.is_(None))
-    .order_by(turns.c.started_at.desc(), turns.c.id.desc())
-    .limit(1)
-)
+LAST_TURN: Final = Statement(f"{_TURN} AND parent_turn_id IS NULL ORDER BY started_at DESC, id DESC LIMIT 1")
 
 
 class Overview(NamedTuple):

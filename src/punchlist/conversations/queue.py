@@ -10,8 +10,6 @@ from __future__ import annotations
 import hashlib
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import bindparam, insert, literal_column, select, update
-
 from punchlist.conversations import records
 from punchlist.conversations.lifecycle import TurnAction
 from punchlist.conversations.model import MessageRole, Scope, Turn
@@ -23,8 +21,7 @@ from punchlist.kernel.events import Change
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.lifecycle import NEW
 from punchlist.storage import eventlog
-from punchlist.storage.schema import queued_messages
-from punchlist.storage.statements import Statement
+from punchlist.storage.statements import Statement, columns, insert, update
 from punchlist.storage.store import Store, Transaction
 
 REASONS: Final = {
@@ -67,27 +64,20 @@ class Delivered(NamedTuple):
     queued: Queued
 
 
-_COLUMNS: Final = [queued_messages.c[name] for name in Queued._fields]
-_OF_CONVERSATION: Final = queued_messages.c.conversation_id == bindparam("conversation_id")
-_WAITS: Final = queued_messages.c.status == literal_column(f"'{QueueStatus.QUEUED}'")
+_OF_CONVERSATION: Final = "conversation_id = :conversation_id"
+_WAITS: Final = f"status = '{QueueStatus.QUEUED}'"
+_ROW: Final = f"SELECT {columns(Queued._fields)} FROM queued_messages WHERE {_OF_CONVERSATION}"
+_CHANGING: Final = ("content", "status", "changed_at", "turn_id")
 
-INSERT: Final = Statement(insert(queued_messages).values({name: bindparam(name) for name in Queued._fields}))
-BY_ID: Final = Statement(select(*_COLUMNS).where(queued_messages.c.id == bindparam("id"), _OF_CONVERSATION))
-WAITING: Final = Statement(
-    select(*_COLUMNS).where(_OF_CONVERSATION, _WAITS).order_by(queued_messages.c.position).limit(bindparam("most"))
-)
-BEGAN: Final = Statement(
-    select(queued_messages.c.id).where(_OF_CONVERSATION, queued_messages.c.turn_id == bindparam("turn_id")).limit(1)
-)
-ALL_OF: Final = Statement(select(*_COLUMNS).where(_OF_CONVERSATION).order_by(queued_messages.c.position))
+INSERT: Final = insert("queued_messages", Queued._fields)
+BY_ID: Final = Statement(f"{_ROW} AND id = :id")
+WAITING: Final = Statement(f"{_ROW} AND {_WAITS} ORDER BY position LIMIT :most")
+BEGAN: Final = Statement(f"SELECT id FROM queued_messages WHERE {_OF_CONVERSATION} AND turn_id = :turn_id LIMIT 1")
+ALL_OF: Final = Statement(f"{_ROW} ORDER BY position")
 LAST_POSITION: Final = Statement(
-    select(queued_messages.c.position).where(_OF_CONVERSATION).order_by(queued_messages.c.position.desc()).limit(1)
+    f"SELECT position FROM queued_messages WHERE {_OF_CONVERSATION} ORDER BY position DESC LIMIT 1"
 )
-UPDATE: Final = Statement(
-    update(queued_messages)
-    .where(queued_messages.c.id == bindparam("queued_id"), _WAITS)
-    .values({name: bindparam(name) for name in ("content", "status", "changed_at", "turn_id")})
-)
+UPDATE: Final = update("queued_messages", _CHANGING, where=f"id = :queued_id AND {_WAITS}")
 _EVERY: Final = 1_000_000
 
 
@@ -204,7 +194,7 @@ class MessageQueue:
         """Take a message one step along its lifecycle: its row, and the event."""
         status = QUEUE.advance(QueueStatus(found.status), action, scope.actor.role)
         after = found._replace(status=status.value, changed_at=tx.now(), **to)
-        values = {name: getattr(after, name) for name in ("content", "status", "changed_at", "turn_id")}
+        values = {name: getattr(after, name) for name in _CHANGING}
         if not tx.run(UPDATE, queued_id=found.id, **values):
             raise Conflict("The message was delivered or withdrawn at the same moment. Nothing was changed.")
         eventlog.append(tx, _change(scope, action, after, {**told(after), **(also or {})}, came_from=found.status))

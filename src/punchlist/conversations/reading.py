@@ -4,38 +4,22 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from sqlalchemy import bindparam, func, select
-
 from punchlist.conversations import records
 from punchlist.conversations.model import Message, Turn
-from punchlist.storage.schema import messages
-from punchlist.storage.statements import Statement
+from punchlist.storage.statements import Statement, columns
 from punchlist.storage.store import Store
 
-LAST: Final = Statement(
-    select(*(messages.c[name] for name in Message._fields))
-    .where(messages.c.conversation_id == bindparam("conversation_id"))
-    .order_by(messages.c.position.desc())
-    .limit(bindparam("most"))
-)
+_ROW: Final = f"SELECT {columns(Message._fields)} FROM messages WHERE conversation_id = :conversation_id"
+
+LAST: Final = Statement(f"{_ROW} ORDER BY position DESC LIMIT :most")
 # Messages are counted without gaps, so that the last position is their number.
 LAST_SAID: Final = Statement(
-    select(messages.c.position, messages.c.created_at)
-    .where(messages.c.conversation_id == bindparam("conversation_id"))
-    .order_by(messages.c.position.desc())
-    .limit(1)
+    "SELECT position, created_at FROM messages WHERE conversation_id = :conversation_id ORDER BY position DESC LIMIT 1"
 )
 # Posted for all to read, as opposed to what an agent was told in its turn.
 ABOUT: Final = Statement(
-    select(*(messages.c[name] for name in Message._fields))
-    .where(
-        messages.c.conversation_id == bindparam("conversation_id"),
-        messages.c.position > bindparam("after"),
-        messages.c.turn_id.is_(None),
-        func.substr(messages.c.content, 1, bindparam("looked_at")).like(bindparam("pattern")),
-    )
-    .order_by(messages.c.position.desc())
-    .limit(bindparam("most"))
+    f"{_ROW} AND position > :after AND turn_id IS NULL AND substr(content, 1, :looked_at) LIKE :pattern "
+    "ORDER BY position DESC LIMIT :most"
 )
 LOOKED_THROUGH: Final = 1_000
 """The last messages among which those about something are looked for."""

@@ -6,129 +6,67 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Table, and_, bindparam, insert, literal_column, null, or_, select, text, update
-
 from punchlist.conversations.model import Conversation, Line, Message, Notice, Trace, Turn
 from punchlist.kernel.ids import new_id
-from punchlist.storage.schema import conversations, messages, traces, turns
-from punchlist.storage.statements import Statement
+from punchlist.storage.statements import ROW, Statement, columns, insert, literals, update
 from punchlist.storage.store import Transaction
 
 
-def _columns(table: Table, value: type[Any]) -> list[ColumnElement[Any]]:
-    """The columns that a value is made of, in its order."""
-    return [table.c[name] for name in value.__annotations__]
+def _row(table: str, value: type[Any]) -> str:
+    """Reads what a value is made of, in its order."""
+    return f"SELECT {columns(value.__annotations__, of=table)} FROM {table}"
 
 
-def _insert(table: Table, value: type[Any]) -> Statement:
-    return Statement(insert(table).values({name: bindparam(name) for name in value.__annotations__}))
+_CONVERSATION: Final = _row("conversations", Conversation)
+_TURN: Final = _row("turns", Turn)
+_MESSAGE: Final = _row("messages", Message)
+_NEWEST_TURN_FIRST: Final = "ORDER BY started_at DESC, id DESC"
 
+INSERT_CONVERSATION: Final = insert("conversations", Conversation.__annotations__, unless="id")
+INSERT_TURN: Final = insert("turns", Turn.__annotations__)
+INSERT_MESSAGE: Final = insert("messages", Message.__annotations__)
+INSERT_TRACE: Final = insert("traces", Trace.__annotations__)
 
-_CONVERSATION = _columns(conversations, Conversation)
-_TURN = _columns(turns, Turn)
-_MESSAGE = _columns(messages, Message)
-_TRACE = _columns(traces, Trace)
-_NOTICES: Final[list[Any]] = [literal_column(f"'{notice}'") for notice in Notice]
-
-# Both databases know this clause; whoever comes second sees no row changed.
-INSERT_CONVERSATION: Final = Statement(
-    text(
-        "INSERT INTO conversations (id, title, metadata, created_at) "
-        "VALUES (:id, :title, :metadata, :created_at) ON CONFLICT (id) DO NOTHING"
-    )
-)
-INSERT_TURN: Final = _insert(turns, Turn)
-INSERT_MESSAGE: Final = _insert(messages, Message)
-INSERT_TRACE: Final = _insert(traces, Trace)
-
-CONVERSATION: Final = Statement(select(*_CONVERSATION).where(conversations.c.id == bindparam("id")))
+CONVERSATION: Final = Statement(f"{_CONVERSATION} WHERE id = :id")
 # The lock that makes a conversation's writers take turns on PostgreSQL; SQLite has one writer anyway.
-LOCK_CONVERSATION: Final = Statement(
-    select(*_CONVERSATION).where(conversations.c.id == bindparam("id")).with_for_update(key_share=True)
-)
-CONVERSATIONS: Final = Statement(
-    select(*_CONVERSATION).order_by(conversations.c.created_at.desc(), conversations.c.id).limit(bindparam("most"))
-)
-TURN: Final = Statement(select(*_TURN).where(turns.c.id == bindparam("id")))
-LOCK_TURN: Final = Statement(select(*_TURN).where(turns.c.id == bindparam("id")).with_for_update(key_share=True))
+LOCK_CONVERSATION: Final = Statement(f"{_CONVERSATION} WHERE id = :id", lock=ROW)
+CONVERSATIONS: Final = Statement(f"{_CONVERSATION} ORDER BY created_at DESC, id LIMIT :most")
+TURN: Final = Statement(f"{_TURN} WHERE id = :id")
+LOCK_TURN: Final = Statement(f"{_TURN} WHERE id = :id", lock=ROW)
 OPEN_TURN: Final = Statement(
-    select(*_TURN).where(
-        turns.c.conversation_id == bindparam("conversation_id"),
-        turns.c.ended_at.is_(None),
-        turns.c.parent_turn_id.is_(None),
-    )
+    f"{_TURN} WHERE conversation_id = :conversation_id AND ended_at IS NULL AND parent_turn_id IS NULL"
 )
-TURNS: Final = Statement(
-    select(*_TURN)
-    .where(turns.c.conversation_id == bindparam("conversation_id"))
-    .order_by(turns.c.started_at.desc(), turns.c.id.desc())
-    .limit(bindparam("most"))
-)
+TURNS: Final = Statement(f"{_TURN} WHERE conversation_id = :conversation_id {_NEWEST_TURN_FIRST} LIMIT :most")
 END_TURN: Final = Statement(
-    update(turns)
-    .where(turns.c.id == bindparam("turn_id"), turns.c.ended_at.is_(None))
-    .values(ended_at=bindparam("at"), end_reason=bindparam("reason"), owner=null())
+    "UPDATE turns SET ended_at = :at, end_reason = :reason, owner = NULL WHERE id = :turn_id AND ended_at IS NULL"
 )
-OWN_TURN: Final = Statement(
-    update(turns).where(turns.c.id == bindparam("turn_id"), turns.c.ended_at.is_(None)).values(owner=bindparam("owner"))
-)
-MESSAGES: Final = Statement(
-    select(*_MESSAGE).where(messages.c.conversation_id == bindparam("conversation_id")).order_by(messages.c.position)
-)
+OWN_TURN: Final = update("turns", ["owner"], where="id = :turn_id AND ended_at IS NULL")
+MESSAGES: Final = Statement(f"{_MESSAGE} WHERE conversation_id = :conversation_id ORDER BY position")
 # What was said to the person's agent and by it, not what its workers said among themselves.
 RECENT: Final = Statement(
-    select(*_MESSAGE)
-    .join(turns, turns.c.id == messages.c.turn_id)
-    .where(
-        messages.c.conversation_id == bindparam("conversation_id"),
-        messages.c.turn_id != bindparam("but_of"),
-        turns.c.parent_turn_id.is_(None),
-    )
-    .order_by(messages.c.position.desc())
-    .limit(bindparam("most"))
+    f"{_MESSAGE} JOIN turns ON turns.id = messages.turn_id "
+    "WHERE messages.conversation_id = :conversation_id AND messages.turn_id <> :but_of "
+    "AND turns.parent_turn_id IS NULL ORDER BY messages.position DESC LIMIT :most"
 )
 # Where several agents work one after the other: what one of them said and heard, and what was posted for all.
 RECENT_OF_AGENT: Final = Statement(
-    select(*_MESSAGE)
-    .outerjoin(turns, turns.c.id == messages.c.turn_id)
-    .where(
-        messages.c.conversation_id == bindparam("conversation_id"),
-        or_(
-            and_(
-                messages.c.turn_id != bindparam("but_of"),
-                turns.c.parent_turn_id.is_(None),
-                turns.c.agent_id == bindparam("agent_id"),
-            ),
-            and_(messages.c.turn_id.is_(None), messages.c.kind.in_(_NOTICES)),
-        ),
-    )
-    .order_by(messages.c.position.desc())
-    .limit(bindparam("most"))
+    f"{_MESSAGE} LEFT JOIN turns ON turns.id = messages.turn_id WHERE messages.conversation_id = :conversation_id AND ("
+    "messages.turn_id <> :but_of AND turns.parent_turn_id IS NULL AND turns.agent_id = :agent_id "
+    f"OR messages.turn_id IS NULL AND messages.kind IN ({literals(Notice)})) "
+    "ORDER BY messages.position DESC LIMIT :most"
 )
 POSTED: Final = Statement(
-    select(*_MESSAGE)
-    .where(messages.c.conversation_id == bindparam("conversation_id"), messages.c.turn_id.is_(None))
-    .order_by(messages.c.position.desc())
-    .limit(bindparam("most"))
+    f"{_MESSAGE} WHERE conversation_id = :conversation_id AND turn_id IS NULL ORDER BY position DESC LIMIT :most"
 )
-OF_TURN: Final = Statement(
-    select(*_MESSAGE).where(messages.c.turn_id == bindparam("turn_id")).order_by(messages.c.position)
-)
+OF_TURN: Final = Statement(f"{_MESSAGE} WHERE turn_id = :turn_id ORDER BY position")
 CHILDREN: Final = Statement(
-    select(*_TURN)
-    .where(turns.c.conversation_id == bindparam("conversation_id"), turns.c.parent_turn_id == bindparam("parent"))
-    .order_by(turns.c.started_at.desc(), turns.c.id.desc())
+    f"{_TURN} WHERE conversation_id = :conversation_id AND parent_turn_id = :parent {_NEWEST_TURN_FIRST}"
 )
-MESSAGE: Final = Statement(select(*_MESSAGE).where(messages.c.id == bindparam("id")))
+MESSAGE: Final = Statement(f"{_MESSAGE} WHERE id = :id")
 LAST_POSITION: Final = Statement(
-    select(messages.c.position)
-    .where(messages.c.conversation_id == bindparam("conversation_id"))
-    .order_by(messages.c.position.desc())
-    .limit(1)
+    "SELECT position FROM messages WHERE conversation_id = :conversation_id ORDER BY position DESC LIMIT 1"
 )
-TRACES: Final = Statement(
-    select(*_TRACE).where(traces.c.turn_id == bindparam("turn_id")).order_by(traces.c.started_at, traces.c.id)
-)
+TRACES: Final = Statement(f"{_row('traces', Trace)} WHERE turn_id = :turn_id ORDER BY started_at, id")
 
 
 def conversation(tx: Transaction, id: str) -> Conversation | None:

@@ -7,8 +7,6 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
-from sqlalchemy import bindparam, literal_column, or_, select
-
 from punchlist.agent.definitions import LEAD, OWNER
 from punchlist.conversations import records as conversation_records
 from punchlist.engine.premises import Premises
@@ -23,50 +21,21 @@ from punchlist.missions.writing import check_active
 from punchlist.runs import records as run_records
 from punchlist.runs import service as runs
 from punchlist.runs.model import Kind, Run
-from punchlist.storage.schema import missions, pillars, queued_messages
-from punchlist.storage.schema import runs as runs_table
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
 
 SWEEP_EVERY: Final = timedelta(hours=1)
 _OPEN: Final = Statement(
-    select(runs_table.c.id)
-    .where(
-        runs_table.c.ended_at.is_(None),
-        runs_table.c.mission_id == bindparam("mission_id"),
-        runs_table.c.kind == bindparam("kind"),
-    )
-    .limit(1)
+    "SELECT id FROM runs WHERE ended_at IS NULL AND mission_id = :mission_id AND kind = :kind LIMIT 1"
 )
 # Chats of missions with messages that wait, in which no run will look for them.
 _WRITTEN_IN: Final = Statement(
-    select(queued_messages.c.conversation_id, missions.c.id, pillars.c.id)
-    .distinct()
-    .outerjoin(
-        pillars,
-        or_(
-            pillars.c.conversation_id == queued_messages.c.conversation_id,
-            pillars.c.todo_conversation_id == queued_messages.c.conversation_id,
-        ),
-    )
-    .join(
-        missions,
-        or_(
-            missions.c.id == pillars.c.mission_id,
-            missions.c.conversation_id == queued_messages.c.conversation_id,
-        ),
-    )
-    .where(
-        queued_messages.c.status == literal_column("'queued'"),
-        missions.c.status == literal_column("'active'"),
-        ~select(runs_table.c.id)
-        .where(
-            runs_table.c.conversation_id == queued_messages.c.conversation_id,
-            runs_table.c.ended_at.is_(None),
-            runs_table.c.kind == literal_column(f"'{Kind.CHAT}'"),
-        )
-        .exists(),
-    )
+    "SELECT DISTINCT queued.conversation_id, missions.id, pillars.id FROM queued_messages AS queued "
+    "LEFT JOIN pillars ON queued.conversation_id IN (pillars.conversation_id, pillars.todo_conversation_id) "
+    "JOIN missions ON missions.id = pillars.mission_id OR missions.conversation_id = queued.conversation_id "
+    "WHERE queued.status = 'queued' AND missions.status = 'active' "
+    "AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.conversation_id = queued.conversation_id "
+    f"AND runs.ended_at IS NULL AND runs.kind = '{Kind.CHAT}')"
 )
 
 

@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import Connection, Engine
 
-from punchlist.storage.sqlite import use_write_ahead_log
+from punchlist.storage.postgres import PostgreSQL
+from punchlist.storage.sqlite import SQLite, use_write_ahead_log
 from punchlist.storage.store import Store
 
 SCHEMA: Final = "punchlist_engine"
@@ -47,13 +48,14 @@ class EngineDatabase(NamedTuple):
 
 
 def engine_file(store: Store) -> Path:
-    ours = Path(store.engine.url.database or "")
+    assert isinstance(store.database, SQLite)
+    ours = store.database.path
     return ours.with_name(f"{ours.stem}-engine.db")
 
 
 def engine_database(store: Store) -> EngineDatabase:
-    if store.engine.dialect.name != "sqlite":
-        return EngineDatabase(store.engine.url.render_as_string(hide_password=False), None, Opening())
+    if isinstance(store.database, PostgreSQL):
+        return EngineDatabase(store.database.url.replace("postgresql", "postgresql+psycopg", 1), None, Opening())
     file = engine_file(store)
     url = f"sqlite:///{file}"
     engine = create_engine(url, connect_args={"timeout": 30, "check_same_thread": False}, pool_size=_POOL)

@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 
 from punchlist.engine.database import engine_file
 from punchlist.errors import StoreUnavailable
+from punchlist.storage.postgres import PostgreSQL
 from punchlist.storage.store import Store
 
 _PATIENCE: Final = 30.0
@@ -35,9 +36,9 @@ class Locks(Protocol):
 
 
 def locks(store: Store) -> Locks:
-    if store.engine.dialect.name == "sqlite":
-        return FileLocks(engine_file(store).with_suffix(".workers"))
-    return AdvisoryLocks(store.engine.url.set(drivername="postgresql").render_as_string(hide_password=False))
+    if isinstance(store.database, PostgreSQL):
+        return AdvisoryLocks(store.database.url)
+    return FileLocks(engine_file(store).with_suffix(".workers"))
 
 
 class FileLocks:

@@ -10,39 +10,23 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import bindparam, func, literal_column, select
-
 from punchlist.conversations import evidence
 from punchlist.conversations import records as conversation_records
 from punchlist.conversations.evidence import Evidence
 from punchlist.runs import service as runs_service
 from punchlist.runs.lifecycle import RunAction
-from punchlist.storage.schema import events, runs
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
 
-_SUMS: Final = (
-    func.count(),
-    func.sum(runs.c.input_tokens),
-    func.sum(runs.c.output_tokens),
-    func.sum(runs.c.cost),
-    func.sum(runs.c.seconds),
-    func.sum(runs.c.calls),
-)
+_SUMS: Final = "count(*), sum(input_tokens), sum(output_tokens), sum(cost), sum(seconds), sum(calls)"
 OF_MISSION: Final = Statement(
-    select(runs.c.pillar_id, runs.c.todo_id, *_SUMS)
-    .where(runs.c.mission_id == bindparam("mission_id"))
-    .group_by(runs.c.pillar_id, runs.c.todo_id)
+    f"SELECT pillar_id, todo_id, {_SUMS} FROM runs WHERE mission_id = :mission_id GROUP BY pillar_id, todo_id"
 )
-OF_TODO: Final = Statement(select(*_SUMS).where(runs.c.todo_id == bindparam("todo_id")))
-RUNS_OF_TODO: Final = Statement(
-    select(runs.c.id).where(runs.c.todo_id == bindparam("todo_id")).order_by(runs.c.created_at, runs.c.id)
-)
+OF_TODO: Final = Statement(f"SELECT {_SUMS} FROM runs WHERE todo_id = :todo_id")
+RUNS_OF_TODO: Final = Statement("SELECT id FROM runs WHERE todo_id = :todo_id ORDER BY created_at, id")
 # Each turn that a run has taken up is told in its trail.
 TAKEN_UP: Final = Statement(
-    select(events.c.data)
-    .where(events.c.stream == bindparam("stream"), events.c.action == literal_column(f"'{RunAction.AT}'"))
-    .order_by(events.c.version)
+    f"SELECT data FROM events WHERE stream = :stream AND action = '{RunAction.AT}' ORDER BY version"
 )
 
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import bindparam, select
-
 from punchlist.errors import InvalidInput
 from punchlist.kernel.secrets import Redactor
 from punchlist.kernel.text import excerpt, visible_block
@@ -23,13 +21,10 @@ from punchlist.missions.metric_rules import shown
 from punchlist.missions.model import Metric, Mission, MissionScope, MissionTodo, Reading
 from punchlist.missions.programs import CannotStart, Ran, told
 from punchlist.missions.trusted import TrustOf, trusted_config
-from punchlist.storage.schema import mission_todos
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store
 
-WORKED_AT: Final = Statement(
-    select(mission_todos.c.started_at, mission_todos.c.worked_at).where(mission_todos.c.id == bindparam("id"))
-)
+WORKED_AT: Final = Statement("SELECT started_at, worked_at FROM mission_todos WHERE id = :id")
 _LAST_LINES: Final = 20
 _LONGEST: Final = 1_500
 

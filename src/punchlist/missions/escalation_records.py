@@ -5,66 +5,43 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import bindparam, func, insert, literal_column, or_, select, update
-
 from punchlist.errors import StoreDamaged
 from punchlist.missions.lifecycle import EscalationStatus, Status
 from punchlist.missions.model import Escalation
-from punchlist.storage.schema import escalations, events, mission_todos
-from punchlist.storage.statements import Statement
+from punchlist.storage.statements import Statement, columns, insert, update
 from punchlist.storage.store import Transaction
 
-_ROW = select(*[escalations.c[name] for name in Escalation._fields])
-_OF_MISSION = escalations.c.mission_id == bindparam("mission_id")
-_UNANSWERED = escalations.c.status != literal_column(f"'{EscalationStatus.ANSWERED}'")
-_ORDER = (escalations.c.asked_at, escalations.c.id)
-_NEWEST = (escalations.c.asked_at.desc(), escalations.c.id.desc())
+_ROW: Final = f"SELECT {columns(Escalation._fields)} FROM escalations"
+_UNANSWERED: Final = f"status <> '{EscalationStatus.ANSWERED}'"
+_ORDER: Final = "ORDER BY asked_at, id"
+_NEWEST: Final = "ORDER BY asked_at DESC, id DESC"
 _CHANGING: Final = ("status", "reminded_at", "reminders", "answer", "answered_by", "answered_at")
 _STATUSES: Final = frozenset(EscalationStatus)
 
-INSERT: Final = Statement(insert(escalations).values({c.name: bindparam(c.name) for c in escalations.c}))
-UPDATE: Final = Statement(
-    update(escalations)
-    .where(
-        escalations.c.id == bindparam("escalation_id"),
-        escalations.c.status == bindparam("from_status"),
-        escalations.c.reminders == bindparam("from_reminders"),
-    )
-    .values({name: bindparam(name) for name in _CHANGING})
+INSERT: Final = insert("escalations", Escalation._fields)
+UPDATE: Final = update(
+    "escalations",
+    _CHANGING,
+    where="id = :escalation_id AND status = :from_status AND reminders = :from_reminders",
 )
-BY_ID: Final = Statement(_ROW.where(escalations.c.id == bindparam("id")))
-ENDING_IN: Final = Statement(_ROW.where(escalations.c.id.like(bindparam("pattern"))).order_by(*_NEWEST).limit(2))
-UNANSWERED: Final = Statement(_ROW.where(_UNANSWERED).order_by(*_ORDER))
-UNANSWERED_OF_MISSION: Final = Statement(_ROW.where(_OF_MISSION, _UNANSWERED).order_by(*_ORDER))
-NEWEST: Final = Statement(_ROW.order_by(*_NEWEST).limit(bindparam("most")))
-NEWEST_OF_MISSION: Final = Statement(_ROW.where(_OF_MISSION).order_by(*_NEWEST).limit(bindparam("most")))
-ALL_OF_MISSION: Final = Statement(_ROW.where(_OF_MISSION).order_by(*_ORDER))
+BY_ID: Final = Statement(f"{_ROW} WHERE id = :id")
+ENDING_IN: Final = Statement(f"{_ROW} WHERE id LIKE :pattern {_NEWEST} LIMIT 2")
+UNANSWERED: Final = Statement(f"{_ROW} WHERE {_UNANSWERED} {_ORDER}")
+UNANSWERED_OF_MISSION: Final = Statement(f"{_ROW} WHERE mission_id = :mission_id AND {_UNANSWERED} {_ORDER}")
+NEWEST: Final = Statement(f"{_ROW} {_NEWEST} LIMIT :most")
+NEWEST_OF_MISSION: Final = Statement(f"{_ROW} WHERE mission_id = :mission_id {_NEWEST} LIMIT :most")
+ALL_OF_MISSION: Final = Statement(f"{_ROW} WHERE mission_id = :mission_id {_ORDER}")
 
 # --- what the trail knows of todos --------------------------------------------------------------------
-_IN_STREAM = events.c.stream == bindparam("stream")
 IN_STATE_SINCE: Final = Statement(
-    select(func.max(events.c.at)).where(
-        _IN_STREAM,
-        events.c.subject == bindparam("subject"),
-        events.c.to_status == bindparam("status"),
-        or_(events.c.from_status.is_(None), events.c.from_status != events.c.to_status),
-    )
+    "SELECT max(at) FROM events WHERE stream = :stream AND subject = :subject AND to_status = :status "
+    "AND (from_status IS NULL OR from_status <> to_status)"
 )
 # The stream is read once, and not at all when nothing in the backlog is that old.
 UNTOUCHED: Final = Statement(
-    select(events.c.subject, func.max(events.c.at))
-    .where(
-        _IN_STREAM,
-        events.c.subject.in_(
-            select(mission_todos.c.id).where(
-                mission_todos.c.mission_id == bindparam("mission_id"),
-                mission_todos.c.status == literal_column(f"'{Status.BACKLOG}'"),
-                mission_todos.c.ended_at.is_(None),
-                mission_todos.c.created_at <= bindparam("before"),
-            )
-        ),
-    )
-    .group_by(events.c.subject)
+    "SELECT subject, max(at) FROM events WHERE stream = :stream AND subject IN ("
+    f"SELECT id FROM mission_todos WHERE mission_id = :mission_id AND status = '{Status.BACKLOG}' "
+    "AND ended_at IS NULL AND created_at <= :before) GROUP BY subject"
 )
 
 

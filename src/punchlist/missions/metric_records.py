@@ -4,40 +4,22 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from sqlalchemy import bindparam, insert, select, update
-
 from punchlist.missions.model import Metric, Reading
-from punchlist.storage.schema import metric_readings, metrics, pillars
-from punchlist.storage.statements import Statement
+from punchlist.storage.statements import Statement, columns, insert
 from punchlist.storage.store import Transaction
 
-_METRIC = [metrics.c[name] for name in Metric._fields]
-_READING = [metric_readings.c[name] for name in Reading._fields]
+_READING: Final = f"SELECT {columns(Reading._fields)} FROM metric_readings"
 
 # In the order of the file. What is no longer in it is kept, but not looked at.
 OF_MISSION: Final = Statement(
-    select(pillars.c.slug, pillars.c.status, *_METRIC)
-    .join(pillars, pillars.c.id == metrics.c.pillar_id)
-    .where(metrics.c.mission_id == bindparam("mission_id"))
-    .order_by(pillars.c.position, pillars.c.id, metrics.c.position, metrics.c.id)
+    f"SELECT pillars.slug, pillars.status, {columns(Metric._fields, of='metrics')} "
+    "FROM metrics JOIN pillars ON pillars.id = metrics.pillar_id WHERE metrics.mission_id = :mission_id "
+    "ORDER BY pillars.position, pillars.id, metrics.position, metrics.id"
 )
-SET_ERROR: Final = Statement(
-    update(metrics)
-    .where(metrics.c.id == bindparam("metric_id"))
-    .values(last_error=bindparam("error"), last_error_at=bindparam("at"))
-)
-INSERT: Final = Statement(insert(metric_readings).values({name: bindparam(name) for name in Reading._fields}))
-NEWEST: Final = Statement(
-    select(*_READING)
-    .where(metric_readings.c.metric_id == bindparam("metric_id"))
-    .order_by(metric_readings.c.position.desc())
-    .limit(bindparam("most"))
-)
-READINGS: Final = Statement(
-    select(*_READING)
-    .where(metric_readings.c.mission_id == bindparam("mission_id"))
-    .order_by(metric_readings.c.metric_id, metric_readings.c.position)
-)
+SET_ERROR: Final = Statement("UPDATE metrics SET last_error = :error, last_error_at = :at WHERE id = :metric_id")
+INSERT: Final = insert("metric_readings", Reading._fields)
+NEWEST: Final = Statement(f"{_READING} WHERE metric_id = :metric_id ORDER BY position DESC LIMIT :most")
+READINGS: Final = Statement(f"{_READING} WHERE mission_id = :mission_id ORDER BY metric_id, position")
 
 
 class Placed(NamedTuple):

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import bindparam, select
-
 from punchlist.conversations import records as conversation_records
 from punchlist.conversations.model import Scope
 from punchlist.missions import chats
-from punchlist.storage.schema import messages
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store
 
 LOOKED_THROUGH: Final = 50
 LAST: Final = Statement(
-    select(messages.c.kind, messages.c.content)
-    .where(messages.c.conversation_id == bindparam("conversation_id"))
-    .order_by(messages.c.position.desc())
-    .limit(LOOKED_THROUGH)
+    "SELECT kind, content FROM messages WHERE conversation_id = :conversation_id "
+    f"ORDER BY position DESC LIMIT {LOOKED_THROUGH}"
 )
 
 

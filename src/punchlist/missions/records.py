@@ -5,110 +5,62 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Table, bindparam, delete, func, insert, literal_column, or_, select, text, update
-
 from punchlist.errors import StoreDamaged
 from punchlist.missions.config_json import policy_of
 from punchlist.missions.lifecycle import ACTIVE, Status
 from punchlist.missions.model import Capacity, Metric, Mission, Pillar, Strategy
-from punchlist.storage.schema import metrics, mission_todos, missions, pillars, strategies
-from punchlist.storage.statements import Statement
+from punchlist.storage.statements import ROW, Statement, columns, insert, update
 from punchlist.storage.store import Transaction
 
-
-def _columns(table: Table, value: type[Any]) -> list[ColumnElement[Any]]:
-    """The columns that a value is made of, in its order."""
-    return [table.c[name] for name in value._fields]
-
-
-def _insert(table: Table) -> Statement:
-    return Statement(insert(table).values({column.name: bindparam(column.name) for column in table.c}))
-
-
-def _update(table: Table, *names: str) -> Statement:
-    return Statement(
-        update(table).where(table.c.id == bindparam("of_id")).values({name: bindparam(name) for name in names})
-    )
-
-
-_MISSION = [*_columns(missions, Mission), missions.c.checksum]
-_PILLAR = _columns(pillars, Pillar)
-_STRATEGY = _columns(strategies, Strategy)
-_METRIC = _columns(metrics, Metric)
+_MISSION_NAMES: Final = (*Mission._fields, "checksum")
+_MISSION: Final = f"SELECT {columns(_MISSION_NAMES)} FROM missions"
+_PILLAR: Final = f"SELECT {columns(Pillar._fields)} FROM pillars"
+_METRIC: Final = f"SELECT {columns(Metric._fields)} FROM metrics"
 _MISSION_CHANGES: Final = ("name", "description", "json_config", "source", "status", "updated_at", "checksum")
 _PILLAR_CHANGES: Final = ("name", "description", "position", "status")
 _METRIC_CHANGES: Final = (
     *("pillar_id", "name", "unit", "target", "warning", "direction", "collector", "stale_after_hours"),
     *("position", "status"),
 )
-_NAMES: Final = [column.name for column in missions.c]
 
-# Both databases know this clause; whoever comes second with a slug sees no row changed.
-INSERT_MISSION: Final = Statement(
-    text(
-        f"INSERT INTO missions ({', '.join(_NAMES)}) VALUES ({', '.join(f':{name}' for name in _NAMES)}) "
-        "ON CONFLICT (slug) DO NOTHING"
-    )
-)
-MISSION: Final = Statement(select(*_MISSION).where(missions.c.id == bindparam("id")))
+INSERT_MISSION: Final = insert("missions", _MISSION_NAMES, unless="slug")
+MISSION: Final = Statement(f"{_MISSION} WHERE id = :id")
 # The lock that makes a mission's writers take turns on PostgreSQL; SQLite has one writer anyway.
-LOCK_MISSION: Final = Statement(
-    select(*_MISSION).where(missions.c.id == bindparam("id")).with_for_update(key_share=True)
-)
-MISSION_BY_SLUG: Final = Statement(select(*_MISSION).where(missions.c.slug == bindparam("slug")))
-LOCK_MISSION_BY_SLUG: Final = Statement(
-    select(*_MISSION).where(missions.c.slug == bindparam("slug")).with_for_update(key_share=True)
-)
-MISSIONS: Final = Statement(select(*_MISSION).order_by(missions.c.slug))
-SLUGS: Final = Statement(select(missions.c.slug, missions.c.status).order_by(missions.c.slug))
-UPDATE_MISSION: Final = _update(missions, *_MISSION_CHANGES)
+LOCK_MISSION: Final = Statement(f"{_MISSION} WHERE id = :id", lock=ROW)
+MISSION_BY_SLUG: Final = Statement(f"{_MISSION} WHERE slug = :slug")
+LOCK_MISSION_BY_SLUG: Final = Statement(f"{_MISSION} WHERE slug = :slug", lock=ROW)
+MISSIONS: Final = Statement(f"{_MISSION} ORDER BY slug")
+SLUGS: Final = Statement("SELECT slug, status FROM missions ORDER BY slug")
+UPDATE_MISSION: Final = update("missions", _MISSION_CHANGES, where="id = :of_id")
 TAKE_TICK: Final = Statement(
-    update(missions)
-    .where(
-        missions.c.id == bindparam("of_id"),
-        missions.c.status == literal_column("'active'"),
-        or_(missions.c.last_tick.is_(None), missions.c.last_tick < bindparam("tick")),
-    )
-    .values(last_tick=bindparam("tick"))
+    "UPDATE missions SET last_tick = :tick "
+    "WHERE id = :of_id AND status = 'active' AND (last_tick IS NULL OR last_tick < :tick)"
 )
 
-INSERT_PILLAR: Final = _insert(pillars)
-PILLAR: Final = Statement(select(*_PILLAR).where(pillars.c.id == bindparam("id")))
-PILLAR_BY_SLUG: Final = Statement(
-    select(*_PILLAR).where(pillars.c.mission_id == bindparam("mission_id"), pillars.c.slug == bindparam("slug"))
-)
-PILLARS: Final = Statement(
-    select(*_PILLAR).where(pillars.c.mission_id == bindparam("mission_id")).order_by(pillars.c.position, pillars.c.id)
-)
-UPDATE_PILLAR: Final = _update(pillars, *_PILLAR_CHANGES)
+INSERT_PILLAR: Final = insert("pillars", Pillar._fields)
+PILLAR: Final = Statement(f"{_PILLAR} WHERE id = :id")
+PILLAR_BY_SLUG: Final = Statement(f"{_PILLAR} WHERE mission_id = :mission_id AND slug = :slug")
+PILLARS: Final = Statement(f"{_PILLAR} WHERE mission_id = :mission_id ORDER BY position, id")
+UPDATE_PILLAR: Final = update("pillars", _PILLAR_CHANGES, where="id = :of_id")
 
-INSERT_STRATEGY: Final = _insert(strategies)
+INSERT_STRATEGY: Final = insert("strategies", Strategy._fields)
 STRATEGIES: Final = Statement(
-    select(*_STRATEGY)
-    .where(strategies.c.mission_id == bindparam("mission_id"))
-    .order_by(strategies.c.pillar_id, strategies.c.position, strategies.c.id)
+    f"SELECT {columns(Strategy._fields)} FROM strategies "
+    "WHERE mission_id = :mission_id ORDER BY pillar_id, position, id"
 )
-DELETE_STRATEGIES: Final = Statement(delete(strategies).where(strategies.c.pillar_id == bindparam("pillar_id")))
+DELETE_STRATEGIES: Final = Statement("DELETE FROM strategies WHERE pillar_id = :pillar_id")
 
-INSERT_METRIC: Final = _insert(metrics)
-METRIC: Final = Statement(select(*_METRIC).where(metrics.c.id == bindparam("id")))
-METRIC_BY_SLUG: Final = Statement(
-    select(*_METRIC).where(metrics.c.mission_id == bindparam("mission_id"), metrics.c.slug == bindparam("slug"))
-)
-METRICS: Final = Statement(
-    select(*_METRIC)
-    .where(metrics.c.mission_id == bindparam("mission_id"))
-    .order_by(metrics.c.pillar_id, metrics.c.position, metrics.c.id)
-)
-UPDATE_METRIC: Final = _update(metrics, *_METRIC_CHANGES)
+INSERT_METRIC: Final = insert("metrics", Metric._fields)
+METRIC: Final = Statement(f"{_METRIC} WHERE id = :id")
+METRIC_BY_SLUG: Final = Statement(f"{_METRIC} WHERE mission_id = :mission_id AND slug = :slug")
+METRICS: Final = Statement(f"{_METRIC} WHERE mission_id = :mission_id ORDER BY pillar_id, position, id")
+UPDATE_METRIC: Final = update("metrics", _METRIC_CHANGES, where="id = :of_id")
 
 OPEN_IN_PILLAR: Final = Statement(
-    select(func.count()).where(mission_todos.c.pillar_id == bindparam("pillar_id"), mission_todos.c.ended_at.is_(None))
+    "SELECT count(*) FROM mission_todos WHERE pillar_id = :pillar_id AND ended_at IS NULL"
 )
 OPEN_IN_MISSION: Final = Statement(
-    select(mission_todos.c.status, func.count())
-    .where(mission_todos.c.mission_id == bindparam("mission_id"), mission_todos.c.ended_at.is_(None))
-    .group_by(mission_todos.c.status)
+    "SELECT status, count(*) FROM mission_todos WHERE mission_id = :mission_id AND ended_at IS NULL GROUP BY status"
 )
 
 

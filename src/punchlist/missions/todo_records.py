@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import bindparam, insert, literal_column, not_, select, update
-
 from punchlist.errors import StoreDamaged
 from punchlist.missions.lifecycle import EscalationStatus, Priority, Status
 from punchlist.missions.listing import Ended
 from punchlist.missions.model import Escalation, MissionTodo
-from punchlist.storage.schema import escalations, events, mission_todos
-from punchlist.storage.statements import Statement
+from punchlist.storage.statements import Statement, columns, insert, literals, update
 from punchlist.storage.store import Transaction
 
 _WIDTH: Final = len(MissionTodo._fields)
-_ROW = select(*[mission_todos.c[name] for name in MissionTodo._fields], mission_todos.c.checksum)
-_OF_MISSION = mission_todos.c.mission_id == bindparam("mission_id")
-_IS_OPEN = mission_todos.c.ended_at.is_(None)
+_NAMES: Final = (*MissionTodo._fields, "checksum")
+_ROW: Final = f"SELECT {columns(_NAMES)} FROM mission_todos"
 CHANGING: Final = (
     "deadline",
     "status",
@@ -33,67 +29,44 @@ CHANGING: Final = (
 )
 """What may change of a todo; the rest stays as it was said."""
 
-INSERT: Final = Statement(insert(mission_todos).values({c.name: bindparam(c.name) for c in mission_todos.c}))
-BY_ID: Final = Statement(_ROW.where(mission_todos.c.id == bindparam("id")))
-BY_REQUEST: Final = Statement(_ROW.where(_OF_MISSION, mission_todos.c.request_id == bindparam("request_id")))
-OPEN_OF_MISSION: Final = Statement(_ROW.where(_OF_MISSION, _IS_OPEN))
-ALL_OF_MISSION: Final = Statement(_ROW.where(_OF_MISSION))
-ENDING_IN: Final = Statement(
-    _ROW.where(mission_todos.c.id.like(bindparam("pattern"))).order_by(mission_todos.c.id.desc()).limit(20)
-)
+INSERT: Final = insert("mission_todos", _NAMES)
+BY_ID: Final = Statement(f"{_ROW} WHERE id = :id")
+BY_REQUEST: Final = Statement(f"{_ROW} WHERE mission_id = :mission_id AND request_id = :request_id")
+OPEN_OF_MISSION: Final = Statement(f"{_ROW} WHERE mission_id = :mission_id AND ended_at IS NULL")
+ALL_OF_MISSION: Final = Statement(f"{_ROW} WHERE mission_id = :mission_id")
+ENDING_IN: Final = Statement(f"{_ROW} WHERE id LIKE :pattern ORDER BY id DESC LIMIT 20")
 # The todo as it was read, whatever of it somebody else may have changed.
-UPDATE: Final = Statement(
-    update(mission_todos)
-    .where(
-        mission_todos.c.id == bindparam("todo_id"),
-        mission_todos.c.status == bindparam("from_status"),
-        mission_todos.c.checksum == bindparam("from_checksum"),
-    )
-    .values({name: bindparam(name) for name in (*CHANGING, "checksum")})
+UPDATE: Final = update(
+    "mission_todos",
+    (*CHANGING, "checksum"),
+    where="id = :todo_id AND status = :from_status AND checksum = :from_checksum",
 )
+_UNANSWERED: Final = literals(status for status in EscalationStatus if status != EscalationStatus.ANSWERED)
 ESCALATED: Final = Statement(
-    select(escalations.c.todo_id).where(
-        escalations.c.mission_id == bindparam("mission_id"),
-        escalations.c.status.in_([literal_column(f"'{s}'") for s in EscalationStatus if s != "answered"]),
-    )
+    f"SELECT todo_id FROM escalations WHERE mission_id = :mission_id AND status IN ({_UNANSWERED})"
 )
 ASKED: Final = Statement(
-    select(*[escalations.c[name] for name in Escalation._fields]).where(
-        escalations.c.todo_id == bindparam("todo_id"),
-        escalations.c.status != literal_column(f"'{EscalationStatus.ANSWERED}'"),
-    )
+    f"SELECT {columns(Escalation._fields)} FROM escalations "
+    f"WHERE todo_id = :todo_id AND status <> '{EscalationStatus.ANSWERED}'"
 )
-ANSWER: Final = Statement(
-    update(escalations)
-    .where(escalations.c.id == bindparam("escalation_id"), escalations.c.status == bindparam("from_status"))
-    .values({name: bindparam(name) for name in ("status", "answer", "answered_by", "answered_at")})
+ANSWER: Final = update(
+    "escalations",
+    ("status", "answer", "answered_by", "answered_at"),
+    where="id = :escalation_id AND status = :from_status",
 )
 CREATED: Final = Statement(
-    select(events.c.data).where(
-        events.c.stream == bindparam("stream"),
-        events.c.subject == bindparam("subject"),
-        events.c.from_status.is_(None),
-    )
+    "SELECT data FROM events WHERE stream = :stream AND subject = :subject AND from_status IS NULL"
 )
 
 
 def _ended(of_pillar: bool, status: Status | None) -> Statement:
     """A page of those that ended, newest first, after `at` and `id`, down to what is archived."""
-    whose = (
-        mission_todos.c.pillar_id == bindparam("owner")
-        if of_pillar
-        else mission_todos.c.mission_id == bindparam("owner")
+    whose = "pillar_id" if of_pillar else "mission_id"
+    only = f"AND status = '{status}' " if status is not None else ""
+    return Statement(
+        f"{_ROW} WHERE {whose} = :owner AND ended_at >= :since AND ended_at <= :at "
+        f"AND NOT (ended_at = :at AND id >= :id) {only}ORDER BY ended_at DESC, id DESC LIMIT :most"
     )
-    at, id = mission_todos.c.ended_at, mission_todos.c.id
-    page = _ROW.where(
-        whose,
-        at >= bindparam("since"),
-        at <= bindparam("at"),
-        not_((at == bindparam("at")) & (id >= bindparam("id"))),
-    )
-    if status is not None:
-        page = page.where(mission_todos.c.status == literal_column(f"'{status}'"))
-    return Statement(page.order_by(at.desc(), id.desc()).limit(bindparam("most")))
 
 
 ENDED: Final = {

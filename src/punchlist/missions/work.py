@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from sqlalchemy import bindparam, case, func, select
-
 from punchlist.conversations.model import Scope
 from punchlist.errors import IllegalTransition
 from punchlist.kernel.clock import moment, timestamp
@@ -16,17 +14,14 @@ from punchlist.runs import records as run_records
 from punchlist.runs import service as runs
 from punchlist.runs.lifecycle import OPEN
 from punchlist.runs.model import Kind, Run
-from punchlist.storage.schema import runs as runs_table
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Transaction
 
 PILLAR_OWNER: Final = "pillar-owner"
 DAY: Final = timedelta(days=1)
 PACE: Final = Statement(
-    select(
-        func.coalesce(func.sum(case((runs_table.c.kind == bindparam("kind"), 1), else_=0)), 0),
-        func.coalesce(func.sum(runs_table.c.cost), 0.0),
-    ).where(runs_table.c.mission_id == bindparam("mission_id"), runs_table.c.created_at > bindparam("since"))
+    "SELECT coalesce(sum(CASE WHEN kind = :kind THEN 1 ELSE 0 END), 0), coalesce(sum(cost), 0.0) "
+    "FROM runs WHERE mission_id = :mission_id AND created_at > :since"
 )
 
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from sqlalchemy import bindparam, literal_column, select
-
 from punchlist.claims import records as claim_records
 from punchlist.claims import rules as claim_rules
 from punchlist.claims import service as claims
@@ -25,35 +23,24 @@ from punchlist.plan import looking
 from punchlist.plan.conditions import named, waits
 from punchlist.plan.lifecycle import OPEN, PLANNERS, Status
 from punchlist.plan.model import TurnTodo, from_row
-from punchlist.plan.repository import TurnTodoRepository
+from punchlist.plan.repository import COLUMNS, TurnTodoRepository
 from punchlist.plan.writing import check_open, find, lock, stream
 from punchlist.storage import eventlog
-from punchlist.storage.schema import claims as claims_table
-from punchlist.storage.schema import todo_conditions, turn_todos
-from punchlist.storage.statements import Statement
+from punchlist.storage.statements import Statement, columns
 from punchlist.storage.store import Store, Transaction
 
-_PRIORITY: Final = list(turn_todos.c.keys()).index("priority")
+_PRIORITY: Final = COLUMNS.index("priority")
 PAGE: Final = 50
-# Written out, so that the index over what is pending is seen to serve.
-_PENDING = turn_todos.c.status == literal_column(f"'{Status.PENDING}'")
 # A few at a time, with their claims: most that are held are at the beginning. To leave out what is held in the same
-# statement lets PostgreSQL, as long as it knows little of the tables, look at all of them for each.
-_FEW = (
-    select(*turn_todos.c)
-    .where(turn_todos.c.turn_id == bindparam("turn_id"), _PENDING, turn_todos.c.priority > bindparam("after"))
-    .order_by(turn_todos.c.priority)
-    .limit(PAGE)
-    .subquery()
-)
+# statement lets PostgreSQL, as long as it knows little of the tables, look at all of them for each. The status is
+# written out, so that the index over what is pending is seen to serve.
 NEXT: Final = Statement(
-    select(*_FEW.c, claims_table.c.holder, claims_table.c.lease_until)
-    .select_from(_FEW.outerjoin(claims_table, claims_table.c.todo_id == _FEW.c.id))
-    .order_by(_FEW.c.priority)
+    f"SELECT {columns(COLUMNS, of='few')}, claims.holder, claims.lease_until FROM ("
+    f"SELECT {columns(COLUMNS)} FROM turn_todos "
+    f"WHERE turn_id = :turn_id AND status = '{Status.PENDING}' AND priority > :after ORDER BY priority LIMIT {PAGE}"
+    ") AS few LEFT JOIN claims ON claims.todo_id = few.id ORDER BY few.priority"
 )
-ANY_CONDITIONS: Final = Statement(
-    select(todo_conditions.c.id).where(todo_conditions.c.turn_id == bindparam("turn_id")).limit(1)
-)
+ANY_CONDITIONS: Final = Statement("SELECT id FROM todo_conditions WHERE turn_id = :turn_id LIMIT 1")
 
 
 class Claiming:

@@ -5,37 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import bindparam, insert, literal_column, select, update
-
 from punchlist.errors import StoreDamaged
 from punchlist.plan.lifecycle import RESOLVABLE, ConditionStatus
 from punchlist.plan.model import Condition, Held, from_row, read_condition
-from punchlist.storage.schema import todo_conditions, turn_todos, turns
-from punchlist.storage.statements import Statement
+from punchlist.plan.repository import COLUMNS
+from punchlist.storage.statements import Statement, columns, insert, literals, update
 from punchlist.storage.store import Transaction
 
-_WIDTH: Final = len(todo_conditions.c)
-_ROW = select(*todo_conditions.c)
-_HELD = select(*todo_conditions.c, *turn_todos.c).join(turn_todos, turn_todos.c.id == todo_conditions.c.todo_id)
-_ORDER = (todo_conditions.c.created_at, todo_conditions.c.id)
-_OF_CONVERSATION = todo_conditions.c.conversation_id == bindparam("conversation_id")
-# Written out, so that the index over open conditions is seen to serve.
-_IS_OPEN = todo_conditions.c.status == literal_column(f"'{ConditionStatus.OPEN}'")
-_CAN_BE_ANSWERED = todo_conditions.c.kind.in_([literal_column(f"'{kind}'") for kind in sorted(RESOLVABLE)])
+_WIDTH: Final = len(Condition._fields)
+_ROW: Final = f"SELECT {columns(Condition._fields)} FROM todo_conditions"
+_ORDER: Final = "todo_conditions.created_at, todo_conditions.id"
 
-INSERT: Final = Statement(insert(todo_conditions).values({c.name: bindparam(c.name) for c in todo_conditions.c}))
-OF_TURN: Final = Statement(_ROW.where(todo_conditions.c.turn_id == bindparam("turn_id")).order_by(*_ORDER))
-BY_ID: Final = Statement(_ROW.where(todo_conditions.c.id == bindparam("id")))
+INSERT: Final = insert("todo_conditions", Condition._fields)
+OF_TURN: Final = Statement(f"{_ROW} WHERE turn_id = :turn_id ORDER BY {_ORDER}")
+BY_ID: Final = Statement(f"{_ROW} WHERE id = :id")
 OPEN_HELD: Final = Statement(
-    _HELD.join(turns, turns.c.id == todo_conditions.c.turn_id)
-    .where(_OF_CONVERSATION, _IS_OPEN, turns.c.ended_at.is_(None))
-    .order_by(turns.c.started_at, turns.c.id, turn_todos.c.priority, *_ORDER)
+    f"SELECT {columns(Condition._fields, of='todo_conditions')}, {columns(COLUMNS, of='turn_todos')} "
+    "FROM todo_conditions JOIN turn_todos ON turn_todos.id = todo_conditions.todo_id "
+    "JOIN turns ON turns.id = todo_conditions.turn_id "
+    f"WHERE todo_conditions.conversation_id = :conversation_id AND todo_conditions.status = '{ConditionStatus.OPEN}' "
+    f"AND turns.ended_at IS NULL ORDER BY turns.started_at, turns.id, turn_todos.priority, {_ORDER}"
 )
-ANSWERABLE: Final = Statement(_ROW.where(_OF_CONVERSATION, _CAN_BE_ANSWERED).order_by(*_ORDER))
-RESOLVE: Final = Statement(
-    update(todo_conditions)
-    .where(todo_conditions.c.id == bindparam("condition_id"), _IS_OPEN)
-    .values({name: bindparam(name) for name in ("status", "answer", "resolved_by", "resolved_at")})
+ANSWERABLE: Final = Statement(
+    f"{_ROW} WHERE conversation_id = :conversation_id AND kind IN ({literals(sorted(RESOLVABLE))}) ORDER BY {_ORDER}"
+)
+RESOLVE: Final = update(
+    "todo_conditions",
+    ("status", "answer", "resolved_by", "resolved_at"),
+    where=f"id = :condition_id AND status = '{ConditionStatus.OPEN}'",
 )
 
 

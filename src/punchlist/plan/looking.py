@@ -13,12 +13,11 @@ from punchlist.conversations.model import TurnScope
 from punchlist.errors import StoreDamaged
 from punchlist.plan import condition_records, conditions
 from punchlist.plan.model import Condition, Look, TurnTodo, read_condition, read_todo
-from punchlist.plan.repository import BY_TURN, LOOK, LOOK_AT_NONE
+from punchlist.plan.repository import BY_TURN, COLUMNS, LOOK, LOOK_AT_NONE
 from punchlist.plan.writing import no_turn
-from punchlist.storage.schema import turn_todos
 from punchlist.storage.store import Transaction
 
-_WIDTH: Final = len(turn_todos.c)
+_WIDTH: Final = len(COLUMNS)
 
 
 Rows = Sequence[tuple[Any, ...]]
@@ -42,7 +41,7 @@ def look(tx: Transaction, scope: TurnScope, rows: Rows | None = None) -> Look:
     if all(row[1] != scope.conversation_id for row in rows):
         raise no_turn(scope)
     problems: list[str] = []
-    todos = _todos(rows, problems)
+    todos = _todos((row[:_WIDTH] for row in rows), problems)
     counted, any_conditions = rows[0][_WIDTH:]
     if counted != len(rows):
         problems.append(_not_all(scope))

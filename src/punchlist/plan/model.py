@@ -52,7 +52,7 @@ class TurnTodo(NamedTuple):
     completed_at: str | None
 
     def checksum(self) -> int:
-        return _checksum(self)
+        return _checksum(*self)
 
     def described(self) -> dict[str, Any]:
         """What the planner said of it, without what it left open."""
@@ -71,18 +71,48 @@ _STATUS = {status.value: status for status in Status}
 def from_row(row: tuple[Any, ...]) -> TurnTodo:
     """A row as it was read, after its checksum was found right."""
     try:
-        if _checksum(row[:13]) == row[13]:
-            return TurnTodo._make((*row[:7], _STATUS.get(row[7], row[7]), *row[8:13]))
+        # One by one: lists are read often, and slices of tuples take longer than all the rest.
+        id, whose, turn, title, context, criteria, agent, status, order, outcome, made, begun, done, checksum = row
+        sound = _checksum(id, whose, turn, title, context, criteria, agent, status, order, outcome, made, begun, done)
+        if sound == checksum:
+            status = _STATUS.get(status, status)
+            return TurnTodo(id, whose, turn, title, context, criteria, agent, status, order, outcome, made, begun, done)
     except TypeError:
         # Something that is no text where text was written.
         pass
     raise StoreDamaged.not_as_written(f"Todo {row[0]!r} of the plan")
 
 
-def _checksum(values: tuple[Any, ...]) -> int:
+def _checksum(
+    id: str,
+    conversation_id: str,
+    turn_id: str,
+    title: str,
+    context: str,
+    completion_criteria: str,
+    agent_type: str | None,
+    status: str,
+    _priority: int,
+    outcome: str | None,
+    created_at: str,
+    started_at: str | None,
+    completed_at: str | None,
+) -> int:
     """Of all but the priority, which shifts when another item is put before this one."""
-    parts = [value or "" for value in values]
-    del parts[8]
+    parts = (
+        id,
+        conversation_id,
+        turn_id,
+        title,
+        context,
+        completion_criteria,
+        agent_type or "",
+        status,
+        outcome or "",
+        created_at,
+        started_at or "",
+        completed_at or "",
+    )
     return zlib.crc32("\x1f".join(parts).encode())
 
 

@@ -5,71 +5,52 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
-from sqlalchemy import bindparam, exists, false, func, insert, literal_column, or_, select, union_all, update
-
 from punchlist.claims.model import ListKind
 from punchlist.errors import StoreDamaged
 from punchlist.plan.lifecycle import OPEN, Status
 from punchlist.plan.model import TurnTodo, from_row
 from punchlist.plan.rules import Shift
-from punchlist.storage.schema import claims, todo_conditions, turn_todos, turns
-from punchlist.storage.statements import Statement
+from punchlist.storage.statements import Statement, columns, insert, literals, update
 from punchlist.storage.store import Transaction
 
-_ROW = select(*turn_todos.c)
-_OF_TURN = turn_todos.c.turn_id == bindparam("turn_id")
-_ORDER = (turn_todos.c.priority, turn_todos.c.created_at, turn_todos.c.id)
+COLUMNS: Final = (*TurnTodo._fields, "checksum")
+_ROW: Final = f"SELECT {columns(COLUMNS)} FROM turn_todos"
+_ORDER: Final = "ORDER BY priority, created_at, id"
 
-INSERT: Final = Statement(insert(turn_todos).values({c.name: bindparam(c.name) for c in turn_todos.c}))
-BY_ID: Final = Statement(_ROW.where(turn_todos.c.id == bindparam("id")))
-BY_TURN: Final = Statement(_ROW.where(_OF_TURN).order_by(*_ORDER))
-_OPEN: Final[list[Any]] = [literal_column(f"'{status}'") for status in sorted(OPEN)]
-OPEN_BY_TURN: Final = Statement(_ROW.where(_OF_TURN, turn_todos.c.status.in_(_OPEN)).order_by(*_ORDER))
-BY_STATUS: Final = Statement(_ROW.where(_OF_TURN, turn_todos.c.status == bindparam("status")).order_by(*_ORDER))
-_NAMES = select(turn_todos.c.id, turn_todos.c.status, turn_todos.c.title).where(_OF_TURN)
+INSERT: Final = insert("turn_todos", COLUMNS)
+BY_ID: Final = Statement(f"{_ROW} WHERE id = :id")
+BY_TURN: Final = Statement(f"{_ROW} WHERE turn_id = :turn_id {_ORDER}")
+OPEN_BY_TURN: Final = Statement(f"{_ROW} WHERE turn_id = :turn_id AND status IN ({literals(sorted(OPEN))}) {_ORDER}")
+BY_STATUS: Final = Statement(f"{_ROW} WHERE turn_id = :turn_id AND status = :status {_ORDER}")
+_NAMES: Final = "SELECT id, status, title FROM turn_todos WHERE turn_id = :turn_id"
 NAMES: Final = Statement(_NAMES)
 NAMES_IF_OPEN: Final = Statement(
-    _NAMES.where(
-        exists().where(
-            turns.c.id == bindparam("turn_id"),
-            turns.c.conversation_id == bindparam("conversation_id"),
-            turns.c.ended_at.is_(None),
-        )
-    )
+    f"{_NAMES} AND EXISTS (SELECT 1 FROM turns "
+    "WHERE id = :turn_id AND conversation_id = :conversation_id AND ended_at IS NULL)"
 )
-COUNTS: Final = Statement(select(turn_todos.c.status, func.count()).where(_OF_TURN).group_by(turn_todos.c.status))
+COUNTS: Final = Statement("SELECT status, count(*) FROM turn_todos WHERE turn_id = :turn_id GROUP BY status")
 _ALL: Final = "all"
-_CONDITIONS = exists().where(todo_conditions.c.turn_id == bindparam("turn_id"))
-_CLAIMS = exists().where(
-    claims.c.list == literal_column(f"'{ListKind.PLAN}'"), claims.c.owner_id == bindparam("turn_id")
-)
+_CONDITIONS: Final = "EXISTS (SELECT 1 FROM todo_conditions WHERE turn_id = :turn_id)"
+_CLAIMS: Final = f"EXISTS (SELECT 1 FROM claims WHERE list = '{ListKind.PLAN}' AND owner_id = :turn_id)"
+# The count of all is told by another index.
+_COUNT: Final = "SELECT count(*) FROM turn_todos WHERE conversation_id = :conversation_id AND turn_id = :turn_id"
 COUNTS_TWICE: Final = Statement(
-    union_all(
-        select(turn_todos.c.status, func.count().label("n"), false()).where(_OF_TURN).group_by(turn_todos.c.status),
-        select(literal_column(f"'{_ALL}'"), func.count(), or_(_CONDITIONS, _CLAIMS)).where(
-            turn_todos.c.conversation_id == bindparam("conversation_id"), _OF_TURN
-        ),
-    )
+    "SELECT status, count(*), FALSE FROM turn_todos WHERE turn_id = :turn_id GROUP BY status "
+    f"UNION ALL SELECT '{_ALL}', ({_COUNT}), {_CONDITIONS} OR {_CLAIMS}"
 )
-# All that the loop asks before each request, at once. The count is told by the other index.
-_COUNTED = turn_todos.alias()
-_COUNT = (
-    select(func.count())
-    .select_from(_COUNTED)
-    .where(_COUNTED.c.conversation_id == bindparam("conversation_id"), _COUNTED.c.turn_id == bindparam("turn_id"))
-    .scalar_subquery()
+# All that the loop asks before each request, at once.
+LOOK: Final = Statement(
+    f"SELECT {columns(COLUMNS)}, ({_COUNT}), {_CONDITIONS} FROM turn_todos WHERE turn_id = :turn_id {_ORDER}"
 )
-LOOK: Final = Statement(select(*turn_todos.c, _COUNT, _CONDITIONS).where(_OF_TURN).order_by(*_ORDER))
-LOOK_AT_NONE: Final = Statement(select(turns.c.conversation_id, _COUNT).where(turns.c.id == bindparam("turn_id")))
+LOOK_AT_NONE: Final = Statement(f"SELECT conversation_id, ({_COUNT}) FROM turns WHERE id = :turn_id")
 SHIFT: Final = Statement(
-    update(turn_todos)
-    .where(_OF_TURN, turn_todos.c.priority >= bindparam("start"), turn_todos.c.priority < bindparam("end"))
-    .values(priority=turn_todos.c.priority + bindparam("by"))
+    "UPDATE turn_todos SET priority = priority + :by "
+    "WHERE turn_id = :turn_id AND priority >= :start AND priority < :end"
 )
-UPDATE: Final = Statement(
-    update(turn_todos)
-    .where(turn_todos.c.id == bindparam("todo_id"), turn_todos.c.status == bindparam("from_status"))
-    .values({name: bindparam(name) for name in ("status", "outcome", "started_at", "completed_at", "checksum")})
+UPDATE: Final = update(
+    "turn_todos",
+    ("status", "outcome", "started_at", "completed_at", "checksum"),
+    where="id = :todo_id AND status = :from_status",
 )
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from sqlalchemy import bindparam, func, select
-
 from punchlist.conversations import records
 from punchlist.conversations.model import Turn, TurnScope
 from punchlist.errors import Conflict, IllegalTransition, NotFound
@@ -17,16 +15,11 @@ from punchlist.plan.lifecycle import Action, ConditionStatus, Status
 from punchlist.plan.model import Condition, Need, TurnTodo
 from punchlist.plan.repository import TurnTodoRepository
 from punchlist.storage import eventlog
-from punchlist.storage.schema import events
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Transaction
 
 TAKEN: Final = Statement(
-    select(func.count()).where(
-        events.c.stream == bindparam("stream"),
-        events.c.subject == bindparam("subject"),
-        events.c.action == bindparam("action"),
-    )
+    "SELECT count(*) FROM events WHERE stream = :stream AND subject = :subject AND action = :action"
 )
 
 

@@ -4,109 +4,57 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import bindparam, exists, insert, literal_column, or_, select, update
-
 from punchlist.runs.lifecycle import OPEN, RunStatus
 from punchlist.runs.model import Kind, Run, from_row
-from punchlist.storage.schema import runs
-from punchlist.storage.statements import Statement
+from punchlist.storage.statements import ROW, Statement, columns, insert, literals, update
 from punchlist.storage.store import Transaction
 
-_COLUMNS: Final = [runs.c[name] for name in Run._fields]
+_ROW: Final = f"SELECT {columns(Run._fields)} FROM runs"
+_OLDEST_FIRST: Final = "ORDER BY created_at, id"
+_NEWEST_FIRST: Final = "ORDER BY created_at DESC, id DESC"
 _CHANGED: Final = (
     *("status", "leg", "attempts", "executor", "turn_id", "wish", "message", "why", "result"),
     *("changed_at", "started_at", "ended_at", "input_tokens", "output_tokens", "cost", "calls", "seconds"),
 )
-_BUSY: Final[list[Any]] = [literal_column(f"'{status}'") for status in OPEN if status is not RunStatus.QUEUED]
-_OTHER = runs.alias()
+_BUSY: Final = literals(status for status in OPEN if status is not RunStatus.QUEUED)
 # It says nothing in the chat that others could be interrupted by.
-_ALONGSIDE: Final[Any] = literal_column(f"'{Kind.COLLECT}'")
+_ALONGSIDE: Final = f"'{Kind.COLLECT}'"
 
-INSERT: Final = Statement(insert(runs).values({name: bindparam(name) for name in Run._fields}))
-BY_ID: Final = Statement(select(*_COLUMNS).where(runs.c.id == bindparam("id")))
-LOCK: Final = Statement(select(*_COLUMNS).where(runs.c.id == bindparam("id")).with_for_update(key_share=True))
-UPDATE: Final = Statement(
-    update(runs)
-    .where(runs.c.id == bindparam("run_id"), runs.c.status == bindparam("was"))
-    .values({name: bindparam(name) for name in _CHANGED})
-)
+INSERT: Final = insert("runs", Run._fields)
+BY_ID: Final = Statement(f"{_ROW} WHERE id = :id")
+LOCK: Final = Statement(f"{_ROW} WHERE id = :id", lock=ROW)
+UPDATE: Final = update("runs", _CHANGED, where="id = :run_id AND status = :was")
 # Those whose chat is free: of each chat the oldest, since one after the other works in it.
 READY: Final = Statement(
-    select(*_COLUMNS)
-    .where(
-        runs.c.ended_at.is_(None),
-        runs.c.status == literal_column("'queued'"),
-        runs.c.wish.is_(None),
-        or_(
-            runs.c.kind == _ALONGSIDE,
-            ~exists().where(
-                _OTHER.c.conversation_id == runs.c.conversation_id,
-                _OTHER.c.status.in_(_BUSY),
-                _OTHER.c.kind != _ALONGSIDE,
-            ),
-        ),
-    )
-    .order_by(runs.c.created_at, runs.c.id)
-    .limit(bindparam("most"))
+    f"{_ROW} WHERE ended_at IS NULL AND status = '{RunStatus.QUEUED}' AND wish IS NULL "
+    f"AND (kind = {_ALONGSIDE} OR NOT EXISTS ("
+    "SELECT 1 FROM runs AS other WHERE other.conversation_id = runs.conversation_id "
+    f"AND other.status IN ({_BUSY}) AND other.kind <> {_ALONGSIDE})) "
+    f"{_OLDEST_FIRST} LIMIT :most"
 )
 CHAT_BUSY: Final = Statement(
-    select(runs.c.id)
-    .where(runs.c.conversation_id == bindparam("conversation_id"), runs.c.status.in_(_BUSY), runs.c.kind != _ALONGSIDE)
-    .limit(1)
+    f"SELECT id FROM runs WHERE conversation_id = :conversation_id AND status IN ({_BUSY}) AND kind <> {_ALONGSIDE} "
+    "LIMIT 1"
 )
-OF_STATUS: Final = Statement(
-    select(*_COLUMNS)
-    .where(runs.c.ended_at.is_(None), runs.c.status == bindparam("status"))
-    .order_by(runs.c.created_at, runs.c.id)
-)
+OF_STATUS: Final = Statement(f"{_ROW} WHERE ended_at IS NULL AND status = :status {_OLDEST_FIRST}")
 WANTED: Final = Statement(
-    select(*_COLUMNS).where(
-        runs.c.ended_at.is_(None),
-        runs.c.executor == bindparam("executor"),
-        or_(runs.c.wish.is_not(None), runs.c.message.is_not(None)),
-    )
+    f"{_ROW} WHERE ended_at IS NULL AND executor = :executor AND (wish IS NOT NULL OR message IS NOT NULL)"
 )
 OPEN_RUNS: Final = Statement(
-    select(*_COLUMNS)
-    .where(runs.c.ended_at.is_(None), or_(bindparam("any") == 1, runs.c.mission_id == bindparam("mission_id")))
-    .order_by(runs.c.created_at.desc(), runs.c.id.desc())
-    .limit(bindparam("most"))
+    f"{_ROW} WHERE ended_at IS NULL AND (:any = 1 OR mission_id = :mission_id) {_NEWEST_FIRST} LIMIT :most"
 )
-NEWEST: Final = Statement(
-    select(*_COLUMNS).order_by(runs.c.created_at.desc(), runs.c.id.desc()).limit(bindparam("most"))
-)
-OF_MISSION: Final = Statement(
-    select(*_COLUMNS)
-    .where(runs.c.mission_id == bindparam("mission_id"))
-    .order_by(runs.c.created_at.desc(), runs.c.id.desc())
-    .limit(bindparam("most"))
-)
-OF_TODO: Final = Statement(
-    select(*_COLUMNS).where(runs.c.todo_id == bindparam("todo_id")).order_by(runs.c.created_at.desc(), runs.c.id.desc())
-)
-OPEN_OF: Final = Statement(
-    select(*_COLUMNS).where(
-        runs.c.ended_at.is_(None), runs.c.mission_id == bindparam("mission_id"), runs.c.kind == bindparam("kind")
-    )
-)
+NEWEST: Final = Statement(f"{_ROW} {_NEWEST_FIRST} LIMIT :most")
+OF_MISSION: Final = Statement(f"{_ROW} WHERE mission_id = :mission_id {_NEWEST_FIRST} LIMIT :most")
+OF_TODO: Final = Statement(f"{_ROW} WHERE todo_id = :todo_id {_NEWEST_FIRST}")
+OPEN_OF: Final = Statement(f"{_ROW} WHERE ended_at IS NULL AND mission_id = :mission_id AND kind = :kind")
 LAST_OF: Final = Statement(
-    select(*_COLUMNS)
-    .where(
-        runs.c.mission_id == bindparam("mission_id"), runs.c.kind == bindparam("kind"), runs.c.id != bindparam("but")
-    )
-    .order_by(runs.c.created_at.desc(), runs.c.id.desc())
-    .limit(1)
+    f"{_ROW} WHERE mission_id = :mission_id AND kind = :kind AND id <> :but {_NEWEST_FIRST} LIMIT 1"
 )
 CHAT_OPEN: Final = Statement(
-    select(runs.c.id)
-    .where(
-        runs.c.conversation_id == bindparam("conversation_id"),
-        runs.c.ended_at.is_(None),
-        runs.c.kind == literal_column(f"'{Kind.CHAT}'"),
-    )
-    .limit(1)
+    f"SELECT id FROM runs WHERE conversation_id = :conversation_id AND ended_at IS NULL AND kind = '{Kind.CHAT}' "
+    "LIMIT 1"
 )
-ENDING_SO: Final = Statement(select(*_COLUMNS).where(runs.c.id.like(bindparam("like"))).limit(2))
+ENDING_SO: Final = Statement(f"{_ROW} WHERE id LIKE :like LIMIT 2")
 
 
 def run(tx: Transaction, id: str) -> Run | None:

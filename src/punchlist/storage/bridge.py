@@ -34,7 +34,7 @@ def at_once(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 def waits_for_a_server(store: Store) -> bool:
     """Whether every call takes its time, so that it must not be made on an event loop."""
-    return store.engine.dialect.name != "sqlite"
+    return store.database.kind != "sqlite"
 
 
 async def in_thread(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final
 
@@ -36,9 +37,9 @@ class Watch:
         """Whether anything was written since the last look. A database that is away has not changed."""
         try:
             if self._connection is None:
-                self._connection = self._store.engine.raw_connection()
+                self._connection = self._store.database.connect()
             mark = self._store.database.change_mark(self._connection.cursor())
-        except self._store.engine.dialect.loaded_dbapi.Error:
+        except self._store.database.driver_error:
             # Look again when it is back: a new connection counts from anew, and that is a change.
             self._drop()
             self._seen = None
@@ -57,7 +58,8 @@ class Watch:
 
     def _drop(self) -> None:
         if self._connection is not None:
-            self._connection.invalidate()
+            with suppress(Exception):
+                self._connection.close()
             self._connection = None
 
 

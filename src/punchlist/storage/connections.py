@@ -1,26 +1,26 @@
 """Connections that wait to be used again.
 
-SQLAlchemy's pool costs as much per check-out as a small SQLite transaction, so the store keeps its
-idle connections itself: last in, first out, with an upper bound, and none across a fork.
+A pool made for every need costs as much per check-out as a small SQLite transaction, so the store keeps its idle
+connections itself: last in, first out, with an upper bound, and none across a fork.
 """
 
 from __future__ import annotations
 
 import os
+import weakref
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, Final
-
-from sqlalchemy.engine import Engine
 
 MOST: Final = 32
 """Connections in use at once; whoever comes later waits for one."""
 
 
 class Connections:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, connect: Callable[[], Any]) -> None:
+        self._connect = connect
         self._reset()
 
     def _reset(self) -> None:
@@ -29,11 +29,12 @@ class Connections:
         for _ in range(MOST):
             self._tokens.put(None)
         self._pid = os.getpid()
+        # At the latest when the process ends: whoever closes a SQLite file last tidies up its log.
+        weakref.finalize(self, _close_all, self._idle, self._pid)
 
     def take(self) -> Any:
         """A connection that waits, else a new one."""
         if self._pid != os.getpid():
-            # A forked child must not touch its parent's connections, not even to close them.
             self._reset()
         self._tokens.get()
         try:
@@ -41,7 +42,7 @@ class Connections:
         except IndexError:
             pass
         try:
-            return self._engine.raw_connection()
+            return self._connect()
         except BaseException:
             self._tokens.put(None)
             raise
@@ -53,11 +54,17 @@ class Connections:
     def discard(self, connection: Any) -> None:
         """For a connection that may be in any state after an error."""
         try:
-            connection.invalidate()
+            with suppress(Exception):
+                connection.close()
         finally:
             self._tokens.put(None)
 
     def close(self) -> None:
-        while self._idle:
-            with suppress(Exception):
-                self._idle.pop().close()
+        _close_all(self._idle, self._pid)
+
+
+def _close_all(idle: deque[Any], pid: int) -> None:
+    # A forked child must not touch its parent's connections, not even to close them.
+    while idle and os.getpid() == pid:
+        with suppress(Exception):
+            idle.pop().close()

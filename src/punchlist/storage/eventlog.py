@@ -7,48 +7,27 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import Final
 
-from sqlalchemy import bindparam, insert, select
-
 from punchlist.errors import InvalidInput
 from punchlist.kernel.events import GENESIS, Change, Event, canonical, chain_hash
 from punchlist.kernel.text import block_problem
-from punchlist.storage.schema import events
-from punchlist.storage.statements import Statement
+from punchlist.storage.statements import Statement, columns, insert
 from punchlist.storage.store import Transaction
 
 LONGEST_REASON: Final = 20_000
-COLUMNS: Final = [events.c[field.name] for field in fields(Event)]
+_NAMES: Final = [field.name for field in fields(Event)]
+ROW: Final = f"SELECT {columns(_NAMES)} FROM events"
 
-HEAD: Final = Statement(
-    select(events.c.version, events.c.hash)
-    .where(events.c.stream == bindparam("stream"))
-    .order_by(events.c.version.desc())
-    .limit(1)
-)
-INSERT: Final = Statement(insert(events).values({c.name: bindparam(c.name) for c in COLUMNS if c.name != "seq"}))
-OF_STREAM: Final = Statement(
-    select(*COLUMNS)
-    .where(events.c.stream == bindparam("stream"), events.c.version >= bindparam("since"))
-    .order_by(events.c.version)
-)
-AT_VERSION: Final = Statement(
-    select(*COLUMNS).where(events.c.stream == bindparam("stream"), events.c.version == bindparam("version"))
-)
-AFTER: Final = Statement(
-    select(*COLUMNS).where(events.c.seq > bindparam("seq")).order_by(events.c.seq).limit(bindparam("most"))
-)
-NEWEST: Final = Statement(select(*COLUMNS).order_by(events.c.seq.desc()).limit(bindparam("most")))
+HEAD: Final = Statement("SELECT version, hash FROM events WHERE stream = :stream ORDER BY version DESC LIMIT 1")
+INSERT: Final = insert("events", [name for name in _NAMES if name != "seq"])
+OF_STREAM: Final = Statement(f"{ROW} WHERE stream = :stream AND version >= :since ORDER BY version")
+AT_VERSION: Final = Statement(f"{ROW} WHERE stream = :stream AND version = :version")
+AFTER: Final = Statement(f"{ROW} WHERE seq > :seq ORDER BY seq LIMIT :most")
+NEWEST: Final = Statement(f"{ROW} ORDER BY seq DESC LIMIT :most")
 AFTER_IN_CONVERSATION: Final = Statement(
-    select(*COLUMNS)
-    .where(events.c.conversation_id == bindparam("conversation_id"), events.c.seq > bindparam("seq"))
-    .order_by(events.c.seq)
-    .limit(bindparam("most"))
+    f"{ROW} WHERE conversation_id = :conversation_id AND seq > :seq ORDER BY seq LIMIT :most"
 )
 NEWEST_IN_CONVERSATION: Final = Statement(
-    select(*COLUMNS)
-    .where(events.c.conversation_id == bindparam("conversation_id"))
-    .order_by(events.c.seq.desc())
-    .limit(bindparam("most"))
+    f"{ROW} WHERE conversation_id = :conversation_id ORDER BY seq DESC LIMIT :most"
 )
 
 

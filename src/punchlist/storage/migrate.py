@@ -7,113 +7,86 @@ the same moment take turns, and the second finds the work done.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from sqlalchemy import inspect, text
 
-from punchlist.errors import SchemaTooNew, StoreDamaged, StoreUnavailable
-from punchlist.storage.schema import APPLICATION_ID, GUARDS, REVISION, metadata
+from punchlist.errors import StoreDamaged, StoreUnavailable
+from punchlist.storage.revision import (
+    APPLICATION_ID,
+    READ_REVISION,
+    REVISION,
+    VERSION_TABLE,
+    current_revision,
+    refuse_newer,
+)
+from punchlist.storage.schema import GUARDS, metadata
+from punchlist.storage.sqlite import SQLite, use_write_ahead_log
+from punchlist.storage.store import Database, Store
 
 if TYPE_CHECKING:
-    from sqlalchemy.engine import URL, Connection, Engine
-
-VERSION_TABLE: Final = "punchlist_schema"
-_LOCK_KEY: Final = APPLICATION_ID
-_READ_REVISION: Final = f"SELECT version_num FROM {VERSION_TABLE}"
+    from sqlalchemy.engine import Connection
 
 
-def bring_up_to_date(engine: Engine) -> None:
-    found = current_revision(engine)
-    if found != REVISION:
-        _refuse_newer(engine, found)
-        _migrate(engine)
-
-
-def current_revision(engine: Engine) -> str | None:
-    """The revision a database is at; None where our version table is not there to be read."""
-    connection = engine.raw_connection()
-    try:
-        cursor = connection.cursor()
-        cursor.execute(_READ_REVISION)
-        row = cursor.fetchone()
-        return str(row[0]) if row else None
-    except engine.dialect.loaded_dbapi.Error:
-        return None
-    finally:
-        connection.close()
-
-
-def _migrate(engine: Engine) -> None:
-    if engine.dialect.name == "sqlite":
-        _claim_file(engine)
-    else:
-        engine = engine.execution_options(isolation_level="READ COMMITTED")
-    with engine.begin() as connection:
-        if engine.dialect.name == "postgresql":
-            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK_KEY})
+def migrate(store: Store) -> None:
+    database = store.database
+    if isinstance(database, SQLite):
+        _claim_file(database)
+    with store.engine.begin() as connection:
+        if database.kind == "postgresql":
+            # The same number for all who come: they take turns.
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": APPLICATION_ID})
         found = _revision_inside(connection)
         if found == REVISION:
             return
         if found is None:
-            _create(connection)
+            _create(connection, database)
         else:
-            _refuse_newer(engine, found)
+            refuse_newer(database, found)
             run_migrations(connection)
-
-
-def _refuse_newer(engine: Engine, found: str | None) -> None:
-    if found is not None and found > REVISION:
-        raise SchemaTooNew(
-            f"The database {engine.url.render_as_string()} has schema {found}; this Punchlist knows up to {REVISION}. "
-            "It was written by a newer version: upgrade Punchlist, or use another database."
-        )
 
 
 def _revision_inside(connection: Connection) -> str | None:
     if not inspect(connection).has_table(VERSION_TABLE):
         return None
-    return connection.execute(text(_READ_REVISION)).scalar_one_or_none()
+    return connection.execute(text(READ_REVISION)).scalar_one_or_none()
 
 
-def _claim_file(engine: Engine) -> None:
+def _claim_file(database: SQLite) -> None:
     """Make sure that a SQLite file is ours or new before anything is written to it."""
-    from punchlist.storage.sqlite import use_write_ahead_log
-
-    connection = engine.raw_connection()
+    connection = database.connect()
     try:
-        driver = connection.driver_connection
-        assert driver is not None
         # In this order: whoever makes the tables at this moment sets the id in the same transaction.
-        (tables,) = driver.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        (application_id,) = driver.execute("PRAGMA application_id").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (application_id,) = connection.execute("PRAGMA application_id").fetchone()
         if application_id != APPLICATION_ID and (tables or application_id):
             raise StoreUnavailable(
-                f"{engine.url.database} is a database of another program. Nothing was changed; "
+                f"{database.path} is a database of another program. Nothing was changed; "
                 "point PUNCHLIST_DATABASE_URL at a file of its own."
             )
-        if tables and current_revision(engine) is None:
-            raise _no_version(engine.url)
-        use_write_ahead_log(driver)
+        if tables and current_revision(database) is None:
+            raise _no_version(database)
+        use_write_ahead_log(connection)
     finally:
         connection.close()
 
 
-def _create(connection: Connection) -> None:
+def _create(connection: Connection, database: Database) -> None:
     in_the_way = sorted({*metadata.tables, VERSION_TABLE} & set(inspect(connection).get_table_names()))
     if in_the_way:
-        raise _no_version(connection.engine.url)
+        raise _no_version(database)
     metadata.create_all(connection, checkfirst=False)
     for guard in GUARDS:
         connection.execute(text(guard))
     connection.execute(text(f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"))
     connection.execute(text(f"INSERT INTO {VERSION_TABLE} VALUES (:revision)"), {"revision": REVISION})
-    if connection.dialect.name == "sqlite":
+    if database.kind == "sqlite":
         connection.execute(text(f"PRAGMA application_id = {APPLICATION_ID}"))
 
 
-def _no_version(url: URL) -> StoreDamaged:
+def _no_version(database: Database) -> StoreDamaged:
     return StoreDamaged(
-        f"The database {url.render_as_string()} says no schema version but has tables: it is damaged, or another "
+        f"The database {database.name} says no schema version but has tables: it is damaged, or another "
         "program's. Nothing was changed."
     )
 

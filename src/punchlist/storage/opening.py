@@ -2,70 +2,36 @@
 
 from __future__ import annotations
 
-import os
-import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError
-
 from punchlist.config import PROJECT_FOLDER
-from punchlist.errors import ConfigError, StoreDamaged, StoreUnavailable
+from punchlist.errors import StoreDamaged, StoreUnavailable
 from punchlist.kernel.clock import Clock, system_clock
-from punchlist.kernel.text import excerpt, line_problem
-from punchlist.storage import migrate, postgres, sqlite
-from punchlist.storage.store import Database, Store
+from punchlist.storage import postgres, revision, sqlite
+from punchlist.storage.address import read_address
+from punchlist.storage.store import Store
 
 _HEADER: Final = 100
-LONGEST_ADDRESS: Final = 4_000
-
-
-def database_url(address: str) -> URL:
-    """What people write (`sqlite:///…`, `postgres://…`, a path) as one kind of URL."""
-    if problem := line_problem(address, longest=LONGEST_ADDRESS):
-        raise ConfigError(f"The database address {problem}.")
-    if "://" not in address:
-        if re.match(r"(sqlite|file|postgres|postgresql):", address):
-            raise ConfigError(f"The database address {excerpt(address)!r} lacks its slashes. Write sqlite:///PATH.")
-        return URL.create("sqlite", database=os.path.expanduser(address))
-    try:
-        url = make_url(address)
-    except (ArgumentError, ValueError):
-        raise ConfigError(
-            "The database address cannot be read. Write sqlite:///PATH or postgresql://USER@HOST/NAME."
-        ) from None
-    backend = url.drivername.partition("+")[0]
-    if backend in ("postgresql", "postgres"):
-        return url.set(drivername="postgresql+psycopg")
-    if backend == "sqlite":
-        if url.query:
-            raise ConfigError(f"A SQLite address takes no options ({', '.join(url.query)}). Write sqlite:///PATH.")
-        return url.set(drivername="sqlite")
-    raise ConfigError(f"Punchlist works on SQLite and PostgreSQL, not on {backend!r}.")
 
 
 def connect(address: str, *, clock: Clock = system_clock, synchronous: str = "NORMAL") -> Store:
     """A store on the database as it is; `open_store` also brings its schema up to date."""
-    url = database_url(address)
-    if url.drivername == "sqlite":
-        engine = sqlite.open_engine(url, synchronous=synchronous)
-        database: Database = sqlite.SQLite(Path(url.database or ""))
-    else:
-        engine = postgres.open_engine(url)
-        database = postgres.PostgreSQL(url.render_as_string(hide_password=True))
-    return Store(engine, database, clock)
+    where = read_address(address)
+    if where.file is not None:
+        return Store(sqlite.SQLite(where.file, synchronous=synchronous), clock)
+    return Store(postgres.PostgreSQL(where.place, where.shown()), clock)
 
 
 def open_store(address: str, *, clock: Clock = system_clock, synchronous: str = "NORMAL") -> Store:
     store = connect(address, clock=clock, synchronous=synchronous)
-    file = Path(store.engine.url.database or "") if store.engine.dialect.name == "sqlite" else None
+    file = read_address(address).file
     try:
         if file:
             _make_home(file.parent)
             _refuse_cut(file)
-        migrate.bring_up_to_date(store.engine)
+        revision.bring_up_to_date(store)
         if file:
             _remember(file)
     except OSError as error:
@@ -77,11 +43,11 @@ def open_store(address: str, *, clock: Clock = system_clock, synchronous: str = 
 
 def existing_store(address: str) -> Store:
     """A store on a database that must be there already, left at the schema it has."""
-    url = database_url(address)
-    if url.drivername == "sqlite":
-        if not Path(url.database or "").exists():
-            raise StoreUnavailable(f"There is no database at {url.database} yet. It is made on first use.")
-        _refuse_cut(Path(url.database or ""))
+    file = read_address(address).file
+    if file is not None:
+        if not file.exists():
+            raise StoreUnavailable(f"There is no database at {file} yet. It is made on first use.")
+        _refuse_cut(file)
     return connect(address)
 
 

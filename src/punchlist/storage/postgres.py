@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from sqlalchemy import create_engine
-from sqlalchemy.engine import URL, Engine
-from sqlalchemy.pool import NullPool
+from typing import TYPE_CHECKING, Any
 
 from punchlist.errors import Conflict, InvalidInput, StoreBusy, StoreDamaged, StoreUnavailable
+from punchlist.storage.statements import Kind
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Engine
 
 
 class PostgreSQL:
     """The `Database` of a PostgreSQL server."""
 
+    kind: Kind = "postgresql"
     one_writer = False
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, url: str, name: str) -> None:
+        """`name` is for people: the URL without its password."""
+        self.url = url
         self.name = name
+
+    @property
+    def driver_error(self) -> type[Exception]:
+        import psycopg
+
+        return psycopg.Error
+
+    def connect(self) -> Any:
+        import psycopg
+
+        return psycopg.connect(self.url, autocommit=True)
+
+    def engine(self) -> Engine:
+        import psycopg
+        from sqlalchemy import create_engine
+        from sqlalchemy.pool import NullPool
+
+        return create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(self.url), poolclass=NullPool)
 
     def begin_write(self, cursor: Any) -> None:
         cursor.execute("BEGIN")
@@ -64,7 +85,3 @@ class PostgreSQL:
             case psycopg.errors.DiskFull() | psycopg.OperationalError():
                 return StoreUnavailable(f"{self.name} did not answer ({detail}). Nothing was changed; try again.")
         return error
-
-
-def open_engine(url: URL) -> Engine:
-    return create_engine(url, isolation_level="AUTOCOMMIT", poolclass=NullPool)

@@ -10,12 +10,6 @@ from typing import Final
 
 from sqlalchemy import BigInteger, CheckConstraint, Column, Float, ForeignKey, Index, Integer, MetaData, Table, Text
 
-REVISION: Final = "0004"
-"""The newest migration: what this program reads and writes. A test ties it to the files."""
-
-APPLICATION_ID: Final = 0x50_4C_49_53
-"""'PLIS', in the header of our SQLite files: we do not write into somebody else's database."""
-
 metadata = MetaData()
 
 conversations = Table(

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sqlite3
 import time
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import create_engine, event
-from sqlalchemy.engine import URL, Engine
-from sqlalchemy.pool import NullPool
+from punchlist.errors import Conflict, StoreBusy, StoreDamaged, StoreUnavailable
+from punchlist.storage.statements import Kind
 
-from punchlist.errors import ConfigError, Conflict, StoreBusy, StoreDamaged, StoreUnavailable
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Engine
 
 BUSY_SECONDS: Final = 30.0
 """How long a writer waits for the others. Writes take well under a millisecond each."""
@@ -31,10 +32,47 @@ class WouldWait(StoreBusy):
 class SQLite:
     """The `Database` of a SQLite file."""
 
+    kind: Kind = "sqlite"
     one_writer = True
+    driver_error: type[Exception] = sqlite3.Error
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, synchronous: str = "NORMAL") -> None:
         self.path = path
+        self.name = f"sqlite:///{path}"
+        self._file = os.path.abspath(path)
+        self._settings = (
+            "PRAGMA foreign_keys = ON",
+            "PRAGMA trusted_schema = OFF",
+            "PRAGMA cell_size_check = ON",
+            # What is taken out, such as a secret that a call no longer needs, is not left in the file.
+            "PRAGMA secure_delete = ON",
+            f"PRAGMA synchronous = {synchronous}",
+        )
+
+    def connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self._file, isolation_level=None, timeout=_SLICE_SECONDS, check_same_thread=False, factory=_Connection
+        )
+        try:
+            for setting in self._settings:
+                connection.execute(setting)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def engine(self) -> Engine:
+        from sqlalchemy import create_engine, event
+        from sqlalchemy.engine import URL, Connection
+        from sqlalchemy.pool import NullPool
+
+        engine = create_engine(URL.create("sqlite", database=self._file), creator=self.connect, poolclass=NullPool)
+
+        @event.listens_for(engine, "begin")
+        def begin(connection: Connection) -> None:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+        return engine
 
     def begin_write(self, cursor: sqlite3.Cursor) -> None:
         if AT_ONCE.get():
@@ -127,38 +165,6 @@ def _be_patient(cursor: sqlite3.Cursor, patient: bool) -> None:
         seconds = _SLICE_SECONDS if patient else _MOMENT
         cursor.execute(f"PRAGMA busy_timeout = {seconds * 1_000:.0f}")
         connection.patient = patient
-
-
-def open_engine(url: URL, *, synchronous: str = "NORMAL") -> Engine:
-    """An engine whose connections are all set up alike. No file is touched yet."""
-    if not url.database or url.database == ":memory:":
-        raise ConfigError("The database must be a file: several processes share it. Give sqlite:///PATH.")
-    engine = create_engine(
-        url,
-        connect_args={
-            "isolation_level": None,
-            "timeout": _SLICE_SECONDS,
-            "check_same_thread": False,
-            "factory": _Connection,
-        },
-        poolclass=NullPool,
-    )
-
-    @event.listens_for(engine, "connect")
-    def configure(connection: sqlite3.Connection, _record: object) -> None:
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA trusted_schema = OFF")
-        connection.execute("PRAGMA cell_size_check = ON")
-        # What is taken out, such as a secret that a call no longer needs, is not left in the file.
-        connection.execute("PRAGMA secure_delete = ON")
-        connection.execute(f"PRAGMA synchronous = {synchronous}")
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Any) -> None:
-        # Only migrations go through SQLAlchemy's own transactions.
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-
-    return engine
 
 
 def use_write_ahead_log(connection: sqlite3.Connection) -> None:

@@ -15,21 +15,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Final, NoReturn, Protocol
-
-from sqlalchemy.engine import Engine
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 from punchlist.errors import InvalidInput, StoreDamaged
 from punchlist.kernel.clock import Clock, system_clock, timestamp
 from punchlist.storage.connections import Connections
-from punchlist.storage.statements import Statement
+from punchlist.storage.statements import Kind, Statement
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Engine
 
 
 class Database(Protocol):
     """What differs between SQLite and PostgreSQL."""
 
+    kind: Kind
+    name: str
+    """For people: never with a password."""
     one_writer: bool
     """A write has the whole database to itself, so that no row needs a lock."""
+
+    @property
+    def driver_error(self) -> type[Exception]: ...
+
+    def connect(self) -> Any:
+        """A connection of the driver, set up like all of them, on which nothing has begun."""
+
+    def engine(self) -> Engine:
+        """SQLAlchemy's way to the same database, for migrations: loading it takes longer than a short command."""
 
     def begin_write(self, cursor: Any) -> None: ...
 
@@ -50,20 +64,18 @@ class Database(Protocol):
 class Transaction:
     """A transaction that is open; made by `Store.read` and `Store.write`."""
 
-    def __init__(
-        self, engine: Engine, cursor: Any, clock: Clock, appended: dict[str, int], alone: bool = False
-    ) -> None:
+    def __init__(self, kind: Kind, cursor: Any, clock: Clock, appended: dict[str, int], alone: bool = False) -> None:
         """`alone`: nobody else writes to the database until it ends."""
         self.alone = alone
         self._appended = appended
-        self._dialect = engine.dialect
+        self._kind = kind
         self._cursor = cursor
         self._clock = clock
         self._now: str | None = None
 
     def run(self, statement: Statement, /, **params: Any) -> int:
         """Execute; the number of rows that were changed."""
-        self._cursor.execute(*statement.for_dialect(self._dialect, params))
+        self._cursor.execute(*statement.on(self._kind, params))
         return int(self._cursor.rowcount)
 
     def run_many(self, statement: Statement, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -71,16 +83,16 @@ class Transaction:
         if len(rows) == 1:
             self.run(statement, **rows[0])
         elif rows:
-            prepared = [statement.for_dialect(self._dialect, row) for row in rows]
+            prepared = [statement.on(self._kind, row) for row in rows]
             self._cursor.executemany(prepared[0][0], [values for _, values in prepared])
 
     def one(self, statement: Statement, /, **params: Any) -> tuple[Any, ...] | None:
-        self._cursor.execute(*statement.for_dialect(self._dialect, params))
+        self._cursor.execute(*statement.on(self._kind, params))
         row = self._cursor.fetchone()
         return None if row is None else tuple(row)
 
     def all(self, statement: Statement, /, **params: Any) -> list[tuple[Any, ...]]:
-        self._cursor.execute(*statement.for_dialect(self._dialect, params))
+        self._cursor.execute(*statement.on(self._kind, params))
         rows: list[tuple[Any, ...]] = self._cursor.fetchall()
         return rows
 
@@ -126,7 +138,7 @@ class _Session:
             except Exception as again:
                 store.fail(again)
         return Transaction(
-            store.engine, self._cursor, store.clock, store.appended, self._writing and store.database.one_writer
+            store.database.kind, self._cursor, store.clock, store.appended, self._writing and store.database.one_writer
         )
 
     def _begin(self) -> None:
@@ -167,13 +179,17 @@ MOST_STREAMS: Final = 10_000
 class Store:
     """One database. Safe to share between threads; cheap to share between processes."""
 
-    def __init__(self, engine: Engine, database: Database, clock: Clock = system_clock) -> None:
+    def __init__(self, database: Database, clock: Clock = system_clock) -> None:
         self.appended: dict[str, int] = {}
         """How often this process has written to each stream; for those who want to know whether to look again."""
-        self.engine = engine
         self.database = database
         self.clock = clock
-        self.connections = Connections(engine)
+        self.connections = Connections(database.connect)
+
+    @cached_property
+    def engine(self) -> Engine:
+        """See `Database.engine`."""
+        return self.database.engine()
 
     def write(self) -> AbstractContextManager[Transaction]:
         return _Session(self, writing=True)
@@ -213,4 +229,3 @@ class Store:
 
     def close(self) -> None:
         self.connections.close()
-        self.engine.dispose()

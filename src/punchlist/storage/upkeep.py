@@ -9,17 +9,16 @@ from pathlib import Path
 from typing import Final
 
 from punchlist.errors import InvalidInput, StoreDamaged, StoreUnavailable
-from punchlist.storage.schema import APPLICATION_ID, REVISION, metadata
-from punchlist.storage.sqlite import use_write_ahead_log
+from punchlist.storage.revision import APPLICATION_ID, REVISION
+from punchlist.storage.sqlite import SQLite, use_write_ahead_log
 from punchlist.storage.store import Store
 
-TABLES: Final = sorted(metadata.tables)
 _MOST: Final = 10
 
 
 def integrity_problems(store: Store) -> list[str]:
     """What the database itself finds wrong. PostgreSQL checks pages as it reads them."""
-    if store.engine.dialect.name != "sqlite":
+    if store.database.kind != "sqlite":
         return []
     with store.read() as tx:
         rows = tx.raw(f"PRAGMA integrity_check({_MOST})")
@@ -116,9 +115,9 @@ def _free_name(path: Path) -> Path:
 
 
 def _sqlite_path(store: Store) -> Path:
-    if store.engine.dialect.name != "sqlite":
+    if not isinstance(store.database, SQLite):
         raise InvalidInput("This database is a PostgreSQL server: use pg_dump and pg_restore for copies.")
-    return Path(store.engine.url.database or "").resolve()
+    return store.database.path.resolve()
 
 
 def _sync(path: Path) -> None:

@@ -5,23 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Table, bindparam, func, insert, literal_column, null, select, text, update
-
 from punchlist.kernel.ids import new_id
-from punchlist.storage.schema import approvals, tool_calls, tool_rules
-from punchlist.storage.statements import Statement
+from punchlist.storage.statements import Statement, columns, insert, literals, update
 from punchlist.storage.store import Transaction
 from punchlist.toolcalls.lifecycle import OPEN_APPROVALS, ApprovalStatus, Status
 from punchlist.toolcalls.stored import StoredApproval, StoredCall, call_from_row
 
-
-def _columns(table: Table, value: type[Any]) -> list[ColumnElement[Any]]:
-    return [table.c[name] for name in value._fields]
-
-
-_CALL = [*_columns(tool_calls, StoredCall), tool_calls.c.checksum]
-_APPROVAL = _columns(approvals, StoredApproval)
-_OPEN: Final[list[Any]] = [literal_column(f"'{status}'") for status in sorted(OPEN_APPROVALS)]
+_NAMES: Final = (*StoredCall._fields, "checksum")
+_CALL: Final = f"SELECT {columns(_NAMES)} FROM tool_calls"
+_APPROVAL: Final = f"SELECT {columns(StoredApproval._fields)} FROM approvals"
+_OPEN: Final = f"status IN ({literals(sorted(OPEN_APPROVALS))})"
 _CHANGING: Final = (
     "arguments",
     "exact",
@@ -38,111 +31,46 @@ _CHANGING: Final = (
     "checksum",
 )
 _ANSWERED: Final = ("status", "outcome", "answered_by", "answered_at", "arguments", "reason")
-_NAMES: Final = [column.name for column in tool_calls.c]
 
-# Both databases know this clause; an id that is taken changes no row.
-INSERT_CALL: Final = Statement(
-    text(
-        f"INSERT INTO tool_calls ({', '.join(_NAMES)}) VALUES ({', '.join(f':{name}' for name in _NAMES)}) "
-        "ON CONFLICT (id) DO NOTHING"
-    )
-)
+# An id that is taken changes no row.
+INSERT_CALL: Final = insert("tool_calls", _NAMES, unless="id")
 # What every end of a call writes, and no column of an index that need not change.
 _ENDING: Final = ("exact", "status", "result", "output_file", "error_code", "explanation", "ended_at", "checksum")
+_AS_SEEN: Final = "id = :call_id AND status = :from_status AND owner = :from_owner"
 
-
-def _update(columns: Sequence[str]) -> Statement:
-    return Statement(
-        update(tool_calls)
-        .where(
-            tool_calls.c.id == bindparam("call_id"),
-            tool_calls.c.status == bindparam("from_status"),
-            tool_calls.c.owner == bindparam("from_owner"),
-        )
-        .values({name: bindparam(name) for name in columns})
-    )
-
-
-UPDATE_CALL: Final = _update(_CHANGING)
-END_CALL: Final = _update(_ENDING)
-CALL: Final = Statement(select(*_CALL).where(tool_calls.c.id == bindparam("id")))
-CALLS: Final = Statement(
-    select(*_CALL)
-    .where(tool_calls.c.conversation_id == bindparam("conversation_id"))
-    .order_by(tool_calls.c.position.desc())
-    .limit(bindparam("most"))
-)
-ALL_OF: Final = Statement(
-    select(*_CALL).where(tool_calls.c.conversation_id == bindparam("conversation_id")).order_by(tool_calls.c.position)
-)
+UPDATE_CALL: Final = update("tool_calls", _CHANGING, where=_AS_SEEN)
+END_CALL: Final = update("tool_calls", _ENDING, where=_AS_SEEN)
+CALL: Final = Statement(f"{_CALL} WHERE id = :id")
+CALLS: Final = Statement(f"{_CALL} WHERE conversation_id = :conversation_id ORDER BY position DESC LIMIT :most")
+ALL_OF: Final = Statement(f"{_CALL} WHERE conversation_id = :conversation_id ORDER BY position")
 OPEN_CALLS: Final = Statement(
-    select(*_CALL)
-    .where(tool_calls.c.conversation_id == bindparam("conversation_id"), tool_calls.c.ended_at.is_(None))
-    .order_by(tool_calls.c.position)
+    f"{_CALL} WHERE conversation_id = :conversation_id AND ended_at IS NULL ORDER BY position"
 )
-OF_TURN: Final = Statement(
-    select(*_CALL)
-    .where(tool_calls.c.turn_id == bindparam("turn_id"))
-    .order_by(tool_calls.c.position.desc())
-    .limit(bindparam("most"))
-)
-COUNT_OF_TURN: Final = Statement(
-    select(func.count()).select_from(tool_calls).where(tool_calls.c.turn_id == bindparam("turn_id"))
-)
+OF_TURN: Final = Statement(f"{_CALL} WHERE turn_id = :turn_id ORDER BY position DESC LIMIT :most")
+COUNT_OF_TURN: Final = Statement("SELECT count(*) FROM tool_calls WHERE turn_id = :turn_id")
 LAST_POSITION: Final = Statement(
-    select(tool_calls.c.position)
-    .where(tool_calls.c.conversation_id == bindparam("conversation_id"))
-    .order_by(tool_calls.c.position.desc())
-    .limit(1)
+    "SELECT position FROM tool_calls WHERE conversation_id = :conversation_id ORDER BY position DESC LIMIT 1"
 )
 # What each server's tool looked like when it last ran.
 LAST_FINGERPRINT: Final = Statement(
-    select(tool_calls.c.fingerprint)
-    .where(
-        tool_calls.c.tool == bindparam("tool"),
-        tool_calls.c.fingerprint.is_not(None),
-        tool_calls.c.status == literal_column(f"'{Status.SUCCESS}'"),
-    )
-    .order_by(tool_calls.c.created_at.desc(), tool_calls.c.position.desc())
-    .limit(1)
+    "SELECT fingerprint FROM tool_calls "
+    f"WHERE tool = :tool AND fingerprint IS NOT NULL AND status = '{Status.SUCCESS}' "
+    "ORDER BY created_at DESC, position DESC LIMIT 1"
 )
 
-INSERT_APPROVAL: Final = Statement(insert(approvals).values({name: bindparam(name) for name in StoredApproval._fields}))
-CLOSE_APPROVAL: Final = Statement(
-    update(approvals)
-    .where(approvals.c.call_id == bindparam("id"), approvals.c.status.in_(_OPEN))
-    .values({name: bindparam(name) for name in _ANSWERED})
-)
+INSERT_APPROVAL: Final = insert("approvals", StoredApproval._fields)
+CLOSE_APPROVAL: Final = update("approvals", _ANSWERED, where=f"call_id = :id AND {_OPEN}")
 FORGET_ARGUMENTS: Final = Statement(
-    update(approvals)
-    .where(approvals.c.call_id == bindparam("id"), approvals.c.arguments.is_not(None))
-    .values(arguments=null())
+    "UPDATE approvals SET arguments = NULL WHERE call_id = :id AND arguments IS NOT NULL"
 )
-ESCALATE: Final = Statement(
-    update(approvals)
-    .where(
-        approvals.c.call_id == bindparam("id"),
-        approvals.c.status == literal_column(f"'{ApprovalStatus.PENDING}'"),
-    )
-    .values(status=bindparam("status"))
-)
-APPROVAL: Final = Statement(select(*_APPROVAL).where(approvals.c.call_id == bindparam("id")))
+ESCALATE: Final = update("approvals", ["status"], where=f"call_id = :id AND status = '{ApprovalStatus.PENDING}'")
+APPROVAL: Final = Statement(f"{_APPROVAL} WHERE call_id = :id")
 OPEN_APPROVALS_OF: Final = Statement(
-    select(*_APPROVAL)
-    .where(approvals.c.conversation_id == bindparam("conversation_id"), approvals.c.status.in_(_OPEN))
-    .order_by(approvals.c.asked_at, approvals.c.call_id)
+    f"{_APPROVAL} WHERE conversation_id = :conversation_id AND {_OPEN} ORDER BY asked_at, call_id"
 )
-ALL_OPEN_APPROVALS: Final = Statement(
-    select(*_APPROVAL).where(approvals.c.status.in_(_OPEN)).order_by(approvals.c.asked_at, approvals.c.call_id)
-)
-INSERT_RULE: Final = Statement(
-    insert(tool_rules).values({column.name: bindparam(column.name) for column in tool_rules.c})
-)
-RULES: Final = Statement(
-    select(tool_rules.c.rule, tool_rules.c.seal)
-    .where(tool_rules.c.conversation_id == bindparam("conversation_id"))
-    .order_by(tool_rules.c.id)
-)
+ALL_OPEN_APPROVALS: Final = Statement(f"{_APPROVAL} WHERE {_OPEN} ORDER BY asked_at, call_id")
+INSERT_RULE: Final = insert("tool_rules", ("id", "conversation_id", "rule", "seal", "said_by", "created_at"))
+RULES: Final = Statement("SELECT rule, seal FROM tool_rules WHERE conversation_id = :conversation_id ORDER BY id")
 
 
 def last_position(tx: Transaction, conversation_id: str) -> int:

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from punchlist.storage.migrate import VERSION_TABLE
+from punchlist.storage.revision import VERSION_TABLE
 from punchlist.storage.schema import metadata
 
 context.configure(

@@ -34,12 +34,12 @@ def path(context: typer.Context, as_json: JsonOption = False) -> None:
 def check(context: typer.Context, as_json: JsonOption = False) -> None:
     """Check integrity, schema, the event trail and every list against it. Exit code 1 if anything is wrong."""
     from punchlist.audit.check import check as run_check
-    from punchlist.storage.migrate import current_revision
     from punchlist.storage.opening import existing_store
+    from punchlist.storage.revision import current_revision
 
     desk = front(context).desk(as_json=as_json)
     store = existing_store(desk.settings.database)
-    revision = current_revision(store.engine)
+    revision = current_revision(store.database)
     if revision is None:
         raise StoreDamaged(
             f"{_address(desk)} has no readable Punchlist schema: it is new, damaged or another program's."
@@ -58,14 +58,13 @@ def check(context: typer.Context, as_json: JsonOption = False) -> None:
 @app.command()
 def upgrade(context: typer.Context, as_json: JsonOption = False) -> None:
     """Bring the schema up to date; every command does so by itself on first use."""
-    from punchlist.storage.migrate import current_revision
     from punchlist.storage.opening import connect
-    from punchlist.storage.schema import REVISION
+    from punchlist.storage.revision import REVISION, current_revision
 
     desk = front(context).desk(as_json=as_json)
     before = None
     if not _is_new(desk):
-        before = current_revision(connect(desk.settings.database).engine)
+        before = current_revision(connect(desk.settings.database).database)
     _ = desk.store
     if as_json:
         say_json({"database": _address(desk), "from": before, "to": REVISION})
@@ -118,19 +117,17 @@ def restore(
 
 
 def _address(desk: Desk) -> str:
-    from punchlist.storage.opening import database_url
+    from punchlist.storage.address import read_address
 
-    url = database_url(desk.settings.database)
-    if url.drivername == "sqlite":
-        return visible(str(Path(url.database or "").absolute()))
-    return visible(url.render_as_string(hide_password=True))
+    address = read_address(desk.settings.database)
+    return visible(str(address.file.absolute()) if address.file else address.shown())
 
 
 def _is_new(desk: Desk) -> bool:
-    from punchlist.storage.opening import database_url
+    from punchlist.storage.address import read_address
 
-    url = database_url(desk.settings.database)
-    return url.drivername == "sqlite" and not Path(url.database or "").exists()
+    file = read_address(desk.settings.database).file
+    return file is not None and not file.exists()
 
 
 def _progress(events: int) -> None:

@@ -1,0 +1,49 @@
+"""Which schema a database has, and whether it is ours: what every command looks at before it begins."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from punchlist.errors import SchemaTooNew
+from punchlist.storage.store import Database, Store
+
+REVISION: Final = "0004"
+"""The newest migration: what this program reads and writes. A test ties it to the files."""
+
+APPLICATION_ID: Final = 0x50_4C_49_53
+"""'PLIS', in the header of our SQLite files: we do not write into somebody else's database."""
+
+VERSION_TABLE: Final = "punchlist_schema"
+READ_REVISION: Final = f"SELECT version_num FROM {VERSION_TABLE}"
+
+
+def bring_up_to_date(store: Store) -> None:
+    """A database that is as this program wants it is known by one look; only another one loads what changes it."""
+    found = current_revision(store.database)
+    if found != REVISION:
+        refuse_newer(store.database, found)
+        from punchlist.storage.migrate import migrate
+
+        migrate(store)
+
+
+def current_revision(database: Database) -> str | None:
+    """The revision a database is at; None where our version table is not there to be read."""
+    connection = database.connect()
+    try:
+        cursor = connection.cursor()
+        cursor.execute(READ_REVISION)
+        row = cursor.fetchone()
+        return str(row[0]) if row else None
+    except database.driver_error:
+        return None
+    finally:
+        connection.close()
+
+
+def refuse_newer(database: Database, found: str | None) -> None:
+    if found is not None and found > REVISION:
+        raise SchemaTooNew(
+            f"The database {database.name} has schema {found}; this Punchlist knows up to {REVISION}. "
+            "It was written by a newer version: upgrade Punchlist, or use another database."
+        )

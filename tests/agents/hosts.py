@@ -120,6 +120,10 @@ class ClaudeCode:
     wire: Wire = messages
     own_files: tuple[str, ...] = ()
 
+    def __init__(self, model: str | None = None) -> None:
+        """Which tools it offers depends on the model."""
+        self._model = ["--model", model] if model else []
+
     def settle(self, setting: Setting) -> None:
         setting.write(setting.project / ".claude" / "settings.json", '{"env": {"OURS": "1"}}')
 
@@ -134,7 +138,7 @@ class ClaudeCode:
             # As root it works without asking only where it is told that nothing can break.
             IS_SANDBOX="1",
         )
-        return setting.run(["-p", PROMPT, "--permission-mode", "bypassPermissions"], environment)
+        return setting.run(["-p", PROMPT, *self._model, "--permission-mode", "bypassPermissions"], environment)
 
 
 class OpenCode:

@@ -35,6 +35,23 @@ def drains() -> Script:
     return reply
 
 
+def keeps_tasks() -> Script:
+    """As `drains`, but with the tools of Claude Code itself."""
+    return _one_by_one(
+        Call("TaskCreate", {"subject": FIRST, "description": "In one file."}),
+        Call("TaskCreate", {"subject": SECOND, "description": "With examples."}),
+        Call("TaskUpdate", {"taskId": "1", "status": "completed"}),
+        Say(EARLY),
+        Call("TaskUpdate", {"taskId": "2", "status": "completed"}),
+        Say(DONE),
+    )
+
+
+def _one_by_one(*replies: Reply) -> Script:
+    rest = iter(replies)
+    return lambda _: next(rest)
+
+
 def gives_up() -> Script:
     """Plans two items, and does nothing more, whatever it is told. It never says the same thing twice: programs
     have guards of their own against that."""

@@ -12,10 +12,10 @@ from threading import Event
 import pytest
 from tests.agents import served
 from tests.agents.conftest import FOLDER
-from tests.agents.hosts import ENOUGH, HOSTS, PROMPT, OpenCode, Setting
+from tests.agents.hosts import ENOUGH, HOSTS, PROMPT, ClaudeCode, Host, OpenCode, Setting
 from tests.agents.programs import PROGRAMS
 from tests.agents.scripted import Asked, Reply, Script, ScriptedModel, serving
-from tests.agents.scripts import DONE, FIRST, SECOND, SENT_BACK, drains, gives_up
+from tests.agents.scripts import DONE, FIRST, SECOND, SENT_BACK, drains, gives_up, keeps_tasks
 
 PUNCHLIST = Path(sys.executable).with_name("punchlist")
 MOST = 20
@@ -29,13 +29,13 @@ pytestmark = [pytest.mark.spec("X2"), pytest.mark.timeout(300)]
 class Beside:
     """A program in a project, with a home of its own."""
 
-    def __init__(self, name: str, folder: Path) -> None:
+    def __init__(self, name: str, folder: Path, host: Host | None = None) -> None:
         program = PROGRAMS[name]
         root = Path(FOLDER or "").resolve()
         if not program.is_whole(root):
             pytest.fail(f"{program} is not in {root}: `make test-agents` puts it there")
         self.name = name
-        self.host = HOSTS[name]
+        self.host = host or HOSTS[name]
         self.setting = Setting(program, program.path(root), folder / "project", folder / "home")
         self.setting.project.mkdir()
         # The lists are in the project, so that they are those of this test.
@@ -104,6 +104,17 @@ def test_it_works_for_all_projects_of_a_user(beside: Beside) -> None:
     model, wrote = beside.run(drains())
     assert (len(model.asked), model.heard(SENT_BACK), DONE in wrote) == (5, True, True)
     beside.punchlist("uninstall", beside.name, "--user", "--yes")
+
+
+def test_the_tasks_that_claude_code_keeps_itself_are_finished(tmp_path: Path) -> None:
+    beside = Beside("claude-code", tmp_path, ClaudeCode("claude-sonnet-4-5"))
+    beside.punchlist("install", "claude-code", "--yes")
+    model, wrote = beside.run(keeps_tasks())
+    sent_back = [SENT_BACK in asked.heard for asked in model.asked]
+    assert (sent_back, DONE in wrote) == ([False] * 4 + [True] * 2, True)
+    (session,) = json.loads(beside.punchlist("sessions", "--json"))
+    todos = json.loads(beside.punchlist("todos", "--session", session["id"], "--json"))["todos"]
+    assert [(todo["content"], todo["status"]) for todo in todos] == [(FIRST, "completed"), (SECOND, "completed")]
 
 
 def test_an_agent_that_does_nothing_is_let_go(beside: Beside) -> None:

@@ -293,6 +293,83 @@ def test_the_list_that_an_agent_keeps_itself_is_watched_and_finished(hook: Hook,
     assert "“Write”" in hook("stop", "--for", "claude-code")["reason"]
 
 
+def _task(folder: Path, number: int, subject: str, status: str) -> None:
+    task = {"id": str(number), "subject": subject, "description": "", "status": status, "blocks": [], "blockedBy": []}
+    (folder / f"{number}.json").write_text(json.dumps(task))
+
+
+@pytest.mark.spec("X2")
+def test_the_tasks_of_claude_code_are_watched_and_finished(
+    hook: Hook, punchlist: Cli, environment: dict[str, str]
+) -> None:
+    folder = Path(environment["HOME"]) / ".claude" / "tasks" / "S1"
+    folder.mkdir(parents=True)
+    use = partial(hook, "tool", "--for", "claude-code", session_id="S1")
+    for number in range(1, 11):
+        _task(folder, number, f"Step {number}", "completed" if number < 10 else "pending")
+    (folder / ".lock").write_text("")
+    (folder / "11.json").write_text("{not JSON")
+    assert use(tool_name="TaskCreate", tool_input={"subject": "Step 10"}) == {}
+    lines = [line for line in punchlist("todos").stdout.splitlines() if "Step" in line]
+    assert [line.split("Step ")[1].split()[0] for line in lines] == [str(number) for number in range(1, 11)]
+    stop = partial(hook, "stop", "--for", "claude-code", session_id="S1")
+    assert "“Step 10”" in stop()["reason"]
+    _task(folder, 10, "Step 10", "completed")
+    assert use(tool_name="TaskUpdate", tool_input={"taskId": "10", "status": "completed"}) == {}
+    assert stop() == {}
+
+
+_WHILE_COPYING = """
+import json, sys
+from pathlib import Path
+from punchlist.hosts.service import Hosts
+from punchlist.wiring import main
+
+copied, place = Hosts.copied, Path(sys.argv.pop())
+
+def slowly(self, scope, todos):
+    done = copied(self, scope, todos)
+    place.write_text(json.dumps({"subject": "Step 2", "status": "pending"}))
+    return done
+
+Hosts.copied = slowly
+main()
+"""
+
+
+@pytest.mark.spec("X2")
+def test_a_task_made_while_the_tasks_were_copied_is_copied_too(
+    punchlist: Cli, project: Path, environment: dict[str, str]
+) -> None:
+    """As when another hook had copied it, and this one wrote over that."""
+    folder = Path(environment["HOME"]) / ".claude" / "tasks" / "S1"
+    folder.mkdir(parents=True)
+    _task(folder, 1, "Step 1", "pending")
+    told = {"session_id": "S1", "cwd": str(project), "tool_name": "TaskCreate"}
+    subprocess.run(
+        [sys.executable, "-c", _WHILE_COPYING, "hook", "tool", str(folder / "2.json")],
+        cwd=project,
+        env=environment,
+        input=json.dumps(told).encode(),
+        timeout=60,
+        check=True,
+    )
+    assert punchlist("todos").stdout.count("Step") == 2
+
+
+@pytest.mark.spec("X2")
+@pytest.mark.parametrize("session", ["../S1", "", "no such session"])
+def test_tasks_are_looked_for_in_no_other_folder(
+    hook: Hook, environment: dict[str, str], project: Path, session: str
+) -> None:
+    for place in ("S1", "tasks/S1", "tasks"):
+        folder = Path(environment["HOME"]) / ".claude" / place
+        folder.mkdir(parents=True, exist_ok=True)
+        _task(folder, 1, "Of another", "pending")
+    assert hook("tool", "--for", "claude-code", session_id=session, tool_name="TaskUpdate") == {}
+    assert not (project / ".punchlist" / "punchlist.db").exists()
+
+
 @pytest.mark.spec("X2", "C16")
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["own database", "shared database"])
 def test_two_agents_in_one_project_have_a_list_each_and_find_it_again(

@@ -6,7 +6,8 @@ one, its list is copied: then it outlives the agent's memory, people can watch i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from punchlist.checklist.lifecycle import Status, status_named
@@ -21,6 +22,8 @@ _TOOLS: Final = {
 }
 """By the tool's name: where in its arguments the list stands, and what an item is called there."""
 OWN_TOOLS: Final = frozenset(_TOOLS)
+TASK_TOOLS: Final = frozenset({"TaskCreate", "TaskUpdate"})
+"""Claude Code's newer ones, which tell of one task at a time: the list is in files of its own."""
 
 
 def own_list(tool: str, arguments: Any) -> list[dict[str, Any]] | None:
@@ -35,6 +38,22 @@ def own_list(tool: str, arguments: Any) -> list[dict[str, Any]] | None:
     raw = arguments.get(key)
     if not isinstance(raw, list):
         return None
+    return _list(raw, title)
+
+
+def own_tasks(written: Iterable[str]) -> list[dict[str, Any]]:
+    """The same of the files in which Claude Code keeps its tasks, one each, in their order."""
+    return _list([_parsed(one) for one in written], "subject")
+
+
+def _parsed(written: str) -> Any:
+    try:
+        return json.loads(written)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _list(raw: Sequence[Any], title: str) -> list[dict[str, Any]]:
     items = [item for one in raw if isinstance(one, Mapping) and (item := _item(one, title)) is not None]
     return _one_running(_few(items))
 

@@ -36,6 +36,7 @@ _LARGEST: Final = 16 * 1024 * 1024
 _PATIENCE: Final = 8.0
 """Seconds. The programs wait for 20 and more, and people for less."""
 _LONGEST_PAUSE: Final = 5.0
+_MOST_LOOKS: Final = 5
 _OUR_TOOLS: Final = "punchlist"
 _STRANGER: Final = "agent"
 _AGENT: Final = re.compile(AGENT_NAME)
@@ -183,15 +184,11 @@ class _Visit:
         if _OUR_TOOLS in self.told.tool.lower():
             self._uses().clear()
             return {}
-        from punchlist.hosts.own_lists import OWN_TOOLS, own_list
+        from punchlist.hosts.own_lists import OWN_TOOLS, TASK_TOOLS
 
-        if self.told.tool in OWN_TOOLS:
+        if self.told.tool in OWN_TOOLS | TASK_TOOLS:
             self._uses().clear()
-            todos = own_list(self.told.tool, self.told.arguments)
-            # A list that was emptied is one that is clear; it is no reason to make a database.
-            if todos or (todos is not None and self._has_lists()):
-                hosts, scope = self._hosts()
-                hosts.copied(scope, todos)
+            self._copy_its_list()
             return {}
         if not self._has_lists():
             return {}
@@ -202,6 +199,29 @@ class _Visit:
         self._uses().clear()
         hosts, scope = self._hosts()
         return self._context(hosts.used(scope, self.told.own_session, uses))
+
+    def _copy_its_list(self) -> None:
+        todos = self._its_list()
+        # A list that was emptied is one that is clear; it is no reason to make a database.
+        if not todos and (todos is None or not self._has_lists()):
+            return
+        hosts, scope = self._hosts()
+        for _ in range(_MOST_LOOKS):
+            if todos is None or not hosts.copied(scope, todos):
+                return
+            # Another hook may have copied more of it meanwhile, before this one wrote what is old by now.
+            seen, todos = todos, self._its_list()
+            if seen == todos:
+                return
+
+    def _its_list(self) -> list[dict[str, Any]] | None:
+        from punchlist.hosts.own_lists import TASK_TOOLS, own_list, own_tasks
+        from punchlist.surfaces.hooks.tasks import task_files
+
+        if self.told.tool not in TASK_TOOLS:
+            return own_list(self.told.tool, self.told.arguments)
+        files = task_files(os.environ, self.told.session)
+        return None if files is None else own_tasks(files)
 
     # --- with what ----------------------------------------------------------------------------------------
 

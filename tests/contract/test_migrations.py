@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import psycopg
 import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
@@ -14,7 +17,7 @@ from sqlalchemy.engine.interfaces import ReflectedIndex
 
 from punchlist.storage.migrate import run_migrations
 from punchlist.storage.opening import connect, open_store
-from punchlist.storage.revision import REVISION, VERSION_TABLE
+from punchlist.storage.revision import APPLICATION_ID, REVISION, VERSION_TABLE
 from punchlist.storage.schema import metadata
 
 
@@ -65,3 +68,26 @@ def test_the_newest_migration_is_the_revision_this_program_writes() -> None:
     config = Config()
     config.set_main_option("script_location", "punchlist.storage:migrations")
     assert ScriptDirectory.from_config(config).get_heads() == [REVISION]
+
+
+def test_two_who_make_a_database_at_once_do_so_whatever_the_server_is_set_to(postgres_url: str) -> None:
+    """With snapshots by default, whoever has waited for the other would not see what it has made."""
+    with psycopg.connect(postgres_url, autocommit=True) as other, ThreadPoolExecutor(2) as pool:
+        name = other.info.dbname
+        other.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = 'repeatable read'".encode())
+        other.execute("SELECT pg_advisory_lock(%s)", [APPLICATION_ID])
+        opening = [pool.submit(open_store, postgres_url) for _ in range(2)]
+        until = time.monotonic() + 30
+        while _waiting(other) < 2:
+            assert time.monotonic() < until
+        other.execute("SELECT pg_advisory_unlock(%s)", [APPLICATION_ID])
+        for one in opening:
+            one.result(30).close()
+
+
+def _waiting(connection: psycopg.Connection[Any]) -> int:
+    row = connection.execute(
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted "
+        "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    ).fetchone()
+    return int(row[0]) if row else 0

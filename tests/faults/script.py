@@ -149,7 +149,7 @@ class Script:
     def problems(self) -> list[str]:
         """What `punchlist db check` finds wrong."""
         store = self.house.store
-        return check(store, current_revision(store.database) or "none").problems
+        return check(store, current_revision(store) or "none").problems
 
     def close(self) -> None:
         self.house.store.close()

@@ -57,8 +57,17 @@ def test_a_wrong_setting_is_named_with_its_file_and_line(punchlist: Cli, project
     ],
 )
 def test_a_wrong_database_is_said_without_its_password(punchlist: Cli, address: str, sentence: str) -> None:
-    told = punchlist("todos", env={"PUNCHLIST_DATABASE_URL": address})
-    assert told.returncode == 1
-    assert sentence in told.stderr
-    assert "s3cret" not in told.stdout + told.stderr
-    assert "Warning" not in told.stderr
+    for command in ("todos", "db check", "db upgrade"):
+        told = punchlist(*command.split(), env={"PUNCHLIST_DATABASE_URL": address})
+        assert told.returncode == 1
+        assert sentence in told.stderr
+        assert "s3cret" not in told.stdout + told.stderr
+        assert "Warning" not in told.stderr
+
+
+@pytest.mark.parametrize("command", ["todos", "db check", "db upgrade"])
+def test_a_file_that_is_no_database_is_said_to_be_none(punchlist: Cli, tmp_path: Path, command: str) -> None:
+    file = tmp_path / "other.db"
+    file.write_bytes(b"something else " * 500)
+    told = punchlist(*command.split(), env={"PUNCHLIST_DATABASE_URL": str(file)})
+    assert (told.returncode, "is damaged (file is not a database)" in told.stderr) == (1, True)

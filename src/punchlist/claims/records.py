@@ -6,14 +6,14 @@ from typing import Any, Final
 
 from punchlist.claims.model import Claim, ListKind
 from punchlist.errors import StoreDamaged
-from punchlist.storage.statements import WHOLE_ROW, Statement, columns, insert, update
+from punchlist.storage.statements import WHOLE_ROW_LOCK, Statement, columns, insert, update
 from punchlist.storage.store import Transaction
 
 _ROW: Final = f"SELECT {columns(Claim._fields)} FROM claims"
 _AS_IT_WAS: Final = "todo_id = :todo AND fence = :before"
 
 # The lock keeps whoever renews from doing so between our look and what follows from it.
-LOCK: Final = Statement(f"{_ROW} WHERE todo_id = :todo", lock=WHOLE_ROW)
+LOCK: Final = Statement(f"{_ROW} WHERE todo_id = :todo", lock=WHOLE_ROW_LOCK)
 FIND: Final = Statement(f"{_ROW} WHERE todo_id = :todo")
 LIVE: Final = Statement(
     f"{_ROW} WHERE list = :list AND owner_id = :owner_id AND holder IS NOT NULL AND lease_until > :now"

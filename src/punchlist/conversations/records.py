@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from punchlist.conversations.model import Conversation, Line, Message, Notice, Trace, Turn
 from punchlist.kernel.ids import new_id
-from punchlist.storage.statements import ROW, Statement, columns, insert, literals, update
+from punchlist.storage.statements import ROW_LOCK, Statement, columns, insert, literals, update
 from punchlist.storage.store import Transaction
 
 
@@ -29,10 +29,10 @@ INSERT_TRACE: Final = insert("traces", Trace.__annotations__)
 
 CONVERSATION: Final = Statement(f"{_CONVERSATION} WHERE id = :id")
 # The lock that makes a conversation's writers take turns on PostgreSQL; SQLite has one writer anyway.
-LOCK_CONVERSATION: Final = Statement(f"{_CONVERSATION} WHERE id = :id", lock=ROW)
+LOCK_CONVERSATION: Final = Statement(f"{_CONVERSATION} WHERE id = :id", lock=ROW_LOCK)
 CONVERSATIONS: Final = Statement(f"{_CONVERSATION} ORDER BY created_at DESC, id LIMIT :most")
 TURN: Final = Statement(f"{_TURN} WHERE id = :id")
-LOCK_TURN: Final = Statement(f"{_TURN} WHERE id = :id", lock=ROW)
+LOCK_TURN: Final = Statement(f"{_TURN} WHERE id = :id", lock=ROW_LOCK)
 OPEN_TURN: Final = Statement(
     f"{_TURN} WHERE conversation_id = :conversation_id AND ended_at IS NULL AND parent_turn_id IS NULL"
 )

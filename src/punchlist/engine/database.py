@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import create_engine, event
-from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.engine import URL, Connection, Engine
 
 from punchlist.storage.postgres import PostgreSQL
 from punchlist.storage.sqlite import SQLite, use_write_ahead_log
@@ -55,9 +55,9 @@ def engine_file(store: Store) -> Path:
 
 def engine_database(store: Store) -> EngineDatabase:
     if isinstance(store.database, PostgreSQL):
-        return EngineDatabase(store.database.url.replace("postgresql", "postgresql+psycopg", 1), None, Opening())
+        return EngineDatabase(_engine_url(store.database), None, Opening())
     file = engine_file(store)
-    url = f"sqlite:///{file}"
+    url = URL.create("sqlite", database=str(file)).render_as_string()
     engine = create_engine(url, connect_args={"timeout": 30, "check_same_thread": False}, pool_size=_POOL)
 
     @event.listens_for(engine, "connect")
@@ -73,6 +73,21 @@ def engine_database(store: Store) -> EngineDatabase:
     opening = Opening()
     event.listen(engine, "begin", opening.begin)
     return EngineDatabase(url, engine, opening)
+
+
+def _engine_url(database: PostgreSQL) -> str:
+    """The engine has another reader for addresses than PostgreSQL: it is given one that both read alike."""
+    from psycopg.conninfo import conninfo_to_dict
+
+    said = {name: str(value) for name, value in conninfo_to_dict(database.url).items()}
+    url = URL.create(
+        "postgresql+psycopg",
+        username=said.pop("user", None),
+        password=said.pop("password", None),
+        database=said.pop("dbname", None),
+        query=said,
+    )
+    return url.render_as_string(hide_password=False)
 
 
 def _strftime(format: str, *_when: Any) -> str:

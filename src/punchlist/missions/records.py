@@ -9,7 +9,7 @@ from punchlist.errors import StoreDamaged
 from punchlist.missions.config_json import policy_of
 from punchlist.missions.lifecycle import ACTIVE, Status
 from punchlist.missions.model import Capacity, Metric, Mission, Pillar, Strategy
-from punchlist.storage.statements import ROW, Statement, columns, insert, update
+from punchlist.storage.statements import ROW_LOCK, Statement, columns, insert, update
 from punchlist.storage.store import Transaction
 
 _MISSION_NAMES: Final = (*Mission._fields, "checksum")
@@ -26,9 +26,9 @@ _METRIC_CHANGES: Final = (
 INSERT_MISSION: Final = insert("missions", _MISSION_NAMES, unless="slug")
 MISSION: Final = Statement(f"{_MISSION} WHERE id = :id")
 # The lock that makes a mission's writers take turns on PostgreSQL; SQLite has one writer anyway.
-LOCK_MISSION: Final = Statement(f"{_MISSION} WHERE id = :id", lock=ROW)
+LOCK_MISSION: Final = Statement(f"{_MISSION} WHERE id = :id", lock=ROW_LOCK)
 MISSION_BY_SLUG: Final = Statement(f"{_MISSION} WHERE slug = :slug")
-LOCK_MISSION_BY_SLUG: Final = Statement(f"{_MISSION} WHERE slug = :slug", lock=ROW)
+LOCK_MISSION_BY_SLUG: Final = Statement(f"{_MISSION} WHERE slug = :slug", lock=ROW_LOCK)
 MISSIONS: Final = Statement(f"{_MISSION} ORDER BY slug")
 SLUGS: Final = Statement("SELECT slug, status FROM missions ORDER BY slug")
 UPDATE_MISSION: Final = update("missions", _MISSION_CHANGES, where="id = :of_id")

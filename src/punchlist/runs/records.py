@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from punchlist.runs.lifecycle import OPEN, RunStatus
 from punchlist.runs.model import Kind, Run, from_row
-from punchlist.storage.statements import ROW, Statement, columns, insert, literals, update
+from punchlist.storage.statements import ROW_LOCK, Statement, columns, insert, literals, update
 from punchlist.storage.store import Transaction
 
 _ROW: Final = f"SELECT {columns(Run._fields)} FROM runs"
@@ -22,7 +22,7 @@ _ALONGSIDE: Final = f"'{Kind.COLLECT}'"
 
 INSERT: Final = insert("runs", Run._fields)
 BY_ID: Final = Statement(f"{_ROW} WHERE id = :id")
-LOCK: Final = Statement(f"{_ROW} WHERE id = :id", lock=ROW)
+LOCK: Final = Statement(f"{_ROW} WHERE id = :id", lock=ROW_LOCK)
 UPDATE: Final = update("runs", _CHANGED, where="id = :run_id AND status = :was")
 # Those whose chat is free: of each chat the oldest, since one after the other works in it.
 READY: Final = Statement(

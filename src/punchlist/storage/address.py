@@ -1,35 +1,40 @@
-"""Where a database is: what people write (`sqlite:///…`, `postgres://…`, a path), read once."""
+"""Where a database is: what people write (`sqlite:///…`, `postgres://…`, a path), read once.
+
+A PostgreSQL address is read by PostgreSQL's own library, so that it means what it means to `psql`.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
+from urllib.parse import unquote
 
 from punchlist.errors import ConfigError
-from punchlist.kernel.text import excerpt, line_problem
+from punchlist.kernel.text import line_problem
 from punchlist.storage.statements import Kind
 
 LONGEST: Final = 4_000
 _FORM: Final = re.compile(r"(?P<backend>\w+)(\+\w+)?://(?P<rest>.*)", re.DOTALL)
-_PASSWORD: Final = re.compile(r"(?<=://)([^:/@?]*):[^@]*@|((?<=[?&])password=)[^&]*")
+_FORMS: Final = "Write sqlite:///PATH or postgresql://USER@HOST/NAME."
+# To the library a slash ends the name and password, wherever the @ is; the rest would be taken for a host.
+_ONE_AT: Final = re.compile(r"([^/@]*@)?[^@]*")
+_PORTS: Final = re.compile(r"[\d,]*")
 
 
-class Address(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Address:
     kind: Kind
-    place: str
-    """The path of a SQLite file; the URL of a PostgreSQL database as its own library reads it."""
+    place: str = field(repr=False)
+    """The path of a SQLite file as it was written; the URL of a PostgreSQL database."""
+    shown: str
+    """For people: nothing in it is secret."""
 
     @property
     def file(self) -> Path | None:
         return Path(self.place) if self.kind == "sqlite" else None
-
-    def shown(self) -> str:
-        """For people: without a password."""
-        if self.kind == "sqlite":
-            return f"sqlite:///{self.place}"
-        return _PASSWORD.sub(lambda found: f"{found[1]}:***@" if found[2] is None else f"{found[2]}***", self.place)
 
 
 def read_address(text: str) -> Address:
@@ -37,19 +42,20 @@ def read_address(text: str) -> Address:
         raise ConfigError(f"The database address {problem}.")
     if "://" not in text:
         if re.match(r"(sqlite|file|postgres|postgresql):", text):
-            raise ConfigError(f"The database address {excerpt(text)!r} lacks its slashes. Write sqlite:///PATH.")
+            raise ConfigError(f"The database address lacks its slashes. {_FORMS}")
         return _sqlite(os.path.expanduser(text))
     form = _FORM.fullmatch(text)
     if form is None:
         raise _unreadable()
     backend, rest = form["backend"], form["rest"]
     if backend in ("postgresql", "postgres"):
-        return _postgresql(f"postgresql://{rest}")
+        return _postgresql(rest)
     if backend != "sqlite":
         raise ConfigError(f"Punchlist works on SQLite and PostgreSQL, not on {backend!r}.")
     path, _, options = rest.partition("?")
     if options:
-        raise ConfigError(f"A SQLite address takes no options ({excerpt(options)}). Write sqlite:///PATH.")
+        names = ", ".join(option.partition("=")[0] for option in options.split("&"))
+        raise ConfigError(f"A SQLite address takes no options ({names}). Write sqlite:///PATH.")
     if path and not path.startswith("/"):
         raise _unreadable()
     return _sqlite(path[1:])
@@ -58,19 +64,45 @@ def read_address(text: str) -> Address:
 def _sqlite(path: str) -> Address:
     if not path or path == ":memory:":
         raise ConfigError("The database must be a file: several processes share it. Give sqlite:///PATH.")
-    return Address("sqlite", path)
+    if not Path(path).exists() and (decoded := unquote(path)) != path and Path(decoded).exists():
+        raise ConfigError(f"The path of a SQLite address is taken as it is written. Write sqlite:///{decoded}.")
+    return Address("sqlite", path, f"sqlite:///{path}")
 
 
-def _postgresql(url: str) -> Address:
-    from psycopg import ProgrammingError
-    from psycopg.conninfo import conninfo_to_dict
+def _postgresql(rest: str) -> Address:
+    from psycopg import Error
+    from psycopg.conninfo import timeout_from_conninfo
+    from psycopg.pq import Conninfo
 
+    url = f"postgresql://{rest}"
     try:
-        conninfo_to_dict(url)
-    except ProgrammingError:
+        options = [option for option in Conninfo.parse(url.encode()) if option.val is not None]
+        said = {option.keyword.decode(): (option.val or b"").decode() for option in options}
+        timeout_from_conninfo({**said})
+    except (Error, UnicodeError):
+        # What the library says to it may quote a password.
         raise _unreadable() from None
-    return Address("postgresql", url)
+    if not _ONE_AT.fullmatch(rest.partition("?")[0]) or not _PORTS.fullmatch(said.get("port", "")):
+        raise _unreadable()
+    secret = {option.keyword.decode() for option in options if option.dispchar == b"*"}
+    return Address("postgresql", url, _told({name: "***" if name in secret else said[name] for name in said}))
+
+
+def _told(said: dict[str, str]) -> str:
+    user, password = said.pop("user", ""), said.pop("password", "")
+    # A folder with a socket has no place before the name.
+    host = "" if said.get("host", "").startswith("/") else said.pop("host", "")
+    ports, name = said.pop("port", "").split(","), said.pop("dbname", "")
+    whose = f"{user}{':' if password else ''}{password}@" if user or password else ""
+    hosts = [f"[{one}]" if ":" in one else one for one in host.split(",")]
+    ports += [ports[-1]] * (len(hosts) - len(ports))
+    where = ",".join(f"{one}:{port}" if port else one for one, port in zip(hosts, ports, strict=False))
+    options = "&".join(f"{option}={value}" for option, value in said.items())
+    return f"postgresql://{whose}{where}/{name}{'?' if options else ''}{options}"
 
 
 def _unreadable() -> ConfigError:
-    return ConfigError("The database address cannot be read. Write sqlite:///PATH or postgresql://USER@HOST/NAME.")
+    return ConfigError(
+        f"The database address cannot be read. {_FORMS} In a name, a password or an option write %40 for @, %2F for /, "
+        "%25 for %."
+    )

@@ -29,7 +29,7 @@ class Connections:
         for _ in range(MOST):
             self._tokens.put(None)
         self._pid = os.getpid()
-        # At the latest when the process ends: whoever closes a SQLite file last tidies up its log.
+        # When nobody uses them any more: whoever closes a SQLite file last tidies up its log.
         weakref.finalize(self, _close_all, self._idle, self._pid)
 
     def take(self) -> Any:

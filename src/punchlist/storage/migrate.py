@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def migrate(store: Store) -> None:
     database = store.database
     if isinstance(database, SQLite):
-        _claim_file(database)
+        _claim_file(store, database)
     with store.engine.begin() as connection:
         if database.kind == "postgresql":
             # The same number for all who come: they take turns.
@@ -52,7 +52,7 @@ def _revision_inside(connection: Connection) -> str | None:
     return connection.execute(text(READ_REVISION)).scalar_one_or_none()
 
 
-def _claim_file(database: SQLite) -> None:
+def _claim_file(store: Store, database: SQLite) -> None:
     """Make sure that a SQLite file is ours or new before anything is written to it."""
     connection = database.connect()
     try:
@@ -64,7 +64,7 @@ def _claim_file(database: SQLite) -> None:
                 f"{database.path} is a database of another program. Nothing was changed; "
                 "point PUNCHLIST_DATABASE_URL at a file of its own."
             )
-        if tables and current_revision(database) is None:
+        if tables and current_revision(store) is None:
             raise _no_version(database)
         use_write_ahead_log(connection)
     finally:

@@ -21,7 +21,7 @@ def connect(address: str, *, clock: Clock = system_clock, synchronous: str = "NO
     where = read_address(address)
     if where.file is not None:
         return Store(sqlite.SQLite(where.file, synchronous=synchronous), clock)
-    return Store(postgres.PostgreSQL(where.place, where.shown()), clock)
+    return Store(postgres.PostgreSQL(where.place, where.shown), clock)
 
 
 def open_store(address: str, *, clock: Clock = system_clock, synchronous: str = "NORMAL") -> Store:

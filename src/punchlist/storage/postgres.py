@@ -38,10 +38,17 @@ class PostgreSQL:
         from sqlalchemy import create_engine
         from sqlalchemy.pool import NullPool
 
-        return create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(self.url), poolclass=NullPool)
+        return create_engine(
+            "postgresql+psycopg://",
+            creator=lambda: psycopg.connect(self.url),
+            poolclass=NullPool,
+            # Whoever has waited for a lock must see what was done meanwhile, whatever the server's default is.
+            isolation_level="READ COMMITTED",
+        )
 
     def begin_write(self, cursor: Any) -> None:
-        cursor.execute("BEGIN")
+        # Said each time: a server may have another default.
+        cursor.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
 
     def begin_read(self, cursor: Any) -> None:
         # What a list says of itself must add up, so all its queries see one moment.

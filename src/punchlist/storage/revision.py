@@ -19,7 +19,7 @@ READ_REVISION: Final = f"SELECT version_num FROM {VERSION_TABLE}"
 
 def bring_up_to_date(store: Store) -> None:
     """A database that is as this program wants it is known by one look; only another one loads what changes it."""
-    found = current_revision(store.database)
+    found = current_revision(store)
     if found != REVISION:
         refuse_newer(store.database, found)
         from punchlist.storage.migrate import migrate
@@ -27,15 +27,18 @@ def bring_up_to_date(store: Store) -> None:
         migrate(store)
 
 
-def current_revision(database: Database) -> str | None:
+def current_revision(store: Store) -> str | None:
     """The revision a database is at; None where our version table is not there to be read."""
-    connection = database.connect()
+    try:
+        connection = store.database.connect()
+    except Exception as error:
+        store.fail(error)
     try:
         cursor = connection.cursor()
         cursor.execute(READ_REVISION)
         row = cursor.fetchone()
         return str(row[0]) if row else None
-    except database.driver_error:
+    except store.database.driver_error:
         return None
     finally:
         connection.close()

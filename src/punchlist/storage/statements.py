@@ -18,9 +18,9 @@ from typing import Any, Final, Literal
 Kind = Literal["sqlite", "postgresql"]
 Arrange = Callable[[Mapping[str, Any]], Any]
 
-ROW: Final = "FOR NO KEY UPDATE"
+ROW_LOCK: Final = "FOR NO KEY UPDATE"
 """The lock of those who change a row: others may still refer to it."""
-WHOLE_ROW: Final = "FOR UPDATE"
+WHOLE_ROW_LOCK: Final = "FOR UPDATE"
 
 _PARAMETER: Final = re.compile(r"(?<![:\w]):([a-z]\w*)")
 _PLAIN: Final = re.compile(r"[a-z_]+")

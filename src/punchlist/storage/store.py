@@ -123,6 +123,7 @@ class _Session:
     def __init__(self, store: Store, writing: bool) -> None:
         self._store = store
         self._writing = writing
+        self._connection: Any = None
 
     def __enter__(self) -> Transaction:
         store = self._store
@@ -130,7 +131,7 @@ class _Session:
             self._begin()
         except Exception as error:
             # An idle connection may have been cut long ago. Nothing has begun, so begin on a new one.
-            if not store.database.lost(error):
+            if self._connection is None or not store.database.lost(error):
                 store.fail(error)
             store.connections.close()
             try:

@@ -39,7 +39,7 @@ def check(context: typer.Context, as_json: JsonOption = False) -> None:
 
     desk = front(context).desk(as_json=as_json)
     store = existing_store(desk.settings.database)
-    revision = current_revision(store.database)
+    revision = current_revision(store)
     if revision is None:
         raise StoreDamaged(
             f"{_address(desk)} has no readable Punchlist schema: it is new, damaged or another program's."
@@ -64,7 +64,7 @@ def upgrade(context: typer.Context, as_json: JsonOption = False) -> None:
     desk = front(context).desk(as_json=as_json)
     before = None
     if not _is_new(desk):
-        before = current_revision(connect(desk.settings.database).database)
+        before = current_revision(connect(desk.settings.database))
     _ = desk.store
     if as_json:
         say_json({"database": _address(desk), "from": before, "to": REVISION})
@@ -120,7 +120,7 @@ def _address(desk: Desk) -> str:
     from punchlist.storage.address import read_address
 
     address = read_address(desk.settings.database)
-    return visible(str(address.file.absolute()) if address.file else address.shown())
+    return visible(str(address.file.absolute()) if address.file else address.shown)
 
 
 def _is_new(desk: Desk) -> bool:

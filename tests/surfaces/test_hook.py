@@ -308,6 +308,7 @@ def test_the_tasks_of_claude_code_are_watched_and_finished(
     for number in range(1, 11):
         _task(folder, number, f"Step {number}", "completed" if number < 10 else "pending")
     (folder / ".lock").write_text("")
+    os.mkfifo(folder / "12.json")
     (folder / "11.json").write_text("{not JSON")
     assert use(tool_name="TaskCreate", tool_input={"subject": "Step 10"}) == {}
     lines = [line for line in punchlist("todos").stdout.splitlines() if "Step" in line]

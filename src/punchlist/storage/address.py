@@ -64,7 +64,8 @@ def read_address(text: str) -> Address:
 def _sqlite(path: str) -> Address:
     if not path or path == ":memory:":
         raise ConfigError("The database must be a file: several processes share it. Give sqlite:///PATH.")
-    if not Path(path).exists() and (decoded := unquote(path)) != path and Path(decoded).exists():
+    decoded = unquote(path)
+    if decoded != path and os.path.exists(decoded) and not os.path.exists(path):
         raise ConfigError(f"The path of a SQLite address is taken as it is written. Write sqlite:///{decoded}.")
     return Address("sqlite", path, f"sqlite:///{path}")
 

@@ -20,7 +20,7 @@ def task_files(environment: Mapping[str, str], session: str | None) -> list[str]
         return None
     home = Path(environment.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
     try:
-        found = [file for file in (home / "tasks" / name).iterdir() if _FILE.fullmatch(file.name)]
+        found = [file for file in (home / "tasks" / name).iterdir() if _FILE.fullmatch(file.name) and file.is_file()]
     except OSError:
         return None
     found.sort(key=lambda file: int(file.stem))

@@ -15,10 +15,11 @@ from tests.contract.front import call, plan, todo, todo_write
 from punchlist.agent.continuation import Continue, Decision, Reason, Stop, Wait
 from punchlist.agent.definitions import BUILT_IN, AgentDefinition
 from punchlist.agent.kinds import CONTINUATION
+from punchlist.checklist.lifecycle import Action
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import MessageRole, Scope, TurnScope
 from punchlist.conversations.service import Conversations
-from punchlist.hosts.own_lists import OWN_TOOLS, own_list
+from punchlist.hosts.own_lists import OWN_TOOLS, fitted, own_list, own_tasks
 from punchlist.hosts.service import OF_BEFORE, OF_OURS, Hosts
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.processes import this_process
@@ -290,13 +291,26 @@ def test_a_list_that_the_agent_keeps_itself_is_copied_and_finished(
     assert update(("Read", "completed"), ("Write", "completed"))
     assert stop(hosts, agent) == Stop(Reason.COMPLETED, "nothing is open")
     # What a person adds to the copy stays on it, and the copying goes on.
-    assert update(("Read", "in_progress"))
+    assert update(("Read", "pending"))
     checklists.add(Scope(agent.conversation_id, PERSON), "Of a person", reason="todos add")
-    assert update(("Read", "completed"))
-    assert [(item.content, item.status) for item in checklists.get(agent.conversation_id).items] == [
-        ("Read", "completed"),
-        ("Of a person", "pending"),
-    ]
+    for status in ("in_progress", "pending", "completed"):
+        assert update(("Read", status))
+        assert [(item.content, item.status) for item in checklists.get(agent.conversation_id).items] == [
+            ("Read", status),
+            ("Of a person", "pending"),
+        ]
+    # One is in progress: it is the agent's, while it has one.
+    checklists.advance(Scope(agent.conversation_id, PERSON), "2", Action.START, reason="todos start")
+    assert update(("Read", "in_progress"))
+    assert [item.status for item in checklists.get(agent.conversation_id).items] == ["in_progress", "pending"]
+    # What a person wants to be done again is not what was done before.
+    assert update(("Read", "completed"), ("Of a person", "completed"))
+    checklists.add(Scope(agent.conversation_id, PERSON), "Read", reason="todos add")
+    assert update(("Read", "completed"), ("Of a person", "completed"), ("More", "completed"))
+    assert [(item.content, item.status) for item in checklists.get(agent.conversation_id).items][-1] == (
+        "Read",
+        "pending",
+    )
     checklists.clear(Scope(agent.conversation_id, PERSON), reason="todos clear")
     # A list that was written with our tool is not overwritten by one of another kind.
     todo_write(checklists, agent, [todo("Ours")])
@@ -327,9 +341,50 @@ def test_whatever_an_agent_keeps_itself_can_be_copied(tool: str, items: list[Any
 
     for key in ("todos", "plan"):
         todos = own_list(tool, {key: items})
-        assert todos is None or len(rules.parse(todos)) == len(todos)
+        assert todos is None or len(rules.parse(fitted(todos))) == min(len(todos), rules.MAX_ITEMS)
     assert own_list(tool, None) is None
     assert own_list("Bash", {"todos": items}) is None
+
+
+@pytest.mark.spec("X2")
+def test_what_is_open_stays_on_a_copy_before_what_is_done() -> None:
+    statuses = ["completed"] * 17 + ["pending"] * 5 + ["in_progress"]
+    own = [{"content": f"{number}", "activeForm": "", "status": status} for number, status in enumerate(statuses)]
+    others = [
+        {"id": f"{number}", "content": f"Of a person {number}", "activeForm": "", "status": "in_progress"}
+        for number in range(3)
+    ]
+    kept = fitted(own, [*others, {**own[20], "id": "taken over"}], ["0", "1", "2", "taken over"])
+    assert [item["content"] for item in kept] == [
+        *(f"{number}" for number in range(6, 23)),
+        *(item["content"] for item in others),
+    ]
+    assert [item["content"] for item in kept if item["status"] == "in_progress"] == ["22"]
+    assert [item["status"] for item in own] == statuses
+
+
+@pytest.mark.spec("X2")
+def test_a_change_of_a_person_at_the_same_moment_is_not_lost(
+    hosts: Hosts, checklists: Checklists, agent: Scope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts.copied(agent, own_tasks(['{"subject": "Read", "status": "pending"}']))
+    rewrite = checklists.rewrite
+
+    def slowly(*args: Any, **kwargs: Any) -> Any:
+        if len(checklists.get(agent.conversation_id).items) == 1:
+            checklists.add(Scope(agent.conversation_id, PERSON), "Of a person", reason="todos add")
+        return rewrite(*args, **kwargs)
+
+    monkeypatch.setattr(checklists, "rewrite", slowly)
+    assert hosts.copied(agent, own_tasks(['{"subject": "Read", "status": "completed"}']))
+    assert [item.content for item in checklists.get(agent.conversation_id).items] == ["Read", "Of a person"]
+
+
+@pytest.mark.spec("X2")
+def test_tasks_that_the_model_does_not_know_of_are_not_copied() -> None:
+    hidden = '{"subject": "Hidden", "status": "pending", "metadata": {"_internal": true}}'
+    shown = '{"subject": "Shown", "status": "pending", "metadata": {"_internal": false}}'
+    assert [item["content"] for item in own_tasks([hidden, shown, "[]", "{", "null"])] == ["Shown"]
 
 
 @pytest.mark.spec("C16", "X2")

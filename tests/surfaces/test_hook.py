@@ -359,6 +359,20 @@ def test_a_task_made_while_the_tasks_were_copied_is_copied_too(
 
 
 @pytest.mark.spec("X2")
+def test_tasks_that_are_shared_are_looked_at_again_when_the_agent_stops(
+    hook: Hook, environment: dict[str, str]
+) -> None:
+    folder = Path(environment["HOME"]) / ".claude" / "tasks" / "my-list"
+    folder.mkdir(parents=True)
+    _task(folder, 1, "Shared", "pending")
+    shared = {"CLAUDE_CODE_TASK_LIST_ID": "my list"}
+    assert hook("tool", "--for", "claude-code", tool_name="TaskCreate", env=shared) == {}
+    assert "“Shared”" in hook("stop", "--for", "claude-code", env=shared)["reason"]
+    _task(folder, 1, "Shared", "completed")
+    assert hook("stop", "--for", "claude-code", env=shared) == {}
+
+
+@pytest.mark.spec("X2")
 @pytest.mark.parametrize("session", ["../S1", "", "no such session"])
 def test_tasks_are_looked_for_in_no_other_folder(
     hook: Hook, environment: dict[str, str], project: Path, session: str

@@ -7,7 +7,8 @@ one, its list is copied: then it outlives the agent's memory, people can watch i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from punchlist.checklist.lifecycle import Status, status_named
@@ -27,23 +28,40 @@ TASK_TOOLS: Final = frozenset({"TaskCreate", "TaskUpdate"})
 
 
 def own_list(tool: str, arguments: Any) -> list[dict[str, Any]] | None:
-    """What `TodoWrite` would be given; None where there is no list in it.
-
-    Whoever made the call is not there to put anything right. So what does not fit is made to fit: an item
-    that was given up is left out, of several in progress one is, and of too many the first that are open stay.
-    """
+    """Its items, as `TodoWrite` would be given them; None where there is no list in it. What is no item, or was given
+    up, is left out."""
     if tool not in _TOOLS or not isinstance(arguments, Mapping):
         return None
     key, title = _TOOLS[tool]
     raw = arguments.get(key)
     if not isinstance(raw, list):
         return None
-    return _list(raw, title)
+    return _items(raw, title)
 
 
 def own_tasks(written: Iterable[str]) -> list[dict[str, Any]]:
     """The same of the files in which Claude Code keeps its tasks, one each, in their order."""
-    return _list([_parsed(one) for one in written], "subject")
+    return _items([task for one in written if not _is_hidden(task := _parsed(one))], "subject")
+
+
+def fitted(
+    own: Sequence[Mapping[str, Any]], before: Sequence[Mapping[str, Any]] = (), of_people: Collection[str] = ()
+) -> list[Mapping[str, Any]]:
+    """The next copy, after the one before: with those items of it that people have put there (by id), unless the agent
+    has taken them over.
+
+    Whoever keeps the list is not there to put anything right. So what does not fit is made to fit: of several in
+    progress one is, and of too many those stay that are open, and the last that were done.
+    """
+    more = Counter(item["content"] for item in before) - Counter(item["content"] for item in own)
+    kept = [item for item in before if item["id"] in of_people and item["content"] in more]
+    return _one_running([*_few(own, MAX_ITEMS - len(kept)), *kept])
+
+
+def _is_hidden(task: Any) -> bool:
+    """Of those that the program makes for itself, its model does not know."""
+    metadata = task.get("metadata") if isinstance(task, Mapping) else None
+    return isinstance(metadata, Mapping) and bool(metadata.get("_internal"))
 
 
 def _parsed(written: str) -> Any:
@@ -53,9 +71,8 @@ def _parsed(written: str) -> Any:
         return None
 
 
-def _list(raw: Sequence[Any], title: str) -> list[dict[str, Any]]:
-    items = [item for one in raw if isinstance(one, Mapping) and (item := _item(one, title)) is not None]
-    return _one_running(_few(items))
+def _items(raw: Sequence[Any], title: str) -> list[dict[str, Any]]:
+    return [item for one in raw if isinstance(one, Mapping) and (item := _item(one, title)) is not None]
 
 
 def _item(one: Mapping[str, Any], title: str) -> dict[str, Any] | None:
@@ -73,16 +90,25 @@ def _fitting(text: str) -> str:
     return excerpt(" ".join(text.split()), LONGEST_TEXT)
 
 
-def _few(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    over = len(items) - MAX_ITEMS
-    if over <= 0:
-        return items
-    done = [index for index, item in enumerate(items) if item["status"] == Status.COMPLETED][:over]
-    return [item for index, item in enumerate(items) if index not in done][:MAX_ITEMS]
+_WORTH: Final = (Status.IN_PROGRESS, Status.PENDING, Status.COMPLETED)
 
 
-def _one_running(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    running = [item for item in items if item["status"] == Status.IN_PROGRESS]
-    for item in running[1:]:
-        item["status"] = Status.PENDING.value
-    return items
+def _few(items: Sequence[Mapping[str, Any]], room: int) -> list[Mapping[str, Any]]:
+    """In their order, those that are worth most: what is done goes first, and of that the oldest."""
+
+    def worth(index: int) -> tuple[int, int]:
+        rank = _WORTH.index(items[index]["status"])
+        return rank, -index if _WORTH[rank] is Status.COMPLETED else index
+
+    chosen = sorted(range(len(items)), key=worth)[: max(0, room)]
+    return [items[index] for index in sorted(chosen)]
+
+
+def _one_running(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    running = next((item for item in items if item["status"] == Status.IN_PROGRESS), None)
+    return [
+        {**item, "status": Status.PENDING.value}
+        if item["status"] == Status.IN_PROGRESS and item is not running
+        else item
+        for item in items
+    ]

@@ -7,7 +7,7 @@ An answer that could not be written down is never "go on": nobody would be count
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,15 +17,15 @@ from punchlist.agent.kinds import CONTINUATION, REMINDER, TEXT
 from punchlist.agent.lists import TurnLists, View
 from punchlist.agent.reminders import reminder
 from punchlist.checklist import service as checklist_service
-from punchlist.checklist.lifecycle import Status
+from punchlist.checklist.lifecycle import Action, Status
 from punchlist.checklist.model import Checklist, to_json
-from punchlist.checklist.rules import MAX_ITEMS
 from punchlist.checklist.service import Checklists
 from punchlist.conversations import records
 from punchlist.conversations.model import Line, Message, MessageRole, Scope, Turn, TurnScope
 from punchlist.conversations.service import Conversations, change
 from punchlist.errors import Conflict
 from punchlist.hosts import words
+from punchlist.hosts.own_lists import fitted
 from punchlist.hosts.trail import (
     BEGAN,
     MARK,
@@ -49,6 +49,7 @@ _LOOK_BACK: Final = 300
 _WORDS_BACK: Final = 50
 """Messages among which words of ours are looked for that somebody hands on."""
 _LONGEST_REQUEST: Final = 20_000
+_MOST_TRIES: Final = 5
 AS_ITS_OWN: Final = "as the agent's own list says"
 """Why a checklist is written that is a copy of one that the agent keeps itself."""
 OF_BEFORE: Final = "it is a list of an earlier session, and this one has not touched it"
@@ -183,27 +184,42 @@ class Hosts:
             self._note(scope, REMINDER, text, {MARK: now.mark}, turn=now.turn)
         return text or ""
 
-    def copied(self, scope: Scope, todos: list[dict[str, Any]]) -> bool:
-        """Keep a copy of the list that the agent keeps itself; False where that would overwrite another. What people
-        have put on the copy stays on it."""
-        with self._store.read() as tx:
-            before = checklist_service.read(tx, scope.conversation_id)
-            last = self._last_of_agents(tx, scope, before.revision)
-        still_open = [item for item in before.items if item.status is not Status.COMPLETED]
-        if still_open and (last is None or last.reason != AS_ITS_OWN):
-            return False
-        copied = {item["id"] for item in last.payload()["items"]} if last else set()
-        added = [to_json(item) for item in still_open if item.id not in copied]
-        self._checklists.rewrite(scope, [*todos[: MAX_ITEMS - len(added)], *added], reason=AS_ITS_OWN)
-        return True
+    def copied(self, scope: Scope, todos: list[dict[str, Any]], *, again: bool = False) -> bool:
+        """Keep a copy of the list that the agent keeps itself; False where that would overwrite another, or with
+        `again` where it is no such copy yet. What people have put on the copy stays on it."""
+        for _ in range(_MOST_TRIES):
+            with self._store.read() as tx:
+                before = checklist_service.read(tx, scope.conversation_id)
+                still_open = {item.id: item for item in before.items if item.status is not Status.COMPLETED}
+                last, of_people = self._who_wrote(tx, scope, before.revision, still_open)
+            if (still_open or again) and (last is None or last.reason != AS_ITS_OWN):
+                return False
+            items = fitted(todos, [to_json(item) for item in before.items], of_people)
+            try:
+                self._checklists.rewrite(scope, items, reason=AS_ITS_OWN, at=before.revision)
+                return True
+            except Conflict:
+                # A person, or another hook, was first.
+                continue
+        return False
 
-    def _last_of_agents(self, tx: Transaction, scope: Scope, revision: int) -> Event | None:
-        """The last change of the checklist that no person has made."""
+    def _who_wrote(
+        self, tx: Transaction, scope: Scope, revision: int, ids: Collection[str]
+    ) -> tuple[Event | None, set[str]]:
+        """The last change of the checklist that no person has made, and which of these items a person has put on it;
+        what is older than one looks back may be."""
+        last, of_people, unknown = None, set[str](), set(ids)
         for version in range(revision, max(0, revision - _LOOK_BACK), -1):
             event = eventlog.at_version(tx, checklist_service.stream(scope.conversation_id), version)
-            if event is None or not is_of_a_person(event):
-                return event
-        return None
+            if event is None or (last is not None and not unknown):
+                break
+            added = {step["id"] for step in event.payload()["steps"] if step["action"] == Action.ADD}
+            if is_of_a_person(event):
+                of_people |= added & unknown
+            elif last is None:
+                last = event
+            unknown -= added
+        return last, of_people | unknown
 
     def _said(self, scope: Scope, prompt: str) -> bool:
         """Whether these are words of ours, of whichever turn: a person may have ended it before they were heard."""

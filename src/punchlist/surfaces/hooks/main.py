@@ -158,6 +158,9 @@ class _Visit:
         from punchlist.surfaces.hooks.replies import most_sent_back, verdict
 
         hosts, scope = self._hosts()
+        if self.told.agent == "claude-code" and (tasks := self._its_tasks()) is not None:
+            # Others may share its tasks, and have done some of them.
+            hosts.copied(scope, tasks, again=True)
         came = hosts.stopped(scope, self.told.own_session, most=most_sent_back(self.told.agent, os.environ))
         return verdict(came), came.pause
 
@@ -215,11 +218,16 @@ class _Visit:
                 return
 
     def _its_list(self) -> list[dict[str, Any]] | None:
-        from punchlist.hosts.own_lists import TASK_TOOLS, own_list, own_tasks
+        from punchlist.hosts.own_lists import TASK_TOOLS, own_list
+
+        if self.told.tool in TASK_TOOLS:
+            return self._its_tasks()
+        return own_list(self.told.tool, self.told.arguments)
+
+    def _its_tasks(self) -> list[dict[str, Any]] | None:
+        from punchlist.hosts.own_lists import own_tasks
         from punchlist.surfaces.hooks.tasks import task_files
 
-        if self.told.tool not in TASK_TOOLS:
-            return own_list(self.told.tool, self.told.arguments)
         files = task_files(os.environ, self.told.session)
         return None if files is None else own_tasks(files)
 

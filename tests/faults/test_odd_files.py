@@ -96,3 +96,13 @@ def test_an_empty_file_is_a_new_database(tmp_path: Path) -> None:
     script.perform(0)
     assert script.problems() == []
     script.close()
+
+
+def test_a_copy_that_was_put_in_place_gets_its_log_back(tmp_path: Path) -> None:
+    file = tmp_path / "punchlist.db"
+    open_store(str(file)).close()
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+    open_store(str(file)).close()
+    with closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)

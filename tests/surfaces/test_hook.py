@@ -244,6 +244,13 @@ def test_a_project_of_a_stranger_cannot_have_the_prompts_sent_elsewhere(
         assert (served.returncode, "punchlist trust" in served.stderr) == (1, True)
         with pytest.raises(BlockingIOError):
             listener.accept()
+    # To a link's own folder, or to the one above where it leads?
+    (project / "a" / "b").mkdir(parents=True)
+    (project / "link").symlink_to("a/b")
+    (project / "punchlist.toml").write_text('database = "link/../../stolen.db"\n')
+    todos = [{"content": "A secret plan", "status": "pending"}]
+    assert hook("tool", tool_name="TodoWrite", tool_input={"todos": todos}) == {}
+    assert not (project.parent / "stolen.db").exists()
     (project / "punchlist.toml").write_text(f'database = "{tmp_path}/elsewhere.db"\n')
     punchlist("todos", "add", "Open")
     assert hook("stop") == {}

@@ -18,6 +18,7 @@ from punchlist.storage.address import read_address
         ("sqlite+pysqlite:///a/b.db", "a/b.db"),
         ("a/b.db", "a/b.db"),
         ("a?b.db", "a?b.db"),
+        (" a/b.db\n", "a/b.db"),
         ("sqlite:///with space/%20.db", "with space/%20.db"),
     ],
 )
@@ -58,7 +59,9 @@ def test_a_postgresql_database_is_shown_without_what_is_secret(written: str, sho
         ("postgresql://host:s3cret/name", "cannot be read"),
         ("postgresql://host/name?connect_timeout=s3cret", "cannot be read"),
         ("postgresql://host/name?no_such_option=s3cret", "cannot be read"),
-        ("postgres:me:s3cret@host/name", "lacks its slashes"),
+        ("postgres:me:s3cret@host/name", "neither a path nor whole"),
+        ("postgres//me:s3cret@host/name", "neither a path nor whole"),
+        ("host=h password=s3cret dbname=x", "neither a path nor whole"),
         ("mysql://me:s3cret@host/name", "not on 'mysql'"),
         ("sqlite:///x.db?key=s3cret&mode=ro", "takes no options (key, mode)"),
         ("sqlite://s3cret/x.db", "cannot be read"),
@@ -74,6 +77,11 @@ def test_what_cannot_be_an_address_is_refused_without_what_is_secret(written: st
         read_address(written)
     assert sentence in str(refused.value)
     assert "s3cret" not in str(refused.value)
+
+
+def test_a_home_is_found_however_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert read_address("~/x.db").file == read_address("sqlite:///~/x.db").file == Path("/home/ann/x.db")
 
 
 def test_an_encoded_path_is_not_taken_for_a_new_file(tmp_path: Path) -> None:

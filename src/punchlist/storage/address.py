@@ -21,6 +21,7 @@ _FORM: Final = re.compile(r"(?P<backend>\w+)(\+\w+)?://(?P<rest>.*)", re.DOTALL)
 _FORMS: Final = "Write sqlite:///PATH or postgresql://USER@HOST/NAME."
 # To the library a slash ends the name and password, wherever the @ is; the rest would be taken for a host.
 _ONE_AT: Final = re.compile(r"([^/@]*@)?[^@]*")
+_NEARLY: Final = re.compile(r"(sqlite|file|postgres|postgresql)(:|//)|(.*\s)?(host|user|password|dbname)\s*=")
 _PORTS: Final = re.compile(r"[\d,]*")
 
 
@@ -38,12 +39,13 @@ class Address:
 
 
 def read_address(text: str) -> Address:
+    text = text.strip()
     if problem := line_problem(text, longest=LONGEST):
         raise ConfigError(f"The database address {problem}.")
     if "://" not in text:
-        if re.match(r"(sqlite|file|postgres|postgresql):", text):
-            raise ConfigError(f"The database address lacks its slashes. {_FORMS}")
-        return _sqlite(os.path.expanduser(text))
+        if _NEARLY.match(text):
+            raise ConfigError(f"The database address is neither a path nor whole. {_FORMS}")
+        return _sqlite(text)
     form = _FORM.fullmatch(text)
     if form is None:
         raise _unreadable()
@@ -62,6 +64,7 @@ def read_address(text: str) -> Address:
 
 
 def _sqlite(path: str) -> Address:
+    path = os.path.expanduser(path)
     if not path or path == ":memory:":
         raise ConfigError("The database must be a file: several processes share it. Give sqlite:///PATH.")
     decoded = unquote(path)

@@ -38,6 +38,11 @@ class Watch:
         try:
             if self._connection is None:
                 self._connection = self._store.database.connect()
+            elif not self._store.database.still_there(self._connection):
+                # Whoever looks now sees what has its name.
+                self._drop()
+                self._seen = None
+                return True
             mark = self._store.database.change_mark(self._connection.cursor())
         except self._store.database.driver_error:
             # Look again when it is back: a new connection counts from anew, and that is a change.

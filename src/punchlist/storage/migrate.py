@@ -54,7 +54,7 @@ def _revision_inside(connection: Connection) -> str | None:
 
 def _claim_file(store: Store, database: SQLite) -> None:
     """Make sure that a SQLite file is ours or new before anything is written to it."""
-    connection = database.connect()
+    connection = database.connect(make=True)
     try:
         # In this order: whoever makes the tables at this moment sets the id in the same transaction.
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()

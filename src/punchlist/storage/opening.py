@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,8 @@ from punchlist.storage.address import read_address
 from punchlist.storage.store import Store
 
 _HEADER: Final = 100
+_FORMAT: Final = 18
+"""Where a file says how it is written: 1 in place, 2 by a log."""
 
 
 def connect(address: str, *, clock: Clock = system_clock, synchronous: str = "NORMAL") -> Store:
@@ -27,6 +30,12 @@ def connect(address: str, *, clock: Clock = system_clock, synchronous: str = "NO
 def open_store(address: str, *, clock: Clock = system_clock, synchronous: str = "NORMAL") -> Store:
     store = connect(address, clock=clock, synchronous=synchronous)
     file = read_address(address).file
+    store.renew = partial(_make_ready, file=file.absolute() if file else None)
+    store.renew(store)
+    return store
+
+
+def _make_ready(store: Store, *, file: Path | None) -> None:
     try:
         if file:
             _make_home(file.parent)
@@ -34,20 +43,25 @@ def open_store(address: str, *, clock: Clock = system_clock, synchronous: str = 
         revision.bring_up_to_date(store)
         if file:
             _remember(file)
+            _use_log(store, file)
     except OSError as error:
         raise StoreUnavailable(f"Cannot use {file} as a database ({error.strerror}).") from error
     except Exception as error:
         store.fail(error)
-    return store
 
 
 def existing_store(address: str) -> Store:
     """A store on a database that must be there already, left at the schema it has."""
     file = read_address(address).file
-    if file is not None:
-        if not file.exists():
-            raise StoreUnavailable(f"There is no database at {file} yet. It is made on first use.")
-        _refuse_cut(file)
+    try:
+        if file is not None:
+            if not file.exists():
+                raise StoreUnavailable(f"There is no database at {file} yet. It is made on first use.")
+            if not file.is_file():
+                raise StoreUnavailable(f"{file} is no file, and no database.")
+            _refuse_cut(file)
+    except OSError as error:
+        raise StoreUnavailable(f"Cannot use {file} as a database ({error.strerror}).") from error
     return connect(address)
 
 
@@ -70,6 +84,17 @@ def _remember(file: Path) -> None:
     if not mark.exists():
         with suppress(OSError):
             mark.write_text(f"{file.name} was made; if it is ever empty, it was cut.\n")
+
+
+def _use_log(store: Store, file: Path) -> None:
+    """A copy that somebody put in place has no write-ahead log, so that readers and writers wait for each other."""
+    with file.open("rb") as opened:
+        header = opened.read(_HEADER)
+    if header[_FORMAT : _FORMAT + 1] == b"\x01":
+        connection = store.database.connect()
+        # Whoever is at it now will be gone some time.
+        with closing(connection), suppress(store.database.driver_error):
+            connection.execute("PRAGMA journal_mode = WAL")
 
 
 def _mark(file: Path) -> Path:

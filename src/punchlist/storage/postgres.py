@@ -31,7 +31,14 @@ class PostgreSQL:
     def connect(self) -> Any:
         import psycopg
 
-        return psycopg.connect(self.url, autocommit=True)
+        return psycopg.connect(self.url, autocommit=True, client_encoding="utf8")
+
+    def is_new(self) -> bool:
+        return False
+
+    def still_there(self, connection: Any) -> bool:
+        del connection  # A server says so itself when it has gone.
+        return True
 
     def engine(self) -> Engine:
         import psycopg
@@ -40,7 +47,7 @@ class PostgreSQL:
 
         return create_engine(
             "postgresql+psycopg://",
-            creator=lambda: psycopg.connect(self.url),
+            creator=lambda: psycopg.connect(self.url, client_encoding="utf8"),
             poolclass=NullPool,
             # Whoever has waited for a lock must see what was done meanwhile, whatever the server's default is.
             isolation_level="READ COMMITTED",

@@ -29,6 +29,8 @@ def bring_up_to_date(store: Store) -> None:
 
 def current_revision(store: Store) -> str | None:
     """The revision a database is at; None where our version table is not there to be read."""
+    if store.database.is_new():
+        return None
     try:
         connection = store.database.connect()
     except Exception as error:

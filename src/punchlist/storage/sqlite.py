@@ -39,7 +39,8 @@ class SQLite:
     def __init__(self, path: Path, *, synchronous: str = "NORMAL") -> None:
         self.path = path
         self.name = f"sqlite:///{path}"
-        self._file = os.path.abspath(path)
+        # Not `abspath`, to which `link/..` is the link's own folder: to whoever opens it, it is not.
+        self._file = str(path.absolute())
         self._settings = (
             "PRAGMA foreign_keys = ON",
             "PRAGMA trusted_schema = OFF",
@@ -49,11 +50,18 @@ class SQLite:
             f"PRAGMA synchronous = {synchronous}",
         )
 
-    def connect(self) -> sqlite3.Connection:
+    def connect(self, *, make: bool = False) -> _Connection:
+        """To a file that is there; only with `make` to a new one, which nobody takes for one that was emptied."""
         connection = sqlite3.connect(
-            self._file, isolation_level=None, timeout=_SLICE_SECONDS, check_same_thread=False, factory=_Connection
+            f"{Path(self._file).as_uri()}?mode={'rwc' if make else 'rw'}",
+            uri=True,
+            isolation_level=None,
+            timeout=_SLICE_SECONDS,
+            check_same_thread=False,
+            factory=_Connection,
         )
         try:
+            connection.file = self._identity()
             for setting in self._settings:
                 connection.execute(setting)
         except BaseException:
@@ -61,12 +69,28 @@ class SQLite:
             raise
         return connection
 
+    def is_new(self) -> bool:
+        return self._identity() is None
+
+    def still_there(self, connection: _Connection) -> bool:
+        return connection.file == self._identity()
+
+    def _identity(self) -> tuple[int, int] | None:
+        """Which file has the name now."""
+        try:
+            found = os.stat(self._file)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
     def engine(self) -> Engine:
         from sqlalchemy import create_engine, event
         from sqlalchemy.engine import URL, Connection
         from sqlalchemy.pool import NullPool
 
-        engine = create_engine(URL.create("sqlite", database=self._file), creator=self.connect, poolclass=NullPool)
+        engine = create_engine(
+            URL.create("sqlite", database=self._file), creator=lambda: self.connect(make=True), poolclass=NullPool
+        )
 
         @event.listens_for(engine, "begin")
         def begin(connection: Connection) -> None:
@@ -126,8 +150,7 @@ class SQLite:
             if AT_ONCE.get():
                 return self._would_wait()
             return StoreBusy(
-                f"{self.path} was busy for {BUSY_SECONDS:.0f} seconds: another process holds it. "
-                "Nothing was changed; try again."
+                f"{self.path} was busy for too long: another process holds it. Nothing was changed; try again."
             )
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             return self._damaged(str(cause))
@@ -154,9 +177,10 @@ class SQLite:
 
 
 class _Connection(sqlite3.Connection):
-    """Remembers how long it waits for others, since setting it costs as much as a small statement."""
-
     patient = True
+    """How long it waits for others is remembered, since setting it costs as much as a small statement."""
+    file: tuple[int, int] | None = None
+    """The file that had the name when it was opened."""
 
 
 def _be_patient(cursor: sqlite3.Cursor, patient: bool) -> None:

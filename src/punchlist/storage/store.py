@@ -13,12 +13,12 @@ is asynchronous: transactions are short, and the surfaces move them off their ev
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
-from punchlist.errors import InvalidInput, StoreDamaged
+from punchlist.errors import InvalidInput, StoreDamaged, StoreUnavailable
 from punchlist.kernel.clock import Clock, system_clock, timestamp
 from punchlist.storage.connections import Connections
 from punchlist.storage.statements import Kind, Statement
@@ -41,6 +41,13 @@ class Database(Protocol):
 
     def connect(self) -> Any:
         """A connection of the driver, set up like all of them, on which nothing has begun."""
+
+    def is_new(self) -> bool:
+        """Whether there is nothing yet that one could connect to, until it is made."""
+
+    def still_there(self, connection: Any) -> bool:
+        """Whether it is a connection to what has the database's name now: a file may be removed or replaced while it
+        is open, and whatever is written to it then is gone."""
 
     def engine(self) -> Engine:
         """SQLAlchemy's way to the same database, for migrations: loading it takes longer than a short command."""
@@ -144,7 +151,7 @@ class _Session:
 
     def _begin(self) -> None:
         store = self._store
-        self._connection = store.connections.take()
+        self._connection = self._take()
         try:
             self._cursor = self._connection.cursor()
             begin = store.database.begin_write if self._writing else store.database.begin_read
@@ -152,6 +159,21 @@ class _Session:
         except BaseException:
             store.connections.discard(self._connection)
             raise
+
+    def _take(self) -> Any:
+        """A connection to the database that has the name now, which may be a new one."""
+        store = self._store
+        try:
+            connection = store.connections.take()
+            if store.database.still_there(connection):
+                return connection
+            store.connections.discard(connection)
+        except Exception:
+            if not store.database.is_new():
+                raise
+        store.connections.close()
+        store.renew(store)
+        return store.connections.take()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         store = self._store
@@ -165,13 +187,22 @@ class _Session:
             # The connection goes, and with it whatever was not committed.
             store.connections.discard(self._connection)
             if error is None:
-                store.fail(failure)
+                self._fail(failure)
         else:
             store.connections.give_back(self._connection)
         if isinstance(error, Exception):
             explained = store.explain(error)
             if explained is not error:
                 raise explained from error
+
+    def _fail(self, failure: BaseException) -> NoReturn:
+        database = self._store.database
+        if self._writing and isinstance(failure, Exception) and database.lost(failure):
+            raise StoreUnavailable(
+                f"{database.name} went away just when a change was to be kept: it may have been made, or not. "
+                "Look before you try again."
+            ) from failure
+        self._store.fail(failure)
 
 
 MOST_STREAMS: Final = 10_000
@@ -186,6 +217,8 @@ class Store:
         self.database = database
         self.clock = clock
         self.connections = Connections(database.connect)
+        self.renew: Callable[[Store], None] = lambda _: None
+        """Makes sure that the database is there, and as we want it."""
 
     @cached_property
     def engine(self) -> Engine:
@@ -206,7 +239,8 @@ class Store:
         connection = self.connections.take()
         try:
             cursor = connection.cursor()
-            mark = self.database.change_mark(cursor)
+            # Of a file that is gone nobody can tell; but that is a change.
+            mark = self.database.change_mark(cursor) if self.database.still_there(connection) else object()
             cursor.close()
         except BaseException as error:
             self.connections.discard(connection)

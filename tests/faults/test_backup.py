@@ -5,14 +5,20 @@ from __future__ import annotations
 import contextlib
 import random
 import sqlite3
+import threading
 from contextlib import ExitStack, closing
+from functools import partial
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.faults.processes import Program, Writer, eventually, spin
+from tests.faults.processes import Program, Writer, eventually, spin, together
 from tests.faults.script import Script, expected, position
 
-from punchlist.errors import InvalidInput, PunchlistError, StoreError
+from punchlist.conversations.model import Scope
+from punchlist.errors import InvalidInput, PunchlistError, StoreBusy, StoreError
+from punchlist.storage import upkeep
 from punchlist.storage.opening import connect
 from punchlist.storage.upkeep import backup, restore
 
@@ -63,6 +69,13 @@ def test_a_copy_stands_alone(tmp_path: Path) -> None:
     backup(script.house.store, tmp_path / "copy.db")
     script.close()
     assert sorted(path.name for path in tmp_path.glob("copy*")) == ["copy.db"]
+
+
+@pytest.mark.parametrize("place", [".", "/dev/null"])
+def test_what_is_no_file_is_not_copied(tmp_path: Path, place: str) -> None:
+    with pytest.raises(StoreError, match="is no file"):
+        backup(connect(str(tmp_path / place)), tmp_path / "copy.db")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_copy_never_replaces_a_file(tmp_path: Path) -> None:
@@ -131,7 +144,16 @@ def test_a_copy_that_is_none_is_not_restored(tmp_path: Path) -> None:
         connection.execute("UPDATE punchlist_schema SET version_num = '9999'")
         connection.commit()
         (tmp_path / "newer.db").write_bytes(connection.serialize())
-    for name in ("torn", "text", "empty", "folder", "foreign", "newer", "missing"):
+    for name, statement in (
+        ("nameless", "UPDATE punchlist_schema SET version_num = ''"),
+        ("bare", "DELETE FROM punchlist_schema"),
+    ):
+        with closing(sqlite3.connect(tmp_path / f"{name}.db")) as connection:
+            connection.deserialize(good)
+            connection.execute(statement)
+            connection.commit()
+            (tmp_path / f"{name}.db").write_bytes(connection.serialize())
+    for name in ("torn", "text", "empty", "folder", "foreign", "newer", "nameless", "bare", "missing"):
         with pytest.raises(PunchlistError, match=rf"{name}\.db"):
             restore(connect(str(path)), tmp_path / f"{name}.db")
     assert sorted(found.name for found in tmp_path.glob("punchlist.db*")) == ["punchlist.db", "punchlist.db-made"]
@@ -153,6 +175,145 @@ def test_a_restore_under_a_running_writer_loses_nothing_that_it_acknowledges(tmp
     assert later.lists() == expected(8)
     for opened in (script, later):
         opened.close()
+
+
+@pytest.mark.parametrize("times", [3, pytest.param(100, marks=pytest.mark.soak)], ids=["seconds", "full"])
+def test_what_others_write_during_a_restore_is_in_one_database_or_the_other(tmp_path: Path, times: int) -> None:
+    path = tmp_path / "punchlist.db"
+    script = Script(str(path))
+    script.perform(0)
+    backup(script.house.store, tmp_path / "copy.db")
+    # So that setting it aside takes as long as hundreds of changes.
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("CREATE TABLE ballast (content BLOB)")
+        connection.execute(f"INSERT INTO ballast VALUES (zeroblob({BALLAST}))")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    heavy = tmp_path / "heavy.db"
+    backup(script.house.store, heavy)
+    script.close()
+    found: set[str] = set()
+    with _Adding(str(path), people=ADDING) as adding:
+        for copy in [tmp_path / "copy.db", heavy] * times:
+            adding.wait_for(len(adding.added) + 10)
+            kept = restore(connect(str(path)), copy)
+            assert kept is not None
+            found |= _sessions(kept)
+            kept.unlink()
+        adding.wait_for(len(adding.added) + 10)
+    assert set(adding.added) - found - _sessions(path) == set()
+
+
+BALLAST = 60_000_000
+ADDING = 4
+
+
+class _Adding:
+    """People who add an item after the other, each item to a list of its own."""
+
+    def __init__(self, address: str, people: int) -> None:
+        self.added: list[str] = []
+        self._address = address
+        self._enough = threading.Event()
+        self._threads = [threading.Thread(target=self._add, args=[f"person-{number}"]) for number in range(people)]
+
+    def _add(self, person: str) -> None:
+        script = Script(self._address)
+        for number in count():
+            session = f"{person}-item-{number}"
+            script.house.checklists.add(Scope(session, script.scope.actor), "Item", reason="test")
+            self.added.append(session)
+            if self._enough.is_set():
+                break
+        script.close()
+
+    def wait_for(self, items: int) -> None:
+        eventually(lambda: len(self.added) >= items or not self._all_there(), "items are added")
+        assert self._all_there()
+
+    def _all_there(self) -> bool:
+        return all(thread.is_alive() for thread in self._threads)
+
+    def __enter__(self) -> _Adding:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._enough.set()
+        for thread in self._threads:
+            thread.join()
+
+
+def _sessions(path: Path) -> set[str]:
+    """Whose lists are in a database."""
+    with closing(sqlite3.connect(path)) as connection:
+        return {session for (session,) in connection.execute("SELECT conversation_id FROM checklists")}
+
+
+def test_a_change_made_just_before_the_database_is_replaced_is_in_what_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "punchlist.db"
+    script = Script(str(path))
+    script.perform_all(3)
+    backup(script.house.store, tmp_path / "copy.db")
+    # The moment lasts microseconds, and somebody comes in it once in a hundred restores.
+    replace = upkeep._replace
+    later = iter((3, 4))
+
+    class SomebodyWaits:
+        """Who has been waiting for the lock, and has it first."""
+
+        def __init__(self, lock: sqlite3.Connection) -> None:
+            self._lock = lock
+
+        def execute(self, sql: str) -> sqlite3.Cursor:
+            done = self._lock.execute(sql)
+            if sql == "COMMIT":
+                for change in later:
+                    script.perform(change)
+                    break
+            return done
+
+    def replace_too_late(reader: sqlite3.Connection, writer: sqlite3.Connection, lock: Any) -> None:
+        replace(reader, writer, SomebodyWaits(lock))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(upkeep, "_replace", replace_too_late)
+    kept = restore(connect(str(path)), tmp_path / "copy.db")
+    assert kept == tmp_path / "punchlist.db.before-restore-1"
+    assert script.lists() == expected(3)
+    old = Script(str(kept))
+    assert old.lists() == expected(5)
+    for opened in (script, old):
+        opened.close()
+
+
+def test_restores_at_the_same_moment_keep_every_database_there_was(tmp_path: Path) -> None:
+    path = tmp_path / "punchlist.db"
+    script = Script(str(path))
+    script.perform_all(3)
+    backup(script.house.store, tmp_path / "copy.db")
+    script.close()
+    kept = together(*[partial(restore, connect(str(path)), tmp_path / "copy.db") for _ in range(4)])
+    assert len(set(kept)) == 4
+    for place in (path, *filter(None, kept)):
+        found = Script(str(place))
+        assert found.lists() == expected(3)
+        found.close()
+
+
+def test_a_database_that_others_hold_on_to_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "punchlist.db"
+    script = Script(str(path))
+    script.perform_all(3)
+    backup(script.house.store, tmp_path / "copy.db")
+    monkeypatch.setattr(upkeep, "BUSY_SECONDS", 0.1)
+    with script.house.store.write(), pytest.raises(StoreBusy, match=r"punchlist\.db"):
+        restore(connect(str(path)), tmp_path / "copy.db")
+    assert list(tmp_path.glob("*before-restore*")) == []
+    script.perform(3)
+    assert script.lists() == expected(4)
+    script.close()
 
 
 @pytest.mark.parametrize("kills", [5, pytest.param(300, marks=pytest.mark.soak)], ids=["seconds", "full"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tests.conftest import Cli
 from tests.faults.processes import Program
 from tests.faults.script import Script, expected
 
-from punchlist.storage.revision import REVISION
+from punchlist.storage.revision import APPLICATION_ID, REVISION
 from punchlist.storage.upkeep import backup
 
 
@@ -47,13 +48,42 @@ def test_a_healthy_database_is_said_to_be_so_with_its_size(punchlist: Cli, proje
 def test_a_check_changes_nothing_not_even_the_schema(punchlist: Cli, project: Path) -> None:
     _agent(project, 3).close()
     path = project / ".punchlist" / "punchlist.db"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("UPDATE punchlist_schema SET version_num = '9999'")
-        connection.commit()
+    _set_schema(path, "9999")
     before = path.read_bytes()
     refused = punchlist("db", "check")
     assert "9999" in refused.stdout + refused.stderr
     assert path.read_bytes() == before
+
+
+@pytest.mark.spec("X5")
+@pytest.mark.parametrize(
+    ("schema", "advice"),
+    [("", "db restore"), ("0000", "db restore"), ("0003", "db upgrade"), ("9999", "newer"), ("zzz", "newer")],
+)
+def test_a_database_with_another_schema_is_not_called_healthy(
+    punchlist: Cli, project: Path, schema: str, advice: str
+) -> None:
+    _agent(project, 3).close()
+    _set_schema(project / ".punchlist" / "punchlist.db", schema)
+    shown = punchlist("db", "check")
+    assert shown.returncode == 1
+    assert "Healthy" not in shown.stdout
+    assert shown.stderr == ""
+    told = punchlist("db", "check", "--json")
+    assert told.returncode == 1
+    report = json.loads(told.stdout)
+    assert (report["healthy"], report["revision"], report["sizes"]) == (False, schema, [])
+    [problem] = report["problems"]
+    assert schema in problem
+    assert REVISION in problem
+    assert advice in problem
+    assert problem in shown.stdout
+
+
+def _set_schema(path: Path, schema: str) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE punchlist_schema SET version_num = ?", [schema])
+        connection.commit()
 
 
 def test_an_upgrade_says_what_it_did(punchlist: Cli, project: Path) -> None:
@@ -93,4 +123,92 @@ def test_a_restore_asks_where_there_is_somebody_to_ask(
     assert b"Traceback" not in answer.err
     found = _agent(project, 0)
     assert found.lists() == expected(6)
+    found.close()
+
+
+def _fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _device(path: Path) -> None:
+    path.symlink_to("/dev/null")
+
+
+def _folder(path: Path) -> None:
+    path.mkdir()
+
+
+def _sql(*statements: str) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        with closing(sqlite3.connect(path)) as connection:
+            for statement in statements:
+                connection.execute(statement)
+            connection.commit()
+
+    return make
+
+
+NO_FILES = [
+    pytest.param(_fifo, id="a pipe"),
+    pytest.param(_device, id="a device"),
+    pytest.param(_folder, id="a folder"),
+]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        *NO_FILES,
+        pytest.param(_sql("VACUUM"), id="an empty database"),
+        pytest.param(_sql(f"PRAGMA application_id = {APPLICATION_ID}"), id="our mark and nothing else"),
+        pytest.param(
+            _sql(f"PRAGMA application_id = {APPLICATION_ID}", "CREATE TABLE punchlist_schema (version_num)"),
+            id="our mark and no version",
+        ),
+        pytest.param(_sql("CREATE TABLE songs (title)"), id="another program's database"),
+    ],
+)
+def test_what_is_not_our_database_is_not_copied(
+    punchlist: Cli, project: Path, tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    make(tmp_path / "odd.db")
+    refused = punchlist("db", "backup", "copy.db", env={"PUNCHLIST_DATABASE_URL": str(tmp_path / "odd.db")})
+    assert refused.returncode == 1
+    assert "odd.db" in refused.stderr or "/dev/null" in refused.stderr
+    assert "unexpected" not in refused.stderr
+    assert list(project.glob("copy*")) == []
+
+
+@pytest.mark.parametrize("make", NO_FILES)
+def test_nothing_is_restored_over_what_is_no_file(
+    punchlist: Cli, project: Path, tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    script = _agent(project, 3)
+    backup(script.house.store, project / "copy.db")
+    script.close()
+    odd = tmp_path / "odd.db"
+    make(odd)
+    before = odd.stat()
+    refused = punchlist("db", "restore", "--yes", "copy.db", env={"PUNCHLIST_DATABASE_URL": str(odd)})
+    assert refused.returncode == 1
+    assert "is no file" in refused.stderr
+    assert (odd.stat().st_ino, odd.stat().st_mode) == (before.st_ino, before.st_mode)
+    assert [path.name for path in tmp_path.glob("odd*")] == ["odd.db"]
+
+
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+@pytest.mark.parametrize("name", [".punchlist/punchlist.db", "link.db", "hard.db"])
+def test_a_database_is_not_restored_from_itself(punchlist: Cli, project: Path, name: str, journal: str) -> None:
+    _agent(project, 3).close()
+    path = project / ".punchlist" / "punchlist.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA journal_mode = {journal}")
+    (project / "link.db").symlink_to(path)
+    (project / "hard.db").hardlink_to(path)
+    refused = punchlist("db", "restore", "--yes", name)
+    assert refused.returncode == 1
+    assert f"{name} is the database itself" in refused.stderr
+    assert list(path.parent.glob("*before-restore*")) == []
+    found = _agent(project, 0)
+    assert found.lists() == expected(3)
     found.close()

@@ -25,6 +25,7 @@ from punchlist.plan import replay as plan_replay
 from punchlist.plan.lifecycle import Action
 from punchlist.plan.repository import TurnTodoRepository
 from punchlist.storage import eventlog, upkeep
+from punchlist.storage.revision import REVISION, is_older, never_was, refuse_newer
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
 from punchlist.toolcalls import records as tool_records
@@ -90,6 +91,11 @@ def check(store: Store, revision: str, progress: Callable[[int], None] = lambda 
     report = Report(revision)
     try:
         report.problems += upkeep.integrity_problems(store)
+        refuse_newer(store.database, revision)
+        if revision != REVISION:
+            # Its tables are not those that the rest of the check reads.
+            report.problems.append(_other_schema(store, revision))
+            return report
         with store.read() as tx:
             _check_trail(tx, report, progress)
             report.sizes = [_size(tx, metadata.tables[name]) for name in sorted(metadata.tables)]
@@ -100,6 +106,12 @@ def check(store: Store, revision: str, progress: Callable[[int], None] = lambda 
         if size.rows > LARGE_ROWS or size.bytes > LARGE_BYTES:
             report.warnings.append(f"{size.table} has grown to {size.rows:,} rows and {size.bytes:,} bytes.")
     return report
+
+
+def _other_schema(store: Store, revision: str) -> str:
+    if is_older(revision):
+        return f"schema: it is {revision}, of an older Punchlist. `punchlist db upgrade` brings it up to {REVISION}."
+    return f"schema: {never_was(store.database, revision)}"
 
 
 def _check_trail(tx: Transaction, report: Report, progress: Callable[[int], None]) -> None:

@@ -17,6 +17,10 @@ MARK: Final = "PUNCHLIST_CALL"
 PATIENCE: Final = 0.25
 """Seconds between asking programs to end and ending them."""
 _LOOK: Final = 0.01
+_OF_THE_KERNEL: Final = 0x0020_0000
+_ENDING: Final = 0x4
+_READINGS: Final = 10
+_MOMENT: Final = 0.0005
 _FRESH: Final = 0.02
 """Seconds for which one look at all processes serves everybody, at least: a hundred calls may end at once."""
 
@@ -79,18 +83,25 @@ def _read(pid: int) -> Running | None:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             name, _, rest = file.read().partition(b"(")[2].rpartition(b")")
-        state, _, group, session = rest.split()[:4]
+        state, _, group, session, _, _, flags = rest.split()[:7]
     except (OSError, ValueError):
         return None
     if state in b"ZX":
         return None
-    return Running(pid, int(group), int(session), _mark(pid), name.decode(errors="replace"))
+    mark = "" if int(flags) & _OF_THE_KERNEL else _mark(pid, 1 if int(flags) & _ENDING else _READINGS)
+    return Running(pid, int(group), int(session), mark, name.decode(errors="replace"))
 
 
-def _mark(pid: int) -> str:
+def _mark(pid: int, readings: int) -> str:
+    environment = b""
     try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            environment = file.read()
+        for _ in range(readings):
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                environment = file.read()
+            if environment:
+                break
+            # One that becomes another program has none for a moment, and is not to be missed because of that.
+            time.sleep(_MOMENT)
     except OSError:
         # Somebody else's, or one with more rights than we have.
         return ""

@@ -22,6 +22,8 @@ INSERT: Final = insert("events", [name for name in _NAMES if name != "seq"])
 OF_STREAM: Final = Statement(f"{ROW} WHERE stream = :stream AND version >= :since ORDER BY version")
 AT_VERSION: Final = Statement(f"{ROW} WHERE stream = :stream AND version = :version")
 AFTER: Final = Statement(f"{ROW} WHERE seq > :seq ORDER BY seq LIMIT :most")
+HASH_AT: Final = Statement("SELECT hash FROM events WHERE seq = :seq")
+NO_LATER: Final = Statement(f"{ROW} WHERE at <= :at ORDER BY seq DESC LIMIT 1")
 NEWEST: Final = Statement(f"{ROW} ORDER BY seq DESC LIMIT :most")
 AFTER_IN_CONVERSATION: Final = Statement(
     f"{ROW} WHERE conversation_id = :conversation_id AND seq > :seq ORDER BY seq LIMIT :most"
@@ -90,6 +92,18 @@ def after(tx: Transaction, seq: int, most: int = 500, conversation_id: str | Non
     else:
         rows = tx.all(AFTER_IN_CONVERSATION, conversation_id=conversation_id, seq=seq, most=most)
     return [Event(*row) for row in rows]
+
+
+def is_there(tx: Transaction, event: Event) -> bool:
+    """Whether an event that was read earlier is still the one of its number: a database may be put back to a copy,
+    and then gives the number again."""
+    return tx.one(HASH_AT, seq=event.seq) == (event.hash,)
+
+
+def no_later(tx: Transaction, at: str) -> Event | None:
+    """The newest event of all that had happened at a moment."""
+    row = tx.one(NO_LATER, at=at)
+    return Event(*row) if row else None
 
 
 def of_stream(tx: Transaction, stream: str) -> list[Event]:

@@ -18,6 +18,8 @@ from punchlist.storage.revision import (
     REVISION,
     VERSION_TABLE,
     current_revision,
+    is_older,
+    never_was,
     refuse_newer,
 )
 from punchlist.storage.schema import GUARDS, metadata
@@ -43,6 +45,8 @@ def migrate(store: Store) -> None:
             _create(connection, database)
         else:
             refuse_newer(database, found)
+            if not is_older(found):
+                raise never_was(database, found)
             run_migrations(connection)
 
 

@@ -38,7 +38,7 @@ def open_store(address: str, *, clock: Clock = system_clock, synchronous: str = 
 def _make_ready(store: Store, *, file: Path | None) -> None:
     try:
         if file:
-            _make_home(file.parent)
+            make_home(file.parent)
             _refuse_cut(file)
         revision.bring_up_to_date(store)
         if file:
@@ -101,7 +101,7 @@ def _mark(file: Path) -> Path:
     return file.with_name(f"{file.name}-made")
 
 
-def _make_home(folder: Path) -> None:
+def make_home(folder: Path) -> None:
     """The folder of a SQLite file. One of ours inside a project keeps itself out of version control."""
     if folder.exists():
         return

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
-from punchlist.errors import SchemaTooNew
+from punchlist.errors import SchemaTooNew, StoreDamaged
 from punchlist.storage.store import Database, Store
 
 REVISION: Final = "0004"
@@ -14,6 +15,7 @@ APPLICATION_ID: Final = 0x50_4C_49_53
 """'PLIS', in the header of our SQLite files: we do not write into somebody else's database."""
 
 VERSION_TABLE: Final = "punchlist_schema"
+_BEFORE_THE_FIRST: Final = "0000"
 READ_REVISION: Final = f"SELECT version_num FROM {VERSION_TABLE}"
 
 
@@ -44,6 +46,18 @@ def current_revision(store: Store) -> str | None:
         return None
     finally:
         connection.close()
+
+
+def is_older(revision: str) -> bool:
+    """Whether a schema is one that can be brought along."""
+    return re.fullmatch("[0-9]{4}", revision) is not None and _BEFORE_THE_FIRST < revision < REVISION
+
+
+def never_was(database: Database, found: str) -> StoreDamaged:
+    return StoreDamaged(
+        f"The database {database.name} has schema {found!r}, which there has never been (this Punchlist has "
+        f"{REVISION}): it is damaged. `punchlist db restore BACKUP` goes back to a good copy."
+    )
 
 
 def refuse_newer(database: Database, found: str | None) -> None:

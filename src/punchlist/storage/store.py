@@ -13,6 +13,7 @@ is asynchronous: transactions are short, and the surfaces move them off their ev
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -165,7 +166,7 @@ class _Session:
         store = self._store
         try:
             connection = store.connections.take()
-            if store.database.still_there(connection):
+            if store.is_current(connection, writing=self._writing):
                 return connection
             store.connections.discard(connection)
         except Exception:
@@ -206,6 +207,7 @@ class _Session:
 
 
 MOST_STREAMS: Final = 10_000
+_RECENT: Final = 0.01
 
 
 class Store:
@@ -217,6 +219,7 @@ class Store:
         self.database = database
         self.clock = clock
         self.connections = Connections(database.connect)
+        self._looked = 0.0
         self.renew: Callable[[Store], None] = lambda _: None
         """Makes sure that the database is there, and as we want it."""
 
@@ -230,6 +233,15 @@ class Store:
 
     def read(self) -> AbstractContextManager[Transaction]:
         return _Session(self, writing=False)
+
+    def is_current(self, connection: Any, *, writing: bool) -> bool:
+        """Whether a connection still leads to what people call the database. Asked before every write; readers, who
+        come often and lose nothing, take a recent answer."""
+        now = time.monotonic()
+        if not writing and now - self._looked < _RECENT:
+            return True
+        self._looked = now
+        return self.database.still_there(connection)
 
     def written_elsewhere(self) -> object | None:
         """Differs after anybody else has written than those who use the connection that is first in line; None where

@@ -8,12 +8,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from punchlist.errors import InvalidInput, StoreDamaged, StoreUnavailable
-from punchlist.storage.revision import APPLICATION_ID, REVISION
-from punchlist.storage.sqlite import SQLite, use_write_ahead_log
+from punchlist.errors import InvalidInput, StoreBusy, StoreDamaged, StoreUnavailable
+from punchlist.storage.opening import make_home
+from punchlist.storage.revision import APPLICATION_ID, READ_REVISION, REVISION, is_older
+from punchlist.storage.sqlite import BUSY_SECONDS, SQLite, use_write_ahead_log
 from punchlist.storage.store import Store
 
 _MOST: Final = 10
+_ATTEMPTS: Final = 20
 
 
 def integrity_problems(store: Store) -> list[str]:
@@ -30,22 +32,26 @@ def integrity_problems(store: Store) -> list[str]:
 def backup(store: Store, target: Path) -> None:
     """A consistent copy while others go on writing; there all at once, or not at all."""
     source = _sqlite_path(store)
+    if not source.is_file():
+        raise StoreUnavailable(f"{source} is no file, so there is no database to copy.")
     if target.exists():
         raise InvalidInput(f"{target} exists already. Name a new file; nothing was written.")
     partial = target.with_name(f"{target.name}.partial")
     try:
-        with (
-            closing(sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True, timeout=30)) as reader,
-            closing(sqlite3.connect(partial)) as writer,
-        ):
+        with closing(_open(source, "ro")) as reader, closing(sqlite3.connect(partial)) as writer:
             reader.backup(writer)
             # A copy stands alone: no write-ahead log beside it.
             writer.execute("PRAGMA journal_mode = DELETE")
-        _sync(partial)
-        os.replace(partial, target)
+            ours = _revision_of(writer) is not None
+        if ours:
+            _sync(partial)
+            os.replace(partial, target)
     except (sqlite3.Error, OSError) as error:
         partial.unlink(missing_ok=True)
         raise StoreUnavailable(f"Cannot write the copy to {target} ({error}).") from error
+    if not ours:
+        partial.unlink(missing_ok=True)
+        raise StoreDamaged(f"{source} is not a Punchlist database, or has lost its schema. Nothing was copied.")
 
 
 def restore(store: Store, copy: Path) -> Path | None:
@@ -55,56 +61,156 @@ def restore(store: Store, copy: Path) -> Path | None:
     with the restored one. A database too damaged for that is moved aside.
     """
     path = _sqlite_path(store)
+    there = path.exists()
+    if there and not path.is_file():
+        raise InvalidInput(f"{path} is no file: a database cannot be put in its place. Nothing was changed.")
     _check_copy(copy)
+    if there and copy.samefile(path):
+        raise InvalidInput(f"{copy} is the database itself. Name a copy that `punchlist db backup` wrote.")
     store.close()
-    kept = _free_name(path) if path.exists() else None
+    kept = None
     try:
-        if kept:
-            _set_aside(path, kept)
-        with (
-            closing(sqlite3.connect(f"{copy.resolve().as_uri()}?mode=ro", uri=True)) as reader,
-            closing(sqlite3.connect(path, timeout=30)) as writer,
-        ):
-            reader.backup(writer)
-            use_write_ahead_log(writer)
+        with closing(_open(copy.resolve(), "ro")) as reader:
+            if there and _is_whole(path):
+                return _exchange(path, reader)
+            kept = _move_aside(path) if there else None
+            make_home(path.parent)
+            with closing(_open(path, "rwc")) as writer:
+                reader.backup(writer)
+                use_write_ahead_log(writer)
     except (sqlite3.Error, OSError) as error:
-        raise StoreUnavailable(f"Cannot restore {copy} ({error}). What was there is in {kept or path}.") from error
+        if _is_busy(error):
+            store.fail(error)
+        where = f" What was there is in {kept or path}." if there else ""
+        raise StoreUnavailable(f"Cannot restore {copy} ({error}).{where}") from error
     return kept
 
 
-def _set_aside(path: Path, kept: Path) -> None:
-    """Keep what is there: a copy of a database that can be read, the files themselves of one that cannot."""
+class _SomebodyWrote(Exception):
+    """What was set aside is no longer all there is."""
+
+
+def _exchange(path: Path, reader: sqlite3.Connection) -> Path:
+    """Set a copy of a database aside and replace it, so that what others write is in the one or in the other.
+
+    Nobody writes while it is copied. SQLite cannot hand that lock on to whoever replaces it: if somebody got hold of
+    it in between, it is copied again.
+    """
+    with closing(_open(path, "rw")) as lock, closing(_open(path, "rw", patience=0)) as writer:
+        # Else nobody could look while somebody replaces.
+        use_write_ahead_log(lock)
+        for _ in range(_ATTEMPTS):
+            lock.execute("BEGIN IMMEDIATE")
+            kept = _copy_aside(path)
+            try:
+                _replace(reader, writer, lock)
+                return kept
+            except _SomebodyWrote:
+                kept.unlink()
+    raise StoreBusy(f"Others write to {path} all the time. Nothing was changed; try again when they have ended.")
+
+
+def _copy_aside(path: Path) -> Path:
+    # Chosen under the lock: another restore may have taken a name until a moment ago.
+    kept = _free_name(path)
     try:
-        with closing(sqlite3.connect(path, timeout=30)) as reader, closing(sqlite3.connect(kept)) as writer:
-            (verdict,) = reader.execute("PRAGMA integrity_check(1)").fetchone()
+        with closing(_open(path, "ro")) as reader, closing(sqlite3.connect(kept)) as writer:
             reader.backup(writer)
-        if verdict == "ok":
-            return
-    except sqlite3.Error:
-        pass
-    kept.unlink(missing_ok=True)
+    except BaseException:
+        kept.unlink(missing_ok=True)
+        raise
+    return kept
+
+
+def _replace(reader: sqlite3.Connection, writer: sqlite3.Connection, lock: sqlite3.Connection) -> None:
+    """Let go of the lock and replace the database, unless somebody else has written in between."""
+    before = _changes(lock)
+    # One view of it all, rather than one of each page; and its log is found before the others may go on.
+    reader.execute("BEGIN")
+    reader.execute("PRAGMA schema_version").fetchone()
+    writer.execute("PRAGMA schema_version").fetchone()
+    looked = False
+
+    def look(status: int, _remaining: int, _total: int) -> None:
+        # After the first page nobody else can write, and nothing is committed before the last.
+        nonlocal looked
+        if not looked and (status == sqlite3.SQLITE_BUSY or _changes(lock) != before):
+            raise _SomebodyWrote
+        looked = True
+
+    lock.execute("COMMIT")
+    try:
+        reader.backup(writer, pages=1, progress=look)
+    finally:
+        reader.execute("COMMIT")
+
+
+def _changes(connection: sqlite3.Connection) -> object:
+    """Differs after another connection has written."""
+    return connection.execute("PRAGMA data_version").fetchone()
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        with closing(_open(path, "rw")) as connection:
+            (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    except sqlite3.Error as error:
+        if _is_busy(error):
+            raise
+        return False
+    return bool(verdict == "ok")
+
+
+def _move_aside(path: Path) -> Path:
+    kept = _free_name(path)
     for suffix in ("-wal", "-shm", ""):
         old = path.with_name(path.name + suffix)
         if old.exists():
             os.replace(old, kept.with_name(kept.name + suffix))
+    return kept
 
 
 def _check_copy(copy: Path) -> None:
     if not copy.is_file():
         raise InvalidInput(f"There is no file {copy}.")
     try:
-        with closing(sqlite3.connect(f"{copy.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-            (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+        with closing(_open(copy.resolve(), "ro")) as connection:
             (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-            if application_id != APPLICATION_ID:
-                raise InvalidInput(f"{copy} is not a Punchlist database.")
-            (revision,) = connection.execute("SELECT version_num FROM punchlist_schema").fetchone()
+            revision = _revision_of(connection)
     except sqlite3.Error as error:
         raise StoreDamaged(f"{copy} cannot be read as a database ({error}). Nothing was changed.") from error
+    if revision is None:
+        raise InvalidInput(f"{copy} is not a Punchlist database.")
     if verdict != "ok":
         raise StoreDamaged(f"{copy} is damaged itself ({verdict}). Nothing was changed.")
     if revision > REVISION:
         raise InvalidInput(f"{copy} has schema {revision}; this Punchlist knows up to {REVISION}.")
+    if revision != REVISION and not is_older(revision):
+        raise StoreDamaged(f"{copy} is damaged itself (it has no schema {revision!r}). Nothing was changed.")
+
+
+def _revision_of(connection: sqlite3.Connection) -> str | None:
+    """The schema of a file that is ours; None for any other."""
+    if connection.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
+        return None
+    try:
+        row = connection.execute(READ_REVISION).fetchone()
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+            raise
+        # There is no such table.
+        return None
+    return str(row[0]) if row else None
+
+
+def _open(path: Path, mode: str, patience: float | None = None) -> sqlite3.Connection:
+    """On a path from the root; waits for others as long as everybody does, if nothing else is said."""
+    patience = BUSY_SECONDS if patience is None else patience
+    return sqlite3.connect(f"{path.as_uri()}?mode={mode}", uri=True, timeout=patience, isolation_level=None)
+
+
+def _is_busy(error: Exception) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _free_name(path: Path) -> Path:
@@ -117,7 +223,8 @@ def _free_name(path: Path) -> Path:
 def _sqlite_path(store: Store) -> Path:
     if not isinstance(store.database, SQLite):
         raise InvalidInput("This database is a PostgreSQL server: use pg_dump and pg_restore for copies.")
-    return store.database.path.resolve()
+    # Not `resolve`, which raises its own error for a link to itself.
+    return Path(os.path.realpath(store.database.path))
 
 
 def _sync(path: Path) -> None:

@@ -136,7 +136,7 @@ def _progress(events: int) -> None:
 
 
 def _print(address: str, report: Report) -> None:
-    say(f"{address}  (schema {report.revision})")
+    say(f"{address}  (schema {visible(report.revision)})")
     for size in report.sizes:
         say(f"  {size.table:<14} {size.rows:>10,} rows {size.bytes:>14,} bytes")
     for warning in report.warnings:

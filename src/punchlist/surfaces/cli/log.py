@@ -9,10 +9,11 @@ import typer
 
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.front import JsonOption, SessionOption, front, json_text, moment, say
+from punchlist.surfaces.cli.front import JsonOption, SessionOption, complain, front, json_text, moment, say
 
 if TYPE_CHECKING:
     from punchlist.kernel.events import Event
+    from punchlist.storage.store import Transaction
 
 LOOK_AGAIN = 1.0
 
@@ -37,18 +38,30 @@ def log(
         _print(event, as_json=as_json)
     if not follow:
         return
-    last = events[-1].seq if events else 0
+    last = events[-1] if events else None
     patience = Patience()
     with Watch(desk.store) as watch:
         while True:
             events = []
             with patience, desk.store.read() as tx:
-                events = eventlog.after(tx, last, conversation_id=chosen)
+                last = _going_on_from(tx, last)
+                events = eventlog.after(tx, last.seq if last else 0, conversation_id=chosen)
             for event in events:
                 _print(event, as_json=as_json)
-                last = event.seq
+                last = event
             if not events:
                 watch.wait(LOOK_AGAIN)
+
+
+def _going_on_from(tx: Transaction, last: Event | None) -> Event | None:
+    """The last event that was seen. Where it is no longer there, the newest one that is not later: what comes after
+    that happened since the database was put back."""
+    from punchlist.storage import eventlog
+
+    if last is None or eventlog.is_there(tx, last):
+        return last
+    complain("The database was put back to a copy: events shown above may be gone. Going on from there.")
+    return eventlog.no_later(tx, last.at)
 
 
 def _print(event: Event, *, as_json: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,7 +31,16 @@ def measure(bench: Bench) -> Iterator[Figure]:
         )
 
     here = {"session_id": "bench", "cwd": str(bench.folder), "tool_name": "Bash", "prompt": "Go on."}
-    bare, help, todos, todos_among_many, stop, clear, prompt, tool = interleave(
+    own_list = {**here, "tool_name": "TodoWrite", "tool_input": {"todos": CHECKLIST}}
+    new = bench.folder / "new" / "punchlist.db"
+    copy = process(PUNCHLIST, "hook", "tool", path=new, said=own_list)
+
+    def first_list() -> None:
+        copy()
+        assert new.exists()
+        shutil.rmtree(new.parent)
+
+    bare, help, todos, todos_among_many, stop, clear, prompt, tool, first = interleave(
         process(PYTHON, "-c", "pass"),
         process(PUNCHLIST, "--help"),
         process(PUNCHLIST, "todos"),
@@ -39,6 +49,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
         process(PUNCHLIST, "hook", "stop", session="nobody's", said=here),
         process(PUNCHLIST, "hook", "prompt", said=here),
         process(PUNCHLIST, "hook", "tool", said=here),
+        first_list,
         rounds=sizes.spawns,
     )
     yield Figure("punchlist --help, above python", help, bare, Limits(above=0.200))
@@ -47,6 +58,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
     yield Figure("punchlist hook stop, nothing open, above python", clear, bare, Limits(above=0.200))
     yield Figure("punchlist hook prompt, above python", prompt, bare, Limits(above=0.400))
     yield Figure("punchlist hook tool, above python", tool, bare, Limits(above=0.150))
+    yield Figure("punchlist hook tool, the first list of a project, above python", first, bare, Limits(above=0.400))
     yield Figure(
         f"punchlist todos, {sizes.many:,} against {HANDFUL} todos",
         todos_among_many,

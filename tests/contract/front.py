@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import text
+from tests.tables import our_tables
 
 from punchlist.checklist.service import Checklists
 from punchlist.checklist.tools import checklist_tools
@@ -16,7 +17,6 @@ from punchlist.kernel.tooling import ToolResult
 from punchlist.plan.service import Plans
 from punchlist.plan.tools import plan_tools
 from punchlist.storage import eventlog
-from punchlist.storage.schema import metadata
 from punchlist.storage.statements import Statement, columns
 from punchlist.storage.store import Store
 
@@ -50,7 +50,7 @@ def everything(store: Store) -> dict[str, list[Row]]:
     with store.read() as tx:
         return {
             name: tx.all(Statement(f"SELECT * FROM {name} ORDER BY {columns(table.primary_key.c.keys())}"))
-            for name, table in metadata.tables.items()
+            for name, table in our_tables().tables.items()
         }
 
 

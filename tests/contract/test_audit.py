@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.contract.front import by_hand, everything, trail
 from tests.contract.scenario import Scenario
+from tests.tables import our_tables
 
 from punchlist.audit.check import check
 from punchlist.checklist.lifecycle import Status as ItemStatus
@@ -24,7 +25,6 @@ from punchlist.plan.lifecycle import Status
 from punchlist.plan.repository import TurnTodoRepository
 from punchlist.plan.service import Plans
 from punchlist.storage.revision import REVISION
-from punchlist.storage.schema import metadata
 from punchlist.storage.store import Store
 
 
@@ -34,7 +34,7 @@ def problems(store: Store) -> list[str]:
 
 def unnoticed_edits(store: Store, table: str, key: str, value: Any, *, but: Collection[str] = ()) -> list[str]:
     """The columns of one row that can be changed without the check saying so. Each is put back after."""
-    names = [column.name for column in metadata.tables[table].columns]
+    names = [column.name for column in our_tables().tables[table].columns]
     (row,) = [row for row in everything(store)[table] if row[0] == value]
     missed = []
     for column, old in zip(names, row, strict=True):
@@ -52,7 +52,7 @@ def unnoticed_edits(store: Store, table: str, key: str, value: Any, *, but: Coll
 
 def unnoticed_losses(store: Store, stream: str) -> list[str]:
     """The events that can be deleted without the check naming their stream. Each is put back after."""
-    events = metadata.tables["events"]
+    events = our_tables().tables["events"]
     insert = f"INSERT INTO events VALUES ({', '.join(f':{column.name}' for column in events.columns)})"
     missed = []
     for event in trail(store, stream):

@@ -14,11 +14,11 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import inspect
 from sqlalchemy.engine import Engine
 from sqlalchemy.engine.interfaces import ReflectedIndex
+from tests.tables import our_tables
 
 from punchlist.storage.migrate import run_migrations
 from punchlist.storage.opening import connect, open_store
 from punchlist.storage.revision import APPLICATION_ID, REVISION, VERSION_TABLE
-from punchlist.storage.schema import metadata
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def _shape(engine: Engine) -> dict[str, Any]:
             "foreign": sorted((f["constrained_columns"], f["referred_table"]) for f in found.get_foreign_keys(table)),
             "checks": sorted((str(c["name"]), c["sqltext"]) for c in found.get_check_constraints(table)),
         }
-        for table in metadata.tables
+        for table in our_tables().tables
     }
 
 
@@ -57,7 +57,7 @@ def test_a_migrated_database_has_the_same_schema_as_a_new_one(engine: Engine, da
     migrated = _shape(engine)
     if engine.dialect.name == "postgresql":
         with engine.begin() as connection:
-            metadata.drop_all(connection)
+            our_tables().drop_all(connection)
             connection.exec_driver_sql(f"DROP TABLE {VERSION_TABLE}")
     fresh = open_store(database)
     assert migrated == _shape(fresh.engine)

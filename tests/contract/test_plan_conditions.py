@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import text
 from tests.conftest import StoppedClock
 from tests.contract.front import by_hand, call, everything, nothing_changes, plan, trail
+from tests.tables import our_tables
 
 from punchlist.audit.check import check
 from punchlist.conversations.model import TurnScope
@@ -20,7 +21,6 @@ from punchlist.plan.model import Need
 from punchlist.plan.replay import replay, replay_conditions
 from punchlist.plan.service import Plans, stream
 from punchlist.storage.revision import REVISION
-from punchlist.storage.schema import metadata
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
 
@@ -528,7 +528,7 @@ def test_the_trail_tells_of_every_condition(store: Store, plans: Plans, eventful
 @pytest.mark.spec("X5", "C10")
 def test_a_condition_that_was_edited_is_noticed_whatever_was_edited(store: Store, eventful: TurnScope) -> None:
     # The other columns are held by foreign keys and checks.
-    columns = [column.name for column in metadata.tables["todo_conditions"].c]
+    columns = [column.name for column in our_tables().tables["todo_conditions"].c]
     held = {"id", "conversation_id", "turn_id", "todo_id"}
     for row in everything(store)["todo_conditions"]:
         for column, old in zip(columns, row, strict=True):
@@ -544,7 +544,7 @@ def test_a_condition_that_was_edited_is_noticed_whatever_was_edited(store: Store
 
 @pytest.mark.spec("X5", "C10")
 def test_a_condition_that_is_gone_or_came_from_nowhere_is_noticed(store: Store, eventful: TurnScope) -> None:
-    columns = ", ".join(column.name for column in metadata.tables["todo_conditions"].c if column.name != "id")
+    columns = ", ".join(column.name for column in our_tables().tables["todo_conditions"].c if column.name != "id")
     copy = f"INSERT INTO todo_conditions (id, {columns}) SELECT 'forged', {columns} FROM todo_conditions"
     by_hand(store, f"{copy} WHERE subject = 'built'")
     problems = check(store, REVISION).problems

@@ -83,3 +83,16 @@ def test_a_server_with_an_encoding_of_its_own_keeps_every_character(postgres_ser
     store.close()
     with psycopg.connect(postgres_server, autocommit=True) as connection:
         connection.execute("DROP DATABASE of_ascii WITH (FORCE)")
+
+
+def test_opening_a_database_again_does_not_let_go_of_what_this_process_holds(project: Path, punchlist: Cli) -> None:
+    """Whoever closes a database last removes its log: nobody may think so while another still writes to it."""
+    database = str(project / ".punchlist" / "punchlist.db")
+    store = open_store(database)
+    open_store(database).close()
+    assert punchlist("todos", "add", "Of another process").returncode == 0
+    Checklists(store, Conversations(store)).add(Scope("default", Actor(Role.PERSON, "ann")), "Of ours", reason="test")
+    shown = punchlist("todos").stdout
+    assert "Of another process" in shown
+    assert "Of ours" in shown
+    store.close()

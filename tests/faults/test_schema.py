@@ -15,6 +15,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, MetaData, inspect, text
 from tests.faults.processes import ROOT, module
 from tests.faults.script import Script, expected
+from tests.tables import our_tables
 
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.errors import SchemaTooNew
@@ -23,7 +24,6 @@ from punchlist.storage import migrations
 from punchlist.storage.migrate import run_migrations
 from punchlist.storage.opening import connect, open_store
 from punchlist.storage.revision import APPLICATION_ID, REVISION, VERSION_TABLE
-from punchlist.storage.schema import metadata
 
 NEWER = "9999"
 OPENERS = 8
@@ -105,7 +105,7 @@ def _pour(source: Engine, target: Engine) -> dict[str, list[str]]:
     known.reflect(target)
     copied: dict[str, list[str]] = {}
     with target.begin() as connection:
-        for table in metadata.sorted_tables:
+        for table in our_tables().sorted_tables:
             if table.name not in known.tables:
                 continue
             older = known.tables[table.name]
@@ -119,7 +119,7 @@ def _pour(source: Engine, target: Engine) -> dict[str, list[str]]:
 
 def _rows(engine: Engine, table: str, columns: list[str]) -> list[tuple[Any, ...]]:
     names = ", ".join(f'"{column}"' for column in columns)
-    keys = ", ".join(f'"{column.name}"' for column in metadata.tables[table].primary_key)
+    keys = ", ".join(f'"{column.name}"' for column in our_tables().tables[table].primary_key)
     with engine.connect() as connection:
         found = connection.execute(text(f'SELECT {names} FROM "{table}" ORDER BY {keys}'))
         return sorted(tuple(row) for row in found) if table != "events" else [tuple(row) for row in found]

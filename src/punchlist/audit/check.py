@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from punchlist.audit import missions
 from punchlist.checklist import replay as checklist_replay
@@ -24,7 +24,7 @@ from punchlist.plan import condition_records
 from punchlist.plan import replay as plan_replay
 from punchlist.plan.lifecycle import Action
 from punchlist.plan.repository import TurnTodoRepository
-from punchlist.storage import eventlog, upkeep
+from punchlist.storage import eventlog, schema, upkeep
 from punchlist.storage.revision import REVISION, is_older, never_was, refuse_newer
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
@@ -33,9 +33,6 @@ from punchlist.toolcalls import replay as toolcalls_replay
 from punchlist.toolcalls.ledger import ALWAYS
 from punchlist.toolcalls.lifecycle import Action as CallAction
 from punchlist.toolcalls.lifecycle import ApprovalAction
-
-if TYPE_CHECKING:
-    from sqlalchemy import Table
 
 MOST_PROBLEMS: Final = 20
 LARGE_ROWS: Final = 1_000_000
@@ -86,8 +83,6 @@ class Report:
 
 def check(store: Store, revision: str, progress: Callable[[int], None] = lambda _: None) -> Report:
     """Read it all once. Writers may go on meanwhile: the check sees one moment."""
-    from punchlist.storage.schema import metadata
-
     report = Report(revision)
     try:
         report.problems += upkeep.integrity_problems(store)
@@ -98,7 +93,7 @@ def check(store: Store, revision: str, progress: Callable[[int], None] = lambda 
             return report
         with store.read() as tx:
             _check_trail(tx, report, progress)
-            report.sizes = [_size(tx, metadata.tables[name]) for name in sorted(metadata.tables)]
+            report.sizes = [_size(tx, table, texts) for table, texts in sorted(schema.tables().items())]
     except StoreError as error:
         report.problems.append(str(error))
     del report.problems[MOST_PROBLEMS:]
@@ -247,10 +242,9 @@ def _count(tx: Transaction, table: str, expected: int) -> list[str]:
     return [] if found == expected else [f"{table}: has {found} rows, its events made {expected}"]
 
 
-def _size(tx: Transaction, table: Table) -> Size:
-    texts = [column.name for column in table.c if column.type.python_type is str]
+def _size(tx: Transaction, table: str, texts: list[str]) -> Size:
     lengths = "".join(f", coalesce(sum(length({name})), 0)" for name in texts)
-    row = tx.one(Statement(f"SELECT count(*){lengths} FROM {table.name}"))
+    row = tx.one(Statement(f"SELECT count(*){lengths} FROM {table}"))
     assert row is not None
     rows, *totals = map(int, row)
-    return Size(table.name, rows, sum(totals))
+    return Size(table, rows, sum(totals))

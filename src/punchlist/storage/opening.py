@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -10,13 +10,12 @@ from typing import Final
 from punchlist.config import PROJECT_FOLDER
 from punchlist.errors import StoreDamaged, StoreUnavailable
 from punchlist.kernel.clock import Clock, system_clock
-from punchlist.storage import postgres, revision, sqlite
+from punchlist.storage import postgres, sqlite
 from punchlist.storage.address import read_address
+from punchlist.storage.revision import REVISION, current_revision, refuse_newer
 from punchlist.storage.store import Store
 
 _HEADER: Final = 100
-_FORMAT: Final = 18
-"""Where a file says how it is written: 1 in place, 2 by a log."""
 
 
 def connect(address: str, *, clock: Clock = system_clock, synchronous: str = "NORMAL") -> Store:
@@ -40,14 +39,29 @@ def _make_ready(store: Store, *, file: Path | None) -> None:
         if file:
             make_home(file.parent)
             _refuse_cut(file)
-        revision.bring_up_to_date(store)
+        _bring_up_to_date(store)
         if file:
             _remember(file)
-            _use_log(store, file)
+            _use_log(store)
     except OSError as error:
         raise StoreUnavailable(f"Cannot use {file} as a database ({error.strerror}).") from error
     except Exception as error:
         store.fail(error)
+
+
+def _bring_up_to_date(store: Store) -> None:
+    """A database that is as this program wants it is known by one look; only another one loads what makes it so."""
+    found = current_revision(store)
+    if found == REVISION:
+        return
+    refuse_newer(store.database, found)
+    from punchlist.storage import making
+
+    making.claim(store)
+    if (found or making.make(store)) != REVISION:
+        from punchlist.storage.migrate import migrate
+
+        migrate(store)
 
 
 def existing_store(address: str) -> Store:
@@ -86,15 +100,19 @@ def _remember(file: Path) -> None:
             mark.write_text(f"{file.name} was made; if it is ever empty, it was cut.\n")
 
 
-def _use_log(store: Store, file: Path) -> None:
-    """A copy that somebody put in place has no write-ahead log, so that readers and writers wait for each other."""
-    with file.open("rb") as opened:
-        header = opened.read(_HEADER)
-    if header[_FORMAT : _FORMAT + 1] == b"\x01":
-        connection = store.database.connect()
+def _use_log(store: Store) -> None:
+    """A copy that somebody put in place has no write-ahead log, so that readers and writers wait for each other.
+
+    The file is never opened but by SQLite: when a process closes a file, whatever locks it has on it are gone, those
+    of its other connections too, and what they write next is lost.
+    """
+    connection = store.connections.take()
+    try:
         # Whoever is at it now will be gone some time.
-        with closing(connection), suppress(store.database.driver_error):
-            connection.execute("PRAGMA journal_mode = WAL")
+        with suppress(store.database.driver_error):
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+    finally:
+        store.connections.give_back(connection)
 
 
 def _mark(file: Path) -> Path:

@@ -16,6 +16,7 @@ class PostgreSQL:
 
     kind: Kind = "postgresql"
     one_writer = False
+    list_tables = "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND pg_table_is_visible(oid)"
 
     def __init__(self, url: str, name: str) -> None:
         """`name` is for people: the URL without its password."""

@@ -19,16 +19,6 @@ _BEFORE_THE_FIRST: Final = "0000"
 READ_REVISION: Final = f"SELECT version_num FROM {VERSION_TABLE}"
 
 
-def bring_up_to_date(store: Store) -> None:
-    """A database that is as this program wants it is known by one look; only another one loads what changes it."""
-    found = current_revision(store)
-    if found != REVISION:
-        refuse_newer(store.database, found)
-        from punchlist.storage.migrate import migrate
-
-        migrate(store)
-
-
 def current_revision(store: Store) -> str | None:
     """The revision a database is at; None where our version table is not there to be read."""
     if store.database.is_new():

@@ -34,6 +34,7 @@ class SQLite:
 
     kind: Kind = "sqlite"
     one_writer = True
+    list_tables = "SELECT name FROM sqlite_master WHERE type = 'table'"
     driver_error: type[Exception] = sqlite3.Error
 
     def __init__(self, path: Path, *, synchronous: str = "NORMAL") -> None:

@@ -36,6 +36,8 @@ class Database(Protocol):
     """For people: never with a password."""
     one_writer: bool
     """A write has the whole database to itself, so that no row needs a lock."""
+    list_tables: str
+    """SQL for the names of all tables that a statement would find."""
 
     @property
     def driver_error(self) -> type[Exception]: ...

@@ -3,11 +3,6 @@
 from alembic import context
 
 from punchlist.storage.revision import VERSION_TABLE
-from punchlist.storage.schema import metadata
 
-context.configure(
-    connection=context.config.attributes["connection"],
-    target_metadata=metadata,
-    version_table=VERSION_TABLE,
-)
+context.configure(connection=context.config.attributes["connection"], version_table=VERSION_TABLE)
 context.run_migrations()

@@ -40,7 +40,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
         assert new.exists()
         shutil.rmtree(new.parent)
 
-    bare, help, todos, todos_among_many, stop, clear, prompt, tool, first = interleave(
+    bare, help, todos, todos_among_many, stop, clear, prompt, start, tool, first = interleave(
         process(PYTHON, "-c", "pass"),
         process(PUNCHLIST, "--help"),
         process(PUNCHLIST, "todos"),
@@ -48,6 +48,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
         process(PUNCHLIST, "hook", "stop", said=here),
         process(PUNCHLIST, "hook", "stop", session="nobody's", said=here),
         process(PUNCHLIST, "hook", "prompt", said=here),
+        process(PUNCHLIST, "hook", "session-start", said=here),
         process(PUNCHLIST, "hook", "tool", said=here),
         first_list,
         rounds=sizes.spawns,
@@ -57,6 +58,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
     yield Figure("punchlist hook stop, above python", stop, bare, Limits(above=0.400))
     yield Figure("punchlist hook stop, nothing open, above python", clear, bare, Limits(above=0.200))
     yield Figure("punchlist hook prompt, above python", prompt, bare, Limits(above=0.400))
+    yield Figure("punchlist hook session-start, above python", start, bare, Limits(above=0.400))
     yield Figure("punchlist hook tool, above python", tool, bare, Limits(above=0.150))
     yield Figure("punchlist hook tool, the first list of a project, above python", first, bare, Limits(above=0.400))
     yield Figure(

@@ -77,7 +77,7 @@ def load(
     if synchronous not in SYNCHRONOUS:
         raise ConfigError(_not_synchronous(synchronous))
     own = setting("database")
-    database = own or str(_default_database(root, env))
+    database = own.strip() if own else str(_default_database(root, env))
     session = setting("session") or _default_session(root, shared=own is not None)
     decides = next((layer for layer in layers if "database" in layer), None)
     leads_out = root / FILE_NAME if root and decides is of_project and _is_outside(database, root) else None

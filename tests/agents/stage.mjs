@@ -26,11 +26,11 @@ const client = {
 }
 const plugin = await Punchlist({ client, directory: process.cwd() })
 
-async function happens({ event, message, tool, request, compaction, session = "main" }) {
+async function happens({ event, message, agent = "build", tool, request, compaction, session = "main" }) {
   if (event) await plugin.event({ event })
   if (message) {
     const parts = [{ type: "text", text: message }]
-    await plugin["chat.message"]({ sessionID: session }, { message: { agent: "build" }, parts })
+    await plugin["chat.message"]({ sessionID: session }, { message: { agent }, parts })
   }
   if (tool) await plugin["tool.execute.after"]({ tool, sessionID: session, args: {} }, { output: "" })
   if (request) {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -14,9 +13,7 @@ from typing import Any, Final
 import pytest
 from tests.conftest import ROOT
 
-PLUGIN: Final = Path(
-    os.environ.get("MUT") or ROOT / "src" / "punchlist" / "surfaces" / "install" / "opencode_plugin.js"
-)
+PLUGIN: Final = ROOT / "src" / "punchlist" / "surfaces" / "install" / "opencode_plugin.js"
 STAGE: Final = Path(__file__).with_name("stage.mjs")
 MOST: Final = 10
 
@@ -180,3 +177,8 @@ def test_a_punchlist_that_does_not_work_breaks_nothing(play: Play, command: list
     steps = [said("Write a parser."), {"request": True}, {"tool": "todowrite"}, {"compaction": True}, idle()]
     played = play(steps, command)
     assert (played.prompts, played.told) == ([], [[], []])
+
+
+def test_it_is_told_whether_the_agent_may_only_plan(play: Play) -> None:
+    played = play([{"message": "How would you?", "agent": "plan"}, idle()])
+    assert [said["permission_mode"] for event, said in played.asked if event == "stop"] == ["plan"]

@@ -20,7 +20,8 @@ from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import MessageRole, Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.hosts.own_lists import OWN_TOOLS, fitted, own_list, own_tasks
-from punchlist.hosts.service import OF_BEFORE, OF_OURS, Hosts
+from punchlist.hosts.service import LEFT, OF_BEFORE, OF_OURS, Hosts
+from punchlist.hosts.work import Work
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.processes import this_process
 from punchlist.plan.service import Plans
@@ -503,3 +504,87 @@ def test_what_was_said_to_others_before_does_not_count_for_a_new_session(
     hosts.began(agent, "new", fresh=True)
     assert isinstance(stop(hosts, agent, "new"), Continue)
     assert stop(hosts, agent, "new") == Stop(Reason.OPEN, OF_BEFORE)
+
+
+@pytest.mark.spec("X2", "C4")
+def test_a_list_that_was_left_when_the_user_said_something_new_does_not_outrank_them(
+    hosts: Hosts, checklists: Checklists, clock: StoppedClock, agent: Scope
+) -> None:
+    todo_write(checklists, agent, [todo("Written before")])
+    clock.advance(seconds=1)
+    hosts.prompted(agent, "Wait, why that way?")
+    asked = hosts.stopped(agent, "h1", worked=False).decision
+    assert isinstance(asked, Continue)
+    assert "“Written before”" in asked.prompt
+    assert "answer them" in asked.prompt
+    left = hosts.stopped(agent, "h1", worked=False)
+    assert (left.decision, left.quiet) == (Stop(Reason.OPEN, LEFT), True)
+    clock.advance(seconds=1)
+    todo_write(checklists, agent, [todo("Written before", "in_progress")])
+    taken_up = stop(hosts, agent)
+    assert isinstance(taken_up, Continue)
+    assert "Do not answer the user before the list is clear" in taken_up.prompt
+
+
+@pytest.mark.spec("X2", "C5")
+def test_one_that_works_beside_its_list_is_sent_back_as_often_as_any_other(
+    hosts: Hosts, checklists: Checklists, clock: StoppedClock, agent: Scope
+) -> None:
+    todo_write(checklists, agent, [todo("Written before")])
+    clock.advance(seconds=1)
+    hosts.prompted(agent, "Go on.")
+    assert sent_back(hosts, agent) == 3
+
+
+@pytest.mark.spec("X2")
+def test_a_list_that_one_new_session_has_left_alone_does_not_hold_up_the_next(
+    hosts: Hosts, checklists: Checklists, agent: Scope
+) -> None:
+    todo_write(checklists, agent, [todo("Of yesterday")])
+    for session, again in (("one", True), ("two", False), ("three", False)):
+        hosts.began(agent, session, fresh=True)
+        hosts.prompted(agent, f"A question of {session}.")
+        assert isinstance(stop(hosts, agent, session), Continue) is again
+    todo_write(checklists, agent, [todo("Of yesterday"), todo("Of today")])
+    hosts.began(agent, "four", fresh=True)
+    assert isinstance(stop(hosts, agent, "four"), Continue)
+
+
+@pytest.mark.spec("X2", "X6")
+def test_what_a_person_has_planned_between_two_prompts_is_the_agents(
+    hosts: Hosts, conversations: Conversations, plans: Plans, clock: StoppedClock, agent: Scope
+) -> None:
+    hosts.prompted(agent, "Hello.")
+    assert stop(hosts, agent) == Stop(Reason.COMPLETED, "nothing is open")
+    clock.advance(minutes=1)
+    turn = conversations.current_turn(agent.conversation_id)
+    assert turn is not None
+    imported = TurnScope(agent.conversation_id, PERSON, turn.id)
+    plan(plans, imported, "Imported")
+    clock.advance(minutes=1)
+    assert "Imported" in hosts.prompted(agent, "Work through the plan.")
+    assert sent_back(hosts, agent) == 3
+    clock.advance(minutes=1)
+    assert "not finished" in hosts.prompted(agent, "Something else."), "it is the plan of the turn by now"
+    assert stop(hosts, agent) == Stop(Reason.COMPLETED, "nothing is open")
+
+
+@pytest.mark.spec("X2", "C10")
+def test_an_agent_that_waits_for_its_own_work_is_let_go_without_being_counted(
+    hosts: Hosts, plans: Plans, turn: TurnScope
+) -> None:
+    plan(plans, turn, "Sum up")
+    helper = Work("subagent", "Read the code")
+    for _ in range(5):
+        assert hosts.stopped(turn, "h1", work=[helper]).decision == Wait(("its subagent “Read the code”",))
+    assert isinstance(stop(hosts, turn), Continue), "nothing was counted"
+
+
+@pytest.mark.spec("X2", "C10")
+def test_a_command_that_runs_beside_an_agent_is_waited_for_when_it_stops_again(
+    hosts: Hosts, plans: Plans, turn: TurnScope
+) -> None:
+    plan(plans, turn, "Sum up")
+    server = [Work("shell", "npm run dev")]
+    assert isinstance(hosts.stopped(turn, "h1", work=server).decision, Continue), "it may be a server"
+    assert hosts.stopped(turn, "h1", work=server).decision == Wait(("its shell “npm run dev”",))

@@ -135,9 +135,7 @@ def test_only_an_older_database_loads_what_changes_tables(project: Path, environ
         "mcp",
         "db check",
     ):
-        loaded = _loaded(project, environment, *command.split())
-        assert "punchlist.storage" in loaded, command
-        assert "sqlalchemy" not in loaded, command
+        assert "sqlalchemy" not in _loaded(project, environment, *command.split()), command
 
 
 @pytest.mark.spec("X2", "C5", "C4")
@@ -533,10 +531,13 @@ def test_an_agent_that_goes_into_another_project_for_a_while_keeps_its_list(
 ) -> None:
     punchlist("todos", "add", "Open")
     nested = project / "vendor"
-    (nested / ".git").mkdir(parents=True)
+    elsewhere = project.with_name("elsewhere")
+    for other in (nested, elsewhere):
+        (other / ".git").mkdir(parents=True)
     started_in = {"CLAUDE_PROJECT_DIR": str(project)}
     assert hook("stop", "--for", "claude-code", env=started_in, cwd=str(nested))["decision"] == "block"
     assert hook("stop", "--for", "claude-code", cwd=str(nested)) == {}
+    assert hook("stop", "--for", "claude-code", env=started_in, cwd=str(elsewhere))["decision"] == "block"
     gone = {"CLAUDE_PROJECT_DIR": str(project / "gone")}
     assert hook("stop", "--for", "claude-code", env=gone)["decision"] == "block"
 
@@ -578,3 +579,54 @@ def test_one_that_does_not_finish_what_it_says_is_not_waited_for(environment: di
         assert process.stdout.read() == b"{}\n"
     log = Path(environment["HOME"]) / ".local" / "share" / "punchlist" / "hooks.log"
     assert "took longer than 0.2 seconds" in log.read_text()
+
+
+@pytest.mark.spec("X2", "T7", "C4")
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"source": "system", "prompt": "The build has ended."},
+        {"source": "schedule_wakeup", "prompt": "Look again."},
+        {"prompt": "<task-notification>\n<task-id>b1</task-id>\n</task-notification>"},
+        {"agent_id": "a1", "prompt": "Look around."},
+    ],
+    ids=["by the program", "by the clock", "of a task", "in a subagent"],
+)
+def test_a_prompt_that_is_not_the_users_ends_no_plan(
+    project: Path, environment: dict[str, str], hook: Hook, said: dict[str, str]
+) -> None:
+    hook("prompt", source="user", prompt="Build it, and try it.")
+    with WireClient(project, environment) as client:
+        create(client, "Build it", "Try it")
+    assert hook("prompt", "--for", "claude-code", **said) == {}
+    assert "2 items are not done yet" in hook("stop")["reason"]
+    assert "was not finished" in hook("prompt", source="user", prompt="No.")["hookSpecificOutput"]["additionalContext"]
+
+
+@pytest.mark.spec("X2")
+def test_a_subagent_neither_changes_the_list_nor_is_held_to_it(hook: Hook, punchlist: Cli) -> None:
+    use = partial(hook, "tool", "--for", "claude-code", tool_name="TodoWrite")
+    use(tool_input={"todos": [{"content": "Ours", "status": "pending", "activeForm": "Ours"}]})
+    use(tool_input={"todos": [{"content": "Its", "status": "completed", "activeForm": "Its"}]}, agent_id="a1")
+    assert "Ours" in punchlist("todos").stdout
+    assert hook("stop", "--for", "claude-code", agent_id="a1") == {}
+    assert hook("stop", "--for", "claude-code")["decision"] == "block"
+
+
+@pytest.mark.spec("X2")
+def test_one_that_may_only_plan_is_not_told_to_work(hook: Hook, punchlist: Cli) -> None:
+    punchlist("todos", "add", "Open")
+    assert hook("stop", permission_mode="plan") == {}
+    assert hook("stop", permission_mode="default")["decision"] == "block"
+
+
+@pytest.mark.spec("X2", "C10")
+def test_one_that_waits_for_a_subagent_is_let_go_and_the_person_told(hook: Hook, punchlist: Cli) -> None:
+    punchlist("todos", "add", "Open")
+    helper = {"id": "b1", "type": "subagent", "status": "running", "description": "Read \x1b[2Jthe code"}
+    told = hook("stop", background_tasks=[helper])["systemMessage"]
+    assert "Waits for its subagent “Read" in told
+    assert acting(told.encode()) == []
+    for odd in ([{**helper, "status": "done"}], [], "none", [None, 7], {"status": "running"}):
+        assert hook("stop", background_tasks=odd, session_id=str(odd))["decision"] == "block"
+        hook("prompt", prompt="Go on.")

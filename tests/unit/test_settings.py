@@ -227,3 +227,8 @@ def test_a_wrong_word_in_a_file_is_named_with_its_line(project: Path, home: dict
     assert complaint(project, home) == (
         f"{project}/punchlist.toml, line 2: synchronous: must be one of normal, full, got 'off'"
     )
+
+
+def test_blanks_around_an_address_are_none_of_it(project: Path, home: dict[str, str]) -> None:
+    env = {**home, "PUNCHLIST_DATABASE_URL": " sqlite:////tmp/x.db "}
+    assert load(environment=env, cwd=project).database == "sqlite:////tmp/x.db"

@@ -7,11 +7,12 @@ An answer that could not be written down is never "go on": nobody would be count
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
-from punchlist.agent.continuation import Continue, Decision, Reason, Situation, Spent, Stop, decide
+from punchlist.agent.continuation import Continue, Decision, Reason, Situation, Spent, Stop, Wait, decide
 from punchlist.agent.definitions import AgentDefinition
 from punchlist.agent.kinds import CONTINUATION, REMINDER, TEXT
 from punchlist.agent.lists import TurnLists, View
@@ -27,6 +28,7 @@ from punchlist.errors import Conflict
 from punchlist.hosts import words
 from punchlist.hosts.own_lists import fitted
 from punchlist.hosts.trail import (
+    ASIDE,
     BEGAN,
     MARK,
     PROMPT,
@@ -37,10 +39,15 @@ from punchlist.hosts.trail import (
     follow,
     is_of_a_person,
 )
+from punchlist.hosts.work import Work, waited_for
+from punchlist.kernel.actors import Role
 from punchlist.kernel.clock import moment
 from punchlist.kernel.events import Event
 from punchlist.kernel.processes import lives
+from punchlist.plan.lifecycle import Action as PlanAction
+from punchlist.plan.writing import stream as plan_stream
 from punchlist.storage import eventlog
+from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
 
 _WRITERS: Final = ("create_todo", "TodoWrite")
@@ -49,10 +56,16 @@ _LOOK_BACK: Final = 300
 _WORDS_BACK: Final = 50
 """Messages among which words of ours are looked for that somebody hands on."""
 _LONGEST_REQUEST: Final = 20_000
+_PLANNED_BEFORE: Final = Statement(
+    f"SELECT 1 FROM events WHERE stream = :stream AND action = '{PlanAction.CREATE}' "
+    f"AND (actor NOT LIKE '{Role.PERSON}:%' OR at <= :since) LIMIT 1"
+)
+"""Something on a plan that an agent has put there, or that was there when the user last said something."""
 _MOST_TRIES: Final = 5
 AS_ITS_OWN: Final = "as the agent's own list says"
 """Why a checklist is written that is a copy of one that the agent keeps itself."""
 OF_BEFORE: Final = "it is a list of an earlier session, and this one has not touched it"
+LEFT: Final = "the user has said something else, and the agent has left its list as it was"
 OF_OURS: Final = "an agent of Punchlist's own works on this list"
 
 
@@ -63,6 +76,8 @@ class _Standing:
     view: View
     trail: Trail
     checklist: Checklist
+    planned_by_people: bool
+    """Whether a person has put all of the turn's plan there, since the user last said something."""
 
     @property
     def mark(self) -> str:
@@ -70,12 +85,13 @@ class _Standing:
 
     @property
     def sent_back(self) -> list[Message]:
-        return [message for message in self.said if message.kind == CONTINUATION]
+        """Since the user last said something."""
+        last = self.asked.position if self.asked else 0
+        return [message for message in self.said if message.kind == CONTINUATION and message.position > last]
 
     @property
-    def request(self) -> str | None:
-        asked = [message.content for message in self.said if (message.role, message.kind) == (MessageRole.USER, TEXT)]
-        return asked[0] if asked else None
+    def asked(self) -> Message | None:
+        return _last_request(self.said)
 
     @property
     def planned(self) -> bool:
@@ -89,9 +105,16 @@ class _Standing:
         return self.trail.began_with == self.checklist.revision and not self.planned
 
     @property
+    def aside(self) -> bool:
+        """Whether the agent has left its list as it was since the user said something."""
+        asked, changed = self.asked, self.checklist.updated_at
+        return asked is not None and changed is not None and changed < asked.created_at and not self.planned
+
+    @property
     def prepared(self) -> bool:
-        """Whether a person has begun the turn, by planning something, and this is the first that is said in it."""
-        return self.trail.prepared == (self.turn.id if self.turn else "") and not self.sent_back and not self.request
+        """Whether a person has put there what is planned, and the user speaks of it only now."""
+        begun_by_person = self.trail.prepared == (self.turn.id if self.turn else "")
+        return (begun_by_person and not self.sent_back and not self.asked) or (self.planned and self.planned_by_people)
 
     @property
     def occupied(self) -> bool:
@@ -126,7 +149,8 @@ class Hosts:
             told = f"{scope.actor.name} has begun a session."
             self._note(scope, BEGAN, told, {SESSION: session, REVISION: now.checklist.revision}, turn=None)
         if now.view.open:
-            return words.found(now.view.shown) if fresh else words.so_far(now.view.shown, now.request)
+            asked = now.asked.content if now.asked else None
+            return words.found(now.view.shown) if fresh else words.so_far(now.view.shown, asked)
         if not fresh or now.trail.reminded == now.mark:
             return ""
         text = initial_reminder(self._agent)
@@ -154,22 +178,45 @@ class Hosts:
             return ""
         return words.left(left) if left else ""
 
-    def stopped(self, scope: Scope, session: str | None, *, most: int | None = None) -> Verdict:
-        """The agent wants to hand back. `most` is how often its program lets itself be sent back for nothing."""
+    def stopped(
+        self,
+        scope: Scope,
+        session: str | None,
+        *,
+        most: int | None = None,
+        work: Sequence[Work] = (),
+        worked: bool = True,
+    ) -> Verdict:
+        """The agent wants to hand back. `most` is how often its program lets itself be sent back for nothing, `work`
+        what it has left to run, and `worked` whether it has used any tool since the user last said something."""
         now = self._look(scope, session)
         decision = decide(self._situation(now))
-        if isinstance(decision, Continue) and now.occupied:
-            decision = Stop(Reason.OPEN, OF_OURS)
-        if isinstance(decision, Continue) and now.untouched:
-            if now.trail.sent_back_in_session:
+        if not isinstance(decision, Continue):
+            return Verdict(decision, now.view)
+        times = now.trail.unchanged(now.mark)
+        if now.occupied:
+            return Verdict(Stop(Reason.OPEN, OF_OURS), now.view)
+        if waits := waited_for(work, again=times > 0):
+            return Verdict(Wait(tuple(map(str, waits))), now.view)
+        if most is not None and times >= most:
+            why = f"its program lets itself be sent back {most} times in a row"
+            return Verdict(Stop(Reason.CAPPED, why), now.view)
+        if now.untouched:
+            if now.trail.sent_back_in_session or now.mark in now.trail.left_alone:
                 return Verdict(Stop(Reason.OPEN, OF_BEFORE), now.view, quiet=True)
-            decision = Continue(words.of_before(now.view.open))
-        if isinstance(decision, Continue) and most is not None and now.trail.unchanged(now.mark) >= most:
-            decision = Stop(Reason.CAPPED, f"its program lets itself be sent back {most} times in a row")
-        if isinstance(decision, Continue):
-            self._note(scope, CONTINUATION, decision.prompt, {MARK: now.mark}, turn=now.turn)
-            return Verdict(decision, now.view, self._agent.check_interval * 2.0 ** now.trail.unchanged(now.mark))
-        return Verdict(decision, now.view)
+            return self._send_back(scope, now, words.of_before(now.view.open), {ASIDE: True})
+        if now.aside:
+            if now.sent_back and not worked:
+                return Verdict(Stop(Reason.OPEN, LEFT), now.view, quiet=True)
+            return self._send_back(scope, now, words.aside(now.view.open))
+        return self._send_back(scope, now, decision.prompt)
+
+    def _send_back(
+        self, scope: Scope, now: _Standing, prompt: str, data: Mapping[str, Any] = MappingProxyType({})
+    ) -> Verdict:
+        self._note(scope, CONTINUATION, prompt, {MARK: now.mark, **data}, turn=now.turn)
+        pause = self._agent.check_interval * 2.0 ** now.trail.unchanged(now.mark)
+        return Verdict(Continue(prompt), now.view, pause)
 
     def used(self, scope: Scope, session: str | None, uses: int) -> str:
         """The agent has used so many tools without touching its list. What to remind it of, if of anything (W7)."""
@@ -235,7 +282,10 @@ class Hosts:
             events = eventlog.newest(tx, _LOOK_BACK, scope.conversation_id)
             said = tuple(Message(*row) for row in tx.all(records.OF_TURN, turn_id=turn.id)) if turn else ()
             checklist = checklist_service.read(tx, scope.conversation_id)
-        return _Standing(turn, said, view, follow(events, session), checklist)
+            asked = _last_request(said)
+            since = asked.created_at if asked else ""
+            by_people = turn is not None and not tx.one(_PLANNED_BEFORE, stream=plan_stream(turn.id), since=since)
+        return _Standing(turn, said, view, follow(events, session), checklist, by_people)
 
     def _lists(self, scope: Scope, turn: Turn | None, *, checklist: bool = True) -> View:
         place = TurnScope(scope.conversation_id, scope.actor, turn.id if turn else "")
@@ -269,6 +319,11 @@ class Hosts:
             return self._conversations.ensure_turn(tx, scope).id
         self._conversations.ensure(tx, scope)
         return turn.id if turn else None
+
+
+def _last_request(said: Sequence[Message]) -> Message | None:
+    """What the user has said last in a turn."""
+    return next((one for one in reversed(said) if (one.role, one.kind) == (MessageRole.USER, TEXT)), None)
 
 
 def initial_reminder(agent: AgentDefinition) -> str:

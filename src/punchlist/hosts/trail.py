@@ -20,6 +20,8 @@ PROMPTED: Final = "a new prompt"
 BEGAN: Final = "host_session"
 """The kind of message that tells of an agent's session having begun."""
 MARK: Final = "mark"
+ASIDE: Final = "aside"
+"""Said of being sent back to a list that is of an earlier session, and may be none of this one's business."""
 PROMPT: Final = "prompt"
 """Said of a message that is the first prompt of a turn which somebody has begun before."""
 REVISION: Final = "revision"
@@ -37,6 +39,8 @@ class Trail:
     began_with: int | None = None
     """The revision of the checklist that the agent's session has found, when it is one that has just begun."""
     sent_back_in_session: int = 0
+    left_alone: frozenset[str] = frozenset()
+    """How the lists were when sessions were told that they were left by an earlier one."""
     prepared: str | None = None
     """The newest turn that a person has begun."""
 
@@ -46,17 +50,23 @@ class Trail:
 
 
 def follow(events: Sequence[Event], session: str | None) -> Trail:
-    """Read from the newest event backwards: the last prompt and the beginning of the session end the search."""
+    """Read from the newest event backwards. What was before the last prompt and the beginning of the session is of no
+    concern, but for what sessions before it have left alone."""
     sent_back: list[str] = []
     reminded: str | None = None
     stopped: str | None = None
     began_with: int | None = None
     prepared: str | None = None
+    left_alone = set[str]()
     in_session = 0
     prompted = began = False
     for event in reversed(events):
         data = event.payload()
         kind = _kind(data)
+        if ASIDE in data:
+            left_alone.add(data[MARK])
+        if prompted and began:
+            continue
         if kind == CONTINUATION and MARK in data:
             sent_back += [] if prompted else [data[MARK]]
             in_session += not began
@@ -70,9 +80,9 @@ def follow(events: Sequence[Event], session: str | None) -> Trail:
             prepared = prepared or event.subject
         elif event.action == TurnAction.END and is_of_a_person(event) and not prompted:
             stopped = stopped or event.reason
-        if prompted and began:
-            break
-    return Trail(tuple(sent_back), reminded, stopped, began_with, in_session if began else 0, prepared)
+    return Trail(
+        tuple(sent_back), reminded, stopped, began_with, in_session if began else 0, frozenset(left_alone), prepared
+    )
 
 
 def is_of_a_person(event: Event) -> bool:

@@ -42,6 +42,19 @@ def of_before(open: Sequence[Open]) -> str:
     )
 
 
+def aside(open: Sequence[Open]) -> str:
+    """For one that stops beside its list, which it has not touched since the user has said something new."""
+    following = next_item(open)
+    assert following is not None
+    one = len(open) == 1
+    return (
+        f"{len(open)} {'item of your list is' if one else 'items of your list are'} not done yet, the next is: "
+        f"{quoted(following.title)} (id {following.id}). If the user's last message leaves you to it, go on with it "
+        "now, and mark it when it is done. If they want something else, or want to talk first, leave the list as it "
+        "is, and answer them."
+    )
+
+
 def prepared(shown: str) -> str:
     """For one whose user has planned something before they said anything."""
     return f"The user has put this on your plan already:\n\n{shown}\n\nlist_todo has the details. Work through it."

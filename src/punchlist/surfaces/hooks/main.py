@@ -124,11 +124,9 @@ def _understood(arguments: Sequence[str]) -> tuple[HookEvent, str | None]:
 def _folder(told: Told, environment: Mapping[str, str]) -> Path | None:
     """Where the agent works, wherever the hook was started. An agent may go into another project for a while, and its
     program tells of that; its list stays where it is."""
-    place = Path(told.cwd) if told.cwd else None
-    begun = Path(environment.get(_PROJECTS.get(told.agent or "", "")) or "/nowhere")
-    if begun.is_dir() and (place is None or place.resolve().is_relative_to(begun.resolve())):
-        return begun
-    return place if place is not None and place.is_dir() else None
+    begun = environment.get(_PROJECTS.get(told.agent or "", ""))
+    places = [Path(place) for place in (begun, told.cwd) if place]
+    return next((place for place in places if place.is_dir()), None)
 
 
 def _answer(visit: _Visit) -> tuple[Reply, float]:
@@ -153,7 +151,9 @@ class _Visit:
     told: Told
 
     def stop(self) -> tuple[Reply, float]:
-        if not self._has_lists() or surely_nothing_open(self.settings.database, self._session()):
+        if self.told.planning or not self._has_lists():
+            return {}, 0.0
+        if surely_nothing_open(self.settings.database, self._session()):
             return {}, 0.0
         from punchlist.surfaces.hooks.replies import most_sent_back, verdict
 
@@ -161,11 +161,17 @@ class _Visit:
         if self.told.agent == "claude-code" and (tasks := self._its_tasks()) is not None:
             # Others may share its tasks, and have done some of them.
             hosts.copied(scope, tasks, again=True)
-        came = hosts.stopped(scope, self.told.own_session, most=most_sent_back(self.told.agent, os.environ))
+        came = hosts.stopped(
+            scope,
+            self.told.own_session,
+            most=most_sent_back(self.told.agent, os.environ),
+            work=self.told.work,
+            worked=self._uses().any(),
+        )
         return verdict(came), came.pause
 
     def prompt(self) -> Reply:
-        if not self._has_lists():
+        if self.told.of_nobody or not self._has_lists():
             return {}
         from punchlist.kernel.secrets import Redactor
 

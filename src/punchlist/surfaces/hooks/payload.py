@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from punchlist.hosts.work import Work
+from punchlist.kernel.text import excerpt
+
 
 class HookEvent(StrEnum):
     STOP = "stop"
@@ -32,6 +35,12 @@ _OF_OTHERS: Final = frozenset({"SubagentStop", "SubagentStart", "SessionEnd", "I
 LONGEST_SESSION: Final = 200
 FRESH: Final = frozenset({"startup", "clear", "new"})
 """Ways for a session to begin without anything that it remembers."""
+_OF_NOBODY: Final = frozenset({"system", "loop_wakeup", "schedule_wakeup", "poll_event"})
+_NOTIFICATION: Final = "<task-notification>"
+"""Where a prompt comes from, or how it begins, that the program has made itself: of work that has ended, of time."""
+_PLANNING: Final = "plan"
+_UNDER_WAY: Final = frozenset({"running", "pending"})
+_MOST_WORK: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +56,9 @@ class Told:
     prompt: str = ""
     tool: str = ""
     arguments: Any = None
+    planning: bool = False
+    """It may look at things, and change nothing."""
+    work: tuple[Work, ...] = ()
 
     @property
     def own_session(self) -> str | None:
@@ -56,6 +68,11 @@ class Told:
     @property
     def fresh(self) -> bool:
         return self.source is None or self.source in FRESH
+
+    @property
+    def of_nobody(self) -> bool:
+        """Whether a prompt is none of the user's."""
+        return self.source in _OF_NOBODY or self.prompt.lstrip().startswith(_NOTIFICATION)
 
 
 _USUAL: Final = {
@@ -79,7 +96,8 @@ def read(event: HookEvent, agent: str | None, data: bytes) -> Told | None:
     if not isinstance(said, Mapping):
         raise Unreadable("what came on standard input is not a JSON object")
     name = _text(said, "hook_event_name")
-    if name in _OF_OTHERS:
+    if name in _OF_OTHERS or _text(said, "agent_id"):
+        # What happens inside of a subagent is between it and the agent, whose list it is.
         return None
     session = _text(said, "session_id")
     return Told(
@@ -92,7 +110,18 @@ def read(event: HookEvent, agent: str | None, data: bytes) -> Told | None:
         _text(said, "prompt") or "",
         _text(said, "tool_name") or "",
         said.get("tool_input"),
+        _text(said, "permission_mode") == _PLANNING,
+        _work(said.get("background_tasks")),
     )
+
+
+def _work(said: Any) -> tuple[Work, ...]:
+    under_way = [one for one in said if isinstance(one, Mapping)] if isinstance(said, list) else []
+    return tuple(
+        Work(excerpt(_text(one, "type") or "work"), excerpt(_text(one, "description") or ""))
+        for one in under_way
+        if _text(one, "status") in _UNDER_WAY
+    )[:_MOST_WORK]
 
 
 def _text(said: Mapping[str, Any], key: str) -> str | None:

@@ -40,6 +40,9 @@ class Uses:
         finally:
             os.close(handle)
 
+    def any(self) -> bool:
+        return self._file.exists()
+
     def clear(self) -> None:
         with suppress(OSError):
             self._file.unlink(missing_ok=True)

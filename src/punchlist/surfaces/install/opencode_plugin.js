@@ -140,6 +140,7 @@ export const Punchlist = async ({ client, directory }) => {
         session_id: id,
         hook_event_name: "Stop",
         stop_hook_active: known.sent > 0,
+        permission_mode: known.as.agent, // its agent "plan" may change nothing
       })
       if (answer.decision !== "block" || !answer.reason) return tell(answer.systemMessage)
       // The person was faster: their message, or their Esc, is what counts.

@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 AGENTS ?= .agents
+# How many tests run at the same time.
+SIDE_BY_SIDE ?= auto
 
 .PHONY: help setup demo test test-agents check format lint types imports bench soak docs lock clean
 
@@ -24,12 +26,12 @@ demo: $(READY)  ## See an agent finish its list; no key needed
 	$(BIN)/punchlist demo
 
 test: $(READY)  ## Run the tests, on SQLite and PostgreSQL
-	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest -n $(SIDE_BY_SIDE) --dist worksteal $(ARGS)
 
 # The programs are fetched by npm once, a gigabyte of them, and kept in $(AGENTS).
 test-agents: $(READY)  ## Run the tests with the real agents and the MCP suite; needs Node
 	$(BIN)/python -m tests.agents.programs $(AGENTS)
-	PUNCHLIST_TEST_AGENTS=$(AGENTS) $(BIN)/python -m pytest -n auto tests/agents tests/surfaces/test_mcp_conformance.py $(ARGS)
+	PUNCHLIST_TEST_AGENTS=$(AGENTS) $(BIN)/python -m pytest -n $(SIDE_BY_SIDE) tests/agents tests/surfaces/test_mcp_conformance.py $(ARGS)
 
 check: format lint types imports test  ## What CI runs, but for test-agents
 

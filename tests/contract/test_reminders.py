@@ -114,7 +114,7 @@ def test_a_list_that_does_not_change_is_spoken_of_after_so_many_replies_and_once
     assert (first[0], first[1].startswith(FIRST)) == (0, True)
     # The plan is made by the first reply; a reminder comes before the request that follows so many without a change.
     assert second[0] == 1 + after
-    assert second[1].startswith(f"{LATER} {after} replies. ")
+    assert second[1].startswith(f"{LATER} {after} steps. ")
     assert "“Look”" in second[1]
     # It is done by the reply after that, and then the next state has its own.
     assert third[0] == 1 + len(idle) + 1 + after

@@ -28,7 +28,7 @@ def reminder(
     if since_change < after or following is None:
         return None
     return (
-        f"The list has not changed for {since_change} replies. Mark what is done, and see whether it still says what "
+        f"The list has not changed for {since_change} steps. Mark what is done, and see whether it still says what "
         f"has to be done. Next on it is: {quoted(following.title)} (id {following.id}). Do not speak of this "
         "reminder."
     )

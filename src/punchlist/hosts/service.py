@@ -65,7 +65,7 @@ _MOST_TRIES: Final = 5
 AS_ITS_OWN: Final = "as the agent's own list says"
 """Why a checklist is written that is a copy of one that the agent keeps itself."""
 OF_BEFORE: Final = "it is a list of an earlier session, and this one has not touched it"
-LEFT: Final = "the user has said something else, and the agent has left its list as it was"
+LEFT: Final = "since you last said something, the agent has left its list as it was"
 OF_OURS: Final = "an agent of Punchlist's own works on this list"
 
 
@@ -207,7 +207,7 @@ class Hosts:
             return self._send_back(scope, now, words.of_before(now.view.open), {ASIDE: True})
         if now.aside:
             if now.sent_back and not worked:
-                return Verdict(Stop(Reason.OPEN, LEFT), now.view, quiet=True)
+                return Verdict(Stop(Reason.OPEN, LEFT), now.view)
             return self._send_back(scope, now, words.aside(now.view.open))
         return self._send_back(scope, now, decision.prompt)
 

@@ -6,18 +6,22 @@ import json
 import queue
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Thread
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
 
 Json = dict[str, Any]
+PROGRAM: Final = (sys.executable, "-m", "punchlist")
 
 
 class WireClient:
-    def __init__(self, project: Path, environment: dict[str, str], *arguments: str) -> None:
+    def __init__(
+        self, project: Path, environment: dict[str, str], *arguments: str, program: Sequence[str] = PROGRAM
+    ) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "punchlist", "mcp", *arguments],
+            [*program, "mcp", *arguments],
             cwd=project,
             env=environment,
             stdin=subprocess.PIPE,
@@ -40,8 +44,10 @@ class WireClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.process.kill()
+        # The server may be below what was started, and ends with its input.
+        self.stdin.close()
         self._reader.join(timeout=10)
-        for pipe in (self.stdin, self.stdout, self.process.stderr):
+        for pipe in (self.stdout, self.process.stderr):
             if pipe:
                 pipe.close()
         self.process.wait(timeout=10)

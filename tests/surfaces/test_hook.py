@@ -241,8 +241,9 @@ def test_a_project_of_a_stranger_cannot_have_the_prompts_sent_elsewhere(
         (project / "punchlist.toml").write_text(f'database = "{address}"\n')
         for event in ("prompt", "stop"):
             assert hook(event, prompt="A secret plan") == {}
-        served = punchlist("mcp", "--for", "codex")
-        assert (served.returncode, "punchlist trust" in served.stderr) == (1, True)
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_todo"}}
+        served = punchlist("mcp", "--for", "codex", input=json.dumps(call))
+        assert "punchlist trust" in json.loads(served.stdout)["result"]["content"][0]["text"]
         with pytest.raises(BlockingIOError):
             listener.accept()
     # To a link's own folder, or to the one above where it leads?

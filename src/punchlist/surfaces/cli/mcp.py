@@ -12,6 +12,7 @@ import typer
 from punchlist.errors import NotFound
 from punchlist.kernel.actors import Actor, Role
 from punchlist.surfaces.cli.front import SessionOption, front
+from punchlist.surfaces.desk import Desk
 
 
 class ClientRole(StrEnum):
@@ -44,6 +45,7 @@ def mcp(
     """Serve the lists over MCP: on standard input and output, or over HTTP."""
     from punchlist.missions.model import MissionScope
     from punchlist.seats import AGENT_NAME
+    from punchlist.surfaces.mcp.late_desk import late
     from punchlist.surfaces.mcp.seated import Seat, SeatedScope
     from punchlist.surfaces.mcp.stdio import serve
 
@@ -53,23 +55,35 @@ def mcp(
         raise typer.BadParameter("is for --role lead and --role owner", param_hint="--mission")
     if http and agent is not None:
         raise typer.BadParameter("is for a server that the agent starts for itself, without --http", param_hint="--for")
-    desk = front(context).desk(session)
-    if mission is not None:
-        known = [one.pillar.slug for one in desk.missions.standing(desk.missions.get(mission))]
-        if pillar is not None and pillar not in known:
-            raise NotFound(f"Mission {mission!r} has no pillar {pillar!r}. There are: {', '.join(known)}.")
-    if agent is None or session is not None:
-        scope: MissionScope = MissionScope(
-            desk.settings.session, Actor(Role(role.value), agent or "mcp"), mission, pillar
-        )
+    if agent is not None and not re.fullmatch(AGENT_NAME, agent):
+        raise typer.BadParameter("is no name of an agent: small letters, digits and dashes", param_hint="--for")
+    actor = Actor(Role(role.value), agent or "mcp")
+    if agent is None:
+        desk = _bound(front(context).desk(session), mission, pillar)
+        scope = MissionScope(desk.settings.session, actor, mission, pillar)
     else:
-        if not re.fullmatch(AGENT_NAME, agent):
-            raise typer.BadParameter("is no name of an agent: small letters, digits and dashes", param_hint="--for")
-        desk.trust.check_database(desk.settings)
-        scope = SeatedScope(Seat(desk, os.environ, agent), Actor(Role(role.value), agent), mission, pillar)
+        desk = late(lambda: _bound(_trusted(front(context).desk(session)), mission, pillar))
+        if session:
+            scope = MissionScope(session, actor, mission, pillar)
+        else:
+            scope = SeatedScope(Seat(desk, os.environ, agent), actor, mission, pillar)
     if http:
         from punchlist.surfaces.mcp.serving import serve as serve_http
 
         serve_http(desk, scope, host, port, os.environ)
     else:
         serve(desk, scope)
+
+
+def _trusted(desk: Desk) -> Desk:
+    desk.trust.check_database(desk.settings)
+    return desk
+
+
+def _bound(desk: Desk, mission: str | None, pillar: str | None) -> Desk:
+    """The desk, where there is the mission that a caller is bound to."""
+    if mission is not None:
+        known = [one.pillar.slug for one in desk.missions.standing(desk.missions.get(mission))]
+        if pillar is not None and pillar not in known:
+            raise NotFound(f"Mission {mission!r} has no pillar {pillar!r}. There are: {', '.join(known)}.")
+    return desk

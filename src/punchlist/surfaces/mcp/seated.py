@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 
 from punchlist.kernel.actors import Actor
 from punchlist.missions.model import MissionScope
@@ -13,10 +14,14 @@ from punchlist.surfaces.desk import Desk
 class Seat:
     def __init__(self, desk: Desk, environment: Mapping[str, str], agent: str) -> None:
         self._desk = desk
+        self._environment = environment
         self._agent = agent
-        self._seats = Seats(desk.settings, environment)
         self._seen: int | None = None
-        self._session = desk.settings.session
+        self._session = ""
+
+    @cached_property
+    def _seats(self) -> Seats:
+        return Seats(self._desk.settings, self._environment)
 
     def session(self) -> str:
         # There is a seat only where there is a database.

@@ -5,6 +5,11 @@ session of its own, so that neither rewrites the other's list. An agent is known
 is above both the MCP server and the hooks that it starts; a session of the agent's own that is gone on
 with later, by the id that its hooks tell.
 
+Between the agent and us there may be a program that we do not know, which started us. It is no agent of its own if one
+above it has a seat, by the same name, and is another program on no other terminal. An agent that was started by another
+agent goes by another name, or is the same program once more: it has a seat of its own. And what keeps terminals, from
+one of which somebody has tried a hook by hand, is not the agent in another of them.
+
 All this is a small file beside the database, or with the user where the database is not the project's own. If it
 is lost, or cannot be written, everybody has the usual session.
 """
@@ -16,14 +21,14 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from punchlist.config import DEFAULT_SESSION, Settings, user_folder
-from punchlist.kernel.ancestry import ancestors, host
+from punchlist.kernel.ancestry import Above, ancestors, hosts
 from punchlist.kernel.ids import short_id
 from punchlist.kernel.processes import lives, process
 
@@ -39,6 +44,8 @@ _SESSION: Final = re.compile(r"\S{1,200}")
 class _Book:
     taken: dict[str, str] = field(default_factory=dict)
     """By session, the process that has it."""
+    agents: dict[str, str] = field(default_factory=dict)
+    """By session, the name that its agent goes by. Older books have none."""
     known: dict[str, str] = field(default_factory=dict)
     """By an agent's own session, ours."""
 
@@ -61,16 +68,20 @@ class Seats:
 
     def take(self, agent: str, own_session: str | None = None) -> str:
         """As `find`; an agent that has none yet is given one."""
-        pid = host()
-        if pid is None or not self._file.parent.is_dir():
+        above = hosts()
+        if not above or not self._file.parent.is_dir():
             # Nobody has a list yet.
             return self._usual
-        me = process(pid)
         try:
             with self._changing() as book:
+                me = _counts_as(book, above, agent)
                 session = self._choose(book, me, agent, own_session)
+                if book.taken.get(session) != me:
+                    book.agents.pop(session, None)
                 book.taken = {one: who for one, who in book.taken.items() if who != me and _may_live(who)}
                 book.taken[session] = me
+                book.agents = {one: name for one, name in book.agents.items() if one in book.taken}
+                book.agents.setdefault(session, agent)
                 if own_session:
                     book.known.pop(own_session, None)
                     book.known[own_session] = session
@@ -108,10 +119,11 @@ class Seats:
             return _Book()
         if not isinstance(told, dict):
             return _Book()
-        taken, known = _texts(told.get("taken")), _texts(told.get("known"))
+        taken, agents, known = (_texts(told.get(part)) for part in ("taken", "agents", "known"))
         # Somebody may have written into it: a seat that is no session is nobody's.
         return _Book(
             {session: who for session, who in taken.items() if _SESSION.fullmatch(session)},
+            agents,
             {own: session for own, session in known.items() if _SESSION.fullmatch(session)},
         )
 
@@ -121,9 +133,9 @@ class Seats:
 
         with FileLock(self._file.with_suffix(".lock"), timeout=_PATIENCE):
             book = self._read()
-            before = json.dumps([book.taken, book.known])
+            before = json.dumps(asdict(book))
             yield book
-            if json.dumps([book.taken, book.known]) != before:
+            if json.dumps(asdict(book)) != before:
                 self._write(book)
 
     def _write(self, book: _Book) -> None:
@@ -131,7 +143,7 @@ class Seats:
         handle, name = tempfile.mkstemp(dir=self._file.parent, prefix=FILE)
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump({"taken": book.taken, "known": known}, file, indent=2)
+                json.dump({**asdict(book), "known": known}, file, indent=2)
             os.replace(name, self._file)
         except OSError:
             with suppress(OSError):
@@ -151,6 +163,21 @@ def notes_folder(settings: Settings, environment: Mapping[str, str]) -> Path:
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def _counts_as(book: _Book, above: Sequence[Above], agent: str) -> str:
+    """The process that is the agent, of those above us: the nearest, if not one further up has started it for us."""
+    sessions = {who: session for session, who in book.taken.items()}
+    nearest = process(above[0].pid)
+    for place, one in enumerate(above):
+        who = process(one.pid)
+        if (session := sessions.get(who)) is None:
+            continue
+        started_for_us = all(
+            not one.names & between.names and between.terminal in ("", one.terminal) for between in above[:place]
+        )
+        return who if started_for_us and book.agents.get(session) == agent else nearest
+    return nearest
 
 
 def _may_live(who: str) -> bool:

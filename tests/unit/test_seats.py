@@ -14,6 +14,7 @@ import pytest
 
 from punchlist import seats
 from punchlist.config import load
+from punchlist.kernel.ancestry import Above
 from punchlist.kernel.processes import process
 from punchlist.seats import Seats
 
@@ -31,11 +32,15 @@ def there(book: Path, tmp_path: Path) -> Seats:
     return Seats(load(environment=environment, cwd=book.parent.parent), environment)
 
 
+def works_for(monkeypatch: pytest.MonkeyPatch, pid: int) -> None:
+    monkeypatch.setattr(seats, "hosts", lambda: [Above(pid, frozenset({"agent"}), ())])
+
+
 @contextmanager
 def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """A program of an agent, on whose behalf we are."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as program:
-        monkeypatch.setattr(seats, "host", lambda: program.pid)
+        works_for(monkeypatch, program.pid)
         yield program.pid
         program.communicate()
 
@@ -44,7 +49,7 @@ def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 def test_an_agent_has_one_seat_and_leaves_it_for_one_that_it_had_before(
     there: Seats, book: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seats, "host", os.getpid)
+    works_for(monkeypatch, os.getpid())
     assert there.take("codex", "codex:a") == "default"
     with running(monkeypatch):
         own = there.take("codex", "codex:b")
@@ -53,7 +58,7 @@ def test_an_agent_has_one_seat_and_leaves_it_for_one_that_it_had_before(
         # One that goes on in two windows at once has a list in each.
         assert there.take("codex", "codex:a") == own
     with running(monkeypatch) as pid:
-        monkeypatch.setattr(seats, "host", lambda: pid)
+        works_for(monkeypatch, pid)
         other = there.take("codex")
         assert other not in ("default", own)
         assert there.take("codex", "codex:b") == own
@@ -65,7 +70,7 @@ def test_an_agent_has_one_seat_and_leaves_it_for_one_that_it_had_before(
 def test_nobody_waits_for_an_agent_that_has_gone_or_is_of_another_machine(
     there: Seats, book: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seats, "host", os.getpid)
+    works_for(monkeypatch, os.getpid())
     _, _, pid_and_start = process(os.getpid()).partition(":")
     for gone in (f"elsewhere:{pid_and_start}", f"{process(os.getpid())}0", process(2**22 + 1)):
         book.write_text(json.dumps({"taken": {"default": gone}}))
@@ -76,15 +81,54 @@ def test_nobody_waits_for_an_agent_that_has_gone_or_is_of_another_machine(
 def test_where_nothing_can_be_written_everybody_has_the_usual_session(
     there: Seats, book: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seats, "host", os.getpid)
+    works_for(monkeypatch, os.getpid())
     book.with_suffix(".lock").mkdir()
     assert there.take("codex", "codex:a") == "default"
     assert not book.exists()
 
 
 def test_only_the_last_sessions_are_kept(there: Seats, book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seats, "host", os.getpid)
+    works_for(monkeypatch, os.getpid())
     book.write_text(json.dumps({"known": {f"codex:{number}": "default" for number in range(300)}}))
     there.take("codex", "codex:new")
     known = json.loads(book.read_text())["known"]
     assert (len(known), "codex:0" in known, "codex:new" in known) == (200, False, True)
+
+
+@pytest.mark.spec("X2")
+def test_a_book_that_has_no_names_of_agents_still_counts(
+    there: Seats, book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    me = process(os.getpid())
+    book.write_text(json.dumps({"taken": {"default": process(os.getppid()), "codex-1": me}, "known": {"codex:a": "b"}}))
+    works_for(monkeypatch, os.getpid())
+    assert there.take("codex") == "codex-1"
+    told = json.loads(book.read_text())
+    assert told["taken"] == {"default": process(os.getppid()), "codex-1": me}
+    assert (told["agents"], told["known"]) == ({"codex-1": "codex"}, {"codex:a": "b"})
+
+
+@pytest.mark.spec("X2")
+@pytest.mark.parametrize("agents", [None, [], {"default": 1}, {"default": ["codex"]}, {"elsewhere": "codex"}])
+def test_whatever_stands_there_as_an_agents_name_its_seat_is_its_own(
+    there: Seats, book: Path, monkeypatch: pytest.MonkeyPatch, agents: object
+) -> None:
+    book.write_text(json.dumps({"taken": {"default": process(os.getpid())}, "agents": agents}))
+    works_for(monkeypatch, os.getpid())
+    assert there.take("codex") == "default"
+    assert json.loads(book.read_text())["agents"] == {"default": "codex"}
+
+
+@pytest.mark.spec("X2")
+def test_what_keeps_the_terminals_is_not_the_agent_in_one_of_them(
+    there: Seats, book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper = Above(os.getppid(), frozenset({"tmux"}), ())
+    monkeypatch.setattr(seats, "hosts", lambda: [keeper])
+    assert there.take("codex") == "default"
+    for terminal, shared in (("pts/1", False), ("", True)):
+        below = Above(os.getpid(), frozenset({"codex"}), (), terminal)
+        monkeypatch.setattr(seats, "hosts", lambda below=below: [below, keeper])
+        assert (there.take("codex") == "default") is shared
+        # For the next one, it is nobody's.
+        book.write_text(json.dumps({**json.loads(book.read_text()), "taken": {"default": process(os.getppid())}}))

@@ -247,6 +247,45 @@ def test_a_person_at_a_terminal_is_asked(project: Path, environment: dict[str, s
         assert (project / ".codex" / "hooks.json").exists() is there
 
 
+# --- in a folder of the project --------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("X2")
+@pytest.mark.parametrize("name", ["claude-code", "gemini"])
+def test_who_installs_it_in_a_folder_of_the_project_is_told_where_to_start_the_agent(
+    punchlist: Cli, project: Path, name: str
+) -> None:
+    web = project / "packages" / "web"
+    web.mkdir(parents=True)
+    line = f"The project is {project}: {HOSTS[HostName(name)].title} has to be started there, not in this folder"
+    for arguments in (("--dry-run",), ("--yes",), ("--yes",)):
+        assert line in punchlist("install", name, *arguments, cwd=web).stdout
+    assert [one for one in new_files(project) if one.startswith("packages")] == []
+    assert line in punchlist("status", name, cwd=web).stdout
+    told = json.loads(punchlist("install", name, "--yes", "--json", cwd=web).stdout)
+    assert told["startIn"] == standing(punchlist, name, cwd=web)["project"]["startIn"] == str(project)
+    assert any(note.startswith(line) for note in told["notes"])
+    for said in (punchlist("install", name, "--yes"), punchlist("status", name)):
+        assert "has to be started" not in said.stdout
+    assert "has to be started" not in punchlist("install", name, "--user", "--yes", cwd=web).stdout
+
+
+@pytest.mark.spec("X2")
+def test_an_agent_that_looks_upwards_may_be_started_in_any_folder(punchlist: Cli, project: Path) -> None:
+    """Codex does as far as a repository goes."""
+    web = project / "packages" / "web"
+    web.mkdir(parents=True)
+    for name in ("codex", "opencode"):
+        done = punchlist("install", name, "--yes", cwd=web).stdout
+        assert f"The project is {project}: {HOSTS[HostName(name)].title} finds it from this folder, too." in done
+        assert standing(punchlist, name, cwd=web)["project"]["startIn"] is None
+    (project / ".git").rmdir()
+    (project / ".punchlist").mkdir()
+    assert standing(punchlist, "codex", cwd=web)["project"]["startIn"] == str(project)
+    assert "Codex has to be started there" in punchlist("status", "codex", cwd=web).stdout
+    assert standing(punchlist, "opencode", cwd=web)["project"]["startIn"] is None
+
+
 # --- what was there --------------------------------------------------------------------------------------------------
 
 SETTINGS = [
@@ -364,6 +403,47 @@ def test_an_edit_between_two_installs_is_not_undone(project: Path, environment: 
     do(there, program=("/new/punchlist",))
     do(there, undo=True)
     assert json.loads(settings.read_text()) == {"theme": "mine"}
+
+
+THEIRS = {
+    ".claude/settings.json": '{"a": [ ],\n // mine\n}',
+    ".codex/config.toml": 'model = "gpt"',
+    ".codex/hooks.json": '{ "hooks": { "Stop": [ ] } }',
+    ".gemini/settings.json": '{\r\n\t"theme": "x", // my own\r\n}',
+    "opencode.json": '{\n  "theme": "dark",\n}\n',
+}
+CHOSEN = [
+    ("claude-code", ".claude/settings.json", '"timeout": 20', '"timeout": 60'),
+    ("codex", ".codex/hooks.json", '"timeout": 20', '"timeout": 60'),
+    ("codex", ".codex/config.toml", "required = true", "required = false"),
+    ("gemini", ".gemini/settings.json", '"timeout": 20000', '"timeout": 60000'),
+    ("opencode", "opencode.json", '"enabled": true', '"enabled": false'),
+]
+
+
+@pytest.mark.spec("X2")
+@pytest.mark.parametrize(("name", "file", "ours", "chosen"), CHOSEN)
+def test_what_a_person_chose_in_our_entries_stays(
+    punchlist: Cli, project: Path, name: str, file: str, ours: str, chosen: str
+) -> None:
+    (project / file).parent.mkdir(exist_ok=True)
+    (project / file).write_bytes(THEIRS[file].encode())
+    before = snapshot(project)
+    punchlist("install", name, "--yes", "--command", "/old/punchlist")
+    written = (project / file).read_bytes()
+    (project / file).write_bytes(written.replace(ours.encode(), chosen.encode()))
+    edited = snapshot(project)
+    assert standing(punchlist, name)["project"]["state"] == "installed"
+    assert "already installed" in punchlist("install", name, "--yes").stdout
+    assert snapshot(project) == edited
+    moved = punchlist("install", name, "--yes", "--command", "/new/punchlist")
+    assert moved.returncode == 0, moved.stderr
+    text = (project / file).read_text()
+    assert ("/new/punchlist" in text, "/old/punchlist" in text) == (True, False)
+    assert (chosen in text, ours in text) == (True, False)
+    (project / file).write_bytes((project / file).read_bytes().replace(b'"timeout": 60', b'"timeout": 90'))
+    assert "Edited since" not in punchlist("uninstall", name, "--yes").stdout
+    assert snapshot(project) == before
 
 
 @pytest.mark.spec("X2")
@@ -674,6 +754,47 @@ def test_whoever_installs_it_twice_is_told(project: Path, environment: dict[str,
     assert any("for you as well" in note for note in there.notes(there.install(("punchlist",))))
     shutil.rmtree(Path(environment["HOME"]) / ".codex")
     assert not any("as well" in note for note in there.notes(there.install(("punchlist",))))
+
+
+@pytest.mark.spec("X2")
+@pytest.mark.parametrize("name", NAMES)
+def test_status_tells_whoever_has_installed_it_twice(punchlist: Cli, environment: dict[str, str], name: str) -> None:
+    Path(environment["HOME"]).mkdir()
+    twice = "It is installed for you and for this project."
+    punchlist("install", name, "--yes")
+    assert hooks_twice(punchlist, name) == []
+    assert twice not in punchlist("status", name).stdout
+    punchlist("install", name, "--user", "--yes")
+    expected = [f"hooks.{at}" for at in EVENTS[name]] if name in EVENTS else ["plugin"]
+    assert hooks_twice(punchlist, name) == expected
+    [line] = [line for line in punchlist("status", name).stdout.splitlines() if twice in line]
+    assert "hooks can run twice, and then count twice: uninstall one of them." in line
+    punchlist("uninstall", name, "--yes")
+    assert hooks_twice(punchlist, name) == []
+
+
+@pytest.mark.spec("X2")
+def test_one_file_that_is_the_users_and_the_projects_is_not_there_twice(punchlist: Cli, project: Path) -> None:
+    home = {"CODEX_HOME": str(project / ".codex")}
+    punchlist("install", "codex", "--yes", env=home)
+    found = standing(punchlist, "codex", env=home)
+    assert (found["project"]["state"], found["user"]["state"]) == ("installed", "installed")
+    assert hooks_twice(punchlist, "codex", env=home) == []
+
+
+@pytest.mark.spec("X2")
+def test_a_server_that_is_there_twice_is_started_once(punchlist: Cli, project: Path) -> None:
+    punchlist("install", "codex", "--yes")
+    punchlist("install", "codex", "--user", "--yes")
+    (project / ".codex" / "hooks.json").unlink()
+    assert standing(punchlist, "codex")["project"]["state"] == "partly"
+    assert hooks_twice(punchlist, "codex") == []
+
+
+def hooks_twice(punchlist: Cli, name: str, **extra: Any) -> list[str]:
+    [agent] = json.loads(punchlist("status", name, "--json", **extra).stdout)["agents"]
+    found: list[str] = agent["hooksTwice"]
+    return found
 
 
 @pytest.mark.spec("X2")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import tomllib
 from typing import Any
 
@@ -25,6 +26,8 @@ JSON = SettingsJson(
     COMMAND, (Hook("Stop", "stop", 20), Hook("SessionStart", "session-start", 20)), Server("mcpServers", SERVER)
 )
 TOML = SettingsToml(COMMAND, Server("mcp_servers", SERVER))
+MOVED = Command(("/opt/new/punchlist",), "codex")
+MOVED_SERVER = {**SERVER, "command": MOVED.server[0]}
 
 
 def read(text: str) -> Any:
@@ -159,6 +162,39 @@ def test_edits_elsewhere_leave_every_other_byte(value: dict[str, Any], data: st.
     assert JSON.stripped(merged.text.replace(*edit), merged.inserted, merged.made) == text.replace(*edit)
 
 
+CHOSEN = (re.compile(r'(?<="timeout":)( ?)20'), re.compile(r'(?<="required":)( ?)true'))
+
+
+def chosen(text: str) -> str:
+    """Our entries with values that a person prefers."""
+    timeout, required = CHOSEN
+    return required.sub(r"\1false", timeout.sub(r"\g<1>60", text))
+
+
+@pytest.mark.spec("X2")
+@given(documents())
+@examples(100)
+def test_what_a_person_chose_in_our_entries_is_kept_and_goes_with_them(document: tuple[dict[str, Any], str]) -> None:
+    _, text = document
+    merged = JSON.merged(text)
+    mine = chosen(merged.text)
+    assert mine != merged.text
+    assert JSON.merged(mine).text == mine
+    assert {how for _, how, _ in JSON.pieces(mine)} == {"there"}
+    moved = SettingsJson(MOVED, JSON.hooks, Server("mcpServers", MOVED_SERVER)).merged(mine).text
+    assert moved == mine.replace("'/opt/a b/punchlist'", "/opt/new/punchlist").replace(
+        "/opt/a b/punchlist", "/opt/new/punchlist"
+    )
+    assert JSON.stripped(mine, merged.inserted, merged.made) == text
+
+
+@pytest.mark.spec("X2")
+def test_what_is_missing_in_our_entries_is_added() -> None:
+    less = re.sub(r', "(timeout|required)": (20|true)', "", JSON.merged('{"mine": 1}').text)
+    assert {how for _, how, _ in JSON.pieces(less)} == {"old"}
+    assert read(JSON.merged(less).text) == with_ours({"mine": 1})
+
+
 # --- TOML ------------------------------------------------------------------------------------------------------------
 
 
@@ -194,6 +230,27 @@ def test_toml_that_somebody_adds_meanwhile_is_what_is_left(text: str, more: str)
     edited_text = f"# above\n{merged.text}{more}"
     assert TOML.stripped(edited_text, merged.inserted, merged.made) == f"# above\n{text}{more}"
     assert loaded(TOML.stripped(edited_text)) == loaded(f"{text}\n{more}")
+
+
+@pytest.mark.spec("X2")
+@given(toml())
+@examples(100)
+def test_what_a_person_chose_in_our_table_is_kept_and_goes_with_it(text: str) -> None:
+    merged = TOML.merged(text)
+    mine = merged.text.replace("required = true", "required=  false # slow here")
+    assert TOML.merged(mine).text == mine
+    assert [how for _, how, _ in TOML.pieces(mine)] == ["there"]
+    moved = SettingsToml(MOVED, Server("mcp_servers", MOVED_SERVER)).merged(mine).text
+    assert moved == mine.replace("/opt/a b/punchlist", "/opt/new/punchlist")
+    mine = merged.text.replace("required = true", "required = false")
+    assert TOML.stripped(mine, merged.inserted, merged.made) == text
+
+
+@pytest.mark.spec("X2")
+def test_what_is_missing_in_our_table_is_added() -> None:
+    less = TOML.merged("").text.replace("required = true\n", "")
+    assert [how for _, how, _ in TOML.pieces(less)] == ["old"]
+    assert tomllib.loads(TOML.merged(less).text)["mcp_servers"]["punchlist"] == SERVER
 
 
 @pytest.mark.spec("X2")
@@ -240,7 +297,7 @@ def test_an_older_entry_of_ours_is_brought_up_to_date_where_it_stands(line: str)
     text = json.dumps({"hooks": {"Stop": [old, theirs]}, "mcpServers": {"punchlist": OLD_SERVER}}, indent=2)
     new = read(JSON.merged(text).text)
     assert new["hooks"]["Stop"] == [
-        {"matcher": "x", "hooks": [{"type": "command", "command": OUR_STOP, "timeout": 20, "more": 1}]},
+        {"matcher": "x", "hooks": [{"type": "command", "command": OUR_STOP, "timeout": 5, "more": 1}]},
         theirs,
     ]
     assert new["mcpServers"] == {"punchlist": {**OLD_SERVER, **SERVER, "args": [*SERVER_ARGS, "--session", "s"]}}

@@ -52,6 +52,8 @@ def install(
         nothing=f"{there.host.title}: already installed for {_where(there)}. There is nothing to change.",
         done=f"Installed. {there.host.title} has the lists as tools now, and is sent back to its list while items are "
         f"open.\nUndo it with: punchlist uninstall {agent}{' --user' if user else ''}",
+        start_in=there.start_in(),
+        here=tuple(there.seen_from(Path.cwd())),
     )
     _carry_out(task, dry_run=dry_run, yes=yes, as_json=as_json)
 
@@ -81,6 +83,9 @@ class _Task(NamedTuple):
     plan: Callable[[], Plan]
     nothing: str
     done: str
+    start_in: Path | None = None
+    here: tuple[str, ...] = ()
+    """What there is to know in the folder that this is called in."""
 
 
 def _carry_out(task: _Task, *, dry_run: bool, yes: bool, as_json: bool) -> None:
@@ -104,7 +109,7 @@ def _carry_out(task: _Task, *, dry_run: bool, yes: bool, as_json: bool) -> None:
 
 def _tell(task: _Task, plan: Plan, backups: list[Path] | None, as_json: bool) -> None:
     """What was done; `backups` is None if it was only to show."""
-    notes = task.there.notes(plan)
+    notes = [*task.here, *task.there.notes(plan)]
     if as_json:
         say_json(
             {
@@ -113,6 +118,7 @@ def _tell(task: _Task, plan: Plan, backups: list[Path] | None, as_json: bool) ->
                 "changes": [_change_json(change) for change in plan.changes],
                 "done": bool(plan.changes) and backups is not None,
                 "backups": [str(backup) for backup in backups or ()],
+                "startIn": str(task.start_in) if task.start_in else None,
                 "notes": notes,
             }
         )
@@ -177,8 +183,9 @@ def status(
     from punchlist.surfaces.install.standing import hook_logs, standing
 
     front(context).json = as_json
-    root = project_root(Path.cwd())
-    found = [standing(name, root, os.environ) for name in ([agent] if agent else HostName)]
+    here = Path.cwd()
+    root = project_root(here)
+    found = [standing(name, root, here, os.environ) for name in ([agent] if agent else HostName)]
     logs = hook_logs(root, os.environ)
     if as_json:
         say_json({"agents": [one.as_json() for one in found], "logs": [log.as_json() for log in logs]})

@@ -56,6 +56,9 @@ class Content(Protocol):
     def stripped(self, text: str, inserted: tuple[Piece, ...] = (), made: tuple[Way, ...] | None = None) -> str | None:
         """None if nothing is left of the file."""
 
+    def set_back(self, text: str) -> str:
+        """The text with the values that a person chose in our entries as we write them."""
+
     def is_empty(self, text: str) -> bool: ...
     def pieces(self, text: str) -> Iterator[tuple[str, str, list[str]]]: ...
 
@@ -82,6 +85,8 @@ class Host:
     then_for_user: tuple[str, ...]
     distrust: Callable[[Place, Command], Iterator[str]] = lambda _place, _command: iter(())
     """What keeps the host from using what is installed, as far as it can be seen."""
+    finds_root: Callable[[Path], bool] = lambda _root: False
+    """Whether it reads what is in a project's root when it is started in a folder of the project."""
 
     def then(self, scope: Scope) -> tuple[str, ...]:
         """What the person still has to do."""
@@ -136,6 +141,11 @@ def _codex_distrust(place: Place, command: Command) -> Iterator[str]:
     for file in _codex(place, command):
         if isinstance(file.content, SettingsJson):
             yield from distrusted_hooks(file.path, file.content, config)
+
+
+def _in_repository(root: Path) -> bool:
+    """Codex looks upwards as far as the repository goes, and not at all where there is none."""
+    return any((folder / ".git").exists() for folder in (root, *root.parents))
 
 
 def _gemini(place: Place, command: Command) -> list[HostFile]:
@@ -200,11 +210,24 @@ HOSTS: Final = {
     for host in (
         Host(HostName.CLAUDE_CODE, "Claude Code", "claude", _claude_code, (_CLAUDE_ASKS,), (_CLAUDE_WRITES,)),
         Host(
-            HostName.CODEX, "Codex", "codex", _codex, (_CODEX_PROJECT, _CODEX_HOOKS), (_CODEX_HOOKS,), _codex_distrust
+            HostName.CODEX,
+            "Codex",
+            "codex",
+            _codex,
+            (_CODEX_PROJECT, _CODEX_HOOKS),
+            (_CODEX_HOOKS,),
+            _codex_distrust,
+            _in_repository,
         ),
         Host(HostName.GEMINI, "Gemini CLI", "gemini", _gemini, (_GEMINI_FOLDER,), (_GEMINI_USER,)),
         Host(
-            HostName.OPENCODE, "opencode", "opencode", _opencode, (_RESTART, _OPENCODE_RUN), (_RESTART, _OPENCODE_RUN)
+            HostName.OPENCODE,
+            "opencode",
+            "opencode",
+            _opencode,
+            (_RESTART, _OPENCODE_RUN),
+            (_RESTART, _OPENCODE_RUN),
+            finds_root=lambda _root: True,
         ),
     )
 }

@@ -26,6 +26,7 @@ from punchlist.surfaces.install.records import FileRecord, Record, Records, dige
 from punchlist.surfaces.install.texts import Unfit
 
 LONGEST_WAIT: Final = 30.0
+TWICE: Final = "Where both apply, hooks can run twice, and then count twice: uninstall one of them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,23 @@ class Installation:
         program = named or (before if old and old.named else own(self.place.environment))
         return Command(program, self.host.name, before)
 
+    def start_in(self) -> Path | None:
+        """The folder that the host has to be started in for the installation to count; None if any will do."""
+        if self.place.scope is Scope.USER or self.host.finds_root(self.place.root):
+            return None
+        return self.place.root
+
+    def seen_from(self, folder: Path) -> list[str]:
+        """What somebody should know who is in this folder, and not in the project's root."""
+        root = self.place.root
+        if self.place.scope is Scope.USER or folder.resolve() == root.resolve():
+            return []
+        if self.start_in() is None:
+            return [f"The project is {root}: {self.host.title} finds it from this folder, too."]
+        return [
+            f"The project is {root}: {self.host.title} has to be started there, not in this folder, for it to count."
+        ]
+
     def notes(self, plan: Plan) -> list[str]:
         """What a person should know beside the change itself."""
         told = list[str]()
@@ -125,8 +143,7 @@ class Installation:
         if self.place.scope is Scope.PROJECT and Path(program).is_absolute():
             told.append(f"These files name {program}, which is on this machine: think of that before you commit them.")
         told += (
-            f"It is installed {'for you' if other.scope is Scope.USER else f'in {other.root}'} as well. "
-            "Where both apply, hooks run twice: uninstall one of them."
+            f"It is installed {'for you' if other.scope is Scope.USER else f'in {other.root}'} as well. " + TWICE
             for other in self._elsewhere()
         )
         return told
@@ -230,12 +247,13 @@ def _put_in(file: HostFile, known: FileRecord | None) -> tuple[Change | None, Fi
         elif known is not None:
             # It was installed before: what was there then is still what undoing it comes back to.
             left = _left(file.content, text, mark, known)
-            before = known.before if known.made_this(current) else left
+            before = known.before if _as_left(file.content, text, mark, known) else left
             inserted = (*known.inserted, *merged.inserted) if merged.inserted else ()
             made = tuple(dict.fromkeys((*known.made, *merged.made)))
         else:
             before, inserted, made = _left(file.content, text, mark, None), merged.inserted, merged.made
-    record = FileRecord(str(path), before, digest(after), inserted, made)
+        ours = mark + file.content.set_back(merged.text).encode()
+    record = FileRecord(str(path), before, digest(ours), inserted, made)
     return Change(path, current, after), record
 
 
@@ -243,12 +261,17 @@ def _take_out(path: Path, content: Content, known: FileRecord | None) -> Change 
     current = files.read(path)
     if current is None:
         return None
-    if known is not None and known.made_this(current):
-        return Change(path, current, known.before)
     mark, text = files.decoded(path, current)
     with _told_where(path):
+        if known is not None and _as_left(content, text, mark, known):
+            return Change(path, current, known.before)
         left = _left(content, text, mark, known)
     return Change(path, current, left) if left != current else None
+
+
+def _as_left(content: Content, text: str, mark: bytes, known: FileRecord) -> bool:
+    """Whether a file is as we left it, but for values that a person chose in our entries."""
+    return known.made_this(mark + text.encode()) or known.made_this(mark + content.set_back(text).encode())
 
 
 def _left(content: Content, text: str, mark: bytes, known: FileRecord | None) -> bytes | None:

@@ -18,7 +18,10 @@ from punchlist.surfaces.install.texts import Piece
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """A file as it was before us, None if there was none, and what we put into it."""
+    """A file as it was before us, None if there was none, and what we put into it.
+
+    `after` is for the file with our own values in our entries, whatever a person chose there.
+    """
 
     path: str
     before: bytes | None

@@ -3,7 +3,8 @@
     {"hooks": {EVENT: [{"hooks": [{"type": "command", "command": …, "timeout": …}]}]},
      "mcpServers": {"punchlist": {"command": …, "args": […]}}}
 
-Ours is what runs our command. Whatever else is there is somebody else's, and stays.
+Ours is what runs our command. Whatever else is there is somebody else's, and stays. In an entry of ours that is there
+already, only what starts us is brought up to date: a person may have chosen the rest.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Final
 
 from punchlist.kernel.text import excerpt
 from punchlist.surfaces.install import jsonc
-from punchlist.surfaces.install.command import NAME, Command, split
+from punchlist.surfaces.install.command import NAME, Command
 from punchlist.surfaces.install.jsonc import Node
 from punchlist.surfaces.install.texts import (
     Edit,
@@ -30,6 +31,7 @@ from punchlist.surfaces.install.texts import (
 )
 
 HOOKS: Final = "hooks"
+STARTS_US: Final = ("command", "args")
 Way = tuple[str, ...]
 
 
@@ -123,7 +125,8 @@ class SettingsJson:
         for hook in self.hooks:
             if found := there.get(hook.at):
                 line = self.command.renewed_hook(hook.event, found.line)
-                _merge(text, found.node, hook.entry(line), look, edits, (HOOKS, hook.at))
+                entry = due(jsonc.plain(text, found.node), hook.entry(line))
+                _merge(text, found.node, entry, look, edits, (HOOKS, hook.at))
             else:
                 events[hook.at] = _Appended(hook.group(self.command.hook(hook.event)))
         if events:
@@ -135,6 +138,7 @@ class SettingsJson:
         return wanted
 
     def _renewed(self, text: str, present: Node) -> dict[str, Any]:
+        """What has to be written of the server that is there."""
         assert self.server is not None
         value = jsonc.plain(text, present)
         if not self.command.is_server(words_of(value)):
@@ -144,7 +148,7 @@ class SettingsJson:
                 "Rename or remove it, then install again",
                 where,
             )
-        return dict(spelled(self.server.value, self.command.renewed(words_of(value))))
+        return due(value, spelled(self.server.value, self.command.renewed(words_of(value))))
 
     def _less_stale(self, text: str) -> tuple[str, Node | None]:
         """The text less hooks of ours that are where none of ours belongs, or there twice."""
@@ -166,16 +170,19 @@ class SettingsJson:
 
     def stripped(self, text: str, inserted: tuple[Piece, ...] = (), made: tuple[Way, ...] | None = None) -> str:
         """The text less our entries, and less the tables that were made for them; without knowing: that are empty."""
-        # Every command of ours has it, and settings can be megabytes.
-        root = _object(text) if "--for" in text else None
+        root = _with_ours(text)
         if root is None:
             return text
+        if chosen := list(self._chosen(text, root)):
+            # The pieces that were put in are found again by what we wrote.
+            text = apply(text, chosen)
+            root = jsonc.parse(text)
+            assert root is not None
         hooks = list(self._found(text, root))
         edits, gone = list[Edit](), set[int]()
         if hooks:
             edits += _cut_hooks(text, root, hooks, made, gone)
-        server = self._server(text, root)
-        if self.server and server and self.command.is_server(words_of(jsonc.plain(text, server))):
+        if self.server and self._our_server(text, root):
             table = root.nodes[root.keys.index(self.server.table)]
             if len(table.nodes) == 1 and (made is None or (self.server.table,) in made):
                 gone.add(root.keys.index(self.server.table))
@@ -186,6 +193,20 @@ class SettingsJson:
         left = apply(text, edits)
         exact = _exactly(text, inserted, left)
         return left if exact is None else exact
+
+    def set_back(self, text: str) -> str:
+        """The text with the values that a person chose in our entries as we write them."""
+        root = _with_ours(text)
+        return apply(text, self._chosen(text, root)) if root else text
+
+    def _chosen(self, text: str, root: Node) -> Iterator[Edit]:
+        """Edits that put our own values in the place of those that a person chose."""
+        look = jsonc.style(text, root)
+        entries = {hook.event: hook.entry("") for hook in self.hooks}
+        for found in self._found(text, root):
+            yield from _set_back(text, found.node, entries.get(found.event, {}), look)
+        if self.server and (server := self._our_server(text, root)):
+            yield from _set_back(text, server, self.server.value, look)
 
     def is_empty(self, text: str) -> bool:
         """Whether nothing is in it but what was there when it was new."""
@@ -206,7 +227,7 @@ class SettingsJson:
             else:
                 value = jsonc.plain(text, found.node)
                 wanted = hook.entry(self.command.renewed_hook(hook.event, found.line))
-                yield what, _state(value, wanted), split(found.line)
+                yield what, state(value, wanted), self.command.words(found.line)
         if self.server:
             yield self._server_piece(text, root)
         if self.off and root and _setting(text, root, self.off[0]) is self.off[1]:
@@ -227,11 +248,15 @@ class SettingsJson:
         words = words_of(value)
         if not self.command.is_server(words):
             return what, "of somebody else", []
-        return what, _state(value, spelled(self.server.value, self.command.renewed(words))), words
+        return what, state(value, spelled(self.server.value, self.command.renewed(words))), words
 
     def _server(self, text: str, root: Node) -> Node | None:
         table = _inner(text, root, self.server.table, "{") if self.server else None
         return jsonc.member(text, table, NAME) if table else None
+
+    def _our_server(self, text: str, root: Node) -> Node | None:
+        found = self._server(text, root)
+        return found if found and self.command.is_server(words_of(jsonc.plain(text, found))) else None
 
     def _found(self, text: str, root: Node) -> Iterator[_Found]:
         """Every hook that runs our command for this host, under whatever event."""
@@ -286,8 +311,19 @@ def spelled(value: Mapping[str, Any], words: list[str]) -> Mapping[str, Any]:
     return {**value, "command": words[0], "args": words[1:]}
 
 
-def _state(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
-    return "there" if all(value.get(key) == one for key, one in wanted.items()) else "old"
+def due(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """What has to be written of an entry of ours that is there: what starts us, if it differs, and what is missing."""
+    return {key: one for key, one in wanted.items() if key not in value or (key in STARTS_US and value[key] != one)}
+
+
+def state(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    return "old" if due(value, wanted) else "there"
+
+
+def _with_ours(text: str) -> Node | None:
+    """The object of a text, if there can be anything of ours in it: every command of ours has `--for`."""
+    # Settings can be megabytes.
+    return _object(text) if "--for" in text else None
 
 
 def _object(text: str) -> Node | None:
@@ -325,9 +361,19 @@ def _merge(text: str, node: Node, wanted: Mapping[str, Any], look: jsonc.Style, 
             assert table is not None
             _merge(text, table, want, look, edits, (*way, key))
         elif jsonc.plain(text, present) != want:
-            edits.append(Edit(present.start, present.end, jsonc.written(want, look, jsonc.indentation(text, present))))
+            edits.append(_replaced(text, present, want, look))
     if missing:
         edits += jsonc.added(text, node, missing, look)
+
+
+def _set_back(text: str, node: Node, ours: Mapping[str, Any], look: jsonc.Style) -> Iterator[Edit]:
+    for key, present in zip(node.keys, node.nodes, strict=True):
+        if key in ours and key not in STARTS_US and jsonc.plain(text, present) != ours[key]:
+            yield _replaced(text, present, ours[key], look)
+
+
+def _replaced(text: str, present: Node, value: Any, look: jsonc.Style) -> Edit:
+    return Edit(present.start, present.end, jsonc.written(value, look, jsonc.indentation(text, present)))
 
 
 def _made(want: Any) -> Any:

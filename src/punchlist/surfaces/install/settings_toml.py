@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from punchlist.surfaces.install.command import NAME, Command
-from punchlist.surfaces.install.settings_json import Server, Way, spelled, words_of
+from punchlist.surfaces.install.settings_json import STARTS_US, Server, Way, due, spelled, state, words_of
 from punchlist.surfaces.install.texts import (
     Edit,
     Edited,
@@ -75,7 +75,7 @@ class SettingsToml:
                 "Rename or remove it, then install again",
                 self._line(text),
             )
-        wanted = spelled(self.server.value, self.command.renewed(words))
+        wanted = due(present, spelled(self.server.value, self.command.renewed(words)))
         edits = list(self._updates(text, present, wanted))
         new = apply(text, edits)
         if self._present(_loaded(new)) != {**present, **wanted}:
@@ -116,6 +116,7 @@ class SettingsToml:
 
     def stripped(self, text: str, inserted: tuple[Piece, ...] = (), made: tuple[Way, ...] | None = None) -> str:
         del made  # A heading without tables is nobody's.
+        text = self.set_back(text)
         tables = _loaded(text)
         present = self._present(tables)
         if present is None or not self.command.is_server(words_of(present)):
@@ -126,6 +127,14 @@ class SettingsToml:
             exact = without_pieces(text, inserted) if inserted else None
             return exact if exact is not None and _same(exact, remaining, self.server.table) else left
         raise Unfit(f"{self._name} is written in a way that cannot be taken out. Remove it by hand", self._line(text))
+
+    def set_back(self, text: str) -> str:
+        """The text with the values that a person chose in our table as we write them."""
+        present = self._present(_loaded(text))
+        if present is None or not self.command.is_server(words_of(present)):
+            return text
+        ours = {key: value for key, value in self.server.value.items() if key in present and key not in STARTS_US}
+        return apply(text, self._updates(text, present, ours))
 
     def is_empty(self, text: str) -> bool:
         return not text.strip()
@@ -138,9 +147,7 @@ class SettingsToml:
         elif not self.command.is_server(words):
             yield self._name, "of somebody else", []
         else:
-            wanted = spelled(self.server.value, self.command.renewed(words))
-            current = all(present.get(key) == value for key, value in wanted.items())
-            yield self._name, "there" if current else "old", words
+            yield self._name, state(present, spelled(self.server.value, self.command.renewed(words))), words
 
     @property
     def _name(self) -> str:

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from punchlist.config import HOOK_LOG, PROJECT_FOLDER
 from punchlist.errors import PunchlistError
-from punchlist.surfaces.install.command import starts
+from punchlist.surfaces.install.command import NAME, starts
 from punchlist.surfaces.install.hosts import HOSTS, Host, Scope
-from punchlist.surfaces.install.installing import Installation, data_folder, place
+from punchlist.surfaces.install.installing import TWICE, Installation, data_folder, place
 from punchlist.surfaces.install.names import HostName
 
 LAST_LINES: Final = 3
@@ -29,6 +29,15 @@ class Piece:
     how: str
     words: tuple[str, ...]
 
+    @property
+    def is_live(self) -> bool:
+        return self.how in ("there", "old")
+
+    @property
+    def is_server(self) -> bool:
+        """Of servers, a host starts one by each name, wherever that is written; hooks it collects."""
+        return self.what.endswith(f".{NAME}")
+
     def as_json(self) -> dict[str, Any]:
         return {"path": str(self.path), "what": self.what, "state": self.how}
 
@@ -41,6 +50,10 @@ class ScopeStanding:
     lost: tuple[str, ...] = ()
     """Programs that are written there and are not to be found."""
     distrust: tuple[str, ...] = ()
+    start_in: Path | None = None
+    """The folder that the host has to be started in; None if any will do."""
+    elsewhere: tuple[str, ...] = ()
+    """What somebody should know who is not there."""
 
     @property
     def state(self) -> str:
@@ -53,6 +66,10 @@ class ScopeStanding:
             return "partly"
         return "unknown" if "unreadable" in states else "not installed"
 
+    def hooks(self) -> dict[str, Path]:
+        """Those that are there, and where."""
+        return {one.what: one.path.resolve() for one in self.pieces if one.is_live and not one.is_server}
+
     def as_json(self) -> dict[str, Any]:
         return {
             "scope": self.scope,
@@ -60,6 +77,7 @@ class ScopeStanding:
             "pieces": [piece.as_json() for piece in self.pieces],
             "commandMissing": list(self.lost),
             "distrust": list(self.distrust),
+            "startIn": str(self.start_in) if self.start_in else None,
             "problem": self.problem or None,
         }
 
@@ -73,7 +91,7 @@ class ScopeStanding:
                 yield f"      {piece.what}"
             elif piece.how in told:
                 yield f"      {_HOW[piece.how]}: {piece.what} in {piece.path}"
-        yield from (f"      {reason}" for reason in self.distrust)
+        yield from (f"      {line}" for line in (*self.elsewhere, *self.distrust))
         for program in self.lost:
             yield f"      {program} is not there any more: install again to bring it up to date."
 
@@ -96,30 +114,49 @@ class Standing:
 
     def as_json(self) -> dict[str, Any]:
         scopes = [one.as_json() for one in self.scopes]
-        return {"agent": self.host.name, "program": self.program, "scopes": scopes}
+        return {"agent": self.host.name, "program": self.program, "scopes": scopes, "hooksTwice": self.twice}
+
+    @property
+    def twice(self) -> list[str]:
+        """The hooks that are there for the project and for the user, in files of their own."""
+        project, user = (scope.hooks() for scope in self.scopes)
+        return [what for what, path in project.items() if user.get(what, path) != path]
 
     def lines(self) -> Iterator[str]:
         there = self.program or f"`{self.host.program}` is not on the PATH"
         yield f"{self.host.name} ({there})"
         for scope in self.scopes:
             yield from scope.lines()
+        if self.twice:
+            yield f"      It is installed for you and for this project. {TWICE}"
 
 
-def standing(name: HostName, root: Path | None, environment: Mapping[str, str]) -> Standing:
+def standing(name: HostName, root: Path | None, folder: Path, environment: Mapping[str, str]) -> Standing:
+    """How a host stands, for somebody who is in a folder of a project."""
     host = HOSTS[name]
     program = shutil.which(host.program, path=environment.get("PATH", os.defpath))
-    return Standing(host, program, tuple(_in_scope(host, scope, root, environment) for scope in Scope))
+    return Standing(host, program, tuple(_in_scope(host, scope, root, folder, environment) for scope in Scope))
 
 
-def _in_scope(host: Host, scope: Scope, root: Path | None, environment: Mapping[str, str]) -> ScopeStanding:
+def _in_scope(
+    host: Host, scope: Scope, root: Path | None, folder: Path, environment: Mapping[str, str]
+) -> ScopeStanding:
     try:
         there = Installation(host, place(scope, root, environment))
         pieces = tuple(Piece(*one) for one in there.state())
     except PunchlistError as error:
         return ScopeStanding(scope, (), str(error))
-    distrust = there.distrust() if any(piece.how in ("there", "old") for piece in pieces) else ()
+    if not any(piece.is_live for piece in pieces):
+        return ScopeStanding(scope, pieces)
     programs = {piece.words[0] for piece in pieces if piece.words and not starts(piece.words, environment)}
-    return ScopeStanding(scope, pieces, lost=tuple(sorted(programs)), distrust=tuple(distrust))
+    return ScopeStanding(
+        scope,
+        pieces,
+        lost=tuple(sorted(programs)),
+        distrust=tuple(there.distrust()),
+        start_in=there.start_in(),
+        elsewhere=tuple(there.seen_from(folder)),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,9 @@ class WholeFile:
         del inserted, made
         return None if text.strip() and self._ours(text) else text
 
+    def set_back(self, text: str) -> str:
+        return text
+
     def is_empty(self, text: str) -> bool:
         return not text.strip()
 

@@ -1,0 +1,72 @@
+"""The command that an installation writes down: read again as it was written, on every system."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.examples import examples
+
+from punchlist.errors import InvalidInput
+from punchlist.surfaces.install.command import Command, quoted, split
+from punchlist.surfaces.install.command import given as given_command
+from punchlist.surfaces.install.settings_json import Hook, Server, SettingsJson
+
+LINES = st.text(st.sampled_from("ab \t\"'\\/:.$%^&é\n"), max_size=12)
+WORDS = st.lists(st.one_of(LINES, st.text(max_size=8)), max_size=5)
+JO = r"C:\Users\Jo Doe\Scripts\punchlist.exe"
+
+
+@pytest.mark.spec("X2")
+@pytest.mark.parametrize("windows", [True, False])
+@given(words=WORDS)
+@examples(300)
+def test_words_are_read_again_as_they_were_written(words: list[str], windows: bool) -> None:
+    assert split(quoted(words, windows=windows), windows=windows) == words
+
+
+@pytest.mark.spec("X2")
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (r'"C:\a b\c.exe" hook stop', [r"C:\a b\c.exe", "hook", "stop"]),
+        (r"C:\a\c.exe  hook" + "\t" + "stop ", [r"C:\a\c.exe", "hook", "stop"]),
+        (r'"C:\a b\\" x', ["C:\\a b\\", "x"]),
+        (r"C:\a'b\c.exe x", [r"C:\a'b\c.exe", "x"]),
+        (r"C:\"a b\"\c.exe", ['C:"a', r'b"\c.exe']),
+        (r'a"b c"d ""', ["ab cd", ""]),
+        (r"say \"hi\"", ["say", '"hi"']),
+        ('"left open', []),
+        (" \t", []),
+    ],
+)
+def test_a_line_is_read_as_windows_reads_it(line: str, words: list[str]) -> None:
+    assert split(line, windows=True) == words
+
+
+@pytest.mark.spec("X2")
+def test_a_path_with_a_blank_is_known_again_on_windows() -> None:
+    """So that installing again does not add the hooks again, and uninstalling takes them out."""
+    command = Command((JO,), "codex", windows=True)
+    server = Server("mcpServers", {"command": command.server[0], "args": command.server[1:]})
+    settings = SettingsJson(command, (Hook("Stop", "stop", 20),), server)
+    text = '{\n  "mine": 1\n}\n'
+    merged = settings.merged(text)
+    assert json.loads(merged.text)["hooks"]["Stop"][0]["hooks"][0]["command"] == f'"{JO}" hook stop --for codex'
+    assert settings.merged(merged.text).text == merged.text
+    assert [(how, words[:1]) for _, how, words in settings.pieces(merged.text)] == [("there", [JO])] * 2
+    assert settings.stripped(merged.text) == text
+    moved = SettingsJson(Command(("punchlist",), "codex", windows=True), settings.hooks)
+    assert json.loads(moved.merged(merged.text).text)["hooks"]["Stop"][0]["hooks"] == [
+        {"type": "command", "command": "punchlist hook stop --for codex", "timeout": 20}
+    ]
+
+
+@pytest.mark.spec("X2")
+def test_a_command_that_a_person_types_on_windows_loses_its_quotation_marks() -> None:
+    assert given_command(f'"{JO}" --flag "a b"', windows=True) == (JO, "--flag", "a b")
+    assert given_command(r"C:\tools\punchlist.exe", windows=True) == (r"C:\tools\punchlist.exe",)
+    with pytest.raises(InvalidInput, match="is no command"):
+        given_command('"C:\\left open', windows=True)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
 import pytest
 from tests.conftest import Cli
 from tests.faults.processes import Program
+from tests.faults.tools import Agent
 from tests.surfaces.mcp_client import WireClient
 
 from punchlist.checklist.service import Checklists
@@ -17,6 +21,8 @@ from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import StoreUnavailable
 from punchlist.kernel.actors import Actor, Role
+from punchlist.missions.collectors import CannotCollect, collect
+from punchlist.missions.model import Metric
 from punchlist.storage.opening import open_store
 from punchlist.storage.statements import Statement
 
@@ -96,3 +102,42 @@ def test_opening_a_database_again_does_not_let_go_of_what_this_process_holds(pro
     assert "Of another process" in shown
     assert "Of ours" in shown
     store.close()
+
+
+@pytest.mark.parametrize(
+    "name", ["punchlist.db", "punchlist.db-wal", "punchlist.db-shm", "punchlist-engine.db", "hard.db", "link.db"]
+)
+def test_no_tool_and_no_collector_opens_a_database_that_is_in_use(project: Path, punchlist: Cli, name: str) -> None:
+    """To open it would be enough: whoever closes it again lets go of all that this process holds."""
+    folder = project / ".punchlist"
+    store = open_store(str(folder / "punchlist.db"))
+    checklists, ann = Checklists(store, Conversations(store)), Scope("default", Actor(Role.PERSON, "ann"))
+    checklists.add(ann, "Before", reason="test")
+    (folder / "hard.db").hardlink_to(folder / "punchlist.db")
+    (folder / "link.db").symlink_to(folder / "punchlist.db")
+    agent, path = Agent(project), f".punchlist/{name}"
+    with closing(sqlite3.connect(folder / "punchlist-engine.db")) as engine:
+        engine.execute("CREATE TABLE steps (name)")
+        for tool, arguments in (
+            ("read_file", {}),
+            ("read_file", {"first_line": 2}),
+            ("write_file", {"content": "mine"}),
+            ("edit_file", {"old": "SQLite", "new": "SQLittle"}),
+        ):
+            assert "list_todo" in agent.fails(tool, path=path, **arguments).message
+        with pytest.raises(CannotCollect, match="in use"):
+            collect(_of_file(path), mission_slug="m", workspace=project, trusted=False, environment={})
+    assert punchlist("todos", "add", "Of another process").returncode == 0
+    checklists.add(ann, "After", reason="test")
+    shown = punchlist("todos").stdout
+    assert "Of another process" in shown
+    assert "After" in shown
+    store.close()
+
+
+def _of_file(path: str) -> Metric:
+    how = json.dumps({"type": "file", "path": path})
+    return Metric(
+        *("m", "mission", "pillar", "size", "Size", "B", 60.0, None, "down", how),
+        *(24.0, 0, "active", None, None, "2026-02-21T09:00:00.000000Z"),
+    )

@@ -22,6 +22,7 @@ from punchlist.missions.collector_file import LONGEST_SECONDS, RUNS
 from punchlist.missions.fetching import CannotFetch, fetch
 from punchlist.missions.model import Metric
 from punchlist.missions.programs import CannotStart, Ran, told
+from punchlist.storage.held import is_held
 
 SECONDS: Final = 60.0
 HTTP_SECONDS: Final = 30.0
@@ -167,6 +168,8 @@ def _opened(root: Path, real: Path) -> int:
             inner = os.open(name, _STEP, dir_fd=folder)
             os.close(folder)
             folder = inner
+        if is_held(os.stat(real.name, dir_fd=folder, follow_symlinks=False)):
+            raise _Failed(f"{excerpt(real.name)!r} is a database that is in use here, and is not opened as a file")
         return os.open(real.name, _LEAF, dir_fd=folder)
     finally:
         os.close(folder)

@@ -15,7 +15,7 @@ from typing import BinaryIO, Final
 from punchlist.kernel.text import excerpt, visible
 from punchlist.toolcalls.tool import Effect, ToolFailure
 from punchlist.tools.definition import FunctionTool
-from punchlist.tools.workspace import Workspace
+from punchlist.tools.workspace import Workspace, refuse_held
 
 LARGEST_READ: Final = 1_000_000
 LARGEST_EDIT: Final = 5_000_000
@@ -158,7 +158,9 @@ class Files:
 
 def _replace(folder: int, name: str, data: bytes, path: str) -> None:
     try:
-        before = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        refuse_held(found, path)
+        before = found.st_mode
     except FileNotFoundError:
         before = None
     if before is not None and not stat.S_ISREG(before):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from punchlist.kernel.text import excerpt
+from punchlist.storage.held import is_held
 from punchlist.toolcalls.tool import Resources, ToolFailure
 
 LONGEST_PATH: Final = 4_096
@@ -57,6 +58,7 @@ class Workspace:
             raise ToolFailure(f"{excerpt(path, 200)} is no regular file.")
         folder = self.open_folder(real.parent, path)
         try:
+            refuse_held(os.stat(real.name, dir_fd=folder, follow_symlinks=False), path)
             # Without waiting: a pipe with nobody at its other end must not hold us up.
             flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
             descriptor = os.open(real.name, flags, dir_fd=folder)
@@ -86,6 +88,15 @@ class Workspace:
 
     def writing(self, path: str) -> Resources:
         return Resources(writes=frozenset({_key(self.locate(path))}))
+
+
+def refuse_held(file: os.stat_result, path: str) -> None:
+    """Before a file is opened or replaced: our own database is none for tools."""
+    if is_held(file):
+        raise ToolFailure(
+            f"{excerpt(path, 200)} is a database that is in use here: opening the file would break it. "
+            "What is on the lists is told by list_todo and the other tools for them."
+        )
 
 
 def _step(folder: int, name: str, make: bool) -> int:

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -23,8 +24,11 @@ from punchlist.errors import StoreUnavailable
 from punchlist.kernel.actors import Actor, Role
 from punchlist.missions.collectors import CannotCollect, collect
 from punchlist.missions.model import Metric
+from punchlist.storage import opening
 from punchlist.storage.opening import open_store
+from punchlist.storage.sqlite import SQLite
 from punchlist.storage.statements import Statement
+from punchlist.storage.store import Store
 
 
 def _remove_all(file: Path) -> None:
@@ -60,6 +64,112 @@ def test_a_server_writes_to_the_database_that_has_the_name(
         assert "After" in punchlist("todos").stdout
         watch.wait_for("After")
     assert punchlist("db", "check").returncode == 0
+
+
+class _Someone:
+    """Has a list in a database of their own process."""
+
+    def __init__(self, file: Path) -> None:
+        self.store = open_store(str(file))
+        self._checklists = Checklists(self.store, Conversations(self.store))
+
+    def add(self, item: str) -> None:
+        self._checklists.add(Scope("default", Actor(Role.PERSON, "ann")), item, reason="test")
+
+    def items(self) -> list[str]:
+        return [item.content for item in self._checklists.get("default").items]
+
+    def close(self) -> None:
+        self.store.close()
+
+
+def _items(file: Path) -> list[str]:
+    """What somebody finds who comes now."""
+    someone = _Someone(file)
+    found = someone.items()
+    someone.close()
+    return found
+
+
+GONE = pytest.mark.parametrize("gone", [_remove_all, _remove, _replace])
+
+
+@GONE
+def test_who_had_to_wait_writes_to_the_database_that_has_the_name_by_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: Callable[[Path], None]
+) -> None:
+    file = tmp_path / "folder" / "punchlist.db"
+    someone, begin = _Someone(file), SQLite.begin_write
+
+    def begin_late(database: SQLite, cursor: sqlite3.Cursor) -> None:
+        begin(database, cursor)
+        monkeypatch.undo()
+        gone(file)
+
+    monkeypatch.setattr(SQLite, "begin_write", begin_late)
+    someone.add("After")
+    assert _items(file) == ["After"]
+    someone.close()
+
+
+def test_a_database_that_is_never_there_for_long_is_said_to_be_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "folder" / "punchlist.db"
+    someone, renew = _Someone(file), opening._make_ready
+
+    def renew_in_vain(store: Store) -> None:
+        renew(store, file=file)
+        store.connections.give_back(store.connections.take())
+        _remove_all(file)
+
+    _remove_all(file)
+    someone.store.renew = renew_in_vain
+    with pytest.raises(StoreUnavailable, match="all the time"):
+        someone.add("After")
+    monkeypatch.setattr(someone.store, "renew", lambda store: renew(store, file=file))
+    someone.add("At last")
+    assert _items(file) == ["At last"]
+    someone.close()
+
+
+@GONE
+def test_a_connection_that_another_thread_gives_back_is_looked_at(tmp_path: Path, gone: Callable[[Path], None]) -> None:
+    file = tmp_path / "folder" / "punchlist.db"
+    someone = _Someone(file)
+    connections, renew = someone.store.connections, someone.store.renew
+    given_back = [connections.take()]
+
+    def renew_slowly(store: Store) -> None:
+        renew(store)
+        while given_back:
+            connections.give_back(given_back.pop())
+
+    someone.store.renew = renew_slowly
+    connections.give_back(connections.take())
+    gone(file)
+    someone.add("After")
+    assert _items(file) == ["After"]
+    someone.close()
+
+
+@pytest.mark.parametrize("then", [Path.unlink, lambda file: (file.unlink(), file.touch())], ids=["gone", "another"])
+def test_a_file_that_is_not_there_for_as_long_as_it_is_opened_is_not_the_one_that_has_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: Callable[[Path], None]
+) -> None:
+    database, connect = SQLite(tmp_path / "punchlist.db"), sqlite3.connect
+    database.path.touch()
+
+    def connect_slowly(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*arguments, **options)
+        # So that no number of a file is given twice.
+        database.path.with_name("kept").hardlink_to(database.path)
+        then(database.path)
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", connect_slowly)
+    with closing(database.connect()) as connection:
+        assert not database.still_there(connection)
 
 
 def test_a_change_of_which_nobody_knows_is_not_said_to_have_failed(postgres_url: str) -> None:

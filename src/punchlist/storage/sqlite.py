@@ -53,6 +53,8 @@ class SQLite:
 
     def connect(self, *, make: bool = False) -> _Connection:
         """To a file that is there; only with `make` to a new one, which nobody takes for one that was emptied."""
+        # Asked first: of a file that takes the name just now it is then said that it is another one.
+        file = self._identity()
         connection = sqlite3.connect(
             f"{Path(self._file).as_uri()}?mode={'rwc' if make else 'rw'}",
             uri=True,
@@ -62,7 +64,7 @@ class SQLite:
             factory=_Connection,
         )
         try:
-            connection.file = self._identity()
+            connection.file = file
             for setting in self._settings:
                 connection.execute(setting)
         except BaseException:
@@ -74,7 +76,7 @@ class SQLite:
         return self._identity() is None
 
     def still_there(self, connection: _Connection) -> bool:
-        return connection.file == self._identity()
+        return connection.file is not None and connection.file == self._identity()
 
     def _identity(self) -> tuple[int, int] | None:
         """Which file has the name now."""
@@ -181,7 +183,7 @@ class _Connection(sqlite3.Connection):
     patient = True
     """How long it waits for others is remembered, since setting it costs as much as a small statement."""
     file: tuple[int, int] | None = None
-    """The file that had the name when it was opened."""
+    """The file that had the name just before it was opened; None if there was none."""
 
 
 def _be_patient(cursor: sqlite3.Cursor, patient: bool) -> None:

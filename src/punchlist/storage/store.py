@@ -153,30 +153,39 @@ class _Session:
         )
 
     def _begin(self) -> None:
+        """On the database that has the name now, which may be a new one."""
         store = self._store
-        self._connection = self._take()
+        for _ in range(_ATTEMPTS):
+            if self._has_begun():
+                return
+            store.connections.close()
+            store.renew(store)
+        raise StoreUnavailable(
+            f"{store.database.name} is removed or replaced all the time. Nothing was changed; try again."
+        )
+
+    def _has_begun(self) -> bool:
+        """False where what could be had leads to a file that is gone."""
+        store, database = self._store, self._store.database
         try:
-            self._cursor = self._connection.cursor()
-            begin = store.database.begin_write if self._writing else store.database.begin_read
-            begin(self._cursor)
+            self._connection = store.connections.take()
+        except Exception:
+            if not database.is_new():
+                raise
+            return False
+        try:
+            if store.is_current(self._connection, writing=self._writing):
+                self._cursor = self._connection.cursor()
+                begin = database.begin_write if self._writing else database.begin_read
+                begin(self._cursor)
+                # A writer may have waited for others, and meanwhile the file may have gone.
+                if not self._writing or database.still_there(self._connection):
+                    return True
         except BaseException:
             store.connections.discard(self._connection)
             raise
-
-    def _take(self) -> Any:
-        """A connection to the database that has the name now, which may be a new one."""
-        store = self._store
-        try:
-            connection = store.connections.take()
-            if store.is_current(connection, writing=self._writing):
-                return connection
-            store.connections.discard(connection)
-        except Exception:
-            if not store.database.is_new():
-                raise
-        store.connections.close()
-        store.renew(store)
-        return store.connections.take()
+        store.connections.discard(self._connection)
+        return False
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         store = self._store
@@ -209,6 +218,8 @@ class _Session:
 
 
 MOST_STREAMS: Final = 10_000
+_ATTEMPTS: Final = 5
+"""How often a transaction begins anew because the database was removed or replaced just then."""
 _RECENT: Final = 0.01
 
 

@@ -6,7 +6,7 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,27 @@ def _replace(file: Path) -> None:
     copy.rename(file)
 
 
-@pytest.mark.parametrize("gone", [_remove_all, _remove, _replace])
+def _remove_file(file: Path) -> None:
+    """Without what lies beside it."""
+    file.unlink()
+
+
+def _put_over(file: Path) -> None:
+    """As `mv copy punchlist.db` does."""
+    _copy(file).replace(file)
+
+
+def _copy(file: Path) -> Path:
+    copy = file.with_name("copy.db")
+    with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(copy)) as target:
+        source.backup(target)
+    return copy
+
+
+GONE = pytest.mark.parametrize("gone", [_remove_all, _remove, _replace, _remove_file, _put_over])
+
+
+@GONE
 def test_a_server_writes_to_the_database_that_has_the_name(
     project: Path, environment: dict[str, str], punchlist: Cli, gone: Callable[[Path], None]
 ) -> None:
@@ -73,8 +93,8 @@ class _Someone:
         self.store = open_store(str(file))
         self._checklists = Checklists(self.store, Conversations(self.store))
 
-    def add(self, item: str) -> None:
-        self._checklists.add(Scope("default", Actor(Role.PERSON, "ann")), item, reason="test")
+    def add(self, item: str, session: str = "default") -> None:
+        self._checklists.add(Scope(session, Actor(Role.PERSON, "ann")), item, reason="test")
 
     def items(self) -> list[str]:
         return [item.content for item in self._checklists.get("default").items]
@@ -89,9 +109,6 @@ def _items(file: Path) -> list[str]:
     found = someone.items()
     someone.close()
     return found
-
-
-GONE = pytest.mark.parametrize("gone", [_remove_all, _remove, _replace])
 
 
 @GONE
@@ -110,6 +127,76 @@ def test_who_had_to_wait_writes_to_the_database_that_has_the_name_by_then(
     someone.add("After")
     assert _items(file) == ["After"]
     someone.close()
+
+
+LATER = 200
+"""Enough for a log that is longer than the copy."""
+
+
+@pytest.mark.parametrize("others", [0, 2])
+def test_nothing_of_a_database_comes_back_in_the_one_that_takes_its_name(
+    project: Path, environment: dict[str, str], punchlist: Cli, others: int
+) -> None:
+    file = project / ".punchlist" / "punchlist.db"
+    someone = _Someone(file)
+    someone.add("Kept")
+    copy = _copy(file)
+    with ExitStack() as stack:
+        for _ in range(others):
+            watch = stack.enter_context(Program(project, environment, "todos", "--watch"))
+            watch.wait_for("Kept")
+        for number in range(LATER):
+            someone.add("Later", f"session-{number}")
+        someone.add("Later")
+        copy.replace(file)
+        someone.add("After")
+        assert _items(file) == ["Kept", "After"]
+    assert punchlist("db", "check").returncode == 0
+    someone.close()
+    assert _items(file) == ["Kept", "After"]
+
+
+def test_what_was_written_is_in_the_database_wherever_it_is_moved(tmp_path: Path) -> None:
+    file = tmp_path / "punchlist.db"
+    someone = _Someone(file)
+    someone.add("Before")
+    file.rename(tmp_path / "aside.db")
+    someone.add("After")
+    assert _items(tmp_path / "aside.db") == ["Before"]
+    assert _items(file) == ["After"]
+    someone.close()
+
+
+def test_a_database_keeps_its_log_when_only_a_link_to_it_is_changed(tmp_path: Path) -> None:
+    one, other, link = tmp_path / "one.db", tmp_path / "other.db", tmp_path / "link.db"
+    link.symlink_to(one)
+    someone, ben = _Someone(link), _Someone(one)
+    someone.add("Before")
+    link.unlink()
+    link.symlink_to(other)
+    someone.add("After")
+    assert (tmp_path / "one.db-wal").exists()
+    ben.add("Of the other")
+    assert _items(one) == ["Before", "Of the other"]
+    assert _items(other) == ["After"]
+    for opened in (someone, ben):
+        opened.close()
+
+
+def test_only_the_log_of_the_file_that_is_gone_is_taken_away(tmp_path: Path) -> None:
+    """Two who have both not looked yet: the second finds the log of the first, which is a new one."""
+    file = tmp_path / "punchlist.db"
+    first, second = _Someone(file), _Someone(file)
+    for someone in (first, second):
+        someone.add("Before")
+    _put_over(file)
+    first.add("After")
+    log = (tmp_path / "punchlist.db-wal").stat().st_ino
+    second.add("After that")
+    assert (tmp_path / "punchlist.db-wal").stat().st_ino == log
+    assert _items(file) == ["Before", "Before", "After", "After that"]
+    for someone in (first, second):
+        someone.close()
 
 
 def test_a_database_that_is_never_there_for_long_is_said_to_be_so(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Final
 from punchlist.config import PROJECT_FOLDER
 from punchlist.errors import StoreDamaged, StoreUnavailable
 from punchlist.kernel.clock import Clock, system_clock
-from punchlist.storage import postgres, sqlite
+from punchlist.storage import logs, postgres, sqlite
 from punchlist.storage.address import read_address
 from punchlist.storage.revision import REVISION, current_revision, refuse_newer
 from punchlist.storage.store import Store
@@ -38,6 +39,7 @@ def _make_ready(store: Store, *, file: Path | None) -> None:
     try:
         if file:
             make_home(file.parent)
+            _make_anew(store, file)
             _refuse_cut(file)
         _bring_up_to_date(store)
         if file:
@@ -47,6 +49,21 @@ def _make_ready(store: Store, *, file: Path | None) -> None:
         raise StoreUnavailable(f"Cannot use {file} as a database ({error.strerror}).") from error
     except Exception as error:
         store.fail(error)
+
+
+def _make_anew(store: Store, file: Path) -> None:
+    """An empty file, where there is none. Whoever removed the one before it wants nothing of what lies beside it.
+    The mark goes first: an empty file is then a new file."""
+    database = store.database
+    if not isinstance(database, sqlite.SQLite) or not database.is_new():
+        return
+    real = Path(os.path.realpath(file))
+    with logs.alone(real.parent):
+        if database.is_new():
+            _mark(file).unlink(missing_ok=True)
+            for suffix in logs.SUFFIXES:
+                Path(f"{real}{suffix}").unlink(missing_ok=True)
+            database.connect(make=True).close()
 
 
 def _bring_up_to_date(store: Store) -> None:
@@ -82,8 +99,6 @@ def existing_store(address: str) -> Store:
 def _refuse_cut(file: Path) -> None:
     """SQLite takes an empty file for a new database. Where one was made before, it is what is left of that."""
     if not file.exists():
-        # Whoever removed it wants a new one. The mark goes first: an empty file is then a new file.
-        _mark(file).unlink(missing_ok=True)
         return
     size = file.stat().st_size
     if size < _HEADER and (size or _mark(file).exists()):

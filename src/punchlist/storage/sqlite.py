@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import random
 import sqlite3
 import time
+from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.errors import Conflict, StoreBusy, StoreDamaged, StoreUnavailable
+from punchlist.storage.logs import Identity, Log, beside, identity
 from punchlist.storage.statements import Kind
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class SQLite:
     def connect(self, *, make: bool = False) -> _Connection:
         """To a file that is there; only with `make` to a new one, which nobody takes for one that was emptied."""
         # Asked first: of a file that takes the name just now it is then said that it is another one.
-        file = self._identity()
+        file = identity(self._file)
         connection = sqlite3.connect(
             f"{Path(self._file).as_uri()}?mode={'rwc' if make else 'rw'}",
             uri=True,
@@ -67,24 +68,25 @@ class SQLite:
             connection.file = file
             for setting in self._settings:
                 connection.execute(setting)
+            self._remember_log(connection)
         except BaseException:
             connection.close()
             raise
         return connection
 
     def is_new(self) -> bool:
-        return self._identity() is None
+        return identity(self._file) is None
 
     def still_there(self, connection: _Connection) -> bool:
-        return connection.file is not None and connection.file == self._identity()
+        if connection.log is None:
+            self._remember_log(connection)
+        return connection.file is not None and connection.file == identity(self._file)
 
-    def _identity(self) -> tuple[int, int] | None:
-        """Which file has the name now."""
-        try:
-            found = os.stat(self._file)
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
+    def _remember_log(self, connection: _Connection) -> None:
+        # In this order: it is the file's own as long as the file has the name.
+        log = beside(self._file)
+        if connection.file is not None and connection.file == identity(self._file):
+            connection.log = log
 
     def engine(self) -> Engine:
         from sqlalchemy import create_engine, event
@@ -182,8 +184,20 @@ class SQLite:
 class _Connection(sqlite3.Connection):
     patient = True
     """How long it waits for others is remembered, since setting it costs as much as a small statement."""
-    file: tuple[int, int] | None = None
+    file: Identity | None = None
     """The file that had the name just before it was opened; None if there was none."""
+    log: Log | None = None
+    """What lies beside it, as soon as there is something."""
+
+    def close(self) -> None:
+        if self.log is not None and self.file != identity(self.log.place):
+            # Complete, wherever it is now; and without a log that the next file would be taken to have.
+            with suppress(sqlite3.Error):
+                self.rollback()
+                self.execute("PRAGMA wal_checkpoint")
+            with suppress(OSError):
+                self.log.remove()
+        super().close()
 
 
 def _be_patient(cursor: sqlite3.Cursor, patient: bool) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import random
 import sqlite3
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
 from itertools import count
@@ -13,13 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.faults.processes import Program, Writer, eventually, spin, together
+from tests.faults.processes import PATIENCE, Program, Writer, eventually, spin, together
 from tests.faults.script import Script, expected, position
 
 from punchlist.conversations.model import Scope
 from punchlist.errors import InvalidInput, PunchlistError, StoreBusy, StoreError
 from punchlist.storage import upkeep
+from punchlist.storage.migrate import run_migrations
 from punchlist.storage.opening import connect
+from punchlist.storage.revision import APPLICATION_ID, READ_REVISION, REVISION
 from punchlist.storage.upkeep import backup, restore
 
 SESSIONS = ("one", "two")
@@ -250,6 +254,19 @@ def _sessions(path: Path) -> set[str]:
         return {session for (session,) in connection.execute("SELECT conversation_id FROM checklists")}
 
 
+class _SomebodyWaits(sqlite3.Connection):
+    """Somebody has been waiting for a lock, and has it first."""
+
+    def __init__(self, lock: sqlite3.Connection, come: Callable[[], None]) -> None:
+        self._lock, self._come = lock, come
+
+    def execute(self, sql: str, /, *_: Any) -> sqlite3.Cursor:
+        done = self._lock.execute(sql)
+        if sql == "COMMIT":
+            self._come()
+        return done
+
+
 def test_a_change_made_just_before_the_database_is_replaced_is_in_what_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,22 +278,13 @@ def test_a_change_made_just_before_the_database_is_replaced_is_in_what_is_kept(
     replace = upkeep._replace
     later = iter((3, 4))
 
-    class SomebodyWaits:
-        """Who has been waiting for the lock, and has it first."""
+    def come() -> None:
+        for change in later:
+            script.perform(change)
+            break
 
-        def __init__(self, lock: sqlite3.Connection) -> None:
-            self._lock = lock
-
-        def execute(self, sql: str) -> sqlite3.Cursor:
-            done = self._lock.execute(sql)
-            if sql == "COMMIT":
-                for change in later:
-                    script.perform(change)
-                    break
-            return done
-
-    def replace_too_late(reader: sqlite3.Connection, writer: sqlite3.Connection, lock: Any) -> None:
-        replace(reader, writer, SomebodyWaits(lock))  # type: ignore[arg-type]
+    def replace_too_late(reader: sqlite3.Connection, writer: sqlite3.Connection, lock: sqlite3.Connection) -> None:
+        replace(reader, writer, _SomebodyWaits(lock, come))
 
     monkeypatch.setattr(upkeep, "_replace", replace_too_late)
     kept = restore(connect(str(path)), tmp_path / "copy.db")
@@ -314,6 +322,180 @@ def test_a_database_that_others_hold_on_to_is_left_as_it_is(tmp_path: Path, monk
     script.perform(3)
     assert script.lists() == expected(4)
     script.close()
+
+
+def test_a_database_that_others_write_to_all_the_time_is_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "punchlist.db"
+    script = Script(str(path))
+    script.perform_all(3)
+    backup(script.house.store, tmp_path / "copy.db")
+    replace, changes = upkeep._replace, count(3)
+
+    def replace_too_late(reader: sqlite3.Connection, writer: sqlite3.Connection, lock: sqlite3.Connection) -> None:
+        replace(reader, writer, _SomebodyWaits(lock, lambda: script.perform(next(changes))))
+
+    monkeypatch.setattr(upkeep, "_replace", replace_too_late)
+    with pytest.raises(StoreBusy, match=r"Others write to .*punchlist\.db all the time"):
+        restore(connect(str(path)), tmp_path / "copy.db")
+    assert _left_beside(path) == []
+    assert script.lists() == expected(next(changes))
+    script.close()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), sqlite3.OperationalError("disk I/O error")])
+def test_a_restore_that_fails_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    path = tmp_path / "punchlist.db"
+    script = Script(str(path))
+    script.perform_all(3)
+    backup(script.house.store, tmp_path / "copy.db")
+    script.perform(3)
+    look, looks = upkeep._changes, count(1)
+
+    def look_and_fail(connection: sqlite3.Connection) -> object:
+        # Before, under the lock; then after the first page.
+        if next(looks) == 3:
+            raise error
+        return look(connection)
+
+    monkeypatch.setattr(upkeep, "_changes", look_and_fail)
+    with pytest.raises((KeyboardInterrupt, StoreError)):
+        restore(connect(str(path)), tmp_path / "copy.db")
+    assert next(looks) > 3
+    assert _left_beside(path) == []
+    assert script.lists() == expected(4)
+    script.close()
+
+
+def test_what_was_there_is_kept_even_if_somebody_presses_ctrl_c_just_when_it_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "punchlist.db"
+    script = Script(str(path))
+    script.perform_all(3)
+    backup(script.house.store, tmp_path / "copy.db")
+    script.perform(3)
+    replace = upkeep._replace
+
+    def replace_and_stop(*connections: sqlite3.Connection) -> None:
+        replace(*connections)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(upkeep, "_replace", replace_and_stop)
+    with pytest.raises(KeyboardInterrupt):
+        restore(connect(str(path)), tmp_path / "copy.db")
+    assert script.lists() == expected(3)
+    [kept] = _left_beside(path)
+    old = Script(str(kept))
+    assert old.lists() == expected(4)
+    for opened in (script, old):
+        opened.close()
+
+
+def _left_beside(path: Path) -> list[Path]:
+    """What a restore has made beside a database."""
+    return [one for one in path.parent.glob(f"{path.name}.*") if not one.name.endswith(("-wal", "-shm", "-made"))]
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["over a database", "where there is none"])
+def test_a_copy_of_an_older_program_is_brought_along_before_anybody_sees_it(tmp_path: Path, there: bool) -> None:
+    path, older = tmp_path / "punchlist.db", tmp_path / "older.db"
+    _make_older(older)
+    script = Script(str(path))
+    script.perform_all(3)
+    if not there:
+        script.close()
+        path.unlink()
+    assert (restore(connect(str(path)), older) is not None) == there
+    assert _revision(path) == REVISION
+    assert _revision(older) == OLDER
+    # Another process, an MCP server say, has had the database open all the time.
+    script.perform_all(3)
+    assert script.lists() == expected(3)
+    assert script.problems() == []
+    script.close()
+
+
+OLDER = "0003"
+
+
+def _make_older(path: Path) -> None:
+    path.touch()
+    with connect(str(path)).engine.begin() as connection:
+        run_migrations(connection, OLDER)
+        connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+def _revision(path: Path) -> str:
+    with closing(sqlite3.connect(path)) as connection:
+        [[revision]] = connection.execute(READ_REVISION)
+    return str(revision)
+
+
+def test_what_is_put_where_a_damaged_database_was_is_not_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "punchlist.db"
+    _damaged(path, tmp_path / "copy.db")
+    damaged, move = path.read_bytes(), upkeep._move_aside
+
+    def move_slowly(file: Path) -> Path | None:
+        kept = move(file)
+        path.write_text("mine")
+        return kept
+
+    monkeypatch.setattr(upkeep, "_move_aside", move_slowly)
+    with pytest.raises(StoreBusy, match=r"before-restore-1"):
+        restore(connect(str(path)), tmp_path / "copy.db")
+    assert path.read_text() == "mine"
+    [kept] = _left_beside(path)
+    assert kept.read_bytes() == damaged
+
+
+def test_who_comes_while_a_damaged_database_is_moved_aside_waits_for_the_restored_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "punchlist.db"
+    _damaged(path, tmp_path / "copy.db")
+    move, asked = upkeep._move_aside, threading.Event()
+
+    def come() -> None:
+        script = Script(str(path))
+        script.perform(3)
+        script.close()
+
+    def lock_and_tell(*arguments: Any) -> None:
+        asked.set()
+        flock(*arguments)
+
+    flock, newcomer = fcntl.flock, threading.Thread(target=come)
+
+    def move_slowly(file: Path) -> Path | None:
+        kept = move(file)
+        monkeypatch.setattr(fcntl, "flock", lock_and_tell)
+        newcomer.start()
+        assert asked.wait(PATIENCE)
+        return kept
+
+    monkeypatch.setattr(upkeep, "_move_aside", move_slowly)
+    restore(connect(str(path)), tmp_path / "copy.db")
+    newcomer.join(PATIENCE)
+    found = Script(str(path))
+    assert found.lists() == expected(4)
+    found.close()
+
+
+def _damaged(path: Path, copy: Path) -> None:
+    """A database that nobody can read, and a copy of what it was."""
+    script = Script(str(path))
+    script.perform_all(3)
+    backup(script.house.store, copy)
+    script.close()
+    content = path.read_bytes()
+    path.write_bytes(content[:100] + b"\xff" * 4_000 + content[4_100:])
 
 
 @pytest.mark.parametrize("kills", [5, pytest.param(300, marks=pytest.mark.soak)], ids=["seconds", "full"])

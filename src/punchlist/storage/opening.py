@@ -41,7 +41,7 @@ def _make_ready(store: Store, *, file: Path | None) -> None:
             make_home(file.parent)
             _make_anew(store, file)
             _refuse_cut(file)
-        _bring_up_to_date(store)
+        bring_up_to_date(store)
         if file:
             _remember(file)
             _use_log(store)
@@ -66,7 +66,7 @@ def _make_anew(store: Store, file: Path) -> None:
             database.connect(make=True).close()
 
 
-def _bring_up_to_date(store: Store) -> None:
+def bring_up_to_date(store: Store) -> None:
     """A database that is as this program wants it is known by one look; only another one loads what makes it so."""
     found = current_revision(store)
     if found == REVISION:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from punchlist.errors import InvalidInput, StoreBusy, StoreDamaged, StoreUnavailable
-from punchlist.storage.opening import make_home
+from punchlist.storage.logs import SUFFIXES, alone
+from punchlist.storage.opening import bring_up_to_date, make_home
 from punchlist.storage.revision import APPLICATION_ID, READ_REVISION, REVISION, is_older
 from punchlist.storage.sqlite import BUSY_SECONDS, SQLite, use_write_ahead_log
 from punchlist.storage.store import Store
@@ -68,22 +71,36 @@ def restore(store: Store, copy: Path) -> Path | None:
     if there and copy.samefile(path):
         raise InvalidInput(f"{copy} is the database itself. Name a copy that `punchlist db backup` wrote.")
     store.close()
-    kept = None
+    make_home(path.parent)
     try:
-        with closing(_open(copy.resolve(), "ro")) as reader:
-            if there and _is_whole(path):
+        with _up_to_date(copy, path) as ready:
+            if not there or not _is_whole(path):
+                return _put_in_place(path, ready)
+            with closing(_open(ready, "rw")) as reader:
                 return _exchange(path, reader)
-            kept = _move_aside(path) if there else None
-            make_home(path.parent)
-            with closing(_open(path, "rwc")) as writer:
-                reader.backup(writer)
-                use_write_ahead_log(writer)
     except (sqlite3.Error, OSError) as error:
         if _is_busy(error):
             store.fail(error)
-        where = f" What was there is in {kept or path}." if there else ""
+        where = f" What was there is in {path}." if there else ""
         raise StoreUnavailable(f"Cannot restore {copy} ({error}).{where}") from error
-    return kept
+
+
+@contextmanager
+def _up_to_date(copy: Path, path: Path) -> Iterator[Path]:
+    """A copy of the copy, beside the database: with the schema of this program, which those who have the database open
+    have seen it with."""
+    with TemporaryDirectory(prefix=f"{path.name}.restoring-", dir=path.parent) as folder:
+        ready = Path(folder) / path.name
+        with closing(_open(copy.resolve(), "ro")) as reader, closing(_open(ready, "rwc")) as writer:
+            reader.backup(writer)
+            use_write_ahead_log(writer)
+        with closing(Store(SQLite(ready))) as store:
+            try:
+                bring_up_to_date(store)
+            except Exception as error:
+                store.fail(error)
+        _sync(ready)
+        yield ready
 
 
 class _SomebodyWrote(Exception):
@@ -101,25 +118,22 @@ def _exchange(path: Path, reader: sqlite3.Connection) -> Path:
         use_write_ahead_log(lock)
         for _ in range(_ATTEMPTS):
             lock.execute("BEGIN IMMEDIATE")
-            kept = _copy_aside(path)
+            before = _changes(lock)
+            # Chosen under the lock: another restore may have taken a name until a moment ago.
+            kept = _free_name(path)
             try:
+                with closing(_open(path, "ro")) as source, closing(sqlite3.connect(kept)) as target:
+                    source.backup(target)
                 _replace(reader, writer, lock)
                 return kept
             except _SomebodyWrote:
                 kept.unlink()
+            except BaseException:
+                # Once the database is replaced, what was there is nowhere else.
+                if _changes(lock) == before:
+                    kept.unlink(missing_ok=True)
+                raise
     raise StoreBusy(f"Others write to {path} all the time. Nothing was changed; try again when they have ended.")
-
-
-def _copy_aside(path: Path) -> Path:
-    # Chosen under the lock: another restore may have taken a name until a moment ago.
-    kept = _free_name(path)
-    try:
-        with closing(_open(path, "ro")) as reader, closing(sqlite3.connect(kept)) as writer:
-            reader.backup(writer)
-    except BaseException:
-        kept.unlink(missing_ok=True)
-        raise
-    return kept
 
 
 def _replace(reader: sqlite3.Connection, writer: sqlite3.Connection, lock: sqlite3.Connection) -> None:
@@ -161,12 +175,32 @@ def _is_whole(path: Path) -> bool:
     return bool(verdict == "ok")
 
 
-def _move_aside(path: Path) -> Path:
+def _put_in_place(path: Path, ready: Path) -> Path | None:
+    """Where there is nothing, or nothing that can be read: that is moved aside. Nobody of ours makes a new database in
+    the name meanwhile; what somebody else puts there is left alone."""
+    with alone(path.parent):
+        kept = _move_aside(path)
+        where = f" What was there before is in {kept}." if kept else ""
+        if path.exists():
+            raise StoreBusy(f"Somebody else has just put a file at {path}. It was not touched; try again.{where}")
+        try:
+            ready.rename(path)
+        except OSError as error:
+            raise StoreUnavailable(f"Cannot put the copy at {path} ({error}).{where}") from error
+    return kept
+
+
+def _move_aside(path: Path) -> Path | None:
+    """The file first: who looks for it then waits until there is one again."""
+    if not path.exists():
+        for suffix in SUFFIXES:
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        return None
     kept = _free_name(path)
-    for suffix in ("-wal", "-shm", ""):
+    for suffix in ("", *SUFFIXES):
         old = path.with_name(path.name + suffix)
         if old.exists():
-            os.replace(old, kept.with_name(kept.name + suffix))
+            old.rename(kept.with_name(kept.name + suffix))
     return kept
 
 

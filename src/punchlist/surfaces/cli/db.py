@@ -62,9 +62,7 @@ def upgrade(context: typer.Context, as_json: JsonOption = False) -> None:
     from punchlist.storage.revision import REVISION, current_revision
 
     desk = front(context).desk(as_json=as_json)
-    before = None
-    if not _is_new(desk):
-        before = current_revision(connect(desk.settings.database))
+    before = current_revision(connect(desk.settings.database))
     _ = desk.store
     if as_json:
         say_json({"database": _address(desk), "from": before, "to": REVISION})
@@ -121,13 +119,6 @@ def _address(desk: Desk) -> str:
 
     address = read_address(desk.settings.database)
     return visible(str(address.file.absolute()) if address.file else address.shown)
-
-
-def _is_new(desk: Desk) -> bool:
-    from punchlist.storage.address import read_address
-
-    file = read_address(desk.settings.database).file
-    return file is not None and not file.exists()
 
 
 def _progress(events: int) -> None:

@@ -259,6 +259,21 @@ def test_a_file_that_is_not_there_for_as_long_as_it_is_opened_is_not_the_one_tha
         assert not database.still_there(connection)
 
 
+def test_a_database_that_is_gone_has_changed_for_those_who_keep_what_they_read(tmp_path: Path) -> None:
+    file = tmp_path / "folder" / "punchlist.db"
+    someone = _Someone(file)
+    someone.close()
+    before = someone.store.written_elsewhere()
+    someone.close()
+    _remove_all(file)
+    looks = [someone.store.written_elsewhere() for _ in range(2)]
+    assert before not in looks
+    assert looks[0] != looks[1]
+    someone.add("After")
+    assert someone.items() == ["After"]
+    someone.close()
+
+
 def test_a_change_of_which_nobody_knows_is_not_said_to_have_failed(postgres_url: str) -> None:
     store = open_store(postgres_url)
 

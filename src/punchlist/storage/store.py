@@ -261,7 +261,12 @@ class Store:
         that cannot be known without asking for what was written."""
         if not self.database.one_writer:
             return None
-        connection = self.connections.take()
+        try:
+            connection = self.connections.take()
+        except Exception as error:
+            if self.database.is_new():
+                return object()
+            self.fail(error)
         try:
             cursor = connection.cursor()
             # Of a file that is gone nobody can tell; but that is a change.

@@ -1,10 +1,12 @@
-"""`punchlist log --follow` over a database that is put back to a copy."""
+"""`punchlist log --follow` over a database that is put back to a copy, or made anew."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from punchlist.storage.opening import connect
 from punchlist.storage.upkeep import backup, restore
 
 ROLLED_BACK = 4
+CHANGED = "The database is no longer as it was"
 
 
 @pytest.fixture
@@ -53,7 +56,7 @@ def test_following_goes_on_with_what_happens_after_a_restore(
         log.wait_for("afterwards")
         answer = log.interrupt()
     assert _reasons(answer.out.decode()) == ["early", *["rolled back"] * ROLLED_BACK, "afterwards"]
-    assert answer.err.decode().count("put back") == 1
+    assert answer.err.decode().count(CHANGED) == 1
     assert len(answer.err.splitlines()) == 1
 
 
@@ -76,7 +79,40 @@ def test_following_misses_nothing_even_if_more_came_after_a_restore_than_it_took
     assert _reasons(answer.out.decode()) == told
 
 
-def test_people_are_told_of_a_restore_in_one_line_which_is_not_part_of_the_trail(
+@pytest.mark.spec("X5")
+def test_following_misses_nothing_even_if_the_clock_was_set_back(
+    project: Path, environment: dict[str, str], agent: Script
+) -> None:
+    with Program(project, environment, "log", "--follow", "--json") as log:
+        log.wait_for("rolled back")
+        log.process.send_signal(signal.SIGSTOP)
+        for back in ("afterwards", "after that"):
+            _put_back(project)
+            agent.house.store.clock = lambda: datetime.now(UTC) - timedelta(days=1)
+            _add(agent, back)
+            log.process.send_signal(signal.SIGCONT)
+            log.wait_for(back)
+            log.process.send_signal(signal.SIGSTOP)
+        log.process.send_signal(signal.SIGCONT)
+        answer = log.interrupt()
+    assert _reasons(answer.out.decode()) == ["early", *["rolled back"] * ROLLED_BACK, "afterwards", "after that"]
+
+
+@pytest.mark.spec("X5")
+def test_following_goes_on_with_a_database_that_was_made_anew(
+    project: Path, environment: dict[str, str], agent: Script
+) -> None:
+    with Program(project, environment, "log", "--follow", "--json") as log:
+        log.wait_for("rolled back")
+        shutil.rmtree(project / ".punchlist")
+        _add(agent, "afterwards")
+        log.wait_for("afterwards")
+        answer = log.interrupt()
+    assert _reasons(answer.out.decode()) == ["early", *["rolled back"] * ROLLED_BACK, "afterwards"]
+    assert answer.err.decode().count(CHANGED) == 1
+
+
+def test_people_are_told_in_one_line_which_is_not_part_of_the_trail(
     project: Path, environment: dict[str, str], agent: Script
 ) -> None:
     with Program(project, environment, "log", "--follow") as log:
@@ -85,5 +121,5 @@ def test_people_are_told_of_a_restore_in_one_line_which_is_not_part_of_the_trail
         _add(agent, "afterwards")
         log.wait_for("afterwards")
         answer = log.interrupt()
-    assert b"put back" not in answer.out
-    assert answer.err.decode().startswith("punchlist: The database was put back to a copy")
+    assert CHANGED.encode() not in answer.out
+    assert answer.err.decode().startswith(f"punchlist: {CHANGED}")

@@ -94,15 +94,15 @@ def after(tx: Transaction, seq: int, most: int = 500, conversation_id: str | Non
     return [Event(*row) for row in rows]
 
 
-def is_there(tx: Transaction, event: Event) -> bool:
-    """Whether an event that was read earlier is still the one of its number: a database may be put back to a copy,
-    and then gives the number again."""
-    return tx.one(HASH_AT, seq=event.seq) == (event.hash,)
+def last_still_there(tx: Transaction, seen: Sequence[Event]) -> Event | None:
+    """The newest of some events that were read earlier, oldest first, that is still the one of its number: a database
+    may be put back to a copy or made anew, and then gives numbers again.
 
-
-def no_later(tx: Transaction, at: str) -> Event | None:
-    """The newest event of all that had happened at a moment."""
-    row = tx.one(NO_LATER, at=at)
+    Where none is, the newest that is not later than they were: then there is nothing but the clock to go by."""
+    for event in reversed(seen):
+        if tx.one(HASH_AT, seq=event.seq) == (event.hash,):
+            return event
+    row = tx.one(NO_LATER, at=seen[0].at) if seen else None
     return Event(*row) if row else None
 
 

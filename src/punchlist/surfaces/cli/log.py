@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from punchlist.storage.store import Transaction
 
 LOOK_AGAIN = 1.0
+REMEMBERED = 500
+"""Events that were shown last; where a database goes back further than these, only their time tells what is new."""
 
 
 def log(
@@ -38,30 +41,33 @@ def log(
         _print(event, as_json=as_json)
     if not follow:
         return
-    last = events[-1] if events else None
+    seen = deque(events, maxlen=REMEMBERED)
     patience = Patience()
     with Watch(desk.store) as watch:
         while True:
             events = []
             with patience, desk.store.read() as tx:
-                last = _going_on_from(tx, last)
+                last = _going_on_from(tx, seen)
                 events = eventlog.after(tx, last.seq if last else 0, conversation_id=chosen)
             for event in events:
                 _print(event, as_json=as_json)
-                last = event
+            seen.extend(events)
             if not events:
                 watch.wait(LOOK_AGAIN)
 
 
-def _going_on_from(tx: Transaction, last: Event | None) -> Event | None:
-    """The last event that was seen. Where it is no longer there, the newest one that is not later: what comes after
-    that happened since the database was put back."""
+def _going_on_from(tx: Transaction, seen: deque[Event]) -> Event | None:
+    """The last event that was seen and is still there: what comes after it was not seen."""
     from punchlist.storage import eventlog
 
-    if last is None or eventlog.is_there(tx, last):
-        return last
-    complain("The database was put back to a copy: events shown above may be gone. Going on from there.")
-    return eventlog.no_later(tx, last.at)
+    last = eventlog.last_still_there(tx, seen)
+    if seen and last != seen[-1]:
+        complain("The database is no longer as it was: events shown above may be gone. Going on with what came since.")
+        while seen and seen[-1] != last:
+            seen.pop()
+        if last is not None and not seen:
+            seen.append(last)
+    return last
 
 
 def _print(event: Event, *, as_json: bool) -> None:

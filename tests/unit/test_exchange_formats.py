@@ -79,7 +79,38 @@ def test_a_checklist_is_read_from_markdown() -> None:
         ("7", "after it", PENDING),
     ]
     assert found.entries[0].details == "They are for people.\n\n- for users"
-    assert found.remarks == ["the mark [!] is taken as pending"]
+    assert found.remarks == ["a heading is left out", "the mark [!] is taken as pending"]
+
+
+@pytest.mark.spec("X6")
+def test_items_in_code_and_comments_are_none_and_those_after_are_not_lost() -> None:
+    written = """\
+<!--
+- [ ] template
+-->
+<!-- - [ ] off -->
+```make test``` runs them
+- [ ] A
+  ````sh
+  ```sh
+  - [ ] code
+  \\- as it is
+  ````
+  <!-- - [ ]
+  - [ ] note
+  -->
+- [ ] B
+  ```
+  never closed
+- [ ] C
+"""
+    found = read("markdown", written)
+    assert [entry.title for entry in found.entries] == ["A", "B", "C"]
+    code = "````sh\n```sh\n- [ ] code\n\\- as it is\n````"
+    assert found.entries[0].details == code + "\n<!-- - [ ]\n- [ ] note\n-->"
+    assert found.remarks == []
+    cut = read("markdown", "- [ ] A\n```\n- [ ] B\n")
+    assert cut.remarks == ["what begins at line 2 has no end; no items are read after it"]
 
 
 @pytest.mark.spec("X6")

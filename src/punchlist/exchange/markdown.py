@@ -1,13 +1,14 @@
 """Checklists in Markdown: `- [ ]`, `- [x]`, nested, and the marks that people use for more states.
 
 A text under an item, indented, is its details. What is in it that Markdown would take for a list, a
-heading or code is written with a backslash before it, and read back without.
+heading, code or a comment is written with a backslash before it, and read back without. In code and in
+comments there are no items.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from punchlist.errors import InvalidInput
@@ -37,9 +38,12 @@ DEEPEST: Final = 20
 _ITEM: Final = re.compile(
     r"(?P<indent>[ \t]*)(?:[-*+]|\d{1,9}[.)])[ \t]+\[(?P<mark>[^\]\n]?)\](?:[ \t]+(?P<title>.*))?"
 )
-_FENCE: Final = re.compile(r"[ \t]*(```+|~~~+)")
-_ACTS: Final = re.compile(r"(\s*)(\\*(?:[-*+#>`~|]|\d{1,9}[.)]))")
-_ESCAPED: Final = re.compile(r"(\s*)\\(\\*(?:[-*+#>`~|]|\d{1,9}[.)]))")
+# Not code between backticks that ends on its line.
+_FENCE: Final = re.compile(r"[ \t]*(```+(?=[^`]*$)|~~~+)(?P<info>.*)")
+_COMMENT: Final = re.compile(r"[ \t]*<!--")
+_HEADING: Final = re.compile(r" {0,3}#{1,6}([ \t]|$)")
+_ACTS: Final = re.compile(r"(\s*)(\\*(?:[-*+#>`~|<]|\d{1,9}[.)]))")
+_ESCAPED: Final = re.compile(r"(\s*)\\(\\*(?:[-*+#>`~|<]|\d{1,9}[.)]))")
 
 
 def _trim(entries: list[Entry]) -> tuple[list[Entry], list[Loss]]:
@@ -102,24 +106,27 @@ class _Reading:
         self._items: list[_Item] = []
         self._open: list[_Item] = []
         self._counts: dict[str, int] = {}
-        self._fence = ""
+        self._block: _Block | None = None
 
     def line(self, number: int, line: str) -> None:
-        fence = _FENCE.match(line)
-        if self._fence:
-            if fence and fence[1].startswith(self._fence):
-                self._fence = ""
-            self._text(line)
-        elif fence:
-            self._fence = fence[1]
-            self._text(line)
-        elif item := _ITEM.fullmatch(line):
+        item = _ITEM.fullmatch(line)
+        if self._block and item and _width(line) <= self._block.within:
+            # What is in an item ends with it.
+            self._block = None
+        if self._block:
+            if self._block.ends(line):
+                self._block = None
+            self._text(line, as_is=True)
+        elif item:
             self._item(number, item)
         else:
             self._text(line)
+            if _HEADING.match(line) and not self._open:
+                self._reader.remark("a heading is left out")
+            self._block = _block(number, line, self._open[-1].indent if self._open else -1)
 
     def _item(self, number: int, found: re.Match[str]) -> None:
-        indent = len(found["indent"].expandtabs(4))
+        indent = _width(found[0])
         while self._open and self._open[-1].indent >= indent:
             self._open.pop()
         if len(self._open) == DEEPEST:
@@ -131,17 +138,17 @@ class _Reading:
         self._items.append(item)
         self._open.append(item)
 
-    def _text(self, line: str) -> None:
+    def _text(self, line: str, *, as_is: bool = False) -> None:
         """What is indented under an item belongs to it; other text ends the list, or has nothing to do with it."""
         if not line.strip():
             if self._open:
                 self._open[-1].details.append("")
             return
-        width = len(line[: len(line) - len(line.lstrip())].expandtabs(4))
-        while self._open and self._open[-1].indent >= width:
+        while self._open and self._open[-1].indent >= _width(line):
             self._open.pop()
         if self._open:
-            self._open[-1].details.append(_told(_outdented(line, self._open[-1].indent + STEP)))
+            told = _outdented(line, self._open[-1].indent + STEP)
+            self._open[-1].details.append(told if as_is else _told(told))
 
     def found(self) -> Found:
         if not self._items:
@@ -152,7 +159,37 @@ class _Reading:
                 self._reader.add(where, item.entry(self._reader, where))
             else:
                 self._reader.remark(f"{where} says nothing and is left out")
+        if self._block:
+            self._reader.remark(f"what begins at line {self._block.number} has no end; no items are read after it")
         return self._reader.done()
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Code between fences, or a comment."""
+
+    number: int
+    fence: str
+    """Empty for a comment."""
+    within: int
+    """How far the item is indented that it is a part of; -1 without one."""
+
+    def ends(self, line: str) -> bool:
+        if not self.fence:
+            return "-->" in line
+        found = _FENCE.match(line)
+        return found is not None and found[1].startswith(self.fence) and not found["info"].strip()
+
+
+def _block(number: int, line: str, within: int) -> _Block | None:
+    """What begins with a line and goes on after it."""
+    if fence := _FENCE.match(line):
+        return _Block(number, fence[1], within)
+    return _Block(number, "", within) if _COMMENT.match(line) and "-->" not in line else None
+
+
+def _width(line: str) -> int:
+    return len(line[: len(line) - len(line.lstrip())].expandtabs(4))
 
 
 class _Item:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from unittest.mock import DEFAULT, Mock
 
 import pytest
 from tests.conftest import StoppedClock
@@ -13,7 +14,7 @@ from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, InvalidInput
-from punchlist.exchange import taking
+from punchlist.exchange import into_plan, taking
 from punchlist.exchange.entry import Entry, Found
 from punchlist.exchange.formats import FORMATS
 from punchlist.exchange.importing import Import, prepare
@@ -29,6 +30,7 @@ from punchlist.missions.model import MissionScope
 from punchlist.plan import rules
 from punchlist.plan.lifecycle import Action as PlanAction
 from punchlist.plan.service import Plans
+from punchlist.plan.writing import apply
 from punchlist.storage.store import Store
 
 PERSON = Actor(Role.PERSON, "test")
@@ -69,15 +71,13 @@ def test_a_checklist_comes_back_from_our_own_format_with_its_ids(checklists: Che
 
 @pytest.mark.spec("X6")
 @pytest.mark.parametrize("format", FORMATS)
-def test_the_same_file_twice_adds_nothing(
-    format: str, checklists: Checklists, plans: Plans, conversations: Conversations
-) -> None:
+def test_the_same_file_twice_adds_nothing(format: str, checklists: Checklists, store: Store) -> None:
     entries = through(
         format, [Entry("A", "a"), Entry("B", "b"), Entry("a ", "c"), Entry("D", "d", status=Status.COMPLETED)]
     )
     makers: list[Callable[[], Target]] = [
         lambda: ChecklistTarget(checklists, HERE),
-        lambda: PlanTarget(plans, conversations, HERE, owners=False),
+        lambda: PlanTarget(store, HERE, owners=False),
     ]
     for make in makers:
         first, made = carry_out(entries, format, make())
@@ -158,7 +158,7 @@ def test_a_plan_comes_back_with_what_it_waits_for_and_what_came_of_it(
         (),
     ]
 
-    decided, _ = carry_out(through("json", before), "json", PlanTarget(plans, conversations, THERE, owners=True))
+    decided, _ = carry_out(through("json", before), "json", PlanTarget(store, THERE, owners=True))
 
     current = conversations.current_turn("there")
     assert current
@@ -187,7 +187,7 @@ def test_items_that_wait_for_each_other_or_have_one_title_are_planned_all_the_sa
         Entry("Tests", "2.1", parent="2", blocked_by=("1.1",), status=Status.IN_PROGRESS),
         Entry("Printer", "2", blocked_by=("1", "2.1"), status=Status.IN_PROGRESS),
     ]
-    target = PlanTarget(plans, conversations, HERE, owners=False)
+    target = PlanTarget(store, HERE, owners=False)
     decided = prepare(Found(entries, []), FORMATS["taskmaster"], target)
     made, remarks = decided.carry_out(target)
     current = conversations.current_turn("here")
@@ -205,14 +205,41 @@ def test_items_that_wait_for_each_other_or_have_one_title_are_planned_all_the_sa
 @pytest.mark.spec("X6")
 def test_what_is_added_later_waits_for_what_was_there(store: Store, plans: Plans, conversations: Conversations) -> None:
     first = [Entry("A", "1")]
-    carry_out(first, "claude", PlanTarget(plans, conversations, HERE, owners=False))
-    carry_out(
-        [*first, Entry("B", "2", blocked_by=("1",))], "claude", PlanTarget(plans, conversations, HERE, owners=False)
-    )
+    carry_out(first, "claude", PlanTarget(store, HERE, owners=False))
+    carry_out([*first, Entry("B", "2", blocked_by=("1",))], "claude", PlanTarget(store, HERE, owners=False))
     current = conversations.current_turn("here")
     assert current
     a, b = taking.of_turn(plans, store, TurnScope("here", PERSON, current.id))
     assert b.blocked_by == (a.id,)
+
+
+@pytest.mark.spec("X6")
+def test_an_import_that_is_ended_halfway_has_done_nothing(
+    store: Store, conversations: Conversations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = [Entry("A", "a-1", status=Status.COMPLETED), Entry("B", "a-2", status=Status.CANCELLED)]
+    with monkeypatch.context() as patch:
+        steps = Mock(side_effect=[DEFAULT, KeyboardInterrupt], wraps=apply)
+        patch.setattr(into_plan, "apply", steps)
+        with pytest.raises(KeyboardInterrupt):
+            carry_out(entries, "beads", PlanTarget(store, HERE, owners=False))
+    assert conversations.current_turn("here") is None
+    _, made = carry_out(entries, "beads", PlanTarget(store, HERE, owners=False))
+    assert [one.status for one in made] == ["completed", "cancelled"]
+
+
+@pytest.mark.spec("X6")
+def test_two_imports_at_once_add_nothing_twice(store: Store, plans: Plans, conversations: Conversations) -> None:
+    first, second = (PlanTarget(store, HERE, owners=False) for _ in range(2))
+    entries = [Entry("A", "a-1", status=Status.COMPLETED), Entry("B", "a-2")]
+    decided = prepare(Found(entries, []), FORMATS["beads"], second)
+    carry_out(entries, "beads", first)
+    with pytest.raises(Conflict, match="Nothing was imported; try again"):
+        decided.carry_out(second)
+    assert not carry_out(entries, "beads", PlanTarget(store, HERE, owners=False))[1]
+    current = conversations.current_turn("here")
+    assert current
+    assert [one.title for one in taking.of_turn(plans, store, TurnScope("here", PERSON, current.id))] == ["A", "B"]
 
 
 # --- missions ---------------------------------------------------------------------------------------------

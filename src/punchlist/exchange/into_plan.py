@@ -1,30 +1,29 @@
-"""Entries into the plan of the open turn: all made in one transaction, then what had ended or was begun is told one
-by one, as the lifecycle has it."""
+"""Entries into the plan of the open turn, in one transaction: they are made, and then what had ended or was begun takes
+the steps that the lifecycle has for it. Whoever ends us in between finds nothing of them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from punchlist.errors import IllegalTransition, InvalidInput
+from punchlist.conversations.model import Scope, TurnScope
+from punchlist.conversations.service import Conversations
+from punchlist.errors import Conflict, IllegalTransition, InvalidInput
 from punchlist.exchange.entry import Entry, Loss
 from punchlist.exchange.shapes import Shape
 from punchlist.exchange.targets import REASON, Made, There, by_title, one_in_progress
 from punchlist.kernel.text import visible
 from punchlist.missions.lifecycle import OPEN, Status
-from punchlist.plan import needs, rules
-from punchlist.plan.lifecycle import Action, Kind
+from punchlist.plan import condition_records, needs, rules
+from punchlist.plan.lifecycle import PLAN, Action, Kind
 from punchlist.plan.lifecycle import Status as PlanStatus
-from punchlist.plan.model import Need, NewTodo
+from punchlist.plan.model import Need, NewTodo, TurnTodo
 from punchlist.plan.needs import same
-
-if TYPE_CHECKING:
-    from punchlist.conversations.model import Scope, TurnScope
-    from punchlist.conversations.service import Conversations
-    from punchlist.plan.model import TurnTodo
-    from punchlist.plan.service import Plans
+from punchlist.plan.service import Plans
+from punchlist.plan.writing import apply, lock_names, new_conditions
+from punchlist.storage.store import Store, Transaction
 
 
 def _trim(entries: list[Entry]) -> tuple[list[Entry], list[Loss]]:
@@ -53,10 +52,11 @@ def _trim(entries: list[Entry]) -> tuple[list[Entry], list[Loss]]:
 class PlanTarget:
     name = "plan"
 
-    def __init__(self, plans: Plans, conversations: Conversations, scope: Scope, *, owners: bool) -> None:
+    def __init__(self, store: Store, scope: Scope, *, owners: bool) -> None:
         """`owners`: whoever has an item is one of our agents."""
-        self._plans = plans
-        self._conversations = conversations
+        self._store = store
+        self._plans = Plans(store)
+        self._conversations = Conversations(store)
         self._scope = scope
         self._todos = self._there()
         held = {"id", "title", "details", "status", "blocked_by", "acceptance", "outcome", "waits", "resources"}
@@ -72,8 +72,6 @@ class PlanTarget:
         return self._plans.list(self._turn(turn.id), frozenset(PlanStatus)).items if turn else []
 
     def _turn(self, turn_id: str) -> TurnScope:
-        from punchlist.conversations.model import TurnScope
-
         return TurnScope(self._scope.conversation_id, self._scope.actor, turn_id)
 
     def there(self) -> There:
@@ -107,10 +105,33 @@ class PlanTarget:
         return [new for at in range(0, len(raw), most) for new in rules.parse_items(raw[at : at + most])]
 
     def put(self, entries: Sequence[Entry], known: Mapping[str, str]) -> tuple[list[Made], list[str]]:
-        scope = self._turn(self._conversations.open_turn(self._scope, reason=REASON).id)
+        new, later = self._linked(entries, known)
+        with self._store.write() as tx:
+            scope = self._turn(self._conversations.ensure_turn(tx, self._scope, reason=REASON).id)
+            self._check_unchanged(tx, scope)
+            plans = Plans(_Within(self._store, tx))
+            created = plans.create(scope, new, reason=REASON)
+            todos, remarks = list(created.todos), list(created.conflicts)
+            ids = {entry.id: todo.id for entry, todo in zip(entries, todos, strict=True)}
+            for index, others in later.items():
+                needs = [Need(Kind.TODO, ids[other]) for other in others]
+                todos[index] = _waiting(tx, scope, todos[index], needs)
+            todos = [_ended(tx, scope, todo, entry) for entry, todo in zip(entries, todos, strict=True)]
+            # After all that had ended has: nothing waits for it any more.
+            for index, entry in enumerate(entries):
+                if entry.status is Status.IN_PROGRESS:
+                    try:
+                        todos[index] = plans.start(scope, todos[index].id, reason=REASON)
+                    except IllegalTransition:
+                        remarks.append(f"“{visible(entry.title)}” was in progress and is pending: it waits")
+        return [Made(todo.id, todo.title, todo.status) for todo in todos], remarks
+
+    def _linked(self, entries: Sequence[Entry], known: Mapping[str, str]) -> tuple[list[NewTodo], dict[int, list[str]]]:
+        """New todos that name what they wait for; and, by place, the ids of what they cannot name yet."""
         titles = Counter(same(entry.title) for entry in entries)
         by_id = {entry.id: entry for entry in entries if entry.id}
-        new, later = [], []
+        new: list[NewTodo] = []
+        later: dict[int, list[str]] = {}
         for index, (entry, todo) in enumerate(zip(entries, self._new(entries), strict=True)):
             said: list[Need] = []
             for other in entry.blocked_by:
@@ -120,32 +141,42 @@ class PlanTarget:
                     said.append(Need(Kind.TODO, by_id[other].title))
                 elif other in by_id:
                     # Only its id tells it from others of its title, and it has none yet.
-                    later.append((index, other))
+                    later.setdefault(index, []).append(other)
             new.append(replace(todo, blocked_by=(*todo.blocked_by, *said)))
-        created = self._plans.create(scope, new, reason=REASON)
-        ids = {entry.id: todo.id for entry, todo in zip(entries, created.todos, strict=True)}
-        for index, other in later:
-            self._plans.wait(scope, created.todos[index].id, Need(Kind.TODO, ids[other]), reason=REASON)
-        remarks = list(created.conflicts)
-        made = [self._moved(scope, todo, entry) for entry, todo in zip(entries, created.todos, strict=True)]
-        return self._begun(scope, entries, made, remarks), remarks
+        return new, later
 
-    def _moved(self, scope: TurnScope, todo: TurnTodo, entry: Entry) -> Made:
-        """A todo that had ended elsewhere ends here."""
-        if entry.status in OPEN:
-            return Made(todo.id, todo.title, todo.status)
-        action = Action.COMPLETE if entry.status is Status.COMPLETED else Action.CANCEL
-        ended = self._plans.end(scope, todo.id, entry.outcome or f"Imported as {entry.status}.", action)
-        return Made(todo.id, todo.title, ended.todo.status)
+    def _check_unchanged(self, tx: Transaction, scope: TurnScope) -> None:
+        """What is new was decided by what was there."""
+        if {row[:2] for row in lock_names(tx, scope)} != {(todo.id, todo.status.value) for todo in self._todos}:
+            raise Conflict("The plan was changed by somebody else meanwhile. Nothing was imported; try again.")
 
-    def _begun(self, scope: TurnScope, entries: Sequence[Entry], made: list[Made], remarks: list[str]) -> list[Made]:
-        """What was being worked on is, unless it waits: after all that had ended has."""
-        for index, entry in enumerate(entries):
-            if entry.status is Status.IN_PROGRESS:
-                try:
-                    made[index] = replace(
-                        made[index], status=self._plans.start(scope, made[index].id, reason=REASON).status
-                    )
-                except IllegalTransition:
-                    remarks.append(f"“{visible(entry.title)}” was in progress and is pending: it waits")
-        return made
+
+class _Within(Store):
+    """The store inside of a transaction: all that a service does with it is part of that one."""
+
+    def __init__(self, store: Store, tx: Transaction) -> None:
+        super().__init__(store.database, store.clock)
+        self._tx = tx
+
+    def write(self) -> AbstractContextManager[Transaction]:
+        return nullcontext(self._tx)
+
+    read = write
+
+
+def _waiting(tx: Transaction, scope: TurnScope, todo: TurnTodo, needs: Sequence[Need]) -> TurnTodo:
+    conditions = new_conditions(todo, needs, tx.now())
+    condition_records.add(tx, conditions)
+    status = PLAN.advance(todo.status, Action.WAIT, scope.actor.role)
+    told = {"conditions": [one.told() for one in conditions]}
+    return apply(tx, scope, Action.WAIT, todo, REASON, told, status=status, started_at=None)
+
+
+def _ended(tx: Transaction, scope: TurnScope, todo: TurnTodo, entry: Entry) -> TurnTodo:
+    """A todo that had ended elsewhere ends here."""
+    if entry.status in OPEN:
+        return todo
+    action = Action.COMPLETE if entry.status is Status.COMPLETED else Action.CANCEL
+    status = PLAN.advance(todo.status, action, scope.actor.role)
+    outcome = entry.outcome or f"Imported as {entry.status}."
+    return apply(tx, scope, action, todo, outcome, status=status, outcome=outcome, completed_at=tx.now())

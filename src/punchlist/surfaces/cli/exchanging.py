@@ -128,7 +128,7 @@ def _target(
         case ListChoice.CHECKLIST:
             return ChecklistTarget(desk.checklists, scope)
         case ListChoice.PLAN:
-            return PlanTarget(desk.plans, desk.conversations, scope, owners=owners)
+            return PlanTarget(desk.store, scope, owners=owners)
         case ListChoice.MISSION:
             if pillar is None:
                 raise typer.BadParameter("is missing: a mission's todo belongs to a pillar", param_hint="--pillar")

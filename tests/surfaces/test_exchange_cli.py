@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -126,6 +127,55 @@ def test_what_is_there_is_replaced_only_when_somebody_says_so(
     assert there.read_text() == "- [ ] Mine\n"
     assert [one.name for one in project.iterdir() if "partial" in one.name] == []
     assert ". has tasks already, or what may be some." in punchlist("export", ".", "--to", "claude").stderr
+
+
+@pytest.mark.spec("X6")
+def test_a_folder_is_written_whole_and_gets_no_second_task_of_one_id(punchlist: Cli, project: Path) -> None:
+    punchlist("import", "-", input="- [ ] A\n- [ ] B\n")
+    (project / "tasks").mkdir()
+    theirs = project / "tasks" / "TASK-1 - Theirs.md"
+    theirs.write_text("precious")
+    done = punchlist("export", "tasks", "--to", "backlog", "--force")
+    assert done.returncode == 1
+    assert "tasks/TASK-1 - Theirs.md has the id of “task-1 - A.md”, and would stay beside it." in done.stderr
+    assert [one.name for one in (project / "tasks").iterdir()] == [theirs.name]
+
+    (project / "claude" / "2.json").mkdir(parents=True)
+    done = punchlist("export", "claude", "--to", "claude", "--force")
+    assert "Cannot write claude/2.json (Is a directory)." in done.stderr
+    assert [one.name for one in (project / "claude").iterdir() if "partial" in one.name] == []
+
+
+@pytest.mark.spec("X6")
+def test_a_file_keeps_its_mode_and_a_pipe_stays_a_pipe(punchlist: Cli, project: Path) -> None:
+    punchlist("todos", "add", "Mine")
+    mine, pipe = project / "TODO.md", project / "pipe.md"
+    mine.touch(mode=0o600)
+    assert punchlist("export", "TODO.md", "--force").returncode == 0
+    assert (mine.read_text(), stat.S_IMODE(mine.stat().st_mode)) == ("- [ ] Mine\n", 0o600)
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert punchlist("export", "pipe.md").returncode == 0
+        assert os.read(reading, 100) == b"- [ ] Mine\n"
+    finally:
+        os.close(reading)
+    assert pipe.is_fifo()
+
+
+@pytest.mark.spec("X6")
+def test_of_a_whole_backlog_the_tasks_are_read_and_the_rest_is_named(punchlist: Cli, project: Path) -> None:
+    for folder in ("tasks", "completed", "drafts"):
+        (project / "backlog" / folder).mkdir(parents=True)
+        (project / "backlog" / folder / "task-1 - A.md").write_text(f"---\nid: task-1\ntitle: In {folder}\n---\n")
+    (project / "backlog" / "config.yml").touch()
+    (project / "backlog" / "AGENTS.md").touch()
+    read = fine(punchlist, "import", "backlog", "--dry-run")
+    assert [one["title"] for one in read["made"]] == ["In tasks"]
+    assert read["remarks"] == [
+        "backlog/completed is left out (1 file); it can be imported by itself",
+        "backlog/drafts is left out (1 file); it can be imported by itself",
+    ]
 
 
 def _at_a_terminal(project: Path, environment: dict[str, str], answer: str) -> int:

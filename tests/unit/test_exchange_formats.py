@@ -223,6 +223,7 @@ def test_issues_of_beads_are_read() -> None:
     assert found.remarks == [
         "a link of the type 'related' is left out",
         "a link of the type 'parent-child' is left out",
+        "the priority 4 is taken as low",
         "the state 'blocked' is taken as pending",
         "a deleted issue is left out",
         "'memory' is no issue and left out",
@@ -348,7 +349,7 @@ def test_tasks_of_backlog_md_are_read_with_markers_and_without() -> None:
     assert (new.owner, new.labels, new.blocked_by) == ("@codex, @sara", ("core", "cli"), ("back-1",))
     assert (new.priority, new.created_at) == (Priority.MEDIUM, "2026-01-18T12:16:00.000000Z")
     assert new.extra == {"milestone": "m-1"}
-    assert found.remarks == ["README.md is no task and left out"]
+    assert found.remarks == ["README.md is no task and left out", "which acceptance criteria are met is left out"]
 
 
 @pytest.mark.spec("X6")
@@ -391,6 +392,22 @@ def test_what_to_write_is_told_from_the_name() -> None:
     assert guess_folder({"task-1 - a.md": ""}).name == "backlog"
 
 
+@pytest.mark.spec("X6")
+def test_what_is_taken_as_something_else_or_left_out_is_said() -> None:
+    lowest = read("beads", '{"id": "a", "title": "A", "priority": 4}')
+    assert (lowest.entries[0].priority, lowest.remarks) == (Priority.LOW, ["the priority 4 is taken as low"])
+    task = "---\nid: task-1\ntitle: A\nstatus: {}\n---\n## Acceptance Criteria\n- [x] #1 Met\n- [ ] #2 Not yet\n"
+    assert read("backlog", task.format("To Do")).remarks == ["which acceptance criteria are met is left out"]
+    assert read("backlog", task.format("Done")).remarks == []
+
+
+@pytest.mark.spec("X6")
+@pytest.mark.parametrize("written", ["@sara", "[@sara]", '["@sara"]', "\n  - @sara", "'@sara'"])
+def test_people_need_no_quotes_in_a_task_of_backlog_md(written: str) -> None:
+    (entry,) = read("backlog", f"---\nid: task-1\ntitle: A - @b\nassignee: {written}\n---\n").entries
+    assert (entry.owner, entry.title) == ("@sara", "A - @b")
+
+
 # --- and as nobody should ---------------------------------------------------------------------------------
 
 BAD = {
@@ -420,6 +437,7 @@ BAD = {
         "line 2: has the id 'a' of line 1",
     ),
     "a bad line": ("beads", '{"id": "a", "title": "A"}\nnonsense', "line 2: is not JSON (Expecting value, column 1)."),
+    "every bad line": ("beads", "<<<<\n{}\n>>>>", "line 3: is not JSON"),
     "a bad priority": ("beads", '{"id": "a", "title": "A", "priority": 9}', "line 1, priority: must be a whole number"),
     "dependencies that are none": ("beads", '{"id": "a", "title": "A", "dependencies": "x"}', "must be an array"),
     "a task that is a number": ("taskmaster", '{"tasks": [7]}', "tasks[0]: must be an object, got a number"),

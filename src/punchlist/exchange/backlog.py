@@ -57,6 +57,8 @@ _MARKER: Final = re.compile(r"\s*<!--\s*(?P<name>[A-Z_:]+):(?P<edge>BEGIN|END)\s
 _HEADING: Final = re.compile(r"##\s+(?P<title>.+?)\s*#*\s*")
 _CRITERION: Final = re.compile(r"\s*[-*+]\s+\[(?P<mark>.)\]\s+(?:#\d+\s+)?(?P<text>.*)")
 _BULLET: Final = re.compile(r"(?:[-*+]\s+)?(?:\[.\]\s+)?(?:#\d+\s+)?")
+_PEOPLE: Final = re.compile(r"(?m)^(?:(?:assignee|reporter):.*|[ \t]*-[ \t]+@.*)$")
+_PERSON: Final = re.compile(r"([:\-\[,][ \t]*)(@[^\s,\]'\"]+)")
 _FORGED: Final = re.compile(r"(<|&(?:amp;)*lt;)(?=!--\s*(?:SECTION|AC|DOD|COMMENTS?):)")
 _ESCAPED: Final = re.compile(r"(&(?:amp;)*lt;)(?=!--\s*(?:SECTION|AC|DOD|COMMENTS?):)")
 
@@ -177,7 +179,8 @@ def read_files(files: Mapping[str, str]) -> Found:
         if name and not written.lstrip().startswith("---"):
             reader.remark(f"{where} is no task and left out")
         else:
-            read.append((where, *_parts(where, _unix(written))))
+            with reader.collecting():
+                read.append((where, *_parts(where, _unix(written))))
     # An id may be written in small letters here and in large ones there.
     ids = {str(matter.get("id", "")).lower(): str(matter.get("id", "")) for _, matter, _ in read}
     for where, matter, body in sorted(read, key=_order):
@@ -215,8 +218,10 @@ def _matter(where: str, written: str) -> dict[str, Any]:
                 raise yaml.YAMLError("it refers to another part of itself, which is not read")
             return super().compose_node(parent, index)
 
+    # Backlog.md takes the name of a person as it is, which YAML does not.
+    quoted = _PEOPLE.sub(lambda line: _PERSON.sub(r"\1'\2'", line[0]), written)
     try:
-        matter = yaml.load(written, Loader=Plain)
+        matter = yaml.load(quoted, Loader=Plain)
     except yaml.MarkedYAMLError as error:
         line = f" (line {error.problem_mark.line + 2})" if error.problem_mark else ""
         raise InvalidInput(f"{where}: its front matter is not YAML: {excerpt(str(error.problem))}{line}.") from None
@@ -230,6 +235,11 @@ def _matter(where: str, written: str) -> dict[str, Any]:
 
 def _entry(reader: Reader, where: str, matter: Mapping[str, Any], body: str, ids: Mapping[str, str]) -> Entry:
     sections = _sections(body)
+    status = reader.status(f"{where}, status", matter.get("status"))
+    criteria = [_criterion(line) for line in sections.get(CRITERIA, "").split("\n") if line.strip()]
+    # Those of a task that is done are met, as we write them.
+    if status is not Status.COMPLETED and any(met for met, _ in criteria):
+        reader.remark("which acceptance criteria are met is left out")
     rest = [(HEADINGS.get(name, name), told) for name, told in sections.items() if name not in _TOLD]
     details = joined(("", sections.get(DESCRIPTION, "")), *rest)
     assignee = matter.get("assignee")
@@ -239,7 +249,7 @@ def _entry(reader: Reader, where: str, matter: Mapping[str, Any], body: str, ids
         title=reader.title(f"{where}, title", matter.get("title")),
         id=reader.id(f"{where}, id", matter.get("id"), required=True),
         details=reader.block(f"{where}, description", details),
-        status=reader.status(f"{where}, status", matter.get("status")),
+        status=status,
         priority=reader.priority(f"{where}, priority", matter.get("priority")),
         blocked_by=tuple(
             dict.fromkeys(
@@ -247,7 +257,7 @@ def _entry(reader: Reader, where: str, matter: Mapping[str, Any], body: str, ids
             )
         ),
         parent=_named(reader.id(f"{where}, parent_task_id", matter.get("parent_task_id")), ids),
-        acceptance=reader.block(f"{where}, acceptance criteria", sections.get(CRITERIA, "")),
+        acceptance=reader.block(f"{where}, acceptance criteria", "\n".join(told for _, told in criteria)),
         labels=reader.lines(f"{where}, labels", [labels] if isinstance(labels, str) and labels else labels),
         owner=reader.line(f"{where}, assignee", ", ".join(str(one) for one in owners)),
         outcome=reader.block(f"{where}, final summary", sections.get(SUMMARY, "")),
@@ -281,11 +291,10 @@ def _sections(body: str) -> dict[str, str]:
             name = title.lower() if title.lower() in HEADINGS else title
         else:
             found.setdefault(name, []).append(line)
-    if CRITERIA in found:
-        found[CRITERIA] = [_criterion(line) for line in found[CRITERIA] if line.strip()]
     return {name: told for name, lines in found.items() if (told := _plain("\n".join(lines)).strip())}
 
 
-def _criterion(line: str) -> str:
+def _criterion(line: str) -> tuple[bool, str]:
+    """Whether it is met, and what it says."""
     found = _CRITERION.fullmatch(line)
-    return found["text"] if found else line.strip()
+    return (found["mark"] in "xX", found["text"]) if found else (False, line.strip())

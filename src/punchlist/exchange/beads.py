@@ -126,7 +126,7 @@ def _issue(entry: Entry) -> dict[str, Any]:
 def read(written: str) -> Found:
     """The file, or the array that `bd list --json` prints."""
     reader = Reader()
-    for where, raw in _issues(written):
+    for where, raw in _issues(reader, written):
         issue = reader.object(where, raw)
         if issue is None:
             continue
@@ -139,7 +139,7 @@ def read(written: str) -> Found:
     return reader.done()
 
 
-def _issues(written: str) -> Iterator[tuple[str, Any]]:
+def _issues(reader: Reader, written: str) -> Iterator[tuple[str, Any]]:
     if written.lstrip().startswith("["):
         for index, raw in enumerate(parse_json(written)):
             yield f"[{index}]", raw
@@ -147,7 +147,8 @@ def _issues(written: str) -> Iterator[tuple[str, Any]]:
     # Not `splitlines`: a string may have what Unicode calls a line break.
     for number, line in enumerate(written.split("\n"), start=1):
         if line.strip():
-            yield f"line {number}", parse_json(line, f"line {number}")
+            with reader.collecting():
+                yield f"line {number}", parse_json(line, f"line {number}")
 
 
 def _entry(reader: Reader, where: str, issue: Mapping[str, Any]) -> Entry:
@@ -183,6 +184,8 @@ def _priority(reader: Reader, where: str, raw: Any) -> Priority | None:
     if raw is None:
         return None
     if isinstance(raw, int) and not isinstance(raw, bool) and raw in PRIORITIES:
+        if raw not in LEVELS.values():
+            reader.remark(f"the priority {raw} is taken as {PRIORITIES[raw]}")
         return PRIORITIES[raw]
     reader.problem(f"{where}, priority", f"must be a whole number from 0 to {max(PRIORITIES)}")
     return None

@@ -71,11 +71,16 @@ def read(written: str) -> Found:
     tasks = [raw] if isinstance(raw, dict) else raw
     if not isinstance(tasks, list):
         raise InvalidInput(f"It must be a task or an array of them, got {text.json_type(raw)}.")
-    return _read([(f"[{index}]", task) for index, task in enumerate(tasks)])
+    return _read(Reader(), [(f"[{index}]", task) for index, task in enumerate(tasks)])
 
 
 def read_files(files: Mapping[str, str]) -> Found:
-    return _read([(text.excerpt(name), parse_json(written, text.excerpt(name))) for name, written in _by_number(files)])
+    reader = Reader()
+    tasks = []
+    for name, written in _by_number(files):
+        with reader.collecting():
+            tasks.append((text.excerpt(name), parse_json(written, text.excerpt(name))))
+    return _read(reader, tasks)
 
 
 def _by_number(files: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -85,8 +90,7 @@ def _by_number(files: Mapping[str, str]) -> list[tuple[str, str]]:
     return [(name, files[name]) for _, name in tasks]
 
 
-def _read(tasks: list[tuple[str, Any]]) -> Found:
-    reader = Reader()
+def _read(reader: Reader, tasks: list[tuple[str, Any]]) -> Found:
     blocked: dict[str, list[str]] = {}
     read: list[tuple[str, Mapping[str, Any]]] = []
     for where, raw in tasks:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from secrets import token_hex
 from typing import IO, Final
 
 from punchlist.errors import InvalidInput
@@ -18,6 +20,9 @@ STREAM: Final = "-"
 """Stdin, and stdout."""
 ENDINGS: Final = (".md", ".json")
 TASKS: Final = "tasks"
+CONFIG: Final = "config.yml"
+ASIDE: Final = ("completed", "drafts", "archive/tasks")
+"""Where Backlog.md puts what is not worked on."""
 
 
 def read(name: str) -> str | dict[str, str]:
@@ -31,13 +36,13 @@ def read(name: str) -> str | dict[str, str]:
         with path.open("rb") as file:
             return _decoded(_some(file, MOST_BYTES, visible(name)), visible(name))
     except (OSError, ValueError) as error:
-        raise InvalidInput(f"Cannot read {visible(name)} ({getattr(error, 'strerror', None) or error}).") from None
+        at = getattr(error, "filename", None) or name
+        raise InvalidInput(f"Cannot read {visible(at)} ({getattr(error, 'strerror', None) or error}).") from None
 
 
 def _folder(path: Path) -> dict[str, str]:
     """The tasks in a folder; of a whole backlog, those in its folder for tasks."""
-    if not any(one.suffix in ENDINGS and one.stem != "README" for one in path.iterdir()) and (path / TASKS).is_dir():
-        path = path / TASKS
+    path = path / TASKS if _is_backlog(path) else path
     # A pipe or a device would keep us waiting, a name that begins with a dot is for somebody else.
     names = sorted(one for one in path.iterdir() if one.suffix in ENDINGS and one.name[0] != "." and one.is_file())
     if len(names) > MOST_FILES:
@@ -50,6 +55,25 @@ def _folder(path: Path) -> dict[str, str]:
         left -= len(data)
         found[one.name] = _decoded(data, visible(one.name))
     return found
+
+
+def _is_backlog(path: Path) -> bool:
+    if not (path / TASKS).is_dir():
+        return False
+    return (path / CONFIG).is_file() or not any(one.suffix in ENDINGS for one in path.iterdir())
+
+
+def aside(name: str) -> list[str]:
+    """What of a whole backlog is not read, in words."""
+    path = Path(name).expanduser()
+    if not path.is_dir() or not _is_backlog(path):
+        return []
+    counts = {one: sum(1 for _ in (path / one).glob("*.md")) for one in ASIDE}
+    return [
+        f"{visible(path / one)} is left out ({count} file{'' if count == 1 else 's'}); it can be imported by itself"
+        for one, count in counts.items()
+        if count
+    ]
 
 
 def _some(file: IO[bytes], most: int, name: str) -> bytes:
@@ -71,38 +95,81 @@ def in_the_way(target: Path, names: Mapping[str, str] | None) -> str | None:
     """What is there already, in words, when writing would replace it or mix with it."""
     try:
         if names is None:
-            return f"{visible(target)} exists already." if target.exists() or target.is_symlink() else None
+            there = target.is_symlink() or target.exists()
+            return f"{visible(target)} exists already." if there and not _takes_all(target) else None
         if target.exists() and not target.is_dir():
             return f"{visible(target)} is a file, and a folder is needed."
-        there = [one for one in target.iterdir() if one.suffix in ENDINGS] if target.is_dir() else []
+        found = [one for one in target.iterdir() if one.suffix in ENDINGS] if target.is_dir() else []
     except (OSError, ValueError) as error:
-        raise InvalidInput(f"Cannot write {visible(target)} ({getattr(error, 'strerror', None) or error}).") from None
-    return f"{visible(target)} has tasks already, or what may be some." if there else None
+        raise _unwritable(target, error) from None
+    return f"{visible(target)} has tasks already, or what may be some." if found else None
+
+
+def _takes_all(target: Path) -> bool:
+    """A pipe or a device: nothing is in it that could be replaced, and nothing could take its place."""
+    return target.exists() and not target.is_file() and not target.is_dir()
 
 
 def write(target: Path, written: str) -> None:
     """The whole file at once: whoever reads it meanwhile finds the old one."""
-    partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
+    if not _takes_all(target):
+        _put({target: written})
+        return
     try:
-        with partial.open("w", encoding="utf-8", newline="\n") as file:
+        with target.open("w", encoding="utf-8", newline="\n") as file:
             file.write(written)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, target)
-    except (OSError, ValueError) as error:
-        _forget(partial)
-        raise InvalidInput(f"Cannot write {visible(target)} ({getattr(error, 'strerror', None) or error}).") from error
+    except OSError as error:
+        raise _unwritable(target, error) from error
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
+    """All of them or none."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        ids = {_id(name): name for name in files}
+        for there in sorted(folder.iterdir()):
+            ours = ids.get(_id(there.name))
+            if ours is not None and ours != there.name and there.suffix in ENDINGS:
+                raise InvalidInput(
+                    f"{visible(there)} has the id of “{visible(ours)}”, and would stay beside it. Move it away, or "
+                    "name another folder. Nothing was written."
+                )
     except (OSError, ValueError) as error:
-        raise InvalidInput(f"Cannot write {visible(folder)} ({getattr(error, 'strerror', None) or error}).") from error
-    for name, written in files.items():
-        write(folder / name, written)
+        raise _unwritable(folder, error) from error
+    _put({folder / name: written for name, written in files.items()})
 
 
-def _forget(partial: Path) -> None:
-    with contextlib.suppress(OSError, ValueError):
-        partial.unlink(missing_ok=True)
+def _id(name: str) -> str:
+    """Of the task that is in a file of that name; a disk may not tell small letters from large ones."""
+    return name.removesuffix(".md").partition(" - ")[0].lower()
+
+
+def _put(files: Mapping[Path, str]) -> None:
+    """None has its name before all are on the disk."""
+    partials = {target: target.with_name(f".{token_hex(8)}.partial") for target in files}
+    target = Path()
+    try:
+        for target, written in files.items():
+            _write_new(partials[target], written, like=target)
+        for target in files:
+            os.replace(partials[target], target)
+    except (OSError, ValueError) as error:
+        raise _unwritable(target, error) from error
+    finally:
+        for partial in partials.values():
+            with contextlib.suppress(OSError, ValueError):
+                partial.unlink(missing_ok=True)
+
+
+def _write_new(partial: Path, written: str, like: Path) -> None:
+    with partial.open("x", encoding="utf-8", newline="\n") as file:
+        if like.is_file() and not like.is_symlink():
+            # Who may read it stays as it was.
+            partial.chmod(stat.S_IMODE(like.stat().st_mode))
+        file.write(written)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _unwritable(target: Path, error: Exception) -> InvalidInput:
+    return InvalidInput(f"Cannot write {visible(target)} ({getattr(error, 'strerror', None) or error}).")

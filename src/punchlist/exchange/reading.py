@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -63,6 +64,14 @@ class Reader:
 
     def problem(self, where: str, what: str) -> None:
         self._problems.append(f"{where}: {what}")
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """What is refused in here is told with all the rest."""
+        try:
+            yield
+        except InvalidInput as error:
+            self._problems += error.problems
 
     def remark(self, what: str) -> None:
         """Said once, with how often it was the case."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -105,7 +106,8 @@ def _read(source: str, of: FormatChoice | None) -> tuple[Format, Found]:
             format = FORMATS[of] if of else guess_folder(written)
             if format.read_files is None:
                 raise InvalidInput(f"It is a folder, and {format.name} is one file.")
-            return format, format.read_files(written)
+            found = format.read_files(written)
+            return format, replace(found, remarks=[*found.remarks, *files.aside(source)])
         format = FORMATS[of] if of else guess(source, written)
         return format, format.read(written)
     except InvalidInput as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import runpy
 import sys
@@ -235,6 +236,21 @@ def test_agents_in_one_session_share_its_plan_and_claim_from_it(make: Make) -> N
     assert ["Oslo" in claimed[0], "Rome" in claimed[1]] == [True, True]
 
 
+@pytest.mark.spec("X2")
+def test_a_run_goes_on_beside_one_that_began_when_all_was_done(make: Make) -> None:
+    lists = make("trip")
+    slow, quick = lists.begin(), lists.begin()
+    created = json.loads(lists.call(quick, "create_todo", {"items": [{"title": "Oslo"}]}).text)["created"]
+    lists.call(quick, "complete_todo", {"todoId": created[0]["id"], "outcome": "done"})
+    assert lists.after(quick)[0].reason == Reason.COMPLETED
+    next_one = lists.begin()
+
+    slow, _ = lists.before(slow)
+    assert slow.turn_id == next_one.turn_id
+    assert not lists.call(slow, "create_todo", {"items": [{"title": "Rome"}]}).failed
+    assert "Rome" in lists.before(next_one)[1]
+
+
 def test_a_lead_has_the_todos_of_missions(make: Make) -> None:
     lists = make("trip", role="lead")
     run = lists.begin()
@@ -374,15 +390,14 @@ def test_a_database_that_goes_away_lets_the_agent_go(framework: Framework, make:
     assert (text, lists.reason, lists.why) == ("Soon…", Reason.ERROR, "The database is gone.")
 
 
-def test_what_a_framework_gives_up_on_has_a_reason(make: Make) -> None:
+def test_what_a_framework_gives_up_on_has_a_reason(way: Framework, make: Make) -> None:
     def fail(_: object) -> str:
         raise RuntimeError("no such model")
 
-    for name in ("pydantic-ai", "openai-agents", "openai-agents-stream"):
-        lists = make()
-        with pytest.raises(RuntimeError, match="no such model"):
-            drive(WAYS[name], lists, plan("Oslo"), fail)
-        assert (lists.reason, lists.why) == (Reason.ERROR, "RuntimeError: no such model")
+    lists = make()
+    with pytest.raises(RuntimeError, match="no such model"):
+        drive(way, lists, plan("Oslo"), fail)
+    assert (lists.reason, lists.why) == (Reason.ERROR, "RuntimeError: no such model")
 
 
 def test_wrong_settings_are_named(make: Make, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from langchain.agents.middleware import HumanInTheLoopMiddleware, ModelCallLimit
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
+from langgraph.types import Command, interrupt
 from pydantic import BaseModel
 from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai import DeferredToolRequests, DeferredToolResults, ToolOutput
@@ -25,6 +25,7 @@ from tests.contract.frameworks import (
     Heard,
     Script,
     Speaking,
+    Step,
     complete,
     langchain_agent,
     openai_agent,
@@ -93,6 +94,49 @@ def test_langchain_after_an_interrupt_it_is_where_it_was(lists: Lists) -> None:
     result = agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), thread("trip"))
     assert (result["punchlist"]["reason"], result["punchlist"]["continuations"]) == (Reason.COMPLETED, 1)
     assert result["messages"][-1].text == "Done."
+
+
+def test_langchain_a_tool_that_raises_and_a_run_that_is_cancelled_have_a_reason(lists: Lists) -> None:
+    begun = asyncio.Event()
+
+    async def fails() -> str:
+        """Fails."""
+        raise RuntimeError("no such file")
+
+    async def hangs() -> str:
+        """Hangs."""
+        begun.set()
+        await asyncio.Event().wait()
+        return ""
+
+    async def cancelled() -> None:
+        agent = langchain_agent(lists, Script([plan("Oslo"), [("hangs", {})]]), tools=[hangs])
+        running = asyncio.create_task(agent.ainvoke(ASKED))
+        await asyncio.wait_for(begun.wait(), 30)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    agent = langchain_agent(lists, Script([plan("Oslo"), [("fails", {})]]), tools=[fails])
+    with pytest.raises(RuntimeError, match="no such file"):
+        asyncio.run(agent.ainvoke(ASKED))
+    assert (lists.reason, lists.why) == (Reason.ERROR, "RuntimeError: no such file")
+    asyncio.run(cancelled())
+    assert lists.reason is Reason.CANCELLED
+    assert [task.title for task in lists.todos()] == ["Oslo"]
+
+
+def test_langchain_an_interrupt_in_a_tool_is_no_end(lists: Lists) -> None:
+    def ask() -> str:
+        """Asks."""
+        return str(interrupt("Which city?"))
+
+    steps: list[Step] = [plan("Oslo"), [("ask", {})], "Soon…", complete(0), "Done."]
+    agent = langchain_agent(lists, Script(steps), tools=[ask], checkpointer=InMemorySaver())
+    assert "__interrupt__" in agent.invoke(ASKED, thread("t"))
+    assert lists.reason is None
+    assert agent.invoke(Command(resume="Oslo"), thread("t"))["punchlist"]["continuations"] == 1
+    assert lists.reason is Reason.COMPLETED
 
 
 def test_langchain_a_thread_counts_anew_with_each_run(lists: Lists) -> None:

@@ -12,7 +12,8 @@ A thread's session is named after its `thread_id`, unless `Lists` names one.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from hashlib import sha256
 from typing import Annotated, Any, Final, NotRequired
@@ -24,13 +25,15 @@ from punchlist.agent.continuation import Reason, Stop
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, hook_config
-    from langchain.agents.middleware.types import OmitFromInput, PrivateStateAttr
+    from langchain.agents.middleware.types import OmitFromInput, PrivateStateAttr, ToolCallRequest
     from langchain.tools import ToolRuntime
     from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
     from langchain_core.tools import BaseTool, StructuredTool, ToolException
     from langgraph.config import get_config
+    from langgraph.errors import GraphBubbleUp
     from langgraph.managed.is_last_step import RemainingStepsManager
     from langgraph.runtime import Runtime
+    from langgraph.types import Command
 except ImportError as error:
     raise without("langchain", "langchain") from error
 
@@ -86,12 +89,14 @@ class PunchlistMiddleware(AgentMiddleware[ListsState, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        return handler(self._with_lists(request))
+        with self._noted(request.state):
+            return handler(self._with_lists(request))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        return await handler(self._with_lists(request))
+        with self._noted(request.state):
+            return await handler(self._with_lists(request))
 
     def _with_lists(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         """What does not change comes first, and the lists last; neither becomes part of the conversation."""
@@ -118,6 +123,32 @@ class PunchlistMiddleware(AgentMiddleware[ListsState, Any, Any]):
         if not _stops(state):
             return _kept(run)
         return _decided(*await self.lists.aside(self.lists.after, run, otherwise=_full(state)))
+
+    # --- the run fails ------------------------------------------------------------------------------------
+
+    def wrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
+    ) -> ToolMessage | Command[Any]:
+        with self._noted(request.state):
+            return handler(request)
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        with self._noted(request.state):
+            return await handler(request)
+
+    @contextmanager
+    def _noted(self, state: Any) -> Iterator[None]:
+        """What a model or a tool raises ends the run, unless somebody tries again; an interrupt does not."""
+        try:
+            yield
+        except GraphBubbleUp:
+            raise
+        except BaseException as error:
+            if "punchlist" in state:
+                self.lists.failed(Run(**state["punchlist"]), error)
+            raise
 
     # --- the run ends -------------------------------------------------------------------------------------
 

@@ -49,6 +49,8 @@ MOST_REMEMBERED: Final = 1_000
 """Sessions whose last run can still be asked for."""
 
 
+FINISHED: Final = "completed: nothing is open"
+"""Why a turn ends when a run begins after all of its list is done."""
 _PLAIN: Final = re.compile(r"[!-~]{1,200}")
 CANCELLING: Final = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
 
@@ -119,7 +121,7 @@ class Lists:
         finished = bool(view.tasks) and not view.open and self._toolbox.has_plan
         if turn.owner is not None or finished:
             # One that somebody works on is not ended: that is refused, and says who does.
-            turn = conversations.begin_turn(scope, reason="completed: nothing is open" if finished else "a new request")
+            turn = conversations.begin_turn(scope, reason=FINISHED if finished else "a new request")
             run = Run(scope.conversation_id, turn.id, turn.started_at, time())
             view = self._look(run)
         return self._remember(run.saw(view))
@@ -128,6 +130,8 @@ class Lists:
         """Before a request: what the model is told of the lists, and perhaps that it forgets them (W7)."""
         try:
             view = self._look(run)
+            if view.over == FINISHED:
+                run, view = self._moved(run)
         except WouldWait:
             raise
         except PunchlistError as error:
@@ -145,6 +149,12 @@ class Lists:
         if text is not None:
             run = replace(run, reminded_at=run.mark)
         return run, state_text(view.shown, text or "")
+
+    def _moved(self, run: Run) -> tuple[Run, View]:
+        """Another run in the session has begun after the list was done: this one goes on beside it."""
+        turn = self._house.conversations.open_turn(Scope(run.session, self._actor), reason="a run goes on")
+        run = replace(run, turn_id=turn.id, since=turn.started_at)
+        return run, self._look(run)
 
     def call(self, run: Run, tool: str, arguments: object) -> Said:
         """What comes of a call; what is wrong with it is said to the model, and nothing is raised for it."""

@@ -164,6 +164,16 @@ def test_a_file_keeps_its_mode_and_a_pipe_stays_a_pipe(punchlist: Cli, project: 
 
 
 @pytest.mark.spec("X6")
+def test_a_pipe_gets_what_a_file_would(punchlist: Cli, project: Path, environment: dict[str, str]) -> None:
+    punchlist("todos", "add", "Größer → besser")
+    punchlist("export", "TODO.md")
+    command = [sys.executable, "-m", "punchlist", "export", "--to", "markdown"]
+    plain = {**environment, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, cwd=project, env=plain, capture_output=True, timeout=60, check=True)
+    assert done.stdout == (project / "TODO.md").read_bytes()
+
+
+@pytest.mark.spec("X6")
 def test_of_a_whole_backlog_the_tasks_are_read_and_the_rest_is_named(punchlist: Cli, project: Path) -> None:
     for folder in ("tasks", "completed", "drafts"):
         (project / "backlog" / folder).mkdir(parents=True)

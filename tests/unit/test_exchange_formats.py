@@ -399,6 +399,11 @@ def test_what_is_taken_as_something_else_or_left_out_is_said() -> None:
     task = "---\nid: task-1\ntitle: A\nstatus: {}\n---\n## Acceptance Criteria\n- [x] #1 Met\n- [ ] #2 Not yet\n"
     assert read("backlog", task.format("To Do")).remarks == ["which acceptance criteria are met is left out"]
     assert read("backlog", task.format("Done")).remarks == []
+    subtask = {"id": 1, "title": "B", "subtasks": [{"id": 1, "title": "C"}]}
+    deep = {"tasks": [{"id": 1, "title": "A", "subtasks": [subtask]}]}
+    assert read("taskmaster", json.dumps(deep)).remarks == [
+        "tasks[0].subtasks[0] is a subtask that has 1 of its own; they are left out"
+    ]
 
 
 @pytest.mark.spec("X6")

@@ -124,6 +124,8 @@ def _read_subtasks(reader: Reader, where: str, parent: str, subtasks: Sequence[A
         at = f"{where}.subtasks[{index}]"
         if subtask := reader.object(at, raw):
             number = reader.id(f"{at}.id", subtask.get("id"), required=True)
+            if more := len(reader.array(f"{at}.subtasks", subtask.get("subtasks"))):
+                reader.remark(f"{at} is a subtask that has {more} of its own; they are left out")
             read.append((at, subtask, number.rpartition(".")[2]))
     siblings = frozenset(number for _, _, number in read)
     for at, subtask, number in read:

@@ -248,9 +248,12 @@ def export(
         written = _as_text(format, fitted.entries)
         if as_json:
             say_json({**told, "text": written})
+        elif sys.stdout.isatty():
+            say(visible_block(written).rstrip("\n"))
         else:
-            # A pipe gets every character; a terminal none that acts on it.
-            say((visible_block(written) if sys.stdout.isatty() else written).rstrip("\n"))
+            # Whatever terminals are said to understand: a pipe gets what a file would, and all of it.
+            with open(sys.stdout.fileno(), "wb", closefd=False) as pipe:
+                pipe.write(written.encode())
     else:
         path = Path(target).expanduser()
         count = _write(format, fitted.entries, path, force=force)

@@ -361,6 +361,7 @@ def test_tasks_of_backlog_md_are_read_with_markers_and_without() -> None:
         ("note.md", "---\ntags: [a]\n---\n- [ ] a", "markdown"),
         ("back-367 - Add.md", TASK, "backlog"),
         ("-", PLAIN_TASK, "backlog"),
+        ("intro.md", "---\nid: intro\ntitle: Intro\n---\n- [ ] a\n", "markdown"),
         ("issues.jsonl", '{"id": "bd-1", "title": "a"}', "beads"),
         ("-", '{"id": "bd-1", "title": "a", "status": "open"}\n{"id": "bd-2", "title": "b"}\n', "beads"),
         ("-", '{"id": "bd-1", "title": "a", "status": "open"}', "beads"),
@@ -411,6 +412,15 @@ def test_what_is_taken_as_something_else_or_left_out_is_said() -> None:
 def test_people_need_no_quotes_in_a_task_of_backlog_md(written: str) -> None:
     (entry,) = read("backlog", f"---\nid: task-1\ntitle: A - @b\nassignee: {written}\n---\n").entries
     assert (entry.owner, entry.title) == ("@sara", "A - @b")
+
+
+@pytest.mark.spec("X6")
+@pytest.mark.parametrize(
+    ("written", "deadline"), [("2026-03-01", "2026-03-01"), ("'2026-03-01 12:30'", "2026-03-01T12:30:00.000000Z")]
+)
+def test_the_due_date_of_a_task_of_backlog_md_is_its_deadline(written: str, deadline: str) -> None:
+    (entry,) = read("backlog", f"---\nid: task-1\ntitle: A\ndue_date: {written}\n---\n").entries
+    assert (entry.deadline, entry.extra) == (deadline, {})
 
 
 # --- and as nobody should ---------------------------------------------------------------------------------

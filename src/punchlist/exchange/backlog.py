@@ -33,6 +33,7 @@ KNOWN: Final = (
     "created_date",
     "updated_date",
     "ordinal",
+    "due_date",
 )
 LONGEST_MATTER: Final = 16_000
 LONGEST_NAME: Final = 60
@@ -40,6 +41,7 @@ LONGEST_NAME: Final = 60
 STEP: Final = 1_000
 """Between the ordinals of two tasks, so that one can be put between them."""
 
+DAY: Final = len("2026-02-21")
 DESCRIPTION: Final = "description"
 CRITERIA: Final = "acceptance criteria"
 SUMMARY: Final = "final summary"
@@ -70,10 +72,16 @@ def _trim(entries: list[Entry]) -> tuple[list[Entry], list[Loss]]:
             details=_unix(entry.details),
             outcome=_unix(entry.outcome),
             acceptance="\n".join(_criteria(entry.acceptance)),
-            created_at=f"{entry.created_at[:16]}:00.000000Z" if entry.created_at else "",
+            created_at=_to_the_minute(entry.created_at),
+            deadline=_to_the_minute(entry.deadline),
         )
         for entry in entries
     ], []
+
+
+def _to_the_minute(time: str) -> str:
+    """A time as the front matter can say it; a day is one as it is."""
+    return f"{time[:16]}:00.000000Z" if len(time) > DAY else time
 
 
 def _unix(written: str) -> str:
@@ -101,6 +109,7 @@ SHAPE: Final = Shape(
             "labels",
             "owner",
             "outcome",
+            "deadline",
             "created_at",
         }
     ),
@@ -135,6 +144,7 @@ def _task(entry: Entry, place: int) -> str:
         "dependencies": list(entry.blocked_by),
         **({"parent_task_id": entry.parent} if entry.parent else {}),
         **({"priority": entry.priority.value} if entry.priority else {}),
+        **({"due_date": entry.deadline[:16].replace("T", " ")} if entry.deadline else {}),
         "ordinal": place * STEP,
     }
     front = yaml.safe_dump(matter, allow_unicode=True, sort_keys=False, width=100_000)
@@ -261,12 +271,18 @@ def _entry(reader: Reader, where: str, matter: Mapping[str, Any], body: str, ids
         labels=reader.lines(f"{where}, labels", [labels] if isinstance(labels, str) and labels else labels),
         owner=reader.line(f"{where}, assignee", ", ".join(str(one) for one in owners)),
         outcome=reader.block(f"{where}, final summary", sections.get(SUMMARY, "")),
+        deadline=_due(reader, f"{where}, due_date", matter.get("due_date")),
         created_at=reader.time(f"{where}, created_date", matter.get("created_date")),
         extra=leftover(matter, KNOWN),
     )
 
 
 _TOLD: Final = (DESCRIPTION, CRITERIA, SUMMARY)
+
+
+def _due(reader: Reader, where: str, raw: Any) -> str:
+    time = reader.time(where, raw)
+    return time[:DAY] if time and len(str(raw).strip()) == DAY else time
 
 
 def _named(id: str, ids: Mapping[str, str]) -> str:

@@ -13,8 +13,7 @@ from punchlist.exchange.entry import Entry, Found
 from punchlist.exchange.reading import parse_json
 from punchlist.exchange.shapes import Shape
 
-_MATTER: Final = re.compile(r"\s*---[ \t]*\r?\n(?:(?!---).*\n){0,20}?id:")
-"""Front matter of a task; that of other documents has no id among its first lines."""
+_MATTER: Final = re.compile(r"\s*---[ \t]*\r?\n((?:(?!---).*\n){0,40})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +105,7 @@ def guess(name: str, written: str) -> Format:
     start = written.lstrip()[:4]
     if name.lower().endswith(".jsonl"):
         return FORMATS["beads"]
-    if _MATTER.match(written):
+    if _is_task(written):
         return FORMATS["backlog"]
     if not start.startswith(("{", "[")) or start.startswith(("[ ]", "[x]")):
         return FORMATS["markdown"]
@@ -120,6 +119,13 @@ def guess(name: str, written: str) -> Format:
     if found is None:
         raise InvalidInput(f"What it is cannot be told from what is in it. Say --from {'|'.join(FORMATS)}.")
     return found
+
+
+def _is_task(written: str) -> bool:
+    """Whether its front matter is that of a task; that of other documents may have an id, but no status."""
+    matter = _MATTER.match(written)
+    keys = {line.partition(":")[0] for line in matter[1].splitlines()} if matter else set()
+    return {"id", "status"} <= keys
 
 
 def _by_content(raw: Any) -> Format | None:

@@ -156,6 +156,19 @@ def test_nothing_of_a_database_comes_back_in_the_one_that_takes_its_name(
     assert _items(file) == ["Kept", "After"]
 
 
+def test_nothing_comes_back_while_another_thread_is_still_at_the_old_database(tmp_path: Path) -> None:
+    file = tmp_path / "punchlist.db"
+    someone = _Someone(file)
+    copy = _copy(file)
+    someone.add("Later")
+    with someone.store.read():
+        copy.replace(file)
+        someone.add("After")
+        assert _items(file) == ["After"]
+    someone.close()
+    assert _items(file) == ["After"]
+
+
 def test_what_was_written_is_in_the_database_wherever_it_is_moved(tmp_path: Path) -> None:
     file = tmp_path / "punchlist.db"
     someone = _Someone(file)

@@ -8,7 +8,9 @@ import time
 from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
 
 from punchlist.errors import Conflict, StoreBusy, StoreDamaged, StoreUnavailable
 from punchlist.storage.logs import Identity, Log, beside, identity
@@ -43,6 +45,8 @@ class SQLite:
         self.name = f"sqlite:///{path}"
         # Not `abspath`, to which `link/..` is the link's own folder: to whoever opens it, it is not.
         self._file = str(path.absolute())
+        self._open: WeakSet[_Connection] = WeakSet()
+        self._counting = Lock()
         self._settings = (
             "PRAGMA foreign_keys = ON",
             "PRAGMA trusted_schema = OFF",
@@ -54,6 +58,11 @@ class SQLite:
 
     def connect(self, *, make: bool = False) -> _Connection:
         """To a file that is there; only with `make` to a new one, which nobody takes for one that was emptied."""
+        # Other threads may be at a file that has lost its name.
+        with self._counting:
+            others = [] if make else list(self._open)
+        for other in others:
+            other.let_go_of_log()
         # Asked first: of a file that takes the name just now it is then said that it is another one.
         file = identity(self._file)
         connection = sqlite3.connect(
@@ -72,6 +81,8 @@ class SQLite:
         except BaseException:
             connection.close()
             raise
+        with self._counting:
+            self._open.add(connection)
         return connection
 
     def is_new(self) -> bool:
@@ -189,14 +200,21 @@ class _Connection(sqlite3.Connection):
     log: Log | None = None
     """What lies beside it, as soon as there is something."""
 
+    def let_go_of_log(self) -> None:
+        """Of a file that has lost its name: whoever opens the next one would take the log for that one's."""
+        log = self.log
+        if log is not None and self.file != identity(log.place):
+            with suppress(OSError):
+                log.remove()
+
     def close(self) -> None:
         if self.log is not None and self.file != identity(self.log.place):
-            # Complete, wherever it is now; and without a log that the next file would be taken to have.
+            # So that it is complete, wherever it is now.
             with suppress(sqlite3.Error):
                 self.rollback()
                 self.execute("PRAGMA wal_checkpoint")
-            with suppress(OSError):
-                self.log.remove()
+        self.let_go_of_log()
+        self.log = None
         super().close()
 
 

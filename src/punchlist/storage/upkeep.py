@@ -87,8 +87,7 @@ def restore(store: Store, copy: Path) -> Path | None:
 
 @contextmanager
 def _up_to_date(copy: Path, path: Path) -> Iterator[Path]:
-    """A copy of the copy, beside the database: with the schema of this program, which those who have the database open
-    have seen it with."""
+    """A copy of the copy, beside the database, with this program's schema: whoever has the database open expects it."""
     with TemporaryDirectory(prefix=f"{path.name}.restoring-", dir=path.parent) as folder:
         ready = Path(folder) / path.name
         with closing(_open(copy.resolve(), "ro")) as reader, closing(_open(ready, "rwc")) as writer:

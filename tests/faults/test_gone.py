@@ -14,6 +14,7 @@ import psycopg
 import pytest
 from tests.conftest import Cli
 from tests.faults.processes import Program
+from tests.faults.processes import punchlist as shell
 from tests.faults.tools import Agent
 from tests.surfaces.mcp_client import WireClient
 
@@ -167,6 +168,18 @@ def test_nothing_comes_back_while_another_thread_is_still_at_the_old_database(tm
         assert _items(file) == ["After"]
     someone.close()
     assert _items(file) == ["After"]
+
+
+def test_nothing_is_written_to_a_log_that_was_removed(tmp_path: Path, environment: dict[str, str]) -> None:
+    file = tmp_path / "punchlist.db"
+    someone = _Someone(file)
+    someone.add("Before")
+    (tmp_path / "punchlist.db-wal").unlink()
+    someone.add("After")
+    shown = shell(tmp_path, {**environment, "PUNCHLIST_DATABASE_URL": str(file)}, "todos").out.decode()
+    assert "Before" in shown
+    assert "After" in shown
+    someone.close()
 
 
 def test_what_was_written_is_in_the_database_wherever_it_is_moved(tmp_path: Path) -> None:

@@ -28,6 +28,10 @@ class Log(NamedTuple):
     """Of the file itself, whatever links lead to it."""
     parts: tuple[Identity | None, ...]
 
+    def has_its_name(self) -> bool:
+        """Else nobody will ever find what is written to it: somebody took it for a leftover."""
+        return self.parts[0] == identity(f"{self.place}-wal")
+
     def remove(self) -> None:
         """Take the names away from exactly these, which are still open: no other file has their numbers."""
         with alone(Path(self.place).parent):

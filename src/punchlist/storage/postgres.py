@@ -37,8 +37,8 @@ class PostgreSQL:
     def is_new(self) -> bool:
         return False
 
-    def still_there(self, connection: Any) -> bool:
-        del connection  # A server says so itself when it has gone.
+    def still_there(self, connection: Any, *, with_log: bool = False) -> bool:
+        del connection, with_log  # A server says so itself when it has gone.
         return True
 
     def engine(self) -> Engine:

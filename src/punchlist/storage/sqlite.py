@@ -88,10 +88,12 @@ class SQLite:
     def is_new(self) -> bool:
         return identity(self._file) is None
 
-    def still_there(self, connection: _Connection) -> bool:
+    def still_there(self, connection: _Connection, *, with_log: bool = False) -> bool:
         if connection.log is None:
             self._remember_log(connection)
-        return connection.file is not None and connection.file == identity(self._file)
+        if connection.file is None or connection.file != identity(self._file):
+            return False
+        return not with_log or connection.log is None or connection.log.has_its_name()
 
     def _remember_log(self, connection: _Connection) -> None:
         # In this order: it is the file's own as long as the file has the name.

@@ -48,9 +48,9 @@ class Database(Protocol):
     def is_new(self) -> bool:
         """Whether there is nothing yet that one could connect to, until it is made."""
 
-    def still_there(self, connection: Any) -> bool:
+    def still_there(self, connection: Any, *, with_log: bool = False) -> bool:
         """Whether it is a connection to what has the database's name now: a file may be removed or replaced while it
-        is open, and whatever is written to it then is gone."""
+        is open, and whatever is written to it then is gone. With `with_log`, so may the log be that it writes to."""
 
     def engine(self) -> Engine:
         """SQLAlchemy's way to the same database, for migrations: loading it takes longer than a short command."""
@@ -179,7 +179,7 @@ class _Session:
                 begin = database.begin_write if self._writing else database.begin_read
                 begin(self._cursor)
                 # A writer may have waited for others, and meanwhile the file may have gone.
-                if not self._writing or database.still_there(self._connection):
+                if not self._writing or database.still_there(self._connection, with_log=True):
                     return True
         except BaseException:
             store.connections.discard(self._connection)

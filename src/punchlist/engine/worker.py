@@ -24,6 +24,7 @@ from punchlist.engine.flows.shop import Shop
 from punchlist.engine.hands import Hands, Stopped
 from punchlist.engine.liveness import locks
 from punchlist.engine.premises import Premises
+from punchlist.engine.rubbish import found_between_steps
 from punchlist.engine.turns import Turns
 from punchlist.errors import PunchlistError
 from punchlist.kernel.actors import Actor, Role
@@ -86,6 +87,11 @@ class Worker:
         self._ending.set()
 
     async def work(self, *, until_idle: bool = False) -> None:
+        # From before the first of our threads.
+        async with found_between_steps():
+            await self._work(until_idle)
+
+    async def _work(self, until_idle: bool) -> None:
         await asyncio.to_thread(self._locks.hold, self.executor)
         try:
             await self._durable.open(self._see_through)

@@ -25,7 +25,7 @@ from punchlist.errors import StoreUnavailable
 from punchlist.kernel.actors import Actor, Role
 from punchlist.missions.collectors import CannotCollect, collect
 from punchlist.missions.model import Metric
-from punchlist.storage import opening
+from punchlist.storage import logs, opening, sqlite
 from punchlist.storage.opening import open_store
 from punchlist.storage.sqlite import SQLite
 from punchlist.storage.statements import Statement
@@ -180,6 +180,23 @@ def test_nothing_is_written_to_a_log_that_was_removed(tmp_path: Path, environmen
     assert "Before" in shown
     assert "After" in shown
     someone.close()
+
+
+def test_a_log_that_loses_its_name_while_it_is_opened_is_not_taken_for_the_one_that_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    someone = _Someone(tmp_path / "punchlist.db")
+    someone.close()
+    database, log = someone.store.database, tmp_path / "punchlist.db-wal"
+
+    def look_late(file: str) -> logs.Log | None:
+        log.rename(tmp_path / "nameless")
+        log.touch()
+        return logs.beside(file)
+
+    monkeypatch.setattr(sqlite, "beside", look_late)
+    with closing(database.connect()) as connection:
+        assert not database.still_there(connection)
 
 
 def test_what_was_written_is_in_the_database_wherever_it_is_moved(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from punchlist.storage.held import is_held
+
 Identity = tuple[int, int]
 SUFFIXES: Final = ("-wal", "-shm")
 
@@ -27,6 +29,13 @@ class Log(NamedTuple):
     place: str
     """Of the file itself, whatever links lead to it."""
     parts: tuple[Identity | None, ...]
+
+    def is_open(self) -> bool:
+        """Here; else who has just connected has got one that lost its name meanwhile."""
+        try:
+            return sys.platform == "win32" or is_held(os.stat(f"{self.place}-wal"))
+        except OSError:
+            return False
 
     def has_its_name(self) -> bool:
         """Else nobody will ever find what is written to it: somebody took it for a leftover."""

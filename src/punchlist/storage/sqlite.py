@@ -98,8 +98,12 @@ class SQLite:
     def _remember_log(self, connection: _Connection) -> None:
         # In this order: it is the file's own as long as the file has the name.
         log = beside(self._file)
-        if connection.file is not None and connection.file == identity(self._file):
+        if log is None or connection.file is None or connection.file != identity(self._file):
+            return
+        if log.is_open():
             connection.log = log
+        else:
+            connection.file = None
 
     def engine(self) -> Engine:
         from sqlalchemy import create_engine, event

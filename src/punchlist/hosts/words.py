@@ -32,26 +32,27 @@ def so_far(shown: str, request: str | None) -> str:
 
 def of_before(open: Sequence[Open]) -> str:
     """For one that stops beside a list which is none of its own."""
-    following = next_item(open)
-    assert following is not None
-    one = len(open) == 1
     return (
-        f"{len(open)} {'item of an earlier session is' if one else 'items of an earlier session are'} open, the next "
-        f"is: {quoted(following.title)} (id {following.id}). If the user has asked for that, go on with it. If not, "
-        "leave it, and answer the user."
+        f"{_left_of('an earlier session', open)} If the user has asked for that, go on with it. If not, leave it, and "
+        "answer the user."
     )
 
 
 def aside(open: Sequence[Open]) -> str:
     """For one that stops beside its list, which it has not touched since the user has said something new."""
+    return (
+        f"{_left_of('your list', open)} If the user's last message leaves you to it, go on with it now, and mark it "
+        "when it is done. If they want something else, or want to talk first, leave the list as it is, and answer them."
+    )
+
+
+def _left_of(whose: str, open: Sequence[Open]) -> str:
     following = next_item(open)
     assert following is not None
-    one = len(open) == 1
+    items, are = ("item", "is") if len(open) == 1 else ("items", "are")
     return (
-        f"{len(open)} {'item of your list is' if one else 'items of your list are'} not done yet, the next is: "
-        f"{quoted(following.title)} (id {following.id}). If the user's last message leaves you to it, go on with it "
-        "now, and mark it when it is done. If they want something else, or want to talk first, leave the list as it "
-        "is, and answer them."
+        f"{len(open)} {items} of {whose} {are} not done yet, the next is: {quoted(following.title)} "
+        f"(id {following.id})."
     )
 
 

@@ -18,8 +18,9 @@ from typing import Final
 _MOST: Final = 1_024
 
 
-def is_held(file: os.stat_result) -> bool:
-    """Whether this process has a file open for reading and writing, as SQLite has all of its own."""
+def is_held(file: os.stat_result, way: int = os.O_RDWR) -> bool:
+    """Whether this process has a file open for reading and writing, as SQLite has all of its own that it may write to;
+    or in another way: `O_RDONLY` is any."""
     if sys.platform == "win32":
         # Where locks belong to whoever opened the file.
         return False
@@ -27,7 +28,7 @@ def is_held(file: os.stat_result) -> bool:
 
     for number in _descriptors():
         try:
-            if os.path.samestat(os.fstat(number), file) and fcntl.fcntl(number, fcntl.F_GETFL) & os.O_RDWR:
+            if os.path.samestat(os.fstat(number), file) and fcntl.fcntl(number, fcntl.F_GETFL) & way == way:
                 return True
         except OSError:
             # Closed meanwhile, such as the one that the folder was listed with.

@@ -33,7 +33,7 @@ class Log(NamedTuple):
     def is_open(self) -> bool:
         """Here; else who has just connected has got one that lost its name meanwhile."""
         try:
-            return sys.platform == "win32" or is_held(os.stat(f"{self.place}-wal"))
+            return sys.platform == "win32" or is_held(os.stat(f"{self.place}-wal"), os.O_RDONLY)
         except OSError:
             return False
 

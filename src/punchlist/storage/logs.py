@@ -39,7 +39,7 @@ class Log(NamedTuple):
 
     def has_its_name(self) -> bool:
         """Else nobody will ever find what is written to it: somebody took it for a leftover."""
-        return self.parts[0] == identity(f"{self.place}-wal")
+        return self.parts[0] == identity(self.place + "-wal")
 
     def remove(self) -> None:
         """Take the names away from exactly these, which are still open: no other file has their numbers."""

@@ -174,7 +174,7 @@ class _Session:
                 raise
             return False
         try:
-            if store.is_current(self._connection, writing=self._writing):
+            if store.is_current(self._connection):
                 self._cursor = self._connection.cursor()
                 begin = database.begin_write if self._writing else database.begin_read
                 begin(self._cursor)
@@ -247,11 +247,11 @@ class Store:
     def read(self) -> AbstractContextManager[Transaction]:
         return _Session(self, writing=False)
 
-    def is_current(self, connection: Any, *, writing: bool) -> bool:
-        """Whether a connection still leads to what people call the database. Asked before every write; readers, who
-        come often and lose nothing, take a recent answer."""
+    def is_current(self, connection: Any) -> bool:
+        """Whether a connection still leads to what people call the database. Readers lose nothing and writers ask once
+        more when they have begun: a recent answer will do."""
         now = time.monotonic()
-        if not writing and now - self._looked < _RECENT:
+        if now - self._looked < _RECENT:
             return True
         self._looked = now
         return self.database.still_there(connection)

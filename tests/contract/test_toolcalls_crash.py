@@ -25,10 +25,11 @@ from tests.contract.toolcalls import (
 )
 
 from punchlist.conversations.model import Scope
+from punchlist.conversations.service import Conversations
 from punchlist.errors import StoreUnavailable
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approvals import Expiry, OnExpiry
-from punchlist.toolcalls.ledger import INTERRUPTED, NOT_BEGUN
+from punchlist.toolcalls.ledger import INTERRUPTED, NOT_BEGUN, Ledger, Place
 from punchlist.toolcalls.lifecycle import Status
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.states import ErroredToolCall, WaitingToolCall
@@ -235,6 +236,23 @@ def test_what_this_process_still_runs_is_not_recovered(store: Store) -> None:
             assert other.ledger.recover() == []
 
     run(scene())
+
+
+@pytest.mark.spec("M9")
+def test_what_this_process_ran_in_a_turn_that_it_takes_up_again_is_interrupted(store: Store) -> None:
+    """The database may be gone when a call ends, so that nobody has heard of that."""
+    turn = Conversations(store).open_turn(AGENT).id
+
+    async def scene() -> None:
+        async with Desk(store, turn_id=turn) as desk:
+            desk.scheduler.schedule(request("hold", {"name": "x"}, "before"))
+            await soon(desk.shop.began("x").wait())
+            assert Ledger(store, Place(AGENT, "/w", abandoned=True)).recover() == [], "it is of a turn"
+            (ended,) = Ledger(store, Place(AGENT, "/w", turn, abandoned=True)).recover()
+            assert (ended.id, ended.status, ended.error_code) == ("before", "error", "interrupted")
+
+    run(scene())
+    assert stored(store, "before").explanation == INTERRUPTED
 
 
 # --- nothing is left behind ----------------------------------------------------------------------------------------

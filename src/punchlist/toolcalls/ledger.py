@@ -292,8 +292,9 @@ class Ledger:
         return [ended for call, why in left if (ended := self._end_for(call, why)) is not None]
 
     def _left(self, call: StoredCall) -> bool:
-        """Whether the process that had a call has it no more."""
-        if call.owner != self._owner and self._place.abandoned and call.turn_id == self._place.turn_id:
+        """Whether the process that had a call has it no more. That may be this one: a turn that the database broke off
+        is taken up again where it was."""
+        if self._place.abandoned and call.turn_id == self._place.turn_id:
             return True
         return lives(call.owner) is False
 

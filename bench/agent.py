@@ -29,8 +29,8 @@ from punchlist.agent.prompts import PLANNING
 from punchlist.audit.check import check
 from punchlist.checklist.tools import GUIDANCE
 from punchlist.models.model import Hear, Reply, Request, Said
-from punchlist.storage.opening import open_store
-from punchlist.storage.revision import REVISION
+from punchlist.storage.open import open_store
+from punchlist.storage.schema_version import REVISION
 from punchlist.storage.store import Store
 
 EARLY, LATER, LATE = 5, 50, 500

@@ -11,21 +11,21 @@ from typing import Final
 
 from punchlist.agent.continuation import Limits, Reason
 from punchlist.agent.definitions import BUILT_IN, AgentDefinition
-from punchlist.agent.studio import Outcome, Studio
+from punchlist.agent.runtime import Outcome, Studio
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.kernel.actors import Actor, Role
-from punchlist.kernel.signals import CancelSignal
+from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.models.model import Call, Finish, Hear, Reply, Request, Traits, Usage
 from punchlist.plan.service import Plans
 from punchlist.storage.store import Store
-from punchlist.toolcalls.ledger import Place
 from punchlist.toolcalls.policy import Mode
-from punchlist.toolcalls.policy_file import PolicySettings
-from punchlist.tools.definition import tool
+from punchlist.toolcalls.policy_config import PolicySettings
+from punchlist.toolcalls.repository import Place
+from punchlist.tools.function_tool import tool
 from punchlist.tools.settings import ToolSettings
-from punchlist.tools.workbench import Site
+from punchlist.tools.tool_session import Site
 
 TASKS: Final = 5
 USAGE: Final = Usage(1_000, 20)

@@ -18,9 +18,9 @@ from punchlist.claims.model import Claimed
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.plan.model import TurnTodo
-from punchlist.plan.rules import MAX_BATCH, MAX_PLAN
 from punchlist.plan.service import Plans
-from punchlist.storage.opening import open_store
+from punchlist.plan.validation import MAX_BATCH, MAX_PLAN
+from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 
 CLAIMANTS: Final = 16

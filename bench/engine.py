@@ -18,22 +18,22 @@ from typing import Any, Final
 
 from bench.measuring import Bench, Figure, Limits
 from bench.processes import PYTHON
+from punchlist.app import House
 from punchlist.config import load
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.engine.durable import Durable
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import moment
-from punchlist.kernel.processes import this_process
-from punchlist.missions import file
+from punchlist.kernel.process_id import this_process
+from punchlist.missions.config import file
 from punchlist.missions.service import Missions
 from punchlist.models.rehearsal import Line, Rehearsal, Script
 from punchlist.runs.model import Kind, Run
 from punchlist.runs.service import Runs
-from punchlist.storage.opening import open_store
+from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 from punchlist.toolcalls.policy import Mode
-from punchlist.wiring import House
 
 PERSON: Final = Actor(Role.PERSON, "bench")
 FILE: Final = json.dumps({"name": "Bench", "slug": "bench", "pillars": [{"name": "Speed", "slug": "speed"}]})

@@ -20,8 +20,8 @@ from punchlist.conversations.service import Conversations
 from punchlist.kernel import events
 from punchlist.plan import model
 from punchlist.storage import schema
-from punchlist.storage.opening import open_store
-from punchlist.storage.revision import REVISION
+from punchlist.storage.open import open_store
+from punchlist.storage.schema_version import REVISION
 
 CACHE: Final = Path(__file__).parent / "results" / "cache"
 SCRATCH: Final = "bench-"

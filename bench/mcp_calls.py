@@ -16,7 +16,7 @@ from bench.processes import PUNCHLIST, PYTHON, environment
 from bench.rows import ACTOR, ITEM, TODOS_PER_TURN
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
-from punchlist.storage.opening import open_store
+from punchlist.storage.open import open_store
 
 SESSION: Final = SCRATCH + "calls"
 LIMIT: Final = Limits(times=2.0)

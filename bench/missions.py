@@ -24,16 +24,17 @@ from punchlist.errors import IllegalTransition
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import system_clock, timestamp
 from punchlist.kernel.ids import new_id
-from punchlist.missions import file, todo_records
-from punchlist.missions.briefing import Briefing
-from punchlist.missions.escalations import Escalations
-from punchlist.missions.lifecycle import Action, Priority, Status
-from punchlist.missions.metrics import Metrics
+from punchlist.missions.config import file
+from punchlist.missions.escalations.service import Escalations
+from punchlist.missions.metrics.service import Metrics
 from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo
+from punchlist.missions.planning.prompt_data import Briefing
 from punchlist.missions.service import Missions
-from punchlist.missions.todos import MissionTodos
+from punchlist.missions.todos import repository as todo_repository
+from punchlist.missions.todos.lifecycle import Action, Priority, Status
+from punchlist.missions.todos.service import MissionTodos
 from punchlist.runs.service import Runs
-from punchlist.storage.opening import open_store
+from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 
 SLUG: Final = "bench"
@@ -190,7 +191,7 @@ def fill(store: Store, mission: Mission, ended: int) -> None:
     with store.write() as tx:
         for number in range(ended):
             at = timestamp(now - timedelta(days=20) * number / ended)
-            todo_records.add(tx, ended_todo(mission, pillar.id, at))
+            todo_repository.add(tx, ended_todo(mission, pillar.id, at))
 
 
 def ended_todo(mission: Mission, pillar_id: str, at: str) -> MissionTodo:

@@ -16,7 +16,7 @@ from bench.measuring import Bench, Figure, Operation, Skipped, interleave, runs
 from bench.rows import ACTOR, COLUMNS, TODOS_PER_TURN, all_rows, insert
 from bench.storage import EACH, LIST, open_turns, service_lists, service_writes, written
 from punchlist.conversations.model import TurnScope
-from punchlist.storage.opening import open_store
+from punchlist.storage.open import open_store
 
 
 def measure(bench: Bench) -> Iterator[Figure]:

@@ -16,16 +16,16 @@ from bench.peers import measured
 from bench.peers.environment import peers_python
 from punchlist.conversations.model import Scope
 from punchlist.kernel.actors import Actor, Role
-from punchlist.storage.opening import open_store
+from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
-from punchlist.toolcalls.ledger import Ledger, Place
+from punchlist.toolcalls.batch_writer import Recorder
 from punchlist.toolcalls.listeners import Listeners
 from punchlist.toolcalls.policy import Mode, Policy
-from punchlist.toolcalls.recording import Recorder
+from punchlist.toolcalls.repository import Ledger, Place
 from punchlist.toolcalls.scheduler import CoreToolScheduler
 from punchlist.toolcalls.states import ToolCallRequest
-from punchlist.tools.definition import tool
-from punchlist.tools.native import native_tools
+from punchlist.tools.builtin import native_tools
+from punchlist.tools.function_tool import tool
 from punchlist.tools.workspace import Workspace
 
 CALLS: Final = 10_000

@@ -17,7 +17,7 @@ from punchlist.conversations.service import Conversations
 from punchlist.kernel.clock import system_clock, timestamp
 from punchlist.kernel.ids import new_id
 from punchlist.plan.service import Plans
-from punchlist.storage.opening import open_store
+from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 
 EACH: Final = 3

@@ -15,18 +15,18 @@ from punchlist.checklist.tools import checklist_tools
 from punchlist.claims.lifecycle import CLAIM
 from punchlist.claims.tools import claim_tools
 from punchlist.conversations.lifecycle import TURN
-from punchlist.conversations.queue_lifecycle import QUEUE
+from punchlist.conversations.message_lifecycle import QUEUE
 from punchlist.kernel.lifecycle import Lifecycle
-from punchlist.kernel.tooling import Tool
-from punchlist.missions.lifecycle import ESCALATION, MISSION
-from punchlist.missions.tools import mission_tools
+from punchlist.kernel.tool import Tool
+from punchlist.missions.todos.lifecycle import ESCALATION, MISSION
+from punchlist.missions.todos.tools import mission_tools
 from punchlist.plan.lifecycle import CONDITION, PLAN
 from punchlist.plan.tools import plan_tools
 from punchlist.runs.lifecycle import RUN
 from punchlist.surfaces.cli.main import app
 from punchlist.toolcalls.lifecycle import APPROVAL, TOOL_CALL
-from punchlist.tools.definition import FunctionTool
-from punchlist.tools.native import native_tools
+from punchlist.tools.builtin import native_tools
+from punchlist.tools.function_tool import FunctionTool
 from punchlist.tools.workspace import Workspace
 
 FOLDER = Path(__file__).parent

@@ -16,7 +16,7 @@ from punchlist import (
     open_store,
     parse_mission,
 )
-from punchlist.missions.lifecycle import Action
+from punchlist.missions.todos.lifecycle import Action
 
 FILE = """{"name": "Developer Experience", "pillars": [{"name": "Build Performance", "metrics": [
   {"name": "Local build time", "unit": "s", "target": 60, "warning": 90, "direction": "down"}]}]}"""

@@ -23,7 +23,7 @@ from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.kernel.actors import Actor, Role
 from punchlist.plan.service import Plans
-from punchlist.storage.opening import open_store
+from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 
 ROOT = Path(__file__).parent.parent

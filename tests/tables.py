@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 
 from sqlalchemy import MetaData
 
-from punchlist.storage.opening import open_store
-from punchlist.storage.revision import VERSION_TABLE
+from punchlist.storage.open import open_store
+from punchlist.storage.schema_version import VERSION_TABLE
 
 
 @cache

@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from punchlist.agent.continuation import Limits, Reason
-    from punchlist.agent.news import (
+    from punchlist.agent.events import (
         CallChanged,
         Continued,
         ListChanged,
@@ -25,70 +25,70 @@ if TYPE_CHECKING:
     )
     from punchlist.checklist.manager import TodoManager
     from punchlist.checklist.service import Checklists
+    from punchlist.conversations.message_queue import MessageQueue
     from punchlist.conversations.model import Scope, TurnScope
-    from punchlist.conversations.queue import MessageQueue
     from punchlist.conversations.service import Conversations
     from punchlist.errors import PunchlistError
     from punchlist.kernel.actors import Actor, Role
-    from punchlist.kernel.signals import CancelSignal
+    from punchlist.kernel.cancel_signal import CancelSignal
     from punchlist.library import Agent, Result
-    from punchlist.missions.file import parse_mission
-    from punchlist.missions.metrics import Metrics
+    from punchlist.missions.config.file import parse_mission
+    from punchlist.missions.metrics.service import Metrics
     from punchlist.missions.model import MissionScope, NewMissionTodo
     from punchlist.missions.service import Missions
-    from punchlist.missions.todos import MissionTodos
+    from punchlist.missions.todos.service import MissionTodos
     from punchlist.plan.repository import TurnTodoRepository
     from punchlist.plan.service import Plans
     from punchlist.runs.service import Runs
-    from punchlist.storage.opening import open_store
+    from punchlist.storage.open import open_store
     from punchlist.storage.store import Store
+    from punchlist.toolcalls.approval_store import Approvals
     from punchlist.toolcalls.approvals import Answer, Outcome
-    from punchlist.toolcalls.ledger import Ledger, Place
+    from punchlist.toolcalls.batch_writer import Recorder
     from punchlist.toolcalls.lifecycle import Status
     from punchlist.toolcalls.listeners import Listeners
     from punchlist.toolcalls.policy import Mode, Policy, Rule, Verdict
-    from punchlist.toolcalls.questions import Approvals
-    from punchlist.toolcalls.recording import Recorder
+    from punchlist.toolcalls.repository import Ledger, Place
     from punchlist.toolcalls.scheduler import CoreToolScheduler
     from punchlist.toolcalls.states import ToolCallRequest
     from punchlist.toolcalls.tool import Effect, Resources, Running, ToolFailure, Transient
-    from punchlist.tools.definition import tool
-    from punchlist.tools.native import native_tools
+    from punchlist.tools.builtin import native_tools
+    from punchlist.tools.function_tool import tool
     from punchlist.tools.workspace import Workspace
 
 _HOMES = {
     "Actor": "punchlist.kernel.actors",
     "Agent": "punchlist.library",
     "Answer": "punchlist.toolcalls.approvals",
-    "Approvals": "punchlist.toolcalls.questions",
-    "CallChanged": "punchlist.agent.news",
-    "CancelSignal": "punchlist.kernel.signals",
+    "Approvals": "punchlist.toolcalls.approval_store",
+    "CallChanged": "punchlist.agent.events",
+    "CancelSignal": "punchlist.kernel.cancel_signal",
     "Checklists": "punchlist.checklist.service",
-    "Continued": "punchlist.agent.news",
+    "Continued": "punchlist.agent.events",
     "Conversations": "punchlist.conversations.service",
     "CoreToolScheduler": "punchlist.toolcalls.scheduler",
     "Effect": "punchlist.toolcalls.tool",
-    "Ledger": "punchlist.toolcalls.ledger",
+    "Ledger": "punchlist.toolcalls.repository",
     "Limits": "punchlist.agent.continuation",
-    "ListChanged": "punchlist.agent.news",
+    "ListChanged": "punchlist.agent.events",
     "Listeners": "punchlist.toolcalls.listeners",
-    "MessageQueue": "punchlist.conversations.queue",
-    "Metrics": "punchlist.missions.metrics",
+    "MessageQueue": "punchlist.conversations.message_queue",
+    "Metrics": "punchlist.missions.metrics.service",
     "MissionScope": "punchlist.missions.model",
-    "MissionTodos": "punchlist.missions.todos",
+    "MissionTodos": "punchlist.missions.todos.service",
     "Missions": "punchlist.missions.service",
     "Mode": "punchlist.toolcalls.policy",
     "NewMissionTodo": "punchlist.missions.model",
-    "Noted": "punchlist.agent.news",
+    "Noted": "punchlist.agent.events",
     "Outcome": "punchlist.toolcalls.approvals",
-    "OutputCame": "punchlist.agent.news",
-    "Place": "punchlist.toolcalls.ledger",
+    "OutputCame": "punchlist.agent.events",
+    "Place": "punchlist.toolcalls.repository",
     "Plans": "punchlist.plan.service",
     "Policy": "punchlist.toolcalls.policy",
     "PunchlistError": "punchlist.errors",
     "Reason": "punchlist.agent.continuation",
-    "Recorder": "punchlist.toolcalls.recording",
-    "Replied": "punchlist.agent.news",
+    "Recorder": "punchlist.toolcalls.batch_writer",
+    "Replied": "punchlist.agent.events",
     "Resources": "punchlist.toolcalls.tool",
     "Result": "punchlist.library",
     "Role": "punchlist.kernel.actors",
@@ -98,21 +98,21 @@ _HOMES = {
     "Scope": "punchlist.conversations.model",
     "Status": "punchlist.toolcalls.lifecycle",
     "Store": "punchlist.storage.store",
-    "TextCame": "punchlist.agent.news",
+    "TextCame": "punchlist.agent.events",
     "TodoManager": "punchlist.checklist.manager",
     "ToolCallRequest": "punchlist.toolcalls.states",
     "ToolFailure": "punchlist.toolcalls.tool",
     "Transient": "punchlist.toolcalls.tool",
-    "TurnBegan": "punchlist.agent.news",
-    "TurnEnded": "punchlist.agent.news",
+    "TurnBegan": "punchlist.agent.events",
+    "TurnEnded": "punchlist.agent.events",
     "TurnScope": "punchlist.conversations.model",
     "TurnTodoRepository": "punchlist.plan.repository",
     "Verdict": "punchlist.toolcalls.policy",
     "Workspace": "punchlist.tools.workspace",
-    "native_tools": "punchlist.tools.native",
-    "open_store": "punchlist.storage.opening",
-    "parse_mission": "punchlist.missions.file",
-    "tool": "punchlist.tools.definition",
+    "native_tools": "punchlist.tools.builtin",
+    "open_store": "punchlist.storage.open",
+    "parse_mission": "punchlist.missions.config.file",
+    "tool": "punchlist.tools.function_tool",
 }
 
 __all__ = [

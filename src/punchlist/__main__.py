@@ -1,3 +1,3 @@
-from punchlist.wiring import main
+from punchlist.app import main
 
 main()

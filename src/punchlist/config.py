@@ -181,13 +181,13 @@ def _text(path: Path, source: str, key: str, value: Any) -> str:
 
 
 def _wrong(path: Path, source: str, key: str, problem: str) -> ConfigError:
-    from punchlist.kernel.tables import place
+    from punchlist.kernel.settings_table import place
 
     return ConfigError(f"{place(path, source, (key,))}: {problem}")
 
 
 def _unknown(key: str) -> str:
-    from punchlist.kernel.tables import meant
+    from punchlist.kernel.settings_table import meant
 
     there = (*_KEYS, *TABLES)
     return f"unknown setting {excerpt(key)!r}.{meant(key, there)} There are: {', '.join(there)}."

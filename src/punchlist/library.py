@@ -17,24 +17,24 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from punchlist.agent.casting import Casting
 from punchlist.agent.continuation import Limits, Reason
 from punchlist.agent.definitions import AgentDefinition
-from punchlist.agent.going_on import go_on
-from punchlist.agent.lists import Task
-from punchlist.agent.news import News, Noted, Tell
-from punchlist.agent.studio import Audience, Outcome, Studio
+from punchlist.agent.events import News, Noted, Tell
+from punchlist.agent.list_state import Task
+from punchlist.agent.model_resolver import Casting
+from punchlist.agent.resume import go_on
+from punchlist.agent.runtime import Audience, Outcome, Studio
+from punchlist.app import House
 from punchlist.config import load, person
 from punchlist.conversations.model import Scope
 from punchlist.errors import InvalidInput
 from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.kernel.ids import new_id
-from punchlist.kernel.signals import CancelSignal
 from punchlist.models.model import Model, Usage
 from punchlist.toolcalls.journal import Ask
 from punchlist.toolcalls.policy import Mode, Rule, Verdict
 from punchlist.toolcalls.tool import AgentTool
-from punchlist.wiring import House
 
 Start = Callable[[Studio, CancelSignal], Coroutine[Any, Any, Outcome]]
 

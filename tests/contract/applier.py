@@ -13,9 +13,9 @@ from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import PunchlistError
 from punchlist.kernel.actors import Actor, Role
-from punchlist.missions import file
+from punchlist.missions.config import file
 from punchlist.missions.service import Missions
-from punchlist.storage.opening import open_store
+from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import sys
 
+from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import Scope
-from punchlist.conversations.queue import MessageQueue
 from punchlist.conversations.service import Conversations
 from punchlist.kernel.actors import Actor, Role
-from punchlist.storage.opening import open_store
+from punchlist.storage.open import open_store
 
 
 def main(database: str) -> None:

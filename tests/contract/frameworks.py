@@ -31,9 +31,9 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 from pydantic_ai.usage import RequestUsage
 
 from punchlist.adapters.langchain import PunchlistMiddleware
-from punchlist.adapters.lists import Lists
 from punchlist.adapters.openai_agents import PunchlistTools
 from punchlist.adapters.pydantic_ai import PunchlistCapability
+from punchlist.adapters.session_lists import Lists
 
 TOKENS = 100
 """That every reply costs."""

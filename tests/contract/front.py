@@ -13,10 +13,10 @@ from punchlist.checklist.service import Checklists
 from punchlist.checklist.tools import checklist_tools
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.kernel.events import Event
-from punchlist.kernel.tooling import ToolResult
+from punchlist.kernel.tool import ToolResult
 from punchlist.plan.service import Plans
 from punchlist.plan.tools import plan_tools
-from punchlist.storage import eventlog
+from punchlist.storage import event_log
 from punchlist.storage.statements import Statement, columns
 from punchlist.storage.store import Store
 
@@ -56,7 +56,7 @@ def everything(store: Store) -> dict[str, list[Row]]:
 
 def trail(store: Store, stream: str | None = None) -> list[Event]:
     with store.read() as tx:
-        return [event for event in eventlog.after(tx, 0, most=1_000_000) if stream in (None, event.stream)]
+        return [event for event in event_log.after(tx, 0, most=1_000_000) if stream in (None, event.stream)]
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 
 from punchlist.conversations.service import Conversations
 from punchlist.kernel.actors import Actor, Role
-from punchlist.missions import file
+from punchlist.missions.config import file
 from punchlist.missions.model import Mission, MissionScope
 from punchlist.missions.service import Missions
 from punchlist.storage.store import Store

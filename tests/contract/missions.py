@@ -10,14 +10,14 @@ from typing import Any, Final
 from punchlist.conversations.service import Conversations
 from punchlist.kernel.actors import SYSTEM, Actor, Role
 from punchlist.kernel.events import Event
-from punchlist.missions import file
-from punchlist.missions.lifecycle import Action, Status
+from punchlist.missions.changes import stream
+from punchlist.missions.config import file
 from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar
 from punchlist.missions.service import Missions
-from punchlist.missions.todos import MissionTodos
-from punchlist.missions.tools import Checker, mission_tools
-from punchlist.missions.writing import stream
-from punchlist.storage import eventlog
+from punchlist.missions.todos.lifecycle import Action, Status
+from punchlist.missions.todos.service import MissionTodos
+from punchlist.missions.todos.tools import Checker, mission_tools
+from punchlist.storage import event_log
 from punchlist.storage.store import Store
 
 SLUG: Final = "developer-experience"
@@ -132,7 +132,7 @@ class Team:
         """The mission's events."""
         mission_id = self.mission.id
         with self.store.read() as tx:
-            return eventlog.of_stream(tx, stream(mission_id))
+            return event_log.of_stream(tx, stream(mission_id))
 
 
 def mission_file(

@@ -10,21 +10,21 @@ from typing import Any
 
 from punchlist.agent.continuation import Limits
 from punchlist.agent.definitions import BUILT_IN, AgentDefinition
-from punchlist.agent.news import News
-from punchlist.agent.studio import Audience, Outcome, Studio
+from punchlist.agent.events import News
+from punchlist.agent.runtime import Audience, Outcome, Studio
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
-from punchlist.kernel.signals import CancelSignal
+from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.models.model import Hear, Message, Reply, Request, Returned
 from punchlist.models.rehearsal import Line, Rehearsal, Script
 from punchlist.plan.service import Plans
 from punchlist.storage.store import Store
-from punchlist.toolcalls.ledger import Place
 from punchlist.toolcalls.policy import Mode
-from punchlist.toolcalls.policy_file import PolicySettings
+from punchlist.toolcalls.policy_config import PolicySettings
+from punchlist.toolcalls.repository import Place
 from punchlist.tools.settings import ToolSettings
-from punchlist.tools.workbench import Site
+from punchlist.tools.tool_session import Site
 
 
 def says(text: str, **more: Any) -> Line:

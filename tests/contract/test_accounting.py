@@ -13,23 +13,23 @@ from tests.contract.front import call
 from tests.contract.missions import BUILD, ONBOARDING, Team, developer_experience
 from tests.contract.rehearsing import Rehearsing, calls, completes, plans, says
 
-from punchlist.conversations import evidence
+from punchlist.conversations import usage as conversation_usage
 from punchlist.conversations.model import Scope, TraceKind, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import NotFound
 from punchlist.kernel.actors import Actor, Role
-from punchlist.missions import accounting
-from punchlist.missions.accounting import Account, Accounts
-from punchlist.missions.lifecycle import Status
+from punchlist.missions import usage as mission_usage
 from punchlist.missions.model import MissionTodo
+from punchlist.missions.todos.lifecycle import Status
+from punchlist.missions.usage import Account, Accounts
 from punchlist.models.rehearsal import Line
-from punchlist.plan.accounting import PlanAccount, PlanAccounts
 from punchlist.plan.lifecycle import Status as PlanStatus
 from punchlist.plan.service import Plans
+from punchlist.plan.usage import PlanAccount, PlanAccounts
 from punchlist.runs.model import Kind, Run, Spending
+from punchlist.runs.queue import RunBook
 from punchlist.runs.service import Runs
-from punchlist.runs.working import RunBook
-from punchlist.storage.opening import open_store
+from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 
 pytestmark = pytest.mark.spec("X4")
@@ -194,8 +194,8 @@ def test_one_todo_is_looked_at_along_indexes(tmp_path: Path) -> None:
     """However much else there is in the chat and in the mission. SQLite tells how it would look."""
     store = open_store(f"sqlite:///{tmp_path}/punchlist.db")
     names = ("todo_id", "stream", "turn_id", "conversation_id", "since", "until")
-    of_todo = (accounting.OF_TODO, accounting.RUNS_OF_TODO, accounting.TAKEN_UP)
-    for statement in (*of_todo, evidence.MEANWHILE, evidence.CALLS, evidence.REQUESTS):
+    of_todo = (mission_usage.OF_TODO, mission_usage.RUNS_OF_TODO, mission_usage.TAKEN_UP)
+    for statement in (*of_todo, conversation_usage.MEANWHILE, conversation_usage.CALLS, conversation_usage.REQUESTS):
         sql, values = statement.on(store.database.kind, dict.fromkeys(names, "x"))
         with store.engine.connect() as connection:
             steps = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", tuple(values)).fetchall()

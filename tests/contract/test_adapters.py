@@ -17,12 +17,12 @@ import pytest
 from tests.conftest import ROOT
 from tests.contract.frameworks import FRAMEWORKS, TOKENS, WAYS, Framework, Script, Step, complete, drive, plan
 
-from punchlist.adapters.lists import Lists
+from punchlist.adapters.session_lists import Lists
 from punchlist.agent.continuation import Limits, Reason
 from punchlist.conversations.model import Scope
 from punchlist.errors import Conflict, PunchlistError
 from punchlist.kernel.actors import Actor, Role
-from punchlist.kernel.processes import this_process
+from punchlist.kernel.process_id import this_process
 
 Make = Callable[..., Lists]
 PERSON = Actor(Role.PERSON, "ada")

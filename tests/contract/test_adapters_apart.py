@@ -34,9 +34,9 @@ from tests.contract.frameworks import (
     untraced,
 )
 
-from punchlist.adapters.lists import Lists
 from punchlist.adapters.openai_agents import PunchlistTools
 from punchlist.adapters.pydantic_ai import PunchlistCapability
+from punchlist.adapters.session_lists import Lists
 from punchlist.agent.continuation import Reason
 from punchlist.errors import InvalidInput
 

@@ -16,7 +16,7 @@ from punchlist.checklist.lifecycle import Status as ItemStatus
 from punchlist.checklist.model import Checklist, Item
 from punchlist.checklist.service import Checklists
 from punchlist.checklist.service import write as write_checklist
-from punchlist.conversations import records
+from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import MessageRole, Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import StoreDamaged
@@ -24,7 +24,7 @@ from punchlist.kernel.ids import new_id
 from punchlist.plan.lifecycle import Status
 from punchlist.plan.repository import TurnTodoRepository
 from punchlist.plan.service import Plans
-from punchlist.storage.revision import REVISION
+from punchlist.storage.schema_version import REVISION
 from punchlist.storage.store import Store
 
 
@@ -151,7 +151,7 @@ def test_an_edited_message_is_noticed_whoever_said_it(
 @pytest.mark.spec("X5")
 def test_a_message_put_in_by_hand_is_noticed(store: Store, scenario: Scenario) -> None:
     with store.write() as tx:
-        records.add_message(tx, "s", MessageRole.USER, "Ignore all that")
+        conversation_repository.add_message(tx, "s", MessageRole.USER, "Ignore all that")
     assert problems(store)
 
 

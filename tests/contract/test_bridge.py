@@ -11,8 +11,8 @@ import pytest
 
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
-from punchlist.storage.bridge import bridge
-from punchlist.storage.opening import open_store
+from punchlist.storage.async_bridge import bridge
+from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 
 

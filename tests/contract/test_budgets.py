@@ -9,7 +9,7 @@ import pytest
 from tests.contract.rehearsing import Rehearsing, calls, completes, plans, says
 
 from punchlist.agent.continuation import Reason
-from punchlist.agent.news import CallChanged
+from punchlist.agent.events import CallChanged
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations

@@ -10,10 +10,10 @@ import pytest
 from tests.contract.missions import Team, developer_experience
 
 from punchlist.kernel.clock import moment, timestamp
-from punchlist.missions.cadence import due_tick
-from punchlist.missions.config_json import cadence_of
+from punchlist.missions.changes import Told
+from punchlist.missions.config.json import cadence_of
+from punchlist.missions.planning.cadence import due_tick
 from punchlist.missions.service import Missions
-from punchlist.missions.writing import Told
 from punchlist.storage.store import Store
 
 

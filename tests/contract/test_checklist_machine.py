@@ -22,7 +22,7 @@ from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotFound, PunchlistError
 from punchlist.kernel.actors import Actor, Role
-from punchlist.storage import eventlog
+from punchlist.storage import event_log
 from punchlist.storage.store import Store
 
 LIMIT = 20
@@ -166,9 +166,9 @@ class ChecklistMachine(RuleBasedStateMachine):
     @invariant()
     def the_trail_tells_the_same(self) -> None:
         with self.store.read() as tx:
-            events = eventlog.of_stream(tx, stream(self.scope.conversation_id))
+            events = event_log.of_stream(tx, stream(self.scope.conversation_id))
         assert len(events) == self.revision
-        assert list(eventlog.broken_links(events)) == []
+        assert list(event_log.broken_links(events)) == []
         if events:
             assert replay(events) == self.checklists.get(self.scope.conversation_id)
 

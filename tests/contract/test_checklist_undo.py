@@ -11,7 +11,7 @@ from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition
 from punchlist.kernel.actors import Actor, Role
-from punchlist.storage.opening import open_store
+from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 
 

@@ -14,12 +14,12 @@ from tests.contract.measured import BUILD_TIME, PERSON, measured
 
 from punchlist.errors import IllegalTransition, InvalidInput
 from punchlist.kernel.actors import Actor, Role
-from punchlist.missions.checks import Checks
-from punchlist.missions.lifecycle import Action, Status
-from punchlist.missions.metrics import Metrics
+from punchlist.missions.config.trust import check_name, trust_name
+from punchlist.missions.metrics.service import Metrics
 from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo
-from punchlist.missions.todos import MissionTodos
-from punchlist.missions.trusted import check_name, trust_name
+from punchlist.missions.todos.checks import Checks
+from punchlist.missions.todos.lifecycle import Action, Status
+from punchlist.missions.todos.service import MissionTodos
 from punchlist.storage.store import Store
 from punchlist.trust import Trust
 

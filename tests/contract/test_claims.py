@@ -12,7 +12,7 @@ from tests.contract.front import by_hand, call, everything, nothing_changes, pla
 from punchlist.audit.check import check
 from punchlist.claims import replay
 from punchlist.claims.model import Claimed, ListKind, NothingFree
-from punchlist.claims.records import from_row
+from punchlist.claims.repository import from_row
 from punchlist.claims.tools import claim_tools
 from punchlist.conversations.model import TurnScope
 from punchlist.conversations.service import Conversations
@@ -21,7 +21,7 @@ from punchlist.kernel.actors import Actor, Role
 from punchlist.plan.model import TurnTodo
 from punchlist.plan.service import Plans
 from punchlist.plan.tools import ClaimablePlan
-from punchlist.storage.revision import REVISION
+from punchlist.storage.schema_version import REVISION
 from punchlist.storage.store import Store
 
 ADA = Actor(Role.PERSON, "ada")

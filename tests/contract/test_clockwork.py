@@ -15,19 +15,19 @@ import pytest
 from tests.conftest import StoppedClock
 from tests.contract.missions import Team, developer_experience
 
+from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import Scope
-from punchlist.conversations.queue import MessageQueue
 from punchlist.conversations.service import Conversations
-from punchlist.engine.clockwork import Clockwork, begin_cycle
-from punchlist.engine.premises import Premises
+from punchlist.engine.periodic import Clockwork, begin_cycle
+from punchlist.engine.worker_services import Premises
 from punchlist.errors import Conflict
 from punchlist.kernel.clock import timestamp
-from punchlist.missions.cadence import due_tick
+from punchlist.missions.planning.cadence import due_tick
+from punchlist.missions.planning.overdue import Deadlines
 from punchlist.missions.service import Missions
-from punchlist.missions.sweeping import Deadlines
 from punchlist.runs.model import Run
 from punchlist.runs.service import Runs
-from punchlist.storage.opening import open_store
+from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 
 CRON: Final = "*/30 * * * *"

@@ -14,7 +14,7 @@ from punchlist.conversations.service import Conversations
 from punchlist.plan import service as plan_service
 from punchlist.plan.lifecycle import Status
 from punchlist.plan.service import Plans
-from punchlist.storage.revision import REVISION
+from punchlist.storage.schema_version import REVISION
 from punchlist.storage.store import Store
 
 EVERYBODY = 50

@@ -10,10 +10,10 @@ import pytest
 from tests.contract.rehearsing import Rehearse, Rehearsing, calls, completes, every_call_has_one_result, plans, says
 from tests.contract.test_context import looks
 
-from punchlist.agent.agents_file import agents
+from punchlist.agent.agents_config import agents
 from punchlist.agent.continuation import Limits, Reason
 from punchlist.agent.definitions import BUILT_IN, SUPERVISING, AgentDefinition
-from punchlist.agent.studio import Outcome
+from punchlist.agent.runtime import Outcome
 from punchlist.config import load
 from punchlist.conversations.model import TurnScope
 from punchlist.models.model import Finish, Model, Returned, Said

@@ -11,11 +11,15 @@ from tests.contract.missions import BUILD, Team, developer_experience
 
 from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound, PunchlistError
-from punchlist.missions import chats, escalation_records, escalation_replay, records, replay
-from punchlist.missions.escalations import Escalations, open_for_work
-from punchlist.missions.lifecycle import Action, Status
+from punchlist.missions import repository as mission_repository
+from punchlist.missions.chats import service as chat_service
+from punchlist.missions.escalations import replay as escalation_replay
+from punchlist.missions.escalations import repository as escalation_repository
+from punchlist.missions.escalations.service import Escalations, open_for_work
 from punchlist.missions.model import Escalation, MissionScope, MissionTodo
-from punchlist.missions.sweeping import Deadlines
+from punchlist.missions.planning.overdue import Deadlines
+from punchlist.missions.todos import replay
+from punchlist.missions.todos.lifecycle import Action, Status
 from punchlist.runs.service import Runs
 from punchlist.storage.store import Store
 
@@ -45,7 +49,7 @@ def about(team: Team, asked: Escalation) -> MissionTodo:
 
 
 def notes(team: Team, chat: str) -> list[str]:
-    return [one.content for one in Conversations(team.store).messages(chat) if one.kind == chats.NOTE]
+    return [one.content for one in Conversations(team.store).messages(chat) if one.kind == chat_service.NOTE]
 
 
 # --- answering ---------------------------------------------------------------------------------------
@@ -233,7 +237,7 @@ def test_a_person_is_asked_once_about_work_that_does_not_come_to_an_end(
     todo = team.todo_in(Status.IN_PROGRESS, "Migrate", deadline="2026-03-01")
     for _ in range(2):
         with team.store.write() as tx:
-            mission = records.lock_mission(tx, team.mission.id)
+            mission = mission_repository.lock_mission(tx, team.mission.id)
             assert mission is not None
             asked = open_for_work(tx, team.system, mission, todo, "The Lead has sent it back 3 times.")
     assert escalations.list() == [asked]
@@ -272,7 +276,7 @@ def test_events_tell_of_every_question_as_the_rows_do(
     clock.advance(days=2)
     Deadlines(team.store).sweep(team.system, team.mission.id)
     with team.store.read() as tx:
-        rows = {one.id: one for one in escalation_records.all_of(tx, team.mission.id)}
+        rows = {one.id: one for one in escalation_repository.all_of(tx, team.mission.id)}
     assert rows[left.id].reminders > 0
     assert {one.status for one in rows.values()} == {"open", "acknowledged", "answered"}
     assert escalation_replay.replay(team.trail()) == rows

@@ -14,16 +14,16 @@ from tests.contract.front import call, plan, todo, todo_write
 
 from punchlist.agent.continuation import Continue, Decision, Reason, Stop, Wait
 from punchlist.agent.definitions import BUILT_IN, AgentDefinition
-from punchlist.agent.kinds import CONTINUATION
+from punchlist.agent.message_kinds import CONTINUATION
 from punchlist.checklist.lifecycle import Action
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import MessageRole, Scope, TurnScope
 from punchlist.conversations.service import Conversations
-from punchlist.hosts.own_lists import OWN_TOOLS, fitted, own_list, own_tasks
-from punchlist.hosts.service import LEFT, OF_BEFORE, OF_OURS, Hosts
-from punchlist.hosts.work import Work
+from punchlist.integrations.background_work import Work
+from punchlist.integrations.hook_service import LEFT, OF_BEFORE, OF_OURS, Hosts
+from punchlist.integrations.native_lists import OWN_TOOLS, fitted, own_list, own_tasks
 from punchlist.kernel.actors import Actor, Role
-from punchlist.kernel.processes import this_process
+from punchlist.kernel.process_id import this_process
 from punchlist.plan.service import Plans
 from punchlist.storage.store import Store
 
@@ -338,11 +338,13 @@ _item = st.fixed_dictionaries(
 )
 @settings(max_examples=300, deadline=None)
 def test_whatever_an_agent_keeps_itself_can_be_copied(tool: str, items: list[Any]) -> None:
-    from punchlist.checklist import rules
+    from punchlist.checklist import validation as checklist_validation
 
     for key in ("todos", "plan"):
         todos = own_list(tool, {key: items})
-        assert todos is None or len(rules.parse(fitted(todos))) == min(len(todos), rules.MAX_ITEMS)
+        assert todos is None or len(checklist_validation.parse(fitted(todos))) == min(
+            len(todos), checklist_validation.MAX_ITEMS
+        )
     assert own_list(tool, None) is None
     assert own_list("Bash", {"todos": items}) is None
 

@@ -17,9 +17,9 @@ from tests.contract.test_context import looks
 from punchlist.agent import turn
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import BUILT_IN, AgentDefinition
-from punchlist.agent.news import Continued
+from punchlist.agent.events import Continued
 from punchlist.conversations.model import Scope
-from punchlist.kernel.signals import CancelSignal
+from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.models.model import Hear, Reply, Request, Traits
 from punchlist.models.rehearsal import Line
 from punchlist.storage.store import Store

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from punchlist.errors import ConfigError
-from punchlist.models.direct import model_named
 from punchlist.models.local import LocalModel
 from punchlist.models.model import (
     Call,
@@ -30,6 +29,7 @@ from punchlist.models.model import (
     Said,
     Usage,
 )
+from punchlist.models.provider_model import model_named
 
 ROOT = Path(__file__).parents[2]
 LOOK = Offered("look", "Looks.", {"type": "object", "properties": {"at": {"type": "string"}}})
@@ -289,7 +289,7 @@ def test_a_process_that_is_killed_is_started_again_by_the_next_try(machine: Mach
 
 ASKING = """\
 import asyncio, os, signal, sys
-from punchlist.models.direct import model_named
+from punchlist.models.provider_model import model_named
 from punchlist.models.model import Request, Said
 print(asyncio.run(model_named("local:" + sys.argv[1], {}).ask(Request("", [Said("Hello?")]))).text)
 if sys.argv[2:]:

@@ -10,24 +10,24 @@ from tests.contract.rehearsing import Rehearse, Rehearsing, calls, completes, ev
 
 from punchlist import tool
 from punchlist.agent.continuation import Open, Reason
-from punchlist.agent.going_on import go_on
-from punchlist.agent.resuming import going_on
-from punchlist.agent.studio import Outcome
+from punchlist.agent.restore import going_on
+from punchlist.agent.resume import go_on
+from punchlist.agent.runtime import Outcome
 from punchlist.agent.transcript import as_line
-from punchlist.agent.waiting import until_it_can_go_on
-from punchlist.conversations.minutes import Minutes
+from punchlist.agent.wait import until_it_can_go_on
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import LONGEST_MESSAGE, Conversations
+from punchlist.conversations.turn_writer import Minutes
 from punchlist.errors import InvalidInput
 from punchlist.kernel.actors import Actor, Role
-from punchlist.kernel.signals import CancelSignal
+from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.models.model import Call, Finish, Reply, Said
-from punchlist.plan.waiting import Conditions
+from punchlist.plan.condition_service import Conditions
 from punchlist.storage.store import Store
+from punchlist.toolcalls.approval_store import Approvals
 from punchlist.toolcalls.approvals import Answer
 from punchlist.toolcalls.approvals import Outcome as Given
 from punchlist.toolcalls.policy import Mode
-from punchlist.toolcalls.questions import Approvals
 
 WRITE = ("write_file", {"path": "x", "content": "hello"})
 

@@ -20,13 +20,13 @@ from tests.contract.front import by_hand, nothing_changes, trail
 from tests.unit.examples import examples
 
 from punchlist.audit.check import check
+from punchlist.conversations.message_queue import Delivered, MessageQueue, stream
 from punchlist.conversations.model import Scope
-from punchlist.conversations.queue import Delivered, MessageQueue, stream
 from punchlist.conversations.service import LONGEST_MESSAGE, Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound
 from punchlist.kernel.actors import SYSTEM, Actor, Role
-from punchlist.storage.opening import open_store
-from punchlist.storage.revision import REVISION
+from punchlist.storage.open import open_store
+from punchlist.storage.schema_version import REVISION
 from punchlist.storage.store import Store
 
 ADA = Actor(Role.PERSON, "ada")

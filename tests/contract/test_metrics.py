@@ -17,14 +17,15 @@ from tests.contract.measured import BUILD_TIME, PERSON, collected, measured
 from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound, PunchlistError
 from punchlist.kernel.actors import SYSTEM, Actor, Role
-from punchlist.missions import metric_replay, records
-from punchlist.missions.collection import Collecting
-from punchlist.missions.metric_rules import LARGEST
-from punchlist.missions.metrics import Metrics
+from punchlist.missions import repository as mission_repository
+from punchlist.missions.changes import stream
+from punchlist.missions.metrics import replay as metric_replay
+from punchlist.missions.metrics.collection import Collecting
+from punchlist.missions.metrics.service import Metrics
+from punchlist.missions.metrics.status import LARGEST
 from punchlist.missions.model import Mission, MissionScope
 from punchlist.missions.service import Missions
-from punchlist.missions.writing import stream
-from punchlist.storage import eventlog
+from punchlist.storage import event_log
 from punchlist.storage.store import Store
 
 
@@ -37,12 +38,12 @@ def metrics(store: Store) -> Metrics:
 def trail_agrees(store: Store) -> bool:
     """Whether rows and events tell the same of readings, and of what went wrong."""
     with store.read() as tx:
-        mission = records.mission_by_slug(tx, "fast")
+        mission = mission_repository.mission_by_slug(tx, "fast")
         assert mission is not None
-        events = eventlog.of_stream(tx, stream(mission.id))
+        events = event_log.of_stream(tx, stream(mission.id))
         assert list(metric_replay.compare(tx, mission.id, events)) == []
-        metrics = records.metrics_of(tx, mission.id)
-    assert not list(eventlog.broken_links(events))
+        metrics = mission_repository.metrics_of(tx, mission.id)
+    assert not list(event_log.broken_links(events))
     for metric in metrics:
         told = metric._replace(last_error=None, last_error_at=None)
         for event in events:
@@ -92,7 +93,7 @@ def test_a_reading_says_when_it_was_taken_and_what_about_it(metrics: Metrics, st
     # In the order in which they were recorded, whatever their times.
     assert metrics.show("fast")[0].values == [61.5, 1]
     with store.read() as tx:
-        [*_, event, _] = eventlog.newest(tx, 100)
+        [*_, event, _] = event_log.newest(tx, 100)
     assert (event.actor, event.reason, event.subject) == ("person:ada", "after the cache", reading.id)
     assert trail_agrees(store)
 
@@ -213,7 +214,7 @@ def test_a_reading_that_was_tampered_with_differs_from_the_trail(metrics: Metric
         with store.write() as tx:
             tx.raw(change)
         with store.read() as tx:
-            events = eventlog.of_stream(tx, stream(mission_id))
+            events = event_log.of_stream(tx, stream(mission_id))
             [told] = metric_replay.compare(tx, mission_id, events)
         assert "is not what its events made of it" in told
 

@@ -17,8 +17,8 @@ from sqlalchemy.engine.interfaces import ReflectedIndex
 from tests.tables import our_tables
 
 from punchlist.storage.migrate import run_migrations
-from punchlist.storage.opening import connect, open_store
-from punchlist.storage.revision import APPLICATION_ID, REVISION, VERSION_TABLE
+from punchlist.storage.open import connect, open_store
+from punchlist.storage.schema_version import APPLICATION_ID, REVISION, VERSION_TABLE
 
 
 @pytest.fixture

@@ -17,15 +17,18 @@ from punchlist.conversations.model import MessageRole, Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed, NotFound, StoreDamaged
 from punchlist.kernel.actors import Actor, Role
-from punchlist.missions import chats, file, mission_replay, records
-from punchlist.missions.config_json import config_json
-from punchlist.missions.lifecycle import Action
-from punchlist.missions.metrics import Metrics
+from punchlist.missions import replay as mission_replay
+from punchlist.missions import repository as mission_repository
+from punchlist.missions.changes import stream
+from punchlist.missions.chats import service as chat_service
+from punchlist.missions.config import file
+from punchlist.missions.config.json import config_json
+from punchlist.missions.metrics.service import Metrics
 from punchlist.missions.model import MissionScope, NewMissionTodo
 from punchlist.missions.service import Applied, Missions
-from punchlist.missions.todos import MissionTodos
-from punchlist.missions.writing import stream
-from punchlist.storage import eventlog
+from punchlist.missions.todos.lifecycle import Action
+from punchlist.missions.todos.service import MissionTodos
+from punchlist.storage import event_log
 from punchlist.storage.store import Store
 
 ANN = Scope("s", Actor(Role.PERSON, "ann"))
@@ -66,7 +69,7 @@ def apply(missions: Missions, raw: dict[str, Any], scope: Scope = ANN) -> Applie
 def replayed(store: Store, mission_id: str) -> list[str]:
     """How the rows of one mission differ from what the events made of them."""
     with store.read() as tx:
-        events = eventlog.of_stream(tx, stream(mission_id))
+        events = event_log.of_stream(tx, stream(mission_id))
         made = Counter(mission_replay.rows_made(events))
         rows = everything(store)
         found = {
@@ -359,7 +362,7 @@ def test_a_change_that_fails_half_way_leaves_everything_as_it_was(
         raise OSError("the disk is gone")
 
     apply(missions, FILE)
-    monkeypatch.setattr(records, "insert_metric", fail)
+    monkeypatch.setattr(mission_repository, "insert_metric", fail)
     raw = changed(name="Another", pillars=[*FILE["pillars"], {"name": "Docs"}])
     raw["pillars"][1]["metrics"] = [{"name": "Days", "target": 1, "direction": "down"}]
     with nothing_changes(store), pytest.raises(OSError, match="the disk is gone"):
@@ -427,14 +430,14 @@ def test_what_is_posted_to_a_chat_is_a_message_of_it(
 ) -> None:
     mission = apply(missions, FILE).mission
     with store.write() as tx:
-        posted = chats.post(tx, LEAD, mission.conversation_id, chats.NOTE, "Monday's cycle is over.")
+        posted = chat_service.post(tx, LEAD, mission.conversation_id, chat_service.NOTE, "Monday's cycle is over.")
     assert conversations.messages(mission.conversation_id) == [posted]
     assert (posted.role, posted.kind, posted.position) == ("system", "note", 1)
     event = trail(store, f"conversation:{mission.conversation_id}")[-1]
     assert (event.action, event.actor, event.subject) == ("say", "lead:lead", posted.id)
     for conversation_id, content, error in (("nowhere", "x", NotFound), ("mission-dx", "a\0b", InvalidInput)):
         with nothing_changes(store), pytest.raises(error), store.write() as tx:
-            chats.post(tx, LEAD, conversation_id, chats.NOTE, content)
+            chat_service.post(tx, LEAD, conversation_id, chat_service.NOTE, content)
 
 
 # --- several at once --------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from tests.contract.front import nothing_changes
 from tests.contract.missions import BUILD, ONBOARDING, Team, developer_experience
 
 from punchlist.errors import IllegalTransition
-from punchlist.missions.lifecycle import Action, Status
+from punchlist.missions.todos.lifecycle import Action, Status
 from punchlist.storage.store import Store
 
 # The seed's words.

@@ -9,16 +9,16 @@ from tests.conftest import StoppedClock
 from tests.contract.front import nothing_changes
 from tests.contract.missions import BUILD, ONBOARDING, Team, developer_experience
 
-from punchlist.claims import records as claim_records
 from punchlist.claims import replay
+from punchlist.claims import repository as claim_records
 from punchlist.claims.model import Claimed, ListKind, NothingFree
 from punchlist.claims.tools import claim_tools
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed, NotFound
 from punchlist.kernel.actors import Role
-from punchlist.missions import replay as todo_replay
-from punchlist.missions.claiming import ClaimableMission, MissionClaims
-from punchlist.missions.lifecycle import Action, Priority, Status
 from punchlist.missions.model import MissionScope, MissionTodo
+from punchlist.missions.todos import replay as todo_replay
+from punchlist.missions.todos.claims import ClaimableMission, MissionClaims
+from punchlist.missions.todos.lifecycle import Action, Priority, Status
 from punchlist.storage.store import Store
 
 

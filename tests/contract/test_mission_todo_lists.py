@@ -11,9 +11,9 @@ from tests.contract.front import by_hand
 from tests.contract.missions import BUILD, ONBOARDING, Team, developer_experience
 
 from punchlist.errors import InvalidInput, NotFound, StoreDamaged
-from punchlist.missions import todo_records
-from punchlist.missions.lifecycle import Action, Priority, Status
-from punchlist.missions.todo_writing import apply, find
+from punchlist.missions.todos import repository as todo_repository
+from punchlist.missions.todos.lifecycle import Action, Priority, Status
+from punchlist.missions.todos.transitions import apply, find
 from punchlist.storage.store import Store, Transaction
 
 
@@ -224,7 +224,7 @@ def test_lists_are_read_along_indexes_however_much_has_ended(store: Store) -> No
         return
     where = {"owner": "", "since": "0", "at": "9999", "id": "", "most": 100, "mission_id": ""}
     with store.engine.connect() as connection:
-        for statement in (todo_records.OPEN_OF_MISSION, *todo_records.ENDED.values()):
+        for statement in (todo_repository.OPEN_OF_MISSION, *todo_repository.ENDED.values()):
             sql, values = statement.on(store.database.kind, where)
             (first, *_) = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", tuple(values)).fetchall()
             assert "SEARCH mission_todos USING INDEX idx_mission_todos_" in first[-1]

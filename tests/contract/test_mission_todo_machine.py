@@ -14,9 +14,9 @@ from tests.unit.examples import examples
 
 from punchlist.errors import IllegalTransition, NotAllowed, PunchlistError
 from punchlist.kernel.actors import Role
-from punchlist.missions import replay
+from punchlist.missions.todos import replay
 from punchlist.runs.service import Runs
-from punchlist.storage import eventlog
+from punchlist.storage import event_log
 from punchlist.storage.store import Store
 
 ACTIVE: Final = 3
@@ -108,7 +108,7 @@ class MissionMachine(RuleBasedStateMachine):
     @invariant()
     def the_trail_tells_the_same(self) -> None:
         events, mission_id = self.team.trail(), self.team.mission.id
-        assert list(eventlog.broken_links(events)) == []
+        assert list(event_log.broken_links(events)) == []
         with self.store.read() as tx:
             assert list(replay.compare(tx, mission_id, events)) == []
 

@@ -12,11 +12,11 @@ from tests.contract.missions import BUILD, ONBOARDING, Team, developer_experienc
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed, NotFound, PunchlistError
 from punchlist.kernel.actors import Role
-from punchlist.missions import replay
-from punchlist.missions.lifecycle import Action, Priority, Status
 from punchlist.missions.model import MissionTodo, NewMissionTodo
-from punchlist.missions.todo_writing import apply
-from punchlist.missions.todos import MissionTodos
+from punchlist.missions.todos import replay
+from punchlist.missions.todos.lifecycle import Action, Priority, Status
+from punchlist.missions.todos.service import MissionTodos
+from punchlist.missions.todos.transitions import apply
 from punchlist.runs.service import Runs
 from punchlist.storage.store import Store
 

@@ -15,11 +15,11 @@ from tests.contract.test_hostile_text import HOSTILE, by_field, failures
 
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed, NotFound
 from punchlist.kernel.actors import Role
-from punchlist.kernel.tooling import Schema
-from punchlist.missions.lifecycle import Action, Status
+from punchlist.kernel.tool import Schema
+from punchlist.missions.chats.quote import unmarked
 from punchlist.missions.model import MissionScope, MissionTodo
-from punchlist.missions.quoting import unmarked
-from punchlist.missions.tools import mission_tools
+from punchlist.missions.todos.lifecycle import Action, Status
+from punchlist.missions.todos.tools import mission_tools
 from punchlist.storage.store import Store
 
 # Section 3.1 of the seed.

@@ -17,8 +17,6 @@ import pytest
 from tests.contract.scripted_http import SECRET, Answer, Asked, Break, ScriptedServer
 
 from punchlist.errors import ConfigError
-from punchlist.models.choosing import chosen, usual
-from punchlist.models.direct import Bounds, DirectModel, model_named
 from punchlist.models.model import (
     BROKEN,
     Call,
@@ -35,6 +33,8 @@ from punchlist.models.model import (
     Said,
     Usage,
 )
+from punchlist.models.provider_model import Bounds, DirectModel, model_named
+from punchlist.models.providers import chosen, usual
 from punchlist.models.retry import Persistent
 
 NAMES = ("anthropic:claude-x", "openai:gpt-x", "openai-chat:gpt-x", "ollama:llama-x")
@@ -550,7 +550,7 @@ def test_nothing_is_made_up_about_unknown_models(name: str) -> None:
 
 
 def test_choosing_imports_nothing_heavy() -> None:
-    program = "import sys; from punchlist.models.direct import model_named; "
+    program = "import sys; from punchlist.models.provider_model import model_named; "
     program += "model_named('openai:x', {'OPENAI_API_KEY': 'x'}); "
     program += "sys.exit(bool({'pydantic_ai', 'httpx2', 'openai', 'anthropic', 'genai_prices'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=BOUND).returncode == 0

@@ -20,7 +20,7 @@ from punchlist.kernel.actors import SYSTEM, Actor, Role
 from punchlist.plan.model import Need
 from punchlist.plan.replay import replay, replay_conditions
 from punchlist.plan.service import Plans, stream
-from punchlist.storage.revision import REVISION
+from punchlist.storage.schema_version import REVISION
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
 

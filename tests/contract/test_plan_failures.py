@@ -12,7 +12,7 @@ from punchlist.errors import IllegalTransition, NotAllowed, NotFound
 from punchlist.kernel.actors import Actor, Role
 from punchlist.plan.lifecycle import Status
 from punchlist.plan.service import Plans, stream
-from punchlist.storage.revision import REVISION
+from punchlist.storage.schema_version import REVISION
 from punchlist.storage.store import Store
 
 

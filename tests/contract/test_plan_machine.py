@@ -17,11 +17,11 @@ from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound, PunchlistError
 from punchlist.kernel.actors import Actor, Role
-from punchlist.plan import condition_records
+from punchlist.plan import condition_repository
 from punchlist.plan.lifecycle import OPEN, Status
 from punchlist.plan.replay import replay, replay_conditions
 from punchlist.plan.service import Plans, stream
-from punchlist.storage import eventlog
+from punchlist.storage import event_log
 from punchlist.storage.store import Store
 
 SUPERVISOR = Actor(Role.SUPERVISOR, "test")
@@ -168,11 +168,11 @@ class PlanMachine(RuleBasedStateMachine):
     @invariant()
     def the_trail_tells_the_same(self) -> None:
         with self.store.read() as tx:
-            events = eventlog.of_stream(tx, stream(self.turn.turn_id))
-        assert list(eventlog.broken_links(events)) == []
+            events = event_log.of_stream(tx, stream(self.turn.turn_id))
+        assert list(event_log.broken_links(events)) == []
         assert replay(self.turn.turn_id, events) == {todo.id: todo for todo in self._rows(self.turn)}
         with self.store.read() as tx:
-            conditions = condition_records.of_turn(tx, self.turn.turn_id)
+            conditions = condition_repository.of_turn(tx, self.turn.turn_id)
         assert replay_conditions(self.turn.turn_id, events) == {one.id: one for one in conditions}
 
     @invariant()

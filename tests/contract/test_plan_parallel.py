@@ -10,7 +10,7 @@ from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.plan.model import NewTodo
 from punchlist.plan.service import Plans
-from punchlist.storage.opening import open_store
+from punchlist.storage.open import open_store
 
 # The planner sends two workers by itself once the table is large: one for each half of a UNION ALL.
 AS_IF_THE_TABLE_WERE_LARGE = {

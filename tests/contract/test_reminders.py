@@ -10,11 +10,11 @@ import pytest
 from tests.contract.rehearsing import Rehearse, Rehearsing, calls, completes, plans, says
 from tests.contract.test_context import looks, said
 
-from punchlist.agent import studio
+from punchlist.agent import runtime
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import BUILT_IN
-from punchlist.agent.kinds import REMINDER
-from punchlist.kernel.processes import this_process
+from punchlist.agent.message_kinds import REMINDER
+from punchlist.kernel.process_id import this_process
 from punchlist.models.model import Hear, Reply, Request, Traits
 
 FIRST = "There is no list yet."
@@ -71,7 +71,7 @@ def test_a_turn_that_is_taken_up_after_a_crash_is_not_told_again(
     with monkeypatch.context() as patched:
         # Of a process that has ended since.
         gone = f"{this_process().split(':')[0]}:999999999:1"
-        patched.setattr(studio, "this_process", lambda: gone)
+        patched.setattr(runtime, "this_process", lambda: gone)
         with pytest.raises(_Crash):
             scene.run()
     left = alive.conversations.current_turn("s")

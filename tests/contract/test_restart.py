@@ -14,7 +14,7 @@ from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.plan.service import Plans
-from punchlist.storage.opening import open_store
+from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 
 

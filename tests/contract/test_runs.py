@@ -16,12 +16,12 @@ from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound, PunchlistError
 from punchlist.kernel.actors import SYSTEM, Actor, Role
 from punchlist.kernel.lifecycle import NEW
-from punchlist.kernel.processes import this_process
-from punchlist.missions.lifecycle import Action, Status
+from punchlist.kernel.process_id import this_process
+from punchlist.missions.todos.lifecycle import Action, Status
 from punchlist.runs.lifecycle import RUN, RunAction, RunStatus, Wish
 from punchlist.runs.model import Kind, Run, Spending
+from punchlist.runs.queue import NotOurs, RunBook
 from punchlist.runs.service import Runs, stream
-from punchlist.runs.working import NotOurs, RunBook
 from punchlist.storage.store import Store
 
 pytestmark = pytest.mark.spec("M11")

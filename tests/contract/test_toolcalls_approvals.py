@@ -32,13 +32,13 @@ from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, InvalidInput, NotAllowed, NotFound, PunchlistError, StoreBusy
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.secrets import Redactor
-from punchlist.storage.opening import open_store
+from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
+from punchlist.toolcalls.approval_store import Approvals, stream
 from punchlist.toolcalls.approvals import Answer, Expiry, OnExpiry, Outcome
 from punchlist.toolcalls.batch import Batch
 from punchlist.toolcalls.lifecycle import Status
 from punchlist.toolcalls.policy import Mode
-from punchlist.toolcalls.questions import Approvals, stream
 from punchlist.toolcalls.states import CancelledToolCall
 
 pytestmark = pytest.mark.spec("S5")
@@ -314,7 +314,7 @@ def test_a_call_that_is_taken_over_has_the_keys_and_the_limit_that_it_declared(
             await desk.waiting(declared)
 
     run(scene())
-    monkeypatch.setattr("punchlist.toolcalls.ledger.lives", lambda _: False)
+    monkeypatch.setattr("punchlist.toolcalls.repository.lives", lambda _: False)
     desk = Desk(store, Mode.DEFAULT)
     assert desk.ledger
     taken = desk.ledger.take_over("a")
@@ -337,7 +337,7 @@ def test_two_who_take_over_at_once_do_not_both_run_it(
     """As on two machines, which cannot see each other's processes."""
     with OtherProcess("hold", database):
         pass
-    monkeypatch.setattr("punchlist.toolcalls.ledger.lives", lambda _: None)
+    monkeypatch.setattr("punchlist.toolcalls.repository.lives", lambda _: None)
 
     async def scene() -> None:
         async with Desk(store, Mode.DEFAULT) as one, Desk(store, Mode.DEFAULT) as two:

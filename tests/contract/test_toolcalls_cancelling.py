@@ -10,13 +10,13 @@ import pytest
 from tests.contract.toolcalls import Desk, request, run, soon, stored, way
 
 from punchlist.errors import IllegalTransition, NotFound
-from punchlist.kernel.signals import CancelSignal
+from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.storage.store import Store
 from punchlist.toolcalls.lifecycle import Status
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.states import CancelledToolCall, ErroredToolCall
 from punchlist.toolcalls.tool import Effect
-from punchlist.tools.definition import tool
+from punchlist.tools.function_tool import tool
 
 pytestmark = pytest.mark.spec("S7")
 

@@ -11,13 +11,13 @@ from punchlist.conversations.model import Scope
 from punchlist.storage.store import Store
 from punchlist.toolcalls.admission import Admission
 from punchlist.toolcalls.approvals import Outcome
-from punchlist.toolcalls.ledger import Ledger, Place
+from punchlist.toolcalls.batch_writer import Recorder
 from punchlist.toolcalls.lifecycle import Status
 from punchlist.toolcalls.policy import Mode, Policy, Rule, Verdict
-from punchlist.toolcalls.recording import Recorder
+from punchlist.toolcalls.repository import Ledger, Place
 from punchlist.toolcalls.scheduler import CoreToolScheduler
 from punchlist.toolcalls.states import ToolCall, ToolCallRequest
-from punchlist.tools.definition import FunctionTool
+from punchlist.tools.function_tool import FunctionTool
 
 
 class Served(FunctionTool):

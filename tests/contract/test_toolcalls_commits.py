@@ -11,13 +11,13 @@ from punchlist.conversations.model import Scope
 from punchlist.errors import Conflict
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approvals import Outcome
-from punchlist.toolcalls.ledger import Ledger, Place
+from punchlist.toolcalls.batch_writer import Recorder
 from punchlist.toolcalls.lifecycle import Status
 from punchlist.toolcalls.policy import Mode, Policy
-from punchlist.toolcalls.recording import Recorder
+from punchlist.toolcalls.repository import Ledger, Place
 from punchlist.toolcalls.scheduler import CoreToolScheduler
 from punchlist.toolcalls.states import ToolCallRequest
-from punchlist.tools.definition import tool
+from punchlist.tools.function_tool import tool
 
 MOST_COMMITS = 3
 

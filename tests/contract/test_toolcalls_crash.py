@@ -29,11 +29,11 @@ from punchlist.conversations.service import Conversations
 from punchlist.errors import StoreUnavailable
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approvals import Expiry, OnExpiry
-from punchlist.toolcalls.ledger import INTERRUPTED, NOT_BEGUN, Ledger, Place
 from punchlist.toolcalls.lifecycle import Status
 from punchlist.toolcalls.policy import Mode
+from punchlist.toolcalls.repository import INTERRUPTED, NOT_BEGUN, Ledger, Place
 from punchlist.toolcalls.states import ErroredToolCall, WaitingToolCall
-from punchlist.tools.definition import tool
+from punchlist.tools.function_tool import tool
 
 pytestmark = pytest.mark.spec("S1")
 

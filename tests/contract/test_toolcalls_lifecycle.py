@@ -15,7 +15,7 @@ from punchlist.kernel.lifecycle import NEW
 from punchlist.storage.store import Store
 from punchlist.toolcalls import states
 from punchlist.toolcalls.approvals import Outcome
-from punchlist.toolcalls.entries import Entry
+from punchlist.toolcalls.call_entry import Entry
 from punchlist.toolcalls.lifecycle import TOOL_CALL, Action, Status
 from punchlist.toolcalls.policy import Mode
 

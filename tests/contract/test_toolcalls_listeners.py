@@ -7,14 +7,14 @@ from tests.conftest import StoppedClock
 from tests.contract.toolcalls import Desk, Heard, request, run, steps
 
 from punchlist.kernel.clock import timestamp
-from punchlist.storage import eventlog
+from punchlist.storage import event_log
 from punchlist.storage.store import Store
+from punchlist.toolcalls.approval_store import stream as question_stream
 from punchlist.toolcalls.approvals import Outcome
-from punchlist.toolcalls.ledger import stream
 from punchlist.toolcalls.lifecycle import Status
 from punchlist.toolcalls.listeners import Listeners
 from punchlist.toolcalls.policy import Mode
-from punchlist.toolcalls.questions import stream as question_stream
+from punchlist.toolcalls.repository import stream
 
 pytestmark = pytest.mark.spec("S9")
 
@@ -152,9 +152,9 @@ def test_every_step_is_an_event_and_the_chain_is_whole(store: Store, clock: Stop
     assert [event.payload()["at"] for event in events] == [timestamp(one.at) for one in heard.transitions]
     with store.read() as tx:
         for name in (stream("s"), question_stream("a"), question_stream("b")):
-            chain = eventlog.of_stream(tx, name)
+            chain = event_log.of_stream(tx, name)
             assert chain
-            assert list(eventlog.broken_links(chain)) == []
+            assert list(event_log.broken_links(chain)) == []
 
 
 def test_a_result_is_in_the_trail_by_its_hash_and_arguments_without_their_secrets(store: Store) -> None:
@@ -175,4 +175,4 @@ def test_a_call_that_another_schedulers_session_makes_has_its_own_stream(store: 
 
     run(scene())
     assert [event.subject for event in steps(store)] == ["a"] * 4 + ["b"] * 4
-    assert list(eventlog.broken_links(steps(store))) == []
+    assert list(event_log.broken_links(steps(store))) == []

@@ -21,18 +21,18 @@ from tests.contract.toolcalls import ANN, Desk, approval, is_schedulers, run, so
 from punchlist.conversations.model import Scope
 from punchlist.errors import Conflict, PunchlistError
 from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.kernel.lifecycle import NEW
-from punchlist.kernel.signals import CancelSignal
 from punchlist.storage.store import Store
-from punchlist.toolcalls import records
+from punchlist.toolcalls import sql as toolcall_sql
+from punchlist.toolcalls.approval_store import Approvals
 from punchlist.toolcalls.approvals import Outcome
 from punchlist.toolcalls.batch import Batch
 from punchlist.toolcalls.lifecycle import ENDED, TOOL_CALL, Action, Status
 from punchlist.toolcalls.policy import Mode
-from punchlist.toolcalls.questions import Approvals
 from punchlist.toolcalls.states import ToolCallRequest
 from punchlist.toolcalls.tool import Effect, Resources, Running, ToolFailure
-from punchlist.tools.definition import FunctionTool
+from punchlist.tools.function_tool import FunctionTool
 
 LIMIT = 2
 
@@ -150,7 +150,7 @@ class Play:
     def begin(self) -> None:
         """Another life of the program."""
         self.owner = f"here:{next(self.lives)}:1"
-        self.patch.setattr("punchlist.toolcalls.ledger.lives", lambda owner: owner == self.owner)
+        self.patch.setattr("punchlist.toolcalls.repository.lives", lambda owner: owner == self.owner)
         scope = Scope(self.session, Actor(Role.SUPERVISOR, "test"))
         self.desk = Desk(self.store, Mode.DEFAULT, tools=self.world.tools(), concurrent=LIMIT, scope=scope)
         assert self.desk.ledger
@@ -237,7 +237,7 @@ class Play:
         assert self.desk.ledger
         self.desk.ledger.recover()
         with self.store.read() as tx:
-            left = records.open_calls(tx, self.session)
+            left = toolcall_sql.open_calls(tx, self.session)
         for call in left:
             assert call.status == Status.AWAITING_APPROVAL
             taken = self.desk.ledger.take_over(call.id)
@@ -267,7 +267,7 @@ class Play:
         assert self.world.wrong == []
         events = steps(self.store, session=self.session)
         with self.store.read() as tx:
-            rows = {call.id: call for call in records.all_of(tx, self.session)}
+            rows = {call.id: call for call in toolcall_sql.all_of(tx, self.session)}
         allowed: set[str] = set()
         status: dict[str, str] = {}
         may_run: set[str] = set()

@@ -10,12 +10,12 @@ from tests.contract.toolcalls import Desk, request, run, soon, stored, until, wa
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approvals import Outcome
 from punchlist.toolcalls.batch import Batch
-from punchlist.toolcalls.entries import Entry
+from punchlist.toolcalls.call_entry import Entry
 from punchlist.toolcalls.lifecycle import Status
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.states import CancelledToolCall, ErroredToolCall, SuccessfulToolCall, ToolCallRequest
 from punchlist.toolcalls.tool import ToolFailure
-from punchlist.tools.definition import tool
+from punchlist.tools.function_tool import tool
 
 pytestmark = pytest.mark.spec("S6")
 

@@ -16,7 +16,7 @@ from punchlist.toolcalls.lifecycle import Status
 from punchlist.toolcalls.results import LONGEST
 from punchlist.toolcalls.states import ErroredToolCall, Result, SuccessfulToolCall
 from punchlist.toolcalls.tool import Effect, Running
-from punchlist.tools.definition import tool
+from punchlist.tools.function_tool import tool
 
 pytestmark = pytest.mark.spec("S8")
 

@@ -13,7 +13,7 @@ from punchlist.toolcalls.lifecycle import Status
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.states import CallError, ErroredToolCall, ToolCallRequest
 from punchlist.toolcalls.tool import Effect
-from punchlist.tools.definition import FunctionTool, tool
+from punchlist.tools.function_tool import FunctionTool, tool
 
 pytestmark = pytest.mark.spec("S3")
 

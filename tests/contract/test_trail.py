@@ -16,7 +16,7 @@ from punchlist.kernel.events import GENESIS, Event
 from punchlist.plan.lifecycle import Status
 from punchlist.plan.replay import replay as replay_plan
 from punchlist.plan.service import Plans
-from punchlist.storage import eventlog
+from punchlist.storage import event_log
 from punchlist.storage.store import Store
 
 
@@ -68,7 +68,7 @@ def test_every_event_belongs_to_its_session_and_follows_the_one_before(store: St
     for stream in scenario.streams:
         events = trail(store, stream)
         assert [event.version for event in events] == list(range(1, len(events) + 1))
-        assert list(eventlog.broken_links(events)) == []
+        assert list(event_log.broken_links(events)) == []
         assert len({GENESIS, *(event.hash for event in events)}) == len(events) + 1
 
 
@@ -113,9 +113,9 @@ def test_the_trail_is_read_by_session_from_either_end(
 ) -> None:
     checklists.rewrite(Scope("another", agent.actor), [todo("A")])
     with store.read() as tx:
-        everything = eventlog.after(tx, 0)
-        ours = eventlog.after(tx, 0, conversation_id="s")
-        assert eventlog.newest(tx, 3) == everything[-3:]
-        assert eventlog.newest(tx, 3, "s") == ours[-3:]
-        assert eventlog.after(tx, ours[4].seq, most=2, conversation_id="s") == ours[5:7]
+        everything = event_log.after(tx, 0)
+        ours = event_log.after(tx, 0, conversation_id="s")
+        assert event_log.newest(tx, 3) == everything[-3:]
+        assert event_log.newest(tx, 3, "s") == ours[-3:]
+        assert event_log.after(tx, ours[4].seq, most=2, conversation_id="s") == ours[5:7]
     assert len(everything) == len(ours) + 2

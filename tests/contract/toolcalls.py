@@ -22,25 +22,25 @@ from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import Clock, system_clock
 from punchlist.kernel.events import Event
 from punchlist.kernel.secrets import Redactor
-from punchlist.storage import eventlog
-from punchlist.storage.opening import open_store
+from punchlist.storage import event_log
+from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
-from punchlist.toolcalls import records
+from punchlist.toolcalls import sql as toolcall_sql
 from punchlist.toolcalls.admission import Admission
+from punchlist.toolcalls.approval_store import Approvals
 from punchlist.toolcalls.approvals import Answer, Expiry, Outcome
+from punchlist.toolcalls.batch_writer import Recorder
 from punchlist.toolcalls.execution import Surroundings
 from punchlist.toolcalls.journal import Ask
-from punchlist.toolcalls.ledger import Ledger, Place, stream
 from punchlist.toolcalls.listeners import Listeners
-from punchlist.toolcalls.loops import Repeats
 from punchlist.toolcalls.policy import Mode, Policy, Rule
-from punchlist.toolcalls.questions import Approvals
-from punchlist.toolcalls.recording import Recorder
+from punchlist.toolcalls.repeat_detection import Repeats
+from punchlist.toolcalls.repository import Ledger, Place, stream
 from punchlist.toolcalls.scheduler import CoreToolScheduler
 from punchlist.toolcalls.states import CompletedToolCall, ToolCall, ToolCallRequest, Transition
-from punchlist.toolcalls.stored import StoredApproval, StoredCall
+from punchlist.toolcalls.stored_call import StoredApproval, StoredCall
 from punchlist.toolcalls.tool import AgentTool, Effect, Resources, Running, ToolFailure
-from punchlist.tools.definition import FunctionTool
+from punchlist.tools.function_tool import FunctionTool
 
 ANN = Actor(Role.PERSON, "ann")
 BOB = Actor(Role.PERSON, "bob")
@@ -324,14 +324,14 @@ class Desk:
 
 def stored(store: Store, call_id: str = "a") -> StoredCall:
     with store.read() as tx:
-        found = records.call(tx, call_id)
+        found = toolcall_sql.call(tx, call_id)
     assert found is not None
     return found
 
 
 def approval(store: Store, call_id: str = "a") -> StoredApproval:
     with store.read() as tx:
-        found = records.approval(tx, call_id)
+        found = toolcall_sql.approval(tx, call_id)
     assert found is not None
     return found
 
@@ -339,7 +339,7 @@ def approval(store: Store, call_id: str = "a") -> StoredApproval:
 def steps(store: Store, call_id: str | None = None, session: str = AGENT.conversation_id) -> list[Event]:
     """The events of calls, of one or of all of a session."""
     with store.read() as tx:
-        found = eventlog.of_stream(tx, stream(session))
+        found = event_log.of_stream(tx, stream(session))
     return [event for event in found if call_id in (None, event.subject)]
 
 

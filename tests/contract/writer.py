@@ -22,7 +22,7 @@ from punchlist.kernel.actors import Actor, Role
 from punchlist.plan.lifecycle import Status
 from punchlist.plan.model import NewTodo
 from punchlist.plan.service import Plans
-from punchlist.storage.opening import open_store
+from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 
 

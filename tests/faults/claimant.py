@@ -17,10 +17,10 @@ from punchlist.claims.model import Claimed
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import Conflict, IllegalTransition, NotAllowed, StoreBusy
 from punchlist.kernel.actors import Actor, Role
-from punchlist.kernel.processes import this_process
+from punchlist.kernel.process_id import this_process
 from punchlist.plan.model import TurnTodo
 from punchlist.plan.service import Plans
-from punchlist.storage.opening import open_store
+from punchlist.storage.open import open_store
 
 LEASE = 1
 LATE = (Conflict, IllegalTransition, NotAllowed)

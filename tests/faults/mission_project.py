@@ -12,11 +12,11 @@ from typing import Any, Final
 from tests.faults.mission_worker import PERSON, SLUG, Life, Nursery, Task, until
 
 from punchlist import demo
+from punchlist.app import House
 from punchlist.conversations.model import Notice, Scope
-from punchlist.missions.quoting import unmarked
+from punchlist.missions.chats.quote import unmarked
 from punchlist.runs.model import Kind, Run
 from punchlist.storage.store import Store
-from punchlist.wiring import House
 
 DEMO: Final = Path(demo.__file__).parent / "mission"
 MARKS: Final = "marks"

@@ -24,14 +24,14 @@ from typing import Final
 
 from tests.faults.processes import PATIENCE, ROOT, module
 
-from punchlist.agent.casting import Casting
+from punchlist.agent.model_resolver import Casting
+from punchlist.app import House
 from punchlist.config import load
-from punchlist.engine.clockwork import begin_cycle
+from punchlist.engine.periodic import begin_cycle
 from punchlist.kernel.actors import Actor, Role
-from punchlist.missions import file
+from punchlist.missions.config import file
 from punchlist.missions.model import MissionScope
 from punchlist.toolcalls.policy import Mode
-from punchlist.wiring import House
 
 SLUG: Final = "developer-experience"
 CYCLE: Final = "the-cycle"

@@ -19,10 +19,10 @@ from tests.contract.writer import told
 from tests.faults.processes import ROOT, module
 
 from punchlist.kernel.actors import Actor, Role
-from punchlist.missions.lifecycle import Action, Priority, Status
 from punchlist.missions.model import MissionScope, NewMissionTodo
-from punchlist.missions.todos import MissionTodos
-from punchlist.storage.opening import open_store
+from punchlist.missions.todos.lifecycle import Action, Priority, Status
+from punchlist.missions.todos.service import MissionTodos
+from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 
 Outcome = tuple[str, str]

@@ -15,8 +15,8 @@ from typing import Final
 from tests.faults.mission_project import mission_project
 from tests.faults.mission_worker import begin
 
-from punchlist.agent.casting import Casting
-from punchlist.engine.rubbish import found_between_steps
+from punchlist.agent.model_resolver import Casting
+from punchlist.engine.gc_workaround import found_between_steps
 from punchlist.toolcalls.policy import Mode
 
 MEMOS: Final = 40

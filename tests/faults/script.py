@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from punchlist.app import House
 from punchlist.audit.check import check
 from punchlist.config import Settings
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.kernel.actors import Actor, Role
-from punchlist.plan import rules
+from punchlist.plan import validation as plan_validation
 from punchlist.plan.lifecycle import Action, Status
-from punchlist.storage.revision import current_revision
-from punchlist.wiring import House
+from punchlist.storage.schema_version import current_revision
 
 CHANGES_PER_ROUND: Final = 6
 TODOS_PER_ROUND: Final = 3
@@ -121,7 +121,7 @@ class Script:
         turn = TurnScope(self.scope.conversation_id, self.scope.actor, opened.id)
         if step == 0:
             items = [{"title": _title(number, which), "context": "some context\nin lines"} for which in range(3)]
-            self.house.plans.create(turn, rules.parse_items([*items[:2], {**items[2], "order": 1}]))
+            self.house.plans.create(turn, plan_validation.parse_items([*items[:2], {**items[2], "order": 1}]))
             return
         ids = {todo.title: todo.id for todo in self.house.plans.list(turn).items}
         if step == 1:

@@ -20,11 +20,11 @@ from tests.faults.script import Script, expected, position
 
 from punchlist.conversations.model import Scope
 from punchlist.errors import InvalidInput, PunchlistError, StoreBusy, StoreError
-from punchlist.storage import upkeep
+from punchlist.storage import maintenance
+from punchlist.storage.maintenance import backup, restore
 from punchlist.storage.migrate import run_migrations
-from punchlist.storage.opening import connect
-from punchlist.storage.revision import APPLICATION_ID, READ_REVISION, REVISION
-from punchlist.storage.upkeep import backup, restore
+from punchlist.storage.open import connect
+from punchlist.storage.schema_version import APPLICATION_ID, READ_REVISION, REVISION
 
 SESSIONS = ("one", "two")
 
@@ -275,7 +275,7 @@ def test_a_change_made_just_before_the_database_is_replaced_is_in_what_is_kept(
     script.perform_all(3)
     backup(script.house.store, tmp_path / "copy.db")
     # The moment lasts microseconds, and somebody comes in it once in a hundred restores.
-    replace = upkeep._replace
+    replace = maintenance._replace
     later = iter((3, 4))
 
     def come() -> None:
@@ -286,7 +286,7 @@ def test_a_change_made_just_before_the_database_is_replaced_is_in_what_is_kept(
     def replace_too_late(reader: sqlite3.Connection, writer: sqlite3.Connection, lock: sqlite3.Connection) -> None:
         replace(reader, writer, _SomebodyWaits(lock, come))
 
-    monkeypatch.setattr(upkeep, "_replace", replace_too_late)
+    monkeypatch.setattr(maintenance, "_replace", replace_too_late)
     kept = restore(connect(str(path)), tmp_path / "copy.db")
     assert kept == tmp_path / "punchlist.db.before-restore-1"
     assert script.lists() == expected(3)
@@ -315,7 +315,7 @@ def test_a_database_that_others_hold_on_to_is_left_as_it_is(tmp_path: Path, monk
     script = Script(str(path))
     script.perform_all(3)
     backup(script.house.store, tmp_path / "copy.db")
-    monkeypatch.setattr(upkeep, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(maintenance, "BUSY_SECONDS", 0.1)
     with script.house.store.write(), pytest.raises(StoreBusy, match=r"punchlist\.db"):
         restore(connect(str(path)), tmp_path / "copy.db")
     assert list(tmp_path.glob("*before-restore*")) == []
@@ -331,12 +331,12 @@ def test_a_database_that_others_write_to_all_the_time_is_left_as_it_is(
     script = Script(str(path))
     script.perform_all(3)
     backup(script.house.store, tmp_path / "copy.db")
-    replace, changes = upkeep._replace, count(3)
+    replace, changes = maintenance._replace, count(3)
 
     def replace_too_late(reader: sqlite3.Connection, writer: sqlite3.Connection, lock: sqlite3.Connection) -> None:
         replace(reader, writer, _SomebodyWaits(lock, lambda: script.perform(next(changes))))
 
-    monkeypatch.setattr(upkeep, "_replace", replace_too_late)
+    monkeypatch.setattr(maintenance, "_replace", replace_too_late)
     with pytest.raises(StoreBusy, match=r"Others write to .*punchlist\.db all the time"):
         restore(connect(str(path)), tmp_path / "copy.db")
     assert _left_beside(path) == []
@@ -353,7 +353,7 @@ def test_a_restore_that_fails_leaves_nothing_behind(
     script.perform_all(3)
     backup(script.house.store, tmp_path / "copy.db")
     script.perform(3)
-    look, looks = upkeep._changes, count(1)
+    look, looks = maintenance._changes, count(1)
 
     def look_and_fail(connection: sqlite3.Connection) -> object:
         # Before, under the lock; then after the first page.
@@ -361,7 +361,7 @@ def test_a_restore_that_fails_leaves_nothing_behind(
             raise error
         return look(connection)
 
-    monkeypatch.setattr(upkeep, "_changes", look_and_fail)
+    monkeypatch.setattr(maintenance, "_changes", look_and_fail)
     with pytest.raises((KeyboardInterrupt, StoreError)):
         restore(connect(str(path)), tmp_path / "copy.db")
     assert next(looks) > 3
@@ -378,13 +378,13 @@ def test_what_was_there_is_kept_even_if_somebody_presses_ctrl_c_just_when_it_is_
     script.perform_all(3)
     backup(script.house.store, tmp_path / "copy.db")
     script.perform(3)
-    replace = upkeep._replace
+    replace = maintenance._replace
 
     def replace_and_stop(*connections: sqlite3.Connection) -> None:
         replace(*connections)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(upkeep, "_replace", replace_and_stop)
+    monkeypatch.setattr(maintenance, "_replace", replace_and_stop)
     with pytest.raises(KeyboardInterrupt):
         restore(connect(str(path)), tmp_path / "copy.db")
     assert script.lists() == expected(3)
@@ -440,14 +440,14 @@ def test_what_is_put_where_a_damaged_database_was_is_not_overwritten(
 ) -> None:
     path = tmp_path / "punchlist.db"
     _damaged(path, tmp_path / "copy.db")
-    damaged, move = path.read_bytes(), upkeep._move_aside
+    damaged, move = path.read_bytes(), maintenance._move_aside
 
     def move_slowly(file: Path) -> Path | None:
         kept = move(file)
         path.write_text("mine")
         return kept
 
-    monkeypatch.setattr(upkeep, "_move_aside", move_slowly)
+    monkeypatch.setattr(maintenance, "_move_aside", move_slowly)
     with pytest.raises(StoreBusy, match=r"before-restore-1"):
         restore(connect(str(path)), tmp_path / "copy.db")
     assert path.read_text() == "mine"
@@ -460,7 +460,7 @@ def test_who_comes_while_a_damaged_database_is_moved_aside_waits_for_the_restore
 ) -> None:
     path = tmp_path / "punchlist.db"
     _damaged(path, tmp_path / "copy.db")
-    move, asked = upkeep._move_aside, threading.Event()
+    move, asked = maintenance._move_aside, threading.Event()
 
     def come() -> None:
         script = Script(str(path))
@@ -480,7 +480,7 @@ def test_who_comes_while_a_damaged_database_is_moved_aside_waits_for_the_restore
         assert asked.wait(PATIENCE)
         return kept
 
-    monkeypatch.setattr(upkeep, "_move_aside", move_slowly)
+    monkeypatch.setattr(maintenance, "_move_aside", move_slowly)
     restore(connect(str(path)), tmp_path / "copy.db")
     newcomer.join(PATIENCE)
     found = Script(str(path))

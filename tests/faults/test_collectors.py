@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from tests.faults.tools import gone, running
 
-from punchlist.missions import collectors
-from punchlist.missions.collectors import CannotCollect, collect
-from punchlist.missions.fetching import is_public
+from punchlist.missions.metrics import collectors
+from punchlist.missions.metrics.collectors import CannotCollect, collect
+from punchlist.missions.metrics.http_fetch import is_public
 from punchlist.missions.model import Metric
 
 pytestmark = pytest.mark.spec("M7")

@@ -23,10 +23,11 @@ from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import StoreUnavailable
 from punchlist.kernel.actors import Actor, Role
-from punchlist.missions.collectors import CannotCollect, collect
+from punchlist.missions.metrics.collectors import CannotCollect, collect
 from punchlist.missions.model import Metric
-from punchlist.storage import logs, opening, sqlite
-from punchlist.storage.opening import open_store
+from punchlist.storage import open as storage_open
+from punchlist.storage import sqlite, wal_files
+from punchlist.storage.open import open_store
 from punchlist.storage.sqlite import SQLite
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store
@@ -189,10 +190,10 @@ def test_a_log_that_loses_its_name_while_it_is_opened_is_not_taken_for_the_one_t
     someone.close()
     database, log = someone.store.database, tmp_path / "punchlist.db-wal"
 
-    def look_late(file: str) -> logs.Log | None:
+    def look_late(file: str) -> wal_files.Log | None:
         log.rename(tmp_path / "nameless")
         log.touch()
-        return logs.beside(file)
+        return wal_files.beside(file)
 
     monkeypatch.setattr(sqlite, "beside", look_late)
     with closing(database.connect()) as connection:
@@ -246,7 +247,7 @@ def test_a_database_that_is_never_there_for_long_is_said_to_be_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "folder" / "punchlist.db"
-    someone, renew = _Someone(file), opening._make_ready
+    someone, renew = _Someone(file), storage_open._make_ready
 
     def renew_in_vain(store: Store) -> None:
         renew(store, file=file)

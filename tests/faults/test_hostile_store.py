@@ -24,7 +24,7 @@ from punchlist.kernel.events import Change
 from punchlist.plan.lifecycle import Status as PlanStatus
 from punchlist.plan.model import TurnTodo
 from punchlist.plan.repository import TurnTodoRepository
-from punchlist.storage import eventlog
+from punchlist.storage import event_log
 from punchlist.storage.store import Transaction
 
 EVIL: Final = "".join(ESCAPES.values())
@@ -79,7 +79,7 @@ def _plant(tx: Transaction, turn: str) -> None:
         )
     for data in ({"title": EVIL}, {"items": [{"status": EVIL, "content": EVIL}]}, {EVIL: EVIL}):
         # The reason is checked on the way in; `_poison` sees to it.
-        eventlog.append(tx, Change(EVIL, SESSION, EVIL, EVIL, EVIL, EVIL, EVIL, "", data))
+        event_log.append(tx, Change(EVIL, SESSION, EVIL, EVIL, EVIL, EVIL, EVIL, "", data))
 
 
 def _poison(path: Path, value: str | bytes) -> None:

@@ -10,10 +10,10 @@ from tests.contract.missions import Team, developer_experience
 from tests.faults.mission_writer import Crew, Outcome, Task
 
 from punchlist.audit.check import check
-from punchlist.missions.lifecycle import Action, Status
+from punchlist.missions.todos.lifecycle import Action, Status
 from punchlist.runs.service import Runs
-from punchlist.storage import eventlog
-from punchlist.storage.revision import REVISION
+from punchlist.storage import event_log
+from punchlist.storage.schema_version import REVISION
 from punchlist.storage.store import Store
 
 REFUSED = "illegal_transition"
@@ -43,7 +43,7 @@ def sound(team: Team) -> None:
     """No limit was passed, not even for a moment, and the trail tells what the rows say."""
     active = backlog = 0
     events = team.trail()
-    assert list(eventlog.broken_links(events)) == []
+    assert list(event_log.broken_links(events)) == []
     weight = {"pending": (1, 0), "in_progress": (1, 0), "backlog": (0, 1)}
     for event in events:
         gone, come = weight.get(event.from_status or "", (0, 0)), weight.get(event.to_status or "", (0, 0))

@@ -13,13 +13,13 @@ from tests.faults.mission_project import DELAYED, in_hand, marks, mission_projec
 from tests.faults.mission_worker import PERSON, SLUG, Life, Nursery, Task, begin, until
 from tests.faults.processes import spin
 
+from punchlist.app import House
+from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import Scope
-from punchlist.conversations.queue import MessageQueue
 from punchlist.engine.database import engine_database
 from punchlist.runs.model import Run
-from punchlist.storage.opening import open_store
+from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
-from punchlist.wiring import House
 
 KILLS: Final = 8
 TAKEN_OVER: Final = 10.0

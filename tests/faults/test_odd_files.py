@@ -12,8 +12,8 @@ import pytest
 from tests.faults.script import Script
 
 from punchlist.errors import PunchlistError, StoreError
-from punchlist.storage.opening import open_store
-from punchlist.storage.revision import APPLICATION_ID
+from punchlist.storage.open import open_store
+from punchlist.storage.schema_version import APPLICATION_ID
 
 
 def _text(path: Path) -> None:

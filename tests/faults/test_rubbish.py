@@ -9,7 +9,7 @@ import pytest
 from tests.faults.processes import run_module
 from tests.faults.rubbish import MEMOS
 
-from punchlist.engine.rubbish import WHILE_OBJECTS_ARE_MADE
+from punchlist.engine.gc_workaround import WHILE_OBJECTS_ARE_MADE
 
 pytestmark = pytest.mark.spec("M9")
 

@@ -11,10 +11,10 @@ import pytest
 from tests.faults.mission_project import delegated, ended, marks, mission_project, results, started, statuses
 from tests.faults.mission_worker import PERSON, Life, Nursery, Task, begin, until
 
+from punchlist.app import House
 from punchlist.conversations.model import Scope
 from punchlist.runs.model import Run
 from punchlist.toolcalls.approvals import Answer, Outcome
-from punchlist.wiring import House
 
 SOON: Final = 2.0
 """Seconds within which a pause is there."""

@@ -10,8 +10,8 @@ import pytest
 from tests.faults.mission_project import mission_project
 from tests.faults.mission_worker import PERSON, SLUG, Nursery, begin
 
-from punchlist.missions.lifecycle import Action
 from punchlist.missions.model import MissionScope, NewMissionTodo
+from punchlist.missions.todos.lifecycle import Action
 
 NEVER_DONE: Final = """
 scenes:

@@ -19,11 +19,11 @@ from tests.tables import our_tables
 
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.errors import SchemaTooNew
-from punchlist.plan import rules
+from punchlist.plan import validation as plan_validation
 from punchlist.storage import migrations
 from punchlist.storage.migrate import run_migrations
-from punchlist.storage.opening import connect, open_store
-from punchlist.storage.revision import APPLICATION_ID, REVISION, VERSION_TABLE
+from punchlist.storage.open import connect, open_store
+from punchlist.storage.schema_version import APPLICATION_ID, REVISION, VERSION_TABLE
 
 NEWER = "9999"
 OPENERS = 8
@@ -76,7 +76,7 @@ def _filled(address: str, todos: int) -> Script:
     script = Script(address)
     script.perform_all(20)
     script.house.conversations.end_turn(script.scope, reason="full")
-    batch = rules.parse_items([{"title": f"Todo {n}", "context": "ü" * 20} for n in range(1_000)])
+    batch = plan_validation.parse_items([{"title": f"Todo {n}", "context": "ü" * 20} for n in range(1_000)])
     for number in range(todos // 1_000):
         if number % 10 == 0:
             script.house.conversations.end_turn(script.scope, reason="full")

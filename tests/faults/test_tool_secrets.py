@@ -17,12 +17,12 @@ from tests.faults.tools import Agent, texts
 from punchlist.conversations.model import Scope
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.secrets import Redactor
-from punchlist.storage.opening import open_store
+from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approvals import Outcome
-from punchlist.toolcalls.ledger import Ledger, Place
+from punchlist.toolcalls.batch_writer import Recorder
 from punchlist.toolcalls.policy import Mode, Policy, Rule, Verdict
-from punchlist.toolcalls.recording import Recorder
+from punchlist.toolcalls.repository import Ledger, Place
 from punchlist.toolcalls.scheduler import CoreToolScheduler
 from punchlist.toolcalls.states import ToolCallRequest, WaitingToolCall
 

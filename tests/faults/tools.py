@@ -24,7 +24,7 @@ from punchlist.toolcalls.states import (
     SuccessfulToolCall,
     ToolCallRequest,
 )
-from punchlist.tools.native import native_tools
+from punchlist.tools.builtin import native_tools
 from punchlist.tools.workspace import Workspace
 
 T = TypeVar("T")

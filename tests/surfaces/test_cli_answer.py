@@ -13,9 +13,9 @@ from tests.conftest import Cli
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.kernel.actors import Actor, Role
-from punchlist.plan import rules
+from punchlist.plan import validation as plan_validation
 from punchlist.plan.service import Plans
-from punchlist.storage.opening import open_store
+from punchlist.storage.open import open_store
 
 GOES_ON = "`punchlist run --resume` goes on with it.\n"
 
@@ -31,7 +31,7 @@ class Agent:
         self.turn = TurnScope(scope.conversation_id, scope.actor, turn.id)
 
     def plan(self, *items: dict[str, Any]) -> None:
-        self.plans.create(self.turn, rules.parse_items(list(items)))
+        self.plans.create(self.turn, plan_validation.parse_items(list(items)))
 
     def waits(self) -> dict[str, list[str]]:
         look = self.plans.look(self.turn)

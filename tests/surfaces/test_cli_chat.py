@@ -12,17 +12,17 @@ from tests.conftest import Cli
 from tests.contract.missions import BUILD, ONBOARDING, SLUG, Team, developer_experience
 
 from punchlist.agent.transcript import as_line
+from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import Line, MessageRole, Scope
-from punchlist.conversations.queue import MessageQueue
 from punchlist.conversations.service import Conversations
 from punchlist.kernel.actors import Actor, Role
-from punchlist.kernel.processes import this_process
-from punchlist.missions import chats
-from punchlist.missions.lifecycle import Status
+from punchlist.kernel.process_id import this_process
+from punchlist.missions.chats import service as chat_service
+from punchlist.missions.todos.lifecycle import Status
 from punchlist.models.model import Call, Reply, Returned
+from punchlist.runs.queue import RunBook
 from punchlist.runs.service import Runs
-from punchlist.runs.working import RunBook
-from punchlist.storage.opening import open_store
+from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 
 pytestmark = pytest.mark.spec("M10")
@@ -79,7 +79,7 @@ def test_the_chats_of_a_mission_are_listed_with_what_waits_in_them(punchlist: Cl
     run = work_in(team)
     chat(punchlist, "send", f"{SLUG}/{ONBOARDING}", "How is it going?")
     with team.store.write() as tx:
-        chats.post(tx, team.system, team.mission.conversation_id, chats.NOTE, "Look here.")
+        chat_service.post(tx, team.system, team.mission.conversation_id, chat_service.NOTE, "Look here.")
     told = chat_json(punchlist, "list", SLUG)
     assert [(one["chat"], one["channel"]) for one in told] == [
         (SLUG, "mission"),
@@ -114,7 +114,7 @@ def test_what_was_said_is_shown_with_who_and_when(punchlist: Cli, team: Team) ->
     assert worker.parent_turn_id == turn.id
     conversations.end_turn(owner, reason="completed: done")
     with team.store.write() as tx:
-        chats.post(tx, team.system, here, chats.TODO_FEEDBACK, "Not yet.")
+        chat_service.post(tx, team.system, here, chat_service.TODO_FEEDBACK, "Not yet.")
     lines = chat(punchlist, "show", TODOS).splitlines()
     assert lines[0] == f"{here}: [TODOs] Build Performance"
     told = [line.partition("Z  ")[2] or line for line in lines[1:]]

@@ -14,18 +14,18 @@ from tests.conftest import Cli, StoppedClock
 from tests.contract.front import plan, todo
 from tests.surfaces.snapshots.compare import assert_same
 
-from punchlist.agent.kinds import CONTINUATION, ENDING, REMINDER, TEXT
+from punchlist.agent.message_kinds import CONTINUATION, ENDING, REMINDER, TEXT
 from punchlist.agent.transcript import as_line
 from punchlist.checklist.service import Checklists
+from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import Line, MessageRole, Scope, TraceKind, Turn
 from punchlist.conversations.model import TurnScope as Here
-from punchlist.conversations.queue import MessageQueue
-from punchlist.conversations.records import add_messages
+from punchlist.conversations.repository import add_messages
 from punchlist.conversations.service import Conversations
 from punchlist.kernel.actors import Actor, Role
 from punchlist.models.model import Call, Message, Reply, Returned, Said, Usage
 from punchlist.plan.service import Plans
-from punchlist.storage.opening import open_store
+from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 
 SUPERVISOR = Actor(Role.SUPERVISOR, "supervisor")

@@ -14,8 +14,8 @@ from tests.conftest import Cli
 from tests.faults.processes import Program
 from tests.faults.script import Script, expected
 
-from punchlist.storage.revision import APPLICATION_ID, REVISION
-from punchlist.storage.upkeep import backup
+from punchlist.storage.maintenance import backup
+from punchlist.storage.schema_version import APPLICATION_ID, REVISION
 
 
 def _agent(project: Path, changes: int) -> Script:

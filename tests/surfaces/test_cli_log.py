@@ -13,8 +13,8 @@ import pytest
 from tests.faults.processes import Program
 from tests.faults.script import Script
 
-from punchlist.storage.opening import connect
-from punchlist.storage.upkeep import backup, restore
+from punchlist.storage.maintenance import backup, restore
+from punchlist.storage.open import connect
 
 ROLLED_BACK = 4
 CHANGED = "The database is no longer as it was"

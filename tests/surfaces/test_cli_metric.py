@@ -11,8 +11,8 @@ import pytest
 from tests.conftest import Cli
 from tests.contract.measured import BUILD_TIME, PERSON, collected, measured
 
-from punchlist.missions.metrics import Metrics
-from punchlist.storage.opening import open_store
+from punchlist.missions.metrics.service import Metrics
+from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 
 pytestmark = pytest.mark.spec("M7")

@@ -15,10 +15,10 @@ from tests.faults.processes import Program
 from tests.unit.hostile import EVERYTHING_HOSTILE
 
 from punchlist.kernel.clock import moment
-from punchlist.missions.lifecycle import Action, Priority, Status
-from punchlist.missions.metrics import Metrics
-from punchlist.missions.sweeping import Deadlines
-from punchlist.storage.opening import open_store
+from punchlist.missions.metrics.service import Metrics
+from punchlist.missions.planning.overdue import Deadlines
+from punchlist.missions.todos.lifecycle import Action, Priority, Status
+from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 
 RUNS = {"type": "command", "command": ["sh", "-c", "wc -l < log"]}

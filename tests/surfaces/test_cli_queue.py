@@ -11,10 +11,10 @@ import pytest
 from tests.conftest import Cli
 from tests.faults.processes import Program, eventually
 
+from punchlist.conversations.message_queue import Delivered, MessageQueue
 from punchlist.conversations.model import Scope
-from punchlist.conversations.queue import Delivered, MessageQueue
 from punchlist.kernel.actors import Actor, Role
-from punchlist.storage.opening import open_store
+from punchlist.storage.open import open_store
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from tests.conftest import Cli
 from tests.contract.missions import SLUG, Team, developer_experience
 from tests.faults.processes import Program, eventually
 
-from punchlist.kernel.processes import this_process
-from punchlist.missions.lifecycle import Status
+from punchlist.kernel.process_id import this_process
+from punchlist.missions.todos.lifecycle import Status
 from punchlist.runs.model import Run, Spending
+from punchlist.runs.queue import RunBook
 from punchlist.runs.service import Runs
-from punchlist.runs.working import RunBook
-from punchlist.storage.opening import open_store
+from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 
 pytestmark = pytest.mark.spec("M11")

@@ -12,12 +12,12 @@ import pytest
 from tests.conftest import Cli
 from tests.contract.missions import BUILD, ONBOARDING, SLUG, Team, developer_experience
 
-from punchlist.checklist.cells import width
-from punchlist.missions.lifecycle import Action, Priority, Status
+from punchlist.checklist.text_width import width
+from punchlist.missions.todos.lifecycle import Action, Priority, Status
 from punchlist.runs.model import Spending
+from punchlist.runs.queue import RunBook
 from punchlist.runs.service import Runs
-from punchlist.runs.working import RunBook
-from punchlist.storage.opening import open_store
+from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 
 LATER = "Later, and with a rather long title that says 日本語 as well"

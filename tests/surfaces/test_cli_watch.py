@@ -17,7 +17,7 @@ from punchlist.checklist import service as checklist
 from punchlist.checklist.lifecycle import Action, Status
 from punchlist.checklist.model import Checklist, Item
 from punchlist.kernel.events import Change
-from punchlist.storage import eventlog
+from punchlist.storage import event_log
 
 EVIL = "".join(ESCAPES.values())
 
@@ -119,7 +119,7 @@ def test_hostile_text_that_appears_while_watching_is_spelled_out(
         with agent.house.store.write() as tx:
             items = (Item("x", EVIL, EVIL, Status.PENDING),)
             checklist.write(tx, "default", Checklist(items, 2, 1, "2026"))
-            eventlog.append(tx, Change(EVIL, "default", EVIL, EVIL, EVIL, EVIL, EVIL, "", {"title": EVIL}))
+            event_log.append(tx, Change(EVIL, "default", EVIL, EVIL, EVIL, EVIL, EVIL, "", {"title": EVIL}))
         watch.wait_for("\\x1b")
         answer = watch.interrupt()
     assert acting(answer.out) == []

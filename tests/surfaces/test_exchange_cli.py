@@ -16,9 +16,9 @@ from tests.conftest import ROOT, Cli
 from tests.contract.missions import BUILD, FILE, SLUG
 from tests.faults.screen import ESCAPES, acting
 
-from punchlist.exchange.formats import FORMATS
-from punchlist.exchange.shapes import Shape
-from punchlist.missions.lifecycle import Status
+from punchlist.import_export.format_limits import Shape
+from punchlist.import_export.formats import FORMATS
+from punchlist.missions.todos.lifecycle import Status
 
 LIST = "- [x] Read the issue\n- [>] Write the tests\n  All of them\n- [ ] Ship it\n"
 ISSUES = [

@@ -14,23 +14,23 @@ from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, InvalidInput
-from punchlist.exchange import into_plan, taking
-from punchlist.exchange.entry import Entry, Found
-from punchlist.exchange.formats import FORMATS
-from punchlist.exchange.importing import Import, prepare
-from punchlist.exchange.into_checklist import ChecklistTarget
-from punchlist.exchange.into_mission import MissionTarget
-from punchlist.exchange.into_plan import PlanTarget
-from punchlist.exchange.shapes import fit
-from punchlist.exchange.targets import Made, Target
+from punchlist.import_export import plan_target, sources
+from punchlist.import_export.checklist_target import ChecklistTarget
+from punchlist.import_export.format_limits import fit
+from punchlist.import_export.formats import FORMATS
+from punchlist.import_export.import_plan import Import, prepare
+from punchlist.import_export.item import Entry, Found
+from punchlist.import_export.mission_target import MissionTarget
+from punchlist.import_export.plan_target import PlanTarget
+from punchlist.import_export.targets import Made, Target
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import timestamp
-from punchlist.missions.lifecycle import Action, Priority, Status
 from punchlist.missions.model import MissionScope
-from punchlist.plan import rules
+from punchlist.missions.todos.lifecycle import Action, Priority, Status
+from punchlist.plan import validation as plan_validation
 from punchlist.plan.lifecycle import Action as PlanAction
 from punchlist.plan.service import Plans
-from punchlist.plan.writing import apply
+from punchlist.plan.transitions import apply
 from punchlist.storage.store import Store
 
 PERSON = Actor(Role.PERSON, "test")
@@ -62,7 +62,7 @@ def test_a_checklist_comes_back_from_our_own_format_with_its_ids(checklists: Che
             {"content": "Ship", "activeForm": "Shipping", "status": "in_progress", "id": "ship"},
         ],
     )
-    entries = through("json", taking.of_checklist(checklists.get("here")))
+    entries = through("json", sources.of_checklist(checklists.get("here")))
     decided, made = carry_out(entries, "json", ChecklistTarget(checklists, THERE))
     assert decided.lost == []
     assert [one.title for one in made] == ["Build", "Ship"]
@@ -145,12 +145,12 @@ def test_a_plan_comes_back_with_what_it_waits_for_and_what_came_of_it(
         {"title": "Fax", "blockedBy": [{"event": "paper"}, {"time": "2027-01-01T00:00:00Z"}]},
         {"title": "Work"},
     ]
-    made = plans.create(turn, rules.parse_items(items)).todos
+    made = plans.create(turn, plan_validation.parse_items(items)).todos
     plans.happened("here", "paper", PERSON)
     plans.end(turn, made[0].id, "It ran.")
     plans.end(turn, made[2].id, "No paper.", PlanAction.CANCEL)
     plans.start(turn, made[3].id)
-    before = taking.of_turn(plans, store, turn)
+    before = sources.of_turn(plans, store, turn)
     assert [one.waits for one in before] == [
         (),
         (("person", "Which region?"),),
@@ -162,7 +162,7 @@ def test_a_plan_comes_back_with_what_it_waits_for_and_what_came_of_it(
 
     current = conversations.current_turn("there")
     assert current
-    after = taking.of_turn(plans, store, TurnScope("there", PERSON, current.id))
+    after = sources.of_turn(plans, store, TurnScope("there", PERSON, current.id))
     names = {entry.id: entry.title for entry in [*before, *after]}
 
     def timeless(entries: list[Entry]) -> list[Entry]:
@@ -192,7 +192,7 @@ def test_items_that_wait_for_each_other_or_have_one_title_are_planned_all_the_sa
     made, remarks = decided.carry_out(target)
     current = conversations.current_turn("here")
     assert current
-    planned = taking.of_turn(plans, store, TurnScope("here", PERSON, current.id))
+    planned = sources.of_turn(plans, store, TurnScope("here", PERSON, current.id))
     places = {entry.id: place for place, entry in enumerate(planned)}
     assert [[places[other] for other in one.blocked_by] for one in planned] == [[2], [], [0], [1, 2]]
     assert [one.details for one in planned] == ["Part of: Parser", "", "Part of: Printer", ""]
@@ -209,7 +209,7 @@ def test_what_is_added_later_waits_for_what_was_there(store: Store, plans: Plans
     carry_out([*first, Entry("B", "2", blocked_by=("1",))], "claude", PlanTarget(store, HERE, owners=False))
     current = conversations.current_turn("here")
     assert current
-    a, b = taking.of_turn(plans, store, TurnScope("here", PERSON, current.id))
+    a, b = sources.of_turn(plans, store, TurnScope("here", PERSON, current.id))
     assert b.blocked_by == (a.id,)
 
 
@@ -220,7 +220,7 @@ def test_an_import_that_is_ended_halfway_has_done_nothing(
     entries = [Entry("A", "a-1", status=Status.COMPLETED), Entry("B", "a-2", status=Status.CANCELLED)]
     with monkeypatch.context() as patch:
         steps = Mock(side_effect=[DEFAULT, KeyboardInterrupt], wraps=apply)
-        patch.setattr(into_plan, "apply", steps)
+        patch.setattr(plan_target, "apply", steps)
         with pytest.raises(KeyboardInterrupt):
             carry_out(entries, "beads", PlanTarget(store, HERE, owners=False))
     assert conversations.current_turn("here") is None
@@ -239,7 +239,7 @@ def test_two_imports_at_once_add_nothing_twice(store: Store, plans: Plans, conve
     assert not carry_out(entries, "beads", PlanTarget(store, HERE, owners=False))[1]
     current = conversations.current_turn("here")
     assert current
-    assert [one.title for one in taking.of_turn(plans, store, TurnScope("here", PERSON, current.id))] == ["A", "B"]
+    assert [one.title for one in sources.of_turn(plans, store, TurnScope("here", PERSON, current.id))] == ["A", "B"]
 
 
 # --- missions ---------------------------------------------------------------------------------------------
@@ -283,7 +283,7 @@ def test_a_missions_todos_come_back_and_are_known_by_their_ids(team: Team, clock
         check={"name": "tests"},
         assigned_agent="coder",
     )
-    entries = through("json", taking.of_mission(team.todos, SLUG, None))
+    entries = through("json", sources.of_mission(team.todos, SLUG, None))
     assert entries[0].extra == {"pillar": BUILD}
     again, made = carry_out(entries, "json", of(team, clock, owners=True))
     assert (made, len(again.skipped)) == ([], 1)
@@ -304,9 +304,9 @@ def test_a_missions_todos_come_back_and_are_known_by_their_ids(team: Team, clock
 
 @pytest.mark.spec("X6")
 def test_all_of_a_missions_todos_are_exported(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(taking, "PAGE", 2)
+    monkeypatch.setattr(sources, "PAGE", 2)
     made = [team.create(f"Task {n}").id for n in range(5)]
-    assert sorted(entry.id for entry in taking.of_mission(team.todos, SLUG, None)) == sorted(made)
+    assert sorted(entry.id for entry in sources.of_mission(team.todos, SLUG, None)) == sorted(made)
 
 
 @pytest.mark.spec("X6", "M8")

@@ -20,8 +20,8 @@ from tests.faults.processes import together
 from tests.faults.screen import ESCAPES, acting
 from tests.surfaces.mcp_client import WireClient
 
-from punchlist.storage.revision import VERSION_TABLE
-from punchlist.surfaces.hooks.journal import note
+from punchlist.storage.schema_version import VERSION_TABLE
+from punchlist.surfaces.hooks.log import note
 
 Hook = Callable[..., dict[str, Any]]
 
@@ -332,8 +332,8 @@ def test_the_tasks_of_claude_code_are_watched_and_finished(
 _WHILE_COPYING = """
 import json, sys
 from pathlib import Path
-from punchlist.hosts.service import Hosts
-from punchlist.wiring import main
+from punchlist.integrations.hook_service import Hosts
+from punchlist.app import main
 
 copied, place = Hosts.copied, Path(sys.argv.pop())
 
@@ -566,7 +566,7 @@ def test_without_a_home_there_is_no_log_and_no_failure(monkeypatch: pytest.Monke
 @pytest.mark.spec("X2")
 def test_one_that_does_not_finish_what_it_says_is_not_waited_for(environment: dict[str, str]) -> None:
     impatient = (
-        "from punchlist.surfaces.hooks import main; from punchlist.wiring import House; "
+        "from punchlist.surfaces.hooks import main; from punchlist.app import House; "
         "main._PATIENCE = 0.2; main.run(House, ['stop'])"
     )
     pipe = subprocess.PIPE

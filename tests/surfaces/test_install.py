@@ -17,12 +17,12 @@ import pytest
 from tests.conftest import Cli
 
 from punchlist.errors import ConfigError, Conflict
-from punchlist.surfaces.install import files
-from punchlist.surfaces.install.differences import diff
-from punchlist.surfaces.install.files import Change
-from punchlist.surfaces.install.hosts import HOSTS, Scope
-from punchlist.surfaces.install.installing import Installation, place
-from punchlist.surfaces.install.names import HostName
+from punchlist.integrations.install import files
+from punchlist.integrations.install.diff import diff
+from punchlist.integrations.install.files import Change
+from punchlist.integrations.install.host_names import HostName
+from punchlist.integrations.install.hosts import HOSTS, Scope
+from punchlist.integrations.install.installer import Installation, place
 
 NAMES = list(HostName)
 FILES = {

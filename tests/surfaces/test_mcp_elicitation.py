@@ -21,13 +21,13 @@ from tests.conftest import Cli
 from tests.surfaces.mcp_client import WireClient
 from tests.surfaces.mcp_http import STATELESS, HttpServer, events
 
+from punchlist.app import House
 from punchlist.config import load
 from punchlist.conversations.model import Scope
 from punchlist.kernel.actors import Actor, Role
-from punchlist.surfaces.mcp.asking import MOST_ASKED
-from punchlist.surfaces.mcp.offer import Offer
+from punchlist.surfaces.mcp.capabilities import Offer
+from punchlist.surfaces.mcp.elicitation import MOST_ASKED
 from punchlist.surfaces.mcp.protocol import Connection
-from punchlist.wiring import House
 
 FORMS: dict[str, Any] = {"elicitation": {}}
 QUESTION = "Which port?"

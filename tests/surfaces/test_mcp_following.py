@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from punchlist.app import House
 from punchlist.config import load
 from punchlist.conversations.model import Scope
 from punchlist.kernel.actors import Actor, Role
-from punchlist.storage.changes import Watch
-from punchlist.surfaces.mcp.announcing import Announcer
-from punchlist.surfaces.mcp.offer import CHECKLIST_URI, Offer
+from punchlist.storage.change_watch import Watch
+from punchlist.surfaces.mcp.capabilities import CHECKLIST_URI, Offer
+from punchlist.surfaces.mcp.notifications import Announcer
 from punchlist.surfaces.mcp.protocol import Connection
-from punchlist.wiring import House
 
 SCOPE = Scope("default", Actor(Role.SUPERVISOR, "mcp"))
 UPDATED = {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": CHECKLIST_URI}}

@@ -23,14 +23,14 @@ from tests.conftest import Cli
 from tests.surfaces.mcp_http import ACCEPT, STATELESS, HttpClient, HttpServer, events
 from tests.surfaces.test_mcp_fuzz import _line as fuzzed
 
+from punchlist.app import House
 from punchlist.config import load
 from punchlist.kernel.actors import Actor, Role
 from punchlist.missions.model import MissionScope
+from punchlist.surfaces.mcp.capabilities import Offer
 from punchlist.surfaces.mcp.http import Endpoint
-from punchlist.surfaces.mcp.offer import Offer
-from punchlist.surfaces.mcp.serving import application
+from punchlist.surfaces.mcp.http_server import application
 from punchlist.surfaces.mcp.sessions import IDLE_SECONDS, MOST
-from punchlist.wiring import House
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 ITEMS = [{"content": "A", "activeForm": "Doing A", "status": "pending"}]

@@ -17,7 +17,7 @@ from tests.contract.missions import BUILD, SLUG, Team, developer_experience
 from tests.surfaces.mcp_client import WireClient
 from tests.unit.hostile import EVERYTHING_HOSTILE
 
-from punchlist.storage.opening import open_store
+from punchlist.storage.open import open_store
 
 
 @pytest.fixture

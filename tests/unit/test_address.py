@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from punchlist.errors import ConfigError
-from punchlist.storage.address import read_address
+from punchlist.storage.database_url import read_address
 
 
 @pytest.mark.parametrize(

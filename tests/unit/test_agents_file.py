@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.conftest import ROOT
 
-from punchlist.agent.agents_file import Agents, agents, prompt_files, settings_of, wants
+from punchlist.agent.agents_config import Agents, agents, prompt_files, settings_of, wants
 from punchlist.agent.continuation import Limits
 from punchlist.agent.definitions import BUILT_IN, PLAN_TOOLS, READING, AgentDefinition, with_overrides
 from punchlist.config import Settings, load

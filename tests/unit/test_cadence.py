@@ -12,7 +12,7 @@ from tests.unit.examples import examples
 
 from punchlist.errors import InvalidInput
 from punchlist.kernel.clock import moment, timestamp
-from punchlist.missions.cadence import due_tick, next_tick, problem, zone
+from punchlist.missions.planning.cadence import due_tick, next_tick, problem, zone
 
 BERLIN, NEW_YORK, LORD_HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"
 DAILY = ["0 9 * * *", "30 2 * * *", "0 2 * * *", "59 2 * * *", "0 3 * * *", "30 1 * * *", "0 0 * * *", "45 23 * * *"]

@@ -11,7 +11,7 @@ from tests.unit.examples import examples
 
 from punchlist.checklist.lifecycle import CHECKLIST, Action, Status, action_between
 from punchlist.checklist.model import Item
-from punchlist.checklist.rules import Wanted, dropped, identify, pick, steps
+from punchlist.checklist.validation import Wanted, dropped, identify, pick, steps
 from punchlist.errors import NotFound
 
 statuses = st.sampled_from(Status)

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.hostile import REFUSED_IN_A_LINE
 
 from punchlist.checklist.lifecycle import Status
-from punchlist.checklist.rules import MAX_ITEMS, Wanted, parse
+from punchlist.checklist.validation import MAX_ITEMS, Wanted, parse
 from punchlist.errors import InvalidInput
 
 

@@ -10,7 +10,7 @@ from tests.unit.hostile import any_text
 
 from punchlist.checklist.lifecycle import Status
 from punchlist.checklist.model import EMPTY, Checklist, Item
-from punchlist.checklist.rendering import for_model, sequence, update_line
+from punchlist.checklist.render import for_model, sequence, update_line
 from punchlist.checklist.tools import checklist_tools
 from punchlist.kernel.actors import Role
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from punchlist.claims import rules
+from punchlist.claims import validation as claim_validation
 from punchlist.claims.lifecycle import Status
 from punchlist.claims.model import Claim, Claimant, ListKind, NothingFree
 from punchlist.conversations.model import Scope
@@ -31,7 +31,7 @@ ONE, TWO, PERSON, WORKER = claimant(), claimant(at="two"), claimant(Role.PERSON)
 
 
 def take(before: Claim | None = None, by: Claimant = ONE, now: str = NOW, seconds: int = 300) -> Claim:
-    return rules.taken(before, WHAT, "1", (ListKind.PLAN, "t"), by, now, seconds)
+    return claim_validation.taken(before, WHAT, "1", (ListKind.PLAN, "t"), by, now, seconds)
 
 
 HELD = take()
@@ -57,8 +57,8 @@ def test_a_claim_says_who_holds_a_todo_until_when() -> None:
     ],
 )
 def test_a_lease_runs_out_at_its_moment(claim: Claim | None, now: str, status: str) -> None:
-    assert rules.status(claim, now) == status
-    assert rules.live(claim, now) is (status == Status.HELD)
+    assert claim_validation.status(claim, now) == status
+    assert claim_validation.live(claim, now) is (status == Status.HELD)
 
 
 @pytest.mark.spec("X3")
@@ -94,15 +94,15 @@ def test_a_clock_that_jumps_back_keeps_a_todo_its_holders() -> None:
 @pytest.mark.spec("X3")
 def test_a_claim_is_renewed_from_now_on_also_after_it_ran_out() -> None:
     for now, until in ((NOW, "2026-02-21T09:00:30.000000Z"), (LATER, "2026-02-21T10:00:30.000000Z")):
-        assert rules.renewed(HELD, WHAT, ONE, 1, now, 30) == HELD._replace(lease_until=until)
+        assert claim_validation.renewed(HELD, WHAT, ONE, 1, now, 30) == HELD._replace(lease_until=until)
 
 
 @pytest.mark.spec("X3")
 @pytest.mark.parametrize(
     "act",
     [
-        lambda claim, by, fence: rules.renewed(claim, WHAT, by, fence, NOW, 30),
-        lambda claim, by, fence: rules.released(claim, WHAT, by, fence, NOW),
+        lambda claim, by, fence: claim_validation.renewed(claim, WHAT, by, fence, NOW, 30),
+        lambda claim, by, fence: claim_validation.released(claim, WHAT, by, fence, NOW),
     ],
     ids=["renew", "release"],
 )
@@ -126,13 +126,13 @@ def test_only_the_holder_renews_and_releases_and_only_with_the_newest_fence(
 
 @pytest.mark.spec("X3")
 def test_a_person_can_take_a_todo_from_anybody_but_cannot_keep_it_for_them() -> None:
-    assert rules.released(HELD, WHAT, PERSON, None, NOW).holder is None
+    assert claim_validation.released(HELD, WHAT, PERSON, None, NOW).holder is None
     with pytest.raises(NotAllowed):
-        rules.renewed(HELD, WHAT, PERSON, 1, NOW, 30)
+        claim_validation.renewed(HELD, WHAT, PERSON, 1, NOW, 30)
     with pytest.raises(Conflict):
-        rules.released(HELD, WHAT, PERSON, 7, NOW)
+        claim_validation.released(HELD, WHAT, PERSON, 7, NOW)
     with pytest.raises(InvalidInput, match="fence: is required"):
-        rules.released(HELD, WHAT, ONE, None, NOW)
+        claim_validation.released(HELD, WHAT, ONE, None, NOW)
 
 
 @pytest.mark.spec("X3")
@@ -151,7 +151,7 @@ def test_a_person_can_take_a_todo_from_anybody_but_cannot_keep_it_for_them() -> 
 def test_a_todo_is_ended_by_its_holder_or_a_person_or_when_nobody_holds_it(
     claim: Claim | None, fence: int | None, by: Role, now: str
 ) -> None:
-    rules.check_use(claim, WHAT, fence, by, now)
+    claim_validation.check_use(claim, WHAT, fence, by, now)
 
 
 @pytest.mark.spec("X3")
@@ -170,12 +170,12 @@ def test_a_todo_is_ended_by_its_holder_or_a_person_or_when_nobody_holds_it(
 )
 def test_whoever_is_too_late_is_told_so(claim: Claim | None, fence: int | None, by: Role, told: str) -> None:
     with pytest.raises(Conflict, match=told):
-        rules.check_use(claim, WHAT, fence, by, NOW)
+        claim_validation.check_use(claim, WHAT, fence, by, NOW)
 
 
 @pytest.mark.spec("X3")
 @pytest.mark.parametrize("raw", [0, -1, 1.5, True, "300", "\x1b[31m", [], {}, 10**400, float("nan")])
-@pytest.mark.parametrize("parse", [rules.parse_seconds, rules.parse_fence])
+@pytest.mark.parametrize("parse", [claim_validation.parse_seconds, claim_validation.parse_fence])
 def test_seconds_and_fences_are_whole_numbers_in_their_range(parse: Callable[[Any], int], raw: Any) -> None:
     with pytest.raises(InvalidInput, match="must be") as refused:
         parse(raw)
@@ -185,18 +185,22 @@ def test_seconds_and_fences_are_whole_numbers_in_their_range(parse: Callable[[An
 @pytest.mark.spec("X3")
 def test_a_lease_is_five_minutes_if_nothing_is_said_and_a_day_at_most() -> None:
     with pytest.raises(InvalidInput, match="from 1 to 86400"):
-        rules.parse_seconds(86_401)
-    assert [rules.parse_seconds(raw) for raw in (None, 1, 86_400)] == [300, 1, 86_400]
-    assert (rules.parse_list(None), rules.parse_list("plan"), rules.parse_list("mission")) == (None, "plan", "mission")
+        claim_validation.parse_seconds(86_401)
+    assert [claim_validation.parse_seconds(raw) for raw in (None, 1, 86_400)] == [300, 1, 86_400]
+    assert (
+        claim_validation.parse_list(None),
+        claim_validation.parse_list("plan"),
+        claim_validation.parse_list("mission"),
+    ) == (None, "plan", "mission")
     wrong: list[Any] = ["turn", "", 1, []]
     for raw in wrong:
         with pytest.raises(InvalidInput, match="list: must be one of plan, mission"):
-            rules.parse_list(raw)
+            claim_validation.parse_list(raw)
 
 
 def test_a_lease_past_the_end_of_the_calendar_is_refused() -> None:
     with pytest.raises(InvalidInput, match="end of the calendar"):
-        rules.lease("9999-12-31T23:59:59.000000Z", 300)
+        claim_validation.lease("9999-12-31T23:59:59.000000Z", 300)
 
 
 @pytest.mark.spec("X3")

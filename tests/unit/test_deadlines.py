@@ -11,7 +11,7 @@ from tests.unit.examples import examples
 
 from punchlist.errors import InvalidInput
 from punchlist.kernel.clock import timestamp
-from punchlist.missions.deadlines import due, is_overdue, parse
+from punchlist.missions.todos.deadlines import due, is_overdue, parse
 
 BERLIN, AUCKLAND = "Europe/Berlin", "Pacific/Auckland"
 NOW = datetime(2026, 2, 21, 9, 0, tzinfo=UTC)

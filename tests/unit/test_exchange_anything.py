@@ -13,9 +13,9 @@ from tests.unit.examples import examples
 from tests.unit.hostile import any_text
 
 from punchlist.errors import InvalidInput
-from punchlist.exchange.entry import Entry
-from punchlist.exchange.formats import FORMATS, guess
-from punchlist.exchange.shapes import fit
+from punchlist.import_export.format_limits import fit
+from punchlist.import_export.formats import FORMATS, guess
+from punchlist.import_export.item import Entry
 
 NOW = "2026-02-21T09:00:00.000000Z"
 KEYS = [

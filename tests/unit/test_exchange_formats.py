@@ -10,10 +10,10 @@ import pytest
 from tests.unit.hostile import EVERYTHING_HOSTILE, REFUSED_IN_A_LINE
 
 from punchlist.errors import InvalidInput
-from punchlist.exchange.entry import Entry, Found
-from punchlist.exchange.formats import FORMATS, guess, guess_folder, guess_to
-from punchlist.missions.lifecycle import Priority, Status
-from punchlist.surfaces.cli.exchanging import FormatChoice
+from punchlist.import_export.formats import FORMATS, guess, guess_folder, guess_to
+from punchlist.import_export.item import Entry, Found
+from punchlist.missions.todos.lifecycle import Priority, Status
+from punchlist.surfaces.cli.import_export import FormatChoice
 
 DONE, PENDING, DOING = Status.COMPLETED, Status.PENDING, Status.IN_PROGRESS
 

@@ -10,11 +10,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.unit.examples import examples
 
-from punchlist.exchange.entry import Entry
-from punchlist.exchange.formats import FORMATS, Format
-from punchlist.exchange.shapes import fit
+from punchlist.import_export.format_limits import fit
+from punchlist.import_export.formats import FORMATS, Format
+from punchlist.import_export.item import Entry
 from punchlist.kernel.text import line_problem
-from punchlist.missions.lifecycle import Priority, Status
+from punchlist.missions.todos.lifecycle import Priority, Status
 
 NOW = "2026-02-21T09:00:00.000000Z"
 HARD = [

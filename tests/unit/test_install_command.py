@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.unit.examples import examples
 
 from punchlist.errors import InvalidInput
-from punchlist.surfaces.install.command import Command, quoted, split
-from punchlist.surfaces.install.command import given as given_command
-from punchlist.surfaces.install.settings_json import Hook, Server, SettingsJson
+from punchlist.integrations.install.entry_command import Command, quoted, split
+from punchlist.integrations.install.entry_command import given as given_command
+from punchlist.integrations.install.settings_json import Hook, Server, SettingsJson
 
 LINES = st.text(st.sampled_from("ab \t\"'\\/:.$%^&é\n"), max_size=12)
 WORDS = st.lists(st.one_of(LINES, st.text(max_size=8)), max_size=5)

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from tests.unit.examples import examples
 from tests.unit.settings_texts import laid_out, settings, toml
 
-from punchlist.surfaces.install import jsonc
-from punchlist.surfaces.install.command import Command
-from punchlist.surfaces.install.settings_json import Hook, Server, SettingsJson
-from punchlist.surfaces.install.settings_toml import SettingsToml
-from punchlist.surfaces.install.texts import Piece, Unfit, apply, without_pieces
+from punchlist.integrations.install import jsonc
+from punchlist.integrations.install.entry_command import Command
+from punchlist.integrations.install.settings_json import Hook, Server, SettingsJson
+from punchlist.integrations.install.settings_toml import SettingsToml
+from punchlist.integrations.install.text_edits import Piece, Unfit, apply, without_pieces
 
 COMMAND = Command(("/opt/a b/punchlist",), "codex")
 SERVER = {"command": COMMAND.server[0], "args": COMMAND.server[1:], "required": True}

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from punchlist.kernel.lines import Keys, line_of
+from punchlist.kernel.toml_lines import Keys, line_of
 
 TEXT = '''\
 # settings

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from punchlist.errors import InvalidInput
 from punchlist.kernel.clock import timestamp
-from punchlist.missions import metric_rules
-from punchlist.missions.metric_rules import LARGEST, MetricStatus, Trend
+from punchlist.missions.metrics import status as metric_status
+from punchlist.missions.metrics.status import LARGEST, MetricStatus, Trend
 
 NOW = datetime(2026, 2, 21, 9, 0, tzinfo=UTC)
 VALUES = st.floats(-LARGEST, LARGEST)
@@ -32,15 +32,15 @@ DIRECTIONS = st.sampled_from(["up", "down"])
     ],
 )
 def test_a_metric_that_should_fall_stands_by_its_levels(value: float | None, direction: str, status: str) -> None:
-    assert metric_rules.status(value, 60, 90, direction) == status
+    assert metric_status.status(value, 60, 90, direction) == status
     mirrored = None if value is None else -value
-    assert metric_rules.status(mirrored, -60, -90, "up") == status
+    assert metric_status.status(mirrored, -60, -90, "up") == status
 
 
 @pytest.mark.spec("M7")
 def test_without_a_warning_level_there_is_no_warning() -> None:
-    assert metric_rules.status(60.1, 60, None, "down") == "off_target"
-    assert metric_rules.status(79, 80, None, "up") == "off_target"
+    assert metric_status.status(60.1, 60, None, "down") == "off_target"
+    assert metric_status.status(79, 80, None, "up") == "off_target"
 
 
 @pytest.mark.spec("M7")
@@ -64,7 +64,7 @@ def test_without_a_warning_level_there_is_no_warning() -> None:
     ],
 )
 def test_a_trend_is_the_way_that_the_last_ten_go(values: list[float], direction: str, trend: str) -> None:
-    assert metric_rules.trend(values, direction) == trend
+    assert metric_status.trend(values, direction) == trend
 
 
 @given(st.lists(VALUES, max_size=15), DIRECTIONS)
@@ -76,22 +76,24 @@ def test_a_trend_turns_with_the_direction(values: list[float], direction: str) -
         Trend.STABLE: Trend.STABLE,
         Trend.UNKNOWN: Trend.UNKNOWN,
     }
-    trend = metric_rules.trend(values, direction)
-    assert metric_rules.trend(values, other) == turned[trend]
+    trend = metric_status.trend(values, direction)
+    assert metric_status.trend(values, other) == turned[trend]
     assert (trend is Trend.UNKNOWN) == (len(values) < 3)
 
 
 @given(st.lists(VALUES, min_size=3, max_size=10), DIRECTIONS, st.sampled_from([0.25, 4.0, 1024.0]))
 def test_a_trend_does_not_depend_on_the_unit(values: list[float], direction: str, factor: float) -> None:
     values = [round(value, 3) for value in values]
-    assert metric_rules.trend([value * factor for value in values], direction) == metric_rules.trend(values, direction)
+    assert metric_status.trend([value * factor for value in values], direction) == metric_status.trend(
+        values, direction
+    )
 
 
 @given(VALUES, VALUES, st.none() | VALUES, DIRECTIONS)
 def test_a_value_on_target_is_at_least_as_good_as_the_target(
     value: float, target: float, warning: float | None, direction: str
 ) -> None:
-    status = metric_rules.status(value, target, warning, direction)
+    status = metric_status.status(value, target, warning, direction)
     good = value <= target if direction == "down" else value >= target
     assert (status is MetricStatus.ON_TARGET) == good
     assert status is not MetricStatus.UNKNOWN
@@ -99,10 +101,10 @@ def test_a_value_on_target_is_at_least_as_good_as_the_target(
 
 @pytest.mark.spec("M7")
 def test_a_reading_goes_stale() -> None:
-    assert not metric_rules.stale(timestamp(NOW - timedelta(hours=24)), 24, NOW)
-    assert metric_rules.stale(timestamp(NOW - timedelta(hours=24, seconds=1)), 24, NOW)
-    assert not metric_rules.stale(timestamp(NOW + timedelta(minutes=4)), 24, NOW)
-    assert not metric_rules.stale(None, 24, NOW)
+    assert not metric_status.stale(timestamp(NOW - timedelta(hours=24)), 24, NOW)
+    assert metric_status.stale(timestamp(NOW - timedelta(hours=24, seconds=1)), 24, NOW)
+    assert not metric_status.stale(timestamp(NOW + timedelta(minutes=4)), 24, NOW)
+    assert not metric_status.stale(None, 24, NOW)
 
 
 @pytest.mark.parametrize(
@@ -110,8 +112,8 @@ def test_a_reading_goes_stale() -> None:
     [("72", 72), (" 72.5\n", 72.5), ("-3", -3), ("+4", 4), (".5", 0.5), ("5.", 5), ("1e3", 1000), ("-0", 0)],
 )
 def test_a_text_that_is_a_number_is_read(text: str, number: float) -> None:
-    assert metric_rules.number(text) == number
-    assert math.copysign(1, metric_rules.number(text)) == (-1 if number < 0 else 1)
+    assert metric_status.number(text) == number
+    assert math.copysign(1, metric_status.number(text)) == (-1 if number < 0 else 1)
 
 
 @pytest.mark.spec("M7")
@@ -121,7 +123,7 @@ def test_a_text_that_is_a_number_is_read(text: str, number: float) -> None:
 )
 def test_what_is_no_number_is_refused_and_named(text: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        metric_rules.number(text)
+        metric_status.number(text)
     if 0 < len(text.strip()) < 20 and text != "1e999":
         assert text.strip() in str(refused.value)
 
@@ -129,13 +131,13 @@ def test_what_is_no_number_is_refused_and_named(text: str) -> None:
 @pytest.mark.parametrize("value", [True, None, "7", [7], math.nan, math.inf, -math.inf, 10**19, 10**400])
 def test_what_cannot_be_compared_is_refused(value: object) -> None:
     with pytest.raises(InvalidInput):
-        metric_rules.value(value)
+        metric_status.value(value)
 
 
 @given(st.floats())
 def test_any_value_is_kept_or_refused(value: float) -> None:
     try:
-        kept = metric_rules.value(value)
+        kept = metric_status.value(value)
     except InvalidInput:
         assert not abs(value) <= LARGEST
     else:
@@ -147,4 +149,4 @@ def test_any_value_is_kept_or_refused(value: float) -> None:
     [(72.0, "s", "72 s"), (99.5, "%", "99.5%"), (1234567.0, "", "1,234,567"), (0.1234567, "s", "0.123457 s")],
 )
 def test_numbers_are_shown_as_people_write_them(value: float, unit: str, told: str) -> None:
-    assert metric_rules.shown(value, unit) == told
+    assert metric_status.shown(value, unit) == told

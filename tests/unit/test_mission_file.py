@@ -19,11 +19,11 @@ from tests.unit.examples import examples
 from tests.unit.hostile import BREAKS_A_DATABASE, REFUSED_IN_A_LINE, any_text
 
 from punchlist.errors import InvalidInput, NotFound
-from punchlist.missions import file
-from punchlist.missions.config import MissionConfig, OverduePending, StaleBacklog
-from punchlist.missions.config_json import config_json
-from punchlist.missions.differences import differences
-from punchlist.missions.schema import mission_schema
+from punchlist.missions.config import file
+from punchlist.missions.config.diff import differences
+from punchlist.missions.config.json import config_json
+from punchlist.missions.config.model import MissionConfig, OverduePending, StaleBacklog
+from punchlist.missions.config.schema import mission_schema
 from punchlist.surfaces.cli.mission import STARTER
 
 CONTRACT = """\

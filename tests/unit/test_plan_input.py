@@ -10,7 +10,7 @@ from tests.unit.hostile import ACTS_ON_A_TERMINAL, BREAKS_A_DATABASE, REFUSED_IN
 from punchlist.errors import InvalidInput
 from punchlist.plan.lifecycle import Action, Status
 from punchlist.plan.model import NewTodo
-from punchlist.plan.rules import parse_ending, parse_filter, parse_id, parse_items, parse_outcome
+from punchlist.plan.validation import parse_ending, parse_filter, parse_id, parse_items, parse_outcome
 
 
 def problems(items: Any) -> list[str]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.unit.examples import examples
 
 from punchlist.plan.model import NewTodo
-from punchlist.plan.rules import Shift, place
+from punchlist.plan.validation import Shift, place
 
 orders = st.lists(st.none() | st.integers(min_value=1, max_value=15) | st.just(10**30), min_size=1, max_size=8)
 

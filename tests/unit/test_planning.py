@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from tests.unit.examples import examples
 
 from punchlist.kernel.clock import timestamp
-from punchlist.missions.deadlines import Swept
-from punchlist.missions.lifecycle import Priority, Status
 from punchlist.missions.model import Capacity, Escalation, Mission, MissionTodo, Pillar, Strategy
-from punchlist.missions.planning import (
+from punchlist.missions.planning.prompts import (
     MetricLine,
     Report,
     age,
@@ -26,6 +24,8 @@ from punchlist.missions.planning import (
     planning_prompt,
     review_prompt,
 )
+from punchlist.missions.todos.deadlines import Swept
+from punchlist.missions.todos.lifecycle import Priority, Status
 
 NOW = datetime(2026, 2, 21, 9, 0, tzinfo=UTC)
 PILLAR = Pillar(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from punchlist.toolcalls.approvals import Expiry, OnExpiry, prefixes_of
 from punchlist.toolcalls.policy import Mode, Policy, Rule, Verdict
 from punchlist.toolcalls.tool import Effect, Resources
-from punchlist.tools.definition import FunctionTool
+from punchlist.tools.function_tool import FunctionTool
 
 pytestmark = pytest.mark.spec("S4")
 

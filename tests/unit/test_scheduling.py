@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from punchlist.toolcalls.scheduling import Claims, Slots, circle
+from punchlist.toolcalls.concurrency import Claims, Slots, circle
 from punchlist.toolcalls.tool import Resources
 
 pytestmark = pytest.mark.spec("S6")

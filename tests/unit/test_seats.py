@@ -12,18 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from punchlist import seats
+from punchlist import host_sessions
 from punchlist.config import load
-from punchlist.kernel.ancestry import Above
-from punchlist.kernel.processes import process
-from punchlist.seats import Seats
+from punchlist.host_sessions import Seats
+from punchlist.kernel.parent_processes import Above
+from punchlist.kernel.process_id import process
 
 
 @pytest.fixture
 def book(tmp_path: Path) -> Path:
     folder = tmp_path / "project" / ".punchlist"
     folder.mkdir(parents=True)
-    return folder / seats.FILE
+    return folder / host_sessions.FILE
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def there(book: Path, tmp_path: Path) -> Seats:
 
 
 def works_for(monkeypatch: pytest.MonkeyPatch, pid: int) -> None:
-    monkeypatch.setattr(seats, "hosts", lambda: [Above(pid, frozenset({"agent"}), ())])
+    monkeypatch.setattr(host_sessions, "hosts", lambda: [Above(pid, frozenset({"agent"}), ())])
 
 
 @contextmanager
@@ -124,11 +124,11 @@ def test_what_keeps_the_terminals_is_not_the_agent_in_one_of_them(
     there: Seats, book: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keeper = Above(os.getppid(), frozenset({"tmux"}), ())
-    monkeypatch.setattr(seats, "hosts", lambda: [keeper])
+    monkeypatch.setattr(host_sessions, "hosts", lambda: [keeper])
     assert there.take("codex") == "default"
     for terminal, shared in (("pts/1", False), ("", True)):
         below = Above(os.getpid(), frozenset({"codex"}), (), terminal)
-        monkeypatch.setattr(seats, "hosts", lambda below=below: [below, keeper])
+        monkeypatch.setattr(host_sessions, "hosts", lambda below=below: [below, keeper])
         assert (there.take("codex") == "default") is shared
         # For the next one, it is nobody's.
         book.write_text(json.dumps({**json.loads(book.read_text()), "taken": {"default": process(os.getppid())}}))

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from punchlist.errors import InvalidInput
 from punchlist.toolcalls.tool import Effect, Resources, Running
-from punchlist.tools.definition import FunctionTool, tool
+from punchlist.tools.function_tool import FunctionTool, tool
 
 pytestmark = pytest.mark.spec("S3")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from punchlist.missions.trusted import trust_name
+from punchlist.missions.config.trust import trust_name
 from punchlist.trust import Trust
 
 

@@ -18,9 +18,9 @@ from dataclasses import asdict
 from hashlib import sha256
 from typing import Annotated, Any, Final, NotRequired
 
-from punchlist.adapters.lists import Lists, Said
-from punchlist.adapters.missing import without
-from punchlist.adapters.run import Run
+from punchlist.adapters.missing_package import without
+from punchlist.adapters.run_state import Run
+from punchlist.adapters.session_lists import Lists, Said
 from punchlist.agent.continuation import Reason, Stop
 
 try:
@@ -37,7 +37,7 @@ try:
 except ImportError as error:
     raise without("langchain", "langchain") from error
 
-from punchlist.kernel.tooling import Tool
+from punchlist.kernel.tool import Tool
 
 __all__ = ["Lists", "PunchlistMiddleware"]
 

@@ -21,9 +21,9 @@ from dataclasses import replace
 from inspect import isawaitable
 from typing import Any, Final
 
-from punchlist.adapters.lists import Lists
-from punchlist.adapters.missing import without
-from punchlist.adapters.run import Run
+from punchlist.adapters.missing_package import without
+from punchlist.adapters.run_state import Run
+from punchlist.adapters.session_lists import Lists
 from punchlist.agent.continuation import Reason, Stop
 
 try:
@@ -45,7 +45,7 @@ except ImportError as error:
     raise without("openai-agents", "openai-agents") from error
 
 from punchlist.errors import InvalidInput
-from punchlist.kernel.tooling import Tool
+from punchlist.kernel.tool import Tool
 
 __all__ = ["Lists", "PunchlistTools", "StreamedRun"]
 

@@ -23,8 +23,8 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from pydantic_core import SchemaValidator, core_schema
 from pydantic_graph import End
 
-from punchlist.adapters.lists import Lists
-from punchlist.adapters.run import Run
+from punchlist.adapters.run_state import Run
+from punchlist.adapters.session_lists import Lists
 from punchlist.agent.continuation import Reason, Stop
 
 if TYPE_CHECKING:

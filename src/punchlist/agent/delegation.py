@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from punchlist.agent.calling import SUSPENDED
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import AgentDefinition
-from punchlist.agent.outcome import Ended
+from punchlist.agent.result import Ended
+from punchlist.agent.tool_execution import SUSPENDED
 from punchlist.kernel.text import line_problem, raw_problem, visible_block
 from punchlist.toolcalls.tool import NOTHING, Arguments, Effect, Resources, Running, Schema, ToolFailure
 

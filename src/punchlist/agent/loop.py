@@ -10,7 +10,7 @@ What a turn is made of stands in `turn.py`; why it goes on or ends is the govern
 from __future__ import annotations
 
 from punchlist.agent.continuation import Continue, Proceed, Stop, Wait, decide
-from punchlist.agent.outcome import Ended
+from punchlist.agent.result import Ended
 from punchlist.agent.turn import Turn
 from punchlist.models.model import Reply
 

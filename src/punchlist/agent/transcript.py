@@ -10,11 +10,11 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from punchlist.agent.kinds import CONTINUATION, ENDING, REMINDER, REPLY, RESULT, RESUMED, TEXT
+from punchlist.agent.message_kinds import CONTINUATION, ENDING, REMINDER, REPLY, RESULT, RESUMED, TEXT
 from punchlist.conversations.model import Line, MessageRole, Notice
 from punchlist.conversations.model import Message as Stored
 from punchlist.errors import StoreDamaged
-from punchlist.kernel.compact import compact
+from punchlist.kernel.json_encoder import compact
 from punchlist.models.model import Call, Finish, Message, Reply, Returned, Said, Usage
 
 TOLD: Final = frozenset({TEXT, CONTINUATION, RESUMED, REMINDER, ENDING, *(notice.value for notice in Notice)})

@@ -9,24 +9,24 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
-from punchlist.agent.calling import Calling
+from punchlist.agent.budget import Purse
 from punchlist.agent.context import Context, state_text
 from punchlist.agent.continuation import Reason, Situation, Spent, ending
 from punchlist.agent.definitions import AgentDefinition
-from punchlist.agent.kinds import CONTINUATION, REMINDER, RESUMED, TEXT
-from punchlist.agent.lists import Lists, View
-from punchlist.agent.news import Continued, ListChanged, News, Noted, Replied, Tell, TextCame, TurnEnded
-from punchlist.agent.outcome import Ended
-from punchlist.agent.purse import Purse
-from punchlist.agent.record import Record
+from punchlist.agent.events import Continued, ListChanged, News, Noted, Replied, Tell, TextCame, TurnEnded
+from punchlist.agent.list_state import Lists, View
+from punchlist.agent.message_kinds import CONTINUATION, REMINDER, RESUMED, TEXT
 from punchlist.agent.reminders import reminder
-from punchlist.agent.resuming import Restored, restore
+from punchlist.agent.restore import Restored, restore
+from punchlist.agent.result import Ended
+from punchlist.agent.tool_execution import Calling
+from punchlist.agent.turn_log import Record
 from punchlist.errors import PunchlistError
+from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.kernel.ids import new_id
-from punchlist.kernel.interrupting import pause, unless_set
-from punchlist.kernel.signals import CancelSignal
+from punchlist.kernel.interrupt import pause, unless_set
 from punchlist.models.model import Call, Finish, Model, ModelError, Reply, Returned, Said
-from punchlist.storage.bridge import Aside
+from punchlist.storage.async_bridge import Aside
 
 CUT_OFF: Final = {
     Finish.LENGTH: "the model was cut off: its reply reached the limit of length",

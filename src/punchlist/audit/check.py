@@ -14,25 +14,26 @@ from typing import Final
 from punchlist.audit import missions
 from punchlist.checklist import replay as checklist_replay
 from punchlist.checklist import service as checklist
-from punchlist.conversations import queue, records
+from punchlist.conversations import message_queue
 from punchlist.conversations import replay as conversation_replay
+from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.lifecycle import TurnAction
-from punchlist.conversations.queue_lifecycle import QueueAction
+from punchlist.conversations.message_lifecycle import QueueAction
 from punchlist.errors import StoreDamaged, StoreError
 from punchlist.kernel.events import Event
-from punchlist.plan import condition_records
+from punchlist.plan import condition_repository
 from punchlist.plan import replay as plan_replay
 from punchlist.plan.lifecycle import Action
 from punchlist.plan.repository import TurnTodoRepository
-from punchlist.storage import eventlog, schema, upkeep
-from punchlist.storage.revision import REVISION, is_older, never_was, refuse_newer
+from punchlist.storage import event_log, maintenance, schema
+from punchlist.storage.schema_version import REVISION, is_older, never_was, refuse_newer
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
-from punchlist.toolcalls import records as tool_records
 from punchlist.toolcalls import replay as toolcalls_replay
-from punchlist.toolcalls.ledger import ALWAYS
+from punchlist.toolcalls import sql as tool_records
 from punchlist.toolcalls.lifecycle import Action as CallAction
 from punchlist.toolcalls.lifecycle import ApprovalAction
+from punchlist.toolcalls.repository import ALWAYS
 
 MOST_PROBLEMS: Final = 20
 LARGE_ROWS: Final = 1_000_000
@@ -40,7 +41,7 @@ LARGE_BYTES: Final = 1_000_000_000
 _PAGE: Final = 2_000
 
 _EVENTS_FROM: Final = Statement(
-    f"{eventlog.ROW} WHERE (stream, version) > (:stream, :version) ORDER BY stream, version LIMIT :most"
+    f"{event_log.ROW} WHERE (stream, version) > (:stream, :version) ORDER BY stream, version LIMIT :most"
 )
 
 
@@ -85,7 +86,7 @@ def check(store: Store, revision: str, progress: Callable[[int], None] = lambda 
     """Read it all once. Writers may go on meanwhile: the check sees one moment."""
     report = Report(revision)
     try:
-        report.problems += upkeep.integrity_problems(store)
+        report.problems += maintenance.integrity_problems(store)
         refuse_newer(store.database, revision)
         if revision != REVISION:
             # Its tables are not those that the rest of the check reads.
@@ -114,7 +115,7 @@ def _check_trail(tx: Transaction, report: Report, progress: Callable[[int], None
     for events in _streams(tx):
         report.events += len(events)
         progress(report.events)
-        broken = list(eventlog.broken_links(events))
+        broken = list(event_log.broken_links(events))
         report.problems += broken
         made.update(_rows_made(events))
         if not broken:
@@ -166,16 +167,16 @@ def _compare(tx: Transaction, kind: str, owner: str, events: list[Event]) -> lis
 
 def _compare_conversation(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
     told = conversation_replay.replay(events)
-    if records.conversation(tx, owner) != told.conversation:
+    if conversation_repository.conversation(tx, owner) != told.conversation:
         yield f"conversation:{owner}: it is not what its events made of it"
     for turn in told.turns.values():
-        if records.turn(tx, turn.id) != turn:
+        if conversation_repository.turn(tx, turn.id) != turn:
             yield f"conversation:{owner}: turn {turn.id} is not what its events made of it"
 
 
 def _compare_queue(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
     told = conversation_replay.queue(events)
-    found = {one.id: {**queue.told(one), "status": one.status} for one in queue.all_of(tx, owner)}
+    found = {one.id: {**message_queue.told(one), "status": one.status} for one in message_queue.all_of(tx, owner)}
     for queued_id in told | found:
         if told.get(queued_id) != found.get(queued_id):
             yield f"queue:{owner}: message {queued_id} is not what its events made of it"
@@ -193,7 +194,7 @@ def _compare_plan(tx: Transaction, owner: str, events: list[Event]) -> Iterator[
         if told.get(todo_id) != found.get(todo_id):
             yield f"plan:{owner}: todo {todo_id} is not what its events made of it"
     conditions_told = plan_replay.replay_conditions(owner, events)
-    conditions_found = {one.id: one for one in condition_records.of_turn(tx, owner)}
+    conditions_found = {one.id: one for one in condition_repository.of_turn(tx, owner)}
     for condition_id in conditions_told | conditions_found:
         if conditions_told.get(condition_id) != conditions_found.get(condition_id):
             yield f"plan:{owner}: condition {condition_id} is not what its events made of it"
@@ -219,8 +220,8 @@ def _compare_messages(tx: Transaction, events: list[Event]) -> Iterator[str]:
     for event in events:
         told = event.payload().get("message")
         if isinstance(told, dict):
-            message = records.message(tx, told["id"])
-            if message is None or records.fingerprint(message)["message"] != told:
+            message = conversation_repository.message(tx, told["id"])
+            if message is None or conversation_repository.fingerprint(message)["message"] != told:
                 yield f"{event.stream}: message {told['id']} is not what was written"
 
 

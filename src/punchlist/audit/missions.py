@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from punchlist.claims import records as claim_records
 from punchlist.claims import replay as claim_replay
+from punchlist.claims import repository as claim_records
 from punchlist.kernel.events import Event
-from punchlist.missions import escalation_replay, metric_replay, mission_replay
-from punchlist.missions import replay as todo_replay
-from punchlist.missions.metrics import MetricAction
+from punchlist.missions import replay as mission_replay
+from punchlist.missions.escalations import replay as escalation_replay
+from punchlist.missions.metrics import replay as metric_replay
+from punchlist.missions.metrics.service import MetricAction
+from punchlist.missions.todos import replay as todo_replay
 from punchlist.runs import replay as run_replay
 from punchlist.runs.lifecycle import RunAction
 from punchlist.storage.store import Transaction

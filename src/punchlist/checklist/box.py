@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from punchlist.checklist.cells import clip, width
 from punchlist.checklist.model import Checklist
-from punchlist.checklist.rendering import ICONS, NO_TODOS, label
+from punchlist.checklist.render import ICONS, NO_TODOS, label
+from punchlist.checklist.text_width import clip, width
 from punchlist.kernel.text import ELLIPSIS
 
 TITLE: Final = "Tasks"

@@ -8,17 +8,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final
 
-from punchlist.checklist import rendering, rules
+from punchlist.checklist import render
+from punchlist.checklist import validation as checklist_validation
 from punchlist.checklist.lifecycle import CHECKLIST, Action, Status
 from punchlist.checklist.model import EMPTY, Checklist, Item, Rewrite, to_json
-from punchlist.conversations import records
+from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import MessageRole, Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition, StoreDamaged
 from punchlist.kernel.events import Change
 from punchlist.kernel.ids import short_id
 from punchlist.kernel.lifecycle import NEW
-from punchlist.storage import eventlog
+from punchlist.storage import event_log
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
 
@@ -55,22 +56,25 @@ class Checklists:
 
     def rewrite(self, scope: Scope, todos: Any, *, reason: str = "TodoWrite", at: int | None = None) -> Rewrite:
         """Replace the whole list by what the caller sent (W1 to W3); with `at`, only if that is still its revision."""
-        wanted = rules.parse(todos)
+        wanted = checklist_validation.parse(todos)
 
         def rewritten(before: Checklist) -> Sequence[Item]:
             if at is not None and before.revision != at:
                 raise Conflict("The checklist was changed by somebody else meanwhile. Nothing was changed; try again.")
-            return rules.identify(wanted, before.items, short_id)
+            return checklist_validation.identify(wanted, before.items, short_id)
 
         return self._edit(scope, reason, rewritten)
 
     def add(self, scope: Scope, content: str, *, active_form: str | None = None, reason: str) -> Rewrite:
         raw = {"content": content, "activeForm": active_form or content, "status": Status.PENDING.value}
-        wanted = rules.parse([raw])
+        wanted = checklist_validation.parse([raw])
 
         def added(before: Checklist) -> Sequence[Item]:
-            kept = [rules.Wanted(item.content, item.active_form, item.status, item.id) for item in before.items]
-            return rules.identify([*kept, *wanted], before.items, short_id)
+            kept = [
+                checklist_validation.Wanted(item.content, item.active_form, item.status, item.id)
+                for item in before.items
+            ]
+            return checklist_validation.identify([*kept, *wanted], before.items, short_id)
 
         return self._edit(scope, reason, added)
 
@@ -78,12 +82,12 @@ class Checklists:
         """Take one item, named by its number or id, one step along its lifecycle."""
 
         def advanced(before: Checklist) -> Sequence[Item]:
-            chosen = rules.pick(before.items, reference)
+            chosen = checklist_validation.pick(before.items, reference)
             status = CHECKLIST.advance(chosen.status, action, scope.actor.role)
             running = before.in_progress
             if status is Status.IN_PROGRESS and running:
                 raise IllegalTransition(
-                    f"{rules.ONE_AT_A_TIME}: {rendering.sequence([running])} is. Mark it done or reopen it first."
+                    f"{checklist_validation.ONE_AT_A_TIME}: {render.sequence([running])} is. Mark it done or reopen it first."
                 )
             return [replace(item, status=status) if item is chosen else item for item in before.items]
 
@@ -93,9 +97,9 @@ class Checklists:
         self, scope: Scope, reference: str, content: str, *, active_form: str | None = None, reason: str
     ) -> Rewrite:
         def edited(before: Checklist) -> Sequence[Item]:
-            chosen = rules.pick(before.items, reference)
+            chosen = checklist_validation.pick(before.items, reference)
             raw = {"content": content, "activeForm": active_form or content, "status": chosen.status.value}
-            (wanted,) = rules.parse([raw])
+            (wanted,) = checklist_validation.parse([raw])
             new = replace(chosen, content=wanted.content, active_form=wanted.active_form)
             return [new if item is chosen else item for item in before.items]
 
@@ -103,7 +107,7 @@ class Checklists:
 
     def remove(self, scope: Scope, reference: str, *, reason: str) -> Rewrite:
         def removed(before: Checklist) -> Sequence[Item]:
-            chosen = rules.pick(before.items, reference)
+            chosen = checklist_validation.pick(before.items, reference)
             return [item for item in before.items if item is not chosen]
 
         return self._edit(scope, reason, removed)
@@ -142,23 +146,23 @@ class Checklists:
         items: tuple[Item, ...],
         undo_to: int,
     ) -> Rewrite:
-        rules.check(items)
-        steps = rules.steps(before.items, items)
+        checklist_validation.check(items)
+        steps = checklist_validation.steps(before.items, items)
         for step in steps:
             if isinstance(step.action, Action):
                 CHECKLIST.advance(step.from_status or NEW, step.action, scope.actor.role)
         after = Checklist(items, before.revision + 1, undo_to, tx.now())
         write(tx, scope.conversation_id, after)
-        turn = records.open_turn(tx, scope.conversation_id)
-        message = records.add_message(
+        turn = conversation_repository.open_turn(tx, scope.conversation_id)
+        message = conversation_repository.add_message(
             tx,
             scope.conversation_id,
             MessageRole.SYSTEM,
-            rendering.update_line(after),
+            render.update_line(after),
             kind=UPDATE_KIND,
             turn_id=turn.id if turn else None,
         )
-        eventlog.append(
+        event_log.append(
             tx,
             Change(
                 stream=stream(scope.conversation_id),
@@ -174,11 +178,11 @@ class Checklists:
                     "revision": after.revision,
                     "undo_to": after.undo_to,
                     "steps": [asdict(step) for step in steps],
-                    **records.fingerprint(message),
+                    **conversation_repository.fingerprint(message),
                 },
             ),
         )
-        return Rewrite(after, rules.dropped(before.items, items))
+        return Rewrite(after, checklist_validation.dropped(before.items, items))
 
 
 def read(tx: Transaction, conversation_id: str) -> Checklist:
@@ -214,7 +218,7 @@ def _revision(tx: Transaction, conversation_id: str, revision: int) -> tuple[tup
     """The items of an earlier revision and what an undo led to from there: the trail remembers."""
     if revision == 0:
         return (), 0
-    event = eventlog.at_version(tx, stream(conversation_id), revision)
+    event = event_log.at_version(tx, stream(conversation_id), revision)
     if event is None:
         raise StoreDamaged(f"Revision {revision} of the checklist is missing from the trail. Run `punchlist db check`.")
     data = event.payload()

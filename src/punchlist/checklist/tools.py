@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from punchlist.checklist import rendering, rules
+from punchlist.checklist import render
+from punchlist.checklist import validation as checklist_validation
 from punchlist.checklist.lifecycle import Status
 from punchlist.checklist.model import to_json
 from punchlist.conversations.model import Scope
 from punchlist.kernel.actors import Role
-from punchlist.kernel.tooling import Arguments, Tool, ToolResult, schema
+from punchlist.kernel.tool import Arguments, Tool, ToolResult, schema
 
 if TYPE_CHECKING:
     from punchlist.checklist.service import Checklists
@@ -22,18 +23,18 @@ when older messages are not.
 Use it for work of three or more steps, when you are given several tasks, or when a task needs planning.
 Do not use it for a single simple task, a trivial one, or a question you can answer at once.
 
-Each call replaces the whole list (at most {rules.MAX_ITEMS} items), so send every item each time. \
+Each call replaces the whole list (at most {checklist_validation.MAX_ITEMS} items), so send every item each time. \
 Have one item in_progress while you work; mark it completed as soon as it is done, not later in a batch. \
 Write content as an instruction ("Run the tests") and activeForm as what is happening ("Running the tests")."""
 
-_TEXT = {"type": "string", "minLength": 1, "maxLength": rules.LONGEST_TEXT}
+_TEXT = {"type": "string", "minLength": 1, "maxLength": checklist_validation.LONGEST_TEXT}
 _STATUS = {"type": "string", "enum": [status.value for status in Status]}
 
 _INPUT = schema(
     ["todos"],
     todos={
         "type": "array",
-        "maxItems": rules.MAX_ITEMS,
+        "maxItems": checklist_validation.MAX_ITEMS,
         "items": schema(
             ["content", "status", "activeForm"],
             content=_TEXT,
@@ -68,10 +69,10 @@ def checklist_tools(checklists: Callable[[], Checklists]) -> list[Tool[Scope]]:
 
     def todo_write(scope: Scope, args: Arguments) -> ToolResult:
         rewrite = checklists().rewrite(scope, args.get("todos"))
-        text = rendering.for_model(rewrite.checklist)
+        text = render.for_model(rewrite.checklist)
         if rewrite.dropped:
             text += (
-                f"\n\nLeft out unfinished: {rendering.sequence(rewrite.dropped)}. "
+                f"\n\nLeft out unfinished: {render.sequence(rewrite.dropped)}. "
                 "Send them again if they are still to be done."
             )
         data = {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from punchlist.claims import records, rules
+from punchlist.claims import repository as claim_repository
+from punchlist.claims import validation as claim_validation
 from punchlist.claims.model import Claim, Claimant, ListKind
 from punchlist.errors import Conflict
 from punchlist.kernel.actors import Role
@@ -21,35 +22,35 @@ def take(
     seconds: int,
 ) -> Claim:
     """Claim a todo whose claim `before` is locked, or was never there and cannot come while the list is."""
-    claim = rules.taken(before, what, todo_id, of, by, tx.now(), seconds)
+    claim = claim_validation.taken(before, what, todo_id, of, by, tx.now(), seconds)
     if before is None:
-        records.add(tx, claim)
-    elif not records.take(tx, before, claim):
+        claim_repository.add(tx, claim)
+    elif not claim_repository.take(tx, before, claim):
         raise _changed(what)
     return claim
 
 
 def renew(tx: Transaction, what: str, todo_id: str, by: Claimant, fence: int, seconds: int) -> Claim:
     """Needs no lock of the list: one row is changed, if it is still what it was."""
-    claim = rules.renewed(records.find(tx, todo_id), what, by, fence, tx.now(), seconds)
-    if not records.extend(tx, claim):
+    claim = claim_validation.renewed(claim_repository.find(tx, todo_id), what, by, fence, tx.now(), seconds)
+    if not claim_repository.extend(tx, claim):
         raise _changed(what)
     return claim
 
 
 def release(tx: Transaction, what: str, todo_id: str, by: Claimant, fence: int | None) -> Claim:
     """The claim as it was; it is nobody's any more."""
-    claim = records.lock(tx, todo_id)
-    rules.released(claim, what, by, fence, tx.now())
+    claim = claim_repository.lock(tx, todo_id)
+    claim_validation.released(claim, what, by, fence, tx.now())
     assert claim is not None
-    records.free(tx, claim)
+    claim_repository.free(tx, claim)
     return claim
 
 
 def use(tx: Transaction, what: str, todo_id: str, fence: int | None, by: Role) -> Claim | None:
     """Somebody starts or ends a todo: the claim that is on it, if any, when they may."""
-    claim = records.lock(tx, todo_id)
-    rules.check_use(claim, what, fence, by, tx.now())
+    claim = claim_repository.lock(tx, todo_id)
+    claim_validation.check_use(claim, what, fence, by, tx.now())
     return claim if claim and claim.holder else None
 
 
@@ -57,7 +58,7 @@ def settle(tx: Transaction, claim: Claim | None) -> dict[str, Any]:
     """The work on a todo is over, and with it its claim; what the event says of that."""
     if claim is None:
         return {}
-    records.free(tx, claim)
+    claim_repository.free(tx, claim)
     return {"claim": told(claim)}
 
 

@@ -9,13 +9,13 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
-from punchlist.claims import rules
+from punchlist.claims import validation as claim_validation
 from punchlist.claims.lifecycle import CLAIMANTS, LONGEST, SECONDS, SHORTEST
 from punchlist.claims.model import Claim, ListKind, NothingFree
 from punchlist.conversations.model import Scope
 from punchlist.errors import InvalidInput, NotAllowed, NotFound
 from punchlist.kernel import text
-from punchlist.kernel.tooling import Arguments, Schema, Tool, ToolResult, schema
+from punchlist.kernel.tool import Arguments, Schema, Tool, ToolResult, schema
 
 LONGEST_NAME: Final = 100
 
@@ -50,9 +50,9 @@ def claim_tools(lists: Lists) -> list[Tool[Scope]]:
 def _claim_todo(lists: Lists) -> Tool[Scope]:
     def run(scope: Scope, args: Arguments) -> ToolResult:
         mission = _name(args, "missionSlug")
-        kind = rules.parse_list(args.get("list")) or (ListKind.MISSION if mission else None)
+        kind = claim_validation.parse_list(args.get("list")) or (ListKind.MISSION if mission else None)
         claimed = _chosen(lists(scope), kind).claim(
-            _name(args, "todoId"), rules.parse_seconds(args.get("seconds")), mission
+            _name(args, "todoId"), claim_validation.parse_seconds(args.get("seconds")), mission
         )
         if isinstance(claimed, NothingFree):
             return _result({"todo": None, "next": str(claimed)})
@@ -83,8 +83,8 @@ def _claim_todo(lists: Lists) -> Tool[Scope]:
 
 def _renew_claim(lists: Lists) -> Tool[Scope]:
     def run(scope: Scope, args: Arguments) -> ToolResult:
-        todo_id, fence = _id(args), rules.parse_fence(args.get("fence"))
-        seconds = rules.parse_seconds(args.get("seconds"))
+        todo_id, fence = _id(args), claim_validation.parse_fence(args.get("fence"))
+        seconds = claim_validation.parse_seconds(args.get("seconds"))
         claim = _first(lists(scope), lambda each: each.renew(todo_id, fence, seconds))
         return _result({"id": claim.todo_id, **claim_json(claim)})
 
@@ -102,7 +102,7 @@ def _renew_claim(lists: Lists) -> Tool[Scope]:
 
 def _release_claim(lists: Lists) -> Tool[Scope]:
     def run(scope: Scope, args: Arguments) -> ToolResult:
-        todo_id, fence = _id(args), rules.parse_fence(args.get("fence"))
+        todo_id, fence = _id(args), claim_validation.parse_fence(args.get("fence"))
         claim = _first(lists(scope), lambda each: each.release(todo_id, fence))
         return _result({"id": claim.todo_id, "released": True})
 

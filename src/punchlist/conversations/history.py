@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from punchlist.conversations.model import Conversation, Message, Trace, Turn
-from punchlist.conversations.records import CONVERSATIONS, MESSAGES
+from punchlist.conversations.repository import CONVERSATIONS, MESSAGES
 from punchlist.storage.statements import Statement, columns
 from punchlist.storage.store import Transaction
 

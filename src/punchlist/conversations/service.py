@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Final
 
-from punchlist.conversations import records
+from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.lifecycle import TURN, TurnAction, TurnStatus
 from punchlist.conversations.model import (
     Conversation,
@@ -26,8 +26,8 @@ from punchlist.kernel.clock import timestamp
 from punchlist.kernel.events import Change, canonical
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.lifecycle import NEW
-from punchlist.kernel.processes import lives
-from punchlist.storage import eventlog
+from punchlist.kernel.process_id import lives
+from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 
 Fence = Callable[[Transaction], None]
@@ -55,7 +55,7 @@ class Conversations:
     ) -> Conversation:
         """The conversation of `scope`; made when it is not there yet."""
         with self._store.read() as tx:
-            found = records.conversation(tx, scope.conversation_id)
+            found = conversation_repository.conversation(tx, scope.conversation_id)
         if found:
             return found
         with self._store.write() as tx:
@@ -71,22 +71,22 @@ class Conversations:
         reason: str = "",
     ) -> Conversation:
         """As `start`, inside a transaction, and with the conversation locked for its rest."""
-        found = records.lock_conversation(tx, scope.conversation_id)
+        found = conversation_repository.lock_conversation(tx, scope.conversation_id)
         if found:
             return found
         _check_id(scope.conversation_id)
         if problem := text.line_problem(title, longest=LONGEST_TITLE, shortest=0):
             raise InvalidInput(f"title: {problem}")
         made = Conversation(scope.conversation_id, title.strip(), canonical(metadata or {}), tx.now())
-        if not tx.run(records.INSERT_CONVERSATION, **asdict(made)):
+        if not tx.run(conversation_repository.INSERT_CONVERSATION, **asdict(made)):
             # Another process made it at the same moment.
-            return records.lock_conversation(tx, made.id) or made
-        eventlog.append(tx, change(scope, "start", made.id, reason or "first use", asdict(made)))
+            return conversation_repository.lock_conversation(tx, made.id) or made
+        event_log.append(tx, change(scope, "start", made.id, reason or "first use", asdict(made)))
         return made
 
     def get(self, conversation_id: str) -> Conversation:
         with self._store.read() as tx:
-            found = records.conversation(tx, conversation_id)
+            found = conversation_repository.conversation(tx, conversation_id)
         if not found:
             raise NotFound(
                 f"There is no session {text.excerpt(conversation_id)!r}. `punchlist sessions` lists those there are."
@@ -95,12 +95,12 @@ class Conversations:
 
     def newest(self, most: int = 50) -> list[Conversation]:
         with self._store.read() as tx:
-            return [Conversation(*row) for row in tx.all(records.CONVERSATIONS, most=most)]
+            return [Conversation(*row) for row in tx.all(conversation_repository.CONVERSATIONS, most=most)]
 
     def open_turn(self, scope: Scope, *, reason: str = "first use") -> Turn:
         """The open turn of a conversation, opened when there is none."""
         with self._store.read() as tx:
-            found = records.open_turn(tx, scope.conversation_id)
+            found = conversation_repository.open_turn(tx, scope.conversation_id)
         if found:
             return found
         with self._store.write() as tx:
@@ -109,12 +109,12 @@ class Conversations:
     def current_turn(self, conversation_id: str) -> Turn | None:
         """The open turn of a conversation, without opening one."""
         with self._store.read() as tx:
-            return records.open_turn(tx, conversation_id)
+            return conversation_repository.open_turn(tx, conversation_id)
 
     def ensure_turn(self, tx: Transaction, scope: Scope, *, reason: str = "first use") -> Turn:
         """As `open_turn`, inside a transaction."""
         self.ensure(tx, scope)
-        return records.open_turn(tx, scope.conversation_id) or self._begin(tx, scope, reason)
+        return conversation_repository.open_turn(tx, scope.conversation_id) or self._begin(tx, scope, reason)
 
     def begin_turn(
         self,
@@ -135,15 +135,15 @@ class Conversations:
                 fence(tx)
             if parent is not None:
                 self._own_turn(tx, scope, parent)
-            elif open_turn := records.open_turn(tx, scope.conversation_id):
+            elif open_turn := conversation_repository.open_turn(tx, scope.conversation_id):
                 if not abandoned:
                     _check_free(open_turn)
                 end(tx, scope, open_turn, reason)
             turn = self._begin(tx, scope, reason, parent, owner)
             if request is not None:
-                said = records.add_messages(tx, scope.conversation_id, turn.id, [request])[0]
-                told = records.fingerprint(said)
-                eventlog.append(tx, change(scope, "say", said.id, f"message of {said.role}", told))
+                said = conversation_repository.add_messages(tx, scope.conversation_id, turn.id, [request])[0]
+                told = conversation_repository.fingerprint(said)
+                event_log.append(tx, change(scope, "say", said.id, f"message of {said.role}", told))
             return turn
 
     def take_turn(
@@ -166,8 +166,8 @@ class Conversations:
     ) -> Turn:
         status = TURN.advance(NEW, TurnAction.BEGIN, scope.actor.role)
         turn = Turn(new_id(), scope.conversation_id, parent, scope.agent_id, None, tx.now(), None, owner)
-        tx.run(records.INSERT_TURN, **turn._asdict())
-        eventlog.append(tx, change(scope, TurnAction.BEGIN, turn.id, reason, turn._asdict(), to=status))
+        tx.run(conversation_repository.INSERT_TURN, **turn._asdict())
+        event_log.append(tx, change(scope, TurnAction.BEGIN, turn.id, reason, turn._asdict(), to=status))
         return turn
 
     def end_turn(self, scope: Scope, *, reason: str) -> Turn | None:
@@ -176,14 +176,14 @@ class Conversations:
             raise InvalidInput(f"reason: {problem}")
         reason = reason.strip()
         with self._store.write() as tx:
-            if not records.lock_conversation(tx, scope.conversation_id):
+            if not conversation_repository.lock_conversation(tx, scope.conversation_id):
                 return None
-            turn = records.open_turn(tx, scope.conversation_id)
+            turn = conversation_repository.open_turn(tx, scope.conversation_id)
             return end(tx, scope, turn, reason) if turn else None
 
     def turn(self, turn_id: str) -> Turn:
         with self._store.read() as tx:
-            found = records.turn(tx, turn_id)
+            found = conversation_repository.turn(tx, turn_id)
         if found is None:
             raise NotFound(f"There is no turn {text.excerpt(turn_id)!r}.")
         return found
@@ -191,7 +191,9 @@ class Conversations:
     def turns(self, conversation_id: str, most: int = 50) -> list[Turn]:
         """Newest first."""
         with self._store.read() as tx:
-            return [Turn(*row) for row in tx.all(records.TURNS, conversation_id=conversation_id, most=most)]
+            return [
+                Turn(*row) for row in tx.all(conversation_repository.TURNS, conversation_id=conversation_id, most=most)
+            ]
 
     def say(
         self, scope: Scope, role: MessageRole, content: str, *, kind: str = "text", turn_id: str | None = None
@@ -202,28 +204,32 @@ class Conversations:
             self.ensure(tx, scope)
             if turn_id is not None:
                 self._own_turn(tx, scope, turn_id)
-            message = records.add_message(tx, scope.conversation_id, role, content, kind=kind, turn_id=turn_id)
-            eventlog.append(tx, change(scope, "say", message.id, f"message of {role}", records.fingerprint(message)))
+            message = conversation_repository.add_message(
+                tx, scope.conversation_id, role, content, kind=kind, turn_id=turn_id
+            )
+            event_log.append(
+                tx, change(scope, "say", message.id, f"message of {role}", conversation_repository.fingerprint(message))
+            )
             return message
 
     def messages(self, conversation_id: str) -> list[Message]:
         with self._store.read() as tx:
-            return [Message(*row) for row in tx.all(records.MESSAGES, conversation_id=conversation_id)]
+            return [Message(*row) for row in tx.all(conversation_repository.MESSAGES, conversation_id=conversation_id)]
 
     def posted(self, conversation_id: str, most: int = 200) -> list[Message]:
         """The last messages that were posted outside of any turn, oldest first."""
         with self._store.read() as tx:
-            rows = tx.all(records.POSTED, conversation_id=conversation_id, most=most)
+            rows = tx.all(conversation_repository.POSTED, conversation_id=conversation_id, most=most)
         return [Message(*row) for row in reversed(rows)]
 
     def of_turn(self, turn_id: str) -> list[Message]:
         with self._store.read() as tx:
-            return [Message(*row) for row in tx.all(records.OF_TURN, turn_id=turn_id)]
+            return [Message(*row) for row in tx.all(conversation_repository.OF_TURN, turn_id=turn_id)]
 
     def children(self, scope: TurnScope) -> list[Turn]:
         """The turns that were begun inside of a turn, newest first."""
         with self._store.read() as tx:
-            rows = tx.all(records.CHILDREN, conversation_id=scope.conversation_id, parent=scope.turn_id)
+            rows = tx.all(conversation_repository.CHILDREN, conversation_id=scope.conversation_id, parent=scope.turn_id)
         return [Turn(*row) for row in rows]
 
     def recent(self, conversation_id: str, most: int, *, but_of: str = "", agent: str | None = None) -> list[Message]:
@@ -233,10 +239,10 @@ class Conversations:
         """
         with self._store.read() as tx:
             if agent is None:
-                rows = tx.all(records.RECENT, conversation_id=conversation_id, most=most, but_of=but_of)
+                rows = tx.all(conversation_repository.RECENT, conversation_id=conversation_id, most=most, but_of=but_of)
             else:
                 told = {"conversation_id": conversation_id, "most": most, "but_of": but_of, "agent_id": agent}
-                rows = tx.all(records.RECENT_OF_AGENT, **told)
+                rows = tx.all(conversation_repository.RECENT_OF_AGENT, **told)
         return [Message(*row) for row in reversed(rows)]
 
     def trace(
@@ -262,16 +268,16 @@ class Conversations:
             made = Trace(
                 new_id(), scope.conversation_id, turn_id, kind, name, input, output, error, started_at or now, now
             )
-            tx.run(records.INSERT_TRACE, **made._asdict())
-            eventlog.append(tx, change(scope, "trace", made.id, f"{kind} call", {"name": name, "turn_id": turn_id}))
+            tx.run(conversation_repository.INSERT_TRACE, **made._asdict())
+            event_log.append(tx, change(scope, "trace", made.id, f"{kind} call", {"name": name, "turn_id": turn_id}))
             return made
 
     def traces(self, turn_id: str) -> list[Trace]:
         with self._store.read() as tx:
-            return [Trace(*row) for row in tx.all(records.TRACES, turn_id=turn_id)]
+            return [Trace(*row) for row in tx.all(conversation_repository.TRACES, turn_id=turn_id)]
 
     def _own_turn(self, tx: Transaction, scope: Scope, turn_id: str) -> Turn:
-        turn = records.turn(tx, turn_id)
+        turn = conversation_repository.turn(tx, turn_id)
         if not turn or turn.conversation_id != scope.conversation_id:
             raise NotFound(f"Session {scope.conversation_id!r} has no turn {text.excerpt(turn_id)!r}.")
         return turn
@@ -281,19 +287,19 @@ def end(tx: Transaction, scope: Scope, turn: Turn, reason: str) -> Turn:
     """End a turn, inside of a transaction that has locked its conversation."""
     status = TURN.advance(TurnStatus.OPEN, TurnAction.END, scope.actor.role)
     at = tx.now()
-    tx.run(records.END_TURN, turn_id=turn.id, at=at, reason=reason)
+    tx.run(conversation_repository.END_TURN, turn_id=turn.id, at=at, reason=reason)
     tx.appends(turn_stream(turn.id))
     data: dict[str, Any] = {"ended_at": at, "end_reason": reason, "owner": None}
-    eventlog.append(tx, change(scope, TurnAction.END, turn.id, reason, data, came_from=TurnStatus.OPEN, to=status))
+    event_log.append(tx, change(scope, TurnAction.END, turn.id, reason, data, came_from=TurnStatus.OPEN, to=status))
     return turn._replace(**data)
 
 
 def hand(tx: Transaction, scope: Scope, turn: Turn, action: TurnAction, owner: str | None, *, reason: str) -> Turn:
     """Say who works on a turn from now on, if anybody."""
     status = TURN.advance(TurnStatus.OPEN, action, scope.actor.role)
-    tx.run(records.OWN_TURN, turn_id=turn.id, owner=owner)
+    tx.run(conversation_repository.OWN_TURN, turn_id=turn.id, owner=owner)
     told = change(scope, action, turn.id, reason, {"owner": owner}, came_from=TurnStatus.OPEN, to=status)
-    eventlog.append(tx, told)
+    event_log.append(tx, told)
     return turn._replace(owner=owner)
 
 

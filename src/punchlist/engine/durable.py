@@ -17,7 +17,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 from punchlist.engine.database import SCHEMA, engine_database
 from punchlist.errors import StoreBusy, StoreUnavailable
 from punchlist.runs.model import Run
-from punchlist.storage.bridge import Aside
+from punchlist.storage.async_bridge import Aside
 from punchlist.storage.store import Store
 
 QUEUE: Final = "punchlist-runs"

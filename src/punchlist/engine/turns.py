@@ -17,31 +17,31 @@ from functools import partial
 from time import monotonic
 from typing import Any, Final, Protocol, TypedDict, TypeVar
 
+from punchlist.agent.budget import Purse
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import AgentDefinition
-from punchlist.agent.kinds import TEXT
-from punchlist.agent.outcome import Ended
-from punchlist.agent.purse import Purse
-from punchlist.agent.resuming import restore
-from punchlist.agent.studio import Studio, Work
-from punchlist.agent.waiting import can_go_on
-from punchlist.conversations import records as turn_records
-from punchlist.conversations.evidence import with_workers
+from punchlist.agent.message_kinds import TEXT
+from punchlist.agent.restore import restore
+from punchlist.agent.result import Ended
+from punchlist.agent.runtime import Studio, Work
+from punchlist.agent.wait import can_go_on
+from punchlist.conversations import repository as turn_records
 from punchlist.conversations.model import Line, Message, Scope
+from punchlist.conversations.usage import with_workers
+from punchlist.engine.active_runs import PAUSED, TOLD, Hand, Hands, Stopped
 from punchlist.engine.durable import patient
-from punchlist.engine.hands import PAUSED, TOLD, Hand, Hands, Stopped
-from punchlist.engine.premises import Post, Premises
+from punchlist.engine.worker_services import Post, Premises
 from punchlist.errors import PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.text import excerpt
 from punchlist.models.model import Reply
 from punchlist.runs.lifecycle import RunStatus, Wish
 from punchlist.runs.model import Run, Spending, after
-from punchlist.runs.working import NotOurs, RunBook
-from punchlist.storage.bridge import bridge
+from punchlist.runs.queue import NotOurs, RunBook
+from punchlist.storage.async_bridge import bridge
+from punchlist.toolcalls.approval_store import Approvals
 from punchlist.toolcalls.approvals import LONGEST_REASON, Answer, Outcome
-from punchlist.toolcalls.questions import Approvals
-from punchlist.toolcalls.records import count_of_turn
+from punchlist.toolcalls.sql import count_of_turn
 
 INTERVAL: Final = 0.2
 """Seconds between two looks at something that is waited for."""

@@ -11,31 +11,31 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Final
 
+from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import Notice, Scope
-from punchlist.conversations.queue import MessageQueue
-from punchlist.engine.clockwork import Clockwork
+from punchlist.engine.active_runs import Hands, Stopped
 from punchlist.engine.durable import Durable, Standing, patiently
-from punchlist.engine.flows.chat import chat
-from punchlist.engine.flows.collect import collect
-from punchlist.engine.flows.cycle import cycle, plan, stop_planning
-from punchlist.engine.flows.delegate import delegate
-from punchlist.engine.flows.execute import ask_a_person, execute
-from punchlist.engine.flows.shop import Shop
-from punchlist.engine.hands import Hands, Stopped
+from punchlist.engine.gc_workaround import found_between_steps
 from punchlist.engine.liveness import locks
-from punchlist.engine.premises import Premises
-from punchlist.engine.rubbish import found_between_steps
+from punchlist.engine.periodic import Clockwork
 from punchlist.engine.turns import Turns
+from punchlist.engine.worker_services import Premises
+from punchlist.engine.workflow_context import Shop
+from punchlist.engine.workflows.chat import chat
+from punchlist.engine.workflows.collect import collect
+from punchlist.engine.workflows.cycle import cycle, plan, stop_planning
+from punchlist.engine.workflows.delegate import delegate
+from punchlist.engine.workflows.execute import ask_a_person, execute
 from punchlist.errors import PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import timestamp
-from punchlist.kernel.processes import lives, this_process
+from punchlist.kernel.process_id import lives, this_process
 from punchlist.kernel.text import excerpt, visible
-from punchlist.missions.once import post_once
+from punchlist.missions.chats.post_once import post_once
 from punchlist.runs.lifecycle import RunStatus, Wish
 from punchlist.runs.model import Kind, Run
-from punchlist.runs.working import NotOurs, RunBook
-from punchlist.storage.bridge import bridge
+from punchlist.runs.queue import NotOurs, RunBook
+from punchlist.storage.async_bridge import bridge
 
 SLOTS: Final = 8
 """Agents that work at the same time."""

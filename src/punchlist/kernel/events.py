@@ -14,7 +14,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from punchlist.kernel.compact import compact
+from punchlist.kernel.json_encoder import compact
 
 GENESIS: Final = "0" * 64
 _ENCODE: Final = compact(ensure_ascii=False)

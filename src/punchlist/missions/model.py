@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from punchlist.conversations.model import Scope
-from punchlist.missions.lifecycle import Priority, Status
+from punchlist.missions.todos.lifecycle import Priority, Status
 
 
 @dataclass(frozen=True, slots=True)

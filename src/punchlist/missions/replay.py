@@ -1,44 +1,87 @@
-"""A mission's todos as its events tell them, to compare with the rows."""
+"""A mission with its pillars, strategies and metrics as its events tell it, to compare with the rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from punchlist.kernel.events import Event
-from punchlist.missions import todo_records
-from punchlist.missions.lifecycle import Action, Priority, Status
-from punchlist.missions.model import MissionTodo
+from punchlist.missions import repository as mission_repository
+from punchlist.missions.changes import Told
+from punchlist.missions.metrics import replay as metric_replay
+from punchlist.missions.metrics.service import MetricAction
+from punchlist.missions.model import Metric, Mission, Pillar, Strategy
 from punchlist.storage.store import Transaction
 
 
-def replay(events: Sequence[Event]) -> dict[str, MissionTodo]:
-    """The todos by id. What the stream says of anything else is passed over."""
-    todos: dict[str, MissionTodo] = {}
+@dataclass(slots=True)
+class Replayed:
+    missions: dict[str, Mission] = field(default_factory=dict)
+    """One, unless its first event is missing."""
+    pillars: dict[str, Pillar] = field(default_factory=dict)
+    strategies: dict[str, list[Strategy]] = field(default_factory=dict)
+    """By the pillar's id."""
+    metrics: dict[str, Metric] = field(default_factory=dict)
+
+
+def replay(events: Sequence[Event]) -> Replayed:
+    told = Replayed()
     for event in events:
-        if makes_todo(event):
-            nothing: dict[str, Any] = dict.fromkeys(MissionTodo._fields)
-            todos[event.subject] = _told(MissionTodo(**nothing)._replace(id=event.subject), event)
-        elif event.subject in todos:
-            todos[event.subject] = _told(todos[event.subject], event)
-    return todos
+        data = event.payload()
+        match event.action:
+            case Told.MAKE_MISSION:
+                told.missions[event.subject] = Mission(**data)
+            case Told.CHANGE_MISSION | Told.ARCHIVE_MISSION | Told.TAKE_TICK:
+                told.missions[event.subject] = told.missions[event.subject]._replace(**data)
+            case Told.ADD_PILLAR:
+                told.pillars[event.subject] = Pillar(**data)
+            case Told.CHANGE_PILLAR:
+                told.pillars[event.subject] = told.pillars[event.subject]._replace(**data)
+            case Told.SET_STRATEGIES:
+                told.strategies[event.subject] = [Strategy(**one) for one in data["strategies"]]
+            case Told.ADD_METRIC:
+                told.metrics[event.subject] = Metric(**data)
+            case Told.CHANGE_METRIC:
+                told.metrics[event.subject] = told.metrics[event.subject]._replace(**data)
+            case MetricAction.RECORD | MetricAction.FAIL:
+                metric_id = data["metric_id"]
+                told.metrics[metric_id] = metric_replay.after(told.metrics[metric_id], event)
+    return told
 
 
-def makes_todo(event: Event) -> bool:
-    """Whether an event of a mission puts a row into `mission_todos`."""
-    return event.action in (Action.CREATE, Action.SHELVE)
+_MAKES: Final = {Told.MAKE_MISSION: "missions", Told.ADD_PILLAR: "pillars", Told.ADD_METRIC: "metrics"}
+
+
+def rows_made(events: Sequence[Event]) -> Iterator[str]:
+    """The tables that the events of a mission put rows into which are still there, one name for each row."""
+    strategies: dict[str, int] = {}
+    for event in events:
+        if event.action == Told.SET_STRATEGIES:
+            strategies[event.subject] = len(event.payload()["strategies"])
+        elif event.action in _MAKES:
+            yield _MAKES[Told(event.action)]
+    yield from ["strategies"] * sum(strategies.values())
 
 
 def compare(tx: Transaction, mission_id: str, events: Sequence[Event]) -> Iterator[str]:
-    """How the rows of a mission's todos differ from its events."""
-    told = replay(events)
-    found = {todo.id: todo for todo in todo_records.all_of(tx, mission_id)}
-    for todo_id in told | found:
-        if told.get(todo_id) != found.get(todo_id):
-            yield f"mission:{mission_id}: todo {todo_id} is not what its events made of it"
+    """How the rows of a mission differ from its events."""
+    told, where = replay(events), f"mission:{mission_id}"
+    if mission_repository.mission(tx, mission_id) != told.missions.get(mission_id):
+        yield f"{where}: the mission is not what its events made of it"
+    yield from _compare(
+        where, "pillar", told.pillars, {one.id: one for one in mission_repository.pillars_of(tx, mission_id)}
+    )
+    strategies = {one.id: one for of_pillar in told.strategies.values() for one in of_pillar}
+    yield from _compare(
+        where, "strategy", strategies, {one.id: one for one in mission_repository.strategies_of(tx, mission_id)}
+    )
+    yield from _compare(
+        where, "metric", told.metrics, {one.id: one for one in mission_repository.metrics_of(tx, mission_id)}
+    )
 
 
-def _told(todo: MissionTodo, event: Event) -> MissionTodo:
-    data = event.payload()
-    changed = todo._replace(**{name: data[name] for name in MissionTodo._fields if name in data})
-    return changed._replace(status=Status(event.to_status or changed.status), priority=Priority(changed.priority))
+def _compare(where: str, what: str, told: dict[str, Any], found: dict[str, Any]) -> Iterator[str]:
+    for id in told | found:
+        if told.get(id) != found.get(id):
+            yield f"{where}: {what} {id} is not what its events made of it"

@@ -18,15 +18,17 @@ from punchlist.kernel.actors import Role
 from punchlist.kernel.events import canonical
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import block_problem
-from punchlist.missions import chats, file, records
-from punchlist.missions.config import MissionConfig
-from punchlist.missions.config_json import config_json
-from punchlist.missions.differences import differences, introduced
-from punchlist.missions.furnishing import REASON, changes, furnish
-from punchlist.missions.lifecycle import ACTIVE, Channel, Status
+from punchlist.missions import repository as mission_repository
+from punchlist.missions.changes import Told, change, find_mission, lock_mission
+from punchlist.missions.chats import service as chat_service
+from punchlist.missions.config import file
+from punchlist.missions.config.apply_config import REASON, changes, furnish
+from punchlist.missions.config.diff import differences, introduced
+from punchlist.missions.config.json import config_json
+from punchlist.missions.config.model import MissionConfig
 from punchlist.missions.model import Mission, Standing
-from punchlist.missions.writing import Told, change, find_mission, lock_mission
-from punchlist.storage import eventlog
+from punchlist.missions.todos.lifecycle import ACTIVE, Channel, Status
+from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 
 LONGEST_REASON: Final = 2_000
@@ -67,11 +69,11 @@ class Missions:
     def preview(self, config: MissionConfig, source: str | None = None) -> Preview:
         """What `apply` would do, or the error that it would end with. Nothing is changed."""
         with self._store.read() as tx:
-            mission = records.mission_by_slug(tx, config.slug)
+            mission = mission_repository.mission_by_slug(tx, config.slug)
             if mission is None:
                 return Preview(True, introduced(config), _warnings(config, {}))
             lines = _check(tx, mission, config, source)
-            return Preview(False, lines, _warnings(config, records.open_in_mission(tx, mission.id)))
+            return Preview(False, lines, _warnings(config, mission_repository.open_in_mission(tx, mission.id)))
 
     def apply(self, scope: Scope, config: MissionConfig, source: str) -> Applied:
         """Make a mission, or change it to what its file says now (M1)."""
@@ -79,7 +81,7 @@ class Missions:
         for _ in range(_TRIES):
             try:
                 with self._store.write() as tx:
-                    mission = records.lock_mission_by_slug(tx, config.slug)
+                    mission = mission_repository.lock_mission_by_slug(tx, config.slug)
                     if mission is None:
                         return self._make(tx, scope, config, source)
                     return self._change(tx, scope, mission, config, source)
@@ -95,14 +97,14 @@ class Missions:
             raise InvalidInput(f"reason: {problem}")
         with self._store.write() as tx:
             mission = lock_mission(tx, slug)
-            working = records.open_in_mission(tx, mission.id).get(Status.IN_PROGRESS, 0)
+            working = mission_repository.open_in_mission(tx, mission.id).get(Status.IN_PROGRESS, 0)
             if working:
                 raise IllegalTransition(
                     f"Mission {slug!r} has {_todos(working)} in progress. Complete or cancel what is being worked on "
                     "first."
                 )
             changed = mission._replace(status="archived", updated_at=tx.now())
-            records.update_mission(tx, changed)
+            mission_repository.update_mission(tx, changed)
             data = changes(mission, changed)
             told = change(
                 scope,
@@ -114,17 +116,17 @@ class Missions:
                 came_from="active",
                 to="archived",
             )
-            eventlog.append(tx, told)
+            event_log.append(tx, told)
             return changed
 
     def take_tick(self, scope: Scope, mission_id: str, tick: str) -> bool:
         """Take a moment of the cadence to begin a cycle for. Of all who try, one gets it, and once."""
         with self._store.write() as tx:
-            mission = records.lock_mission(tx, mission_id)
-            if mission is None or not records.take_tick(tx, mission_id, tick):
+            mission = mission_repository.lock_mission(tx, mission_id)
+            if mission is None or not mission_repository.take_tick(tx, mission_id, tick):
                 return False
             told = change(scope, mission, Told.TAKE_TICK, mission_id, f"the cycle of {tick}", {"last_tick": tick})
-            eventlog.append(tx, told)
+            event_log.append(tx, told)
             return True
 
     # --- looking ------------------------------------------------------------------------------------------
@@ -136,7 +138,7 @@ class Missions:
     def list(self, *, archived: bool = False) -> list[Mission]:
         """By slug; those that are archived only if asked for."""
         with self._store.read() as tx:
-            return [one for one in records.all_missions(tx) if archived or one.status == "active"]
+            return [one for one in mission_repository.all_missions(tx) if archived or one.status == "active"]
 
     def standing(self, mission: Mission) -> Sequence[Standing]:
         """The pillars that count, each with its strategies and metrics."""
@@ -147,13 +149,13 @@ class Missions:
 
     def _make(self, tx: Transaction, scope: Scope, config: MissionConfig, source: str) -> Applied:
         id, now = new_id(), tx.now()
-        chat = chats.make(
+        chat = chat_service.make(
             tx,
             self._conversations,
             scope,
-            chats.chat_id(config.slug),
+            chat_service.chat_id(config.slug),
             config.name,
-            chats.metadata(Channel.MISSION, id, config.slug),
+            chat_service.metadata(Channel.MISSION, id, config.slug),
         )
         mission = Mission(
             id=id,
@@ -168,15 +170,15 @@ class Missions:
             created_at=now,
             updated_at=now,
         )
-        if not records.insert_mission(tx, mission):
+        if not mission_repository.insert_mission(tx, mission):
             raise _SlugTaken
         told = change(scope, mission, Told.MAKE_MISSION, id, REASON, mission._asdict(), to="active")
-        eventlog.append(tx, told, *furnish(tx, self._conversations, scope, mission, config))
+        event_log.append(tx, told, *furnish(tx, self._conversations, scope, mission, config))
         return Applied(mission, True, introduced(config), _warnings(config, {}))
 
     def _change(self, tx: Transaction, scope: Scope, mission: Mission, config: MissionConfig, source: str) -> Applied:
         lines = _check(tx, mission, config, source)
-        warnings = _warnings(config, records.open_in_mission(tx, mission.id))
+        warnings = _warnings(config, mission_repository.open_in_mission(tx, mission.id))
         if not lines:
             return Applied(mission, False, [], warnings)
         changed = mission._replace(
@@ -186,23 +188,26 @@ class Missions:
             source=source,
             updated_at=tx.now(),
         )
-        records.update_mission(tx, changed)
+        mission_repository.update_mission(tx, changed)
         data = changes(mission, changed)
         told = change(scope, mission, Told.CHANGE_MISSION, mission.id, REASON, data, came_from="active", to="active")
-        eventlog.append(tx, told, *furnish(tx, self._conversations, scope, changed, config))
+        event_log.append(tx, told, *furnish(tx, self._conversations, scope, changed, config))
         return Applied(changed, False, lines, warnings)
 
 
 def standing(tx: Transaction, mission_id: str) -> list[Standing]:
     """As `Missions.standing`, inside a transaction."""
-    strategies, metrics = records.strategies_of(tx, mission_id), records.metrics_of(tx, mission_id)
+    strategies, metrics = (
+        mission_repository.strategies_of(tx, mission_id),
+        mission_repository.metrics_of(tx, mission_id),
+    )
     return [
         Standing(
             pillar,
             [one for one in strategies if one.pillar_id == pillar.id],
             [one for one in metrics if one.pillar_id == pillar.id and one.status == "active"],
         )
-        for pillar in records.pillars_of(tx, mission_id)
+        for pillar in mission_repository.pillars_of(tx, mission_id)
         if pillar.status == "active"
     ]
 
@@ -223,8 +228,8 @@ def _check(tx: Transaction, mission: Mission, config: MissionConfig, source: str
     if not lines and source is not None and source != mission.source:
         lines = ["~ the file's text; what it says is the same"]
     wanted = {pillar.slug for pillar in config.pillars}
-    for pillar in records.pillars_of(tx, mission.id):
-        still = 0 if pillar.slug in wanted else records.open_in_pillar(tx, pillar.id)
+    for pillar in mission_repository.pillars_of(tx, mission.id):
+        still = 0 if pillar.slug in wanted else mission_repository.open_in_pillar(tx, pillar.id)
         if still:
             raise IllegalTransition(
                 f"Pillar {pillar.slug!r} is not in the file, but has {_todos(still)} that {_are(still)} open. Complete "

@@ -27,10 +27,10 @@ from typing import IO, Any, Final
 
 from punchlist.errors import ConfigError
 from punchlist.kernel.text import excerpt
-from punchlist.models.choosing import LOCAL, Chosen
-from punchlist.models.direct import DirectModel
 from punchlist.models.gguf import trained_context
 from punchlist.models.model import Hear, ModelBusy, ModelRefused, Reply, Request, RequestRefused, Traits
+from punchlist.models.provider_model import DirectModel
+from punchlist.models.providers import LOCAL, Chosen
 
 LIBRARY: Final = "xllamacpp"
 CONTEXT: Final = "PUNCHLIST_LOCAL_CONTEXT"

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from punchlist.kernel.text import visible
+from punchlist.plan.condition_input import same
 from punchlist.plan.conditions import claims, dependencies, loops, named, title, waits
 from punchlist.plan.lifecycle import OPEN, Kind, Status
 from punchlist.plan.model import Condition, TurnTodo
-from punchlist.plan.needs import same
 
 MOST: Final = 20
 """Conflicts that one answer explains."""

@@ -9,7 +9,7 @@ from punchlist.claims.model import ListKind
 from punchlist.errors import StoreDamaged
 from punchlist.plan.lifecycle import OPEN, Status
 from punchlist.plan.model import TurnTodo, from_row
-from punchlist.plan.rules import Shift
+from punchlist.plan.validation import Shift
 from punchlist.storage.statements import Statement, columns, insert, literals, update
 from punchlist.storage.store import Transaction
 

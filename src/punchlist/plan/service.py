@@ -11,25 +11,27 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from punchlist.claims import records as claim_records
+from punchlist.claims import repository as claim_records
 from punchlist.claims.model import ListKind
 from punchlist.claims.service import settle
-from punchlist.conversations import records
+from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import IllegalTransition, InvalidInput, StoreDamaged
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import visible
-from punchlist.plan import condition_records, looking, rules
-from punchlist.plan.claiming import Claiming, at_work, used, waits_of
+from punchlist.plan import condition_repository
+from punchlist.plan import snapshot as plan_snapshot
+from punchlist.plan import validation as plan_validation
+from punchlist.plan.claims import Claiming, at_work, used, waits_of
+from punchlist.plan.condition_input import Names
+from punchlist.plan.condition_service import Conditions, need_of
 from punchlist.plan.conflicts import duplicates, explained, shortened
 from punchlist.plan.lifecycle import OPEN, PLAN, Action, Kind, Status
 from punchlist.plan.model import Condition, Created, Ended, Failed, Look, Need, NewTodo, Plan, TurnTodo
-from punchlist.plan.needs import Names
 from punchlist.plan.repository import TurnTodoRepository, tallied
-from punchlist.plan.waiting import Conditions, need_of
-from punchlist.plan.writing import apply, change, find, lock, lock_names, new_conditions, no_turn, retries, stream
-from punchlist.storage import eventlog
+from punchlist.plan.transitions import apply, change, find, lock, lock_names, new_conditions, no_turn, retries, stream
+from punchlist.storage import event_log
 from punchlist.storage.store import Transaction
 
 __all__ = ["Plans", "stream"]
@@ -43,7 +45,7 @@ class Plans(Conditions, Claiming):
             known = lock_names(tx, scope)
             repository = TurnTodoRepository(tx)
             counts = tallied(row[1] for row in known)
-            positions, shifts = rules.place(_room(counts, len(items)), items)
+            positions, shifts = plan_validation.place(_room(counts, len(items)), items)
             now = tx.now()
             todos = [
                 _new_todo(scope, item, status, position, now) for item, position in zip(items, positions, strict=True)
@@ -57,8 +59,8 @@ class Plans(Conditions, Claiming):
             for made in changes:
                 if made.subject in conditions:
                     made.data["conditions"] = [one.told() for one in conditions[made.subject]]
-            condition_records.add(tx, [one for of_todo in conditions.values() for one in of_todo])
-            eventlog.append(tx, *changes)
+            condition_repository.add(tx, [one for of_todo in conditions.values() for one in of_todo])
+            event_log.append(tx, *changes)
             conflicts = duplicates(known, todos)
             if conditions:
                 conflicts += _conflicts(tx, scope, conditions)
@@ -71,7 +73,7 @@ class Plans(Conditions, Claiming):
             wanted = OPEN if status is None else frozenset(status)
             items = repository.find_by_turn(scope.turn_id, wanted)
             # An item tells whose turn it is; only without any does the turn have to be asked.
-            owner = items[0] if items else records.turn(tx, scope.turn_id)
+            owner = items[0] if items else conversation_repository.turn(tx, scope.turn_id)
             if owner is None or owner.conversation_id != scope.conversation_id:
                 raise no_turn(scope)
             counts, more = repository.verified_counts(scope.conversation_id, scope.turn_id)
@@ -80,16 +82,16 @@ class Plans(Conditions, Claiming):
             if not more:
                 return Plan(items, counts)
             claims = claim_records.live(tx, ListKind.PLAN, scope.turn_id)
-            found = looking.conditions_of(tx, scope.turn_id)
+            found = plan_snapshot.conditions_of(tx, scope.turn_id)
             if not found:
                 return Plan(items, counts, claims=claims)
-            todos = at_work(looking.todos_of(tx, scope.turn_id), claims)
-            return Plan(items, counts, *looking.standing(todos, found, tx.now()), claims)
+            todos = at_work(plan_snapshot.todos_of(tx, scope.turn_id), claims)
+            return Plan(items, counts, *plan_snapshot.standing(todos, found, tx.now()), claims)
 
     def look(self, scope: TurnScope) -> Look:
         """The whole plan for the loop, with what is wrong with it instead of an error (C11)."""
         with self._store.read() as tx:
-            return looking.look(tx, scope)
+            return plan_snapshot.look(tx, scope)
 
     def start(
         self, scope: TurnScope, todo_id: str, *, reason: str = "start_todo", fence: int | None = None
@@ -131,7 +133,7 @@ class Plans(Conditions, Claiming):
 
     def fail(self, scope: TurnScope, todo_id: str, error: str, *, fence: int | None = None) -> Failed:
         """The work on an item failed: it is tried once more, then skipped with the error (C8)."""
-        error = rules.storable_error(error)
+        error = plan_validation.storable_error(error)
         with self._store.write() as tx:
             lock(tx, scope)
             repository = TurnTodoRepository(tx)
@@ -160,9 +162,9 @@ def _in_order(items: Sequence[TurnTodo], total: int) -> bool:
 def _room(counts: dict[Status, int], more: int) -> int:
     """How many todos the plan has, when it can take more of them."""
     already = sum(counts.values())
-    if already + more > rules.MAX_PLAN:
+    if already + more > plan_validation.MAX_PLAN:
         raise InvalidInput(
-            f"items: a plan holds at most {rules.MAX_PLAN} todos; this one has {already} and {more} more were sent"
+            f"items: a plan holds at most {plan_validation.MAX_PLAN} todos; this one has {already} and {more} more were sent"
         )
     return already
 
@@ -199,7 +201,9 @@ def _conditions(
 
 
 def _conflicts(tx: Transaction, scope: TurnScope, about: Collection[str]) -> Sequence[str]:
-    return explained(looking.todos_of(tx, scope.turn_id), looking.conditions_of(tx, scope.turn_id), about, tx.now())
+    return explained(
+        plan_snapshot.todos_of(tx, scope.turn_id), plan_snapshot.conditions_of(tx, scope.turn_id), about, tx.now()
+    )
 
 
 def _new_todo(scope: TurnScope, item: NewTodo, status: Status, position: int, now: str) -> TurnTodo:

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.claims.model import Claim, Claimed, NothingFree
-from punchlist.claims.rules import parse_fence
+from punchlist.claims.validation import parse_fence
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import InvalidInput
-from punchlist.kernel.tooling import Arguments, Schema, Tool, ToolResult, schema
-from punchlist.plan import needs, rules
+from punchlist.kernel.tool import Arguments, Schema, Tool, ToolResult, schema
+from punchlist.plan import condition_input
+from punchlist.plan import validation as plan_validation
 from punchlist.plan.lifecycle import PLANNERS, Action, Kind, Status
 from punchlist.plan.model import Answer, Ended, Failed, Look, Plan, TurnTodo
 
@@ -43,20 +44,20 @@ _NEED: Final[Schema] = {
 }
 _NEW_ITEM = schema(
     ["title"],
-    title={"type": "string", "minLength": 1, "maxLength": rules.LONGEST_TITLE},
+    title={"type": "string", "minLength": 1, "maxLength": plan_validation.LONGEST_TITLE},
     context={"type": "string", "description": "What is needed to do it"},
     completionCriteria={"type": "string", "description": "How to tell that it is done"},
     agentType={"type": "string", "description": "The worker to delegate it to, if any"},
     order={"type": "integer", "minimum": 1, "description": "Position in the plan, from 1; at the end if left out"},
     blockedBy={
         "type": "array",
-        "maxItems": needs.MOST,
+        "maxItems": condition_input.MOST,
         "items": _NEED,
         "description": "What must be so before it can be started",
     },
     resources={
         "type": "array",
-        "maxItems": needs.MOST,
+        "maxItems": condition_input.MOST,
         "items": _STRING,
         "description": "What it needs to itself, such as a path",
     },
@@ -137,7 +138,7 @@ def plan_tools(plans: Callable[[], Plans]) -> list[Tool[TurnScope]]:
 
 def _create_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
     def run(scope: TurnScope, args: Arguments) -> ToolResult:
-        created = plans().create(scope, rules.parse_items(args.get("items")))
+        created = plans().create(scope, plan_validation.parse_items(args.get("items")))
         return _result(
             {
                 "created": [{"id": t.id, "title": t.title, "order": t.priority + 1} for t in created.todos],
@@ -173,14 +174,14 @@ def _create_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
 
 def _list_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
     def run(scope: TurnScope, args: Arguments) -> ToolResult:
-        return _result(plan_json(plans().list(scope, rules.parse_filter(args.get("status")))))
+        return _result(plan_json(plans().list(scope, plan_validation.parse_filter(args.get("status")))))
 
     return Tool(
         name="list_todo",
         title="Read the plan",
         description="List this turn's todos in their order; what remains, unless a status is given. "
         "waitsFor says why a todo cannot be started yet, answers what was answered since.",
-        input_schema=schema(status={"type": "string", "enum": list(rules.FILTERS)}),
+        input_schema=schema(status={"type": "string", "enum": list(plan_validation.FILTERS)}),
         output_schema=schema(
             ["items", "summary"],
             items={"type": "array", "items": _TODO},
@@ -202,7 +203,7 @@ def _list_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
 
 def _start_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
     def run(scope: TurnScope, args: Arguments) -> ToolResult:
-        todo_id, fence = rules.parse_id(args.get("todoId")), _fence(args)
+        todo_id, fence = plan_validation.parse_id(args.get("todoId")), _fence(args)
         return _result(todo_json(plans().start(scope, todo_id, fence=fence)))
 
     return Tool(
@@ -220,8 +221,8 @@ def _start_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
 
 def _wait_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
     def run(scope: TurnScope, args: Arguments) -> ToolResult:
-        todo_id = rules.parse_id(args.get("todoId"))
-        waiting = plans().wait(scope, todo_id, needs.parse_need(args.get("for"), "for"))
+        todo_id = plan_validation.parse_id(args.get("todoId"))
+        waiting = plans().wait(scope, todo_id, condition_input.parse_need(args.get("for"), "for"))
         return _result(
             {
                 "id": waiting.todo.id,
@@ -257,9 +258,9 @@ def _wait_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
 
 def _complete_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
     def run(scope: TurnScope, args: Arguments) -> ToolResult:
-        todo_id = rules.parse_id(args.get("todoId"))
-        outcome = rules.parse_outcome(args.get("outcome"))
-        action = rules.parse_ending(args.get("status"))
+        todo_id = plan_validation.parse_id(args.get("todoId"))
+        outcome = plan_validation.parse_outcome(args.get("outcome"))
+        action = plan_validation.parse_ending(args.get("status"))
         if action is Action.RETRY:
             failed = plans().fail(scope, todo_id, outcome, fence=_fence(args))
             return _result({**_ended_json(failed), "retry": failed.retry, "next": AGAIN if failed.retry else SKIPPED})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from punchlist.kernel.events import Event
-from punchlist.runs import records
+from punchlist.runs import repository as run_repository
 from punchlist.runs.lifecycle import RunAction
 from punchlist.runs.model import Run, from_row
 from punchlist.storage.store import Transaction
@@ -23,5 +23,5 @@ def replay(events: Sequence[Event]) -> Run | None:
 
 
 def compare(tx: Transaction, run_id: str, events: Sequence[Event]) -> Iterator[str]:
-    if replay(events) != records.run(tx, run_id):
+    if replay(events) != run_repository.run(tx, run_id):
         yield f"run:{run_id}: it is not what its events made of it"

@@ -5,20 +5,20 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from punchlist.conversations import records as conversation_records
+from punchlist.conversations import repository as conversation_records
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import LONGEST_TITLE, end
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotFound
 from punchlist.kernel import text
-from punchlist.kernel.compact import compact
 from punchlist.kernel.events import Change
 from punchlist.kernel.ids import new_id
+from punchlist.kernel.json_encoder import compact
 from punchlist.kernel.lifecycle import NEW
-from punchlist.kernel.processes import lives
-from punchlist.runs import records
+from punchlist.kernel.process_id import lives
+from punchlist.runs import repository as run_repository
 from punchlist.runs.lifecycle import IN_HAND, OPEN, RUN, RunAction, RunStatus, Wish
 from punchlist.runs.model import Kind, Run, together
-from punchlist.storage import eventlog
+from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 
 LONGEST_MESSAGE: Final = 50_000
@@ -47,7 +47,7 @@ def queue(
     reason: str = "",
 ) -> Run:
     """Put a run on the list, inside of the transaction of whatever it follows from. The same id makes one run."""
-    if id is not None and (there := records.run(tx, id)):
+    if id is not None and (there := run_repository.run(tx, id)):
         return there
     kind = Kind(kind)
     status = RUN.advance(NEW, RunAction.QUEUE, scope.actor.role)
@@ -81,8 +81,8 @@ def queue(
         calls=0,
         seconds=0.0,
     )
-    records.add(tx, made)
-    eventlog.append(tx, change(scope, RunAction.QUEUE, None, made, reason or f"to {kind.value}", made._asdict()))
+    run_repository.add(tx, made)
+    event_log.append(tx, change(scope, RunAction.QUEUE, None, made, reason or f"to {kind.value}", made._asdict()))
     return made
 
 
@@ -90,17 +90,17 @@ def step(tx: Transaction, scope: Scope, run: Run, action: RunAction, reason: str
     """Take a run, as it was just read, one step along: its row, and the event."""
     status = RUN.advance(run.status, action, scope.actor.role)
     after = run._replace(**{"status": status, "changed_at": tx.now(), **changes})
-    if not records.change(tx, run, after):
+    if not run_repository.change(tx, run, after):
         raise Conflict(f"Run {run.id} was changed by somebody else at the same moment. Look again and retry.")
     told = {name: value for name, value in after._asdict().items() if value != getattr(run, name)}
-    eventlog.append(tx, change(scope, action, run.status, after, text.excerpt(reason, 2_000), told))
+    event_log.append(tx, change(scope, action, run.status, after, text.excerpt(reason, 2_000), told))
     return after
 
 
 def stop_for_todo(tx: Transaction, scope: Scope, todo_id: str, reason: str) -> None:
     """The work on a todo is to end, since the todo has."""
-    for run in records.found(tx, records.OF_TODO, todo_id=todo_id):
-        if run.status in OPEN and (locked := records.lock(tx, run.id)) and locked.status in OPEN:
+    for run in run_repository.found(tx, run_repository.OF_TODO, todo_id=todo_id):
+        if run.status in OPEN and (locked := run_repository.lock(tx, run.id)) and locked.status in OPEN:
             ask(tx, scope, locked, reason, wish=Wish.STOP, why=text.excerpt(reason, LONGEST_REASON))
 
 
@@ -137,7 +137,7 @@ class Runs:
 
     def get(self, id: str) -> Run:
         with self._store.read() as tx:
-            found = records.run(tx, id)
+            found = run_repository.run(tx, id)
         if found is None:
             raise _no_such(id)
         return found
@@ -145,9 +145,13 @@ class Runs:
     def find(self, wanted: str) -> Run:
         """By its id, or by the end of that."""
         with self._store.read() as tx:
-            if found := records.run(tx, wanted):
+            if found := run_repository.run(tx, wanted):
                 return found
-            ends = records.found(tx, records.ENDING_SO, like=f"%{wanted}") if _END_OF_ID.fullmatch(wanted) else []
+            ends = (
+                run_repository.found(tx, run_repository.ENDING_SO, like=f"%{wanted}")
+                if _END_OF_ID.fullmatch(wanted)
+                else []
+            )
         if len(ends) > 1:
             raise InvalidInput(f"{text.excerpt(wanted)!r} is the end of several ids; give more of it.")
         if not ends:
@@ -156,17 +160,19 @@ class Runs:
 
     def of_todo(self, todo_id: str) -> list[Run]:
         with self._store.read() as tx:
-            return records.found(tx, records.OF_TODO, todo_id=todo_id)
+            return run_repository.found(tx, run_repository.OF_TODO, todo_id=todo_id)
 
     def list(self, *, mission_id: str | None = None, ended: bool = False, most: int = 50) -> list[Run]:
         """Newest first; those that have not ended, unless `ended`."""
         with self._store.read() as tx:
             if not ended:
                 any_mission = 0 if mission_id else 1
-                return records.found(tx, records.OPEN_RUNS, any=any_mission, mission_id=mission_id or "", most=most)
+                return run_repository.found(
+                    tx, run_repository.OPEN_RUNS, any=any_mission, mission_id=mission_id or "", most=most
+                )
             if mission_id is None:
-                return records.found(tx, records.NEWEST, most=most)
-            return records.found(tx, records.OF_MISSION, mission_id=mission_id, most=most)
+                return run_repository.found(tx, run_repository.NEWEST, most=most)
+            return run_repository.found(tx, run_repository.OF_MISSION, mission_id=mission_id, most=most)
 
     # --- what people want (M11) ---------------------------------------------------------------------------
 
@@ -220,7 +226,7 @@ class Runs:
             return ask(tx, scope, run, why, wish=Wish.STOP, why=why)
 
     def _locked(self, tx: Transaction, id: str) -> Run:
-        run = records.lock(tx, id)
+        run = run_repository.lock(tx, id)
         if run is None:
             raise _no_such(id)
         return run

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
-from punchlist.storage.revision import APPLICATION_ID, READ_REVISION, REVISION, is_older, never_was, refuse_newer
+from punchlist.storage.schema_version import APPLICATION_ID, READ_REVISION, REVISION, is_older, never_was, refuse_newer
 from punchlist.storage.store import Store
 
 if TYPE_CHECKING:

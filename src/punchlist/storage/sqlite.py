@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
 from punchlist.errors import Conflict, StoreBusy, StoreDamaged, StoreUnavailable
-from punchlist.storage.logs import Identity, Log, beside, identity
 from punchlist.storage.statements import Kind
+from punchlist.storage.wal_files import Identity, Log, beside, identity
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 from punchlist.errors import InvalidInput, StoreDamaged, StoreUnavailable
 from punchlist.kernel.clock import Clock, system_clock, timestamp
-from punchlist.storage.connections import Connections
+from punchlist.storage.connection_pool import Connections
 from punchlist.storage.statements import Kind, Statement
 
 if TYPE_CHECKING:

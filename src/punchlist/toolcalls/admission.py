@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 from punchlist.errors import InvalidInput, PunchlistError
 from punchlist.kernel.text import excerpt, json_type
 from punchlist.toolcalls.approvals import Expiry, Question, prefixes_of
-from punchlist.toolcalls.loops import TOO_OFTEN, Repeats
+from punchlist.toolcalls.concurrency import circle
 from punchlist.toolcalls.policy import Decision, Policy, Verdict, fingerprint
-from punchlist.toolcalls.scheduling import circle
+from punchlist.toolcalls.repeat_detection import TOO_OFTEN, Repeats
 from punchlist.toolcalls.states import CallError, ToolCallRequest
 from punchlist.toolcalls.tool import NOTHING, AgentTool, Arguments, Resources
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Final
 
-from punchlist.kernel.signals import CancelSignal
-from punchlist.toolcalls.entries import Entry, held_up
+from punchlist.kernel.cancel_signal import CancelSignal
+from punchlist.toolcalls.call_entry import Entry, held_up
 from punchlist.toolcalls.lifecycle import ENDED, Status
 from punchlist.toolcalls.states import CompletedToolCall, ToolCall
 

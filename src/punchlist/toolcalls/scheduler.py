@@ -21,22 +21,21 @@ from typing import Any, Final, assert_never
 
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound, PunchlistError
 from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.kernel.clock import Clock, system_clock
-from punchlist.kernel.signals import CancelSignal
 from punchlist.toolcalls.admission import Admission, Admitted, Refused, check_ids, wrong_dependencies
-from punchlist.toolcalls.answering import Answering
+from punchlist.toolcalls.approval_response import Answering
+from punchlist.toolcalls.approval_watcher import Asking
 from punchlist.toolcalls.approvals import Answer, Outcome, Question
-from punchlist.toolcalls.asking import Asking
 from punchlist.toolcalls.batch import Batch
-from punchlist.toolcalls.calls import Calls, Ending, cancelled
-from punchlist.toolcalls.deadlines import Deadlines
-from punchlist.toolcalls.entries import Entry, held_up
+from punchlist.toolcalls.call_entry import Entry, held_up
+from punchlist.toolcalls.call_table import Calls, Ending, cancelled
+from punchlist.toolcalls.concurrency import CONCURRENT
 from punchlist.toolcalls.execution import RunningCall, Surroundings, execute
 from punchlist.toolcalls.journal import AnsweredElsewhere, Ask, Journal
 from punchlist.toolcalls.lifecycle import ENDED, Action, Status
 from punchlist.toolcalls.listeners import Listeners
 from punchlist.toolcalls.policy import Policy, Verdict
-from punchlist.toolcalls.scheduling import CONCURRENT
 from punchlist.toolcalls.states import (
     CallError,
     CancelledToolCall,
@@ -49,6 +48,7 @@ from punchlist.toolcalls.states import (
     ToolCallRequest,
     WaitingToolCall,
 )
+from punchlist.toolcalls.timeouts import Deadlines
 from punchlist.toolcalls.tool import AgentTool
 
 GRACE: Final = 5.0

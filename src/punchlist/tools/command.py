@@ -9,13 +9,13 @@ import signal
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
-from punchlist.kernel import descendants
+from punchlist.kernel import child_processes
 from punchlist.toolcalls.execution import output_file
 from punchlist.toolcalls.states import Result
 from punchlist.toolcalls.tool import Effect, Running, TimedOut, ToolFailure
-from punchlist.tools.definition import FunctionTool
+from punchlist.tools.function_tool import FunctionTool
 from punchlist.tools.output import LARGEST, Output
-from punchlist.tools.program import Program
+from punchlist.tools.process import Program
 from punchlist.tools.workspace import Workspace
 
 TIMEOUT: Final = 120.0
@@ -62,14 +62,14 @@ async def run_program(
     file = output_file(running.folder, running.call_id) if running.folder else None
     output, mark = Output(file, running.output, redact), running.call_id
     limit = _limit(timeout, running)
-    environment = {**os.environ, **_QUIET, descendants.MARK: mark}
+    environment = {**os.environ, **_QUIET, child_processes.MARK: mark}
     program = Program(arguments, folder=workspace.root, environment=environment, input=input, take=output.add)
-    patience = descendants.PATIENCE
+    patience = child_processes.PATIENCE
     try:
         late = await _wait(program, output, _warned_at(limit))
         if late:
             patience = (limit - _warned_at(limit)) / 2
-        left = descendants.still_running(mark, program.pid, program.ended_at)
+        left = child_processes.still_running(mark, program.pid, program.ended_at)
     finally:
         # Also when the call is cancelled.
         await _to_its_end(_clear_away(program, output, mark, patience))
@@ -91,7 +91,7 @@ def _limit(timeout: float, running: Running) -> float:
 
 def _warned_at(limit: float) -> float:
     """When the program is told to end: a little early, so that it is gone when its time is up."""
-    return limit - min(descendants.PATIENCE, limit * 0.08)
+    return limit - min(child_processes.PATIENCE, limit * 0.08)
 
 
 async def _wait(program: Program, output: Output, seconds: float) -> bool:
@@ -123,14 +123,16 @@ async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
 
 async def _clear_away(program: Program, output: Output, mark: str, patience: float) -> None:
     try:
-        await descendants.end_all(mark, program.pid, patience, program.started_at)
+        await child_processes.end_all(mark, program.pid, patience, program.started_at)
         await asyncio.wait({program.ended}, timeout=_LAST_WORDS)
     finally:
         program.close()
         output.finish()
 
 
-def _problem(code: int | None, output: Output, left: Sequence[descendants.Running], fine: Sequence[int]) -> str | None:
+def _problem(
+    code: int | None, output: Output, left: Sequence[child_processes.Running], fine: Sequence[int]
+) -> str | None:
     if output.too_much:
         return f"It printed more than {LARGEST // 1_000_000} MB and was ended. Send its output to a file, or to `tail`."
     if code is not None and code < 0:

@@ -14,7 +14,7 @@ from typing import BinaryIO, Final
 
 from punchlist.kernel.text import excerpt, visible
 from punchlist.toolcalls.tool import Effect, ToolFailure
-from punchlist.tools.definition import FunctionTool
+from punchlist.tools.function_tool import FunctionTool
 from punchlist.tools.workspace import Workspace, refuse_held
 
 LARGEST_READ: Final = 1_000_000

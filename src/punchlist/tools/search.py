@@ -20,7 +20,7 @@ from punchlist.kernel.text import excerpt
 from punchlist.toolcalls.states import Result
 from punchlist.toolcalls.tool import Effect, Running, ToolFailure
 from punchlist.tools.command import run_program
-from punchlist.tools.definition import FunctionTool
+from punchlist.tools.function_tool import FunctionTool
 from punchlist.tools.workspace import Workspace
 
 TIMEOUT: Final = 30.0

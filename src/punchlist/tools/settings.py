@@ -19,9 +19,9 @@ from pathlib import Path
 
 from punchlist.config import Settings, Tables
 from punchlist.errors import ConfigError
-from punchlist.kernel.tables import Table
-from punchlist.toolcalls import policy_file
-from punchlist.toolcalls.policy_file import PolicySettings
+from punchlist.kernel.settings_table import Table
+from punchlist.toolcalls import policy_config
+from punchlist.toolcalls.policy_config import PolicySettings
 from punchlist.tools.mcp.settings import McpServer
 from punchlist.trust import Trust
 
@@ -64,7 +64,7 @@ def tool_settings(settings: Settings, trust: Trust) -> ToolSettings:
         layers.append(_read(settings.user))
     servers = {server.name: server for layer in reversed(layers) for server in layer.servers}
     return ToolSettings(
-        policy_file.together([layer.policy for layer in layers]),
+        policy_config.together([layer.policy for layer in layers]),
         tuple(folder for layer in layers for folder in layer.also),
         tuple(servers.values()),
         tuple(distrusted),
@@ -85,7 +85,7 @@ def _read(tables: Tables) -> _Layer:
     mcp.only("servers")
     servers = mcp.table("servers")
     return _Layer(
-        policy_file.read(table("policy")),
+        policy_config.read(table("policy")),
         tuple(tables.path.parent / Path(folder).expanduser() for folder in workspace.texts("also")),
         tuple(_server(name, servers.table(name)) for name in servers.content),
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from punchlist.kernel.text import excerpt
-from punchlist.storage.held import is_held
+from punchlist.storage.open_files import is_held
 from punchlist.toolcalls.tool import Resources, ToolFailure
 
 LONGEST_PATH: Final = 4_096

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from punchlist.storage.revision import VERSION_TABLE
+from punchlist.storage.schema_version import VERSION_TABLE
 
 context.configure(connection=context.config.attributes["connection"], version_table=VERSION_TABLE)
 context.run_migrations()

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from punchlist.kernel.text import excerpt, visible, visible_block
-from punchlist.surfaces.cli.front import JsonOption, columns, complain, front, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, columns, complain, front, say, say_json
 
 if TYPE_CHECKING:
-    from punchlist.agent.agents_file import Agents
+    from punchlist.agent.agents_config import Agents
     from punchlist.agent.definitions import AgentDefinition
 
 _MOST_TOLD: Final = 10
@@ -58,7 +58,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show an agent: where it is defined, its model, tools, settings and prompt."""
-    from punchlist.agent.agents_file import settings_of
+    from punchlist.agent.agents_config import settings_of
 
     found = _agents(context, as_json)
     agent = found.named(name)
@@ -89,7 +89,7 @@ def _agents(context: typer.Context, as_json: bool) -> Agents:
 
 
 def _json(found: Agents, agent: AgentDefinition) -> dict[str, Any]:
-    from punchlist.agent.agents_file import settings_of
+    from punchlist.agent.agents_config import settings_of
 
     return {
         "name": agent.name,

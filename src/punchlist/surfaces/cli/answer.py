@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.front import Front, JsonOption, SessionOption, front, moment, say, say_json
+from punchlist.surfaces.cli.context import Front, JsonOption, SessionOption, front, moment, say, say_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from punchlist.plan.model import Held
-    from punchlist.surfaces.desk import Desk
+    from punchlist.surfaces.services import Desk
 
 GOES_ON = "`punchlist run --resume` goes on with it."
 

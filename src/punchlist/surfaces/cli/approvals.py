@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from punchlist.kernel.text import visible, visible_block
-from punchlist.surfaces.cli.front import JsonOption, SessionOption, front, moment, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, SessionOption, front, moment, say, say_json
 
 if TYPE_CHECKING:
-    from punchlist.surfaces.desk import Desk
+    from punchlist.surfaces.services import Desk
     from punchlist.toolcalls.approvals import Answer, Outcome
-    from punchlist.toolcalls.stored import StoredApproval, StoredCall
+    from punchlist.toolcalls.stored_call import StoredApproval, StoredCall
 
 app = typer.Typer(help="See and answer the calls that wait for approval.", invoke_without_command=True)
 
@@ -118,7 +118,7 @@ def modify(
 
 
 def _answer(context: typer.Context, wanted: str, as_json: bool, outcome: Outcome, **said: Any) -> None:
-    from punchlist.kernel.processes import lives
+    from punchlist.kernel.process_id import lives
     from punchlist.toolcalls.approvals import Answer
     from punchlist.toolcalls.lifecycle import Status
 
@@ -142,7 +142,7 @@ def _answer(context: typer.Context, wanted: str, as_json: bool, outcome: Outcome
 def _go_on_here(desk: Desk, call: StoredCall, approval: StoredApproval, answer: Answer, as_json: bool) -> int | None:
     """See a call through whose process is no more; None when another process was faster."""
     from punchlist.conversations.model import Scope
-    from punchlist.surfaces.cli.calling import deny_call, resume_call
+    from punchlist.surfaces.cli.tool_call import deny_call, resume_call
     from punchlist.toolcalls import approvals
 
     site = desk.site(Scope(call.conversation_id, answer.by), Path(call.workspace), call.turn_id)

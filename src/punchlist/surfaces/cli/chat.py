@@ -10,13 +10,13 @@ import typer
 
 from punchlist.errors import IllegalTransition, NotFound
 from punchlist.kernel.text import excerpt, visible
-from punchlist.missions.lifecycle import Channel
-from punchlist.surfaces.cli.front import JsonOption, front, moment, say, say_json
+from punchlist.missions.todos.lifecycle import Channel
+from punchlist.surfaces.cli.context import JsonOption, front, moment, say, say_json
 
 if TYPE_CHECKING:
     from punchlist.missions.model import Mission
     from punchlist.runs.model import Run
-    from punchlist.surfaces.desk import Desk
+    from punchlist.surfaces.services import Desk
 
 app = typer.Typer(help="Read the chats of missions, and write in them.", no_args_is_help=True)
 
@@ -51,8 +51,8 @@ def list_chats(
     as_json: JsonOption = False,
 ) -> None:
     """List the chats of missions: what waits in each, and when something was last said."""
-    from punchlist.conversations.queue import MessageQueue
-    from punchlist.conversations.reading import Reading
+    from punchlist.conversations.message_queue import MessageQueue
+    from punchlist.conversations.recent import Reading
 
     desk = front(context).desk(as_json=as_json)
     missions = [desk.missions.get(mission)] if mission is not None else desk.missions.list()
@@ -82,7 +82,7 @@ def list_chats(
 
 
 def _say_chat(told: dict[str, Any]) -> None:
-    from punchlist.surfaces.cli.fitting import fit, terminal
+    from punchlist.surfaces.cli.layout import fit, terminal
 
     parts = [f"{told['messages']:,} messages, the last {moment(told['lastMessageAt'])}"] if told["messages"] else []
     if told["waiting"]:
@@ -101,10 +101,10 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show what was said in a chat, by whom and when; and what waits to be heard."""
-    from punchlist.conversations.queue import MessageQueue
-    from punchlist.conversations.reading import Reading
-    from punchlist.surfaces.cli import chatting
-    from punchlist.surfaces.export import conversation_json
+    from punchlist.conversations.message_queue import MessageQueue
+    from punchlist.conversations.recent import Reading
+    from punchlist.surfaces.cli import chat_view
+    from punchlist.surfaces.conversation_json import conversation_json
 
     desk = front(context).desk(as_json=as_json)
     conversation = desk.conversations.get(_conversation(desk, chat))
@@ -114,14 +114,14 @@ def show(
         say_json(
             {
                 "conversation": conversation_json(conversation),
-                "messages": [chatting.heard_json(one) for one in heard],
+                "messages": [chat_view.heard_json(one) for one in heard],
                 "waiting": [one.as_json() for one in waiting],
             }
         )
         return
     title = f": {visible(conversation.title)}" if conversation.title else ""
     say(f"{visible(conversation.id)}{title}")
-    for line in chatting.lines(heard, waiting):
+    for line in chat_view.lines(heard, waiting):
         say(line)
 
 
@@ -140,8 +140,8 @@ def send(
     as_json: JsonOption = False,
 ) -> None:
     """Say something in a chat. Its agent answers when it is free."""
+    from punchlist.conversations.message_queue import MessageQueue
     from punchlist.conversations.model import Scope
-    from punchlist.conversations.queue import MessageQueue
 
     entry = front(context)
     desk = entry.desk(as_json=as_json)

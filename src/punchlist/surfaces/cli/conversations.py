@@ -10,13 +10,13 @@ import typer
 
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.text import excerpt, visible
-from punchlist.surfaces.cli.front import JsonOption, SessionOption, front, json_text, moment, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, SessionOption, front, json_text, moment, say, say_json
 
 if TYPE_CHECKING:
     from punchlist.conversations.history import Overview
     from punchlist.conversations.model import Conversation
-    from punchlist.surfaces.desk import Desk
-    from punchlist.surfaces.story import Said, TurnStory
+    from punchlist.surfaces.conversation_view import Said, TurnStory
+    from punchlist.surfaces.services import Desk
 
 app = typer.Typer(help="List, show and export what was said and done.", no_args_is_help=True)
 
@@ -68,7 +68,7 @@ def _state(one: Overview) -> str:
 
 
 def _overview_json(one: Overview) -> dict[str, Any]:
-    from punchlist.surfaces.export import conversation_json
+    from punchlist.surfaces.conversation_json import conversation_json
 
     last = one.last
     return {
@@ -92,8 +92,8 @@ def show(
 ) -> None:
     """Show the turns of a conversation: what was asked, said, called and returned, and how each ended."""
     from punchlist.conversations import history
-    from punchlist.surfaces.cli.telling import print_story
-    from punchlist.surfaces.story import tell
+    from punchlist.surfaces.cli.conversation_text import print_story
+    from punchlist.surfaces.conversation_view import tell
 
     desk = front(context).desk(session, as_json=as_json)
     found = _conversation(desk, conversation)
@@ -102,8 +102,8 @@ def show(
     told = tell(turns, messages)
     chosen = _newest(told, limit) if turn is None else [_turn(found, told, turn)]
     if as_json:
-        from punchlist.surfaces.export import conversation_json, message_json, turn_json
-        from punchlist.surfaces.story import every_turn
+        from punchlist.surfaces.conversation_json import conversation_json, message_json, turn_json
+        from punchlist.surfaces.conversation_view import every_turn
 
         stories = list(every_turn(chosen))
         inside = {story.turn.id for story in stories}
@@ -126,14 +126,14 @@ def _conversation(desk: Desk, named: str | None) -> Conversation:
 
 def _newest(told: list[TurnStory | Said], limit: int) -> list[TurnStory | Said]:
     """The last turns, and what was said between them."""
-    from punchlist.surfaces.story import TurnStory
+    from punchlist.surfaces.conversation_view import TurnStory
 
     places = [place for place, one in enumerate(told) if isinstance(one, TurnStory)]
     return told[places[-limit] :] if len(places) > limit else told
 
 
 def _turn(conversation: Conversation, told: list[TurnStory | Said], wanted: str) -> TurnStory:
-    from punchlist.surfaces.story import every_turn
+    from punchlist.surfaces.conversation_view import every_turn
 
     found = [story for story in every_turn(told) if wanted and story.turn.id.endswith(wanted)]
     if len(found) > 1:
@@ -162,8 +162,8 @@ def export(
     session: SessionOption = None,
 ) -> None:
     """Write a conversation with its turns, messages, calls, traces, plans and checklist."""
-    from punchlist.exchange.files import write
-    from punchlist.surfaces.export import as_json, gather
+    from punchlist.import_export.files import write
+    from punchlist.surfaces.conversation_json import as_json, gather
 
     desk = front(context).desk(session, as_json=output is None and format is Format.JSON)
     if output is not None and not force and output.exists():
@@ -172,7 +172,7 @@ def export(
     if format is Format.JSON:
         written = json_text(as_json(found), indent=2) + "\n"
     else:
-        from punchlist.surfaces.markdown import as_markdown
+        from punchlist.surfaces.conversation_markdown import as_markdown
 
         written = as_markdown(found)
     if output is None:

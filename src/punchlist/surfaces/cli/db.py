@@ -11,11 +11,11 @@ import typer
 
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.front import JsonOption, complain, front, knows_escapes, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, complain, front, knows_escapes, say, say_json
 
 if TYPE_CHECKING:
     from punchlist.audit.check import Report
-    from punchlist.surfaces.desk import Desk
+    from punchlist.surfaces.services import Desk
 
 app = typer.Typer(help="Look after the database.", no_args_is_help=True)
 
@@ -34,8 +34,8 @@ def path(context: typer.Context, as_json: JsonOption = False) -> None:
 def check(context: typer.Context, as_json: JsonOption = False) -> None:
     """Check integrity, schema, the event trail and every list against it. Exit code 1 if anything is wrong."""
     from punchlist.audit.check import check as run_check
-    from punchlist.storage.opening import existing_store
-    from punchlist.storage.revision import current_revision
+    from punchlist.storage.open import existing_store
+    from punchlist.storage.schema_version import current_revision
 
     desk = front(context).desk(as_json=as_json)
     store = existing_store(desk.settings.database)
@@ -58,8 +58,8 @@ def check(context: typer.Context, as_json: JsonOption = False) -> None:
 @app.command()
 def upgrade(context: typer.Context, as_json: JsonOption = False) -> None:
     """Bring the schema up to date; every command does so by itself on first use."""
-    from punchlist.storage.opening import connect
-    from punchlist.storage.revision import REVISION, current_revision
+    from punchlist.storage.open import connect
+    from punchlist.storage.schema_version import REVISION, current_revision
 
     desk = front(context).desk(as_json=as_json)
     before = current_revision(connect(desk.settings.database))
@@ -79,8 +79,8 @@ def backup(
     as_json: JsonOption = False,
 ) -> None:
     """Copy the database to a file, consistent even while agents are writing."""
-    from punchlist.storage.opening import existing_store
-    from punchlist.storage.upkeep import backup as run_backup
+    from punchlist.storage.maintenance import backup as run_backup
+    from punchlist.storage.open import existing_store
 
     desk = front(context).desk(as_json=as_json)
     run_backup(existing_store(desk.settings.database), file)
@@ -98,8 +98,8 @@ def restore(
     as_json: JsonOption = False,
 ) -> None:
     """Put a backup in the database's place; what was there is kept beside it."""
-    from punchlist.storage.opening import connect
-    from punchlist.storage.upkeep import restore as run_restore
+    from punchlist.storage.maintenance import restore as run_restore
+    from punchlist.storage.open import connect
 
     desk = front(context).desk(as_json=as_json)
     if not yes:
@@ -115,7 +115,7 @@ def restore(
 
 
 def _address(desk: Desk) -> str:
-    from punchlist.storage.address import read_address
+    from punchlist.storage.database_url import read_address
 
     address = read_address(desk.settings.database)
     return visible(str(address.file.absolute()) if address.file else address.shown)

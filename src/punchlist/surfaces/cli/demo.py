@@ -13,7 +13,7 @@ from typing import Annotated, Final
 import typer
 
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.front import Front, JsonOption, front, say, say_json
+from punchlist.surfaces.cli.context import Front, JsonOption, front, say, say_json
 from punchlist.surfaces.cli.run import finish
 
 GOAL: Final = "Get release 1.2 ready."
@@ -62,7 +62,7 @@ def demo(
 
 
 def _run(entry: Front, source: Path, as_json: bool) -> int:
-    from punchlist.surfaces.cli.running import Runner
+    from punchlist.surfaces.cli.run_session import Runner
     from punchlist.surfaces.cli.tools import ModeChoice
 
     desk = entry.desk(as_json=as_json)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 from punchlist.config import person
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.text import excerpt, visible, visible_block
-from punchlist.surfaces.cli.front import say
+from punchlist.surfaces.cli.context import say
 from punchlist.surfaces.cli.tools import ModeChoice
 from punchlist.surfaces.cli.worker import work
 
 if TYPE_CHECKING:
     from punchlist.missions.model import Mission, MissionScope
-    from punchlist.surfaces.desk import Desk
-    from punchlist.surfaces.story import Called, TurnStory
+    from punchlist.surfaces.conversation_view import Called, TurnStory
+    from punchlist.surfaces.services import Desk
 
 _MISSION: Final = "developer-experience"
 _EARLIER: Final = (
@@ -34,10 +34,10 @@ _HIDDEN: Final = ("missionSlug", "pillarSlug", "requestId")
 
 def play(desk: Desk, source: Path, *, quiet: bool) -> dict[str, Any]:
     """From a mission.json to a todo that is done; what came of it, for programs."""
-    from punchlist.engine.clockwork import begin_cycle
-    from punchlist.missions import file
+    from punchlist.engine.periodic import begin_cycle
+    from punchlist.missions.config import file
     from punchlist.missions.model import MissionScope
-    from punchlist.missions.tools import todo_json
+    from punchlist.missions.todos.tools import todo_json
 
     text = file.read(Path("mission.json"))
     you = Actor(Role.PERSON, person())
@@ -63,7 +63,7 @@ def _record(desk: Desk, scope: MissionScope) -> None:
 
 
 def _tell(desk: Desk, mission: Mission) -> None:
-    from punchlist.surfaces.story import TurnStory, tell
+    from punchlist.surfaces.conversation_view import TurnStory, tell
 
     (standing,) = desk.missions.standing(mission)
     pillar, stories = standing.pillar, list[TurnStory]()
@@ -77,14 +77,14 @@ def _tell(desk: Desk, mission: Mission) -> None:
     for note in notes:
         say(f"  → {visible(note.content.partition(chr(10))[2])}")
     say()
-    from punchlist.surfaces.cli import board
+    from punchlist.surfaces.cli import mission_board
 
-    for line in board.lines(board.look(desk, mission.slug)):
+    for line in mission_board.lines(mission_board.look(desk, mission.slug)):
         say(line)
 
 
 def _tell_turn(story: TurnStory) -> None:
-    from punchlist.surfaces.story import Replied, Said
+    from punchlist.surfaces.conversation_view import Replied, Said
 
     for step in story.steps:
         match step:

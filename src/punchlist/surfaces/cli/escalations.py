@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from punchlist.kernel.text import visible, visible_block
-from punchlist.surfaces.cli.front import JsonOption, front, moment, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, front, moment, say, say_json
 
 if TYPE_CHECKING:
     from punchlist.missions.model import Escalation, MissionScope
-    from punchlist.surfaces.cli.front import Front
-    from punchlist.surfaces.desk import Desk
+    from punchlist.surfaces.cli.context import Front
+    from punchlist.surfaces.services import Desk
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The escalation's id, or its end.", show_default=False)]
 
@@ -52,7 +52,7 @@ def escalations(
 def _wrapped(text: str) -> Iterator[str]:
     import textwrap
 
-    from punchlist.surfaces.cli.fitting import terminal
+    from punchlist.surfaces.cli.layout import terminal
 
     for line in visible_block(text).splitlines():
         yield from textwrap.wrap(line, terminal() - 4, break_on_hyphens=False) or [""]

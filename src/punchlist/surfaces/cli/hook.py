@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from punchlist.surfaces.cli.front import front
+from punchlist.surfaces.cli.context import front
 
 
 def hook(

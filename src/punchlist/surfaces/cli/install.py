@@ -12,13 +12,13 @@ import typer
 
 from punchlist.config import project_root
 from punchlist.errors import Conflict
+from punchlist.integrations.install.host_names import HostName
 from punchlist.kernel.text import visible, visible_block
-from punchlist.surfaces.cli.front import JsonOption, front, say, say_json
-from punchlist.surfaces.install.names import HostName
+from punchlist.surfaces.cli.context import JsonOption, front, say, say_json
 
 if TYPE_CHECKING:
-    from punchlist.surfaces.install.files import Change
-    from punchlist.surfaces.install.installing import Installation, Plan
+    from punchlist.integrations.install.files import Change
+    from punchlist.integrations.install.installer import Installation, Plan
 
 AgentArgument = Annotated[HostName, typer.Argument(metavar="AGENT", help=f"{', '.join(HostName)}.", show_default=False)]
 UserOption = Annotated[bool, typer.Option("--user", help="For all your projects, instead of this one.")]
@@ -41,7 +41,7 @@ def install(
 
     Registers the MCP server and the hooks in the agent's own configuration, shows the change first, and keeps backups.
     """
-    from punchlist.surfaces.install.command import given
+    from punchlist.integrations.install.entry_command import given
 
     front(context).json = as_json
     there = _installation(agent, user)
@@ -134,14 +134,14 @@ def _tell(task: _Task, plan: Plan, backups: list[Path] | None, as_json: bool) ->
 
 
 def _change_json(change: Change) -> dict[str, str]:
-    from punchlist.surfaces.install.differences import diff
+    from punchlist.integrations.install.diff import diff
 
     return {"path": str(change.path), "action": change.action, "diff": diff(change)}
 
 
 def _shown(task: _Task, *, quiet: bool = False, error: bool = False) -> Plan:
     """What would change, after somebody has seen it."""
-    from punchlist.surfaces.install.differences import diff
+    from punchlist.integrations.install.diff import diff
 
     plan = task.plan()
     if not plan.changes or quiet:
@@ -156,15 +156,15 @@ def _shown(task: _Task, *, quiet: bool = False, error: bool = False) -> Plan:
 
 
 def _installation(agent: HostName, user: bool) -> Installation:
-    from punchlist.surfaces.install.hosts import HOSTS, Scope
-    from punchlist.surfaces.install.installing import Installation, place
+    from punchlist.integrations.install.hosts import HOSTS, Scope
+    from punchlist.integrations.install.installer import Installation, place
 
     scope = Scope.USER if user else Scope.PROJECT
     return Installation(HOSTS[agent], place(scope, project_root(Path.cwd()), os.environ))
 
 
 def _where(there: Installation) -> str:
-    from punchlist.surfaces.install.hosts import Scope
+    from punchlist.integrations.install.hosts import Scope
 
     return "you" if there.place.scope is Scope.USER else f"the project {visible(there.place.root)}"
 
@@ -180,7 +180,7 @@ def status(
     as_json: JsonOption = False,
 ) -> None:
     """Show in which agents Punchlist is installed, whether all of it is there, and what went wrong in its hooks."""
-    from punchlist.surfaces.install.standing import hook_logs, standing
+    from punchlist.integrations.install.status import hook_logs, standing
 
     front(context).json = as_json
     here = Path.cwd()

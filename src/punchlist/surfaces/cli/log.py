@@ -10,7 +10,7 @@ import typer
 
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.front import JsonOption, SessionOption, complain, front, json_text, moment, say
+from punchlist.surfaces.cli.context import JsonOption, SessionOption, complain, front, json_text, moment, say
 
 if TYPE_CHECKING:
     from punchlist.kernel.events import Event
@@ -30,13 +30,13 @@ def log(
     as_json: JsonOption = False,
 ) -> None:
     """Show the event trail, oldest first; with --json one object a line."""
-    from punchlist.storage import eventlog
-    from punchlist.storage.changes import Patience, Watch
+    from punchlist.storage import event_log
+    from punchlist.storage.change_watch import Patience, Watch
 
     desk = front(context).desk(session, as_json=as_json)
     chosen = None if everything else desk.settings.session
     with desk.store.read() as tx:
-        events = eventlog.newest(tx, limit, chosen)
+        events = event_log.newest(tx, limit, chosen)
     for event in events:
         _print(event, as_json=as_json)
     if not follow:
@@ -48,7 +48,7 @@ def log(
             events = []
             with patience, desk.store.read() as tx:
                 last = _going_on_from(tx, seen)
-                events = eventlog.after(tx, last.seq if last else 0, conversation_id=chosen)
+                events = event_log.after(tx, last.seq if last else 0, conversation_id=chosen)
             for event in events:
                 _print(event, as_json=as_json)
             seen.extend(events)
@@ -58,9 +58,9 @@ def log(
 
 def _going_on_from(tx: Transaction, seen: deque[Event]) -> Event | None:
     """The last event that was seen and is still there: what comes after it was not seen."""
-    from punchlist.storage import eventlog
+    from punchlist.storage import event_log
 
-    last = eventlog.last_still_there(tx, seen)
+    last = event_log.last_still_there(tx, seen)
     if seen and last != seen[-1]:
         complain("The database is no longer as it was: events shown above may be gone. Going on with what came since.")
         while seen and seen[-1] != last:

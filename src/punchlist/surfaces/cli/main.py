@@ -15,7 +15,7 @@ import typer.core
 from punchlist import __version__
 from punchlist.errors import PunchlistError
 from punchlist.kernel.text import visible_block
-from punchlist.surfaces.cli.front import Front, OpenDesk, complain, say, say_json
+from punchlist.surfaces.cli.context import Front, OpenDesk, complain, say, say_json
 
 EXIT_ERROR = 1
 EXIT_INTERRUPTED = 130

@@ -11,8 +11,8 @@ import typer
 
 from punchlist.errors import NotFound
 from punchlist.kernel.actors import Actor, Role
-from punchlist.surfaces.cli.front import SessionOption, front
-from punchlist.surfaces.desk import Desk
+from punchlist.surfaces.cli.context import SessionOption, front
+from punchlist.surfaces.services import Desk
 
 
 class ClientRole(StrEnum):
@@ -43,10 +43,10 @@ def mcp(
     port: Annotated[int, typer.Option(min=0, max=65535, help="With --http: where to listen; 0 finds one.")] = 8421,
 ) -> None:
     """Serve the lists over MCP: on standard input and output, or over HTTP."""
+    from punchlist.host_sessions import AGENT_NAME
     from punchlist.missions.model import MissionScope
-    from punchlist.seats import AGENT_NAME
-    from punchlist.surfaces.mcp.late_desk import late
-    from punchlist.surfaces.mcp.seated import Seat, SeatedScope
+    from punchlist.surfaces.mcp.host_scope import Seat, SeatedScope
+    from punchlist.surfaces.mcp.lazy_services import late
     from punchlist.surfaces.mcp.stdio import serve
 
     if pillar is not None and mission is None:
@@ -68,7 +68,7 @@ def mcp(
         else:
             scope = SeatedScope(Seat(desk, os.environ, agent), actor, mission, pillar)
     if http:
-        from punchlist.surfaces.mcp.serving import serve as serve_http
+        from punchlist.surfaces.mcp.http_server import serve as serve_http
 
         serve_http(desk, scope, host, port, os.environ)
     else:

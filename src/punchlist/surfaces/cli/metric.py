@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from punchlist.kernel.text import excerpt, visible
-from punchlist.surfaces.cli.front import JsonOption, columns, front, moment, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, columns, front, moment, say, say_json
 from punchlist.surfaces.cli.plot import NARROWEST, Level, in_sight, plot, sparkline
 
 if TYPE_CHECKING:
-    from punchlist.missions.collection import Collected
-    from punchlist.missions.metrics import MetricView
+    from punchlist.missions.metrics.collection import Collected
+    from punchlist.missions.metrics.service import MetricView
     from punchlist.missions.model import MissionScope
-    from punchlist.surfaces.cli.front import Front
-    from punchlist.surfaces.desk import Desk
+    from punchlist.surfaces.cli.context import Front
+    from punchlist.surfaces.services import Desk
 
 app = typer.Typer(help="Look at the metrics of a mission, and record readings.", no_args_is_help=True)
 
@@ -92,8 +92,8 @@ def record(
 ) -> None:
     """Record a reading by hand."""
     from punchlist.errors import InvalidInput
-    from punchlist.missions.metric_rules import number
-    from punchlist.missions.metrics import reading_json
+    from punchlist.missions.metrics.service import reading_json
+    from punchlist.missions.metrics.status import number
 
     entry = front(context)
     desk = entry.desk(as_json=as_json)
@@ -145,7 +145,7 @@ def _scope(entry: Front, desk: Desk, mission_slug: str) -> MissionScope:
 
 
 def _came(one: Collected) -> str:
-    from punchlist.missions.metric_rules import shown
+    from punchlist.missions.metrics.status import shown
 
     if one.value is None:
         return f"✗ {visible(one.error)}"
@@ -154,7 +154,7 @@ def _came(one: Collected) -> str:
 
 def _lines(view: MetricView) -> list[str]:
     """A metric in a line, and what is wrong with it in more."""
-    from punchlist.missions.metric_rules import LOOKED_AT
+    from punchlist.missions.metrics.status import LOOKED_AT
 
     lines = [f"{SIGNS[view.status]} {visible(view.metric.slug)}  {_standing(view)}"]
     if len(view.readings) > 1:
@@ -163,7 +163,7 @@ def _lines(view: MetricView) -> list[str]:
 
 
 def _standing(view: MetricView) -> str:
-    from punchlist.missions.metric_rules import shown
+    from punchlist.missions.metrics.status import shown
 
     metric = view.metric
     if view.current is None:
@@ -184,7 +184,7 @@ def _troubles(view: MetricView) -> list[str]:
 
 
 def _picture(view: MetricView, most: int) -> list[str]:
-    from punchlist.missions.metric_rules import shown
+    from punchlist.missions.metrics.status import shown
 
     metric, readings, width = view.metric, view.readings[-most:], _width()
     lines = [excerpt(f"{visible(metric.name)} ({visible(metric.slug)})", width), excerpt(_standing(view), width)]

@@ -10,14 +10,14 @@ import typer
 
 from punchlist.errors import Conflict, InvalidInput, NotAllowed
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli import costs, cycle, escalations
-from punchlist.surfaces.cli.front import JsonOption, front, json_text, say, say_json
+from punchlist.surfaces.cli import escalations, mission_costs, mission_cycle
+from punchlist.surfaces.cli.context import JsonOption, front, json_text, say, say_json
 
 if TYPE_CHECKING:
-    from punchlist.missions.config import MissionConfig
+    from punchlist.missions.config.model import MissionConfig
     from punchlist.missions.model import Capacity, Mission
     from punchlist.missions.service import Applied, Preview
-    from punchlist.surfaces.desk import Desk
+    from punchlist.surfaces.services import Desk
 
 app = typer.Typer(help="Make, change and look at missions: goals that take months.", no_args_is_help=True)
 
@@ -89,7 +89,7 @@ def init(
 @app.command()
 def schema(context: typer.Context, as_json: JsonOption = False) -> None:
     """Print the JSON Schema of a mission file, for editors."""
-    from punchlist.missions.schema import mission_schema
+    from punchlist.missions.config.schema import mission_schema
 
     # It is JSON with and without the flag.
     front(context).json = as_json
@@ -106,7 +106,7 @@ def apply(
     as_json: JsonOption = False,
 ) -> None:
     """Make a mission from its file, or change it to what the file says now."""
-    from punchlist.missions import file
+    from punchlist.missions.config import file
 
     entry = front(context)
     desk = entry.desk(as_json=as_json)
@@ -155,7 +155,7 @@ def _say_applied(desk: Desk, applied: Applied, wants: list[str]) -> None:
 
 
 def _applied_json(desk: Desk, config: MissionConfig, source: str, outcome: Applied | Preview) -> dict[str, Any]:
-    from punchlist.missions import file
+    from punchlist.missions.config import file
     from punchlist.missions.service import Applied
 
     done = isinstance(outcome, Applied)
@@ -176,8 +176,8 @@ def _applied_json(desk: Desk, config: MissionConfig, source: str, outcome: Appli
 @app.command()
 def export(context: typer.Context, slug: SlugArgument, as_json: JsonOption = False) -> None:
     """Print a mission's file, complete: also what it left open when it was applied."""
-    from punchlist.missions import file
-    from punchlist.missions.config_json import config_json
+    from punchlist.missions.config import file
+    from punchlist.missions.config.json import config_json
 
     desk = front(context).desk(as_json=as_json)
     # It is JSON with and without the flag.
@@ -199,7 +199,7 @@ def trust(
 
     Until then none of them runs. When the mission is changed, it has to be trusted again.
     """
-    from punchlist.missions import file
+    from punchlist.missions.config import file
 
     desk = front(context).desk(as_json=as_json)
     mission = desk.missions.get(slug)
@@ -224,7 +224,7 @@ def trust(
 
 
 def _trust_name(desk: Desk, slug: str) -> str:
-    from punchlist.missions.trusted import trust_name
+    from punchlist.missions.config.trust import trust_name
 
     return trust_name(slug, desk.settings.root or Path.cwd())
 
@@ -295,14 +295,14 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show a mission as a board: its slots, and each pillar with its metrics and todos."""
-    from punchlist.surfaces.cli import board
+    from punchlist.surfaces.cli import mission_board
 
     desk = front(context).desk(as_json=as_json)
-    shown = board.look(desk, slug, archived=archived)
+    shown = mission_board.look(desk, slug, archived=archived)
     if as_json:
-        say_json({**mission_json(shown.mission, shown.listed.capacity), **board.board_json(shown)})
+        say_json({**mission_json(shown.mission, shown.listed.capacity), **mission_board.board_json(shown)})
     else:
-        for line in board.lines(shown):
+        for line in mission_board.lines(shown):
             say(line)
 
 
@@ -333,6 +333,6 @@ app.command("answer")(escalations.answer)
 app.command("acknowledge")(escalations.acknowledge)
 
 
-app.command("cycle")(cycle.cycle)
-app.command("prompt")(cycle.prompt)
-app.command("costs")(costs.costs)
+app.command("cycle")(mission_cycle.cycle)
+app.command("prompt")(mission_cycle.prompt)
+app.command("costs")(mission_costs.costs)

@@ -11,13 +11,13 @@ from punchlist.claims.lifecycle import LONGEST, SECONDS, SHORTEST
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.text import line_problem, visible
 from punchlist.plan.lifecycle import Status
-from punchlist.surfaces.cli.front import JsonOption, SessionOption, WhyOption, front, moment, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, SessionOption, WhyOption, front, moment, say, say_json
 
 if TYPE_CHECKING:
     from punchlist.conversations.model import TurnScope
-    from punchlist.plan.accounting import PlanAccount
     from punchlist.plan.model import Plan, TurnTodo
-    from punchlist.surfaces.desk import Desk
+    from punchlist.plan.usage import PlanAccount
+    from punchlist.surfaces.services import Desk
 
 app = typer.Typer(help="Show the plan of the present turn, and take todos of it.", no_args_is_help=True)
 
@@ -81,7 +81,7 @@ def show(
 
 
 def _taken(desk: Desk, turn_id: str, plan: Plan) -> Mapping[str, PlanAccount]:
-    from punchlist.plan.accounting import PlanAccounts
+    from punchlist.plan.usage import PlanAccounts
 
     return PlanAccounts(desk.store).of(turn_id, plan.items)
 
@@ -173,10 +173,10 @@ def complete(
     as_json: JsonOption = False,
 ) -> None:
     """Complete a todo."""
-    from punchlist.plan import rules
+    from punchlist.plan import validation as plan_validation
 
     desk, scope = _open(context, session, as_json)
-    ended = desk.plans.end(scope, todo_id, rules.parse_outcome(outcome), fence=fence)
+    ended = desk.plans.end(scope, todo_id, plan_validation.parse_outcome(outcome), fence=fence)
     if as_json:
         say_json({"id": ended.todo.id, "status": ended.todo.status, "remaining": ended.remaining})
     else:

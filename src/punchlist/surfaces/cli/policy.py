@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from punchlist.kernel.text import excerpt, visible
-from punchlist.surfaces.cli.front import JsonOption, SessionOption, complain, front, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, SessionOption, complain, front, say, say_json
 from punchlist.surfaces.cli.tools import ModeOption, ToolArgument, parse_arguments, warn_of_distrust
 
 if TYPE_CHECKING:
     from punchlist.toolcalls.policy import Mode
-    from punchlist.tools.workbench import Site
+    from punchlist.tools.tool_session import Site
 
 app = typer.Typer(help="See what may run, and why.", no_args_is_help=True)
 
@@ -28,7 +28,7 @@ def show(
     context: typer.Context, mode: ModeOption = None, session: SessionOption = None, as_json: JsonOption = False
 ) -> None:
     """Show the mode and the rules in force, in the order in which they are tried."""
-    from punchlist.tools.workbench import policy_of
+    from punchlist.tools.tool_session import policy_of
 
     entry = front(context)
     desk = entry.desk(session, as_json=as_json)
@@ -79,10 +79,10 @@ def explain(
 
 async def _explain(site: Site, name: str, arguments: Any, mode: Mode | None) -> tuple[dict[str, Any], list[str]]:
     from punchlist.errors import InvalidInput, NotFound
-    from punchlist.kernel.tooling import arguments as checked
+    from punchlist.kernel.tool import arguments as checked
     from punchlist.toolcalls.admission import unknown_tool
     from punchlist.toolcalls.policy import strictest
-    from punchlist.tools.workbench import policy_of, toolbox
+    from punchlist.tools.tool_session import policy_of, toolbox
 
     async with toolbox(site) as (tools, notes):
         tool = tools.get(name)

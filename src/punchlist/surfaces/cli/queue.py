@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from punchlist.kernel.text import excerpt, visible
-from punchlist.surfaces.cli.front import JsonOption, SessionOption, columns, front, moment, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, SessionOption, columns, front, moment, say, say_json
 
 if TYPE_CHECKING:
-    from punchlist.conversations.queue import MessageQueue, Queued
-    from punchlist.surfaces.desk import Desk
+    from punchlist.conversations.message_queue import MessageQueue, Queued
+    from punchlist.surfaces.services import Desk
 
 app = typer.Typer(help="Leave messages for an agent that is at work.", invoke_without_command=True)
 
@@ -91,7 +91,7 @@ def remove(
 
 
 def _queue(desk: Desk) -> MessageQueue:
-    from punchlist.conversations.queue import MessageQueue
+    from punchlist.conversations.message_queue import MessageQueue
 
     return MessageQueue(desk.store, desk.conversations)
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from punchlist.agent.overrides import CONTINUATIONS, CONTINUES
+from punchlist.agent.env_overrides import CONTINUATIONS, CONTINUES
 from punchlist.errors import ConfigError
 from punchlist.kernel.text import visible_block
-from punchlist.surfaces.cli.front import JsonOption, SessionOption, complain, front, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, SessionOption, complain, front, say, say_json
 from punchlist.surfaces.cli.tools import ModeOption, warn_of_distrust
 
 if TYPE_CHECKING:
     from punchlist.agent.definitions import AgentDefinition
-    from punchlist.agent.studio import Outcome, Studio
-    from punchlist.surfaces.desk import Desk
+    from punchlist.agent.runtime import Outcome, Studio
+    from punchlist.surfaces.services import Desk
 
 EXIT_CODES: Final = {
     "completed": 0,
@@ -102,8 +102,8 @@ def run(
     Exit code: 0 completed, 1 error, 2 usage, 3 ended with open items, 4 waiting, 130 cancelled.
     """
     from punchlist.agent.definitions import with_overrides
-    from punchlist.models.choosing import usual
-    from punchlist.surfaces.cli.running import Runner
+    from punchlist.models.providers import usual
+    from punchlist.surfaces.cli.run_session import Runner
 
     entry = front(context)
     wanted = _goal(goal, file, resume)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from punchlist.kernel.text import visible, visible_block
-from punchlist.surfaces.cli.front import JsonOption, front, moment, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, front, moment, say, say_json
 
 if TYPE_CHECKING:
     from punchlist.conversations.model import Scope
     from punchlist.runs.model import Run
     from punchlist.runs.service import Runs
-    from punchlist.surfaces.desk import Desk
-    from punchlist.toolcalls.stored import StoredApproval
+    from punchlist.surfaces.services import Desk
+    from punchlist.toolcalls.stored_call import StoredApproval
 
 app = typer.Typer(help="See what is worked on in the background; pause, resume, redirect or stop it.")
 
@@ -53,7 +53,7 @@ def list_runs(
 
 
 def _list(context: typer.Context, mission: str | None, every: bool, limit: int, as_json: bool) -> None:
-    from punchlist.surfaces.cli.fitting import fit, terminal
+    from punchlist.surfaces.cli.layout import fit, terminal
 
     desk = front(context).desk(as_json=as_json)
     mission_id = desk.missions.get(mission).id if mission is not None else None
@@ -96,8 +96,8 @@ def show(context: typer.Context, run: IdArgument, as_json: JsonOption = False) -
 
 
 def _lines(desk: Desk, run: Run, waiting: list[StoredApproval]) -> Iterator[str]:
-    from punchlist.missions.accounting import Account
-    from punchlist.surfaces.cli.fitting import spent
+    from punchlist.missions.usage import Account
+    from punchlist.surfaces.cli.layout import spent
 
     yield f"Run {visible(run.id)}: {_state(run)}"
     if run.why:
@@ -132,7 +132,7 @@ def _lines(desk: Desk, run: Run, waiting: list[StoredApproval]) -> Iterator[str]
 
 
 def _health(executor: str) -> str:
-    from punchlist.kernel.processes import lives
+    from punchlist.kernel.process_id import lives
 
     return " (it is no more; another worker goes on with the run)" if lives(executor) is False else ""
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import typer
 
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.front import JsonOption, front, moment, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, front, moment, say, say_json
 
 
 def sessions(context: typer.Context, as_json: JsonOption = False) -> None:

@@ -10,15 +10,15 @@ import typer
 from punchlist.claims.lifecycle import SECONDS
 from punchlist.errors import InvalidInput
 from punchlist.kernel.text import line_problem, visible, visible_block
-from punchlist.missions.lifecycle import Priority
-from punchlist.surfaces.cli.front import JsonOption, front, moment, say, say_json
+from punchlist.missions.todos.lifecycle import Priority
+from punchlist.surfaces.cli.context import JsonOption, front, moment, say, say_json
 from punchlist.surfaces.cli.plan import LONGEST_PLACE, TERMINAL, AsOption, SecondsOption
 
 if TYPE_CHECKING:
-    from punchlist.missions.claiming import MissionClaims
     from punchlist.missions.model import Done, Mission, MissionScope, MissionTodo
-    from punchlist.surfaces.cli.front import Front
-    from punchlist.surfaces.desk import Desk
+    from punchlist.missions.todos.claims import MissionClaims
+    from punchlist.surfaces.cli.context import Front
+    from punchlist.surfaces.services import Desk
 
 app = typer.Typer(help="Look at the todos of missions, and decide on them.", no_args_is_help=True)
 
@@ -51,13 +51,13 @@ def list_todos(
     as_json: JsonOption = False,
 ) -> None:
     """List a mission's todos, and how full it is."""
-    from punchlist.missions import rules
-    from punchlist.missions.tools import list_json
-    from punchlist.surfaces.cli import todo_page
+    from punchlist.missions.todos import validation as todo_validation
+    from punchlist.missions.todos.tools import list_json
+    from punchlist.surfaces.cli import todo_view
 
     desk = front(context).desk(as_json=as_json)
     said = {"missionSlug": mission, "pillarSlug": pillar, "status": status, "limit": limit, "cursor": cursor}
-    asked = rules.parse_query({**said, "archived": every})
+    asked = todo_validation.parse_query({**said, "archived": every})
     listed = desk.mission_todos.list(
         asked.mission_slug,
         pillar=asked.pillar,
@@ -69,22 +69,22 @@ def list_todos(
     if as_json:
         say_json(list_json(listed))
     else:
-        for line in todo_page.listing(desk.missions.get(asked.mission_slug), listed, desk.store.clock()):
+        for line in todo_view.listing(desk.missions.get(asked.mission_slug), listed, desk.store.clock()):
             say(line)
 
 
 @app.command()
 def show(context: typer.Context, todo: IdArgument, as_json: JsonOption = False) -> None:
     """Show all of a todo: what it is, its runs, what they used and did, and what was said about it."""
-    from punchlist.surfaces.cli import todo_page
+    from punchlist.surfaces.cli import todo_view
 
     desk = front(context).desk(as_json=as_json)
     found = desk.mission_todos.find(None, todo)
-    page = todo_page.look(desk, _mission(desk, found), found)
+    page = todo_view.look(desk, _mission(desk, found), found)
     if as_json:
         say_json(page.as_json())
     else:
-        for line in todo_page.lines(page, desk.store.clock()):
+        for line in todo_view.lines(page, desk.store.clock()):
             say(line)
 
 
@@ -131,12 +131,12 @@ def create(
     as_json: JsonOption = False,
 ) -> None:
     """Add a todo: to the active list if there is room, else to the backlog."""
-    from punchlist.missions import rules
-    from punchlist.missions.trusted import check_name as name_of_check
+    from punchlist.missions.config.trust import check_name as name_of_check
+    from punchlist.missions.todos import validation as todo_validation
 
     entry = front(context)
     desk = entry.desk(as_json=as_json)
-    slug, new = rules.parse_new(
+    slug, new = todo_validation.parse_new(
         {
             "missionSlug": mission,
             "pillarSlug": pillar,
@@ -231,12 +231,12 @@ def reprioritize(
 
 
 def _update(context: typer.Context, wanted: str, as_json: bool, **said: Any) -> None:
-    from punchlist.missions import rules
+    from punchlist.missions.todos import validation as todo_validation
 
     entry = front(context)
     desk = entry.desk(as_json=as_json)
     found = desk.mission_todos.find(None, wanted)
-    asked = rules.parse_update({"missionSlug": _mission(desk, found).slug, "todoId": found.id, **said})
+    asked = todo_validation.parse_update({"missionSlug": _mission(desk, found).slug, "todoId": found.id, **said})
     done = desk.mission_todos.update(
         _scope(entry, desk),
         asked.mission_slug,
@@ -267,13 +267,13 @@ def complete(
     as_json: JsonOption = False,
 ) -> None:
     """Call a todo done that is in progress. Its check, if it has one, is run first and must pass."""
-    from punchlist.missions import rules
+    from punchlist.missions.todos import validation as todo_validation
 
     entry = front(context)
     desk = entry.desk(as_json=as_json)
     found = desk.mission_todos.find(None, todo)
     said = {"outcome": outcome, "metricsImpacted": metrics, "overrideReason": override}
-    asked = rules.parse_completion({"missionSlug": _mission(desk, found).slug, "todoId": found.id, **said})
+    asked = todo_validation.parse_completion({"missionSlug": _mission(desk, found).slug, "todoId": found.id, **said})
     scope = _scope(entry, desk)
     if asked.override_reason is None and (
         due := desk.mission_todos.due_check(scope, asked.mission_slug, asked.todo_id)
@@ -312,7 +312,7 @@ def claim(
     """Take a todo that is in progress, so that nobody else works on it until the time is over."""
     from punchlist.claims.model import Claimed
     from punchlist.claims.tools import claim_json
-    from punchlist.missions.tools import todo_json
+    from punchlist.missions.todos.tools import todo_json
 
     entry = front(context)
     desk = entry.desk(as_json=as_json)
@@ -377,7 +377,7 @@ def release(
 
 
 def _claims(desk: Desk) -> MissionClaims:
-    from punchlist.missions.claiming import MissionClaims
+    from punchlist.missions.todos.claims import MissionClaims
 
     return MissionClaims(desk.store)
 
@@ -404,7 +404,7 @@ def _mission(desk: Desk, todo: MissionTodo) -> Mission:
 
 
 def _answer(done: Done, as_json: bool, told: str) -> None:
-    from punchlist.missions.tools import done_json
+    from punchlist.missions.todos.tools import done_json
 
     if as_json:
         say_json(done_json(done))

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from punchlist.checklist import rendering
+from punchlist.checklist import render
 from punchlist.checklist.box import box
 from punchlist.checklist.lifecycle import Action
 from punchlist.checklist.model import to_json
-from punchlist.surfaces.cli.front import (
+from punchlist.surfaces.cli.context import (
     JsonOption,
     SessionOption,
     WhyOption,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from punchlist.checklist.model import Checklist, Rewrite
     from punchlist.checklist.service import Checklists
     from punchlist.conversations.model import Scope
-    from punchlist.surfaces.desk import Desk
+    from punchlist.surfaces.services import Desk
 
 app = typer.Typer(help="Show and change the session's checklist.", invoke_without_command=True)
 
@@ -179,7 +179,7 @@ def _json(desk: Desk, checklist: Checklist, rewrite: Rewrite | None) -> dict[str
 
 def follow(desk: Desk, *, as_json: bool) -> None:
     """Show the list whenever it changes, until the person has seen enough."""
-    from punchlist.storage.changes import Patience, Watch
+    from punchlist.storage.change_watch import Patience, Watch
 
     draw, patience = _drawer(desk, as_json=as_json), Patience()
     with Watch(desk.store) as watch:
@@ -201,7 +201,7 @@ def _drawer(desk: Desk, *, as_json: bool) -> Callable[[Checklist], None]:
                 say(json_text(_json(desk, checklist, None)))
         elif not knows_escapes(sys.stdout):
             if checklist != shown:
-                say(rendering.update_line(checklist) if checklist.items else rendering.NO_TODOS)
+                say(render.update_line(checklist) if checklist.items else render.NO_TODOS)
         else:
             size = shutil.get_terminal_size()
             # One line stays free for the cursor: a box that scrolls could not be drawn over.

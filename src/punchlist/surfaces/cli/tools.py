@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from punchlist.kernel.text import excerpt, visible, visible_block
-from punchlist.surfaces.cli.front import JsonOption, SessionOption, columns, complain, front, moment, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, SessionOption, columns, complain, front, moment, say, say_json
 
 if TYPE_CHECKING:
-    from punchlist.surfaces.desk import Desk
-    from punchlist.tools.workbench import Site
+    from punchlist.surfaces.services import Desk
+    from punchlist.tools.tool_session import Site
 
 app = typer.Typer(help="See and call the tools that an agent has here.", no_args_is_help=True)
 
@@ -37,7 +37,7 @@ ModeOption = Annotated[
 
 def _names(incomplete: str) -> list[str]:
     """For completion: our own tools. Those of servers would have to be started for it."""
-    from punchlist.tools.native import native_tools
+    from punchlist.tools.builtin import native_tools
     from punchlist.tools.workspace import Workspace
 
     return [tool.name for tool in native_tools(Workspace(Path.cwd())) if tool.name.startswith(incomplete)]
@@ -75,7 +75,7 @@ def list_tools(context: typer.Context, session: SessionOption = None, as_json: J
 
 
 async def _tools(site: Site) -> tuple[list[dict[str, Any]], list[str]]:
-    from punchlist.tools.workbench import toolbox
+    from punchlist.tools.tool_session import toolbox
 
     async with toolbox(site) as (tools, notes):
         told = [
@@ -111,7 +111,7 @@ def call(
     waiting, and `punchlist approvals` answers it. Exit code: 0 success, 1 error, 2 usage, 3 cancelled or denied,
     4 waiting for approval.
     """
-    from punchlist.surfaces.cli.calling import run_call
+    from punchlist.surfaces.cli.tool_call import run_call
     from punchlist.toolcalls.policy import Mode
     from punchlist.toolcalls.states import ToolCallRequest
 
@@ -132,7 +132,7 @@ def history(
     as_json: JsonOption = False,
 ) -> None:
     """List the last calls of a session, oldest first."""
-    from punchlist.toolcalls.records import newest
+    from punchlist.toolcalls.sql import newest
 
     entry = front(context)
     desk = entry.desk(session, as_json=as_json)

@@ -9,7 +9,7 @@ import typer
 
 from punchlist.errors import NotAllowed
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.front import JsonOption, front, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, front, say, say_json
 
 
 def trust(
@@ -22,15 +22,15 @@ def trust(
 
     Until then only what asks, denies and limits is taken from it. When it changes, it has to be trusted again.
     """
-    from punchlist.agent import agents_file
+    from punchlist.agent import agents_config
     from punchlist.tools import settings as tools
 
     desk = front(context).desk(as_json=as_json)
     settings = desk.settings
     file = settings.project.path if settings.project else settings.leads_out
     elsewhere = [f"database = {settings.database}, for the hooks and servers of agents"] if settings.leads_out else []
-    wanted = [visible(want) for want in (*elsewhere, *tools.wants(settings), *agents_file.wants(settings))]
-    files = [file, *agents_file.prompt_files(settings)] if file is not None else []
+    wanted = [visible(want) for want in (*elsewhere, *tools.wants(settings), *agents_config.wants(settings))]
+    files = [file, *agents_config.prompt_files(settings)] if file is not None else []
     trusted = bool(files) and all(map(desk.trust.trusts, files))
     if files and forget:
         for one in files:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.front import JsonOption, SessionOption, front, moment, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, SessionOption, front, moment, say, say_json
 
 app = typer.Typer(help="List the session's turns, or end the open one.", no_args_is_help=True)
 

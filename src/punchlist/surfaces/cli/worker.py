@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from punchlist.errors import ConfigError
-from punchlist.surfaces.cli.front import complain, front, moment
+from punchlist.surfaces.cli.context import complain, front, moment
 from punchlist.surfaces.cli.run import NO_MODEL
 from punchlist.surfaces.cli.tools import ModeChoice, ModeOption, warn_of_distrust
 
 if TYPE_CHECKING:
-    from punchlist.agent.casting import Casting
-    from punchlist.surfaces.desk import Desk
+    from punchlist.agent.model_resolver import Casting
+    from punchlist.surfaces.services import Desk
 
 SLOTS: Final = 8
 MOST_TOLD: Final = 20
@@ -92,8 +92,8 @@ def _tell_what_waits(desk: Desk, tell: Callable[[str], None]) -> None:
 
 def casting(desk: Desk, model: str | None, told: Callable[[str], None] | None = None) -> Casting:
     """Which model speaks for which agent; `told` hears when one is busy or gives way to another."""
-    from punchlist.agent.casting import Casting
-    from punchlist.models.choosing import usual
+    from punchlist.agent.model_resolver import Casting
+    from punchlist.models.providers import usual
 
     named = model or desk.agents.default_model or usual(os.environ)
     if named is None:

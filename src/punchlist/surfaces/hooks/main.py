@@ -20,17 +20,17 @@ from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from punchlist.config import Settings, load
-from punchlist.seats import AGENT_NAME, Seats, notes_folder
-from punchlist.surfaces.hooks.journal import note
+from punchlist.host_sessions import AGENT_NAME, Seats, notes_folder
+from punchlist.surfaces.hooks.log import note
 from punchlist.surfaces.hooks.payload import NAMES, HookEvent, Told, Unreadable, read
-from punchlist.surfaces.hooks.peek import surely_nothing_open
-from punchlist.surfaces.hooks.uses import Uses
+from punchlist.surfaces.hooks.quick_check import surely_nothing_open
+from punchlist.surfaces.hooks.tool_counter import Uses
 
 if TYPE_CHECKING:
     from punchlist.agent.definitions import AgentDefinition
     from punchlist.conversations.model import Scope
-    from punchlist.hosts.service import Hosts
-    from punchlist.surfaces.desk import Desk
+    from punchlist.integrations.hook_service import Hosts
+    from punchlist.surfaces.services import Desk
 
 _LARGEST: Final = 16 * 1024 * 1024
 _PATIENCE: Final = 8.0
@@ -181,7 +181,7 @@ class _Visit:
 
     def session_start(self) -> Reply:
         if not self._has_lists():
-            from punchlist.hosts.service import initial_reminder
+            from punchlist.integrations.hook_service import initial_reminder
 
             agent = self._agent(self.open_desk(self.settings))
             return self._context(initial_reminder(agent) if self.told.fresh else "")
@@ -193,7 +193,7 @@ class _Visit:
         if _OUR_TOOLS in self.told.tool.lower():
             self._uses().clear()
             return {}
-        from punchlist.hosts.own_lists import OWN_TOOLS, TASK_TOOLS
+        from punchlist.integrations.native_lists import OWN_TOOLS, TASK_TOOLS
 
         if self.told.tool in OWN_TOOLS | TASK_TOOLS:
             self._uses().clear()
@@ -224,15 +224,15 @@ class _Visit:
                 return
 
     def _its_list(self) -> list[dict[str, Any]] | None:
-        from punchlist.hosts.own_lists import TASK_TOOLS, own_list
+        from punchlist.integrations.native_lists import TASK_TOOLS, own_list
 
         if self.told.tool in TASK_TOOLS:
             return self._its_tasks()
         return own_list(self.told.tool, self.told.arguments)
 
     def _its_tasks(self) -> list[dict[str, Any]] | None:
-        from punchlist.hosts.own_lists import own_tasks
-        from punchlist.surfaces.hooks.tasks import task_files
+        from punchlist.integrations.native_lists import own_tasks
+        from punchlist.surfaces.hooks.claude_tasks import task_files
 
         files = task_files(os.environ, self.told.session)
         return None if files is None else own_tasks(files)
@@ -259,7 +259,7 @@ class _Visit:
     def _agent(self, desk: Desk) -> AgentDefinition:
         """As whom the agents of others are limited."""
         from punchlist.agent.definitions import BUILT_IN, with_overrides
-        from punchlist.agent.overrides import from_environment
+        from punchlist.agent.env_overrides import from_environment
 
         continues, continuations = from_environment(os.environ)
         settled = self.settings.project or self.settings.user
@@ -268,7 +268,7 @@ class _Visit:
 
     def _hosts(self) -> tuple[Hosts, Scope]:
         from punchlist.conversations.model import Scope
-        from punchlist.hosts.service import Hosts
+        from punchlist.integrations.hook_service import Hosts
         from punchlist.kernel.actors import Actor, Role
 
         desk = self.open_desk(self.settings)

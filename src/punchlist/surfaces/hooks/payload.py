@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from punchlist.hosts.work import Work
+from punchlist.integrations.background_work import Work
 from punchlist.kernel.text import excerpt
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from punchlist.agent.continuation import Continue, Reason, Stop, Wait, ending
-from punchlist.hosts.service import Verdict
+from punchlist.integrations.hook_service import Verdict
 from punchlist.kernel.text import visible_block
 
 Reply = dict[str, Any]

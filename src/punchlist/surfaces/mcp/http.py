@@ -22,10 +22,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from punchlist.kernel.text import excerpt
-from punchlist.surfaces.mcp import asking, messages
-from punchlist.surfaces.mcp.announcing import Announcer
-from punchlist.surfaces.mcp.door import Door, Guest, Refusal
-from punchlist.surfaces.mcp.mailbox import STILL_HERE_EVENT, Mailbox, event
+from punchlist.surfaces.mcp import elicitation, messages
+from punchlist.surfaces.mcp.auth import Door, Guest, Refusal
+from punchlist.surfaces.mcp.capabilities import Offer
 from punchlist.surfaces.mcp.messages import (
     HANDSHAKE_VERSIONS,
     HEADER_MISMATCH,
@@ -40,7 +39,8 @@ from punchlist.surfaces.mcp.messages import (
     Json,
     ProtocolError,
 )
-from punchlist.surfaces.mcp.offer import Offer
+from punchlist.surfaces.mcp.notifications import Announcer
+from punchlist.surfaces.mcp.outbox import STILL_HERE_EVENT, Mailbox, event
 from punchlist.surfaces.mcp.protocol import Connection
 from punchlist.surfaces.mcp.sessions import Session, Sessions
 
@@ -83,7 +83,7 @@ class Endpoint:
         names: Collection[str] = (),
         *,
         clock: Callable[[], float] = time.monotonic,
-        patience: float = asking.PATIENCE,
+        patience: float = elicitation.PATIENCE,
     ) -> None:
         self._door = Door(keys, names)
         self._announcers = {token: Announcer(offer) for token, offer in keys.items()}

@@ -17,11 +17,10 @@ from typing import Any, Final, TypeVar
 from punchlist import __version__
 from punchlist.errors import PunchlistError
 from punchlist.kernel.text import excerpt, json_type, visible_block
-from punchlist.kernel.tooling import Tool
-from punchlist.surfaces.mcp import asking, messages
-from punchlist.surfaces.mcp.announcing import Announcer
-from punchlist.surfaces.mcp.asking import Asking
-from punchlist.surfaces.mcp.following import Following
+from punchlist.kernel.tool import Tool
+from punchlist.surfaces.mcp import elicitation, messages
+from punchlist.surfaces.mcp.capabilities import Offer
+from punchlist.surfaces.mcp.elicitation import Asking
 from punchlist.surfaces.mcp.messages import (
     CAPABILITIES_KEY,
     HANDSHAKE_VERSIONS,
@@ -38,7 +37,8 @@ from punchlist.surfaces.mcp.messages import (
     RequestId,
     Send,
 )
-from punchlist.surfaces.mcp.offer import Offer
+from punchlist.surfaces.mcp.notifications import Announcer
+from punchlist.surfaces.mcp.subscriptions import Following
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class Connection:
     """One client. `send` carries notifications, which may come at any time and from another thread."""
 
     def __init__(
-        self, offer: Offer, send: Send, announcer: Announcer | None = None, *, patience: float = asking.PATIENCE
+        self, offer: Offer, send: Send, announcer: Announcer | None = None, *, patience: float = elicitation.PATIENCE
     ) -> None:
         self._offer = offer
         self._send = send

@@ -8,9 +8,9 @@ from hashlib import sha256
 from threading import Lock
 from typing import Final
 
-from punchlist.surfaces.mcp.announcing import Announcer
-from punchlist.surfaces.mcp.door import Guest
-from punchlist.surfaces.mcp.mailbox import Mailbox
+from punchlist.surfaces.mcp.auth import Guest
+from punchlist.surfaces.mcp.notifications import Announcer
+from punchlist.surfaces.mcp.outbox import Mailbox
 from punchlist.surfaces.mcp.protocol import Connection
 
 IDLE_SECONDS: Final = 3600.0

@@ -17,10 +17,10 @@ from typing import Any, BinaryIO
 
 from punchlist.conversations.model import Scope
 from punchlist.errors import PunchlistError
-from punchlist.surfaces.desk import Desk
 from punchlist.surfaces.mcp import messages, protocol
+from punchlist.surfaces.mcp.capabilities import Offer
 from punchlist.surfaces.mcp.messages import LONGEST_MESSAGE, PARSE_ERROR, ProtocolError
-from punchlist.surfaces.mcp.offer import Offer
+from punchlist.surfaces.services import Desk
 
 
 def serve(desk: Desk, scope: Scope) -> None:

@@ -19,7 +19,7 @@ from typing import Final
 
 from punchlist.kernel.text import excerpt
 from punchlist.toolcalls.shell.commands import Commands
-from punchlist.toolcalls.shell.found import LONGEST, Found, SimpleCommand
+from punchlist.toolcalls.shell.parsed import LONGEST, Found, SimpleCommand
 
 __all__ = ["LONGEST", "UNREADABLE", "CommandLine", "SimpleCommand", "parse"]
 

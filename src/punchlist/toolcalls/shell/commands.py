@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from punchlist.kernel.text import excerpt
-from punchlist.toolcalls.shell.found import DEEPEST, SimpleCommand, Stop
+from punchlist.toolcalls.shell.parsed import DEEPEST, SimpleCommand, Stop
 from punchlist.toolcalls.shell.words import META, NUMBER, HereDocument, Making, Redirections, Words
 from punchlist.toolcalls.shell.wrappers import DECLARES, NAME, Computes, Doubt, Run, Script, Sets, Word, runs
 

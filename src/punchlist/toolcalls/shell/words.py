@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from punchlist.kernel.text import excerpt
-from punchlist.toolcalls.shell.found import DEEPEST, Found, Stop
+from punchlist.toolcalls.shell.parsed import DEEPEST, Found, Stop
 from punchlist.toolcalls.shell.wrappers import NAME, Word
 
 META: Final = frozenset(" \t\n|&;()<>")

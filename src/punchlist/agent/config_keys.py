@@ -1,0 +1,137 @@
+"""The keys of `[agent]` and `[agents.NAME]`: how each is read, and what of an agent it sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from punchlist.agent.definitions import AgentDefinition
+from punchlist.kernel.settings_table import Table
+from punchlist.kernel.text import block_problem, line_problem
+
+LONGEST_PROMPT: Final = 50_000
+_LONGEST_LINE: Final = 200
+_LARGEST_FILE: Final = 200_000
+_MILLISECONDS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    name: str
+    field: str
+    """Of an agent's definition, or of its `limits.`"""
+    read: Callable[[Table, str], Any]
+    limit: bool = False
+    """A smaller value lets less happen."""
+    show: Callable[[Any], Any] = lambda value: value
+
+    def of(self, agent: AgentDefinition) -> Any:
+        group, _, name = self.field.rpartition(".")
+        return getattr(agent.limits if group else agent, name)
+
+    def shown(self, agent: AgentDefinition) -> Any:
+        return self.show(self.of(agent))
+
+    def applied(self, agent: AgentDefinition, value: Any) -> AgentDefinition:
+        group, _, name = self.field.rpartition(".")
+        if group:
+            return replace(agent, limits=replace(agent.limits, **{name: value}))
+        return replace(agent, **{name: value})
+
+
+@dataclass(frozen=True, slots=True)
+class PromptFile:
+    path: Path
+    table: Table
+
+    def text(self) -> str:
+        try:
+            if not self.path.is_file():
+                raise self.table.wrong("prompt_file", f"there is no such file ({self.path})")
+            if self.path.stat().st_size > _LARGEST_FILE:
+                raise self.table.wrong("prompt_file", f"is larger than {_LARGEST_FILE:,} bytes; that is no prompt")
+            text = self.path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise self.table.wrong("prompt_file", f"cannot be read ({error})") from error
+        if problem := block_problem(text, longest=LONGEST_PROMPT, shortest=1):
+            raise self.table.wrong("prompt_file", f"its text {problem}")
+        return text.strip()
+
+
+def _line(table: Table, key: str) -> str:
+    if problem := line_problem(table.text(key), longest=_LONGEST_LINE):
+        raise table.wrong(key, problem)
+    return table.text(key).strip()
+
+
+def _prompt(table: Table, key: str) -> str:
+    if problem := block_problem(table.text(key), longest=LONGEST_PROMPT, shortest=1):
+        raise table.wrong(key, problem)
+    return table.text(key).strip()
+
+
+def _prompt_file(table: Table, key: str) -> PromptFile:
+    if "prompt" in table.content:
+        raise table.wrong(key, "and prompt are two prompts; one of them must go")
+    folder = table.path.parent.resolve()
+    try:
+        path = (folder / _line(table, key)).resolve()
+    except (OSError, RuntimeError) as error:
+        raise table.wrong(key, f"cannot be found ({error})") from error
+    if not path.is_relative_to(folder):
+        raise table.wrong(key, f"must be inside {folder}")
+    return PromptFile(path, table)
+
+
+def _tools(table: Table, key: str) -> tuple[str, ...]:
+    found = table.texts(key)
+    for tool in found:
+        if problem := line_problem(tool, longest=_LONGEST_LINE):
+            raise table.wrong(key, f"a name or pattern {problem}")
+    return tuple(tool.strip() for tool in found)
+
+
+def _whole(least: int, **bounds: int) -> Callable[[Table, str], int]:
+    return lambda table, key: table.whole(key, least=least, **bounds)
+
+
+def _reminder(table: Table, key: str) -> int | None:
+    if table.content[key] is False:
+        return None
+    if table.content[key] is True:
+        raise table.wrong(key, "must be a whole number from 1 up, or false for none")
+    return table.whole(key, least=1)
+
+
+GENERAL: Final = (
+    Key("model", "model", _line),
+    Key("fallback_model", "fallback", _line),
+    Key("todo_driven_execution", "todo_driven", Table.flag, limit=True),
+    Key("max_todo_continuations", "limits.continuations", _whole(0), limit=True),
+    Key(
+        "todo_check_interval_ms",
+        "check_interval",
+        lambda table, key: table.whole(key) / _MILLISECONDS,
+        show=lambda seconds: round(seconds * _MILLISECONDS),
+    ),
+    Key("base_iterations", "limits.base_iterations", _whole(1), limit=True),
+    Key("more_iterations", "limits.more_iterations", _whole(0), limit=True),
+    Key("max_iterations", "limits.most_iterations", _whole(1), limit=True),
+    Key("max_tokens", "limits.tokens", _whole(1), limit=True),
+    Key("max_seconds", "limits.seconds", lambda table, key: table.number(key, 0), limit=True),
+    Key("max_cost", "limits.cost", lambda table, key: table.number(key, 0), limit=True),
+    Key("history", "history", _whole(0, most=10_000)),
+    Key("compact_after", "compact_after", _whole(10)),
+    Key("remind_after", "remind_after", _reminder, show=lambda after: False if after is None else after),
+    Key("delegation_depth", "depth", _whole(0, most=10), limit=True),
+)
+OWN: Final = (
+    *GENERAL,
+    Key("description", "description", _line),
+    Key("prompt", "prompt", _prompt),
+    Key("prompt_file", "prompt", _prompt_file),
+    Key("tools", "tools", _tools),
+    Key("delegates", "delegates", Table.flag),
+)

@@ -1,0 +1,82 @@
+"""What happens in a turn, as it happens: for whoever watches. Each says which agent it is about, and which turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from punchlist.agent.list_state import View
+from punchlist.agent.result import Ended
+from punchlist.toolcalls.states import ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    agent: str
+    turn_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnBegan(News):
+    model: str
+    parent: str | None
+    """The turn that delegated this one."""
+    resumed: bool
+    continuations: int | None
+    """How often at most the agent is sent back to its list; None when it is not (C15)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextCame(News):
+    """A piece of a reply, while the model speaks."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replied(News):
+    """The model has replied; its calls come next."""
+
+    text: str
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallChanged(News):
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class OutputCame(News):
+    """What a running call prints."""
+
+    call_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListChanged(News):
+    view: View
+
+
+@dataclass(frozen=True, slots=True)
+class Continued(News):
+    """The agent stopped early and was sent back to its list."""
+
+    count: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Noted(News):
+    """Something that a person should know: a retry, a reminder, a todo that cannot be read."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded(News):
+    ended: Ended
+
+
+Tell = Callable[[News], None]

@@ -1,0 +1,200 @@
+"""The lists of a turn, as the loop sees them: what is open, and whether anything has changed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+from punchlist.agent.continuation import Open
+from punchlist.checklist import render
+from punchlist.checklist import service as checklist_service
+from punchlist.checklist.lifecycle import Status as ChecklistStatus
+from punchlist.checklist.model import Checklist, Item
+from punchlist.conversations import repository as conversation_repository
+from punchlist.conversations.model import TurnScope
+from punchlist.conversations.service import turn_stream
+from punchlist.errors import StoreDamaged
+from punchlist.kernel.text import quoted, visible
+from punchlist.plan import snapshot as plan_snapshot
+from punchlist.plan.lifecycle import OPEN, Kind
+from punchlist.plan.lifecycle import Status as PlanStatus
+from punchlist.plan.model import Answer, Look, TurnTodo
+from punchlist.plan.transitions import stream as plan_stream
+from punchlist.storage.store import Store, Transaction
+
+MOST_SHOWN = 30
+"""Items that a model is shown at most: it can ask for the rest."""
+
+
+class Task(NamedTuple):
+    """An item of either list, as people see it."""
+
+    title: str
+    status: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The lists at one moment."""
+
+    open: tuple[Open, ...] = ()
+    shown: str = ""
+    """As the model is told of them before each request (T11); empty when there are none."""
+    mark: object = None
+    """Differs after every change of a list, and only then (C5)."""
+    problems: tuple[str, ...] = ()
+    """Items that cannot be read, and are left out (C11)."""
+    tasks: tuple[Task, ...] = ()
+    """All of them, also those that have ended, for people to watch."""
+    over: str | None = None
+    """Why the turn has ended, when somebody has ended it."""
+
+    @property
+    def fingerprint(self) -> str:
+        """The mark, short enough to be kept."""
+        return hashlib.sha256(repr(self.mark).encode(errors="surrogateescape")).hexdigest()[:32]
+
+
+class Lists(Protocol):
+    def look(self) -> View: ...
+
+
+class TurnLists:
+    """The plan of the turn and the checklist of its session, as far as the agent has them."""
+
+    def __init__(
+        self,
+        store: Store,
+        scope: TurnScope,
+        *,
+        plan: bool,
+        checklist: bool,
+        since: str | None = None,
+        remark: Callable[[], str] | None = None,
+    ) -> None:
+        """A checklist counts as soon as it was changed after `since`, or after the first look where there is none: what
+        somebody left there before the turn is shown to the model, but is not what the turn was begun for."""
+        self._since = since
+        self._left: int | None = None
+        """The revision of the checklist that was there before the turn; -1 when it was written in it."""
+        self._remark = remark
+        self._store = store
+        self._scope = scope
+        self._has_plan = plan
+        self._has_checklist = checklist
+        self._seen: tuple[object, View] | None = None
+        self._looked: object | None = None
+        self._waits = False
+        self._streams = (
+            plan_stream(scope.turn_id),
+            checklist_service.stream(scope.conversation_id),
+            turn_stream(scope.turn_id),
+        )
+
+    def look(self) -> View:
+        view = self._lists()
+        if self._remark is None or not (remark := self._remark()):
+            return view
+        return replace(view, shown="\n\n".join(part for part in (view.shown, remark) if part))
+
+    def _lists(self) -> View:
+        # It comes before every request, and mostly nothing has happened to the lists.
+        fresh = self._fresh()
+        if self._seen is not None and fresh is not None and fresh == self._looked and not self._waits:
+            return self._seen[1]
+        view = self._look()
+        self._looked = fresh
+        return view
+
+    def _fresh(self) -> object | None:
+        """The same as long as nobody can have changed a list: neither this process, nor another."""
+        elsewhere = self._store.written_elsewhere()
+        return None if elsewhere is None else (elsewhere, *map(self._store.appended.get, self._streams))
+
+    def _look(self) -> View:
+        with self._store.read() as tx:
+            rows = plan_snapshot.rows_of(tx, self._scope) if self._has_plan else ()
+            checklist, problems = self._checklist(tx)
+            turn = conversation_repository.turn(tx, self._scope.turn_id)
+            over = turn.end_reason if turn is not None and not turn.open else None
+            if self._left is None and checklist is not None:
+                written = self._since is not None and (checklist.updated_at or "") >= self._since
+                self._left = -1 if written else checklist.revision
+            mark = (rows, checklist.revision if checklist else problems, over)
+            self._waits = plan_snapshot.has_conditions(rows)
+            if self._seen is not None and self._seen[0] == mark and not self._waits:
+                return self._seen[1]
+            plan = plan_snapshot.look(tx, self._scope, rows) if self._has_plan else Look([])
+        view = replace(self._view(plan, checklist, problems), over=over)
+        self._seen = (mark, view)
+        return view
+
+    def _view(self, plan: Look, checklist: Checklist | None, problems: tuple[str, ...]) -> View:
+        items = checklist.items if checklist else ()
+        own = items if checklist and checklist.revision != self._left else ()
+        shown = [_plan_text(plan), f"Checklist:\n{render.for_model(checklist)}" if checklist and items else ""]
+        return View(
+            (*_open_tasks(plan), *_open_items(own)),
+            "\n\n".join(part for part in shown if part),
+            (checklist.revision if checklist else 0, *((todo.id, todo.status) for todo in plan.todos)),
+            (*plan.problems, *problems),
+            (*_tasks(plan), *(Task(render.label(item), item.status) for item in own)),
+        )
+
+    def _checklist(self, tx: Transaction) -> tuple[Checklist | None, tuple[str, ...]]:
+        if not self._has_checklist:
+            return None, ()
+        try:
+            return checklist_service.read(tx, self._scope.conversation_id), ()
+        except StoreDamaged as damage:
+            return None, (str(damage),)
+
+
+def _open_tasks(plan: Look) -> list[Open]:
+    return [
+        Open(todo.id, todo.title, todo.status is PlanStatus.IN_PROGRESS, _waits(plan, todo))
+        for todo in plan.todos
+        if todo.status in OPEN
+    ]
+
+
+def _waits(plan: Look, todo: TurnTodo) -> str | None:
+    waits = plan.waits.get(todo.id)
+    return "; ".join(waits) if waits else None
+
+
+def _open_items(items: Sequence[Item]) -> list[Open]:
+    return [
+        Open(item.id, item.content, running=item.status is ChecklistStatus.IN_PROGRESS)
+        for item in items
+        if item.status is not ChecklistStatus.COMPLETED
+    ]
+
+
+def _tasks(plan: Look) -> list[Task]:
+    notes = {id: f"waits for {'; '.join(waits)}" for id, waits in plan.waits.items()}
+    return [Task(todo.title, todo.status, notes.get(todo.id, "")) for todo in plan.todos]
+
+
+def _answer(answer: Answer) -> str:
+    what = "the answer to" if answer.kind is Kind.PERSON else "of"
+    return f"{what} {quoted(answer.subject)} is: {visible(answer.text)}"
+
+
+def _plan_text(plan: Look) -> str:
+    if not plan.todos:
+        return ""
+    left = [todo for todo in plan.todos if todo.status in OPEN]
+    lines = [f"Plan: {len(plan.todos) - len(left)} of {len(plan.todos)} tasks ended."]
+    for todo in left[:MOST_SHOWN]:
+        mark = ">" if todo.status is PlanStatus.IN_PROGRESS else " "
+        lines.append(f"[{mark}] {visible(todo.title)} (id {todo.id})")
+        if waits := _waits(plan, todo):
+            lines.append(f"    waits for {waits}")
+        lines += [f"    {_answer(answer)}" for answer in plan.answers.get(todo.id, ())]
+    if len(left) > MOST_SHOWN:
+        lines.append(f"… and {len(left) - MOST_SHOWN} more")
+    return "\n".join(lines)

@@ -1,0 +1,33 @@
+"""How a turn came out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from punchlist.agent.continuation import Open, Reason, ending
+from punchlist.agent.list_state import Task
+from punchlist.models.model import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    reason: Reason
+    why: str
+    said: str
+    """The last that the agent said."""
+    iterations: int
+    continuations: int
+    usage: Usage
+    open: tuple[Open, ...]
+    tasks: tuple[Task, ...] = ()
+    """All that was on its lists."""
+
+    @property
+    def ending(self) -> str:
+        """How it ended and what is left; empty when it was completed."""
+        return "" if self.reason is Reason.COMPLETED else ending(self.reason, self.why, self.open)
+
+    @property
+    def text(self) -> str:
+        """What the person reads at the end, with what is left, when something is (T14)."""
+        return "\n\n".join(part for part in (self.said, self.ending) if part)

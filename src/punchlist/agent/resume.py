@@ -1,0 +1,62 @@
+"""`run --resume`: what a session was at, and how to go on with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from punchlist.agent.continuation import Reason
+from punchlist.agent.definitions import AgentDefinition
+from punchlist.agent.message_kinds import TEXT
+from punchlist.agent.restore import going_on
+from punchlist.agent.runtime import Outcome, Studio
+from punchlist.conversations.model import MessageRole, Turn, TurnScope
+from punchlist.errors import NotFound
+from punchlist.kernel.cancel_signal import CancelSignal
+from punchlist.storage.async_bridge import bridge
+
+MOST_TURNS: Final = 10_000
+"""To look through: those of workers are among them, and one turn can have hundreds."""
+Choose = Callable[[str], AgentDefinition]
+"""The agent of a name."""
+
+
+async def go_on(studio: Studio, choose: Choose, signal: CancelSignal) -> Outcome:
+    """Go on with the turn that was left open; after one that has ended, a new one with what is left (T14)."""
+    last = await _last(studio, choose)
+    agent = choose(last.agent_id)
+    if last.open:
+        return await studio.resume(agent, last.id, signal)
+    return await studio.work(agent, await _what_is_left(studio, last), signal)
+
+
+async def _last(studio: Studio, choose: Choose) -> Turn:
+    """The newest turn that an agent of ours has worked in. Agents of others have turns in a session, too."""
+    aside, id = bridge(studio.site.store), studio.site.place.scope.conversation_id
+    for turn in await aside(studio.conversations.turns, id, MOST_TURNS):
+        if turn.parent_turn_id is not None:
+            continue
+        said = await aside(studio.conversations.of_turn, turn.id)
+        if said and (_is_ours(choose, turn) or any(message.role == MessageRole.ASSISTANT for message in said)):
+            ended = (turn.end_reason or "").partition(":")[0]
+            if ended == Reason.COMPLETED:
+                raise NotFound(f"There is nothing to go on with: the last turn of session {id!r} was completed.")
+            return turn
+    raise NotFound(f"There is nothing to go on with: no agent has worked in session {id!r} yet.")
+
+
+def _is_ours(choose: Choose, turn: Turn) -> bool:
+    try:
+        choose(turn.agent_id)
+    except NotFound:
+        return False
+    return True
+
+
+async def _what_is_left(studio: Studio, turn: Turn) -> str:
+    aside = bridge(studio.site.store)
+    said = await aside(studio.conversations.of_turn, turn.id)
+    request = next((message.content for message in said if message.kind == TEXT), "")
+    scope = TurnScope(turn.conversation_id, studio.site.place.scope.actor, turn.id)
+    view = await aside(studio.lists(scope, turn.started_at).look)
+    return going_on(request, turn.end_reason or "", view.open)

@@ -1,0 +1,85 @@
+"""The workers of one turn: begun, gone on with, and what their failures mean for the plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from punchlist.agent.budget import Purse
+from punchlist.agent.continuation import Reason
+from punchlist.agent.definitions import AgentDefinition
+from punchlist.agent.restore import restore
+from punchlist.agent.result import Ended
+from punchlist.conversations.model import Turn, TurnScope
+from punchlist.errors import Conflict, IllegalTransition, PunchlistError
+from punchlist.kernel.cancel_signal import CancelSignal
+from punchlist.models.model import Reply, Said
+from punchlist.storage.async_bridge import bridge
+
+if TYPE_CHECKING:
+    from punchlist.agent.runtime import Studio, Work
+
+
+class StudioCrew:
+    def __init__(self, studio: Studio, work: Work, here: TurnScope) -> None:
+        self._studio = studio
+        self._of = work
+        self._here = here
+        self._aside = bridge(studio.site.store)
+
+    async def work(self, worker: AgentDefinition, mission: str, *, left: bool) -> Ended:
+        of = self._of
+        theirs = replace(
+            of,
+            agent=replace(worker, limits=of.purse.leaves(worker.limits, of.agent.limits)),
+            purse=Purse(of.purse),
+            signal=CancelSignal(of.signal),
+            goal=mission,
+            parent=self._here.turn_id,
+            depth=of.depth + 1,
+            most_depth=of.deepest,
+        )
+        before = await self._left(worker, mission) if left else None
+        if before is None:
+            return (await self._studio.do(theirs)).ended
+        if before.open:
+            return (await self._studio.do(replace(theirs, goal=None), before.id)).ended
+        return await self._report(before)
+
+    async def _left(self, worker: AgentDefinition, mission: str) -> Turn | None:
+        """The turn in which a worker was at this mission when the program ended."""
+        conversations = self._studio.conversations
+        for turn in await self._aside(conversations.children, self._here):
+            if turn.agent_id == worker.name:
+                said = await self._aside(conversations.of_turn, turn.id)
+                if said and said[0].content == mission:
+                    return turn
+        return None
+
+    async def _report(self, turn: Turn) -> Ended:
+        """What a worker reported who had finished, before anybody heard it."""
+        before = restore(await self._aside(self._studio.conversations.of_turn, turn.id))
+        text = next((one.text for one in reversed(before.messages) if isinstance(one, Reply | Said) and one.text), "")
+        reason, _, why = (turn.end_reason or "").partition(": ")
+        known = Reason(reason) if reason in list(Reason) else Reason.ERROR
+        spent = before.spent
+        return Ended(known, why or "it was ended", text, spent.iterations, spent.continuations, before.usage, ())
+
+    async def start(self, todo_id: str) -> None:
+        plans = self._studio.plans
+        try:
+            await self._aside(plans.start, self._here, todo_id, reason="delegate")
+        except (IllegalTransition, Conflict):
+            # One at a time is in progress. What is delegated besides, or again, is worked on all the same.
+            plan = await self._aside(plans.list, self._here)
+            if todo_id not in [todo.id for todo in plan.items] or todo_id in plan.waits:
+                raise
+
+    async def failed(self, todo_id: str, error: str) -> str:
+        try:
+            failed = await self._aside(self._studio.plans.fail, self._here, todo_id, error)
+        except PunchlistError as problem:
+            return str(problem)
+        if failed.retry:
+            return "The task is back on the list: try it once more, with another mission or by yourself."
+        return "That was the second attempt: the task is skipped. Go on with the rest."

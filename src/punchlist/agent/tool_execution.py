@@ -1,0 +1,145 @@
+"""The calls of a reply: run, or, in a turn that was taken up again, found on record or gone on with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, runtime_checkable
+
+from punchlist.errors import Conflict
+from punchlist.kernel.cancel_signal import CancelSignal
+from punchlist.kernel.ids import new_id
+from punchlist.models.model import Call, Returned
+from punchlist.storage.async_bridge import Aside
+from punchlist.toolcalls.batch import Batch
+from punchlist.toolcalls.lifecycle import Status
+from punchlist.toolcalls.repository import Ledger
+from punchlist.toolcalls.scheduler import CoreToolScheduler
+from punchlist.toolcalls.states import (
+    CancelledToolCall,
+    ErroredToolCall,
+    SuccessfulToolCall,
+    ToolCall,
+    ToolCallRequest,
+    WaitingToolCall,
+)
+from punchlist.toolcalls.stored_call import StoredCall
+from punchlist.toolcalls.tool import AgentTool, Arguments
+
+INTERRUPTED: Final = "interrupted"
+SUSPENDED: Final = "suspended"
+"""The code of a call that waits for something inside of it, such as a worker's question."""
+
+
+@runtime_checkable
+class TakesUp(Protocol):
+    """A tool whose work can be gone on with after it was left in the middle."""
+
+    def take_up(self, arguments: Arguments, call_id: str) -> None:
+        """The next call with these arguments goes on with what was left, which was called by that id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """What came of a reply's calls: results, and what is still waited for."""
+
+    results: Sequence[Returned]
+    waiting: Sequence[str]
+
+
+class Calling:
+    def __init__(
+        self,
+        scheduler: CoreToolScheduler,
+        ledger: Ledger,
+        tools: Mapping[str, AgentTool],
+        aside: Aside,
+        *,
+        waits: bool,
+    ) -> None:
+        """`waits`: a call that needs approval is waited for, since somebody is at hand to be asked."""
+        self._scheduler = scheduler
+        self._ledger = ledger
+        self._tools = tools
+        self._aside = aside
+        self._waits = waits
+
+    async def run(self, calls: Sequence[Call], signal: CancelSignal) -> Came:
+        batch = self._scheduler.schedule([_request(call, call.id) for call in calls], signal)
+        return _came(calls, await self._finished(batch))
+
+    async def _finished(self, batch: Batch) -> Sequence[ToolCall]:
+        return await batch if self._waits else await batch.at_rest()
+
+    async def take_up(self, calls: Sequence[Call], signal: CancelSignal) -> Came:
+        """As `run`, for calls of which some may have been run before the program ended."""
+        results: list[Returned] = []
+        waiting: list[str] = []
+        for call in calls:
+            came = await self._take_up(call, signal)
+            results += came.results
+            waiting += came.waiting
+        return Came(results, waiting)
+
+    async def _take_up(self, call: Call, signal: CancelSignal) -> Came:
+        found = await self._aside(self._ledger.find, call.id)
+        if found is None:
+            return await self.run([call], signal)
+        tool: object = self._tools.get(call.tool)
+        if found.error_code in (INTERRUPTED, SUSPENDED) and isinstance(tool, TakesUp):
+            tool.take_up(_arguments(call), call.id)
+            batch = self._scheduler.schedule(_request(call, new_id()), signal)
+            return _came([call], await self._finished(batch))
+        match found.status:
+            case Status.SUCCESS | Status.ERROR | Status.CANCELLED:
+                return Came([_from_record(call, found)], ())
+            case Status.AWAITING_APPROVAL:
+                return _came([call], await self._finished(await self._asked(found, signal)))
+        raise Conflict(f"Call {call.id} ({call.tool}) is in the hand of process {found.owner}.")
+
+    async def _asked(self, found: StoredCall, signal: CancelSignal) -> Batch:
+        """A call that was left waiting for a person, who may have answered in the meantime."""
+        ours = await self._aside(self._ledger.take_over, found.id)
+        approval = await self._aside(self._ledger.approval, found.id)
+        if ours is None or approval is None:
+            raise Conflict(f"Call {found.id} ({found.tool}) is in the hand of process {found.owner}.")
+        batch = self._scheduler.resume(ours.request, approval.asked)
+        batch.heeds(signal)
+        if (answer := approval.answer) and not signal.is_set:
+            payload = {"by": answer.by, "reason": answer.reason, "arguments": answer.arguments}
+            await self._scheduler.handle_confirmation_response(found.id, None, answer.outcome, payload=payload)
+        return batch
+
+
+def _request(call: Call, id: str) -> ToolCallRequest:
+    return ToolCallRequest(call.tool, _arguments(call), id)
+
+
+def _arguments(call: Call) -> Arguments:
+    # What is no object is refused by the scheduler, with a sentence that the model can act on.
+    return call.arguments  # type: ignore[return-value]
+
+
+def _came(calls: Sequence[Call], done: Sequence[ToolCall]) -> Came:
+    results, waiting = [], []
+    for call, one in zip(calls, done, strict=True):
+        match one:
+            case SuccessfulToolCall(result=result):
+                results.append(Returned(call.id, call.tool, result.text))
+            case ErroredToolCall(error=error) if error.code == SUSPENDED:
+                waiting.append(error.message)
+            case ErroredToolCall(error=error):
+                results.append(Returned(call.id, call.tool, error.message, failed=True))
+            case CancelledToolCall(reason=reason):
+                results.append(Returned(call.id, call.tool, reason, failed=True))
+            case WaitingToolCall(question=question):
+                waiting.append(f"{call.tool} ({call.id[-8:]}): {question.why}")
+            case _:
+                waiting.append(f"{call.tool}: it depends on a call that waits")
+    return Came(results, waiting)
+
+
+def _from_record(call: Call, found: StoredCall) -> Returned:
+    if found.status == Status.SUCCESS:
+        return Returned(call.id, call.tool, found.result or "")
+    return Returned(call.id, call.tool, found.explanation or found.status, failed=True)

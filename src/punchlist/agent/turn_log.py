@@ -1,0 +1,129 @@
+"""A turn on record: every message as it is said, and why the turn ended.
+
+What came of a call is on record with the call itself. As a message it is written together with what
+is said next, so that an iteration costs one transaction less; after a crash it is found with the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import Final, Protocol
+
+from punchlist.agent.continuation import Reason
+from punchlist.agent.message_kinds import ENDING
+from punchlist.agent.transcript import as_line
+from punchlist.conversations.model import Line, ModelCall
+from punchlist.conversations.model import Message as Stored
+from punchlist.conversations.turn_writer import Minutes, check_content
+from punchlist.kernel.clock import Clock, timestamp
+from punchlist.kernel.json_encoder import compact
+from punchlist.kernel.text import visible
+from punchlist.models.model import Message, Reply, Request, Returned
+from punchlist.storage.async_bridge import Aside
+from punchlist.storage.store import Transaction
+
+_ENCODE: Final = compact(ensure_ascii=False, sort_keys=False)
+A_MOMENT: Final = 0.02
+"""Seconds in which nobody does anything to a turn."""
+
+
+def trail_line(reason: str) -> str:
+    """On one line: what ends a turn may have been said by a provider, or by anybody."""
+    return visible(" ".join(reason.split()))
+
+
+class Record(Protocol):
+    def keep(self, results: Sequence[Returned]) -> None:
+        """Results of calls, to be written with what comes next."""
+
+    def asks(self, model: str, request: Request, state: str) -> None:
+        """A request goes out."""
+
+    async def reply(self, reply: Reply) -> None: ...
+
+    async def failed(self, why: str) -> None:
+        """There was no reply."""
+
+    async def say(self, message: Message, kind: str) -> None: ...
+
+    async def suspend(self, why: str) -> None: ...
+
+    async def end(self, reason: Reason, why: str, told: str) -> None:
+        """`told` is what the next turn hears of how this one ended; empty when there is nothing to tell."""
+
+    async def read(self) -> Sequence[Stored]: ...
+
+
+class Journal(Protocol):
+    """Where calls are noted (`toolcalls.recording`)."""
+
+    def along(self, write: Callable[[Transaction], None]) -> None: ...
+
+    async def settled(self) -> None: ...
+
+
+class StoredRecord:
+    def __init__(self, minutes: Minutes, journal: Journal, aside: Aside, clock: Clock) -> None:
+        self._minutes = minutes
+        self._journal = journal
+        self._aside = aside
+        self._clock = clock
+        self._kept: list[Line] = []
+        self._asked = ("", "", "")
+        self._state = ""
+        self._since = 0.0
+
+    def keep(self, results: Sequence[Returned]) -> None:
+        self._kept += [as_line(result) for result in results]
+
+    def asks(self, model: str, request: Request, state: str) -> None:
+        # The state is part of no message. It is told once, and again when it has changed.
+        shown = {"messages": len(request.messages), "state": state if state != self._state else None}
+        self._state = state
+        self._since = monotonic()
+        self._asked = (model, _ENCODE(shown), timestamp(self._clock()))
+
+    async def reply(self, reply: Reply) -> None:
+        cost = {"finish": reply.finish, "tokens": [reply.usage.input_tokens, reply.usage.output_tokens]}
+        trace, line = self._traced(_ENCODE(cost)), as_line(reply)
+        if not reply.calls:
+            await self._write([line], trace)
+            return
+        # Its calls are noted at once, and none of them runs before that is on record: one transaction for both.
+        lines = [*self._kept, line]
+        check_content(lines)
+        if monotonic() - self._since > A_MOMENT:
+            # While the model thought, somebody may have ended the turn.
+            await self._aside(self._minutes.check)
+        self._kept = []
+        self._journal.along(lambda tx: self._minutes.along(tx, lines, trace))
+
+    async def failed(self, why: str) -> None:
+        await self._write([], self._traced("", why))
+
+    def _traced(self, output: str, error: str | None = None) -> ModelCall:
+        model, asked, since = self._asked
+        return ModelCall(model, asked, output, error, since, timestamp(self._clock()))
+
+    async def say(self, message: Message, kind: str) -> None:
+        await self._write([as_line(message, kind)])
+
+    async def _write(self, lines: Sequence[Line], trace: ModelCall | None = None) -> None:
+        await self._journal.settled()
+        await self._aside(self._minutes.write, [*self._kept, *lines], trace)
+        self._kept = []
+
+    async def suspend(self, why: str) -> None:
+        await self._journal.settled()
+        await self._aside(self._minutes.suspend, self._kept, trail_line(why))
+        self._kept = []
+
+    async def end(self, reason: Reason, why: str, told: str) -> None:
+        await self._journal.settled()
+        said = [*self._kept, *([Line("system", ENDING, told)] if told else [])]
+        await self._aside(self._minutes.end, said, trail_line(f"{reason}: {why}"))
+        self._kept = []
+
+    async def read(self) -> Sequence[Stored]:
+        return await self._aside(self._minutes.read)

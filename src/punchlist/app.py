@@ -1,0 +1,228 @@
+"""From settings to objects: the only place that builds them, and the program's entry."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from punchlist.agent.agents_config import Agents
+    from punchlist.agent.definitions import AgentDefinition
+    from punchlist.checklist.service import Checklists
+    from punchlist.config import Settings
+    from punchlist.conversations.model import Scope
+    from punchlist.conversations.service import Conversations
+    from punchlist.engine.worker import Worker
+    from punchlist.missions.escalations.service import Escalations
+    from punchlist.missions.metrics.collection import Collecting
+    from punchlist.missions.metrics.service import Metrics
+    from punchlist.missions.model import Mission
+    from punchlist.missions.planning.prompt_data import Briefing
+    from punchlist.missions.service import Missions
+    from punchlist.missions.todos.checks import Checks
+    from punchlist.missions.todos.service import MissionTodos
+    from punchlist.models.model import Model
+    from punchlist.plan.service import Plans
+    from punchlist.runs.service import Runs
+    from punchlist.storage.store import Store
+    from punchlist.toolcalls.approval_store import Approvals
+    from punchlist.toolcalls.policy import Mode
+    from punchlist.tools.settings import ToolSettings
+    from punchlist.tools.tool_session import Site
+    from punchlist.trust import Trust
+
+
+PRIVATE_ADDRESSES = "PUNCHLIST_PRIVATE_ADDRESSES"
+"""`allow` lets HTTP collectors ask addresses of a private network. The person's own environment says so, no file."""
+
+
+class House:
+    """The `Desk` that surfaces work at. Parts are built on first use: a command pays for what it needs."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._store: Store | None = None
+        self._opening = Lock()
+
+    @property
+    def store(self) -> Store:
+        # Whoever comes while another thread opens the database waits for that.
+        with self._opening:
+            if self._store is None:
+                from punchlist.storage.open import open_store
+
+                self._store = open_store(self.settings.database, synchronous=self.settings.synchronous)
+            return self._store
+
+    @cached_property
+    def conversations(self) -> Conversations:
+        from punchlist.conversations.service import Conversations
+
+        return Conversations(self.store)
+
+    @cached_property
+    def checklists(self) -> Checklists:
+        from punchlist.checklist.service import Checklists
+
+        return Checklists(self.store, self.conversations)
+
+    @cached_property
+    def plans(self) -> Plans:
+        from punchlist.plan.service import Plans
+
+        return Plans(self.store)
+
+    @cached_property
+    def missions(self) -> Missions:
+        from punchlist.missions.service import Missions
+
+        return Missions(self.store, self.conversations)
+
+    @cached_property
+    def mission_todos(self) -> MissionTodos:
+        from punchlist.missions.todos.service import MissionTodos
+
+        return MissionTodos(self.store)
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        from punchlist.missions.metrics.service import Metrics
+
+        return Metrics(self.store)
+
+    @cached_property
+    def escalations(self) -> Escalations:
+        from punchlist.missions.escalations.service import Escalations
+
+        return Escalations(self.store)
+
+    @cached_property
+    def briefing(self) -> Briefing:
+        from punchlist.missions.planning.prompt_data import Briefing
+
+        return Briefing(
+            self.missions, self.mission_todos, self.metrics, self.escalations, self.conversations, self.runs
+        )
+
+    @cached_property
+    def collecting(self) -> Collecting:
+        from punchlist.missions.metrics.collection import Collecting
+
+        private = os.environ.get(PRIVATE_ADDRESSES) == "allow"
+        return Collecting(self.metrics, self.workspace, os.environ, self.trusts_mission, private)
+
+    @property
+    def workspace(self) -> Path:
+        """Where the project's agents work, from whichever of its folders a command is run."""
+        return self.settings.root or Path.cwd()
+
+    @cached_property
+    def checks(self) -> Checks:
+        from punchlist.missions.config.trust import check_name
+        from punchlist.missions.todos.checks import Checks
+
+        return Checks(
+            self.store,
+            self.trusts_mission,
+            self.workspace,
+            self.mission_todos.record_check,
+            environment=os.environ,
+            vouched=lambda todo: self.trust.trusts_text(check_name(todo), todo.completion_check or ""),
+        )
+
+    def trusts_mission(self, mission: Mission) -> bool:
+        from punchlist.missions.config.trust import trust_name
+
+        return self.trust.trusts_text(trust_name(mission.slug, self.workspace), mission.source)
+
+    @cached_property
+    def runs(self) -> Runs:
+        from punchlist.runs.service import Runs
+
+        return Runs(self.store)
+
+    def worker(
+        self,
+        model_for: Callable[[AgentDefinition], Model],
+        mode: Mode | None,
+        *,
+        slots: int,
+        tell: Callable[[str], None],
+    ) -> Worker:
+        from punchlist.engine.worker import Worker
+        from punchlist.engine.worker_services import Premises
+        from punchlist.missions.planning.overdue import Deadlines
+
+        premises = Premises(
+            self.store,
+            self.conversations,
+            self.plans,
+            self.checklists,
+            self.missions,
+            self.mission_todos,
+            self.metrics,
+            self.escalations,
+            Deadlines(self.store),
+            self.briefing,
+            self.checks,
+            self.collecting,
+            self.runs,
+            self.agents.definitions,
+            model_for,
+            self.site,
+            self.workspace,
+            mode,
+        )
+        return Worker(premises, slots=slots, tell=tell)
+
+    @cached_property
+    def approvals(self) -> Approvals:
+        from punchlist.kernel.secrets import Redactor
+        from punchlist.toolcalls.approval_store import Approvals
+
+        return Approvals(self.store, Redactor(os.environ))
+
+    @cached_property
+    def agents(self) -> Agents:
+        from punchlist.agent.agents_config import agents
+
+        return agents(self.settings, self.trust)
+
+    @cached_property
+    def trust(self) -> Trust:
+        from punchlist.trust import Trust
+
+        return Trust.of_user(os.environ)
+
+    @cached_property
+    def tool_settings(self) -> ToolSettings:
+        from punchlist.tools.settings import tool_settings
+
+        return tool_settings(self.settings, self.trust)
+
+    def site(self, scope: Scope, workspace: Path, turn_id: str | None = None) -> Site:
+        from punchlist.toolcalls.repository import Place
+        from punchlist.tools.tool_session import Site
+
+        place = Place(scope, str(workspace), turn_id)
+        outputs = self.settings.outputs(os.environ)
+        return Site(self.store, place, self.tool_settings, outputs, os.environ, self.trust.seal)
+
+
+def main() -> None:
+    # Loading makes many objects and no rubbish: looking for some every 700 of them takes a tenth of a short command.
+    gc.set_threshold(50_000, 20, 20)
+    if sys.argv[1:2] == ["hook"] and not {"-h", "--help"}.intersection(sys.argv):
+        # Asked at every step of somebody's agent: not even the command line's own library is loaded.
+        from punchlist.surfaces.hooks.main import run
+
+        run(House, sys.argv[2:])
+    from punchlist.surfaces.cli.main import start
+
+    start(House)

@@ -1,0 +1,70 @@
+"""What every flow is handed, and what several of them do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from punchlist.agent.definitions import AgentDefinition
+from punchlist.conversations.model import Notice
+from punchlist.engine.durable import patient
+from punchlist.engine.turns import Steps, Turns
+from punchlist.engine.worker_services import Premises
+from punchlist.errors import NotFound
+from punchlist.missions import repository as mission_repository
+from punchlist.missions.chats.post_once import post_once
+from punchlist.missions.model import Mission, MissionScope, Pillar
+from punchlist.runs.model import Run
+from punchlist.runs.queue import RunBook
+from punchlist.storage.async_bridge import Aside, bridge
+
+T = TypeVar("T")
+LONGEST_SAID: Final = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    premises: Premises
+    steps: Steps
+    turns: Turns
+    book: RunBook
+
+    @property
+    def aside(self) -> Aside:
+        return patient(bridge(self.premises.store))
+
+    async def step(self, name: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        return await self.steps.step(name, work)
+
+    def agent(self, name: str) -> AgentDefinition:
+        found = self.premises.agents.get(name)
+        if found is None:
+            raise NotFound(f"There is no agent {name!r} any more.")
+        return found
+
+    def scope(self, run: Run) -> MissionScope:
+        return self.premises.system(run.conversation_id)
+
+    def mission(self, run: Run) -> Mission:
+        with self.premises.store.read() as tx:
+            found = mission_repository.mission(tx, run.mission_id or "")
+        if found is None:
+            raise NotFound(f"Run {run.id} belongs to no mission.")
+        return found
+
+    def pillar(self, run: Run) -> Pillar:
+        with self.premises.store.read() as tx:
+            found = mission_repository.pillar(tx, run.pillar_id or "")
+        if found is None:
+            raise NotFound(f"Run {run.id} belongs to no pillar.")
+        return found
+
+    async def post(self, key: str, run: Run, conversation_id: str, kind: Notice, content: str) -> None:
+        """Say something in a chat, once."""
+        shown = content if len(content) <= LONGEST_SAID else content[:LONGEST_SAID] + "\n…"
+
+        async def post() -> None:
+            await self.aside(post_once, self.premises.store, self.scope(run), conversation_id, kind.value, shown)
+
+        await self.step(key, post)

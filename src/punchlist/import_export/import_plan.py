@@ -1,0 +1,84 @@
+"""An import, decided before anything is written: what is new, what is there already, and what cannot be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from punchlist.checklist.validation import MAX_ITEMS
+from punchlist.import_export.format_limits import fit
+from punchlist.import_export.formats import Format
+from punchlist.import_export.item import Entry, Found, Loss
+from punchlist.import_export.targets import Made, Target, lasting
+from punchlist.plan.condition_input import same
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    new: list[Entry]
+    skipped: list[Entry]
+    known: dict[str, str]
+    """Our ids of those that are skipped, by theirs."""
+    lost: list[Loss]
+    remarks: list[str]
+
+    def carry_out(self, target: Target) -> tuple[list[Made], list[str]]:
+        return target.put(self.new, self.known) if self.new else ([], [])
+
+
+def fits_checklist(entries: Sequence[Entry]) -> bool:
+    """Few enough, and nothing about any of them that only a plan could hold."""
+    return len(entries) <= MAX_ITEMS and not any(
+        entry.parent or entry.blocked_by or entry.details or entry.acceptance for entry in entries
+    )
+
+
+def prepare(found: Found, format: Format, target: Target) -> Import:
+    new, skipped, known = _sorted_out(found.entries, format, target)
+    lost: list[Loss] = []
+    if "details" in target.shape.fields:
+        new, nested = _named_parents(new, {entry.id: entry.title for entry in found.entries})
+        lost += [Loss("place under another (its details name it)", nested)] if nested else []
+    if target.name == "plan" and format.lasting_ids and (count := sum(1 for one in new if lasting(one.id))):
+        lost.append(Loss("id", count))
+    fitted = fit(target.shape, new)
+    new, said = target.settled(fitted.entries)
+    target.check(new)
+    return Import(new, skipped, known, [*fitted.lost, *lost], [*found.remarks, *said])
+
+
+def _named_parents(entries: Sequence[Entry], titles: Mapping[str, str]) -> tuple[list[Entry], int]:
+    named = [
+        replace(entry, parent="", details=f"Part of: {titles[entry.parent]}\n\n{entry.details}".strip())
+        if entry.parent
+        else entry
+        for entry in entries
+    ]
+    return named, sum(1 for entry in entries if entry.parent)
+
+
+def _sorted_out(
+    entries: Sequence[Entry], format: Format, target: Target
+) -> tuple[list[Entry], list[Entry], dict[str, str]]:
+    """What is new and what is there: by its id, if that means something here, else by its title, as often as that is
+    there."""
+    there = target.there()
+    by_id = {entry.id: there.ids[entry.id] for entry in entries if _is_there(entry, format, there.ids)}
+    taken = set(by_id.values())
+    titles = {title: [id for id in ids if id not in taken] for title, ids in there.titles.items()}
+    new, skipped, known = [], [], dict(by_id)
+    for entry in entries:
+        if entry.id in by_id and entry.id:
+            skipped.append(entry)
+        elif titles.get(same(entry.title)):
+            id = titles[same(entry.title)].pop(0)
+            skipped.append(entry)
+            if entry.id:
+                known[entry.id] = id
+        else:
+            new.append(entry if format.lasting_ids or target.name == "plan" else replace(entry, id=""))
+    return new, skipped, known
+
+
+def _is_there(entry: Entry, format: Format, ids: Mapping[str, str]) -> bool:
+    return format.lasting_ids and lasting(entry.id) and entry.id in ids

@@ -1,0 +1,104 @@
+"""Our lists as entries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from punchlist.import_export.item import Entry
+from punchlist.missions.todos import pagination
+from punchlist.missions.todos.lifecycle import Status
+from punchlist.plan import snapshot as plan_snapshot
+from punchlist.plan.lifecycle import ConditionStatus, Kind
+from punchlist.plan.lifecycle import Status as PlanStatus
+
+if TYPE_CHECKING:
+    from punchlist.checklist.model import Checklist
+    from punchlist.conversations.model import TurnScope
+    from punchlist.missions.model import MissionTodo
+    from punchlist.missions.todos.service import MissionTodos
+    from punchlist.plan.model import Condition, TurnTodo
+    from punchlist.plan.service import Plans
+    from punchlist.storage.store import Store
+
+PAGE = pagination.MOST
+
+
+def of_checklist(checklist: Checklist) -> list[Entry]:
+    return [
+        Entry(item.content, item.id, status=Status(item.status.value), active_form=item.active_form)
+        for item in checklist.items
+    ]
+
+
+def of_turn(plans: Plans, store: Store, scope: TurnScope) -> list[Entry]:
+    """All of a turn's plan."""
+    todos = plans.list(scope, frozenset(PlanStatus)).items
+    with store.read() as tx:
+        return of_plan(todos, plan_snapshot.conditions_of(tx, scope.turn_id))
+
+
+def of_plan(todos: Sequence[TurnTodo], conditions: Iterable[Condition]) -> list[Entry]:
+    """What was answered or has happened is no longer waited for; what another todo was waited for stays said."""
+    ids = {todo.id for todo in todos}
+    of_todo: dict[str, list[Condition]] = {}
+    for condition in conditions:
+        of_todo.setdefault(condition.todo_id, []).append(condition)
+    return [_of_turn_todo(todo, of_todo.get(todo.id, ()), ids) for todo in todos]
+
+
+def _of_turn_todo(todo: TurnTodo, conditions: Sequence[Condition], ids: set[str]) -> Entry:
+    return Entry(
+        title=todo.title,
+        id=todo.id,
+        details=todo.context,
+        status=Status(todo.status.value),
+        blocked_by=tuple(one.subject for one in conditions if one.kind is Kind.TODO and one.subject in ids),
+        acceptance=todo.completion_criteria,
+        owner=todo.agent_type or "",
+        outcome=todo.outcome or "",
+        waits=tuple(
+            (one.kind.value, one.subject)
+            for one in conditions
+            if one.kind not in (Kind.TODO, Kind.RESOURCE) and one.status is ConditionStatus.OPEN
+        ),
+        resources=tuple(one.subject for one in conditions if one.kind is Kind.RESOURCE),
+        created_at=todo.created_at,
+        started_at=todo.started_at or "",
+        ended_at=todo.completed_at or "",
+    )
+
+
+def of_mission(todos: MissionTodos, mission: str, pillar: str | None) -> list[Entry]:
+    """All of a mission's todos or of a pillar's, those too that ended long ago."""
+    found: list[Entry] = []
+    cursor = None
+    while True:
+        page = todos.list(mission, pillar=pillar, archived=True, limit=PAGE, cursor=cursor)
+        found += [_of_mission_todo(todo, page.pillars.get(todo.pillar_id)) for todo in page.items]
+        cursor = page.cursor
+        if cursor is None:
+            return found
+
+
+def _of_mission_todo(todo: MissionTodo, pillar: str | None) -> Entry:
+    check: dict[str, Any] | None = json.loads(todo.completion_check) if todo.completion_check else None
+    return Entry(
+        title=todo.title,
+        id=todo.id,
+        details=todo.description,
+        status=todo.status,
+        priority=todo.priority,
+        acceptance=todo.completion_criteria,
+        owner=todo.assigned_agent or "",
+        outcome=todo.outcome or "",
+        justification=todo.justification,
+        deadline=todo.deadline or "",
+        also_affects=tuple(json.loads(todo.also_affects)),
+        check=check,
+        created_at=todo.created_at,
+        started_at=todo.started_at or "",
+        ended_at=todo.ended_at or "",
+        extra={"pillar": pillar} if pillar else {},
+    )

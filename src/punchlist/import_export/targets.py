@@ -1,0 +1,80 @@
+"""What all places to put entries have in common: what such a place must be able to do, and what it can be told.
+
+Everything is checked before anything is written; the lists themselves are in `into_checklist.py`, `into_plan.py`
+and `into_mission.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
+
+from punchlist.import_export.format_limits import Shape
+from punchlist.import_export.item import Entry
+from punchlist.missions.todos.lifecycle import Status
+from punchlist.plan.condition_input import same
+
+REASON: Final = "import"
+_NUMBER: Final = re.compile(r"[0-9.]*")
+
+
+@dataclass(frozen=True, slots=True)
+class There:
+    """What a list has already."""
+
+    ids: Mapping[str, str] = field(default_factory=dict)
+    """Our ids, by what an entry's id would be."""
+    titles: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Our ids, by title."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    id: str
+    title: str
+    status: str
+
+
+class Target(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def shape(self) -> Shape: ...
+
+    def there(self) -> There: ...
+
+    def settled(self, entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
+        """Entries as the list can take them beside what it has, and what is to be said of that."""
+
+    def check(self, entries: Sequence[Entry]) -> None:
+        """Raises when they cannot be written."""
+
+    def put(self, entries: Sequence[Entry], known: Mapping[str, str]) -> tuple[list[Made], list[str]]:
+        """Write them. `known` are our ids of entries that were there, by their ids."""
+
+
+def lasting(id: str) -> bool:
+    """Whether an id can be an item's in another place; a number says where it stood, no more."""
+    return _NUMBER.fullmatch(id) is None
+
+
+def one_in_progress(entries: Sequence[Entry], busy: bool) -> tuple[list[Entry], list[str]]:
+    """One at a time is in progress."""
+    kept, waiting = [], 0
+    for entry in entries:
+        begun = entry.status is Status.IN_PROGRESS
+        kept.append(replace(entry, status=Status.PENDING) if begun and busy else entry)
+        waiting += begun and busy
+        busy = busy or begun
+    told = f"one item at a time is in progress; {waiting} that were are pending"
+    return kept, [told] if waiting else []
+
+
+def by_title(items: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for id, title in items:
+        found.setdefault(same(title), []).append(id)
+    return found

@@ -1,0 +1,91 @@
+"""The chats of a mission: one for itself, and for each pillar one to plan in and one to work in (M1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain, count
+from typing import Final
+
+from punchlist.conversations import repository as conversation_records
+from punchlist.conversations import service as conversations_service
+from punchlist.conversations.model import Conversation, Message, MessageRole, Notice, Scope
+from punchlist.conversations.service import LONGEST_MESSAGE, Conversations
+from punchlist.errors import InvalidInput, NotFound
+from punchlist.kernel.events import canonical
+from punchlist.kernel.text import raw_problem
+from punchlist.missions.todos.lifecycle import Channel
+from punchlist.storage import event_log
+from punchlist.storage.store import Transaction
+
+# The kinds of messages that are posted to them.
+TODO_DELEGATION: Final = Notice.TODO_DELEGATION.value
+TODO_RESULT: Final = Notice.TODO_RESULT.value
+TODO_ERROR: Final = Notice.TODO_ERROR.value
+TODO_FEEDBACK: Final = Notice.TODO_FEEDBACK.value
+RECOMMENDATION: Final = Notice.RECOMMENDATION.value
+PLANNING: Final = Notice.PLANNING.value
+DEADLINE_WARNING: Final = Notice.DEADLINE_WARNING.value
+ESCALATION: Final = Notice.ESCALATION.value
+REMINDER: Final = Notice.REMINDER.value
+CYCLE_REPORT: Final = Notice.CYCLE_REPORT.value
+WORKER_RESULT: Final = Notice.WORKER_RESULT.value
+NOTE: Final = Notice.NOTE.value
+
+_MOST_TRIES: Final = 1_000
+
+
+def post(
+    tx: Transaction,
+    scope: Scope,
+    conversation_id: str,
+    kind: str,
+    content: str,
+    role: MessageRole = MessageRole.SYSTEM,
+) -> Message:
+    """Say something in a chat, inside a transaction; the chat is locked for its rest."""
+    if problem := raw_problem(content, longest=LONGEST_MESSAGE):
+        raise InvalidInput(f"content: {problem}")
+    if conversation_records.lock_conversation(tx, conversation_id) is None:
+        raise NotFound(f"There is no session {conversation_id!r}.")
+    message = conversation_records.add_message(tx, conversation_id, role.value, content, kind=kind)
+    there = Scope(conversation_id, scope.actor)
+    told = conversation_records.fingerprint(message)
+    event_log.append(tx, conversations_service.change(there, "say", message.id, f"{kind} message", told))
+    return message
+
+
+def metadata(
+    channel: Channel, mission_id: str, mission_slug: str, pillar_id: str | None = None, pillar_slug: str | None = None
+) -> dict[str, str]:
+    told = {"channel": channel.value, "missionId": mission_id, "missionSlug": mission_slug}
+    if pillar_id is not None and pillar_slug is not None:
+        told |= {"pillarId": pillar_id, "pillarSlug": pillar_slug}
+    return told
+
+
+def make(
+    tx: Transaction,
+    conversations: Conversations,
+    scope: Scope,
+    wanted_id: str,
+    title: str,
+    metadata: Mapping[str, str],
+) -> Conversation:
+    """A new conversation. Somebody may have one by that name already: then `-2` is added, and so on."""
+    for id in _candidates(wanted_id):
+        there = Scope(id, scope.actor)
+        made = conversations.ensure(tx, there, title=title, metadata=dict(metadata), reason="a chat of the mission")
+        # The metadata names the mission and the pillar, which are new: nobody else's is like it.
+        if made.metadata == canonical(dict(metadata)):
+            return made
+    raise InvalidInput(f"slug: {_MOST_TRIES} sessions are called {wanted_id!r} already; choose another slug")
+
+
+def chat_id(mission_slug: str, pillar_slug: str | None = None, *, todos: bool = False) -> str:
+    parts = [f"mission-{mission_slug}", *([pillar_slug] if pillar_slug else []), *(["todos"] if todos else [])]
+    return ".".join(parts)
+
+
+def _candidates(wanted_id: str) -> Iterator[str]:
+    numbered = (f"{wanted_id}-{number}" for number in count(2))
+    return (id for _, id in zip(range(_MOST_TRIES), chain([wanted_id], numbered), strict=False))

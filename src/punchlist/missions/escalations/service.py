@@ -1,0 +1,172 @@
+"""Questions to people about todos: those that are open, and what is done when a person answers (M13)."""
+
+from __future__ import annotations
+
+import builtins
+from enum import StrEnum
+from typing import Final
+
+from punchlist.conversations.model import Scope
+from punchlist.errors import IllegalTransition, InvalidInput, NotFound
+from punchlist.kernel.clock import moment
+from punchlist.kernel.text import block_problem, excerpt, visible
+from punchlist.missions import changes as mission_changes
+from punchlist.missions import repository as mission_repository
+from punchlist.missions.chats import service as chat_service
+from punchlist.missions.config.json import cadence_of
+from punchlist.missions.escalations import repository as asked_records
+from punchlist.missions.escalations.transitions import OVERDUE, REVIEW, ask, standing, step, title
+from punchlist.missions.model import Escalation, Mission, MissionScope, MissionTodo
+from punchlist.missions.todos import deadlines
+from punchlist.missions.todos import repository as todo_repository
+from punchlist.missions.todos.execution import execute, under_way
+from punchlist.missions.todos.lifecycle import MISSION, OPEN, Action, EscalationAction, Status
+from punchlist.missions.todos.transitions import answer_questions, apply, cancel, find
+from punchlist.missions.todos.validation import check_mission
+from punchlist.storage.store import Store, Transaction
+
+MOST: Final = 100
+LONGEST_REASON: Final = 2_000
+_LONGEST_ID: Final = 100
+
+
+class Answer(StrEnum):
+    EXTEND = "extend"
+    CANCEL = "cancel"
+    # It is all right as it is.
+    KEEP = "keep"
+
+
+class Escalations:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def list(
+        self, mission_slug: str | None = None, open_only: bool = True, most: int = MOST
+    ) -> builtins.list[Escalation]:
+        """Those that wait for an answer, oldest first; or all that were ever asked, newest first."""
+        with self._store.read() as tx:
+            mission_id = mission_changes.find_mission(tx, mission_slug).id if mission_slug is not None else None
+            if open_only:
+                return asked_records.unanswered(tx, mission_id)[:most]
+            return asked_records.newest(tx, most, mission_id)
+
+    def find(self, wanted: str) -> Escalation:
+        """By its id, or by the end of that."""
+        with self._store.read() as tx:
+            return _found(tx, wanted)
+
+    def acknowledge(self, scope: MissionScope, id: str) -> Escalation:
+        """A person has seen it: there are no more reminders."""
+        with self._store.write() as tx:
+            mission, asked, _ = _locked(tx, scope, id)
+            return step(tx, scope, mission, asked, EscalationAction.ACKNOWLEDGE, "seen")
+
+    def answer(
+        self, scope: MissionScope, id: str, answer: str, *, deadline: str | None = None, reason: str = ""
+    ) -> Escalation:
+        """Do what a person says of a todo, and close the question, in one transaction."""
+        choice = _choice(answer, deadline)
+        if problem := block_problem(reason, longest=LONGEST_REASON):
+            raise InvalidInput(f"reason: {problem}")
+        reason = reason.strip()
+        with self._store.write() as tx:
+            mission, asked, todo = _locked(tx, scope, id)
+            if choice is not Answer.KEEP and todo.status not in OPEN:
+                raise IllegalTransition(
+                    f"“{visible(todo.title)}” is {todo.status} already. Answer `keep` to close this."
+                )
+            until = _future(tx, mission, deadline) if choice is Answer.EXTEND else None
+            said = f"{choice}{f' to {until}' if until else ''}{f': {reason}' if reason else ''}"
+            given = {"answer": said, "answered_by": str(scope.actor), "answered_at": tx.now()}
+            done = step(tx, scope, mission, asked, EscalationAction.ANSWER, said, **given)
+            if choice is Answer.CANCEL:
+                cancel(tx, scope, mission, todo, reason or f"{scope.actor.name} answered: cancel")
+            elif until is not None:
+                _extend(tx, scope, mission, todo, until, reason or f"{scope.actor.name} answered: extend")
+            _tell(tx, scope, mission, todo, choice, said)
+            if asked.kind == REVIEW and choice is not Answer.CANCEL:
+                _go_on(tx, scope, todo, said)
+            return done
+
+
+def open_for_work(tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, why: str) -> Escalation:
+    """Ask a person about work that does not come to an end, inside a transaction that has locked the mission. What is
+    being asked already is not asked twice."""
+    said = (
+        f"TODO needs a decision: {title(todo)} Status: {standing(tx, mission, todo)}.\n{visible(why)}\n"
+        "Please advise: go on, extend deadline or cancel?"
+    )
+    made = ask(tx, scope, mission, todo, REVIEW, said, excerpt(why, LONGEST_REASON))
+    return made or next(one for one in todo_repository.asked(tx, todo.id) if one.kind == REVIEW)
+
+
+def _choice(answer: str, deadline: str | None) -> Answer:
+    try:
+        choice = Answer(answer)
+    except ValueError:
+        raise InvalidInput(f"answer: must be one of {', '.join(Answer)}, got {excerpt(str(answer))!r}") from None
+    if choice is Answer.EXTEND and deadline is None:
+        raise InvalidInput("deadline: is needed to extend; write a day such as 2026-02-21")
+    if choice is not Answer.EXTEND and deadline is not None:
+        raise InvalidInput(f"deadline: goes with `extend`, not with `{choice}`")
+    return choice
+
+
+def _locked(tx: Transaction, scope: MissionScope, id: str) -> tuple[Mission, Escalation, MissionTodo]:
+    before = _found(tx, id)
+    mission = mission_repository.lock_mission(tx, before.mission_id)
+    # Read again: somebody may have answered it before the lock was ours.
+    asked = asked_records.find(tx, before.id)
+    if mission is None or asked is None:
+        raise _no_such(id)
+    check_mission(scope, mission.slug)
+    mission_changes.check_active(mission)
+    return mission, asked, find(tx, mission, asked.todo_id)
+
+
+def _found(tx: Transaction, wanted: str) -> Escalation:
+    # Only what ids are made of: anything else could act in the pattern.
+    if len(wanted) > _LONGEST_ID or not wanted.isascii() or not wanted.replace("-", "").isalnum():
+        raise _no_such(wanted)
+    if found := asked_records.find(tx, wanted):
+        return found
+    ends = asked_records.ending_in(tx, wanted)
+    if len(ends) > 1:
+        raise InvalidInput(f"{excerpt(wanted)!r} is the end of several ids; give more of it.")
+    if not ends:
+        raise _no_such(wanted)
+    return ends[0]
+
+
+def _no_such(wanted: str) -> NotFound:
+    return NotFound(
+        f"There is no escalation {excerpt(wanted)!r}. `punchlist mission escalations` lists those there are."
+    )
+
+
+def _future(tx: Transaction, mission: Mission, deadline: str | None) -> str:
+    return deadlines.parse_future(deadline, cadence_of(mission).timezone, moment(tx.now()))
+
+
+def _extend(tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, until: str, reason: str) -> None:
+    MISSION.advance(todo.status, Action.EXTEND, scope.actor.role)
+    apply(tx, scope, mission, Action.EXTEND, todo, reason, deadline=until, overdue_at=None)
+    answer_questions(tx, scope, mission, todo, f"extended to {until}: {reason}", OVERDUE)
+
+
+def _go_on(tx: Transaction, scope: Scope, todo: MissionTodo, said: str) -> None:
+    """Work that had come to no end is taken up again."""
+    pillar = mission_repository.pillar(tx, todo.pillar_id)
+    if pillar is not None and todo.status is Status.IN_PROGRESS and not under_way(tx, todo):
+        execute(tx, scope, pillar, todo, said)
+
+
+def _tell(tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, choice: Answer, said: str) -> None:
+    """In the mission chat, where the Lead reads it; and where it is worked on, if it still is."""
+    note = f"Answer of {visible(scope.actor.name)} about {title(todo)} {visible(said)}"
+    chat_service.post(tx, scope, mission.conversation_id, chat_service.NOTE, note)
+    if todo.status is Status.IN_PROGRESS and choice is not Answer.CANCEL:
+        pillar = mission_repository.pillar(tx, todo.pillar_id)
+        assert pillar is not None
+        chat_service.post(tx, scope, pillar.todo_conversation_id, chat_service.NOTE, note)

@@ -1,0 +1,74 @@
+"""Collecting the metrics of a mission: each by its collector, and what came written down."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from punchlist.conversations.model import Scope
+from punchlist.kernel.events import canonical
+from punchlist.missions.config.collector import RUNS
+from punchlist.missions.config.model import MissionConfig
+from punchlist.missions.config.trust import TrustOf, trusted_collector, trusted_config
+from punchlist.missions.metrics.collectors import CannotCollect, collect
+from punchlist.missions.metrics.service import BY_HAND, Metrics
+from punchlist.missions.model import Metric, Mission
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What came of one metric: a value, or why there is none."""
+
+    metric: Metric
+    value: float | None = None
+    error: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {"metric": self.metric.slug, "value": self.value, "error": self.error}
+
+
+@dataclass(frozen=True, slots=True)
+class Collecting:
+    """Where and how collectors run."""
+
+    metrics: Metrics
+    workspace: Path
+    environment: Mapping[str, str] = field(repr=False)
+    trust_of: TrustOf
+    allow_private: bool = False
+    """Whether an address of a private network may be asked."""
+
+    def run(
+        self, scope: Scope, mission_slug: str, slugs: Collection[str] = (), *, once: str | None = None
+    ) -> list[Collected]:
+        """The metrics that are named, or all that are not recorded by hand. One that fails stops no other. Each is
+        recorded once in the name of `once`, however often that is interrupted."""
+        mission, wanted = self.metrics.to_collect(mission_slug, slugs)
+        config = trusted_config(mission, self.trust_of) if any(_kind(one) in RUNS for one in wanted) else None
+        return [self._collect(scope, mission, metric, config, once) for metric in wanted]
+
+    def _collect(
+        self, scope: Scope, mission: Mission, metric: Metric, config: MissionConfig | None, once: str | None
+    ) -> Collected:
+        trusted = trusted_collector(config, metric.slug)
+        try:
+            value = collect(
+                metric if trusted is None else metric._replace(collector=canonical(dict(trusted))),
+                mission_slug=mission.slug,
+                workspace=self.workspace,
+                trusted=trusted is not None,
+                environment=self.environment,
+                allow_private=self.allow_private,
+            )
+        except CannotCollect as error:
+            if _kind(metric) != BY_HAND:
+                self.metrics.failed(scope, metric.id, str(error))
+            return Collected(metric, error=str(error))
+        self.metrics.record(scope, mission.slug, metric.slug, value, source=_kind(metric), once=once)
+        return Collected(metric, value)
+
+
+def _kind(metric: Metric) -> str:
+    return str(metric.how.get("type", BY_HAND))

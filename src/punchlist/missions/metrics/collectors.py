@@ -1,0 +1,240 @@
+"""How the value of a metric is found out: by whom the mission's file says.
+
+What would run something or ask another machine does so only when the person has trusted that file. All
+of them have limits on time and size, and what comes is a number or an error that says what came.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from punchlist.errors import InvalidInput, PunchlistError
+from punchlist.kernel.secrets import Redactor
+from punchlist.kernel.text import excerpt, json_type
+from punchlist.missions.config.collector import LONGEST_SECONDS, RUNS
+from punchlist.missions.metrics import process_runner
+from punchlist.missions.metrics import status as metric_status
+from punchlist.missions.metrics.http_fetch import CannotFetch, fetch
+from punchlist.missions.metrics.process_runner import CannotStart, Ran, told
+from punchlist.missions.model import Metric
+from punchlist.storage.open_files import is_held
+
+SECONDS: Final = 60.0
+HTTP_SECONDS: Final = 30.0
+MOST_OUTPUT: Final = 64 * 1024
+MOST_CONTENT: Final = 1024 * 1024
+MATCH_SECONDS: Final = 10.0
+_COLLECTING: Final = str(Path(__file__).with_name("collecting.py"))
+_STEP: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LEAF: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+
+
+class CannotCollect(PunchlistError):
+    """A collector failed; the message says how, and holds no secret."""
+
+    code = "cannot_collect"
+
+
+def collect(
+    metric: Metric,
+    *,
+    mission_slug: str,
+    workspace: Path,
+    trusted: bool,
+    environment: Mapping[str, str],
+    allow_private: bool = False,
+) -> float:
+    """The value of a metric, here and now. `allow_private`: an address of a private network may be asked, too."""
+    how, redactor = metric.how, Redactor(environment)
+    kind = str(how.get("type", "manual"))
+    if kind == "manual":
+        raise CannotCollect(
+            f"{metric.slug} is recorded by hand: `punchlist metric record {mission_slug} {metric.slug} VALUE`."
+        )
+    if kind in RUNS and not trusted:
+        raise CannotCollect(
+            f"{metric.slug}: its {kind} collector runs only when the mission's file is trusted. "
+            f"Read it, then run `punchlist mission trust {mission_slug}`."
+        )
+    try:
+        return metric_status.value(_collector(kind)(how, workspace, environment, allow_private))
+    except (InvalidInput, _Failed, CannotFetch) as error:
+        raise CannotCollect(redactor.text(f"{metric.slug}: {error}.")) from None
+
+
+class _Failed(Exception):
+    pass
+
+
+def _collector(kind: str) -> Callable[[Mapping[str, Any], Path, Mapping[str, str], bool], float]:
+    found = {"command": _command, "file": _file, "http": _http, "python": _python}.get(kind)
+    if found is None:
+        raise _Failed(f"there is no collector of type {excerpt(kind)!r}")
+    return found
+
+
+# --- the collectors ---------------------------------------------------------------------------------------
+
+
+def _command(how: Mapping[str, Any], workspace: Path, environment: Mapping[str, str], _: bool) -> float:
+    arguments = [str(word) for word in how["command"]]
+    ran = _run(arguments, workspace, environment, _seconds(how, SECONDS), MOST_OUTPUT, "the command")
+    return _in_text(told(ran.output), how, environment)
+
+
+def _python(how: Mapping[str, Any], workspace: Path, environment: Mapping[str, str], _: bool) -> float:
+    # Without the folder in the way of modules: an installed package is meant, not a file that lies there.
+    arguments = [sys.executable, "-P", _COLLECTING, "call", str(how["entryPoint"])]
+    ran = _run(arguments, workspace, environment, _seconds(how, SECONDS), MOST_OUTPUT, "the function")
+    value = _answer(ran)
+    if value.startswith(("nan", "inf", "-inf")):
+        raise _Failed(f"the function returned {value}, which is no number that can be compared")
+    return metric_status.number(value)
+
+
+def _file(how: Mapping[str, Any], workspace: Path, environment: Mapping[str, str], _: bool) -> float:
+    content = _inside(workspace, str(how["path"]))
+    if how.get("pointer") is not None:
+        return _in_json(content, str(how["pointer"]))
+    return _in_text(told(content), how, environment)
+
+
+def _http(how: Mapping[str, Any], _: Path, environment: Mapping[str, str], allow_private: bool) -> float:
+    content = fetch(
+        str(how["url"]),
+        headers=how.get("headers") or {},
+        environment=environment,
+        seconds=_seconds(how, HTTP_SECONDS),
+        most=MOST_CONTENT,
+        allow_private=allow_private,
+    )
+    return _in_json(content, str(how.get("pointer") or ""))
+
+
+def _seconds(how: Mapping[str, Any], usual: float) -> float:
+    return min(max(float(how.get("timeoutSeconds") or usual), 0.01), LONGEST_SECONDS)
+
+
+def _run(
+    arguments: list[str], workspace: Path, environment: Mapping[str, str], seconds: float, most: int, what: str
+) -> Ran:
+    """What a program printed that ended well."""
+    try:
+        ran = process_runner.run(arguments, folder=workspace, environment=environment, seconds=seconds, most=most)
+    except CannotStart as error:
+        raise _Failed(f"{what} {excerpt(arguments[0])!r} cannot be started: {error}") from None
+    if ran.late:
+        raise _Failed(f"{what} took longer than its limit of {seconds:g} s and was ended")
+    if ran.too_much:
+        raise _Failed(f"{what} printed more than {most // 1024} KB and was ended; a number is enough")
+    if ran.code:
+        ended = f"was ended by signal {-ran.code}" if ran.code < 0 else f"ended with exit code {ran.code}"
+        raise _Failed(f"{what} {ended}{f': {excerpt(ran.last_error, 300)}' if ran.last_error else ''}")
+    return ran
+
+
+def _inside(workspace: Path, path: str) -> bytes:
+    """A file of the workspace, wherever symbolic links lead."""
+    root = Path(os.path.realpath(workspace))
+    if "\x00" in path:
+        raise _Failed(f"{excerpt(path)!r} is no path")
+    real = Path(os.path.realpath(root / path))
+    if root not in real.parents:
+        raise _Failed(f"{excerpt(path)!r} leads out of the workspace {root}; name a file inside")
+    try:
+        descriptor = _opened(root, real)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise _Failed(f"{excerpt(path)!r} is no regular file")
+        with os.fdopen(descriptor, "rb") as file:
+            content = file.read(MOST_CONTENT + 1)
+    except OSError as error:
+        raise _Failed(f"{excerpt(path)!r} cannot be read: {error.strerror or error}") from None
+    if len(content) > MOST_CONTENT:
+        raise _Failed(f"{excerpt(path)!r} is larger than {MOST_CONTENT // 1024} KB")
+    return content
+
+
+def _opened(root: Path, real: Path) -> int:
+    """Walked step by step and without following links: what was swapped for one since we looked is not followed."""
+    folder = os.open(root, _STEP)
+    try:
+        for name in real.relative_to(root).parts[:-1]:
+            inner = os.open(name, _STEP, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        if is_held(os.stat(real.name, dir_fd=folder, follow_symlinks=False)):
+            raise _Failed(f"{excerpt(real.name)!r} is a database that is in use here, and is not opened as a file")
+        return os.open(real.name, _LEAF, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+# --- the number in what came ------------------------------------------------------------------------------
+
+
+def _in_text(text: str, how: Mapping[str, Any], environment: Mapping[str, str]) -> float:
+    pattern = how.get("pattern")
+    return metric_status.number(text if pattern is None else _matched(str(pattern), text, environment))
+
+
+def _matched(pattern: str, text: str, environment: Mapping[str, str]) -> str:
+    """In a process of its own, since a pattern can take longer than anybody lives."""
+    asked = json.dumps({"pattern": pattern, "text": text}).encode()
+    arguments = [sys.executable, "-I", "-S", _COLLECTING, "match"]
+    ran = process_runner.run(
+        arguments, folder=Path("/"), environment=environment, seconds=MATCH_SECONDS, most=2 * MOST_CONTENT, input=asked
+    )
+    if ran.late:
+        raise _Failed(f"the pattern took longer than {MATCH_SECONDS:g} s; write one that repeats less")
+    return _answer(ran)
+
+
+def _answer(ran: Ran) -> str:
+    """What `collecting.py` says."""
+    try:
+        answer = json.loads(ran.output)
+    except ValueError:
+        raise _Failed(f"it gave no answer ({excerpt(ran.last_error, 200)})") from None
+    if "error" in answer:
+        raise _Failed(excerpt(str(answer["error"]), 300))
+    return str(answer["value"])
+
+
+def _in_json(content: bytes, pointer: str) -> float:
+    try:
+        found = _pointed(json.loads(content), pointer)
+    except _Failed:
+        raise
+    except (ValueError, RecursionError):
+        raise _Failed(f"what came is no JSON: {excerpt(told(content).strip())!r}") from None
+    if isinstance(found, str):
+        return metric_status.number(found)
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        raise _Failed(f"{_place(pointer)} is {json_type(found)}, not a number")
+    return metric_status.value(found)
+
+
+def _pointed(document: Any, pointer: str) -> Any:
+    """What a JSON pointer (RFC 6901) leads to."""
+    if pointer and not pointer.startswith("/"):
+        raise _Failed(f"the pointer {excerpt(pointer)!r} must begin with /")
+    for step in pointer.split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(document, dict) and name in document:
+            document = document[name]
+        elif isinstance(document, list) and name.isascii() and name.isdigit() and int(name) < len(document):
+            document = document[int(name)]
+        else:
+            raise _Failed(f"{_place(pointer)} is not in what came: there is no {excerpt(name)!r}")
+    return document
+
+
+def _place(pointer: str) -> str:
+    return excerpt(pointer, 100) if pointer else "what came"

@@ -1,0 +1,38 @@
+"""Readings as a mission's events tell them, to compare with the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from punchlist.kernel.events import Event
+from punchlist.missions.metrics import repository as metric_repository
+from punchlist.missions.metrics.service import MetricAction
+from punchlist.missions.model import Metric, Reading
+from punchlist.storage.store import Transaction
+
+
+def readings(events: Sequence[Event]) -> dict[str, Reading]:
+    """The readings by id."""
+    told: dict[str, Reading] = {}
+    for event in events:
+        if event.action == MetricAction.RECORD:
+            data = event.payload()
+            told[event.subject] = Reading(**{name: data[name] for name in Reading._fields})
+    return told
+
+
+def after(metric: Metric, event: Event) -> Metric:
+    """What became of a metric by an event about collecting it."""
+    data = event.payload()
+    if event.action not in tuple(MetricAction) or data["metric_id"] != metric.id or "last_error" not in data:
+        return metric
+    return metric._replace(last_error=data["last_error"], last_error_at=data["last_error_at"])
+
+
+def compare(tx: Transaction, mission_id: str, events: Sequence[Event]) -> Iterator[str]:
+    """How the readings of a mission differ from its events."""
+    told = readings(events)
+    found = {reading.id: reading for reading in metric_repository.all_readings(tx, mission_id)}
+    for reading_id in told | found:
+        if told.get(reading_id) != found.get(reading_id):
+            yield f"mission:{mission_id}: reading {reading_id} is not what its events made of it"

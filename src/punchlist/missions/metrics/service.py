@@ -1,0 +1,250 @@
+"""Metrics and their readings: written down by people and by collectors, looked at by everybody.
+
+A collector that fails leaves the readings alone: what is known stays known, and goes stale. Readings
+are in the order in which they were recorded. Their times are told by whoever records them, and no
+order is made of what somebody tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any, Final
+
+from punchlist.conversations.model import Scope
+from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound
+from punchlist.kernel.clock import moment, timestamp
+from punchlist.kernel.ids import new_id
+from punchlist.kernel.text import block_problem, excerpt, line_problem, visible_block
+from punchlist.missions import repository as mission_repository
+from punchlist.missions.changes import change, check_active, find_mission, lock_mission
+from punchlist.missions.metrics import repository as metric_repository
+from punchlist.missions.metrics import status as metric_status
+from punchlist.missions.metrics.repository import Placed
+from punchlist.missions.metrics.status import MetricStatus, Trend
+from punchlist.missions.model import Metric, Mission, MissionScope, Reading
+from punchlist.missions.todos.lifecycle import LEADS
+from punchlist.storage import event_log
+from punchlist.storage.store import Store, Transaction
+
+BY_HAND: Final = "manual"
+SHOWN: Final = 60
+"""How many of the newest readings come with a metric, unless more are asked for."""
+LONGEST_NOTE: Final = 2_000
+LONGEST_ERROR: Final = 2_000
+
+
+class MetricAction(StrEnum):
+    RECORD = "record_reading"
+    FAIL = "fail_collecting"
+
+
+@dataclass(frozen=True, slots=True)
+class MetricView:
+    """A metric as it stands."""
+
+    metric: Metric
+    pillar_slug: str
+    current: Reading | None
+    status: MetricStatus
+    trend: Trend
+    stale: bool
+    readings: list[Reading]
+    """The newest ones, oldest first."""
+
+    @property
+    def values(self) -> list[float]:
+        return [reading.value for reading in self.readings]
+
+    def as_json(self) -> dict[str, Any]:
+        metric = self.metric
+        return {
+            "slug": metric.slug,
+            "name": metric.name,
+            "pillar": self.pillar_slug,
+            "unit": metric.unit,
+            "target": metric.target,
+            "warning": metric.warning,
+            "direction": metric.direction,
+            "collector": metric.how.get("type", BY_HAND),
+            "current": self.current.value if self.current else None,
+            "at": self.current.at if self.current else None,
+            "status": self.status.value,
+            "trend": self.trend.value,
+            "stale": self.stale,
+            "lastError": metric.last_error,
+            "lastErrorAt": metric.last_error_at,
+            "readings": [reading_json(reading) for reading in self.readings],
+        }
+
+
+def reading_json(reading: Reading) -> dict[str, Any]:
+    return {"value": reading.value, "at": reading.at, "source": reading.source, "note": reading.note}
+
+
+_LOOKED_THROUGH: Final = 20
+"""Readings among which one that was added before is looked for."""
+
+
+class Metrics:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def record(
+        self,
+        scope: Scope,
+        mission_slug: str,
+        metric_slug: str,
+        value: float,
+        *,
+        at: datetime | str | None = None,
+        source: str = BY_HAND,
+        note: str = "",
+        once: str | None = None,
+    ) -> Reading:
+        """Add a reading, as the newest. One that a collector brought ends what went wrong with it before. With `once`,
+        only if it has not been added in that name: what was interrupted is done again."""
+        _check_actor(scope, mission_slug)
+        problems = [*_named("note", block_problem(note, longest=LONGEST_NOTE))]
+        problems += _named("source", line_problem(source, longest=100))
+        try:
+            value = metric_status.value(value)
+        except InvalidInput as error:
+            problems += [f"value: {problem}" for problem in error.problems]
+        if problems:
+            raise InvalidInput(problems)
+        with self._store.write() as tx:
+            mission = lock_mission(tx, mission_slug)
+            metric = _find(tx, mission, metric_slug).metric
+            last = metric_repository.newest(tx, metric.id, _LOOKED_THROUGH if once else 1)
+            own = new_id() if once is None else sha256(f"{once}:{metric.id}".encode()).hexdigest()[:32]
+            if (before := next((one for one in last if one.id == own), None)) is not None:
+                return before
+            reading = Reading(
+                id=own,
+                mission_id=mission.id,
+                metric_id=metric.id,
+                position=last[-1].position + 1 if last else 1,
+                value=value,
+                at=_moment(at, tx.now()),
+                source=source.strip(),
+                note=note.strip(),
+            )
+            metric_repository.add(tx, reading)
+            told = reading._asdict()
+            if source != BY_HAND and metric.last_error is not None:
+                metric_repository.set_error(tx, metric.id, None, None)
+                told |= {"last_error": None, "last_error_at": None}
+            reason = reading.note or ("recorded by hand" if source == BY_HAND else f"collected ({reading.source})")
+            event_log.append(tx, change(scope, mission, MetricAction.RECORD, reading.id, reason, told))
+            return reading
+
+    def failed(self, scope: Scope, metric_id: str, error: str) -> Metric:
+        """Note that a metric could not be collected, and why. Its readings stay as they are."""
+        with self._store.write() as tx:
+            found = mission_repository.metric(tx, metric_id)
+            mission = mission_repository.lock_mission(tx, found.mission_id) if found else None
+            if found is None or mission is None:
+                raise NotFound(f"There is no metric {excerpt(metric_id)!r}.")
+            _check_actor(scope, mission.slug)
+            check_active(mission)
+            error = _storable(error)
+            metric_repository.set_error(tx, found.id, error, tx.now())
+            told = {"metric_id": found.id, "last_error": error, "last_error_at": tx.now()}
+            event_log.append(tx, change(scope, mission, MetricAction.FAIL, found.id, error, told))
+            return found._replace(last_error=error, last_error_at=tx.now())
+
+    def show(self, mission_slug: str, metric_slug: str | None = None, *, most: int = SHOWN) -> list[MetricView]:
+        """The metrics of a mission in the order of its file, or one of them."""
+        with self._store.read() as tx:
+            mission = find_mission(tx, mission_slug)
+            if metric_slug is not None:
+                wanted = [_find(tx, mission, metric_slug, archived=True)]
+            else:
+                wanted = [placed for placed in metric_repository.of_mission(tx, mission.id) if placed.active]
+            return [_view(tx, placed, max(most, metric_status.LOOKED_AT)) for placed in wanted]
+
+    def to_collect(self, mission_slug: str, slugs: Collection[str] = ()) -> tuple[Mission, list[Metric]]:
+        """The metrics that are named, or all that are not recorded by hand; and the mission as it is with them."""
+        with self._store.read() as tx:
+            mission = find_mission(tx, mission_slug)
+            check_active(mission)
+            if slugs:
+                return mission, [_find(tx, mission, slug).metric for slug in dict.fromkeys(slugs)]
+            every = [placed.metric for placed in metric_repository.of_mission(tx, mission.id) if placed.active]
+            return mission, [metric for metric in every if metric.how.get("type", BY_HAND) != BY_HAND]
+
+
+def _view(tx: Transaction, placed: Placed, most: int) -> MetricView:
+    metric = placed.metric
+    readings = metric_repository.newest(tx, metric.id, most)
+    current = readings[-1] if readings else None
+    return MetricView(
+        metric,
+        placed.pillar_slug,
+        current,
+        metric_status.status(current and current.value, metric.target, metric.warning, metric.direction),
+        metric_status.trend([reading.value for reading in readings], metric.direction),
+        metric_status.stale(current and current.at, metric.stale_after_hours, moment(tx.now())),
+        readings,
+    )
+
+
+def _find(tx: Transaction, mission: Mission, slug: str, *, archived: bool = False) -> Placed:
+    every = metric_repository.of_mission(tx, mission.id)
+    found = next((placed for placed in every if placed.metric.slug == slug), None)
+    if found is None:
+        there = [placed.metric.slug for placed in every if placed.active]
+        close = get_close_matches(slug[:100].lower(), there, n=1)
+        meant = f" Did you mean {close[0]}?" if close else ""
+        raise NotFound(
+            f"Mission {mission.slug!r} has no metric {excerpt(slug)!r}.{meant} "
+            f"`punchlist metric list {mission.slug}` lists those there are."
+        )
+    if not (found.active or archived):
+        raise IllegalTransition(
+            f"Metric {found.metric.slug!r} of mission {mission.slug!r} is archived; its readings no longer change."
+        )
+    return found
+
+
+def _check_actor(scope: Scope, mission_slug: str) -> None:
+    if scope.actor.role not in LEADS:
+        # Whoever does the work does not also measure it.
+        raise NotAllowed(f"{scope.actor.role.somebody} cannot record readings; the Lead, people and collectors do.")
+    if isinstance(scope, MissionScope) and scope.mission_slug not in (None, mission_slug):
+        raise NotAllowed(f"You act in mission {scope.mission_slug!r}, not in {excerpt(mission_slug)!r}.")
+
+
+def _moment(at: datetime | str | None, now: str) -> str:
+    """When a reading was taken. A date alone is its beginning in UTC; a time needs a zone."""
+    if at is None:
+        return now
+    try:
+        told = datetime.fromisoformat(at.strip()) if isinstance(at, str) else at
+        if told.tzinfo is None and isinstance(at, str) and len(at.strip()) <= len("2026-02-21"):
+            told = told.replace(tzinfo=UTC)
+        if told.tzinfo is None:
+            raise InvalidInput(f"at: {excerpt(str(at))!r} needs a zone, such as 2026-02-21T09:00+01:00 or …Z")
+        taken = told.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise InvalidInput(
+            f"at: {excerpt(str(at))!r} is no time. Write 2026-02-21, or 2026-02-21T09:00Z with a zone"
+        ) from None
+    if taken > moment(now) + metric_status.AHEAD:
+        raise InvalidInput(f"at: {excerpt(str(at))} is in the future; it is now {now[:19]}Z")
+    return timestamp(taken)
+
+
+def _storable(error: str) -> str:
+    """It may hold whatever a program printed."""
+    told = visible_block(error).strip() or "It failed without saying why."
+    return told if len(told) <= LONGEST_ERROR else told[: LONGEST_ERROR - 1] + "…"
+
+
+def _named(field: str, problem: str | None) -> list[str]:
+    return [f"{field}: {problem}"] if problem else []

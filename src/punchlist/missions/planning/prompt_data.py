@@ -1,0 +1,104 @@
+"""The prompts of a cycle, filled with how things stand now (M12)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from punchlist.conversations.model import Notice
+from punchlist.conversations.service import Conversations
+from punchlist.errors import IllegalTransition
+from punchlist.missions.config.json import cadence_of
+from punchlist.missions.escalations.service import Escalations
+from punchlist.missions.metrics.service import Metrics, MetricView
+from punchlist.missions.model import Mission, MissionTodo, Pillar
+from punchlist.missions.planning import prompts
+from punchlist.missions.planning.prompts import MetricLine, News, Posted, Report
+from punchlist.missions.service import Missions
+from punchlist.missions.todos.deadlines import Swept
+from punchlist.missions.todos.lifecycle import OPEN as UNENDED
+from punchlist.missions.todos.lifecycle import Status
+from punchlist.missions.todos.service import MissionTodos
+from punchlist.runs.lifecycle import OPEN
+from punchlist.runs.service import Runs
+
+_RESULTS: Final = (Notice.TODO_RESULT, Notice.TODO_ERROR, Notice.WORKER_RESULT)
+
+
+@dataclass(frozen=True, slots=True)
+class Briefing:
+    missions: Missions
+    todos: MissionTodos
+    metrics: Metrics
+    escalations: Escalations
+    conversations: Conversations
+    runs: Runs
+
+    def for_owner(self, mission: Mission, pillar: Pillar, now: datetime, stale: Collection[str] = ()) -> str:
+        standing = next((one for one in self.missions.standing(mission) if one.pillar.id == pillar.id), None)
+        if standing is None:
+            raise IllegalTransition(f"Pillar {pillar.slug!r} is archived; nothing is planned for it.")
+        return prompts.planning_prompt(
+            pillar,
+            self._lines(mission).get(pillar.slug, ()),
+            standing.strategies,
+            self.todos.list(mission.slug, pillar=pillar.slug).items,
+            self.todos.capacity(mission.slug),
+            zone=cadence_of(mission).timezone,
+            now=now,
+            stale=stale,
+        )
+
+    def for_lead(self, mission: Mission, reports: Mapping[str, str], swept: Swept, since: str) -> str:
+        """`reports` are what the owners said, by the slugs of their pillars; `since` is when the Lead last looked."""
+        lines = self._lines(mission)
+        told = [Report(pillar, text, lines.get(pillar, ())) for pillar, text in reports.items()]
+        # Also those that were found before this cycle, and are as they were.
+        late = [todo for todo in self.todos.list(mission.slug, status=UNENDED).items if todo.overdue_at is not None]
+        known = {todo.id for todo in swept.overdue}
+        swept = swept._replace(overdue=(*swept.overdue, *(todo for todo in late if todo.id not in known)))
+        asked = self.escalations.list(mission.slug)
+        capacity = self.todos.capacity(mission.slug)
+        return prompts.lead_review_prompt(mission, told, capacity, swept, asked, self.news(mission, since))
+
+    def news(self, mission: Mission, since: str) -> News:
+        """What has come in the TODO chats, and what nobody works on (M9)."""
+        posted = [
+            Posted(one.pillar.slug, message.kind, message.content)
+            for one in self.missions.standing(mission)
+            for message in self.conversations.posted(one.pillar.todo_conversation_id)
+            if message.created_at >= since and message.kind in _RESULTS
+        ]
+        running = self.todos.list(mission.slug, status={Status.IN_PROGRESS}).items
+        return News(posted, [(todo, why) for todo in running if (why := self._idle(todo)) is not None])
+
+    def _idle(self, todo: MissionTodo) -> str | None:
+        """How the last run on a todo ended, when none is open."""
+        found = self.runs.of_todo(todo.id)
+        if any(run.status in OPEN for run in found):
+            return None
+        return f"its last run is {found[0].status}. {found[0].why}" if found else "it has no run"
+
+    def _lines(self, mission: Mission) -> dict[str, Sequence[MetricLine]]:
+        lines: dict[str, Sequence[MetricLine]] = {}
+        for view in self.metrics.show(mission.slug):
+            lines[view.pillar_slug] = [*lines.get(view.pillar_slug, ()), _line(view)]
+        return lines
+
+
+def _line(view: MetricView) -> MetricLine:
+    metric = view.metric
+    return MetricLine(
+        metric.name,
+        view.current.value if view.current else None,
+        metric.target,
+        metric.unit,
+        view.status.value,
+        view.trend.value,
+        view.stale,
+        metric.warning,
+        metric.direction,
+        metric.slug,
+    )

@@ -1,0 +1,176 @@
+"""The transactions of claims on a mission's todos, so that several agents can work on one mission (X3).
+
+What the Lead has started is there to be claimed: the most urgent first, then the oldest. A claim keeps
+others from the work, not the Lead from its decision: who reviews a todo is not who holds it. There are
+at most as many in progress as the mission has slots, so all of them are looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from punchlist.claims import repository as claim_records
+from punchlist.claims import service as claims
+from punchlist.claims import validation as claim_rules
+from punchlist.claims.lifecycle import SECONDS, Action
+from punchlist.claims.model import Claim, Claimant, Claimed, ListKind, NothingFree
+from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound
+from punchlist.kernel.text import excerpt, visible
+from punchlist.missions import repository as mission_repository
+from punchlist.missions.changes import change, check_active, find_pillar, lock_mission
+from punchlist.missions.model import Mission, MissionScope, MissionTodo
+from punchlist.missions.todos import pagination
+from punchlist.missions.todos import repository as todo_repository
+from punchlist.missions.todos.lifecycle import MEMBERS, Status
+from punchlist.missions.todos.tools import todo_json
+from punchlist.missions.todos.transitions import find
+from punchlist.missions.todos.validation import check_mission, check_pillar
+from punchlist.storage import event_log
+from punchlist.storage.store import Store, Transaction
+
+
+class MissionClaims:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def claim(
+        self,
+        scope: MissionScope,
+        at: str,
+        mission_slug: str,
+        todo_id: str | None = None,
+        seconds: int = SECONDS,
+        *,
+        pillar: str | None = None,
+        reason: str = "claim_todo",
+    ) -> Claimed[MissionTodo] | NothingFree:
+        """Take a todo that is in progress and nobody's; without an id, the most urgent.
+
+        Whoever is bound to a pillar takes only what is of that. `at` is the process or the connection that
+        the caller works in.
+        """
+        by = _claimant(scope, at, Action.CLAIM)
+        check_mission(scope, mission_slug)
+        if pillar is not None:
+            check_pillar(scope, pillar)
+        with self._store.write() as tx:
+            mission = lock_mission(tx, mission_slug)
+            if todo_id is None:
+                found = _next(tx, mission, pillar or scope.pillar_slug)
+            else:
+                found = _named(tx, scope, mission, todo_id)
+            if isinstance(found, NothingFree):
+                return found
+            todo, before = found
+            claim = claims.take(tx, before, _words(todo), todo.id, (ListKind.MISSION, mission.id), by, seconds)
+            _tell(tx, scope, mission, Action.CLAIM, todo, reason, until=claim.lease_until, **claims.told(claim))
+            return Claimed(todo, claim)
+
+    def renew_claim(self, scope: MissionScope, at: str, todo_id: str, fence: int, seconds: int = SECONDS) -> Claim:
+        """Keep a todo for longer; leaves no event."""
+        by = _claimant(scope, at, Action.RENEW)
+        with self._store.write() as tx:
+            todo, _ = _standing(tx, scope, todo_id, lock=False)
+            return claims.renew(tx, _words(todo), todo.id, by, fence, seconds)
+
+    def release_claim(
+        self, scope: MissionScope, at: str, todo_id: str, fence: int | None, *, reason: str = "release_claim"
+    ) -> Claim:
+        """Give a todo back; a person can take it from anybody. The claim as it was."""
+        by = _claimant(scope, at, Action.RELEASE)
+        with self._store.write() as tx:
+            todo, mission = _standing(tx, scope, todo_id, lock=True)
+            claim = claims.release(tx, _words(todo), todo.id, by, fence)
+            _tell(tx, scope, mission, Action.RELEASE, todo, reason, **claims.told(claim))
+            return claim
+
+
+class ClaimableMission:
+    """A mission's todos for the tools that claim."""
+
+    def __init__(self, claims: MissionClaims, scope: MissionScope, at: str) -> None:
+        """`at` is the process or the connection that the caller works in."""
+        self._claims = claims
+        self._scope = scope
+        self._at = at
+
+    def claim(
+        self, todo_id: str | None, seconds: int, mission_slug: str | None
+    ) -> tuple[dict[str, Any], Claim] | NothingFree:
+        slug = mission_slug or self._scope.mission_slug
+        if slug is None:
+            raise InvalidInput("missionSlug: is required; a todo is claimed from one mission")
+        claimed = self._claims.claim(self._scope, self._at, slug, todo_id, seconds)
+        return (todo_json(claimed.todo), claimed.claim) if isinstance(claimed, Claimed) else claimed
+
+    def renew(self, todo_id: str, fence: int, seconds: int) -> Claim:
+        return self._claims.renew_claim(self._scope, self._at, todo_id, fence, seconds)
+
+    def release(self, todo_id: str, fence: int) -> Claim:
+        return self._claims.release_claim(self._scope, self._at, todo_id, fence)
+
+
+def _claimant(scope: MissionScope, at: str, action: Action) -> Claimant:
+    if scope.actor.role not in MEMBERS:
+        who = " or ".join(sorted(MEMBERS))
+        raise NotAllowed(f"{scope.actor.role.somebody} may not {action} a mission todo; {who} may.")
+    return Claimant(scope, at)
+
+
+def _next(tx: Transaction, mission: Mission, pillar_slug: str | None) -> tuple[MissionTodo, Claim | None] | NothingFree:
+    """The most urgent that is free, and the claim that was on it."""
+    pillar = find_pillar(tx, mission, pillar_slug) if pillar_slug is not None else None
+    started = [
+        todo
+        for todo in todo_repository.open_of(tx, mission.id)
+        if todo.status is Status.IN_PROGRESS and (pillar is None or todo.pillar_id == pillar.id)
+    ]
+    held: list[Claim] = []
+    for todo in sorted(started, key=pagination.place):
+        before = claim_records.lock(tx, todo.id)
+        if before is None or not claim_rules.live(before, tx.now()):
+            return todo, before
+        held.append(before)
+    return NothingFree(len(held), 0, min((claim.lease_until for claim in held), default=None))
+
+
+def _named(tx: Transaction, scope: MissionScope, mission: Mission, todo_id: str) -> tuple[MissionTodo, Claim | None]:
+    todo = find(tx, mission, todo_id)
+    _check_pillar_of(tx, scope, todo)
+    if todo.status is not Status.IN_PROGRESS:
+        raise IllegalTransition(
+            f"Cannot claim {_words(todo)}: it is {todo.status}, and only what is in progress can be."
+        )
+    return todo, claim_records.lock(tx, todo.id)
+
+
+def _standing(tx: Transaction, scope: MissionScope, todo_id: str, *, lock: bool) -> tuple[MissionTodo, Mission]:
+    """A todo and its mission, where the caller acts."""
+    todo = todo_repository.find(tx, todo_id)
+    of_id = mission_repository.lock_mission if lock else mission_repository.mission
+    mission = of_id(tx, todo.mission_id) if todo else None
+    # Read again: somebody may have changed it before the lock was ours.
+    todo = todo_repository.find(tx, todo_id) if lock else todo
+    if todo is None or mission is None:
+        raise NotFound(f"There is no mission todo {excerpt(todo_id)!r}.")
+    check_active(mission)
+    check_mission(scope, mission.slug)
+    _check_pillar_of(tx, scope, todo)
+    return todo, mission
+
+
+def _check_pillar_of(tx: Transaction, scope: MissionScope, todo: MissionTodo) -> None:
+    if scope.pillar_slug is not None:
+        pillar = mission_repository.pillar(tx, todo.pillar_id)
+        check_pillar(scope, pillar.slug if pillar else "")
+
+
+def _words(todo: MissionTodo) -> str:
+    return f"“{visible(todo.title)}” (id {todo.id})"
+
+
+def _tell(
+    tx: Transaction, scope: MissionScope, mission: Mission, action: Action, todo: MissionTodo, reason: str, **told: Any
+) -> None:
+    data = {"title": todo.title, **told}
+    event_log.append(tx, change(scope, mission, action, todo.id, reason, data, came_from=todo.status, to=todo.status))

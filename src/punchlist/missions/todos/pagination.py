@@ -1,0 +1,80 @@
+"""In which order a mission's todos are listed, and how a list is continued. Pure.
+
+Open ones first: what is worked on, what is next, what might be; the most urgent of each, then the
+oldest. There are as many as the limits allow. Then those that ended, the newest first, of which
+there may be any number: they are read in pages, along an index.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from punchlist.errors import InvalidInput
+from punchlist.missions.model import Capacity, MissionTodo
+from punchlist.missions.todos.lifecycle import Priority, Status
+
+LIMIT: Final = 100
+MOST: Final = 500
+LONGEST_CURSOR: Final = 300
+
+_STATUSES: Final = {status: rank for rank, status in enumerate((Status.IN_PROGRESS, Status.PENDING, Status.BACKLOG))}
+_PRIORITIES: Final = {priority: rank for rank, priority in enumerate(Priority)}
+
+Place = tuple[int, int, str, str]
+
+
+class Ended(NamedTuple):
+    """The last todo of a page, when it had ended; the next page begins after it."""
+
+    at: str
+    id: str
+
+
+NEWEST: Final = Ended("9999", "")
+"""Before the first of those that ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A page of a mission's todos."""
+
+    items: list[MissionTodo]
+    capacity: Capacity
+    cursor: str | None
+    """Where the next page begins; None when this is the last."""
+    escalated: frozenset[str]
+    """Ids of todos that a person is asked about."""
+    pillars: Mapping[str, str]
+    """Slugs by id."""
+
+
+def place(todo: MissionTodo) -> Place:
+    """Where an open todo stands among the open ones."""
+    return _STATUSES[todo.status], _PRIORITIES[todo.priority], todo.created_at, todo.id
+
+
+def cursor_after(todo: MissionTodo) -> str:
+    mark = place(todo) if todo.ended_at is None else (todo.ended_at, todo.id)
+    return base64.urlsafe_b64encode(json.dumps(mark).encode()).decode().rstrip("=")
+
+
+def parse_cursor(cursor: str) -> Place | Ended:
+    try:
+        if len(cursor) <= LONGEST_CURSOR:
+            match json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))):
+                case [str(at), str(id)] if _plain(at, id):
+                    return Ended(at, id)
+                case [int(status), int(priority), str(at), str(id)] if _plain(at, id):
+                    return status, priority, at, id
+    except (ValueError, binascii.Error, RecursionError):
+        pass
+    raise InvalidInput("cursor: must be the nextCursor of a list, as it was given; leave it out to begin anew")
+
+
+def _plain(*texts: str) -> bool:
+    return all(text.isascii() and text.isprintable() for text in texts)

@@ -1,0 +1,44 @@
+"""A mission's todos as its events tell them, to compare with the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from punchlist.kernel.events import Event
+from punchlist.missions.model import MissionTodo
+from punchlist.missions.todos import repository as todo_repository
+from punchlist.missions.todos.lifecycle import Action, Priority, Status
+from punchlist.storage.store import Transaction
+
+
+def replay(events: Sequence[Event]) -> dict[str, MissionTodo]:
+    """The todos by id. What the stream says of anything else is passed over."""
+    todos: dict[str, MissionTodo] = {}
+    for event in events:
+        if makes_todo(event):
+            nothing: dict[str, Any] = dict.fromkeys(MissionTodo._fields)
+            todos[event.subject] = _told(MissionTodo(**nothing)._replace(id=event.subject), event)
+        elif event.subject in todos:
+            todos[event.subject] = _told(todos[event.subject], event)
+    return todos
+
+
+def makes_todo(event: Event) -> bool:
+    """Whether an event of a mission puts a row into `mission_todos`."""
+    return event.action in (Action.CREATE, Action.SHELVE)
+
+
+def compare(tx: Transaction, mission_id: str, events: Sequence[Event]) -> Iterator[str]:
+    """How the rows of a mission's todos differ from its events."""
+    told = replay(events)
+    found = {todo.id: todo for todo in todo_repository.all_of(tx, mission_id)}
+    for todo_id in told | found:
+        if told.get(todo_id) != found.get(todo_id):
+            yield f"mission:{mission_id}: todo {todo_id} is not what its events made of it"
+
+
+def _told(todo: MissionTodo, event: Event) -> MissionTodo:
+    data = event.payload()
+    changed = todo._replace(**{name: data[name] for name in MissionTodo._fields if name in data})
+    return changed._replace(status=Status(event.to_status or changed.status), priority=Priority(changed.priority))

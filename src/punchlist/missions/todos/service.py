@@ -1,0 +1,319 @@
+"""The todos of missions: their transactions, permission and limits.
+
+Each change locks its mission's row, looks, counts and writes in one transaction: limits hold exactly,
+whoever else writes (M2). Who may do what is in the table of `lifecycle.py`, and a caller that is bound
+to a mission or a pillar acts nowhere else. Reading is in `todo_lists.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from punchlist.claims import service as claims
+from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound
+from punchlist.kernel.actors import Role
+from punchlist.kernel.clock import moment
+from punchlist.kernel.lifecycle import NEW
+from punchlist.kernel.text import excerpt, visible
+from punchlist.missions import repository as mission_repository
+from punchlist.missions.changes import check_active, find_mission, find_pillar, lock_mission
+from punchlist.missions.chats import service as chat_service
+from punchlist.missions.chats.quote import marked, quoted
+from punchlist.missions.config.json import cadence_of
+from punchlist.missions.escalations.transitions import OVERDUE
+from punchlist.missions.model import Done, Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar
+from punchlist.missions.todos import deadlines
+from punchlist.missions.todos import repository as todo_repository
+from punchlist.missions.todos import validation as todo_validation
+from punchlist.missions.todos.capacity import check_room, is_full, room_for_new
+from punchlist.missions.todos.completion import not_passed, passed_since_work, result_json
+from punchlist.missions.todos.execution import check_pace, execute
+from punchlist.missions.todos.lifecycle import LEADS, MEMBERS, MISSION, OPEN, Action, Priority, Status
+from punchlist.missions.todos.queries import TodoLists
+from punchlist.missions.todos.todo_drafts import drafted, made_before, metric_problem
+from punchlist.missions.todos.transitions import CHECK, WORK, answer_questions, apply, cancel, find, freed, make
+from punchlist.missions.todos.validation import check_mission, check_pillar
+from punchlist.runs import service as runs
+from punchlist.runs.model import Kind, Run
+from punchlist.storage.store import Transaction
+
+COLLECTOR: Final = "collector"
+REPORTERS: Final = frozenset({Role.OWNER, Role.PERSON, Role.SYSTEM})
+
+
+class MissionTodos(TodoLists):
+    def create(
+        self, scope: MissionScope, mission_slug: str, new: NewMissionTodo, *, reason: str = "mission_todo_create"
+    ) -> Done:
+        """A new todo: pending if there is a slot, else in the backlog, if there is room (M2)."""
+        MISSION.permit(Action.CREATE, scope.actor.role)
+        check_mission(scope, mission_slug)
+        check_pillar(scope, new.pillar_slug)
+        with self._store.read() as tx:
+            mission = find_mission(tx, mission_slug)
+            # To be refused takes no lock: those who ask in vain do not keep others waiting.
+            if is_full(mission_repository.capacity(tx, mission)) and isinstance(
+                done := _placed(tx, scope, mission, new), Done
+            ):
+                return done
+        with self._store.write() as tx:
+            mission = lock_mission(tx, mission_slug)
+            placed = _placed(tx, scope, mission, new)
+            if isinstance(placed, Done):
+                return placed
+            todo, told = placed.todo, placed.todo.justification or reason
+            make(tx, scope, mission, placed.action, todo, told, target=placed.target.value)
+            return Done(todo, " ".join(placed.warnings) or None)
+
+    def update(
+        self,
+        scope: MissionScope,
+        mission_slug: str,
+        todo_id: str,
+        action: Action,
+        reason: str,
+        *,
+        deadline: str | None = None,
+        priority: Priority | None = None,
+    ) -> Done:
+        """Promote, demote, start, cancel, extend or reprioritize a todo, for a reason (M4, M5)."""
+        if action not in todo_validation.UPDATES.values():
+            raise InvalidInput(
+                f"action: must be one of {', '.join(todo_validation.UPDATES)}, got {todo_validation.shown(action)}"
+            )
+        reason = todo_validation.parse_reason(reason)
+        if problems := todo_validation.misplaced(action, deadline is not None, priority is not None):
+            raise InvalidInput(problems)
+        if scope.actor.role is Role.OWNER and action in (Action.PROMOTE, Action.DEMOTE):
+            self._recommend(scope, mission_slug, todo_id, action, reason)
+        MISSION.permit(action, scope.actor.role)
+        with self._store.write() as tx:
+            mission, todo, pillar = self._locked(tx, scope, mission_slug, todo_id)
+            status = MISSION.advance(todo.status, action, scope.actor.role)
+            match action:
+                case Action.CANCEL:
+                    return Done(cancel(tx, scope, mission, todo, reason))
+                case Action.START:
+                    if scope.actor.role is not Role.PERSON:
+                        check_pace(tx, mission)
+                    changed = apply(tx, scope, mission, action, todo, reason, status=status, started_at=tx.now())
+                    return Done(changed, run_id=execute(tx, scope, pillar, changed, reason).id)
+                case Action.EXTEND:
+                    until = _future(tx, mission, deadline or "")
+                    changed = apply(tx, scope, mission, action, todo, reason, deadline=until, overdue_at=None)
+                    answer_questions(tx, scope, mission, todo, f"extended to {until}: {reason}", OVERDUE)
+                    return Done(changed)
+                case Action.REPRIORITIZE:
+                    return Done(apply(tx, scope, mission, action, todo, reason, priority=priority))
+            check_room(action, mission_repository.capacity(tx, mission))
+            return Done(apply(tx, scope, mission, action, todo, reason, status=status))
+
+    def complete(
+        self,
+        scope: MissionScope,
+        mission_slug: str,
+        todo_id: str,
+        outcome: str,
+        *,
+        metrics_impacted: Sequence[str] = (),
+        override_reason: str | None = None,
+    ) -> Done:
+        """Call a todo done (M6). A check that has not passed since the last work is in the way, unless the Lead says
+        why it is not (M16)."""
+        MISSION.permit(Action.COMPLETE, scope.actor.role)
+        outcome, override_reason = (
+            todo_validation.parse_outcome(outcome),
+            todo_validation.parse_override(override_reason),
+        )
+        with self._store.write() as tx:
+            mission, todo, _ = self._locked(tx, scope, mission_slug, todo_id)
+            status = MISSION.advance(todo.status, Action.COMPLETE, scope.actor.role)
+            slugs = _known_metrics(tx, mission, metrics_impacted)
+            passed = passed_since_work(todo)
+            if not passed and override_reason is None:
+                raise not_passed(todo)
+            done = _complete(tx, scope, mission, todo, outcome, status, slugs, None if passed else override_reason)
+            return Done(done, run_id=_collect(tx, scope, mission, slugs, todo).id if slugs else None)
+
+    def due_check(self, scope: MissionScope, mission_slug: str, todo_id: str) -> MissionTodo | None:
+        """The todo, if somebody who may complete it would have to have its check run first."""
+        MISSION.permit(Action.COMPLETE, scope.actor.role)
+        check_mission(scope, mission_slug)
+        with self._store.read() as tx:
+            todo = find(tx, find_mission(tx, mission_slug), todo_id)
+        return todo if todo.status is Status.IN_PROGRESS and not passed_since_work(todo) else None
+
+    def record_check(self, scope: MissionScope, todo_id: str, passed: bool, detail: str = "") -> MissionTodo:
+        """Keep what came of a todo's check."""
+        if scope.actor.role not in LEADS:
+            raise NotAllowed(f"{scope.actor.role.somebody} may not say whether the check of a mission todo has passed.")
+        with self._store.write() as tx:
+            mission, todo = _lock_of(tx, scope, todo_id)
+            if todo.completion_check is None:
+                raise IllegalTransition(f"“{visible(todo.title)}” ({todo.id}) has no check.")
+            if todo.status not in OPEN:
+                raise IllegalTransition(f"“{visible(todo.title)}” ({todo.id}) is {todo.status}; its check is over.")
+            told = "its check passed" if passed else "its check failed"
+            result = result_json(passed, detail, tx.now())
+            return apply(tx, scope, mission, CHECK, todo, told, check_result=result)
+
+    def worked(self, scope: MissionScope, todo_id: str) -> MissionTodo:
+        """Somebody has worked on it: a check must pass anew. One that is not in progress stays as it is."""
+        if scope.actor.role not in MEMBERS:
+            raise NotAllowed(f"{scope.actor.role.somebody} may not work on a mission todo; its pillar's owner does.")
+        with self._store.write() as tx:
+            mission, todo = _lock_of(tx, scope, todo_id)
+            if todo.status is not Status.IN_PROGRESS:
+                return todo
+            return apply(tx, scope, mission, WORK, todo, "it was worked on", worked_at=tx.now())
+
+    def report(
+        self, scope: MissionScope, mission_slug: str, todo_id: str, result: str, *, fence: int | None = None
+    ) -> Done:
+        """What came of the work, said in the TODO chat for the Lead to review (M8)."""
+        if scope.actor.role not in REPORTERS:
+            raise NotAllowed(f"{scope.actor.role.somebody} may not report on a mission todo; its pillar's owner does.")
+        result = todo_validation.parse_result(result)
+        with self._store.write() as tx:
+            mission, todo, pillar = self._locked(tx, scope, mission_slug, todo_id)
+            if todo.status is not Status.IN_PROGRESS:
+                raise IllegalTransition(
+                    f"“{visible(todo.title)}” ({todo.id}) is {todo.status}; only work that is in progress is reported."
+                )
+            if scope.actor.role is Role.OWNER:
+                claims.use(tx, f"“{visible(todo.title)}” ({todo.id})", todo.id, fence, scope.actor.role)
+            changed = apply(tx, scope, mission, WORK, todo, "its result was reported", worked_at=tx.now())
+            chat_service.post(
+                tx,
+                scope,
+                pillar.todo_conversation_id,
+                chat_service.TODO_RESULT,
+                f"[TODO {todo.id}]\n{marked(result)}",
+            )
+            return Done(changed)
+
+    def _recommend(self, scope: MissionScope, mission_slug: str, todo_id: str, action: Action, reason: str) -> None:
+        """An owner does not promote or demote: it is said to the Lead, and the owner is told so (M4)."""
+        with self._store.write() as tx:
+            mission, todo, pillar = self._locked(tx, scope, mission_slug, todo_id)
+            possible = action in MISSION.actions_from(todo.status)
+            if possible:
+                content = (
+                    f"The owner of {visible(pillar.name)} recommends to {action} “{visible(todo.title)}” ({todo.id}), "
+                    f"which is {todo.status}.\n{quoted(reason)}"
+                )
+                chat_service.post(tx, scope, mission.conversation_id, chat_service.RECOMMENDATION, content)
+        said = "It was posted to the mission chat as a recommendation." if possible else f"It is {todo.status} anyway."
+        raise NotAllowed(f"An owner may not {action} a mission todo; the Lead decides. {said}")
+
+    def _locked(
+        self, tx: Transaction, scope: MissionScope, mission_slug: str, todo_id: str
+    ) -> tuple[Mission, MissionTodo, Pillar]:
+        mission = _lock(tx, scope, mission_slug)
+        todo = find(tx, mission, todo_id)
+        pillar = mission_repository.pillar(tx, todo.pillar_id)
+        assert pillar is not None
+        check_pillar(scope, pillar.slug)
+        return mission, todo, pillar
+
+
+class _Placed(NamedTuple):
+    """A new todo that there is room for."""
+
+    todo: MissionTodo
+    action: Action
+    target: Status
+    """Where it was to go."""
+    warnings: list[str]
+
+
+def _placed(tx: Transaction, scope: MissionScope, mission: Mission, new: NewMissionTodo) -> _Placed | Done:
+    """Where a new todo goes, or what the same request has made before."""
+    check_active(mission)
+    pillar = find_pillar(tx, mission, new.pillar_slug)
+    draft, warnings = drafted(tx, scope, mission, pillar, new)
+    if before := made_before(tx, mission, draft):
+        return Done(before, f"The request {before.request_id!r} was made before; this is the todo it made.")
+    wanted = Action.SHELVE if draft.status is Status.BACKLOG else Action.CREATE
+    action, warning = room_for_new(wanted, mission_repository.capacity(tx, mission))
+    todo = draft._replace(status=MISSION.advance(NEW, action, scope.actor.role))
+    return _Placed(todo, action, draft.status, [warning, *warnings] if warning else warnings)
+
+
+def _lock(tx: Transaction, scope: MissionScope, mission_slug: str) -> Mission:
+    check_mission(scope, mission_slug)
+    return lock_mission(tx, mission_slug)
+
+
+def _lock_of(tx: Transaction, scope: MissionScope, todo_id: str) -> tuple[Mission, MissionTodo]:
+    """A todo and its mission, which is locked."""
+    before = todo_repository.find(tx, todo_id)
+    mission = mission_repository.lock_mission(tx, before.mission_id) if before else None
+    # Read again: somebody may have changed it before the lock was ours.
+    todo = todo_repository.find(tx, todo_id)
+    if mission is None or todo is None:
+        raise NotFound(f"There is no mission todo {excerpt(todo_id)!r}.")
+    check_active(mission)
+    check_mission(scope, mission.slug)
+    if scope.pillar_slug is not None:
+        pillar = mission_repository.pillar(tx, todo.pillar_id)
+        check_pillar(scope, pillar.slug if pillar else "")
+    return mission, todo
+
+
+def _collect(tx: Transaction, scope: MissionScope, mission: Mission, slugs: list[str], todo: MissionTodo) -> Run:
+    return runs.queue(
+        tx,
+        scope,
+        kind=Kind.COLLECT,
+        conversation_id=mission.conversation_id,
+        agent=COLLECTOR,
+        request={"metrics": slugs},
+        mission_id=mission.id,
+        reason=f"“{excerpt(todo.title)}” was completed",
+    )
+
+
+def _complete(
+    tx: Transaction,
+    scope: MissionScope,
+    mission: Mission,
+    todo: MissionTodo,
+    outcome: str,
+    status: Status,
+    slugs: list[str],
+    override_reason: str | None,
+) -> MissionTodo:
+    now = tx.now()
+    done = apply(
+        tx,
+        scope,
+        mission,
+        Action.COMPLETE,
+        todo,
+        outcome,
+        {**freed(tx, todo), **({"metrics_impacted": slugs} if slugs else {})},
+        status=status,
+        outcome=outcome,
+        completed_at=now,
+        ended_at=now,
+        override_reason=override_reason,
+    )
+    answer_questions(tx, scope, mission, todo, f"completed: {excerpt(outcome, 500)}")
+    return done
+
+
+def _known_metrics(tx: Transaction, mission: Mission, slugs: Sequence[str]) -> list[str]:
+    problems = [
+        f"metricsImpacted[{index}]: {problem}"
+        for index, slug in enumerate(slugs)
+        if (problem := metric_problem(tx, mission, slug))
+    ]
+    if problems:
+        raise InvalidInput(problems)
+    return list(dict.fromkeys(slugs))
+
+
+def _future(tx: Transaction, mission: Mission, deadline: str) -> str:
+    return deadlines.parse_future(deadline, cadence_of(mission).timezone, moment(tx.now()))

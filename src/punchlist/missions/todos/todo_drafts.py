@@ -1,0 +1,173 @@
+"""A new todo from what somebody says of it, its template and its mission; and the same request made again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any, Final
+
+from punchlist.errors import Conflict, InvalidInput, NotAllowed
+from punchlist.kernel.actors import Role
+from punchlist.kernel.clock import moment
+from punchlist.kernel.events import canonical
+from punchlist.kernel.ids import new_id
+from punchlist.kernel.text import excerpt
+from punchlist.missions import repository as mission_repository
+from punchlist.missions.changes import stream
+from punchlist.missions.config.json import cadence_of
+from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar
+from punchlist.missions.todos import deadlines
+from punchlist.missions.todos import repository as todo_repository
+from punchlist.missions.todos import validation as todo_validation
+from punchlist.missions.todos.lifecycle import Priority
+from punchlist.storage.store import Transaction
+
+_SAID: Final = (
+    "pillar_id",
+    "title",
+    "description",
+    "justification",
+    "completion_criteria",
+    "deadline",
+    "priority",
+    "assigned_agent",
+    "also_affects",
+    "completion_check",
+    "target",
+)
+"""What makes two requests the same one."""
+
+
+def drafted(
+    tx: Transaction, scope: MissionScope, mission: Mission, pillar: Pillar, new: NewMissionTodo
+) -> tuple[MissionTodo, list[str]]:
+    """The todo as it is asked for, and what is to be said about it. All that is wrong with it is named at once."""
+    problems: list[str] = []
+    new = _filled(mission, new, problems)
+    problems += todo_validation.said_problems(new)
+    others = _others(tx, mission, pillar, new.also_affects, problems)
+    if new.check is not None:
+        _check_check(tx, scope, mission, new.check, problems)
+    deadline, warnings = None, []
+    if new.deadline is not None:
+        try:
+            parsed = deadlines.parse(new.deadline, cadence_of(mission).timezone, moment(tx.now()))
+        except InvalidInput as error:
+            problems += error.problems
+        else:
+            deadline = parsed.stored
+            if parsed.passed:
+                warnings.append(f"The deadline {deadline} has passed already.")
+    if problems:
+        raise InvalidInput(problems)
+    todo = MissionTodo(
+        id=new_id(),
+        pillar_id=pillar.id,
+        mission_id=mission.id,
+        title=new.title.strip(),
+        description=new.description.strip(),
+        justification=new.justification.strip(),
+        completion_criteria=new.completion_criteria.strip(),
+        deadline=deadline,
+        status=new.target,
+        priority=new.priority or Priority.MEDIUM,
+        assigned_agent=new.assigned_agent.strip() if new.assigned_agent else None,
+        outcome=None,
+        created_at=tx.now(),
+        started_at=None,
+        completed_at=None,
+        ended_at=None,
+        also_affects=json.dumps(others, ensure_ascii=False),
+        completion_check=canonical(dict(new.check)) if new.check is not None else None,
+        check_result=None,
+        worked_at=None,
+        override_reason=None,
+        overdue_at=None,
+        request_id=new.request_id.strip() if new.request_id else None,
+    )
+    return todo, warnings
+
+
+def made_before(tx: Transaction, mission: Mission, draft: MissionTodo) -> MissionTodo | None:
+    """The todo that the same request has made, as it is now; an error when that request was another."""
+    if draft.request_id is None:
+        return None
+    before = todo_repository.by_request(tx, mission.id, draft.request_id)
+    if before is None:
+        return None
+    data = todo_repository.created_as(tx, stream(mission.id), before.id)
+    if data is None or said(draft) != {name: json.loads(data).get(name) for name in _SAID}:
+        raise Conflict(
+            f"requestId: {excerpt(draft.request_id)!r} has made another todo, “{excerpt(before.title)}” ({before.id}). "
+            "A new todo needs a requestId of its own."
+        )
+    return before
+
+
+def said(draft: MissionTodo) -> dict[str, Any]:
+    """What was asked for, as the trail keeps it."""
+    told = {name: value for name, value in draft._asdict().items() if name in _SAID}
+    return {**told, "target": draft.status.value, "priority": draft.priority.value}
+
+
+def _filled(mission: Mission, new: NewMissionTodo, problems: list[str]) -> NewMissionTodo:
+    """What is left out is as the template has it."""
+    if new.template is None:
+        return new
+    there: dict[str, dict[str, Any]] = {one["slug"]: one for one in mission.config["templates"]}
+    template = there.get(new.template)
+    if template is None:
+        problems.append(
+            f"template: mission {mission.slug!r} has no template {excerpt(new.template)!r}."
+            f"{todo_validation.near(new.template, there)}"
+        )
+        # What else is wrong can be said all the same; that a title is missing may not even be.
+        return replace(new, title=new.title or "-")
+    unsaid = new.priority is None and template.get("priority")
+    return replace(
+        new,
+        title=new.title or template.get("title", ""),
+        description=new.description or template.get("description", ""),
+        justification=new.justification or template.get("justification", ""),
+        completion_criteria=new.completion_criteria or template.get("completionCriteria", ""),
+        priority=Priority(template["priority"]) if unsaid else new.priority,
+        check=new.check if new.check is not None else template.get("check"),
+    )
+
+
+def _others(tx: Transaction, mission: Mission, own: Pillar, slugs: tuple[str, ...], problems: list[str]) -> list[str]:
+    """The other pillars that it matters to, each once."""
+    if not slugs:
+        return []
+    there = [pillar.slug for pillar in mission_repository.pillars_of(tx, mission.id) if pillar.status == "active"]
+    for index, slug in enumerate(slugs):
+        if slug not in there:
+            problems.append(
+                f"alsoAffects[{index}]: mission {mission.slug!r} has no pillar {excerpt(slug)!r}."
+                f"{todo_validation.near(slug, there)}"
+            )
+    return [slug for slug in dict.fromkeys(slugs) if slug != own.slug]
+
+
+def _check_check(tx: Transaction, scope: MissionScope, mission: Mission, check: Any, problems: list[str]) -> None:
+    match check:
+        case {"command": _} if scope.actor.role is not Role.PERSON:
+            # A model that could say what runs would have found a way around every policy.
+            raise NotAllowed(
+                "check.command: only a person may give a todo a command of its own. Name a check of the mission, "
+                'such as {"name": "…"}, or a metric.'
+            )
+        case {"name": str(name)} if name not in (there := mission.config["checks"]):
+            problems.append(
+                f"check.name: mission {mission.slug!r} has no check {excerpt(name)!r}.{todo_validation.near(name, there)}"
+            )
+        case {"metric": str(slug)}:
+            if problem := metric_problem(tx, mission, slug):
+                problems.append(f"check.metric: {problem}")
+
+
+def metric_problem(tx: Transaction, mission: Mission, slug: str) -> str | None:
+    there = [metric.slug for metric in mission_repository.metrics_of(tx, mission.id) if metric.status == "active"]
+    if slug in there:
+        return None
+    return f"mission {mission.slug!r} has no metric {excerpt(slug)!r}.{todo_validation.near(slug, there)}"

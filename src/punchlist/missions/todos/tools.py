@@ -1,0 +1,321 @@
+"""What the Lead and the owners of a mission can call: mission_todo_create, _update, _complete, _list and _report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from punchlist.kernel.actors import Role
+from punchlist.kernel.tool import Arguments, Schema, Tool, ToolResult, schema
+from punchlist.missions.model import Done, MissionScope, MissionTodo
+from punchlist.missions.todos import pagination
+from punchlist.missions.todos import validation as todo_validation
+from punchlist.missions.todos.lifecycle import Priority, Status
+
+if TYPE_CHECKING:
+    from punchlist.missions.todos.pagination import Listed
+    from punchlist.missions.todos.service import MissionTodos
+
+TEAM: Final = frozenset({Role.PERSON, Role.LEAD, Role.OWNER})
+REVIEWERS: Final = frozenset({Role.PERSON, Role.LEAD})
+"""Who may call a todo done; nobody else so much as sees the tool."""
+
+_STRING: Final[Schema] = {"type": "string"}
+_TEXT: Final[Schema] = {"type": "string", "minLength": 1}
+_STRINGS: Final[Schema] = {"type": "array", "items": _STRING}
+_STRING_OR_NULL: Final[Schema] = {"type": ["string", "null"]}
+_INTEGER: Final[Schema] = {"type": "integer"}
+_BOOLEAN: Final[Schema] = {"type": "boolean"}
+_OBJECT: Final[Schema] = {"type": "object"}
+_STATUS: Final[Schema] = {"type": "string", "enum": [status.value for status in Status]}
+_PRIORITY: Final[Schema] = {"type": "string", "enum": [priority.value for priority in Priority]}
+
+_TODO_FIELDS: Final[dict[str, Schema]] = {
+    "id": _STRING,
+    "pillarId": _STRING,
+    "missionId": _STRING,
+    "title": _STRING,
+    "description": _STRING,
+    "justification": _STRING,
+    "completionCriteria": _STRING,
+    "deadline": _STRING_OR_NULL,
+    "status": _STATUS,
+    "priority": _PRIORITY,
+    "assignedAgent": _STRING_OR_NULL,
+    "outcome": _STRING_OR_NULL,
+    "createdAt": _STRING,
+    "startedAt": _STRING_OR_NULL,
+    "completedAt": _STRING_OR_NULL,
+}
+# Only there when there is something to say.
+_MORE_FIELDS: Final[dict[str, Schema]] = {
+    "pillarSlug": _STRING,
+    "endedAt": _STRING,
+    "alsoAffects": _STRINGS,
+    "check": _OBJECT,
+    "checkResult": _OBJECT,
+    "overrideReason": _STRING,
+    "overdue": _BOOLEAN,
+    "escalated": _BOOLEAN,
+}
+_TODO: Final[Schema] = schema(list(_TODO_FIELDS), **_TODO_FIELDS, **_MORE_FIELDS)
+_DONE: Final[Schema] = schema(list(_TODO_FIELDS), **_TODO_FIELDS, **_MORE_FIELDS, warning=_STRING, runId=_STRING)
+
+
+class Checker(Protocol):
+    def run(self, scope: MissionScope, todo: MissionTodo) -> object:
+        """Look whether a todo's check holds now, and keep what came of it."""
+
+
+def todo_json(todo: MissionTodo, pillar_slug: str | None = None, *, escalated: bool = False) -> dict[str, Any]:
+    """A todo as it goes over a wire (M5): all fields of its schema, and what else there is to say."""
+    more = {
+        "pillarSlug": pillar_slug,
+        "endedAt": todo.ended_at,
+        "alsoAffects": json.loads(todo.also_affects),
+        "check": todo.completion_check and json.loads(todo.completion_check),
+        "checkResult": todo.check_result and json.loads(todo.check_result),
+        "overrideReason": todo.override_reason,
+        "overdue": todo.overdue_at is not None and todo.ended_at is None,
+        "escalated": escalated,
+    }
+    return {
+        "id": todo.id,
+        "pillarId": todo.pillar_id,
+        "missionId": todo.mission_id,
+        "title": todo.title,
+        "description": todo.description,
+        "justification": todo.justification,
+        "completionCriteria": todo.completion_criteria,
+        "deadline": todo.deadline,
+        "status": todo.status.value,
+        "priority": todo.priority.value,
+        "assignedAgent": todo.assigned_agent,
+        "outcome": todo.outcome,
+        "createdAt": todo.created_at,
+        "startedAt": todo.started_at,
+        "completedAt": todo.completed_at,
+        **{name: value for name, value in more.items() if value},
+    }
+
+
+def done_json(done: Done) -> dict[str, Any]:
+    more = {"warning": done.warning, "runId": done.run_id}
+    return {**todo_json(done.todo), **{name: value for name, value in more.items() if value}}
+
+
+def list_json(listed: Listed) -> dict[str, Any]:
+    return {
+        "items": [
+            todo_json(todo, listed.pillars.get(todo.pillar_id), escalated=todo.id in listed.escalated)
+            for todo in listed.items
+        ],
+        "summary": listed.capacity.as_json(),
+        **({"nextCursor": listed.cursor} if listed.cursor else {}),
+    }
+
+
+def mission_tools(
+    todos: Callable[[], MissionTodos], checks: Callable[[], Checker] | None = None
+) -> list[Tool[MissionScope]]:
+    """The tools over services that are asked for when one is called, so that listing them costs nothing."""
+    return [_create(todos), _update(todos), _complete(todos, checks), _list(todos), _report(todos)]
+
+
+def _create(todos: Callable[[], MissionTodos]) -> Tool[MissionScope]:
+    def run(scope: MissionScope, args: Arguments) -> ToolResult:
+        mission_slug, new = todo_validation.parse_new(args)
+        return _result(done_json(todos().create(scope, mission_slug, new)))
+
+    return Tool(
+        name="mission_todo_create",
+        title="Add a mission todo",
+        description=(
+            "Add a todo to a pillar of a mission. Slots are scarce: when the active list is full it goes to the "
+            "backlog, with a warning; when that is full too, it is refused."
+        ),
+        input_schema=schema(
+            ["missionSlug", "pillarSlug", "title"],
+            missionSlug=_TEXT,
+            pillarSlug=_TEXT,
+            title={**_TEXT, "maxLength": todo_validation.LONGEST_TITLE, "description": "Concise, verb first"},
+            description={"type": "string", "description": "What needs to be done"},
+            justification={"type": "string", "description": "Why this, why now: metrics, strategy"},
+            completionCriteria={"type": "string", "description": "Measurable: when it is done"},
+            deadline={"type": ["string", "null"], "description": "2026-02-21, or a time with its zone"},
+            priority=_PRIORITY,
+            assignedAgent=_STRING_OR_NULL,
+            targetStatus={"type": "string", "enum": list(todo_validation.TARGETS), "description": "Default: pending"},
+            alsoAffects={**_STRINGS, "description": "Slugs of other pillars"},
+            check={
+                "type": "object",
+                "description": 'Must pass before completion: {"name": a check of the mission} or {"metric": slug, '
+                '"atMost" or "atLeast": number}',
+            },
+            template={"type": "string", "description": "Slug; fills what is left out"},
+            requestId={"type": "string", "description": "The same id again makes no second todo"},
+        ),
+        output_schema=_DONE,
+        roles=TEAM,
+        read_only=False,
+        run=run,
+        again=True,
+        request_field="requestId",
+    )
+
+
+def _update(todos: Callable[[], MissionTodos]) -> Tool[MissionScope]:
+    def run(scope: MissionScope, args: Arguments) -> ToolResult:
+        asked = todo_validation.parse_update(args)
+        done = todos().update(
+            scope,
+            asked.mission_slug,
+            asked.todo_id,
+            asked.action,
+            asked.reason,
+            deadline=asked.deadline,
+            priority=asked.priority,
+        )
+        return _result(done_json(done))
+
+    return Tool(
+        name="mission_todo_update",
+        title="Move a mission todo",
+        description=(
+            "promote (backlog to pending), demote (back), start (its pillar owner begins to work), cancel, extend (new "
+            "deadline) or reprioritize (new priority) a todo. Owners may only cancel; what they promote or demote is "
+            "passed on to the Lead as a recommendation."
+        ),
+        input_schema=schema(
+            ["missionSlug", "todoId", "action", "reason"],
+            missionSlug=_TEXT,
+            todoId=_TEXT,
+            action={"type": "string", "enum": list(todo_validation.UPDATES)},
+            reason={**_TEXT, "maxLength": todo_validation.LONGEST_REASON},
+            deadline={"type": "string", "description": "For extend"},
+            priority={**_PRIORITY, "description": "For reprioritize"},
+        ),
+        output_schema=_DONE,
+        roles=TEAM,
+        read_only=False,
+        run=run,
+        again=True,
+    )
+
+
+def _complete(todos: Callable[[], MissionTodos], checks: Callable[[], Checker] | None) -> Tool[MissionScope]:
+    def run(scope: MissionScope, args: Arguments) -> ToolResult:
+        asked = todo_validation.parse_completion(args)
+        if checks is not None and asked.override_reason is None:
+            due = todos().due_check(scope, asked.mission_slug, asked.todo_id)
+            if due is not None:
+                checks().run(scope, due)
+        done = todos().complete(
+            scope,
+            asked.mission_slug,
+            asked.todo_id,
+            asked.outcome,
+            metrics_impacted=asked.metrics_impacted,
+            override_reason=asked.override_reason,
+        )
+        return _result(done_json(done))
+
+    return Tool(
+        name="mission_todo_complete",
+        title="Call a mission todo done",
+        description=(
+            "After reviewing the result: complete a todo that is in progress. Its check, if it has one, must have "
+            "passed since the last work, unless overrideReason says why not."
+        ),
+        input_schema=schema(
+            ["missionSlug", "todoId", "outcome"],
+            missionSlug=_TEXT,
+            todoId=_TEXT,
+            outcome={**_TEXT, "description": "What was accomplished"},
+            metricsImpacted={**_STRINGS, "description": "Slugs of metrics to collect again"},
+            overrideReason=_TEXT,
+        ),
+        output_schema=_DONE,
+        roles=REVIEWERS,
+        read_only=False,
+        run=run,
+        again=True,
+    )
+
+
+def _list(todos: Callable[[], MissionTodos]) -> Tool[MissionScope]:
+    def run(scope: MissionScope, args: Arguments) -> ToolResult:
+        asked = todo_validation.parse_query(args)
+        todo_validation.check_mission(scope, asked.mission_slug)
+        listed = todos().list(
+            asked.mission_slug,
+            pillar=asked.pillar,
+            status=asked.status,
+            archived=asked.archived,
+            limit=asked.limit,
+            cursor=asked.cursor,
+        )
+        return _result(list_json(listed))
+
+    return Tool(
+        name="mission_todo_list",
+        title="Read a mission's todos",
+        description=(
+            "The todos of a mission, open ones first, then those that ended lately, and how many slots are taken."
+        ),
+        input_schema=schema(
+            ["missionSlug"],
+            missionSlug=_TEXT,
+            pillarSlug=_STRING,
+            status={"type": "string", "enum": list(todo_validation.FILTERS)},
+            archived={"type": "boolean", "description": "Also what ended long ago"},
+            limit={"type": "integer", "minimum": 1, "maximum": pagination.MOST},
+            cursor={"type": "string", "description": "nextCursor of the page before"},
+        ),
+        output_schema=schema(
+            ["items", "summary"],
+            items={"type": "array", "items": _TODO},
+            summary=schema(
+                ["active", "activeTodoLimit", "backlog", "backlogTodoLimit"],
+                active=_INTEGER,
+                activeTodoLimit=_INTEGER,
+                backlog=_INTEGER,
+                backlogTodoLimit=_INTEGER,
+            ),
+            nextCursor=_STRING,
+        ),
+        roles=TEAM,
+        read_only=True,
+        run=run,
+        again=True,
+    )
+
+
+def _report(todos: Callable[[], MissionTodos]) -> Tool[MissionScope]:
+    def run(scope: MissionScope, args: Arguments) -> ToolResult:
+        asked = todo_validation.parse_report(args)
+        return _result(
+            done_json(todos().report(scope, asked.mission_slug, asked.todo_id, asked.result, fence=asked.fence))
+        )
+
+    return Tool(
+        name="mission_todo_report",
+        title="Report on a mission todo",
+        description="Tell the Lead what came of the todo you work on, with what shows that its criteria are met.",
+        input_schema=schema(
+            ["missionSlug", "todoId", "result"],
+            missionSlug=_TEXT,
+            todoId=_TEXT,
+            result=_TEXT,
+            fence={"type": "integer", "description": "Of your claim, if you have claimed it"},
+        ),
+        output_schema=_DONE,
+        roles=frozenset({Role.OWNER}),
+        read_only=False,
+        run=run,
+    )
+
+
+def _result(data: dict[str, Any]) -> ToolResult:
+    return ToolResult(json.dumps(data, ensure_ascii=False), data)

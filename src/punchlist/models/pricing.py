@@ -1,0 +1,30 @@
+"""What is known about a model, from the list of prices that pydantic-ai brings along; it asks no network."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from punchlist.models.model import Traits
+from punchlist.models.providers import Chosen
+
+
+def traits_of(model: Chosen) -> Traits:
+    if model.provider.priced_as is None:
+        return Traits()
+    from genai_prices.data_snapshot import get_snapshot
+
+    try:
+        _, known = get_snapshot().find_provider_model(
+            model.model, provider=None, provider_id=model.provider.priced_as, provider_api_url=None
+        )
+    except LookupError:
+        return Traits()
+    prices = known.get_prices(datetime.now(UTC)) if known.prices else None
+    return Traits(known.context_window, _dollars(prices, "input_mtok"), _dollars(prices, "output_mtok"))
+
+
+def _dollars(prices: object, unit: str) -> float | None:
+    price = getattr(prices, unit, None)
+    # Some are dearer for very long requests; what is shown is the price that most requests have.
+    price = getattr(price, "base", price)
+    return None if price is None else float(price)

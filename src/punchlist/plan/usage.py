@@ -1,0 +1,65 @@
+"""What the todos of a plan have taken: time, requests, tokens, and the calls made while each was in progress (X4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from punchlist.conversations import repository as conversation_repository
+from punchlist.conversations import usage as conversation_usage
+from punchlist.conversations.usage import Asked, Evidence
+from punchlist.errors import NotFound
+from punchlist.kernel.clock import moment
+from punchlist.kernel.text import excerpt
+from punchlist.plan.model import TurnTodo
+from punchlist.storage.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class PlanAccount:
+    """Of one todo. What a model's tokens cost is not kept with its requests."""
+
+    seconds: float
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    evidence: tuple[Evidence, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "seconds": round(self.seconds, 3),
+            "requests": self.requests,
+            "usage": {"inputTokens": self.input_tokens, "outputTokens": self.output_tokens},
+            "toolCalls": len(self.evidence),
+            "evidence": [one.as_json() for one in self.evidence],
+        }
+
+
+class PlanAccounts:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def of(self, turn_id: str, todos: Sequence[TurnTodo]) -> dict[str, PlanAccount]:
+        """By id, those of the turn's todos that were begun."""
+        with self._store.read() as tx:
+            turn = conversation_repository.turn(tx, turn_id)
+            if turn is None:
+                raise NotFound(f"There is no turn {excerpt(turn_id)!r}.")
+            among = conversation_usage.with_workers(tx, turn)
+            calls, requests = conversation_usage.calls_of(tx, among), conversation_usage.requests_of(tx, among)
+            # What was left open when its turn ended is not in progress any more.
+            now = turn.ended_at or tx.now()
+        return {todo.id: _account(todo, calls, requests, now) for todo in todos if todo.started_at is not None}
+
+
+def _account(todo: TurnTodo, calls: Sequence[Evidence], requests: Sequence[Asked], now: str) -> PlanAccount:
+    since, until = todo.started_at or now, todo.completed_at or now
+    asked = [one for one in requests if since <= one.at <= until]
+    return PlanAccount(
+        max(0.0, (moment(until) - moment(since)).total_seconds()),
+        len(asked),
+        sum(one.input_tokens for one in asked),
+        sum(one.output_tokens for one in asked),
+        tuple(one for one in calls if since <= one.at <= until),
+    )

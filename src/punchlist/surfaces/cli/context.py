@@ -1,0 +1,92 @@
+"""What every command needs: settings with its flags, the desk, and safe output."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+from punchlist.config import Settings, load, person
+from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.text import visible, visible_block
+from punchlist.surfaces.services import Desk
+
+if TYPE_CHECKING:
+    from punchlist.conversations.model import Scope
+
+OpenDesk = Callable[[Settings], Desk]
+
+SessionOption = Annotated[
+    str | None, typer.Option("--session", "-s", metavar="ID", help="The session to use. Default: this project's.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+WhyOption = Annotated[str | None, typer.Option("--why", metavar="TEXT", help="A reason for the event trail.")]
+
+
+class Front:
+    """One run of the program."""
+
+    def __init__(self, open_desk: OpenDesk) -> None:
+        self.open_desk = open_desk
+        self.json = False
+
+    def desk(self, session: str | None = None, *, as_json: bool = False) -> Desk:
+        self.json = self.json or as_json
+        return self.open_desk(load({"session": session}))
+
+    def scope(self, desk: Desk) -> Scope:
+        """The person at the terminal, in the session chosen."""
+        from punchlist.conversations.model import Scope
+
+        return Scope(desk.settings.session, Actor(Role.PERSON, person()))
+
+
+def front(context: typer.Context) -> Front:
+    found = context.find_root().obj
+    assert isinstance(found, Front)
+    return found
+
+
+def say(text: str = "", *, error: bool = False) -> None:
+    """Print text that is already safe."""
+    print(text, file=sys.stderr if error else sys.stdout, flush=True)
+
+
+def say_json(value: Any) -> None:
+    # Escaped to ASCII: no byte of what somebody stored can act on a terminal.
+    print(json_text(value, indent=2), flush=True)
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    return json.dumps(value, indent=indent, default=repr)
+
+
+def moment(at: str) -> str:
+    """A stored time to the second."""
+    return visible(at)[:19] + "Z"
+
+
+def complain(message: str) -> None:
+    say(f"punchlist: {visible_block(message)}", error=True)
+
+
+def columns() -> int:
+    return shutil.get_terminal_size((80, 24)).columns
+
+
+def lines() -> int:
+    return shutil.get_terminal_size((80, 24)).lines
+
+
+def knows_escapes(stream: TextIO) -> bool:
+    """Whether what reads a stream is a terminal that can be drawn on."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def colourful() -> bool:
+    return knows_escapes(sys.stdout) and not os.environ.get("NO_COLOR")

@@ -1,0 +1,80 @@
+"""The story of a conversation, line by line, for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from punchlist.agent.message_kinds import CONTINUATION, ENDING
+from punchlist.kernel.text import excerpt, visible, visible_block
+from punchlist.surfaces.cli.context import columns, moment, say
+from punchlist.surfaces.conversation_view import Called, Replied, Said, Step, TurnStory
+
+INDENT: Final = "  "
+_NARROWEST: Final = 40
+
+
+def print_story(told: Sequence[TurnStory | Said]) -> None:
+    width = max(columns(), _NARROWEST)
+    for one in told:
+        say()
+        lines = _turn(one, width) if isinstance(one, TurnStory) else _said(one, one.kind, width)
+        say("\n".join(lines))
+
+
+def _turn(story: TurnStory, width: int, who: str = "person") -> Iterator[str]:
+    turn, usage = story.turn, story.usage
+    yield f"Turn {visible(turn.id)}  {moment(turn.started_at)}  {visible(turn.agent_id)}"
+    yield f"{INDENT}{visible(story.state)}"
+    yield (
+        f"{INDENT}iterations: {story.iterations}, continuations: {story.continuations}, "
+        f"tokens: {usage.input_tokens:,} in, {usage.output_tokens:,} out"
+    )
+    continued = 0
+    for step in story.steps:
+        if isinstance(step, Said) and step.kind == CONTINUATION:
+            continued += 1
+            lines = _said(step, f"{CONTINUATION} {continued}", width)
+        else:
+            lines = _step(step, width, who, turn.agent_id)
+        yield from (f"{INDENT}{line}" if line else line for line in lines)
+
+
+def _step(step: Step, width: int, who: str, agent: str) -> Iterator[str]:
+    match step:
+        case Said():
+            if step.asked or step.kind == ENDING:
+                yield from _whole(who if step.asked else step.kind, step.text)
+            else:
+                yield from _said(step, step.kind, width)
+        case Replied():
+            yield from _whole(agent, step.text)
+            for call in step.calls:
+                yield from (f"{INDENT}{line}" for line in _called(call, width))
+        case TurnStory():
+            yield from (f"{INDENT}{line}" if line else line for line in _turn(step, width - 4, agent))
+
+
+def _whole(who: str, text: str) -> Iterator[str]:
+    yield f"{visible(who)}:"
+    for line in visible_block(text).rstrip("\n").split("\n") if text.strip() else ():
+        yield f"{INDENT}{line}".rstrip()
+
+
+def _said(said: Said, label: str, width: int) -> Iterator[str]:
+    """What the loop says is known: its first line will do."""
+    yield excerpt(f"{label}: {_first_line(said.text)}", width - 2)
+
+
+def _called(call: Called, width: int) -> Iterator[str]:
+    yield excerpt(f"→ {call.tool} {call.arguments}", width - 4)
+    if call.result is None:
+        yield f"{INDENT}… no result yet"
+    else:
+        yield excerpt(f"{INDENT}{'✗' if call.failed else '✓'} {_first_line(call.result)}", width - 4)
+
+
+def _first_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+    return f"{lines[0].strip()}{more}" if lines else "(nothing)"

@@ -1,0 +1,330 @@
+"""`punchlist import` and `punchlist export`: lists of other tools, and ours for them."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from punchlist.errors import InvalidInput, NotFound
+from punchlist.import_export.files import STREAM
+from punchlist.kernel.text import visible, visible_block
+from punchlist.surfaces.cli.context import JsonOption, SessionOption, front, say, say_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from punchlist.import_export.formats import Format
+    from punchlist.import_export.import_plan import Import
+    from punchlist.import_export.item import Entry, Found, Loss
+    from punchlist.import_export.targets import Made, Target
+    from punchlist.surfaces.cli.context import Front
+    from punchlist.surfaces.services import Desk
+
+MOST_SHOWN = 50
+
+
+class FormatChoice(StrEnum):
+    JSON = "json"
+    MARKDOWN = "markdown"
+    CLAUDE = "claude"
+    BEADS = "beads"
+    TASKMASTER = "taskmaster"
+    BACKLOG = "backlog"
+
+
+class ListChoice(StrEnum):
+    CHECKLIST = "checklist"
+    PLAN = "plan"
+    MISSION = "mission"
+
+
+MissionOption = Annotated[str | None, typer.Option("--mission", metavar="SLUG", help="The mission that is meant.")]
+
+
+# --- import -----------------------------------------------------------------------------------------------
+
+
+def import_(
+    context: typer.Context,
+    source: Annotated[
+        str, typer.Argument(metavar="FILE", help="A file or a folder of tasks; - for stdin.", show_default=False)
+    ],
+    of: Annotated[
+        FormatChoice | None, typer.Option("--from", help="Its format. Default: as its name and content say.")
+    ] = None,
+    into: Annotated[
+        ListChoice | None, typer.Option("--into", help="Default: the checklist if it fits, else the plan.")
+    ] = None,
+    mission: MissionOption = None,
+    pillar: Annotated[str | None, typer.Option("--pillar", metavar="SLUG", help="Of the mission.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be made and lost.")] = False,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Add the items of another tool's list to one of ours. What is there already is not added again."""
+    from punchlist.import_export.import_plan import fits_checklist, prepare
+
+    _check_mission(into, mission, pillar)
+    entry = front(context)
+    desk = entry.desk(session, as_json=as_json)
+    format, found = _read(source, of)
+    if into is None:
+        flat = ListChoice.CHECKLIST if fits_checklist(found.entries) else ListChoice.PLAN
+        into = flat if mission is None else ListChoice.MISSION
+    target = _target(entry, desk, into, format, mission, pillar)
+    decided = prepare(found, format, target)
+    made, remarks = ([], []) if dry_run else decided.carry_out(target)
+    remarks = [*decided.remarks, *remarks]
+    if as_json:
+        say_json(_import_json(desk, format, target, decided, made, remarks, dry_run=dry_run))
+    else:
+        _tell_import(format, target, decided, made, remarks, dry_run=dry_run)
+
+
+def _check_mission(chosen: ListChoice | None, mission: str | None, pillar: str | None) -> None:
+    if chosen is ListChoice.MISSION and mission is None:
+        raise typer.BadParameter("is missing: which mission?", param_hint="--mission")
+    if chosen not in (None, ListChoice.MISSION) and mission is not None:
+        raise typer.BadParameter(f"is not for the {chosen}", param_hint="--mission")
+    if pillar is not None and mission is None:
+        raise typer.BadParameter("needs --mission, whose pillar it is", param_hint="--pillar")
+
+
+def _read(source: str, of: FormatChoice | None) -> tuple[Format, Found]:
+    from punchlist.import_export import files
+    from punchlist.import_export.formats import FORMATS, guess, guess_folder
+
+    written = files.read(source)
+    name = "stdin" if source == STREAM else source
+    try:
+        if isinstance(written, dict):
+            format = FORMATS[of] if of else guess_folder(written)
+            if format.read_files is None:
+                raise InvalidInput(f"It is a folder, and {format.name} is one file.")
+            found = format.read_files(written)
+            return format, replace(found, remarks=[*found.remarks, *files.aside(source)])
+        format = FORMATS[of] if of else guess(source, written)
+        return format, format.read(written)
+    except InvalidInput as error:
+        raise InvalidInput([f"{visible(name)}: {problem}" for problem in error.problems]) from None
+
+
+def _target(
+    entry: Front, desk: Desk, into: ListChoice, format: Format, mission: str | None, pillar: str | None
+) -> Target:
+    from punchlist.import_export.checklist_target import ChecklistTarget
+    from punchlist.import_export.mission_target import MissionTarget
+    from punchlist.import_export.plan_target import PlanTarget
+    from punchlist.kernel.clock import timestamp
+    from punchlist.missions.model import MissionScope
+
+    scope = entry.scope(desk)
+    # Only what we wrote ourselves names agents of ours; elsewhere they are people, or agents of others.
+    owners = format.name == FormatChoice.JSON
+    match into:
+        case ListChoice.CHECKLIST:
+            return ChecklistTarget(desk.checklists, scope)
+        case ListChoice.PLAN:
+            return PlanTarget(desk.store, scope, owners=owners)
+        case ListChoice.MISSION:
+            if pillar is None:
+                raise typer.BadParameter("is missing: a mission's todo belongs to a pillar", param_hint="--pillar")
+            return MissionTarget(
+                desk.mission_todos,
+                desk.missions,
+                MissionScope(scope.conversation_id, scope.actor),
+                mission or "",
+                pillar,
+                timestamp(desk.store.clock()),
+                owners=owners,
+            )
+
+
+def _import_json(
+    desk: Desk,
+    format: Format,
+    target: Target,
+    decided: Import,
+    made: Sequence[Made],
+    remarks: Sequence[str],
+    *,
+    dry_run: bool,
+) -> dict[str, Any]:
+    told: list[dict[str, Any]] = [{"id": one.id, "title": one.title, "status": one.status} for one in made]
+    if dry_run:
+        told = [{"title": one.title, "status": one.status.value} for one in decided.new]
+    return {
+        "session": desk.settings.session,
+        "format": format.name,
+        "into": target.name,
+        "dryRun": dry_run,
+        "made": told,
+        "skipped": [{"id": one.id or None, "title": one.title} for one in decided.skipped],
+        "lost": [one.as_json() for one in decided.lost],
+        "remarks": list(remarks),
+    }
+
+
+def _tell_import(
+    format: Format, target: Target, decided: Import, made: Sequence[Made], remarks: Sequence[str], *, dry_run: bool
+) -> None:
+    new = len(decided.new)
+    does = "Would add" if dry_run else "Added"
+    say(f"{does} {_items(new)} to {visible(target.shape.name)} (from {format.name}).")
+    lines = [(one.title, one.status.value) for one in decided.new] if dry_run else [(m.title, m.status) for m in made]
+    for title, status in lines[:MOST_SHOWN]:
+        say(f"  {visible(title)} ({status})")
+    if new > MOST_SHOWN:
+        say(f"  … and {new - MOST_SHOWN} more")
+    if decided.skipped:
+        titles = ", ".join(f"“{visible(one.title)}”" for one in decided.skipped[:5])
+        more = f" and {len(decided.skipped) - 5} more" if len(decided.skipped) > 5 else ""
+        say(f"Skipped {_items(len(decided.skipped))} already there: {titles}{more}.")
+    _tell_lost(target.shape.name, decided.lost, remarks)
+
+
+def _items(count: int) -> str:
+    return f"{count} item{'' if count == 1 else 's'}"
+
+
+def _tell_lost(name: str, lost: Sequence[Loss], remarks: Sequence[str]) -> None:
+    from punchlist.import_export.item import told
+
+    if lost:
+        say(f"! {visible(name)} cannot hold: {visible(told(lost))}.", error=True)
+    for remark in remarks:
+        say(f"! {visible(remark)}", error=True)
+
+
+# --- export -----------------------------------------------------------------------------------------------
+
+
+def export(
+    context: typer.Context,
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="[FILE]", help="A file, or a folder for claude and backlog. Default: stdout.", show_default=False
+        ),
+    ] = STREAM,
+    to: Annotated[
+        FormatChoice | None, typer.Option("--to", help="Default: as the file's name says, else json.")
+    ] = None,
+    chosen: Annotated[
+        ListChoice | None,
+        typer.Option("--list", help="Which list. Default: the checklist, or the plan if that is empty."),
+    ] = None,
+    mission: MissionOption = None,
+    pillar: Annotated[str | None, typer.Option("--pillar", metavar="SLUG", help="Only of one pillar.")] = None,
+    turn: Annotated[
+        str | None, typer.Option("--turn", metavar="ID", help="The plan of another turn than the last.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write one of our lists in another tool's format. What that cannot hold is said on stderr."""
+    from punchlist.import_export.format_limits import fit
+    from punchlist.import_export.formats import FORMATS, guess_to
+    from punchlist.kernel.clock import timestamp
+
+    _check_mission(chosen, mission, pillar)
+    if turn is not None and chosen is not ListChoice.PLAN:
+        raise typer.BadParameter("goes with --list plan", param_hint="--turn")
+    format = FORMATS[to] if to else guess_to(target)
+    entry = front(context)
+    desk = entry.desk(session, as_json=as_json)
+    which = chosen or (ListChoice.MISSION if mission else _usual(entry, desk))
+    entries = _entries(entry, desk, which, mission, pillar, turn)
+    fitted = fit(format.shape, entries, timestamp(desk.store.clock()))
+    told: dict[str, Any] = {"session": desk.settings.session, "list": which.value, "format": format.name}
+    told |= {"items": len(fitted.entries), "lost": [one.as_json() for one in fitted.lost]}
+    if target == STREAM:
+        written = _as_text(format, fitted.entries)
+        if as_json:
+            say_json({**told, "text": written})
+        elif sys.stdout.isatty():
+            say(visible_block(written).rstrip("\n"))
+        else:
+            # Whatever terminals are said to understand: a pipe gets what a file would, and all of it.
+            with open(sys.stdout.fileno(), "wb", closefd=False) as pipe:
+                pipe.write(written.encode())
+    else:
+        path = Path(target).expanduser()
+        count = _write(format, fitted.entries, path, force=force)
+        if as_json:
+            say_json({**told, "file": str(path)})
+        else:
+            files = f" in {count} files" if count is not None else ""
+            say(f"Wrote {_items(len(fitted.entries))} to {visible(path)}{files} ({format.name}).", error=True)
+    if not as_json:
+        _tell_lost(format.name, fitted.lost, [])
+
+
+def _usual(entry: Front, desk: Desk) -> ListChoice:
+    """The list that there is, so that what was imported without a word about where comes out again."""
+    if not desk.checklists.get(desk.settings.session).items and _turn(entry, desk) and _plan(entry, desk, None):
+        return ListChoice.PLAN
+    return ListChoice.CHECKLIST
+
+
+def _entries(
+    entry: Front, desk: Desk, which: ListChoice, mission: str | None, pillar: str | None, turn: str | None
+) -> list[Entry]:
+    from punchlist.import_export import sources
+
+    match which:
+        case ListChoice.CHECKLIST:
+            return sources.of_checklist(desk.checklists.get(desk.settings.session))
+        case ListChoice.MISSION:
+            return sources.of_mission(desk.mission_todos, mission or "", pillar)
+        case ListChoice.PLAN:
+            return _plan(entry, desk, turn)
+
+
+def _plan(entry: Front, desk: Desk, turn: str | None) -> list[Entry]:
+    """The plan of a turn; without one named, of the open one or else the last."""
+    from punchlist.conversations.model import TurnScope
+    from punchlist.import_export import sources
+
+    scope = entry.scope(desk)
+    if turn is None and (turn := _turn(entry, desk)) is None:
+        raise NotFound(f"Session {desk.settings.session!r} has no turn yet, so there is no plan to export.")
+    return sources.of_turn(desk.plans, desk.store, TurnScope(scope.conversation_id, scope.actor, turn))
+
+
+def _turn(entry: Front, desk: Desk) -> str | None:
+    session = entry.scope(desk).conversation_id
+    last = (one for one in desk.conversations.turns(session) if one.parent_turn_id is None)
+    found = desk.conversations.current_turn(session) or next(last, None)
+    return found.id if found else None
+
+
+def _as_text(format: Format, entries: list[Entry]) -> str:
+    if format.write is None:
+        raise InvalidInput(
+            f"{format.name} is a folder with a file for each task. Name one: export --to {format.name} DIR"
+        )
+    return format.write(entries)
+
+
+def _write(format: Format, entries: list[Entry], path: Path, *, force: bool) -> int | None:
+    """Write the file, or the files of a folder: how many those are."""
+    from punchlist.import_export import files
+
+    folder = format.files is not None and (format.write is None or path.suffix != format.suffix)
+    written = format.files(entries) if folder and format.files else None
+    if (there := files.in_the_way(path, written)) and not force:
+        if not sys.stdin.isatty() or path.is_dir() != folder:
+            raise InvalidInput(f"{there} Name another, or say --force to replace what is there.")
+        typer.confirm(f"{there} Replace what has the same name?", abort=True, err=True)
+    if written is None:
+        files.write(path, _as_text(format, entries))
+        return None
+    files.write_files(path, written)
+    return len(written)

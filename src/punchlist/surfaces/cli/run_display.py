@@ -1,0 +1,198 @@
+"""What people see of a run, on stderr: a line for whatever happens, and the list below them in a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, TextIO
+
+from punchlist.agent.continuation import Reason
+from punchlist.agent.events import (
+    CallChanged,
+    Continued,
+    ListChanged,
+    News,
+    Noted,
+    Replied,
+    TurnBegan,
+    TurnEnded,
+)
+from punchlist.agent.list_state import Task
+from punchlist.agent.tool_execution import SUSPENDED
+from punchlist.checklist.box import LINES_PER_ITEM, framed
+from punchlist.kernel.text import visible
+from punchlist.surfaces.cli.context import columns, knows_escapes, lines
+from punchlist.toolcalls.states import (
+    CancelledToolCall,
+    ErroredToolCall,
+    SuccessfulToolCall,
+    ToolCall,
+    ToolCallRequest,
+    WaitingToolCall,
+)
+
+ICONS: Final = {"pending": "○", "in_progress": "▶", "completed": "✓", "cancelled": "✗"}
+LONGEST_LINE: Final = 160
+LONGEST_SUBJECT: Final = 60
+SUBJECTS: Final = ("command", "path", "pattern", "mission", "query")
+MOST_TASKS: Final = 15
+"""More would push what happens out of sight."""
+_AROUND: Final = 6
+"""Lines of the frame, and a little of what happens."""
+
+
+class Watcher:
+    """Told of the news. In a terminal the list is drawn below the lines, and drawn again when it changes."""
+
+    def __init__(self, screen: TextIO, *, live: bool) -> None:
+        self._screen = screen
+        self._live = live
+        self._tasks: Sequence[Task] = ()
+        self._mode = ""
+        self._drawn = 0
+        self._top: str | None = None
+
+    @classmethod
+    def on_stderr(cls) -> Watcher:
+        return cls(sys.stderr, live=knows_escapes(sys.stderr))
+
+    def tell(self, news: News) -> None:
+        for line in self._lines(news):
+            self._print(f"{'' if news.turn_id == self._top else f'  {news.agent} '}{line}")
+
+    def note(self, text: str) -> None:
+        self._print(f"· {visible(text)}")
+
+    def _lines(self, news: News) -> list[str]:
+        match news:
+            case TurnBegan():
+                return [self._begun(news)]
+            case Replied(text=text) if news.calls and text.strip():
+                return [f"  {_first(text)}"]
+            case CallChanged(call=call):
+                return _of_call(call)
+            case ListChanged(view=view) if news.turn_id == self._top:
+                self._tasks = view.tasks
+                self._draw()
+            case Continued():
+                self._mode = _mode(news.count, news.most)
+                return [f"· stopped early; {self._mode}"]
+            case Noted(text=text):
+                return [f"· {_first(text)}"]
+            case TurnEnded(ended=ended):
+                if news.turn_id == self._top:
+                    self._settle()
+                often = "once" if ended.continuations == 1 else f"{ended.continuations} times"
+                replies = f"{ended.iterations} repl{'y' if ended.iterations == 1 else 'ies'}"
+                used = f"{replies}, continued {often}, {ended.usage.total:,} tokens"
+                return [f"· {'waits' if ended.reason is Reason.WAITING else f'ended as {ended.reason}'}: {used}"]
+        return []
+
+    def _begun(self, news: TurnBegan) -> str:
+        word = f"{'goes on' if news.resumed else 'begins'}, with {visible(news.model)}"
+        if news.parent is not None:
+            return word
+        self._top, self._tasks = news.turn_id, ()
+        self._mode = "continuation is off" if news.continuations is None else _mode(0, news.continuations)
+        often = f"is sent back to its list up to {news.continuations} times" if news.continuations else self._mode
+        return f"· {visible(news.agent)} {word}; {often}"
+
+    # --- drawing ------------------------------------------------------------------------------------------
+
+    def _print(self, line: str) -> None:
+        self.put_away()
+        wide = min(columns() - 1, LONGEST_LINE) if self._live else LONGEST_LINE
+        self._write(line if len(line) <= wide else f"{line[: wide - 1]}…")
+        self._draw()
+
+    def _draw(self) -> None:
+        if not self._live or not self._tasks:
+            return
+        self.put_away()
+        drawn = self._box()
+        self._write("\n".join(drawn))
+        self._drawn = len(drawn)
+
+    def _box(self) -> list[str]:
+        done = sum(task.status in ("completed", "cancelled") for task in self._tasks)
+        # A task takes up to two lines; what is drawn over must not have left the screen.
+        most = min(MOST_TASKS, max(1, (lines() - _AROUND) // LINES_PER_ITEM)) if self._live else MOST_TASKS
+        first = max(0, min(done - 2, len(self._tasks) - most))
+        shown = self._tasks[first : first + most]
+        labels = [(ICONS.get(task.status, "?"), _label(task)) for task in shown]
+        more = len(self._tasks) - len(shown)
+        footer = f"{done}/{len(self._tasks)} ended{f', {more} not shown' if more else ''} · {self._mode}"
+        return framed(labels, footer, columns())
+
+    def _write(self, text: str, end: str = "\n") -> None:
+        # That nobody can read it must not keep the agent from its work.
+        with suppress(OSError):
+            print(text, end=end, file=self._screen, flush=True)
+
+    def put_away(self) -> None:
+        """Take the list from the screen, for something else to be written there."""
+        if self._drawn:
+            self._write(f"\x1b[{self._drawn}F\x1b[J", end="")
+            self._drawn = 0
+
+    def _settle(self) -> None:
+        """Leave the list as it is now, above whatever comes."""
+        self.put_away()
+        if self._tasks:
+            self._write("\n".join(self._box()))
+        self._tasks = ()
+
+
+def _mode(count: int, most: int) -> str:
+    return f"continued {count} of {most} times"
+
+
+def _label(task: Task) -> str:
+    return visible(f"{task.title}{f' ({task.note})' if task.note else ''}")
+
+
+def _first(text: str) -> str:
+    return visible(next(iter(text.strip().splitlines()), ""))
+
+
+def _subject(request: ToolCallRequest) -> str:
+    """What a call is about, in a word or two."""
+    arguments: Any = request.arguments
+    if not isinstance(arguments, Mapping):
+        return ""
+    line = _first(next((arguments[name] for name in SUBJECTS if isinstance(arguments.get(name), str)), ""))
+    return line if len(line) <= LONGEST_SUBJECT else f"{line[: LONGEST_SUBJECT - 1]}…"
+
+
+def _of_list(tool: str, data: Any) -> str:
+    """What a tool of the plan has done, for people; empty for the other tools."""
+    match tool, data:
+        case "create_todo", {"created": [*created]}:
+            return f"{len(created)} task{'' if len(created) == 1 else 's'} planned"
+        case "complete_todo", {"title": title, "retry": True}:
+            return f"“{title}” failed, and is tried once more"
+        case "complete_todo", {"title": title, "status": status, "outcome": outcome}:
+            return f"“{title}” {status}: {outcome}"
+        case "start_todo", {"title": title}:
+            return f"“{title}”"
+        case "list_todo", {"summary": {"total": total, "pending": pending, "inProgress": running}}:
+            return f"{total} tasks, {pending + running} open"
+    return ""
+
+
+def _of_call(call: ToolCall) -> list[str]:
+    """One line for each call that begins to wait or has ended."""
+    tool = " ".join(part for part in (visible(call.request.tool), _subject(call.request)) if part)
+    match call:
+        case SuccessfulToolCall(result=result):
+            return [f"✓ {tool}  {_first(_of_list(call.request.tool, result.data) or result.text)}"]
+        case ErroredToolCall(error=error) if error.code == SUSPENDED:
+            return [f"? {tool} waits: {_first(error.message)}"]
+        case ErroredToolCall(error=error):
+            return [f"✗ {tool}  {_first(error.message)}"]
+        case CancelledToolCall(reason=reason):
+            return [f"✗ {tool}  {_first(reason)}"]
+        case WaitingToolCall(question=question):
+            return [f"? {tool} waits for approval: {_first(question.why)}"]
+    return []

@@ -1,0 +1,124 @@
+"""A run from the command line: the agent at work, a person who can stop it, and messages that wait their turn."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from punchlist.agent.continuation import Reason
+from punchlist.agent.definitions import AgentDefinition
+from punchlist.agent.model_resolver import Casting
+from punchlist.agent.resume import go_on
+from punchlist.agent.runtime import Audience, Outcome, Studio
+from punchlist.agent.wait import until_it_can_go_on
+from punchlist.conversations.message_queue import MessageQueue
+from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.cancel_signal import CancelSignal
+from punchlist.kernel.process_id import this_process
+from punchlist.storage.async_bridge import bridge
+from punchlist.surfaces.cli.approval_prompt import Terminal
+from punchlist.surfaces.cli.run_display import Watcher
+from punchlist.toolcalls.policy import Mode
+
+if TYPE_CHECKING:
+    from punchlist.conversations.model import Scope
+    from punchlist.surfaces.cli.tools import ModeChoice
+    from punchlist.surfaces.services import Desk
+
+_NOTHING_MORE: Final = (Reason.WAITING, Reason.CANCELLED, Reason.ERROR)
+"""After these, a message that waits goes on waiting."""
+CANCELLED: Final = 130
+
+
+class Runner:
+    def __init__(
+        self, desk: Desk, scope: Scope, model: str, mode: ModeChoice | None, *, quiet: bool, waits: bool
+    ) -> None:
+        terminal = Terminal.at_hand()
+        watcher = None if quiet else Watcher.on_stderr()
+        if terminal and watcher:
+            terminal.before_asking = watcher.put_away
+        audience = Audience(
+            ask=terminal.ask if terminal else None,
+            tell=watcher.tell if watcher else None,
+            stays=waits,
+        )
+        self._waits = waits
+        self._signal = CancelSignal()
+        self.studio = Studio(
+            desk.site(scope, Path.cwd()),
+            desk.conversations,
+            desk.plans,
+            desk.checklists,
+            Casting(model, os.environ, watcher.note if watcher else None),
+            Mode(mode) if mode else None,
+            audience,
+            desk.agents.definitions,
+        )
+        self._watcher = watcher
+
+    def run(self, agent: AgentDefinition, goal: str) -> Outcome:
+        left = self.studio.conversations.current_turn(self.studio.site.place.scope.conversation_id)
+        if left is not None and left.owner is None and self._watcher:
+            self._watcher.note(f"the turn that was left open ({left.id[-8:]}) ends with this new goal")
+        return self._see_through(self.studio.work(agent, goal, self._signal), lambda _: agent)
+
+    def resume(self, choose: Callable[[str], AgentDefinition]) -> Outcome:
+        return self._see_through(go_on(self.studio, choose, self._signal), choose)
+
+    def _see_through(self, first: Coroutine[Any, Any, Outcome], choose: Callable[[str], AgentDefinition]) -> Outcome:
+        async def see_through() -> Outcome:
+            self._stop_on_interrupt()
+            outcome = await self._stay(await first, choose)
+            while outcome.ended.reason not in _NOTHING_MORE:
+                following = await self._queued(choose)
+                if following is None:
+                    break
+                outcome = await self._stay(following, choose)
+            return outcome
+
+        try:
+            return asyncio.run(see_through())
+        finally:
+            if self._watcher:
+                self._watcher.put_away()
+
+    async def _stay(self, outcome: Outcome, choose: Callable[[str], AgentDefinition]) -> Outcome:
+        """With --wait, a turn that has to wait is gone on with as soon as it can be."""
+        while self._waits and outcome.ended.reason is Reason.WAITING and not self._signal.is_set:
+            if not await until_it_can_go_on(self.studio, outcome.turn_id, self._signal):
+                break
+            outcome = await go_on(self.studio, choose, self._signal)
+        return outcome
+
+    async def _queued(self, choose: Callable[[str], AgentDefinition]) -> Outcome | None:
+        """A turn with the next message that a person left for the agent, if there is one (S10)."""
+        studio = self.studio
+        agent = choose("supervisor")
+        scope = replace(studio.site.place.scope, actor=Actor(Role.SUPERVISOR, agent.name))
+        deliver = MessageQueue(studio.site.store).deliver
+        delivered = await bridge(studio.site.store)(deliver, scope, owner=this_process())
+        if delivered is None:
+            return None
+        if self._watcher:
+            self._watcher.note(f"next in the queue: {delivered.queued.content}")
+        return await studio.work_on(agent, delivered.turn, self._signal)
+
+    def _stop_on_interrupt(self) -> None:
+        """Ctrl-C once ends in good order, twice at once."""
+
+        def stop(why: str) -> None:
+            if self._signal.is_set:
+                os._exit(CANCELLED)
+            self._signal.set(why)
+
+        with suppress(NotImplementedError):
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGINT, stop, "a person pressed Ctrl-C")
+            loop.add_signal_handler(signal.SIGTERM, stop, "the program was told to end")

@@ -1,0 +1,149 @@
+"""One tool call from the command line, with a person at the terminal or without."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from punchlist.kernel.text import visible_block
+from punchlist.surfaces.cli.approval_prompt import Terminal
+from punchlist.surfaces.cli.context import complain, knows_escapes, say, say_json
+from punchlist.toolcalls import approvals
+from punchlist.toolcalls.lifecycle import Action, Status
+from punchlist.toolcalls.listeners import Listeners
+from punchlist.toolcalls.states import (
+    CancelledToolCall,
+    ErroredToolCall,
+    SuccessfulToolCall,
+    ToolCall,
+    ToolCallRequest,
+    Transition,
+    WaitingToolCall,
+)
+from punchlist.tools.tool_session import workbench
+
+if TYPE_CHECKING:
+    from punchlist.toolcalls.approvals import Answer, Question
+    from punchlist.toolcalls.batch import Batch
+    from punchlist.toolcalls.policy import Mode
+    from punchlist.tools.tool_session import Site
+
+EXIT_CODES: Final = {Status.SUCCESS: 0, Status.ERROR: 1, Status.CANCELLED: 3, Status.AWAITING_APPROVAL: 4}
+
+
+def run_call(site: Site, request: ToolCallRequest, mode: Mode | None, *, as_json: bool) -> int:
+    """Schedule a call and see it through; the exit code."""
+    terminal = Terminal.at_hand()
+
+    async def run() -> int:
+        live = _Live.wanted(as_json)
+        ask = terminal.ask if terminal else None
+        async with workbench(site.for_tool(request.tool), mode=mode, ask=ask, listeners=live.listeners) as bench:
+            for note in bench.notes:
+                complain(note)
+            batch = bench.scheduler.schedule(request)
+            _cancel_on_interrupt(batch)
+            # Without anybody to ask, a call that waits is left to whoever answers later.
+            calls = await (batch.ended() if terminal else batch.at_rest())
+        return _report(calls[0], as_json, live)
+
+    return asyncio.run(run())
+
+
+def resume_call(
+    site: Site, tool: str, call_id: str, question: Question, answer: Answer, *, as_json: bool
+) -> int | None:
+    """Go on with a call that was left waiting, now that it has an answer; None when another process has it."""
+    payload = {"by": answer.by, "reason": answer.reason, "arguments": answer.arguments}
+
+    async def run() -> int | None:
+        live = _Live.wanted(as_json)
+        async with workbench(site.for_tool(tool), listeners=live.listeners) as bench:
+            call = bench.ledger.take_over(call_id)
+            if call is None:
+                return None
+            batch = bench.scheduler.resume(call.request, question)
+            _cancel_on_interrupt(batch)
+            await bench.scheduler.handle_confirmation_response(call_id, None, answer.outcome, payload=payload)
+            calls = await batch
+        return _report(calls[0], as_json, live)
+
+    return asyncio.run(run())
+
+
+def deny_call(site: Site, call_id: str, answer: Answer, *, as_json: bool) -> int | None:
+    """End a call that was left waiting; None when another process has it."""
+    ledger = site.ledger()
+    call = ledger.take_over(call_id)
+    if call is None:
+        return None
+    denied = CancelledToolCall(call.request, approvals.told_no(answer), site.store.clock())
+    came_from = Status.AWAITING_APPROVAL
+    step = Transition(denied.ended_at, Action.DENY, came_from, denied, answer.by, answer.reason, answer)
+    if ledger.record([step]):
+        return None
+    return _report(denied, as_json, _Live())
+
+
+def _cancel_on_interrupt(batch: Batch) -> None:
+    with suppress(NotImplementedError):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, batch.cancel, "A person pressed Ctrl-C.")
+
+
+class _Live:
+    """Output as it comes, on stderr: stdout is for the result."""
+
+    def __init__(self, wanted: bool = False) -> None:
+        self._wanted = wanted
+        self.shown = False
+
+    @classmethod
+    def wanted(cls, as_json: bool) -> _Live:
+        return cls(not as_json and knows_escapes(sys.stderr))
+
+    @property
+    def listeners(self) -> Listeners:
+        return Listeners(on_output=self._show if self._wanted else None)
+
+    def _show(self, call_id: str, text: str) -> None:  # noqa: ARG002 - there is one call
+        self.shown = True
+        print(visible_block(text), end="", file=sys.stderr, flush=True)
+
+
+def _report(call: ToolCall, as_json: bool, live: _Live) -> int:
+    if as_json:
+        say_json(call_json(call))
+        return EXIT_CODES[call.status]
+    match call:
+        case SuccessfulToolCall(result=result):
+            if not (live.shown and sys.stdout.isatty()):
+                say(visible_block(result.text.removesuffix("\n")))
+        case ErroredToolCall(error=error):
+            complain(error.message)
+        case CancelledToolCall(reason=reason):
+            complain(reason)
+        case WaitingToolCall(question=question):
+            complain(
+                f"{call.request.tool} waits for approval, since {question.why}. Nothing was run.\n"
+                f"`punchlist approvals approve {call.request.call_id[-8:]}` lets it run."
+            )
+    return EXIT_CODES[call.status]
+
+
+def call_json(call: ToolCall) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "callId": call.request.call_id,
+        "tool": call.request.tool,
+        "status": call.status.value,
+    }
+    match call:
+        case SuccessfulToolCall(result=result):
+            told["result"] = result.text if result.data is None else result.data
+        case ErroredToolCall(error=error):
+            told["error"] = error.message
+        case CancelledToolCall(reason=reason):
+            told["error"] = reason
+    return told

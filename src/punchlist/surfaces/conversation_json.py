@@ -1,0 +1,156 @@
+"""A conversation with all that belongs to it, for other programs (docs/conversations.md describes the JSON)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final, NamedTuple
+
+from punchlist.checklist import service as checklist
+from punchlist.checklist.model import Checklist, to_json
+from punchlist.conversations import history, message_queue
+from punchlist.conversations.message_queue import Queued
+from punchlist.conversations.model import Conversation, Message, Trace, Turn
+from punchlist.plan.model import TurnTodo
+from punchlist.plan.repository import TurnTodoRepository
+from punchlist.plan.tools import todo_json
+from punchlist.storage.store import Store
+from punchlist.surfaces.conversation_view import TurnStory, every_turn, tell
+from punchlist.toolcalls import sql as toolcalls
+from punchlist.toolcalls.stored_call import StoredCall
+
+FORMAT: Final = 1
+"""Grows when a field goes away or changes its meaning; new fields may come at any time."""
+
+
+class Everything(NamedTuple):
+    """What is stored of one conversation, as of one moment."""
+
+    conversation: Conversation
+    turns: list[Turn]
+    messages: list[Message]
+    calls: list[StoredCall]
+    traces: list[Trace]
+    queued: list[Queued]
+    plans: dict[str, list[TurnTodo]]
+    checklist: Checklist
+
+
+def gather(store: Store, conversation: Conversation) -> Everything:
+    id = conversation.id
+    with store.read() as tx:
+        turns = history.turns_of(tx, id)
+        todos = TurnTodoRepository(tx)
+        return Everything(
+            conversation,
+            turns,
+            history.messages_of(tx, id),
+            toolcalls.all_of(tx, id),
+            history.traces_of(tx, id),
+            message_queue.all_of(tx, id),
+            {turn.id: todos.find_by_turn(turn.id) for turn in turns},
+            checklist.read(tx, id),
+        )
+
+
+def as_json(found: Everything) -> dict[str, Any]:
+    stories = {story.turn.id: story for story in every_turn(tell(found.turns, found.messages))}
+    return {
+        "format": FORMAT,
+        "conversation": conversation_json(found.conversation),
+        "turns": [
+            {
+                **turn_json(stories.get(turn.id) or TurnStory(turn)),
+                "todos": [todo_json(todo) for todo in found.plans[turn.id]],
+            }
+            for turn in found.turns
+        ],
+        "messages": [message_json(message) for message in found.messages],
+        "toolCalls": [_call_json(call) for call in found.calls],
+        "traces": [_trace_json(trace) for trace in found.traces],
+        "queue": [one.as_json() for one in found.queued],
+        "checklist": {
+            "revision": found.checklist.revision,
+            "items": [dict(to_json(item)) for item in found.checklist.items],
+        },
+    }
+
+
+def conversation_json(conversation: Conversation) -> dict[str, Any]:
+    return {
+        "id": conversation.id,
+        "title": conversation.title,
+        "metadata": _parsed(conversation.metadata),
+        "createdAt": conversation.created_at,
+    }
+
+
+def turn_json(story: TurnStory) -> dict[str, Any]:
+    turn, usage = story.turn, story.usage
+    return {
+        "id": turn.id,
+        "parentTurnId": turn.parent_turn_id,
+        "agent": turn.agent_id,
+        "startedAt": turn.started_at,
+        "endedAt": turn.ended_at,
+        "endReason": turn.end_reason,
+        "iterations": story.iterations,
+        "continuations": story.continuations,
+        "usage": {"inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens},
+    }
+
+
+def message_json(message: Message) -> dict[str, Any]:
+    """What an agent or a tool said is an object; everything else is text."""
+    written = message.kind in ("reply", "result") and message.role in ("assistant", "tool")
+    return {
+        "id": message.id,
+        "turnId": message.turn_id,
+        "position": message.position,
+        "role": message.role,
+        "kind": message.kind,
+        "content": _parsed(message.content) if written else message.content,
+        "createdAt": message.created_at,
+    }
+
+
+def _call_json(call: StoredCall) -> dict[str, Any]:
+    """Without `exact`, which may hold secrets."""
+    return {
+        "id": call.id,
+        "turnId": call.turn_id,
+        "position": call.position,
+        "tool": call.tool,
+        "arguments": _parsed(call.arguments),
+        "status": call.status,
+        "effect": call.effect,
+        "workspace": call.workspace,
+        "result": call.result,
+        "outputFile": call.output_file,
+        "errorCode": call.error_code,
+        "explanation": call.explanation,
+        "createdAt": call.created_at,
+        "startedAt": call.started_at,
+        "endedAt": call.ended_at,
+    }
+
+
+def _trace_json(trace: Trace) -> dict[str, Any]:
+    return {
+        "id": trace.id,
+        "turnId": trace.turn_id,
+        "kind": trace.kind,
+        "name": trace.name,
+        "input": trace.input,
+        "output": trace.output,
+        "error": trace.error,
+        "startedAt": trace.started_at,
+        "endedAt": trace.ended_at,
+    }
+
+
+def _parsed(written: str) -> Any:
+    """JSON as a value; what turns out to be none stays as it is."""
+    try:
+        return json.loads(written)
+    except (ValueError, RecursionError):
+        return written

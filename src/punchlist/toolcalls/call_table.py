@@ -1,0 +1,237 @@
+"""The open calls of a scheduler: the only place where a call changes its state, and what follows from that."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from typing import NamedTuple
+
+from punchlist.errors import IllegalTransition, NotFound
+from punchlist.kernel.actors import SYSTEM, Actor
+from punchlist.kernel.lifecycle import NEW
+from punchlist.toolcalls.admission import Admitted
+from punchlist.toolcalls.approvals import Answer
+from punchlist.toolcalls.batch import Batch
+from punchlist.toolcalls.call_entry import Entry
+from punchlist.toolcalls.concurrency import Claims, Slots
+from punchlist.toolcalls.journal import Journal
+from punchlist.toolcalls.lifecycle import ENDED, TOOL_CALL, Action, Status
+from punchlist.toolcalls.listeners import Listeners
+from punchlist.toolcalls.states import (
+    CancelledToolCall,
+    CompletedToolCall,
+    ErroredToolCall,
+    ExecutingToolCall,
+    SuccessfulToolCall,
+    ToolCall,
+    ToolCallRequest,
+    Transition,
+    ValidatingToolCall,
+    WaitingToolCall,
+)
+
+
+class Ending(NamedTuple):
+    """The last step of a call."""
+
+    entry: Entry
+    action: Action
+    call: CompletedToolCall
+    by: Actor = SYSTEM
+    reason: str = ""
+    answer: Answer | None = None
+    alone: bool = False
+    """It says nothing about identical calls: they go on without it."""
+
+
+class Calls:
+    def __init__(self, journal: Journal | None, listeners: Listeners, concurrent: int) -> None:
+        self._journal = journal
+        self._listeners = listeners
+        self.open: dict[str, Entry] = {}
+        self.over: dict[str, Status] = {}
+        self._completed: list[CompletedToolCall] = []
+        self._ready: list[Entry] = []
+        self.on_their_own: list[Entry] = []
+        self._claims = Claims()
+        self._slots = Slots(concurrent)
+
+    def knows(self, call_id: str) -> bool:
+        return call_id in self.open or call_id in self.over
+
+    def waiting(self) -> list[WaitingToolCall]:
+        return [entry.call for entry in self.open.values() if isinstance(entry.call, WaitingToolCall)]
+
+    def waiting_entry(self, call_id: str) -> Entry:
+        entry = self.open.get(call_id)
+        if entry is None and call_id not in self.over:
+            raise NotFound(f"There is no call {call_id!r} that waits for approval.")
+        status = self.over[call_id] if entry is None else entry.call.status
+        if entry is None or status is not Status.AWAITING_APPROVAL:
+            raise IllegalTransition(f"Call {call_id!r} does not wait for approval: it is {status}.")
+        return entry
+
+    # --- steps ------------------------------------------------------------------------------------------
+
+    def receive(self, request: ToolCallRequest, batch: Batch, at: datetime, by: Actor) -> Entry:
+        entry = Entry(ValidatingToolCall(request), batch)
+        TOOL_CALL.advance(NEW, Action.RECEIVE, by.role)
+        self.open[request.call_id] = entry
+        batch.add(entry)
+        self._tell(Transition(at, Action.RECEIVE, None, entry.call, by, ""))
+        return entry
+
+    def take_in(self, call: WaitingToolCall, admitted: Admitted, batch: Batch) -> None:
+        """A call that has a past: nothing happens to it here."""
+        entry = Entry(call, batch)
+        entry.admitted = admitted
+        self.open[call.request.call_id] = entry
+        batch.add(entry)
+
+    def step(
+        self,
+        entry: Entry,
+        action: Action,
+        call: ToolCall,
+        at: datetime,
+        by: Actor = SYSTEM,
+        reason: str = "",
+        answer: Answer | None = None,
+    ) -> None:
+        came_from = entry.call.status
+        if TOOL_CALL.advance(came_from, action, by.role) is not call.status:
+            raise AssertionError(f"{action} does not lead to {call.status}")
+        entry.call = call
+        transition = Transition(at, action, came_from, call, by, reason, answer)
+        if self._journal is not None:
+            self._journal.note(transition)
+        self._listeners.changed(transition)
+
+    def _tell(self, transition: Transition) -> None:
+        if self._journal is not None:
+            self._journal.note(transition)
+        self._listeners.changed(transition)
+
+    # --- whose turn it is -------------------------------------------------------------------------------
+
+    def ready(self, entry: Entry) -> None:
+        """Nothing but its turn is missing, once what it waits for has ended."""
+        if not entry.waits_for:
+            self._ready.append(entry)
+
+    def due(self) -> Iterator[Entry]:
+        """The calls that may start now, each with a slot of its own."""
+        if self._ready:
+            self._line_up()
+        while (call_id := self._slots.next()) is not None:
+            found = self.open.get(call_id)
+            if found is None or found.call.status is not Status.SCHEDULED:
+                self._slots.free()
+            else:
+                yield found
+
+    def _line_up(self) -> None:
+        ready, self._ready = self._ready, []
+        if len(ready) > 1:
+            ready.sort(key=_urgency)
+        for entry in ready:
+            assert entry.admitted is not None
+            request = entry.request
+            # It may have been cancelled since.
+            if entry.call.status is Status.SCHEDULED and self._claims.claim(request.call_id, entry.admitted.resources):
+                self._slots.queue(request.call_id, request.priority)
+
+    # --- endings ----------------------------------------------------------------------------------------
+
+    def end(self, ending: Ending) -> None:
+        """End a call, and with it all that cannot go on without it."""
+        endings = deque((ending,))
+        while endings:
+            one = endings.popleft()
+            if one.entry.call.status in ENDED:
+                # Reached on two ways.
+                continue
+            self.step(one.entry, one.action, one.call, one.call.ended_at, one.by, one.reason, one.answer)
+            self._let_go(one.entry, one.call)
+            if one.alone:
+                self.part_from_twins(one.entry)
+            for follower in one.entry.followers or ():
+                follower.no_longer_wait_for(one.entry)
+                if follower.call.status in ENDED:
+                    continue
+                if follower.leader is one.entry:
+                    endings.append(self._as_its_twin(follower, one.call))
+                elif one.call.status is not Status.SUCCESS:
+                    endings.append(cancelled(follower, _missing(one.call), one.call.ended_at))
+                elif follower.call.status is Status.SCHEDULED:
+                    self.ready(follower)
+
+    def _let_go(self, entry: Entry, call: CompletedToolCall) -> None:
+        call_id = entry.request.call_id
+        del self.open[call_id]
+        self.over[call_id] = call.status
+        self._completed.append(call)
+        if entry.task is not None:
+            self._slots.free()
+        for freed in self._claims.release(call_id):
+            self._slots.queue(freed, self.open[freed].request.priority)
+        entry.batch.has_ended()
+
+    def _as_its_twin(self, follower: Entry, leaders: CompletedToolCall) -> Ending:
+        """What becomes of a call whose identical twin ran for both."""
+        request, why = follower.request, f"as {leaders.request.call_id}, which is the same call"
+        if isinstance(leaders, CancelledToolCall):
+            return Ending(follower, Action.CANCEL, replace(leaders, request=request), reason=why)
+        assert follower.admitted is not None
+        started = leaders.started_at if isinstance(leaders, SuccessfulToolCall) else leaders.ended_at
+        executing = ExecutingToolCall(request, follower.admitted.tool, started)
+        self.step(follower, Action.EXECUTE, executing, leaders.ended_at, reason=why)
+        if isinstance(leaders, SuccessfulToolCall):
+            return Ending(follower, Action.SUCCEED, replace(leaders, request=request), reason=why)
+        return Ending(follower, Action.FAIL, replace(leaders, request=request), reason=why)
+
+    def part_from_twins(self, entry: Entry) -> None:
+        """Identical calls that counted on this one: the first of them stands in for the others from now on."""
+        twins = [one for one in entry.followers or () if one.leader is entry and one.call.status not in ENDED]
+        if not twins:
+            return
+        entry.followers = [one for one in entry.followers or () if one not in twins]
+        first, *others = twins
+        first.leader, first.waits_for = None, ()
+        for other in others:
+            other.leader, other.waits_for = first, ()
+            other.follow(first)
+        self.on_their_own.append(first)
+
+    def take_on_their_own(self) -> list[Entry]:
+        """Calls that have to be looked at anew, since nobody runs for them any more."""
+        alone, self.on_their_own = self.on_their_own, []
+        return [entry for entry in alone if entry.call.status not in ENDED]
+
+    def take_completed(self) -> list[CompletedToolCall]:
+        """Those that ended since this was last asked."""
+        completed, self._completed = self._completed, []
+        return completed
+
+    @property
+    def news(self) -> bool:
+        """Whether nothing is open, and somebody has not heard of it yet."""
+        return not self.open and bool(self._completed)
+
+
+def cancelled(entry: Entry, reason: str, at: datetime, by: Actor = SYSTEM) -> Ending:
+    return Ending(entry, Action.CANCEL, CancelledToolCall(entry.request, reason, at), by, reason)
+
+
+def _urgency(entry: Entry) -> int:
+    return -entry.request.priority
+
+
+def _missing(call: CompletedToolCall) -> str:
+    what = f"It depends on {call.request.call_id} ({call.request.tool}), which"
+    if isinstance(call, ErroredToolCall):
+        return f"{what} failed: {call.error.message}"
+    assert isinstance(call, CancelledToolCall)
+    return f"{what} was cancelled: {call.reason}"

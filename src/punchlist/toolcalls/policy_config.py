@@ -1,0 +1,100 @@
+"""Policy as it stands in `punchlist.toml`.
+
+[policy]
+mode = "default"             # plan | default | auto-edit | yolo
+expiry = "24h"               # how long a question waits for an answer; without it, for ever
+on_expiry = "deny"           # wait | deny | escalate
+
+[[policy.rules]]             # the first that matches wins
+decision = "allow"           # allow | ask | deny
+tool = "run_command"         # a name, or a pattern with *
+command = ["git status", "npm test"]
+arguments = { path = "docs/*" }
+mode = ["default"]
+why = "harmless"
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final
+
+from punchlist.kernel.settings_table import Table
+from punchlist.toolcalls.approvals import Expiry, OnExpiry
+from punchlist.toolcalls.policy import Mode, Rule, Verdict
+
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+MOST_RULES: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySettings:
+    mode: Mode | None = None
+    expiry: Expiry | None = None
+    rules: tuple[Rule, ...] = ()
+
+    @property
+    def loosens(self) -> list[str]:
+        """What in it lets more run than without it."""
+        told = [str(rule) for rule in self.rules if rule.verdict is Verdict.ALLOW]
+        return [*told, f"mode {self.mode}"] if self.mode in (Mode.AUTO_EDIT, Mode.YOLO) else told
+
+    def tightened(self) -> PolicySettings:
+        """Only what asks and denies: all that a file nobody has trusted may say."""
+        kept = tuple(rule for rule in self.rules if rule.verdict is not Verdict.ALLOW)
+        return replace(self, rules=kept, mode=Mode.PLAN if self.mode is Mode.PLAN else None)
+
+
+def together(layers: Sequence[PolicySettings]) -> PolicySettings:
+    """The first that says something about mode and expiry; the rules of all, one after the other."""
+    return PolicySettings(
+        mode=next((one.mode for one in layers if one.mode is not None), None),
+        expiry=next((one.expiry for one in layers if one.expiry is not None), None),
+        rules=tuple(rule for one in layers for rule in one.rules),
+    )
+
+
+def read(table: Table) -> PolicySettings:
+    table.only("mode", "expiry", "on_expiry", "rules")
+    rules = table.tables("rules")
+    if len(rules) > MOST_RULES:
+        raise table.wrong("rules", f"at most {MOST_RULES} are possible, got {len(rules)}")
+    mode = Mode(table.text("mode", one_of=list(Mode))) if "mode" in table.content else None
+    return PolicySettings(mode, _expiry(table), tuple(map(_rule, rules)))
+
+
+def _expiry(table: Table) -> Expiry | None:
+    if "expiry" not in table.content:
+        if "on_expiry" in table.content:
+            raise table.wrong("on_expiry", 'needs an expiry, such as "24h"')
+        return None
+    written = table.text("expiry")
+    found = re.fullmatch(r"(\d{1,6})\s*([smhd])", written.strip())
+    if not found or not int(found[1]):
+        raise table.wrong("expiry", 'must be a time such as "30m", "24h" or "7d"')
+    then = OnExpiry(table.text("on_expiry", OnExpiry.DENY, one_of=list(OnExpiry)))
+    return Expiry(then, timedelta(**{_UNITS[found[2]]: int(found[1])}))
+
+
+def _rule(table: Table) -> Rule:
+    table.only("decision", "tool", "command", "arguments", "mode", "why")
+    if "decision" not in table.content:
+        raise table.wrong("decision", f"is required, one of {', '.join(Verdict)}")
+    commands = tuple(tuple(command.split()) for command in table.texts("command"))
+    if not all(commands):
+        raise table.wrong("command", "must not be empty")
+    modes = table.texts("mode")
+    if unknown := [mode for mode in modes if mode not in list(Mode)]:
+        raise table.wrong("mode", f"must be of {', '.join(Mode)}, got {unknown[0]!r}")
+    return Rule(
+        Verdict(table.text("decision", one_of=list(Verdict))),
+        table.text("tool", "*"),
+        commands,
+        table.pairs("arguments"),
+        frozenset(map(Mode, modes)) or frozenset(Mode),
+        why=table.text("why"),
+        source=f"{table.path.name}, {table.where}",
+    )

@@ -1,0 +1,286 @@
+"""A tool call and an approval as they are stored; and what each transition writes. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from punchlist.errors import StoreDamaged
+from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.clock import moment, timestamp
+from punchlist.kernel.json_encoder import compact
+from punchlist.kernel.secrets import Redactor
+from punchlist.kernel.text import excerpt, visible_block
+from punchlist.toolcalls.admission import LONGEST_ARGUMENTS
+from punchlist.toolcalls.approvals import Answer, OnExpiry, Outcome, Question
+from punchlist.toolcalls.lifecycle import Action, ApprovalStatus, Status
+from punchlist.toolcalls.policy import Mode, Rule, Verdict, fingerprint
+from punchlist.toolcalls.states import (
+    CancelledToolCall,
+    ErroredToolCall,
+    ExecutingToolCall,
+    ScheduledToolCall,
+    SuccessfulToolCall,
+    ToolCall,
+    ToolCallRequest,
+    Transition,
+)
+from punchlist.toolcalls.tool import Resources
+
+_LONGEST_NAME: Final = 200
+_LONGEST_REASON: Final = 10_000
+_ENCODE: Final = compact(default=repr)
+
+
+class StoredCall(NamedTuple):
+    """A row of `tool_calls`, without its checksum."""
+
+    id: str
+    conversation_id: str
+    turn_id: str | None
+    position: int
+    tool: str
+    arguments: str
+    exact: str | None
+    status: str
+    effect: str | None
+    fingerprint: str | None
+    terms: str
+    workspace: str
+    owner: str
+    result: str | None
+    output_file: str | None
+    error_code: str | None
+    explanation: str | None
+    created_at: str
+    started_at: str | None
+    ended_at: str | None
+
+    def checksum(self) -> int:
+        parts = ["\x00" if value is None else value if type(value) is str else str(value) for value in self]
+        return zlib.crc32("\x1f".join(parts).encode())
+
+    @property
+    def request(self) -> ToolCallRequest:
+        """What was asked for, exactly, as long as the call may still run."""
+        terms = json.loads(self.terms)
+        return ToolCallRequest(
+            self.tool,
+            json.loads(self.exact or self.arguments),
+            self.id,
+            tuple(terms.get("depends_on", ())),
+            terms.get("priority", 0),
+            Resources(frozenset(terms.get("reads", ())), frozenset(terms.get("writes", ()))),
+            terms.get("timeout"),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        told: dict[str, Any] = {"callId": self.id, "tool": self.tool, "status": self.status}
+        if self.status == Status.SUCCESS:
+            told["result"] = self.result
+        elif self.explanation is not None:
+            told["error"] = {"code": self.error_code or self.status, "message": self.explanation}
+        return told
+
+
+class StoredApproval(NamedTuple):
+    """A row of `approvals`."""
+
+    call_id: str
+    conversation_id: str
+    status: str
+    question: str
+    why: str
+    prefixes: str
+    server: str | None
+    asked_at: str
+    expires_at: str | None
+    on_expiry: str
+    outcome: str | None
+    answered_by: str | None
+    answered_at: str | None
+    arguments: str | None
+    reason: str
+
+    @property
+    def asked(self) -> Question:
+        return Question(
+            self.question,
+            self.why,
+            moment(self.asked_at),
+            tuple(tuple(words) for words in json.loads(self.prefixes)),
+            self.server,
+            moment(self.expires_at) if self.expires_at else None,
+            OnExpiry(self.on_expiry),
+        )
+
+    def is_due(self, now: datetime) -> bool:
+        """Whether something must be done, since nobody has answered in time."""
+        late = self.expires_at is not None and now >= moment(self.expires_at)
+        return late and self.status == ApprovalStatus.PENDING and self.on_expiry != OnExpiry.WAIT
+
+    @property
+    def answer(self) -> Answer | None:
+        if self.outcome is None or self.answered_by is None:
+            return None
+        role, _, name = self.answered_by.partition(":")
+        arguments = json.loads(self.arguments) if self.arguments else None
+        return Answer(Outcome(self.outcome), Actor(Role(role), name), arguments, self.reason)
+
+
+def call_from_row(row: tuple[Any, ...]) -> StoredCall:
+    call = StoredCall._make(row[:-1])
+    if call.checksum() != row[-1]:
+        raise StoreDamaged.not_as_written(f"Tool call {call.id!r}")
+    return call
+
+
+def new_call(transition: Transition, redactor: Redactor, **place: Any) -> StoredCall:
+    request = transition.call.request
+    safe, exact = _arguments(request.arguments, redactor)
+    return StoredCall(
+        id=request.call_id,
+        tool=storable(redactor.text(excerpt(request.tool, _LONGEST_NAME))),
+        arguments=safe,
+        exact=exact,
+        status=Status.VALIDATING.value,
+        effect=None,
+        fingerprint=None,
+        terms=_ENCODE(_terms(request)),
+        result=None,
+        output_file=None,
+        error_code=None,
+        explanation=None,
+        created_at=timestamp(transition.at),
+        started_at=None,
+        ended_at=None,
+        **place,
+    )
+
+
+def _terms(request: ToolCallRequest) -> dict[str, Any]:
+    """What a request says besides tool and arguments, without what it leaves open."""
+    terms = {
+        "depends_on": request.depends_on,
+        "priority": request.priority,
+        "reads": sorted(request.resources.reads),
+        "writes": sorted(request.resources.writes),
+        "timeout": request.timeout,
+    }
+    return {name: value for name, value in terms.items() if value}
+
+
+def changed_columns(transition: Transition, redactor: Redactor) -> dict[str, Any]:
+    """What a transition writes into the row of its call."""
+    columns: dict[str, Any] = {"status": transition.call.status.value}
+    match transition.call:
+        case ScheduledToolCall(tool=tool) as call:
+            if transition.action is Action.ACCEPT:
+                columns |= {"effect": tool.effect.value, "fingerprint": fingerprint(tool)}
+            elif transition.answer is not None and transition.answer.outcome is Outcome.MODIFY:
+                columns["arguments"], columns["exact"] = _arguments(call.request.arguments, redactor)
+        case ExecutingToolCall():
+            columns["started_at"] = timestamp(transition.call.started_at)
+        case SuccessfulToolCall(result=result):
+            columns |= {"result": storable(result.text), "output_file": result.output_file}
+        case ErroredToolCall(error=error):
+            columns |= {"error_code": error.code, "explanation": storable(redactor.text(error.message))}
+        case CancelledToolCall(reason=reason):
+            columns["explanation"] = storable(redactor.text(reason))
+    return {**columns, **_ended(transition.call)}
+
+
+def _ended(call: ToolCall) -> dict[str, Any]:
+    if isinstance(call, SuccessfulToolCall | ErroredToolCall | CancelledToolCall):
+        return {"ended_at": timestamp(call.ended_at), "exact": None}
+    return {}
+
+
+def told(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """What the trail keeps of changed columns: no secret, and of a result only enough to prove it."""
+    kept = {name: value for name, value in columns.items() if name not in {"exact", "status", "result"}}
+    if columns.get("result") is not None:
+        kept["result_sha256"] = digest(columns["result"])
+    return kept
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def new_approval(call: StoredCall, question: Question, redactor: Redactor) -> StoredApproval:
+    return StoredApproval(
+        call_id=call.id,
+        conversation_id=call.conversation_id,
+        status=ApprovalStatus.PENDING.value,
+        question=storable(redactor.text(question.text)),
+        why=storable(redactor.text(question.why)),
+        # One that holds a secret would allow nothing in this form, and so it is.
+        prefixes=_ENCODE(redactor.value(question.prefixes)),
+        server=question.server,
+        asked_at=timestamp(question.asked_at),
+        expires_at=timestamp(question.expires_at) if question.expires_at else None,
+        on_expiry=question.on_expiry.value,
+        outcome=None,
+        answered_by=None,
+        answered_at=None,
+        arguments=None,
+        reason="",
+    )
+
+
+def _arguments(arguments: Mapping[str, Any], redactor: Redactor) -> tuple[str, str | None]:
+    """The arguments to show, and those to run when they differ."""
+    try:
+        wanted = dict(arguments)
+        exact = _ENCODE(wanted)
+        shown = redactor.value(wanted)
+        safe = exact if shown == wanted else _ENCODE(shown)
+    except (TypeError, ValueError, RecursionError):
+        # The call is refused for this, or for its size; the record says what it was.
+        return _ENCODE({"not JSON": type(arguments).__name__}), None
+    if len(exact) > LONGEST_ARGUMENTS:
+        return _ENCODE({"left out": f"{len(exact):,} characters"}), None
+    return (safe, None) if safe == exact else (safe, exact)
+
+
+def storable(text: str) -> str:
+    """Text that both databases take: no NUL, no half of a surrogate pair."""
+    return text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")
+
+
+@lru_cache(maxsize=256)
+def trail_text(reason: str) -> str:
+    """A reason that the event log takes, whatever it holds. Mostly it is one of a few."""
+    return visible_block(reason)[:_LONGEST_REASON].strip()
+
+
+def rule_as_json(rule: Rule) -> str:
+    return _ENCODE(
+        {
+            "verdict": rule.verdict.value,
+            "tool": rule.tool,
+            "commands": rule.commands,
+            "server": rule.server,
+            "fingerprint": rule.fingerprint,
+            "source": rule.source,
+        }
+    )
+
+
+def rule_from_json(text: str) -> Rule:
+    found = json.loads(text)
+    return Rule(
+        Verdict(found["verdict"]),
+        found["tool"],
+        commands=tuple(tuple(words) for words in found["commands"]),
+        modes=frozenset(Mode),
+        server=found["server"],
+        fingerprint=found["fingerprint"],
+        source=found["source"],
+    )

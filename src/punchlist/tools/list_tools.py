@@ -1,0 +1,74 @@
+"""The lists' own tools, as the scheduler runs them: bound to where their caller stands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+from punchlist.kernel.events import canonical
+from punchlist.kernel.text import visible_block
+from punchlist.kernel.tool import Tool
+from punchlist.storage.async_bridge import Aside
+from punchlist.toolcalls.states import Result
+from punchlist.toolcalls.tool import NOTHING, Arguments, Effect, Resources, Running, Schema
+
+C = TypeVar("C")
+
+
+class ListTool(Generic[C]):
+    """A list's tool with its scope (T7): nothing that a model sends can change that."""
+
+    server: str | None = None
+    time_limit: float | None = None
+
+    def __init__(self, tool: Tool[C], scope: C, aside: Aside) -> None:
+        self._tool = tool
+        self._aside = aside
+        self._scope = scope
+        self.name = tool.name
+        self.description = tool.description
+        self.input_schema: Schema = tool.input_schema
+        self.effect = Effect.READ if tool.read_only else Effect.LIST
+
+    def problems(self, arguments: Arguments) -> Sequence[str]:  # noqa: ARG002
+        # The list's own rules say it better than its schema, and are asked in any case.
+        return ()
+
+    def resources(self, arguments: Arguments) -> Resources:  # noqa: ARG002
+        return NOTHING
+
+    def preview(self, arguments: Arguments) -> str:
+        return visible_block(json.dumps(dict(arguments), indent=2, ensure_ascii=False))
+
+    def command(self, arguments: Arguments) -> str | None:  # noqa: ARG002
+        return None
+
+    async def run(self, arguments: Arguments, running: Running) -> Any:
+        return await self._call(arguments, running.call_id)
+
+    async def _call(self, arguments: Arguments, call_id: str) -> Result:
+        field = self._tool.request_field
+        if field is not None and arguments.get(field) is None:
+            arguments = {**arguments, field: call_id}
+        result = await self._aside(self._tool.run, self._scope, arguments)
+        return Result(result.text, result.data)
+
+
+class RepeatableListTool(ListTool[C]):
+    """One that is called once more when a program ended in the middle of a call."""
+
+    def __init__(self, tool: Tool[C], scope: C, aside: Aside) -> None:
+        super().__init__(tool, scope, aside)
+        self._left: dict[str, str] = {}
+
+    def take_up(self, arguments: Arguments, call_id: str) -> None:
+        self._left[canonical(dict(arguments))] = call_id
+
+    async def run(self, arguments: Arguments, running: Running) -> Any:
+        # As the call that was left: if that has happened, it is known by its id.
+        return await self._call(arguments, self._left.pop(canonical(dict(arguments)), running.call_id))
+
+
+def list_tool(tool: Tool[C], scope: C, aside: Aside) -> ListTool[C]:
+    return RepeatableListTool(tool, scope, aside) if tool.again else ListTool(tool, scope, aside)

@@ -1,0 +1,128 @@
+"""All that it takes to run tools in one place: the tools, the scheduler, the records."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from punchlist.kernel import child_processes
+from punchlist.kernel.secrets import Redactor
+from punchlist.storage.store import Store
+from punchlist.toolcalls.admission import Admission
+from punchlist.toolcalls.approvals import Expiry
+from punchlist.toolcalls.batch_writer import Recorder
+from punchlist.toolcalls.execution import Surroundings
+from punchlist.toolcalls.journal import Ask
+from punchlist.toolcalls.listeners import Listeners
+from punchlist.toolcalls.policy import Mode, Policy
+from punchlist.toolcalls.repeat_detection import Repeats
+from punchlist.toolcalls.repository import Ledger, Place
+from punchlist.toolcalls.scheduler import CoreToolScheduler
+from punchlist.toolcalls.tool import AgentTool
+from punchlist.tools.builtin import native_tools
+from punchlist.tools.mcp.servers import McpServers
+from punchlist.tools.mcp.settings import SEPARATOR
+from punchlist.tools.settings import ToolSettings
+from punchlist.tools.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where work is done, for whom, and what is known of it."""
+
+    store: Store
+    place: Place
+    settings: ToolSettings
+    outputs: Path
+    environment: Mapping[str, str] = field(repr=False)
+    seal: Callable[[str], str] | None = None
+
+    @property
+    def redactor(self) -> Redactor:
+        return Redactor(self.environment)
+
+    def for_tool(self, name: str) -> Site:
+        """The same, with no more servers than one tool needs: starting them takes time."""
+        ours = {tool.name for tool in native_tools(self.workspace)}
+        needed = [one for one in self.settings.servers if name.startswith(f"{one.name}{SEPARATOR}")]
+        if name not in ours and not needed:
+            # Nobody knows it: all are asked, for the nearest name.
+            return self
+        return replace(self, settings=replace(self.settings, servers=tuple(needed)))
+
+    def ledger(self) -> Ledger:
+        return Ledger(self.store, self.place, self.redactor, self.seal)
+
+    @property
+    def workspace(self) -> Workspace:
+        return Workspace(Path(self.place.workspace), self.settings.also)
+
+
+@dataclass(frozen=True, slots=True)
+class Workbench:
+    scheduler: CoreToolScheduler
+    tools: Mapping[str, AgentTool]
+    policy: Policy
+    ledger: Ledger
+    recorder: Recorder
+    notes: Sequence[str]
+    """What could not be had, such as a server that does not answer."""
+
+
+@asynccontextmanager
+async def toolbox(site: Site) -> AsyncIterator[tuple[Mapping[str, AgentTool], Sequence[str]]]:
+    """The tools that can be called here, ours and those of the servers, and notes on those that are missing."""
+    ours: list[AgentTool] = list(native_tools(site.workspace, site.redactor.text))
+    async with McpServers(site.settings.servers) as servers:
+        theirs, notes = await servers.tools() if site.settings.servers else ([], [])
+        yield {tool.name: tool for tool in (*theirs, *ours)}, notes
+
+
+@asynccontextmanager
+async def workbench(
+    site: Site,
+    *,
+    mode: Mode | None = None,
+    ask: Ask | None = None,
+    listeners: Listeners | None = None,
+    extra: Sequence[AgentTool] = (),
+    allowed: Callable[[str], bool] | None = None,
+) -> AsyncIterator[Workbench]:
+    """`extra` tools join those of the site; of all of them only those whose names are `allowed` are there."""
+    redactor, ledger = site.redactor, site.ledger()
+    for left in ledger.recover():
+        await child_processes.end_all(left.id, None)
+    async with toolbox(site) as (found, notes):
+        every = {**found, **{tool.name: tool for tool in extra}}
+        tools = every if allowed is None else {name: tool for name, tool in every.items() if allowed(name)}
+        policy = policy_of(site.settings, mode, ledger)
+        served = [tool.name for tool in tools.values() if tool.server is not None]
+        admission = Admission(
+            tools,
+            policy,
+            expiry=site.settings.policy.expiry or Expiry(),
+            repeats=Repeats(ledger.history()),
+            known=ledger.fingerprints(served),
+        )
+        recorder = Recorder(ledger, site.store)
+        scheduler = CoreToolScheduler(
+            admission=admission,
+            journal=recorder,
+            ask=ask,
+            listeners=listeners,
+            around=Surroundings(site.outputs, redactor.text),
+            actor=site.place.scope.actor,
+            clock=site.store.clock,
+        )
+        try:
+            yield Workbench(scheduler, tools, policy, ledger, recorder, notes)
+        finally:
+            await scheduler.close()
+            recorder.close()
+
+
+def policy_of(settings: ToolSettings, mode: Mode | None, ledger: Ledger) -> Policy:
+    chosen = mode or settings.policy.mode or Mode.DEFAULT
+    return Policy(chosen, settings.policy.rules, ledger.session_rules())

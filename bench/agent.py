@@ -28,7 +28,7 @@ from bench.peers.loops import SCRIPTS, looped
 from punchlist.agent.prompts import PLANNING
 from punchlist.audit.check import check
 from punchlist.checklist.tools import GUIDANCE
-from punchlist.models.model import Hear, Reply, Request, Said
+from punchlist.models.model import ModelRequest, Reply, TextListener, UserText
 from punchlist.storage.open import open_store
 from punchlist.storage.schema_version import REVISION
 from punchlist.storage.store import Store
@@ -180,7 +180,7 @@ class Weighing(Instant):
         self.kept: list[int] = []
         self.most: list[int] = []
 
-    async def ask(self, request: Request, hear: Hear | None = None) -> Reply:
+    async def ask(self, request: ModelRequest, hear: TextListener | None = None) -> Reply:
         self.most.append(tracemalloc.get_traced_memory()[1])
         gc.collect()
         self.kept.append(tracemalloc.get_traced_memory()[0])
@@ -236,7 +236,7 @@ def prompt(store: Store, folder: Path) -> Iterator[Figure]:
     request = model.last
     assert request is not None
     state = request.messages[-1]
-    assert isinstance(state, Said)
+    assert isinstance(state, UserText)
     assert state.text.startswith("<state>")
     yield Amount("a plan of 10 tasks in a request", [tokens(state.text)], unit="tokens", most=600)
     offered = [(tool.name, tool.description, tool.input_schema) for tool in request.tools if tool.name in LIST_TOOLS]

@@ -11,21 +11,21 @@ from typing import Final
 
 from punchlist.agent.continuation import Limits, Reason
 from punchlist.agent.definitions import BUILT_IN, AgentDefinition
-from punchlist.agent.runtime import Outcome, Studio
+from punchlist.agent.runtime import AgentRuntime, TurnOutcome
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancel_signal import CancelSignal
-from punchlist.models.model import Call, Finish, Hear, Reply, Request, Traits, Usage
+from punchlist.models.model import FinishReason, ModelInfo, ModelRequest, Reply, RequestedCall, TextListener, Usage
 from punchlist.plan.service import Plans
 from punchlist.storage.store import Store
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.policy_config import PolicySettings
-from punchlist.toolcalls.repository import Place
+from punchlist.toolcalls.repository import CallScope
 from punchlist.tools.function_tool import tool
 from punchlist.tools.settings import ToolSettings
-from punchlist.tools.tool_session import Site
+from punchlist.tools.tool_session import ToolSite
 
 TASKS: Final = 5
 USAGE: Final = Usage(1_000, 20)
@@ -41,33 +41,33 @@ class Instant:
     """Plans with its first reply, then calls `nothing` with a number that it has not sent before, for ever."""
 
     name = "instant"
-    traits = Traits()
+    traits = ModelInfo()
 
     def __init__(self, tasks: int = TASKS, thinking: Callable[[], float] | None = None) -> None:
         """`thinking` says how many seconds a reply takes, for what is not to be instant."""
         self._tasks = tasks
         self._thinking = thinking
         self.requests = 0
-        self.last: Request | None = None
+        self.last: ModelRequest | None = None
         self.entered: list[float] = []
         self.returned: list[float] = []
 
-    async def ask(self, request: Request, hear: Hear | None = None) -> Reply:
+    async def ask(self, request: ModelRequest, hear: TextListener | None = None) -> Reply:
         del hear
         self.entered.append(perf_counter())
         self.last = request
         self.requests += 1
         if self._thinking is not None:
             await asyncio.sleep(self._thinking())
-        reply = Reply("", (self._call(),), Finish.TOOL_CALLS, USAGE)
+        reply = Reply("", (self._call(),), FinishReason.TOOL_CALLS, USAGE)
         self.returned.append(perf_counter())
         return reply
 
-    def _call(self) -> Call:
+    def _call(self) -> RequestedCall:
         id = f"call-{self.requests}"
         if self.requests > 1 or not self._tasks:
-            return Call(id, nothing.name, {"n": self.requests})
-        return Call(id, "create_todo", {"items": [{"title": title} for title in titles(self._tasks)]})
+            return RequestedCall(id, nothing.name, {"n": self.requests})
+        return RequestedCall(id, "create_todo", {"items": [{"title": title} for title in titles(self._tasks)]})
 
     @property
     def gaps(self) -> list[float]:
@@ -90,10 +90,12 @@ def agent(iterations: int) -> AgentDefinition:
     return replace(built_in, tools=(*built_in.tools, nothing.name), limits=limits)
 
 
-def studio(store: Store, session: str, workspace: Path, model: Instant) -> Studio:
+def studio(store: Store, session: str, workspace: Path, model: Instant) -> AgentRuntime:
     conversations = Conversations(store)
-    return Studio(
-        Site(store, Place(scope(session), str(workspace)), ToolSettings(PolicySettings()), workspace / "outputs", {}),
+    return AgentRuntime(
+        ToolSite(
+            store, CallScope(scope(session), str(workspace)), ToolSettings(PolicySettings()), workspace / "outputs", {}
+        ),
         conversations,
         Plans(store),
         Checklists(store, conversations),
@@ -111,7 +113,7 @@ async def turn(store: Store, session: str, workspace: Path, iterations: int, mod
     return model
 
 
-def _check(outcome: Outcome, iterations: int) -> None:
+def _check(outcome: TurnOutcome, iterations: int) -> None:
     """A loop that went another way than was meant would be timed for nothing."""
     ended = outcome.ended
     if ended.reason is not Reason.CAPPED or ended.iterations != iterations:

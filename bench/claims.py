@@ -14,7 +14,7 @@ from typing import Final
 from bench.amounts import Amount
 from bench.measuring import QUICK, Bench, Figure, Limits, Operation, interleave
 from bench.rows import ACTOR, ITEM
-from punchlist.claims.model import Claimed
+from punchlist.claims.model import ClaimGranted
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.plan.model import TurnTodo
@@ -67,9 +67,9 @@ def taking_turns(store: Store, turn: TurnScope) -> Operation:
     return once
 
 
-def take(plans: Plans, turn: TurnScope, at: str) -> Claimed[TurnTodo]:
+def take(plans: Plans, turn: TurnScope, at: str) -> ClaimGranted[TurnTodo]:
     claimed = plans.claim(turn, at)
-    assert isinstance(claimed, Claimed)
+    assert isinstance(claimed, ClaimGranted)
     return claimed
 
 
@@ -103,7 +103,7 @@ def drain(path: str, turn_id: str, number: str) -> None:
         plans = Plans(store)
         print("ready", flush=True)
         sys.stdin.readline()
-        while isinstance(claimed := plans.claim(turn, number), Claimed):
+        while isinstance(claimed := plans.claim(turn, number), ClaimGranted):
             plans.end(turn, claimed.todo.id, "done", fence=claimed.claim.fence)
 
 

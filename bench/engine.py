@@ -18,18 +18,18 @@ from typing import Any, Final
 
 from bench.measuring import Bench, Figure, Limits
 from bench.processes import PYTHON
-from punchlist.app import House
+from punchlist.app import App
 from punchlist.config import load
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
-from punchlist.engine.durable import Durable
+from punchlist.engine.durable import DurableEngine
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import moment
 from punchlist.kernel.process_id import this_process
 from punchlist.missions.config import file
 from punchlist.missions.service import Missions
-from punchlist.models.rehearsal import Line, Rehearsal, Script
-from punchlist.runs.model import Kind, Run
+from punchlist.models.rehearsal import Rehearsal, RehearsalScript, RehearsedReply
+from punchlist.runs.model import Run, RunKind
 from punchlist.runs.service import Runs
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
@@ -76,7 +76,7 @@ async def steps(store: Store, rounds: int) -> tuple[list[float], list[float]]:
     """Seconds per step, ours and the engine's own, which take turns in one run."""
     from dbos import DBOS
 
-    durable, came = Durable(store, this_process()), asyncio.get_running_loop().create_future()
+    durable, came = DurableEngine(store, this_process()), asyncio.get_running_loop().create_future()
 
     async def nothing() -> int:
         return 1
@@ -127,7 +127,7 @@ def queued(store: Store, runs: int) -> list[Run]:
     return [
         Runs(store).queue(
             scope,
-            kind=Kind.COLLECT,
+            kind=RunKind.COLLECT,
             conversation_id=mission.conversation_id,
             agent="mission-lead",
             request={},
@@ -139,8 +139,8 @@ def queued(store: Store, runs: int) -> list[Run]:
 
 async def ours(path: str, runs: int) -> list[float]:
     """The worker, as the program has it."""
-    house = House(load(environment={"PUNCHLIST_DATABASE_URL": path, "HOME": str(Path(path).parent)}))
-    model = Rehearsal(Script((Line("Done."),), {}))
+    house = App(load(environment={"PUNCHLIST_DATABASE_URL": path, "HOME": str(Path(path).parent)}))
+    model = Rehearsal(RehearsalScript((RehearsedReply("Done."),), {}))
     begun = house.store.clock()
     await house.worker(lambda _: model, Mode.YOLO, slots=8, tell=lambda _: None).work(until_idle=True)
     ended = [run.ended_at for run in house.runs.list(ended=True, most=runs)]
@@ -167,7 +167,7 @@ async def bare(path: str, runs: int) -> list[float]:
         return run_id
 
     with closing(open_store(path)) as store:
-        durable, given = Durable(store, this_process()), queued(store, runs)
+        durable, given = DurableEngine(store, this_process()), queued(store, runs)
         begun = perf_counter()
         await durable.open(work)
         for run in given:

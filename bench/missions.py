@@ -28,10 +28,10 @@ from punchlist.missions.config import file
 from punchlist.missions.escalations.service import Escalations
 from punchlist.missions.metrics.service import Metrics
 from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo
-from punchlist.missions.planning.prompt_data import Briefing
+from punchlist.missions.planning.prompt_data import PromptData
 from punchlist.missions.service import Missions
 from punchlist.missions.todos import repository as todo_repository
-from punchlist.missions.todos.lifecycle import Action, Priority, Status
+from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
 from punchlist.missions.todos.service import MissionTodos
 from punchlist.runs.service import Runs
 from punchlist.storage.open import open_store
@@ -151,7 +151,7 @@ def reads(bench: Bench, few: int, many: int) -> Iterator[Figure]:
 def briefing(store: Store) -> Operation:
     """What a pillar's owner is given in planning: the pillar's metrics, strategies and todos."""
     missions = Missions(store, Conversations(store))
-    desk = Briefing(
+    desk = PromptData(
         missions, MissionTodos(store), Metrics(store), Escalations(store), Conversations(store), Runs(store)
     )
     mission = missions.get(SLUG)
@@ -166,13 +166,13 @@ def briefing(store: Store) -> Operation:
 def replacing(store: Store, rounds: int) -> Operation:
     """Cancel a todo of the backlog and make another."""
     todos, left = MissionTodos(store), runs(rounds, EACH)
-    there = todos.list(SLUG, status={Status.BACKLOG}).items[0].id
+    there = todos.list(SLUG, status={TodoStatus.BACKLOG}).items[0].id
 
     def replace() -> None:
         nonlocal left, there
         left -= 1
-        todos.update(PERSON, SLUG, there, Action.CANCEL, "bench")
-        there = todos.create(PERSON, SLUG, NewMissionTodo(PILLAR, f"todo {left}", target=Status.BACKLOG)).todo.id
+        todos.update(PERSON, SLUG, there, TodoAction.CANCEL, "bench")
+        there = todos.create(PERSON, SLUG, NewMissionTodo(PILLAR, f"todo {left}", target=TodoStatus.BACKLOG)).todo.id
 
     return replace
 
@@ -204,8 +204,8 @@ def ended_todo(mission: Mission, pillar_id: str, at: str) -> MissionTodo:
         justification="",
         completion_criteria="",
         deadline=None,
-        status=Status.COMPLETED,
-        priority=Priority.MEDIUM,
+        status=TodoStatus.COMPLETED,
+        priority=TodoPriority.MEDIUM,
         assigned_agent=None,
         outcome="It went well.",
         created_at=at,

@@ -11,13 +11,13 @@ from functools import cache
 from typing import Any, Final
 
 from punchlist.conversations.lifecycle import TurnAction, TurnStatus
-from punchlist.conversations.model import Conversation, Turn
+from punchlist.conversations.model import Conversation, StoredTurn
 from punchlist.conversations.service import stream as conversation_stream
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import timestamp
 from punchlist.kernel.events import GENESIS, Change, Event, canonical, chain_hash
 from punchlist.kernel.ids import new_id
-from punchlist.plan.lifecycle import Action, Status
+from punchlist.plan.lifecycle import PlanAction, PlanStatus
 from punchlist.plan.model import NewTodo, TurnTodo
 from punchlist.plan.service import stream as plan_stream
 
@@ -39,7 +39,7 @@ Rows = dict[str, list[Row]]
 
 COLUMNS: Final = {
     "conversations": list(Conversation.__annotations__),
-    "turns": list(Turn.__annotations__),
+    "turns": list(StoredTurn.__annotations__),
     "turn_todos": [*TurnTodo.__annotations__, "checksum"],
     "events": [name for name in Event.__annotations__ if name != "seq"],
 }
@@ -71,7 +71,7 @@ def session_rows(number: int, todos: int) -> Rows:
     for first in range(0, todos, TODOS_PER_TURN):
         is_last = first + TODOS_PER_TURN >= todos
         begun, ended = timestamp(moment + timedelta(seconds=first)), timestamp(moment + timedelta(seconds=first + 5))
-        turn = Turn(new_id(), session, None, ACTOR.name, None, begun, None)
+        turn = StoredTurn(new_id(), session, None, ACTOR.name, None, begun, None)
         rows["events"].append(
             stream.event(begun, TurnAction.BEGIN.value, turn.id, _told(turn), to=TurnStatus.OPEN.value)
         )
@@ -87,11 +87,11 @@ def session_rows(number: int, todos: int) -> Rows:
     return rows
 
 
-def _row(value: Conversation | Turn) -> Row:
+def _row(value: Conversation | StoredTurn) -> Row:
     return tuple(getattr(value, name) for name in type(value).__annotations__)
 
 
-def _told(value: Conversation | Turn) -> str:
+def _told(value: Conversation | StoredTurn) -> str:
     """What the event says that made it."""
     return canonical(dict(zip(type(value).__annotations__, _row(value), strict=True)))
 
@@ -99,16 +99,16 @@ def _told(value: Conversation | Turn) -> str:
 def plan_rows(session: str, turn_id: str, at: str, todos: int) -> Iterator[tuple[Row, Row]]:
     """The rows of a turn's todos, each with its event."""
     stream = Stream(plan_stream(turn_id), session)
-    pending = Status.PENDING.value
+    pending = PlanStatus.PENDING.value
     for position in range(todos):
         todo = _todo(new_id(), session, turn_id, position, at)
-        event = stream.event(at, Action.CREATE.value, todo.id, _description(position), to=pending)
+        event = stream.event(at, PlanAction.CREATE.value, todo.id, _description(position), to=pending)
         yield (*todo[:7], pending, *todo[8:], todo.checksum()), event
 
 
 def _todo(id: str, session: str, turn_id: str, position: int, at: str) -> TurnTodo:
     said = (ITEM.title, ITEM.context, ITEM.completion_criteria, ITEM.agent_type)
-    return TurnTodo(id, session, turn_id, *said, Status.PENDING, position, None, at, None, None)
+    return TurnTodo(id, session, turn_id, *said, PlanStatus.PENDING, position, None, at, None, None)
 
 
 @cache

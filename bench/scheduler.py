@@ -18,10 +18,10 @@ from punchlist.conversations.model import Scope
 from punchlist.kernel.actors import Actor, Role
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
-from punchlist.toolcalls.batch_writer import Recorder
+from punchlist.toolcalls.batch_writer import BatchWriter
 from punchlist.toolcalls.listeners import Listeners
 from punchlist.toolcalls.policy import Mode, Policy
-from punchlist.toolcalls.repository import Ledger, Place
+from punchlist.toolcalls.repository import CallScope, ToolCallRepository
 from punchlist.toolcalls.scheduler import CoreToolScheduler
 from punchlist.toolcalls.states import ToolCallRequest
 from punchlist.tools.builtin import native_tools
@@ -33,7 +33,7 @@ STORED: Final = 1_000
 COMMANDS: Final = 100
 ROUNDS: Final = 9
 PEER_ROUNDS: Final = 3
-PLACE: Final = Place(Scope("bench", Actor(Role.SUPERVISOR, "bench")), "/")
+PLACE: Final = CallScope(Scope("bench", Actor(Role.SUPERVISOR, "bench")), "/")
 
 
 @tool
@@ -101,7 +101,7 @@ async def scheduled(calls: int) -> float:
 
 
 async def stored(calls: int, store: Store) -> float:
-    journal = Recorder(Ledger(store, PLACE), store)
+    journal = BatchWriter(ToolCallRepository(store, PLACE), store)
     scheduler = CoreToolScheduler([nothing], Policy(Mode.YOLO), journal=journal)
     requests = [ToolCallRequest("nothing", {"n": n}) for n in range(calls)]
     begin = perf_counter()

@@ -17,7 +17,7 @@ from punchlist.claims.tools import claim_tools
 from punchlist.conversations.lifecycle import TURN
 from punchlist.conversations.message_lifecycle import QUEUE
 from punchlist.kernel.lifecycle import Lifecycle
-from punchlist.kernel.tool import Tool
+from punchlist.kernel.tool import ListToolSpec
 from punchlist.missions.todos.lifecycle import ESCALATION, MISSION
 from punchlist.missions.todos.tools import mission_tools
 from punchlist.plan.lifecycle import CONDITION, PLAN
@@ -82,7 +82,7 @@ def _who(lifecycle: Lifecycle[Any, Any]) -> str:
 
 
 def tools() -> str:
-    lists: list[Tool[Any]] = [
+    lists: list[ListToolSpec[Any]] = [
         *checklist_tools(_no_service),
         *plan_tools(_no_service),
         *claim_tools(lambda _: {}),
@@ -97,7 +97,7 @@ def _native(tool: FunctionTool) -> str:
     return f"## {tool.name}\n\n{tool.description}\n\nEffect: {tool.effect}.\n\nArguments:\n\n```json\n{schema}\n```"
 
 
-def _tool(tool: Tool[Any]) -> str:
+def _tool(tool: ListToolSpec[Any]) -> str:
     schemas = [("Arguments", tool.input_schema), ("Result", tool.output_schema)]
     blocks = [f"{name}:\n\n```json\n{json.dumps(schema, indent=2)}\n```" for name, schema in schemas]
     return "\n\n".join([f"## {tool.name}", tool.description, f"For: {', '.join(sorted(tool.roles))}.", *blocks])

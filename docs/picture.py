@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 
 from punchlist.checklist.box import box
-from punchlist.checklist.lifecycle import Status
-from punchlist.checklist.model import Checklist, Item
+from punchlist.checklist.lifecycle import ChecklistStatus
+from punchlist.checklist.model import Checklist, ChecklistItem
 
 LINE, MARGIN, CHARACTER = 22, 18, 9
 COLOURS = {"✓": "#3fb950", "▶": "#d29922", "○": "#8b949e"}
@@ -14,10 +14,10 @@ COLOURS = {"✓": "#3fb950", "▶": "#d29922", "○": "#8b949e"}
 
 def picture() -> str:
     items = (
-        Item("a", "Reproduce the bug", "Reproducing the bug", Status.COMPLETED),
-        Item("b", "Fix the parser", "Fixing the parser", Status.IN_PROGRESS),
-        Item("c", "Run the tests", "Running the tests", Status.PENDING),
-        Item("d", "Write the changelog", "Writing the changelog", Status.PENDING),
+        ChecklistItem("a", "Reproduce the bug", "Reproducing the bug", ChecklistStatus.COMPLETED),
+        ChecklistItem("b", "Fix the parser", "Fixing the parser", ChecklistStatus.IN_PROGRESS),
+        ChecklistItem("c", "Run the tests", "Running the tests", ChecklistStatus.PENDING),
+        ChecklistItem("d", "Write the changelog", "Writing the changelog", ChecklistStatus.PENDING),
     )
     lines = ["$ punchlist todos --watch", *box(Checklist(items, 1, 0, None), 60)]
     width = 2 * MARGIN + CHARACTER * max(map(len, lines))

@@ -9,7 +9,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-from punchlist.adapters.langchain import Lists, PunchlistMiddleware
+from punchlist.adapters.langchain import PunchlistMiddleware, SessionLists
 
 
 def weather(city: str) -> str:
@@ -18,7 +18,7 @@ def weather(city: str) -> str:
 
 
 def main(folder: str) -> None:
-    lists = Lists(database=f"{folder}/lists.db")
+    lists = SessionLists(database=f"{folder}/lists.db")
     agent = create_agent(Scripted(), tools=[weather], middleware=[PunchlistMiddleware(lists)])
     result = agent.invoke({"messages": [{"role": "user", "content": "Oslo or Rome?"}]})
     print(*(f"{todo.title}: {todo.status}" for todo in lists.todos()), sep=" · ")

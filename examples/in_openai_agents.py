@@ -7,7 +7,7 @@ from typing import Any
 from agents import Agent, function_tool, set_tracing_disabled
 from agents.testing import ModelCall, ModelStep, ScriptedModel, assistant_message, function_call
 
-from punchlist.adapters.openai_agents import Lists, PunchlistTools
+from punchlist.adapters.openai_agents import PunchlistTools, SessionLists
 
 
 @function_tool
@@ -17,7 +17,7 @@ def weather(city: str) -> str:
 
 
 def main(folder: str) -> None:
-    lists = Lists(database=f"{folder}/lists.db")
+    lists = SessionLists(database=f"{folder}/lists.db")
     punchlist = PunchlistTools(lists)
     agent = Agent("helper", model=scripted(), tools=[weather, *punchlist.tools])
     result = punchlist.run_sync(agent, "Oslo or Rome?")

@@ -8,7 +8,7 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from punchlist.adapters.pydantic_ai import Lists, PunchlistCapability
+from punchlist.adapters.pydantic_ai import PunchlistCapability, SessionLists
 
 
 def weather(city: str) -> str:
@@ -17,7 +17,7 @@ def weather(city: str) -> str:
 
 
 def main(folder: str) -> None:
-    lists = Lists(database=f"{folder}/lists.db")
+    lists = SessionLists(database=f"{folder}/lists.db")
     agent = Agent(FunctionModel(scripted), tools=[weather], capabilities=[PunchlistCapability(lists)])
     result = agent.run_sync("Oslo or Rome?")
     print(*(f"{todo.title}: {todo.status}" for todo in lists.todos()), sep=" · ")

@@ -16,7 +16,7 @@ from punchlist import (
     open_store,
     parse_mission,
 )
-from punchlist.missions.todos.lifecycle import Action
+from punchlist.missions.todos.lifecycle import TodoAction
 
 FILE = """{"name": "Developer Experience", "pillars": [{"name": "Build Performance", "metrics": [
   {"name": "Local build time", "unit": "s", "target": 60, "warning": 90, "direction": "down"}]}]}"""
@@ -32,7 +32,7 @@ print(f"Build time is {build.status}, and {build.trend}.")
 
 profile = NewMissionTodo("build-performance", "Profile webpack build", completion_criteria="The top 3 plugins")
 todo = todos.create(owner, mission, profile).todo
-todos.update(lead, mission, todo.id, Action.START, "Three readings in a row confirm it.")
+todos.update(lead, mission, todo.id, TodoAction.START, "Three readings in a row confirm it.")
 todos.report(owner, mission, todo.id, "ts-loader 39 %, css-loader 17 %, terser 12 %")
 try:
     todos.complete(owner, mission, todo.id, "Done.")

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from punchlist import CoreToolScheduler, Effect, Listeners, Outcome, Status, ToolCallRequest, tool
+from punchlist import ApprovalOutcome, CallStatus, CoreToolScheduler, Effect, Listeners, ToolCallRequest, tool
 
 
 @tool(effect=Effect.READ)
@@ -23,8 +23,8 @@ async def main() -> None:
     batch = scheduler.schedule([ToolCallRequest("price", {"city": "Oslo"}), ToolCallRequest("book", {"city": "Oslo"})])
     _, booking = await batch.at_rest()  # the price is known; the booking waits for a person
     other = {"arguments": {"city": "Oslo", "seats": 2}}
-    await scheduler.handle_confirmation_response(booking.request.call_id, None, Outcome.MODIFY, payload=other)
-    print([call.result.text for call in await batch if call.status is Status.SUCCESS])
+    await scheduler.handle_confirmation_response(booking.request.call_id, None, ApprovalOutcome.MODIFY, payload=other)
+    print([call.result.text for call in await batch if call.status is CallStatus.SUCCESS])
 
 
 asyncio.run(main())

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
         CallChanged,
         Continued,
         ListChanged,
-        Noted,
-        OutputCame,
-        Replied,
-        TextCame,
-        TurnBegan,
+        NoteAdded,
+        ReplyReceived,
+        TextDelta,
+        ToolOutput,
         TurnEnded,
+        TurnStarted,
     )
     from punchlist.checklist.manager import TodoManager
     from punchlist.checklist.service import Checklists
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from punchlist.errors import PunchlistError
     from punchlist.kernel.actors import Actor, Role
     from punchlist.kernel.cancel_signal import CancelSignal
-    from punchlist.library import Agent, Result
+    from punchlist.library import Agent, RunResult
     from punchlist.missions.config.file import parse_mission
     from punchlist.missions.metrics.service import Metrics
     from punchlist.missions.model import MissionScope, NewMissionTodo
@@ -43,15 +43,15 @@ if TYPE_CHECKING:
     from punchlist.storage.open import open_store
     from punchlist.storage.store import Store
     from punchlist.toolcalls.approval_store import Approvals
-    from punchlist.toolcalls.approvals import Answer, Outcome
-    from punchlist.toolcalls.batch_writer import Recorder
-    from punchlist.toolcalls.lifecycle import Status
+    from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
+    from punchlist.toolcalls.batch_writer import BatchWriter
+    from punchlist.toolcalls.lifecycle import CallStatus
     from punchlist.toolcalls.listeners import Listeners
     from punchlist.toolcalls.policy import Mode, Policy, Rule, Verdict
-    from punchlist.toolcalls.repository import Ledger, Place
+    from punchlist.toolcalls.repository import CallScope, ToolCallRepository
     from punchlist.toolcalls.scheduler import CoreToolScheduler
     from punchlist.toolcalls.states import ToolCallRequest
-    from punchlist.toolcalls.tool import Effect, Resources, Running, ToolFailure, Transient
+    from punchlist.toolcalls.tool import Effect, Resources, ToolContext, ToolFailure, TransientFailure
     from punchlist.tools.builtin import native_tools
     from punchlist.tools.function_tool import tool
     from punchlist.tools.workspace import Workspace
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Actor": "punchlist.kernel.actors",
     "Agent": "punchlist.library",
-    "Answer": "punchlist.toolcalls.approvals",
+    "ApprovalAnswer": "punchlist.toolcalls.approvals",
     "Approvals": "punchlist.toolcalls.approval_store",
     "CallChanged": "punchlist.agent.events",
     "CancelSignal": "punchlist.kernel.cancel_signal",
@@ -68,7 +68,7 @@ _HOMES = {
     "Conversations": "punchlist.conversations.service",
     "CoreToolScheduler": "punchlist.toolcalls.scheduler",
     "Effect": "punchlist.toolcalls.tool",
-    "Ledger": "punchlist.toolcalls.repository",
+    "ToolCallRepository": "punchlist.toolcalls.repository",
     "Limits": "punchlist.agent.continuation",
     "ListChanged": "punchlist.agent.events",
     "Listeners": "punchlist.toolcalls.listeners",
@@ -79,31 +79,31 @@ _HOMES = {
     "Missions": "punchlist.missions.service",
     "Mode": "punchlist.toolcalls.policy",
     "NewMissionTodo": "punchlist.missions.model",
-    "Noted": "punchlist.agent.events",
-    "Outcome": "punchlist.toolcalls.approvals",
-    "OutputCame": "punchlist.agent.events",
-    "Place": "punchlist.toolcalls.repository",
+    "NoteAdded": "punchlist.agent.events",
+    "ApprovalOutcome": "punchlist.toolcalls.approvals",
+    "ToolOutput": "punchlist.agent.events",
+    "CallScope": "punchlist.toolcalls.repository",
     "Plans": "punchlist.plan.service",
     "Policy": "punchlist.toolcalls.policy",
     "PunchlistError": "punchlist.errors",
     "Reason": "punchlist.agent.continuation",
-    "Recorder": "punchlist.toolcalls.batch_writer",
-    "Replied": "punchlist.agent.events",
+    "BatchWriter": "punchlist.toolcalls.batch_writer",
+    "ReplyReceived": "punchlist.agent.events",
     "Resources": "punchlist.toolcalls.tool",
-    "Result": "punchlist.library",
+    "RunResult": "punchlist.library",
     "Role": "punchlist.kernel.actors",
     "Rule": "punchlist.toolcalls.policy",
-    "Running": "punchlist.toolcalls.tool",
+    "ToolContext": "punchlist.toolcalls.tool",
     "Runs": "punchlist.runs.service",
     "Scope": "punchlist.conversations.model",
-    "Status": "punchlist.toolcalls.lifecycle",
+    "CallStatus": "punchlist.toolcalls.lifecycle",
     "Store": "punchlist.storage.store",
-    "TextCame": "punchlist.agent.events",
+    "TextDelta": "punchlist.agent.events",
     "TodoManager": "punchlist.checklist.manager",
     "ToolCallRequest": "punchlist.toolcalls.states",
     "ToolFailure": "punchlist.toolcalls.tool",
-    "Transient": "punchlist.toolcalls.tool",
-    "TurnBegan": "punchlist.agent.events",
+    "TransientFailure": "punchlist.toolcalls.tool",
+    "TurnStarted": "punchlist.agent.events",
     "TurnEnded": "punchlist.agent.events",
     "TurnScope": "punchlist.conversations.model",
     "TurnTodoRepository": "punchlist.plan.repository",
@@ -118,16 +118,19 @@ _HOMES = {
 __all__ = [
     "Actor",
     "Agent",
-    "Answer",
+    "ApprovalAnswer",
+    "ApprovalOutcome",
     "Approvals",
+    "BatchWriter",
     "CallChanged",
+    "CallScope",
+    "CallStatus",
     "CancelSignal",
     "Checklists",
     "Continued",
     "Conversations",
     "CoreToolScheduler",
     "Effect",
-    "Ledger",
     "Limits",
     "ListChanged",
     "Listeners",
@@ -138,33 +141,30 @@ __all__ = [
     "Missions",
     "Mode",
     "NewMissionTodo",
-    "Noted",
-    "Outcome",
-    "OutputCame",
-    "Place",
+    "NoteAdded",
     "Plans",
     "Policy",
     "PunchlistError",
     "Reason",
-    "Recorder",
-    "Replied",
+    "ReplyReceived",
     "Resources",
-    "Result",
     "Role",
     "Rule",
-    "Running",
+    "RunResult",
     "Runs",
     "Scope",
-    "Status",
     "Store",
-    "TextCame",
+    "TextDelta",
     "TodoManager",
+    "ToolCallRepository",
     "ToolCallRequest",
+    "ToolContext",
     "ToolFailure",
-    "Transient",
-    "TurnBegan",
+    "ToolOutput",
+    "TransientFailure",
     "TurnEnded",
     "TurnScope",
+    "TurnStarted",
     "TurnTodoRepository",
     "Verdict",
     "Workspace",

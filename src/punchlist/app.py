@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from punchlist.agent.agents_config import Agents
+    from punchlist.agent.agents_config import AgentsConfig
     from punchlist.agent.definitions import AgentDefinition
     from punchlist.checklist.service import Checklists
     from punchlist.config import Settings
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from punchlist.conversations.service import Conversations
     from punchlist.engine.worker import Worker
     from punchlist.missions.escalations.service import Escalations
-    from punchlist.missions.metrics.collection import Collecting
+    from punchlist.missions.metrics.collection import MetricCollection
     from punchlist.missions.metrics.service import Metrics
     from punchlist.missions.model import Mission
-    from punchlist.missions.planning.prompt_data import Briefing
+    from punchlist.missions.planning.prompt_data import PromptData
     from punchlist.missions.service import Missions
-    from punchlist.missions.todos.checks import Checks
+    from punchlist.missions.todos.checks import CompletionChecks
     from punchlist.missions.todos.service import MissionTodos
     from punchlist.models.model import Model
     from punchlist.plan.service import Plans
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from punchlist.toolcalls.approval_store import Approvals
     from punchlist.toolcalls.policy import Mode
     from punchlist.tools.settings import ToolSettings
-    from punchlist.tools.tool_session import Site
+    from punchlist.tools.tool_session import ToolSite
     from punchlist.trust import Trust
 
 
@@ -42,7 +42,7 @@ PRIVATE_ADDRESSES = "PUNCHLIST_PRIVATE_ADDRESSES"
 """`allow` lets HTTP collectors ask addresses of a private network. The person's own environment says so, no file."""
 
 
-class House:
+class App:
     """The `Desk` that surfaces work at. Parts are built on first use: a command pays for what it needs."""
 
     def __init__(self, settings: Settings) -> None:
@@ -103,19 +103,19 @@ class House:
         return Escalations(self.store)
 
     @cached_property
-    def briefing(self) -> Briefing:
-        from punchlist.missions.planning.prompt_data import Briefing
+    def briefing(self) -> PromptData:
+        from punchlist.missions.planning.prompt_data import PromptData
 
-        return Briefing(
+        return PromptData(
             self.missions, self.mission_todos, self.metrics, self.escalations, self.conversations, self.runs
         )
 
     @cached_property
-    def collecting(self) -> Collecting:
-        from punchlist.missions.metrics.collection import Collecting
+    def collecting(self) -> MetricCollection:
+        from punchlist.missions.metrics.collection import MetricCollection
 
         private = os.environ.get(PRIVATE_ADDRESSES) == "allow"
-        return Collecting(self.metrics, self.workspace, os.environ, self.trusts_mission, private)
+        return MetricCollection(self.metrics, self.workspace, os.environ, self.trusts_mission, private)
 
     @property
     def workspace(self) -> Path:
@@ -123,11 +123,11 @@ class House:
         return self.settings.root or Path.cwd()
 
     @cached_property
-    def checks(self) -> Checks:
+    def checks(self) -> CompletionChecks:
         from punchlist.missions.config.trust import check_name
-        from punchlist.missions.todos.checks import Checks
+        from punchlist.missions.todos.checks import CompletionChecks
 
-        return Checks(
+        return CompletionChecks(
             self.store,
             self.trusts_mission,
             self.workspace,
@@ -156,10 +156,10 @@ class House:
         tell: Callable[[str], None],
     ) -> Worker:
         from punchlist.engine.worker import Worker
-        from punchlist.engine.worker_services import Premises
-        from punchlist.missions.planning.overdue import Deadlines
+        from punchlist.engine.worker_services import WorkerServices
+        from punchlist.missions.planning.overdue import OverdueService
 
-        premises = Premises(
+        premises = WorkerServices(
             self.store,
             self.conversations,
             self.plans,
@@ -168,7 +168,7 @@ class House:
             self.mission_todos,
             self.metrics,
             self.escalations,
-            Deadlines(self.store),
+            OverdueService(self.store),
             self.briefing,
             self.checks,
             self.collecting,
@@ -189,7 +189,7 @@ class House:
         return Approvals(self.store, Redactor(os.environ))
 
     @cached_property
-    def agents(self) -> Agents:
+    def agents(self) -> AgentsConfig:
         from punchlist.agent.agents_config import agents
 
         return agents(self.settings, self.trust)
@@ -206,13 +206,13 @@ class House:
 
         return tool_settings(self.settings, self.trust)
 
-    def site(self, scope: Scope, workspace: Path, turn_id: str | None = None) -> Site:
-        from punchlist.toolcalls.repository import Place
-        from punchlist.tools.tool_session import Site
+    def site(self, scope: Scope, workspace: Path, turn_id: str | None = None) -> ToolSite:
+        from punchlist.toolcalls.repository import CallScope
+        from punchlist.tools.tool_session import ToolSite
 
-        place = Place(scope, str(workspace), turn_id)
+        place = CallScope(scope, str(workspace), turn_id)
         outputs = self.settings.outputs(os.environ)
-        return Site(self.store, place, self.tool_settings, outputs, os.environ, self.trust.seal)
+        return ToolSite(self.store, place, self.tool_settings, outputs, os.environ, self.trust.seal)
 
 
 def main() -> None:
@@ -222,7 +222,7 @@ def main() -> None:
         # Asked at every step of somebody's agent: not even the command line's own library is loaded.
         from punchlist.surfaces.hooks.main import run
 
-        run(House, sys.argv[2:])
+        run(App, sys.argv[2:])
     from punchlist.surfaces.cli.main import start
 
-    start(House)
+    start(App)

@@ -28,7 +28,7 @@ _LARGEST_FILE: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
+class SettingsTables:
     """The tables of one settings file, as they stand there; whoever they are for reads them."""
 
     path: Path
@@ -43,8 +43,8 @@ class Settings:
     session: str
     synchronous: str
     root: Path | None
-    project: Tables | None = None
-    user: Tables | None = None
+    project: SettingsTables | None = None
+    user: SettingsTables | None = None
     leads_out: Path | None = None
     """The project's file, where it is what puts the database outside of the project: that may be anybody's."""
 
@@ -139,7 +139,7 @@ def _from_environment(env: Mapping[str, str]) -> dict[str, str]:
     return {key: env[variable] for key, variable in _KEYS.items() if env.get(variable)}
 
 
-def _from_file(path: Path) -> tuple[dict[str, str], Tables | None]:
+def _from_file(path: Path) -> tuple[dict[str, str], SettingsTables | None]:
     try:
         if path.stat().st_size > _LARGEST_FILE:
             raise ConfigError(f"{path}: is larger than {_LARGEST_FILE:,} bytes; that is no settings file.")
@@ -159,7 +159,7 @@ def _from_file(path: Path) -> tuple[dict[str, str], Tables | None]:
     settings = {key: _text(path, source, key, value) for key, value in content.items() if key not in TABLES}
     if "database" in settings:
         settings["database"] = _anchored(settings["database"], path.parent)
-    return settings, Tables(path, tables) if tables else None
+    return settings, SettingsTables(path, tables) if tables else None
 
 
 def _anchored(address: str, folder: Path) -> str:

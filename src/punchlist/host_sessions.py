@@ -29,7 +29,7 @@ from typing import Any, Final
 
 from punchlist.config import DEFAULT_SESSION, Settings, user_folder
 from punchlist.kernel.ids import short_id
-from punchlist.kernel.parent_processes import Above, ancestors, hosts
+from punchlist.kernel.parent_processes import ParentProcess, ancestors, hosts
 from punchlist.kernel.process_id import lives, process
 
 FILE: Final = "seats.json"
@@ -41,7 +41,7 @@ _SESSION: Final = re.compile(r"\S{1,200}")
 
 
 @dataclass(slots=True)
-class _Book:
+class _SessionFile:
     taken: dict[str, str] = field(default_factory=dict)
     """By session, the process that has it."""
     agents: dict[str, str] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class _Book:
     """By an agent's own session, ours."""
 
 
-class Seats:
+class HostSessions:
     def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
         self._usual = settings.session
         self._file = notes_folder(settings, environment) / FILE
@@ -96,7 +96,7 @@ class Seats:
         except OSError:
             return None
 
-    def _choose(self, book: _Book, me: str, agent: str, own_session: str | None) -> str:
+    def _choose(self, book: _SessionFile, me: str, agent: str, own_session: str | None) -> str:
         def free(session: str) -> bool:
             return book.taken.get(session) in (None, me) or not _may_live(book.taken[session])
 
@@ -111,24 +111,24 @@ class Seats:
         project = "" if self._usual == DEFAULT_SESSION else f"{self._usual}-"
         return f"{project}{agent}-{short_id()}"
 
-    def _read(self) -> _Book:
+    def _read(self) -> _SessionFile:
         try:
             with self._file.open("rb") as file:
                 told = json.loads(file.read(_LARGEST))
         except (OSError, ValueError, RecursionError):
-            return _Book()
+            return _SessionFile()
         if not isinstance(told, dict):
-            return _Book()
+            return _SessionFile()
         taken, agents, known = (_texts(told.get(part)) for part in ("taken", "agents", "known"))
         # Somebody may have written into it: a seat that is no session is nobody's.
-        return _Book(
+        return _SessionFile(
             {session: who for session, who in taken.items() if _SESSION.fullmatch(session)},
             agents,
             {own: session for own, session in known.items() if _SESSION.fullmatch(session)},
         )
 
     @contextmanager
-    def _changing(self) -> Iterator[_Book]:
+    def _changing(self) -> Iterator[_SessionFile]:
         from filelock import FileLock
 
         with FileLock(self._file.with_suffix(".lock"), timeout=_PATIENCE):
@@ -138,7 +138,7 @@ class Seats:
             if json.dumps(asdict(book)) != before:
                 self._write(book)
 
-    def _write(self, book: _Book) -> None:
+    def _write(self, book: _SessionFile) -> None:
         known = dict(list(book.known.items())[-_MOST:])
         handle, name = tempfile.mkstemp(dir=self._file.parent, prefix=FILE)
         try:
@@ -165,7 +165,7 @@ def notes_folder(settings: Settings, environment: Mapping[str, str]) -> Path:
     return folder
 
 
-def _counts_as(book: _Book, above: Sequence[Above], agent: str) -> str:
+def _counts_as(book: _SessionFile, above: Sequence[ParentProcess], agent: str) -> str:
     """The process that is the agent, of those above us: the nearest, if not one further up has started it for us."""
     sessions = {who: session for session, who in book.taken.items()}
     nearest = process(above[0].pid)

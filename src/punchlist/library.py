@@ -19,12 +19,12 @@ from typing import Any, Self
 
 from punchlist.agent.continuation import Limits, Reason
 from punchlist.agent.definitions import AgentDefinition
-from punchlist.agent.events import News, Noted, Tell
-from punchlist.agent.list_state import Task
-from punchlist.agent.model_resolver import Casting
+from punchlist.agent.events import AgentEvent, EventListener, NoteAdded
+from punchlist.agent.list_state import ListItem
+from punchlist.agent.model_resolver import ModelResolver
 from punchlist.agent.resume import go_on
-from punchlist.agent.runtime import Audience, Outcome, Studio
-from punchlist.app import House
+from punchlist.agent.runtime import AgentRuntime, Interaction, TurnOutcome
+from punchlist.app import App
 from punchlist.config import load, person
 from punchlist.conversations.model import Scope
 from punchlist.errors import InvalidInput
@@ -36,17 +36,17 @@ from punchlist.toolcalls.journal import Ask
 from punchlist.toolcalls.policy import Mode, Rule, Verdict
 from punchlist.toolcalls.tool import AgentTool
 
-Start = Callable[[Studio, CancelSignal], Coroutine[Any, Any, Outcome]]
+Start = Callable[[AgentRuntime, CancelSignal], Coroutine[Any, Any, TurnOutcome]]
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class RunResult:
     """What came of a turn."""
 
     reason: Reason
     why: str
     text: str
-    todos: tuple[Task, ...]
+    todos: tuple[ListItem, ...]
     iterations: int
     continuations: int
     usage: Usage
@@ -78,7 +78,7 @@ class Agent:
         prompt. A `session` that is named can be gone on with by another process."""
         self._folder = Path(workspace).resolve()
         settings = load({"database": database, "session": session or f"agent-{new_id()}"}, cwd=self._folder)
-        self._house = House(settings)
+        self._house = App(settings)
         self._model = model
         self._tools = tuple(tools)
         self._mode = Mode(mode)
@@ -98,15 +98,15 @@ class Agent:
 
     # --- working ------------------------------------------------------------------------------------------
 
-    async def run(self, goal: str) -> Result:
+    async def run(self, goal: str) -> RunResult:
         """One turn, from its goal to its end. It always ends, with a reason; it raises only before it has begun."""
         return await self._see_through(self._working(goal), None)
 
-    async def resume(self) -> Result:
+    async def resume(self) -> RunResult:
         """Go on with what the session was at: after a crash, after an answer."""
         return await self._see_through(self._going_on, None)
 
-    def run_sync(self, goal: str) -> Result:
+    def run_sync(self, goal: str) -> RunResult:
         """As `run`, for programs without an event loop."""
         try:
             asyncio.get_running_loop()
@@ -114,10 +114,10 @@ class Agent:
             return asyncio.run(self.run(goal))
         raise InvalidInput("run_sync was called inside of an event loop. There, `await agent.run(goal)`.")
 
-    async def events(self, goal: str | None = None) -> AsyncIterator[News]:
+    async def events(self, goal: str | None = None) -> AsyncIterator[AgentEvent]:
         """What happens, as it happens; the last is `TurnEnded`. Without a goal, as `resume`. Whoever stops listening
         ends the turn."""
-        news: asyncio.Queue[News | None] = asyncio.Queue()
+        news: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
         start = self._going_on if goal is None else self._working(goal)
         working = asyncio.ensure_future(self._see_through(start, news.put_nowait))
         working.add_done_callback(lambda _: news.put_nowait(None))
@@ -154,10 +154,10 @@ class Agent:
             raise InvalidInput("goal: must not be empty")
         return lambda studio, signal: studio.work(self._agent, goal, signal)
 
-    def _going_on(self, studio: Studio, signal: CancelSignal) -> Coroutine[Any, Any, Outcome]:
+    def _going_on(self, studio: AgentRuntime, signal: CancelSignal) -> Coroutine[Any, Any, TurnOutcome]:
         return go_on(studio, lambda _: self._agent, signal)
 
-    async def _see_through(self, start: Start, tell: Tell | None) -> Result:
+    async def _see_through(self, start: Start, tell: EventListener | None) -> RunResult:
         if self._signal is not None:
             raise InvalidInput("The agent is at work already; its turns follow each other.")
         studio, self._signal = self._studio(tell), CancelSignal()
@@ -167,34 +167,34 @@ class Agent:
             self._signal = None
         return self._result(outcome)
 
-    def _studio(self, tell: Tell | None) -> Studio:
+    def _studio(self, tell: EventListener | None) -> AgentRuntime:
         house = self._house
         scope = Scope(self.session, Actor(Role.PERSON, person()))
         site = house.site(scope, self._folder)
         theirs = tuple(Rule(Verdict.ALLOW, tool.name, source="given by the program") for tool in self._tools)
         policy = replace(site.settings.policy, rules=(*site.settings.policy.rules, *theirs))
-        return Studio(
+        return AgentRuntime(
             replace(site, settings=replace(site.settings, policy=policy)),
             house.conversations,
             house.plans,
             house.checklists,
             self._speaks(tell),
             self._mode,
-            Audience(self._ask, tell),
+            Interaction(self._ask, tell),
             house.agents.definitions,
             self._tools,
         )
 
-    def _speaks(self, tell: Tell | None) -> Callable[[AgentDefinition], Model]:
+    def _speaks(self, tell: EventListener | None) -> Callable[[AgentDefinition], Model]:
         model = self._model
         if not isinstance(model, str):
             return lambda _: model
-        told = None if tell is None else lambda text: tell(Noted(self._agent.name, "", text))
-        return Casting(model, os.environ, told)
+        told = None if tell is None else lambda text: tell(NoteAdded(self._agent.name, "", text))
+        return ModelResolver(model, os.environ, told)
 
-    def _result(self, outcome: Outcome) -> Result:
+    def _result(self, outcome: TurnOutcome) -> RunResult:
         ended = outcome.ended
-        return Result(
+        return RunResult(
             ended.reason,
             ended.why,
             ended.text,

@@ -33,7 +33,7 @@ from pydantic_ai.usage import RequestUsage
 from punchlist.adapters.langchain import PunchlistMiddleware
 from punchlist.adapters.openai_agents import PunchlistTools
 from punchlist.adapters.pydantic_ai import PunchlistCapability
-from punchlist.adapters.session_lists import Lists
+from punchlist.adapters.session_lists import SessionLists
 
 TOKENS = 100
 """That every reply costs."""
@@ -110,7 +110,7 @@ class Speaking(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=message)])
 
 
-def langchain_agent(lists: Lists, script: Script, *others: Any, **options: Any) -> Any:
+def langchain_agent(lists: SessionLists, script: Script, *others: Any, **options: Any) -> Any:
     return create_agent(Speaking(script=script), middleware=[PunchlistMiddleware(lists), *others], **options)
 
 
@@ -119,16 +119,18 @@ def _asked(goal: str, conversation: str | None) -> tuple[Any, Any]:
     return {"messages": [{"role": "user", "content": goal}]}, config
 
 
-def langchain(lists: Lists, script: Script, goal: str = "Do it.", conversation: str | None = None) -> str:
+def langchain(lists: SessionLists, script: Script, goal: str = "Do it.", conversation: str | None = None) -> str:
     return str(langchain_agent(lists, script).invoke(*_asked(goal, conversation))["messages"][-1].text)
 
 
-async def langchain_async(lists: Lists, script: Script, goal: str = "Do it.", conversation: str | None = None) -> str:
+async def langchain_async(
+    lists: SessionLists, script: Script, goal: str = "Do it.", conversation: str | None = None
+) -> str:
     result = await langchain_agent(lists, script).ainvoke(*_asked(goal, conversation))
     return str(result["messages"][-1].text)
 
 
-def langchain_stream(lists: Lists, script: Script, goal: str = "Do it.", conversation: str | None = None) -> str:
+def langchain_stream(lists: SessionLists, script: Script, goal: str = "Do it.", conversation: str | None = None) -> str:
     agent, (asked, config) = langchain_agent(lists, script), _asked(goal, conversation)
     said = [message for message, _ in agent.stream(asked, config, stream_mode="messages")]
     return str([message.text for message in said if isinstance(message, AIMessage | AIMessageChunk)][-1])
@@ -144,7 +146,7 @@ def _heard(messages: list[ModelMessage], info: AgentInfo) -> Heard:
     return Heard(said, results, [tool.name for tool in info.function_tools], info.instructions or "")
 
 
-def pydantic_agent(lists: Lists, script: Script, **options: Any) -> PydanticAgent[None, Any]:
+def pydantic_agent(lists: SessionLists, script: Script, **options: Any) -> PydanticAgent[None, Any]:
     def reply(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         said = script.reply(_heard(messages, info))
         parts = [TextPart(said)] if isinstance(said, str) else [ToolCallPart(name, args) for name, args in said]
@@ -162,11 +164,13 @@ def pydantic_agent(lists: Lists, script: Script, **options: Any) -> PydanticAgen
     return PydanticAgent(model, capabilities=[PunchlistCapability(lists)], **options)
 
 
-async def pydantic_ai(lists: Lists, script: Script, goal: str = "Do it.", conversation: str | None = None) -> str:
+async def pydantic_ai(
+    lists: SessionLists, script: Script, goal: str = "Do it.", conversation: str | None = None
+) -> str:
     return str((await pydantic_agent(lists, script).run(goal, conversation_id=conversation)).output)
 
 
-def pydantic_ai_sync(lists: Lists, script: Script, goal: str = "Do it.", conversation: str | None = None) -> str:
+def pydantic_ai_sync(lists: SessionLists, script: Script, goal: str = "Do it.", conversation: str | None = None) -> str:
     with asyncio.Runner() as runner:
         # Otherwise it makes an event loop that nobody closes.
         runner.get_loop()
@@ -174,7 +178,7 @@ def pydantic_ai_sync(lists: Lists, script: Script, goal: str = "Do it.", convers
 
 
 async def pydantic_ai_stream(
-    lists: Lists, script: Script, goal: str = "Do it.", conversation: str | None = None
+    lists: SessionLists, script: Script, goal: str = "Do it.", conversation: str | None = None
 ) -> str:
     output = ""
     async with pydantic_agent(lists, script).run_stream_events(goal, conversation_id=conversation) as events:
@@ -209,19 +213,23 @@ def untraced(conversation: str | None = None, **options: Any) -> dict[str, Any]:
     return {"run_config": RunConfig(tracing_disabled=True), **session, **options}
 
 
-async def openai_agents(lists: Lists, script: Script, goal: str = "Do it.", conversation: str | None = None) -> str:
+async def openai_agents(
+    lists: SessionLists, script: Script, goal: str = "Do it.", conversation: str | None = None
+) -> str:
     punchlist = PunchlistTools(lists)
     agent = openai_agent(punchlist, script)
     return str((await punchlist.run(agent, goal, max_turns=None, **untraced(conversation))).final_output)
 
 
-def openai_agents_sync(lists: Lists, script: Script, goal: str = "Do it.", conversation: str | None = None) -> str:
+def openai_agents_sync(
+    lists: SessionLists, script: Script, goal: str = "Do it.", conversation: str | None = None
+) -> str:
     punchlist = PunchlistTools(lists)
     return str(punchlist.run_sync(openai_agent(punchlist, script), goal, **untraced(conversation)).final_output)
 
 
 async def openai_agents_stream(
-    lists: Lists, script: Script, goal: str = "Do it.", conversation: str | None = None
+    lists: SessionLists, script: Script, goal: str = "Do it.", conversation: str | None = None
 ) -> str:
     punchlist = PunchlistTools(lists)
     streamed = punchlist.run_streamed(openai_agent(punchlist, script), goal, **untraced(conversation))
@@ -247,7 +255,7 @@ WAYS: dict[str, Framework] = {
 }
 
 
-def drive(way: Framework, lists: Lists, *steps: Step, **options: Any) -> tuple[str, Script]:
+def drive(way: Framework, lists: SessionLists, *steps: Step, **options: Any) -> tuple[str, Script]:
     """What came of it in the end, and what the model heard."""
     script = Script(steps)
     came = way(lists, script, **options)

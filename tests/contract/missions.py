@@ -14,9 +14,9 @@ from punchlist.missions.changes import stream
 from punchlist.missions.config import file
 from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar
 from punchlist.missions.service import Missions
-from punchlist.missions.todos.lifecycle import Action, Status
+from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
 from punchlist.missions.todos.service import MissionTodos
-from punchlist.missions.todos.tools import Checker, mission_tools
+from punchlist.missions.todos.tools import CheckRunner, mission_tools
 from punchlist.storage import event_log
 from punchlist.storage.store import Store
 
@@ -80,7 +80,7 @@ class Team:
     other_owner: MissionScope
     worker: MissionScope
     system: MissionScope
-    checks: Checker | None = None
+    checks: CheckRunner | None = None
 
     @property
     def mission(self) -> Mission:
@@ -111,20 +111,20 @@ class Team:
         """What the Lead puts on the list."""
         return self.todos.create(self.lead, self.slug, NewMissionTodo(pillar, title, **more)).todo
 
-    def update(self, todo: MissionTodo, action: Action, reason: str = "a test", **more: Any) -> MissionTodo:
+    def update(self, todo: MissionTodo, action: TodoAction, reason: str = "a test", **more: Any) -> MissionTodo:
         return self.todos.update(self.lead, self.slug, todo.id, action, reason, **more).todo
 
-    def todo_in(self, status: Status, title: str = "A", **more: Any) -> MissionTodo:
+    def todo_in(self, status: TodoStatus, title: str = "A", **more: Any) -> MissionTodo:
         """A todo that has come to a state as todos do."""
-        if status is Status.BACKLOG:
-            return self.create(title, target=Status.BACKLOG, **more)
+        if status is TodoStatus.BACKLOG:
+            return self.create(title, target=TodoStatus.BACKLOG, **more)
         todo = self.create(title, **more)
-        if status in (Status.IN_PROGRESS, Status.COMPLETED):
-            todo = self.update(todo, Action.START)
-        if status is Status.COMPLETED:
+        if status in (TodoStatus.IN_PROGRESS, TodoStatus.COMPLETED):
+            todo = self.update(todo, TodoAction.START)
+        if status is TodoStatus.COMPLETED:
             todo = self.todos.complete(self.lead, self.slug, todo.id, "done").todo
-        if status is Status.CANCELLED:
-            todo = self.update(todo, Action.CANCEL)
+        if status is TodoStatus.CANCELLED:
+            todo = self.update(todo, TodoAction.CANCEL)
         assert todo.status is status
         return todo
 
@@ -145,7 +145,7 @@ def mission_file(
     return content
 
 
-def developer_experience(store: Store, slug: str = SLUG, *, checks: Checker | None = None, **changes: Any) -> Team:
+def developer_experience(store: Store, slug: str = SLUG, *, checks: CheckRunner | None = None, **changes: Any) -> Team:
     """The example's mission in a store; `changes` as for `mission_file`."""
     missions = Missions(store, Conversations(store))
     person = MissionScope("cli", Actor(Role.PERSON, "ada"))

@@ -10,36 +10,36 @@ from typing import Any
 
 from punchlist.agent.continuation import Limits
 from punchlist.agent.definitions import BUILT_IN, AgentDefinition
-from punchlist.agent.events import News
-from punchlist.agent.runtime import Audience, Outcome, Studio
+from punchlist.agent.events import AgentEvent
+from punchlist.agent.runtime import AgentRuntime, Interaction, TurnOutcome
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.kernel.cancel_signal import CancelSignal
-from punchlist.models.model import Hear, Message, Reply, Request, Returned
-from punchlist.models.rehearsal import Line, Rehearsal, Script
+from punchlist.models.model import CallReturn, Message, ModelRequest, Reply, TextListener
+from punchlist.models.rehearsal import Rehearsal, RehearsalScript, RehearsedReply
 from punchlist.plan.service import Plans
 from punchlist.storage.store import Store
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.policy_config import PolicySettings
-from punchlist.toolcalls.repository import Place
+from punchlist.toolcalls.repository import CallScope
 from punchlist.tools.settings import ToolSettings
-from punchlist.tools.tool_session import Site
+from punchlist.tools.tool_session import ToolSite
 
 
-def says(text: str, **more: Any) -> Line:
-    return Line(text=text, **more)
+def says(text: str, **more: Any) -> RehearsedReply:
+    return RehearsedReply(text=text, **more)
 
 
-def calls(*wanted: tuple[str, Any], text: str = "") -> Line:
-    return Line(text=text, calls=wanted)
+def calls(*wanted: tuple[str, Any], text: str = "") -> RehearsedReply:
+    return RehearsedReply(text=text, calls=wanted)
 
 
-def plans(*titles: str) -> Line:
+def plans(*titles: str) -> RehearsedReply:
     return calls(("create_todo", {"items": [{"title": title} for title in titles]}))
 
 
-def completes(number: int) -> Line:
+def completes(number: int) -> RehearsedReply:
     todo = f"{{{{ created[{number}].id }}}}"
     return calls(("complete_todo", {"todoId": todo, "outcome": "done"}))
 
@@ -47,15 +47,17 @@ def completes(number: int) -> Line:
 class Heard(Rehearsal):
     """A rehearsal that remembers what it was asked."""
 
-    def __init__(self, script: Script, agent: str = "", requests: dict[str, list[Request]] | None = None) -> None:
+    def __init__(
+        self, script: RehearsalScript, agent: str = "", requests: dict[str, list[ModelRequest]] | None = None
+    ) -> None:
         super().__init__(script, agent)
         self._agent = agent
-        self.requests: dict[str, list[Request]] = {} if requests is None else requests
+        self.requests: dict[str, list[ModelRequest]] = {} if requests is None else requests
 
     def for_agent(self, agent: str) -> Heard:
         return Heard(self._script, agent, self.requests) if agent in self._script.agents else self
 
-    async def ask(self, request: Request, hear: Hear | None = None) -> Reply:
+    async def ask(self, request: ModelRequest, hear: TextListener | None = None) -> Reply:
         self.requests.setdefault(self._agent, []).append(replace(request, messages=list(request.messages)))
         return await super().ask(request, hear)
 
@@ -63,19 +65,23 @@ class Heard(Rehearsal):
 class Rehearsing:
     """One agent in one session."""
 
-    def __init__(self, store: Store, scope: Scope, workspace: Path, *replies: Line, **agents: Sequence[Line]) -> None:
+    def __init__(
+        self, store: Store, scope: Scope, workspace: Path, *replies: RehearsedReply, **agents: Sequence[RehearsedReply]
+    ) -> None:
         conversations = Conversations(store)
-        self.model = Heard(Script(tuple(replies), {name: tuple(lines) for name, lines in agents.items()}))
-        self.news: list[News] = []
+        self.model = Heard(RehearsalScript(tuple(replies), {name: tuple(lines) for name, lines in agents.items()}))
+        self.news: list[AgentEvent] = []
         self.signal = CancelSignal()
-        self.studio = Studio(
-            Site(store, Place(scope, str(workspace)), ToolSettings(PolicySettings()), workspace / "outputs", {}),
+        self.studio = AgentRuntime(
+            ToolSite(
+                store, CallScope(scope, str(workspace)), ToolSettings(PolicySettings()), workspace / "outputs", {}
+            ),
             conversations,
             Plans(store),
             Checklists(store, conversations),
             lambda agent: self.model.for_agent(agent.name),
             Mode.YOLO,
-            Audience(tell=self.news.append),
+            Interaction(tell=self.news.append),
         )
         self.agent: AgentDefinition = BUILT_IN["supervisor"]
 
@@ -87,11 +93,11 @@ class Rehearsing:
         self.studio = replace(self.studio, mode=mode)
         return self
 
-    def run(self, goal: str = "Do it.") -> Outcome:
+    def run(self, goal: str = "Do it.") -> TurnOutcome:
         return asyncio.run(asyncio.wait_for(self.studio.work(self.agent, goal, self.signal), 60))
 
     @property
-    def asked(self) -> list[Request]:
+    def asked(self) -> list[ModelRequest]:
         return self.model.requests.get("", [])
 
 
@@ -101,5 +107,5 @@ Rehearse = Callable[..., Rehearsing]
 def every_call_has_one_result(messages: Sequence[Message]) -> bool:
     """What providers insist on."""
     asked = [call.id for message in messages if isinstance(message, Reply) for call in message.calls]
-    answered = [message.call_id for message in messages if isinstance(message, Returned)]
+    answered = [message.call_id for message in messages if isinstance(message, CallReturn)]
     return sorted(asked) == sorted(answered) and len(set(asked)) == len(asked)

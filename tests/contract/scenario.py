@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tests.conftest import StoppedClock
 from tests.contract.front import call, plan, todo
 
-from punchlist.checklist.lifecycle import Action
+from punchlist.checklist.lifecycle import ChecklistAction
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import MessageRole, Scope, TraceKind, TurnScope
 from punchlist.conversations.service import Conversations
@@ -48,7 +48,7 @@ def play(store: Store, clock: StoppedClock, agent: Scope) -> Scenario:
     then()
     checklists.rewrite(agent, [todo("A", "in_progress"), todo("B"), todo("C")])
     then()
-    checklists.advance(person, "1", Action.COMPLETE, reason="saw it work")
+    checklists.advance(person, "1", ChecklistAction.COMPLETE, reason="saw it work")
     then()
     checklists.edit(person, "2", "B, but better", reason="clearer")
     then()

@@ -20,14 +20,14 @@ from punchlist.errors import NotFound
 from punchlist.kernel.actors import Actor, Role
 from punchlist.missions import usage as mission_usage
 from punchlist.missions.model import MissionTodo
-from punchlist.missions.todos.lifecycle import Status
-from punchlist.missions.usage import Account, Accounts
-from punchlist.models.rehearsal import Line
-from punchlist.plan.lifecycle import Status as PlanStatus
+from punchlist.missions.todos.lifecycle import TodoStatus
+from punchlist.missions.usage import MissionUsageService, RunUsage
+from punchlist.models.rehearsal import RehearsedReply
+from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.service import Plans
-from punchlist.plan.usage import PlanAccount, PlanAccounts
-from punchlist.runs.model import Kind, Run, Spending
-from punchlist.runs.queue import RunBook
+from punchlist.plan.usage import PlanTodoUsage, PlanUsageService
+from punchlist.runs.model import Run, RunKind, RunSpending
+from punchlist.runs.queue import RunQueue
 from punchlist.runs.service import Runs
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
@@ -67,18 +67,18 @@ class Office:
     def __init__(self, store: Store, folder: Path) -> None:
         self.store, self.folder = store, folder
         self.team: Team = developer_experience(store)
-        self.book = RunBook(store, "elsewhere:1:1")
-        self.accounts = Accounts(store)
+        self.book = RunQueue(store, "elsewhere:1:1")
+        self.accounts = MissionUsageService(store)
 
     def start(self, title: str, pillar: str = BUILD) -> tuple[MissionTodo, Run]:
-        todo = self.team.todo_in(Status.IN_PROGRESS, title, pillar=pillar)
+        todo = self.team.todo_in(TodoStatus.IN_PROGRESS, title, pillar=pillar)
         (run,) = Runs(self.store).of_todo(todo.id)
         assert self.book.dispatch(run)
         begun = self.book.begin(run.id)
         assert begun
         return todo, begun
 
-    def work(self, run: Run, *replies: Line, **agents: list[Line]) -> str:
+    def work(self, run: Run, *replies: RehearsedReply, **agents: list[RehearsedReply]) -> str:
         """A turn of a run; its id."""
         scope = Scope(run.conversation_id, Actor(Role.SUPERVISOR, "pillar-owner"))
         Rehearsing(self.store, scope, self.folder, *replies, **agents).run()
@@ -135,14 +135,14 @@ def test_the_evidence_of_one_todo_is_not_that_of_another_in_the_same_chat(office
 
 def test_what_a_todo_has_used_is_what_its_runs_have_used(office: Office) -> None:
     todo, run = office.start("A")
-    assert office.accounts.todo(todo.id).account == Account(runs=1)
+    assert office.accounts.todo(todo.id).account == RunUsage(runs=1)
     office.work(run, calls(LOOK, LOOK), says("Done."))
     # The turn is not over for the run; its calls are there to be seen.
-    assert office.accounts.todo(todo.id).account == Account(runs=1, calls=2)
-    office.book.spend(run.id, "turn-1", Spending(1_000, 100, 0.25, 2, 1.5))
+    assert office.accounts.todo(todo.id).account == RunUsage(runs=1, calls=2)
+    office.book.spend(run.id, "turn-1", RunSpending(1_000, 100, 0.25, 2, 1.5))
     office.book.finish(run.id, "Done.")
     account = office.accounts.todo(todo.id).account
-    assert account == Account(1, 1_000, 100, 0.25, 1.5, 2)
+    assert account == RunUsage(1, 1_000, 100, 0.25, 1.5, 2)
     assert account.as_json() == {
         "runs": 1,
         "usage": {"inputTokens": 1_000, "outputTokens": 100},
@@ -154,14 +154,14 @@ def test_what_a_todo_has_used_is_what_its_runs_have_used(office: Office) -> None
 
 def test_a_mission_adds_up_by_pillar_and_by_todo(office: Office) -> None:
     todo, run = office.start("A")
-    office.book.spend(run.id, "turn-2", Spending(1_000, 100, 0.25, 2, 1.5))
+    office.book.spend(run.id, "turn-2", RunSpending(1_000, 100, 0.25, 2, 1.5))
     office.book.finish(run.id, "Done.")
     other, more = office.start("B", ONBOARDING)
-    office.book.spend(more.id, "turn-3", Spending(10, 1, 0.5, 1, 0.5))
+    office.book.spend(more.id, "turn-3", RunSpending(10, 1, 0.5, 1, 0.5))
     mission = office.team.mission
     cycle = Runs(office.store).queue(
         office.team.person,
-        kind=Kind.CYCLE,
+        kind=RunKind.CYCLE,
         conversation_id=mission.conversation_id,
         agent="mission-lead",
         request={},
@@ -169,13 +169,13 @@ def test_a_mission_adds_up_by_pillar_and_by_todo(office: Office) -> None:
     )
     assert office.book.dispatch(cycle)
     office.book.begin(cycle.id)
-    office.book.spend(cycle.id, "turn-4", Spending(5, 5, 1.0, 0, 1.0))
+    office.book.spend(cycle.id, "turn-4", RunSpending(5, 5, 1.0, 0, 1.0))
     told = office.accounts.mission(mission.id)
     pillars = {slug: pillar.id for slug, pillar in office.team.pillars.items()}
-    assert told.account == Account(3, 1_015, 106, 1.75, 3.0, 3)
+    assert told.account == RunUsage(3, 1_015, 106, 1.75, 3.0, 3)
     assert told.pillars == {
-        pillars[BUILD]: Account(1, 1_000, 100, 0.25, 1.5, 2),
-        pillars[ONBOARDING]: Account(1, 10, 1, 0.5, 0.5, 1),
+        pillars[BUILD]: RunUsage(1, 1_000, 100, 0.25, 1.5, 2),
+        pillars[ONBOARDING]: RunUsage(1, 10, 1, 0.5, 0.5, 1),
     }
     assert told.todos == {todo.id: told.pillars[pillars[BUILD]], other.id: told.pillars[pillars[ONBOARDING]]}
     assert office.accounts.pillar(mission.id, pillars[BUILD]) == told.pillars[pillars[BUILD]]
@@ -185,9 +185,9 @@ def test_what_was_never_worked_on_has_used_nothing(office: Office) -> None:
     todo = office.team.create("A")
     for id in (todo.id, "nowhere"):
         found = office.accounts.todo(id)
-        assert (found.account, found.evidence) == (Account(), ())
-    assert office.accounts.mission("nowhere").account == Account()
-    assert office.accounts.pillar(office.team.mission.id, todo.pillar_id) == Account()
+        assert (found.account, found.evidence) == (RunUsage(), ())
+    assert office.accounts.mission("nowhere").account == RunUsage()
+    assert office.accounts.pillar(office.team.mission.id, todo.pillar_id) == RunUsage()
 
 
 def test_one_todo_is_looked_at_along_indexes(tmp_path: Path) -> None:
@@ -207,15 +207,15 @@ def test_one_todo_is_looked_at_along_indexes(tmp_path: Path) -> None:
 # --- a turn's plan ------------------------------------------------------------------------------------------
 
 
-def starts(number: int) -> Line:
+def starts(number: int) -> RehearsedReply:
     return calls(("start_todo", {"todoId": f"{{{{ created[{number}].id }}}}"}))
 
 
-def accounts_of(store: Store) -> dict[str, PlanAccount]:
+def accounts_of(store: Store) -> dict[str, PlanTodoUsage]:
     """By title."""
     turn = next(one for one in Conversations(store).turns("s") if not one.parent_turn_id)
     todos = Plans(store).list(TurnScope("s", Actor(Role.SUPERVISOR, "test"), turn.id), frozenset(PlanStatus)).items
-    found = PlanAccounts(store).of(turn.id, todos)
+    found = PlanUsageService(store).of(turn.id, todos)
     return {todo.title: found[todo.id] for todo in todos if todo.id in found}
 
 
@@ -229,13 +229,13 @@ def test_a_plans_todos_have_taken_what_was_done_while_each_was_in_progress(
         plans("A", "B", "C"),
         calls(LOOK),
         starts(0),
-        Line(text="", calls=(LOOK,), tokens=100),
+        RehearsedReply(text="", calls=(LOOK,), tokens=100),
         calls(("delegate", {"type": "researcher", "mission": "Look."})),
         completes(0),
         starts(1),
         completes(1),
         says("Done."),
-        researcher=[calls(MISSING), Line(text="Found.", tokens=50)],
+        researcher=[calls(MISSING), RehearsedReply(text="Found.", tokens=50)],
     ).limits(continuations=0).run()
     found = accounts_of(store)
     assert list(found) == ["A", "B"]
@@ -269,4 +269,4 @@ def test_a_todo_in_progress_has_taken_what_was_done_so_far(
     clock.advance(seconds=100)
     assert accounts_of(store)["A"].seconds < 11
     with pytest.raises(NotFound, match="There is no turn 'x'"):
-        PlanAccounts(store).of("x", [])
+        PlanUsageService(store).of("x", [])

@@ -17,14 +17,14 @@ import pytest
 from tests.conftest import ROOT
 from tests.contract.frameworks import FRAMEWORKS, TOKENS, WAYS, Framework, Script, Step, complete, drive, plan
 
-from punchlist.adapters.session_lists import Lists
+from punchlist.adapters.session_lists import SessionLists
 from punchlist.agent.continuation import Limits, Reason
 from punchlist.conversations.model import Scope
 from punchlist.errors import Conflict, PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.process_id import this_process
 
-Make = Callable[..., Lists]
+Make = Callable[..., SessionLists]
 PERSON = Actor(Role.PERSON, "ada")
 
 
@@ -40,11 +40,11 @@ def way(request: pytest.FixtureRequest) -> Framework:
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Make]:
-    made: list[Lists] = []
+    made: list[SessionLists] = []
 
-    def lists(session: str | None = None, **options: Any) -> Lists:
+    def lists(session: str | None = None, **options: Any) -> SessionLists:
         options.setdefault("database", str(tmp_path / "lists.db"))
-        made.append(Lists(session, **options))
+        made.append(SessionLists(session, **options))
         return made[-1]
 
     yield lists

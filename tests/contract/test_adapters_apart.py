@@ -36,7 +36,7 @@ from tests.contract.frameworks import (
 
 from punchlist.adapters.openai_agents import PunchlistTools
 from punchlist.adapters.pydantic_ai import PunchlistCapability
-from punchlist.adapters.session_lists import Lists
+from punchlist.adapters.session_lists import SessionLists
 from punchlist.agent.continuation import Reason
 from punchlist.errors import InvalidInput
 
@@ -48,8 +48,8 @@ class Answer(BaseModel):
 
 
 @pytest.fixture
-def lists(tmp_path: Path) -> Iterator[Lists]:
-    with Lists(database=str(tmp_path / "lists.db")) as lists:
+def lists(tmp_path: Path) -> Iterator[SessionLists]:
+    with SessionLists(database=str(tmp_path / "lists.db")) as lists:
         yield lists
 
 
@@ -67,7 +67,7 @@ def by_itself(heard: Heard) -> Any:
 
 
 @pytest.mark.spec("C13", "C16")
-def test_langchain_every_run_of_a_batch_has_lists_of_its_own(lists: Lists) -> None:
+def test_langchain_every_run_of_a_batch_has_lists_of_its_own(lists: SessionLists) -> None:
     first = Script([plan("Oslo"), "Soon…"])
     agent = langchain_agent(lists, first)
     one, two = agent.batch([ASKED, ASKED], {"max_concurrency": 1})
@@ -75,7 +75,7 @@ def test_langchain_every_run_of_a_batch_has_lists_of_its_own(lists: Lists) -> No
     assert one["punchlist"]["reason"] == Reason.STALLED
 
 
-def test_langchain_what_was_said_has_continuations_but_not_the_state(lists: Lists) -> None:
+def test_langchain_what_was_said_has_continuations_but_not_the_state(lists: SessionLists) -> None:
     result = langchain_agent(lists, Script([plan("Oslo"), "Soon…", complete(0), "Done."])).invoke(ASKED)
     said = [message for message in result["messages"] if isinstance(message, HumanMessage)]
     assert [message.additional_kwargs.get("lc_source") for message in said] == [None, "punchlist"]
@@ -84,7 +84,7 @@ def test_langchain_what_was_said_has_continuations_but_not_the_state(lists: List
 
 
 @pytest.mark.spec("C9")
-def test_langchain_after_an_interrupt_it_is_where_it_was(lists: Lists) -> None:
+def test_langchain_after_an_interrupt_it_is_where_it_was(lists: SessionLists) -> None:
     script = Script([plan("Oslo"), "Soon…", complete(0), "Done."])
     asks = HumanInTheLoopMiddleware({"complete_todo": {"allowed_decisions": ["approve", "reject"]}})
     agent = langchain_agent(lists, script, asks, checkpointer=InMemorySaver())
@@ -96,7 +96,7 @@ def test_langchain_after_an_interrupt_it_is_where_it_was(lists: Lists) -> None:
     assert result["messages"][-1].text == "Done."
 
 
-def test_langchain_a_tool_that_raises_and_a_run_that_is_cancelled_have_a_reason(lists: Lists) -> None:
+def test_langchain_a_tool_that_raises_and_a_run_that_is_cancelled_have_a_reason(lists: SessionLists) -> None:
     begun = asyncio.Event()
 
     async def fails() -> str:
@@ -126,7 +126,7 @@ def test_langchain_a_tool_that_raises_and_a_run_that_is_cancelled_have_a_reason(
     assert [task.title for task in lists.todos()] == ["Oslo"]
 
 
-def test_langchain_an_interrupt_in_a_tool_is_no_end(lists: Lists) -> None:
+def test_langchain_an_interrupt_in_a_tool_is_no_end(lists: SessionLists) -> None:
     def ask() -> str:
         """Asks."""
         return str(interrupt("Which city?"))
@@ -139,7 +139,7 @@ def test_langchain_an_interrupt_in_a_tool_is_no_end(lists: Lists) -> None:
     assert lists.reason is Reason.COMPLETED
 
 
-def test_langchain_a_thread_counts_anew_with_each_run(lists: Lists) -> None:
+def test_langchain_a_thread_counts_anew_with_each_run(lists: SessionLists) -> None:
     script = Script([plan("Oslo"), "Soon…", "Soon…", "Soon…", "Soon…", complete(0), "Done."])
     agent = langchain_agent(lists, script, checkpointer=InMemorySaver())
     assert agent.invoke(ASKED, thread("trip"))["punchlist"]["reason"] == Reason.STALLED
@@ -147,14 +147,14 @@ def test_langchain_a_thread_counts_anew_with_each_run(lists: Lists) -> None:
     assert (result["punchlist"]["reason"], result["punchlist"]["continuations"]) == (Reason.COMPLETED, 0)
 
 
-def test_langchain_a_thread_that_began_without_lists_goes_on_with_them(lists: Lists) -> None:
+def test_langchain_a_thread_that_began_without_lists_goes_on_with_them(lists: SessionLists) -> None:
     saver, script = InMemorySaver(), Script([plan("Oslo"), "Soon…", complete(0), "Done."])
     create_agent(Speaking(script=script), checkpointer=saver, interrupt_before=["model"]).invoke(ASKED, thread("trip"))
     result = langchain_agent(lists, script, checkpointer=saver).invoke(None, thread("trip"))
     assert (result["messages"][-1].text, lists.reason) == ("Done.", Reason.COMPLETED)
 
 
-def test_langchain_an_answer_with_a_schema_is_held_back_too(lists: Lists) -> None:
+def test_langchain_an_answer_with_a_schema_is_held_back_too(lists: SessionLists) -> None:
     answer = [("Answer", {"city": "Rome"})]
     script = Script([plan("Oslo"), answer, complete(0), answer])
     result = langchain_agent(lists, script, response_format=ToolStrategy(Answer)).invoke(ASKED)
@@ -163,7 +163,7 @@ def test_langchain_an_answer_with_a_schema_is_held_back_too(lists: Lists) -> Non
 
 
 @pytest.mark.spec("C4")
-def test_langchain_limits_of_others_are_respected(lists: Lists) -> None:
+def test_langchain_limits_of_others_are_respected(lists: SessionLists) -> None:
     result = langchain_agent(lists, Script([plan("Oslo"), "Soon…"])).invoke(ASKED, {"recursion_limit": 15})
     assert (lists.reason, lists.why) == (Reason.CAPPED, "the recursion limit of the graph leaves no room for more")
     assert result["messages"][-1].text == "Soon…"
@@ -174,7 +174,7 @@ def test_langchain_limits_of_others_are_respected(lists: Lists) -> None:
 
 
 @pytest.mark.spec("C16")
-def test_langchain_an_agent_inside_of_another_has_a_list_of_its_own(lists: Lists) -> None:
+def test_langchain_an_agent_inside_of_another_has_a_list_of_its_own(lists: SessionLists) -> None:
     inner = Script([plan("Book a seat"), complete(0), "Booked."])
 
     def book() -> str:
@@ -190,7 +190,7 @@ def test_langchain_an_agent_inside_of_another_has_a_list_of_its_own(lists: Lists
 
 
 @pytest.mark.spec("C16")
-def test_langchain_one_agent_works_for_many_at_once(lists: Lists) -> None:
+def test_langchain_one_agent_works_for_many_at_once(lists: SessionLists) -> None:
     agent = langchain_agent(lists, Script([by_itself]))
     results = asyncio.run(agent.abatch([ASKED] * 5, [thread(f"c{number}") for number in range(5)]))
     told = [result["punchlist"] for result in results]
@@ -203,7 +203,7 @@ def test_langchain_one_agent_works_for_many_at_once(lists: Lists) -> None:
 
 
 @pytest.mark.spec("W6")
-def test_pydantic_ai_a_conversation_goes_on_with_its_history(lists: Lists) -> None:
+def test_pydantic_ai_a_conversation_goes_on_with_its_history(lists: SessionLists) -> None:
     async def talk() -> None:
         first = await pydantic_agent(lists, Script([plan("Oslo"), "Soon…"])).run("Do it.")
         assert lists.reason is Reason.STALLED
@@ -223,7 +223,7 @@ def test_pydantic_ai_a_conversation_goes_on_with_its_history(lists: Lists) -> No
     asyncio.run(talk())
 
 
-def test_pydantic_ai_an_answer_with_a_schema_is_held_back_too(lists: Lists) -> None:
+def test_pydantic_ai_an_answer_with_a_schema_is_held_back_too(lists: SessionLists) -> None:
     answer = [("final_result", {"city": "Rome"})]
     script = Script([plan("Oslo"), answer, complete(0), answer])
     result = asyncio.run(pydantic_agent(lists, script, output_type=ToolOutput(Answer)).run("Do it."))
@@ -231,7 +231,7 @@ def test_pydantic_ai_an_answer_with_a_schema_is_held_back_too(lists: Lists) -> N
 
 
 @pytest.mark.spec("C9")
-def test_pydantic_ai_a_call_that_a_person_must_approve_lets_go(lists: Lists) -> None:
+def test_pydantic_ai_a_call_that_a_person_must_approve_lets_go(lists: SessionLists) -> None:
     script = Script([plan("Oslo"), [("book", {})], complete(0), "Done."])
     agent = pydantic_agent(lists, script, output_type=[str, DeferredToolRequests])
 
@@ -250,21 +250,21 @@ def test_pydantic_ai_a_call_that_a_person_must_approve_lets_go(lists: Lists) -> 
 
 
 @pytest.mark.spec("C4")
-def test_pydantic_ai_the_limit_of_requests_is_respected(lists: Lists) -> None:
+def test_pydantic_ai_the_limit_of_requests_is_respected(lists: SessionLists) -> None:
     agent = pydantic_agent(lists, Script([plan("Oslo"), "Soon…"]))
     result = asyncio.run(agent.run("Do it.", usage_limits=UsageLimits(request_limit=3)))
     assert (result.output, lists.reason) == ("Soon…", Reason.CAPPED)
     assert lists.why == "3 requests, the limit of the run"
 
 
-def test_pydantic_ai_it_can_be_given_to_one_run_alone(lists: Lists) -> None:
+def test_pydantic_ai_it_can_be_given_to_one_run_alone(lists: SessionLists) -> None:
     script = Script([plan("Oslo"), "Soon…", complete(0), "Done."])
     model = pydantic_agent(lists, script).model
     result = asyncio.run(PydanticAgent(model).run("Do it.", capabilities=[PunchlistCapability(lists)]))
     assert (result.output, lists.reason) == ("Done.", Reason.COMPLETED)
 
 
-def test_pydantic_ai_run_stream_has_no_way_back_and_says_so(lists: Lists) -> None:
+def test_pydantic_ai_run_stream_has_no_way_back_and_says_so(lists: SessionLists) -> None:
     async def work() -> str:
         async with pydantic_agent(lists, Script([plan("Oslo"), "Soon…"])).run_stream("Do it.") as stream:
             return str(await stream.get_output())
@@ -274,7 +274,7 @@ def test_pydantic_ai_run_stream_has_no_way_back_and_says_so(lists: Lists) -> Non
 
 
 @pytest.mark.spec("C16")
-def test_pydantic_ai_one_agent_works_for_many_at_once(lists: Lists) -> None:
+def test_pydantic_ai_one_agent_works_for_many_at_once(lists: SessionLists) -> None:
     agent = pydantic_agent(lists, Script([by_itself]))
 
     async def work() -> list[str]:
@@ -289,7 +289,7 @@ def test_pydantic_ai_one_agent_works_for_many_at_once(lists: Lists) -> None:
 
 
 @pytest.mark.spec("C9")
-def test_openai_agents_a_call_that_a_person_must_approve_lets_go(lists: Lists) -> None:
+def test_openai_agents_a_call_that_a_person_must_approve_lets_go(lists: SessionLists) -> None:
     @function_tool(needs_approval=True)
     def book() -> str:
         return "booked"
@@ -310,7 +310,7 @@ def test_openai_agents_a_call_that_a_person_must_approve_lets_go(lists: Lists) -
     asyncio.run(work())
 
 
-def test_openai_agents_the_session_keeps_what_was_said_but_not_the_state(lists: Lists) -> None:
+def test_openai_agents_the_session_keeps_what_was_said_but_not_the_state(lists: SessionLists) -> None:
     punchlist, session = PunchlistTools(lists), SQLiteSession("trip")
     script = Script([plan("Oslo"), "Soon…", complete(0), "Done."])
 
@@ -323,7 +323,7 @@ def test_openai_agents_the_session_keeps_what_was_said_but_not_the_state(lists: 
     assert lists.last("trip") is not None
 
 
-def test_openai_agents_whoever_was_handed_the_work_is_sent_back(lists: Lists) -> None:
+def test_openai_agents_whoever_was_handed_the_work_is_sent_back(lists: SessionLists) -> None:
     punchlist = PunchlistTools(lists)
     other = openai_agent(punchlist, Script([plan("Oslo"), "Soon…", complete(0), "Done."]))
     first = openai_agent(punchlist, Script([[("transfer_to_helper", {})]]), handoffs=[handoff(other)])
@@ -332,7 +332,7 @@ def test_openai_agents_whoever_was_handed_the_work_is_sent_back(lists: Lists) ->
 
 
 @pytest.mark.spec("C4")
-def test_openai_agents_the_limit_of_turns_is_for_all_of_it(lists: Lists) -> None:
+def test_openai_agents_the_limit_of_turns_is_for_all_of_it(lists: SessionLists) -> None:
     punchlist = PunchlistTools(lists)
     agent = openai_agent(punchlist, Script([plan("Oslo"), "Soon…"]))
     result = asyncio.run(punchlist.run(agent, "Do it.", max_turns=3, **untraced()))
@@ -341,7 +341,7 @@ def test_openai_agents_the_limit_of_turns_is_for_all_of_it(lists: Lists) -> None
 
 
 @pytest.mark.spec("C4")
-def test_openai_agents_a_run_that_is_sent_back_has_the_turns_that_are_left(lists: Lists) -> None:
+def test_openai_agents_a_run_that_is_sent_back_has_the_turns_that_are_left(lists: SessionLists) -> None:
     punchlist, script = PunchlistTools(lists), Script([plan("Oslo"), "Soon…", [("list_todo", {})]])
     with pytest.raises(MaxTurnsExceeded):
         asyncio.run(punchlist.run(openai_agent(punchlist, script), "Do it.", max_turns=4, **untraced()))
@@ -349,7 +349,7 @@ def test_openai_agents_a_run_that_is_sent_back_has_the_turns_that_are_left(lists
 
 
 @pytest.mark.spec("C16")
-def test_openai_agents_one_agent_works_for_many_at_once(lists: Lists) -> None:
+def test_openai_agents_one_agent_works_for_many_at_once(lists: SessionLists) -> None:
     punchlist = PunchlistTools(lists)
     agent = openai_agent(punchlist, Script([by_itself]))
 
@@ -361,7 +361,7 @@ def test_openai_agents_one_agent_works_for_many_at_once(lists: Lists) -> None:
     assert [getattr(lists.last(f"c{number}"), "continuations", None) for number in range(5)] == [1] * 5
 
 
-def test_openai_agents_a_filter_of_the_program_comes_first(lists: Lists) -> None:
+def test_openai_agents_a_filter_of_the_program_comes_first(lists: SessionLists) -> None:
     def theirs(data: CallModelData[Any]) -> ModelInputData:
         return ModelInputData([{"role": "user", "content": "Filtered."}], "Be brief.")
 
@@ -374,7 +374,7 @@ def test_openai_agents_a_filter_of_the_program_comes_first(lists: Lists) -> None
 
 @pytest.mark.parametrize("kept", [{"conversation_id": "conv"}, {"auto_previous_response_id": True}])
 def test_openai_agents_a_conversation_that_the_provider_keeps_is_not_told_the_state(
-    kept: dict[str, Any], lists: Lists
+    kept: dict[str, Any], lists: SessionLists
 ) -> None:
     write = [("TodoWrite", {"todos": [{"content": "Ask", "activeForm": "Asking", "status": "in_progress"}]})]
     done = [("TodoWrite", {"todos": [{"content": "Ask", "activeForm": "Asking", "status": "completed"}]})]
@@ -386,7 +386,7 @@ def test_openai_agents_a_conversation_that_the_provider_keeps_is_not_told_the_st
     assert [len(heard.said) for heard in script.heard] == [1, 0, 1, 0]
 
 
-def test_openai_agents_the_tools_work_without_anybody_who_sends_back(lists: Lists) -> None:
+def test_openai_agents_the_tools_work_without_anybody_who_sends_back(lists: SessionLists) -> None:
     punchlist = PunchlistTools(lists)
     agent = openai_agent(punchlist, Script([plan("Oslo"), "Soon…"]))
     result = asyncio.run(Runner.run(agent, "Do it.", **untraced()))
@@ -394,7 +394,7 @@ def test_openai_agents_the_tools_work_without_anybody_who_sends_back(lists: List
     assert (lists.reason, [todo.title for todo in lists.todos()]) == (None, ["Oslo"])
 
 
-def test_openai_agents_sync_inside_of_an_event_loop_is_refused(lists: Lists) -> None:
+def test_openai_agents_sync_inside_of_an_event_loop_is_refused(lists: SessionLists) -> None:
     async def work() -> None:
         PunchlistTools(lists).run_sync(Agent("x"), "Do it.")
 
@@ -403,7 +403,7 @@ def test_openai_agents_sync_inside_of_an_event_loop_is_refused(lists: Lists) -> 
 
 
 @pytest.mark.spec("C14")
-def test_openai_agents_whoever_stops_listening_ends_the_run(lists: Lists) -> None:
+def test_openai_agents_whoever_stops_listening_ends_the_run(lists: SessionLists) -> None:
     punchlist = PunchlistTools(lists)
     streamed = punchlist.run_streamed(openai_agent(punchlist, Script([plan("Oslo"), "Soon…"])), "x", **untraced())
 

@@ -12,8 +12,8 @@ from tests.contract.scenario import Scenario
 from tests.tables import our_tables
 
 from punchlist.audit.check import check
-from punchlist.checklist.lifecycle import Status as ItemStatus
-from punchlist.checklist.model import Checklist, Item
+from punchlist.checklist.lifecycle import ChecklistStatus as ItemStatus
+from punchlist.checklist.model import Checklist, ChecklistItem
 from punchlist.checklist.service import Checklists
 from punchlist.checklist.service import write as write_checklist
 from punchlist.conversations import repository as conversation_repository
@@ -21,7 +21,7 @@ from punchlist.conversations.model import MessageRole, Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.ids import new_id
-from punchlist.plan.lifecycle import Status
+from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.repository import TurnTodoRepository
 from punchlist.plan.service import Plans
 from punchlist.storage.schema_version import REVISION
@@ -170,7 +170,7 @@ def test_a_todo_changed_without_an_event_is_noticed_though_its_checksum_is_right
         repository = TurnTodoRepository(tx)
         todo = repository.find_by_id(scenario.todo_ids[3])
         assert todo
-        assert repository.update(todo, status=Status.COMPLETED, outcome="trust me")
+        assert repository.update(todo, status=PlanStatus.COMPLETED, outcome="trust me")
     assert problems(store) == [
         f"plan:{scenario.turn_id}: todo {scenario.todo_ids[3]} is not what its events made of it"
     ]
@@ -195,7 +195,7 @@ def test_a_checklist_put_in_by_hand_is_noticed_though_its_checksum_is_right(
     store: Store, conversations: Conversations, agent: Scope, scenario: Scenario
 ) -> None:
     conversations.start(Scope("another", agent.actor))
-    forged = Checklist((Item("a", "A", "A", ItemStatus.PENDING),), 1, 0, "2026-02-21T09:00:00.000000Z")
+    forged = Checklist((ChecklistItem("a", "A", "A", ItemStatus.PENDING),), 1, 0, "2026-02-21T09:00:00.000000Z")
     with store.write() as tx:
         write_checklist(tx, "another", forged)
     assert problems(store)

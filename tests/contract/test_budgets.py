@@ -14,9 +14,9 @@ from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import ConfigError
-from punchlist.models.model import Traits
+from punchlist.models.model import ModelInfo
 from punchlist.storage.store import Store
-from punchlist.toolcalls.lifecycle import Status
+from punchlist.toolcalls.lifecycle import CallStatus
 
 DELEGATE = calls(("delegate", {"type": "writer", "mission": "Write it."}))
 
@@ -47,14 +47,14 @@ def test_a_worker_gets_no_more_than_is_left(rehearse: Any) -> None:
 @pytest.mark.spec("C6")
 def test_dollars_are_counted_for_both(rehearse: Any) -> None:
     scene = rehearse(DELEGATE, DELEGATE, says("Done."), writer=[says("Written.", tokens=1_000_000)])
-    scene.model.traits = Traits(1_000_000_000, 1.0, 2.0)
+    scene.model.traits = ModelInfo(1_000_000_000, 1.0, 2.0)
     made = scene.model.for_agent
     scene.model.for_agent = lambda name: _priced(made(name))
     assert scene.limits(cost=1.5).run().ended.reason is Reason.BUDGET
 
 
 def _priced(model: Any) -> Any:
-    model.traits = Traits(1_000_000_000, 1.0, 2.0)
+    model.traits = ModelInfo(1_000_000_000, 1.0, 2.0)
     return model
 
 
@@ -106,4 +106,4 @@ def test_two_delegations_at_once_are_both_worked_on(rehearse: Any) -> None:
     )
     assert scene.run().ended.reason is Reason.COMPLETED
     ended = [one.call for one in scene.news if isinstance(one, CallChanged) and one.call.request.tool == "delegate"]
-    assert [call.status for call in ended].count(Status.SUCCESS) == 2
+    assert [call.status for call in ended].count(CallStatus.SUCCESS) == 2

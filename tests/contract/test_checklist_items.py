@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.contract.front import nothing_changes, todo
 
-from punchlist.checklist.lifecycle import Action
+from punchlist.checklist.lifecycle import ChecklistAction
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope
 from punchlist.errors import IllegalTransition
@@ -34,7 +34,14 @@ def test_the_same_text_can_be_added_twice(checklists: Checklists, agent: Scope) 
 def test_an_item_goes_there_and_back_again(checklists: Checklists, agent: Scope) -> None:
     checklists.rewrite(agent, [todo("A"), todo("B")])
     seen = []
-    for action in (Action.START, Action.COMPLETE, Action.REOPEN, Action.COMPLETE, Action.START, Action.REOPEN):
+    for action in (
+        ChecklistAction.START,
+        ChecklistAction.COMPLETE,
+        ChecklistAction.REOPEN,
+        ChecklistAction.COMPLETE,
+        ChecklistAction.START,
+        ChecklistAction.REOPEN,
+    ):
         seen.append(checklists.advance(agent, "2", action, reason="test").checklist.items[1].status.value)
     assert seen == ["in_progress", "completed", "pending", "completed", "in_progress", "pending"]
 
@@ -43,10 +50,10 @@ def test_a_step_that_the_table_does_not_have_changes_nothing(
     store: Store, checklists: Checklists, agent: Scope
 ) -> None:
     for status, action in (
-        ("pending", Action.REOPEN),
-        ("in_progress", Action.START),
-        ("completed", Action.COMPLETE),
-        ("pending", Action.ADD),
+        ("pending", ChecklistAction.REOPEN),
+        ("in_progress", ChecklistAction.START),
+        ("completed", ChecklistAction.COMPLETE),
+        ("pending", ChecklistAction.ADD),
     ):
         checklists.rewrite(agent, [todo("A", status)])
         with nothing_changes(store), pytest.raises(IllegalTransition):
@@ -61,7 +68,7 @@ def test_an_edited_item_keeps_its_id_and_state(checklists: Checklists, agent: Sc
 
 def test_only_the_item_that_was_meant_is_changed(checklists: Checklists, agent: Scope) -> None:
     checklists.rewrite(agent, [todo("A"), todo("A"), todo("A")])
-    checklists.advance(agent, "2", Action.COMPLETE, reason="test")
+    checklists.advance(agent, "2", ChecklistAction.COMPLETE, reason="test")
     checklists.remove(agent, "1", reason="test")
     assert shown(checklists) == ["completed A", "pending A"]
 

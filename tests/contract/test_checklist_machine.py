@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from tests.contract.front import todo
 from tests.unit.examples import examples
 
-from punchlist.checklist.lifecycle import CHECKLIST, Action, Status
-from punchlist.checklist.model import Item
+from punchlist.checklist.lifecycle import CHECKLIST, ChecklistAction, ChecklistStatus
+from punchlist.checklist.model import ChecklistItem
 from punchlist.checklist.replay import replay
 from punchlist.checklist.service import Checklists, stream
 from punchlist.conversations.model import Scope
@@ -27,10 +27,10 @@ from punchlist.storage.store import Store
 
 LIMIT = 20
 contents = st.sampled_from(["A", "B", "C", "日本", "🧑‍💻"])
-statuses = st.sampled_from(Status)
+statuses = st.sampled_from(ChecklistStatus)
 which = st.integers(min_value=0, max_value=7)
 wanted_lists = st.lists(st.tuples(contents, statuses, st.none() | which), max_size=6) | st.lists(
-    st.tuples(contents, st.just(Status.PENDING), st.none()), min_size=18, max_size=22
+    st.tuples(contents, st.just(ChecklistStatus.PENDING), st.none()), min_size=18, max_size=22
 )
 bad_items = st.sampled_from(
     [None, "A", {}, todo(""), todo("x" * 501), todo("a\nb"), todo("A", "cancelled"), todo("A", None), todo("A", id=7)]
@@ -41,7 +41,7 @@ bad_items = st.sampled_from(
 class Node:
     """A list, and the one an undo leads back to."""
 
-    items: tuple[Item, ...] = ()
+    items: tuple[ChecklistItem, ...] = ()
     before: Node | None = None
 
 
@@ -61,11 +61,11 @@ class ChecklistMachine(RuleBasedStateMachine):
     # --- what may be called -----------------------------------------------------------------------
 
     @rule(wanted=wanted_lists)
-    def rewrite(self, wanted: list[tuple[str, Status, int | None]]) -> None:
+    def rewrite(self, wanted: list[tuple[str, ChecklistStatus, int | None]]) -> None:
         ids = [self._id_at(index) for _, _, index in wanted]
         sent = [todo(content, status.value, id=id) for (content, status, _), id in zip(wanted, ids, strict=True)]
         named = [id for id in ids if id]
-        running = [status for _, status, _ in wanted if status is Status.IN_PROGRESS]
+        running = [status for _, status, _ in wanted if status is ChecklistStatus.IN_PROGRESS]
         if len(sent) > LIMIT or len(running) > 1 or len(set(named)) < len(named):
             self._refused(InvalidInput, lambda: self.checklists.rewrite(self.scope, sent))
             return
@@ -80,7 +80,7 @@ class ChecklistMachine(RuleBasedStateMachine):
 
     @rule(content=contents)
     def add(self, content: str) -> None:
-        def change() -> tuple[Item, ...]:
+        def change() -> tuple[ChecklistItem, ...]:
             return self.checklists.add(self.scope, content, reason="test").checklist.items
 
         if len(self.now.items) == LIMIT:
@@ -89,19 +89,19 @@ class ChecklistMachine(RuleBasedStateMachine):
         *kept, new = change()
         assert tuple(kept) == self.now.items
         assert new.id not in {item.id for item in kept}
-        assert (new.content, new.status) == (content, Status.PENDING)
+        assert (new.content, new.status) == (content, ChecklistStatus.PENDING)
         self._became((*kept, new))
 
     @precondition(lambda self: self.now.items)
-    @rule(index=which, action=st.sampled_from(list(Action)))
-    def advance(self, index: int, action: Action) -> None:
-        def change() -> tuple[Item, ...]:
+    @rule(index=which, action=st.sampled_from(list(ChecklistAction)))
+    def advance(self, index: int, action: ChecklistAction) -> None:
+        def change() -> tuple[ChecklistItem, ...]:
             return self.checklists.advance(self.scope, str(chosen + 1), action, reason="test").checklist.items
 
         items = self.now.items
         chosen = index % len(items)
         status = CHECKLIST.table.get((items[chosen].status, action))
-        if status is None or (status is Status.IN_PROGRESS and any(item.status is status for item in items)):
+        if status is None or (status is ChecklistStatus.IN_PROGRESS and any(item.status is status for item in items)):
             self._refused(IllegalTransition, change)
             return
         after = change()
@@ -133,7 +133,9 @@ class ChecklistMachine(RuleBasedStateMachine):
         """A bad item, and one that is not there."""
         self._refused(InvalidInput, lambda: self.checklists.rewrite(self.scope, [*good, bad]))
         reference = str(len(self.now.items) + 1 + past)
-        self._refused(NotFound, lambda: self.checklists.advance(self.scope, reference, Action.START, reason="test"))
+        self._refused(
+            NotFound, lambda: self.checklists.advance(self.scope, reference, ChecklistAction.START, reason="test")
+        )
         self._refused(NotFound, lambda: self.checklists.edit(self.scope, reference, "A", reason="test"))
         self._refused(NotFound, lambda: self.checklists.remove(self.scope, "nothing", reason="test"))
 
@@ -160,7 +162,7 @@ class ChecklistMachine(RuleBasedStateMachine):
         stored = self.checklists.get(self.scope.conversation_id)
         assert (stored.items, stored.revision) == (self.now.items, self.revision)
         assert len(stored.items) <= LIMIT
-        assert sum(1 for item in stored.items if item.status is Status.IN_PROGRESS) <= 1
+        assert sum(1 for item in stored.items if item.status is ChecklistStatus.IN_PROGRESS) <= 1
         assert len({item.id for item in stored.items}) == len(stored.items)
 
     @invariant()
@@ -177,7 +179,7 @@ class ChecklistMachine(RuleBasedStateMachine):
     def _id_at(self, index: int | None) -> str | None:
         return self.now.items[index].id if index is not None and index < len(self.now.items) else None
 
-    def _became(self, items: Sequence[Item]) -> None:
+    def _became(self, items: Sequence[ChecklistItem]) -> None:
         if tuple(items) != self.now.items:
             self.now = Node(tuple(items), self.now)
             self.revision += 1
@@ -186,7 +188,9 @@ class ChecklistMachine(RuleBasedStateMachine):
         with pytest.raises(kind):
             change()
 
-    def _check_ids(self, before: Sequence[Item], after: Sequence[Item], named: Sequence[str | None]) -> None:
+    def _check_ids(
+        self, before: Sequence[ChecklistItem], after: Sequence[ChecklistItem], named: Sequence[str | None]
+    ) -> None:
         """By id, else by content, else new."""
         free = [(item.content, item.id) for item in before if item.id not in named]
         for item, name in zip(after, named, strict=True):

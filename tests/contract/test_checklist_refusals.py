@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.contract.front import everything, nothing_changes, todo, todo_write
 
-from punchlist.checklist.lifecycle import Action
+from punchlist.checklist.lifecycle import ChecklistAction
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope
 from punchlist.errors import IllegalTransition, InvalidInput, NotFound
@@ -72,7 +72,7 @@ def test_a_second_item_in_progress_is_refused_in_the_promised_words(
     with nothing_changes(store), pytest.raises(InvalidInput, match=ONE_AT_A_TIME):
         todo_write(checklists, agent, [todo("A", "in_progress"), todo("B", "in_progress")])
     with nothing_changes(store), pytest.raises(IllegalTransition, match=ONE_AT_A_TIME):
-        checklists.advance(agent, "2", Action.START, reason="test")
+        checklists.advance(agent, "2", ChecklistAction.START, reason="test")
 
 
 @pytest.mark.spec("W1")
@@ -100,7 +100,7 @@ def test_an_item_that_is_not_there_cannot_be_changed(store: Store, checklists: C
     checklists.add(agent, "A", reason="test")
     with nothing_changes(store):
         with pytest.raises(NotFound):
-            checklists.advance(agent, "2", Action.START, reason="test")
+            checklists.advance(agent, "2", ChecklistAction.START, reason="test")
         with pytest.raises(NotFound):
             checklists.edit(agent, "zzz", "B", reason="test")
         with pytest.raises(NotFound):

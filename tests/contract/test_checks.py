@@ -17,8 +17,8 @@ from punchlist.kernel.actors import Actor, Role
 from punchlist.missions.config.trust import check_name, trust_name
 from punchlist.missions.metrics.service import Metrics
 from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo
-from punchlist.missions.todos.checks import Checks
-from punchlist.missions.todos.lifecycle import Action, Status
+from punchlist.missions.todos.checks import CompletionChecks
+from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
 from punchlist.missions.todos.service import MissionTodos
 from punchlist.storage.store import Store
 from punchlist.trust import Trust
@@ -41,14 +41,14 @@ class Bench:
     def begin(self, check: dict[str, Any] | None, **checks: Any) -> MissionTodo:
         self.mission = measured(self.store, BUILD_TIME, checks={name: dict(one) for name, one in checks.items()})
         todo = self.todos.create(PERSON, "fast", NewMissionTodo("builds", "Make it fast", check=check)).todo
-        return self.todos.update(PERSON, "fast", todo.id, Action.START, "now").todo
+        return self.todos.update(PERSON, "fast", todo.id, TodoAction.START, "now").todo
 
     def trust_it(self) -> None:
         assert self.mission is not None
         self.trust.trust_text(trust_name("fast", self.root), self.mission.source)
 
-    def checks(self) -> Checks:
-        return Checks(
+    def checks(self) -> CompletionChecks:
+        return CompletionChecks(
             self.store,
             lambda mission: self.trust.trusts_text(trust_name(mission.slug, self.root), mission.source),
             self.root,
@@ -65,7 +65,7 @@ class Bench:
         assert not result.passed
         return result.detail
 
-    def complete(self, todo: MissionTodo, **said: Any) -> Status:
+    def complete(self, todo: MissionTodo, **said: Any) -> TodoStatus:
         return self.todos.complete(LEAD, "fast", todo.id, "It is fast.", **said).todo.status
 
 
@@ -94,7 +94,7 @@ def test_a_metric_must_have_reached_its_level_after_the_work(bench: Bench, clock
     clock.advance(minutes=1)
     bench.metrics.record(PERSON, "fast", "build-time", good)
     assert bench.passes(todo)
-    assert bench.complete(todo) is Status.COMPLETED
+    assert bench.complete(todo) is TodoStatus.COMPLETED
 
 
 @pytest.mark.spec("M16")
@@ -117,7 +117,7 @@ def test_a_command_of_the_file_decides_once_the_file_is_trusted(bench: Bench) ->
         bench.complete(todo)
     (bench.root / "fixed").touch()
     assert bench.passes(todo)
-    assert bench.complete(todo) is Status.COMPLETED
+    assert bench.complete(todo) is TodoStatus.COMPLETED
 
 
 @pytest.mark.spec("M16")
@@ -145,7 +145,7 @@ def test_the_lead_can_override_a_check_for_a_reason_that_is_kept(bench: Bench) -
     bench.trust_it()
     assert not bench.passes(todo)
     done = bench.todos.complete(LEAD, "fast", todo.id, "Good enough.", override_reason="The test is wrong.").todo
-    assert (done.status, done.override_reason) == (Status.COMPLETED, "The test is wrong.")
+    assert (done.status, done.override_reason) == (TodoStatus.COMPLETED, "The test is wrong.")
 
 
 @pytest.mark.spec("M16")
@@ -190,13 +190,13 @@ def test_work_that_goes_on_during_a_check_is_checked_again(bench: Bench, clock: 
     todo = bench.begin({"name": "tests"}, tests={"command": ["true"]})
     bench.trust_it()
 
-    def trust_while_somebody_works(work: Callable[[], object]) -> Checks:
+    def trust_while_somebody_works(work: Callable[[], object]) -> CompletionChecks:
         def trust_of(mission: Mission) -> bool:
             clock.advance(minutes=1)
             work()
             return True
 
-        return Checks(bench.store, trust_of, bench.root, bench.todos.record_check, environment={})
+        return CompletionChecks(bench.store, trust_of, bench.root, bench.todos.record_check, environment={})
 
     checks = trust_while_somebody_works(lambda: bench.todos.worked(OWNER, todo.id))
     assert "was worked on while its check ran" in checks.run(LEAD, todo).detail

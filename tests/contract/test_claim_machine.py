@@ -15,7 +15,7 @@ from tests.conftest import StoppedClock
 from tests.contract.front import call, plan
 from tests.unit.examples import examples
 
-from punchlist.claims.model import Claimed
+from punchlist.claims.model import ClaimGranted
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition, NotAllowed, PunchlistError
@@ -64,7 +64,7 @@ class ClaimMachine(RuleBasedStateMachine):
     def claim_the_next(self, at: str, seconds: int) -> None:
         free = [id for id in self.ids if id not in self.ended and not self._held(id)]
         claimed = self.plans.claim(self.turn, at, None, seconds)
-        if isinstance(claimed, Claimed):
+        if isinstance(claimed, ClaimGranted):
             assert claimed.todo.id == free[0]
             self._take(claimed.todo.id, at, seconds, claimed.claim.fence)
         else:
@@ -78,7 +78,7 @@ class ClaimMachine(RuleBasedStateMachine):
                 self.plans.claim(self.turn, at, id, seconds)
             return
         claimed = self.plans.claim(self.turn, at, id, seconds)
-        assert isinstance(claimed, Claimed)
+        assert isinstance(claimed, ClaimGranted)
         self._take(id, at, seconds, claimed.claim.fence)
 
     @precondition(lambda self: self.remembered)

@@ -11,7 +11,7 @@ from tests.contract.front import by_hand, call, everything, nothing_changes, pla
 
 from punchlist.audit.check import check
 from punchlist.claims import replay
-from punchlist.claims.model import Claimed, ListKind, NothingFree
+from punchlist.claims.model import ClaimGranted, ListKind, NothingToClaim
 from punchlist.claims.repository import from_row
 from punchlist.claims.tools import claim_tools
 from punchlist.conversations.model import TurnScope
@@ -36,9 +36,9 @@ def tool(plans: Plans, scope: TurnScope, name: str, /, at: str = "one", **argume
     return result.data
 
 
-def claim(plans: Plans, scope: TurnScope, at: str = "one", todo_id: str | None = None) -> Claimed[TurnTodo]:
+def claim(plans: Plans, scope: TurnScope, at: str = "one", todo_id: str | None = None) -> ClaimGranted[TurnTodo]:
     claimed = plans.claim(scope, at, todo_id)
-    assert isinstance(claimed, Claimed)
+    assert isinstance(claimed, ClaimGranted)
     return claimed
 
 
@@ -121,7 +121,7 @@ def test_a_lease_that_ran_out_is_renewed_when_nobody_has_taken_the_todo(
     clock.advance(hours=1)
     renewed = tool(plans, turn, "renew_claim", todoId=todo_id, fence=1, seconds=60)
     assert renewed == {"id": todo_id, "fence": 1, "claimedUntil": "2026-02-21T10:01:00.000000Z"}
-    assert isinstance(plans.claim(turn, "two"), NothingFree)
+    assert isinstance(plans.claim(turn, "two"), NothingToClaim)
     assert len(trail(store)) == events
 
 
@@ -201,7 +201,7 @@ def test_a_todo_is_claimed_by_its_id_if_it_is_open_and_free(
         with pytest.raises(Conflict, match="is claimed by"):
             tool(plans, turn, "claim_todo", "two", todoId=second)
     call(plans, turn, "start_todo", todoId=first)
-    assert isinstance(plans.claim(turn, "two"), NothingFree)
+    assert isinstance(plans.claim(turn, "two"), NothingToClaim)
     assert claim(plans, turn, "two", first).todo.status == "in_progress"
 
 

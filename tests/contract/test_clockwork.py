@@ -9,7 +9,7 @@ from datetime import timedelta
 from random import Random
 from threading import Barrier
 from types import SimpleNamespace
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import pytest
 from tests.conftest import StoppedClock
@@ -18,12 +18,11 @@ from tests.contract.missions import Team, developer_experience
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
-from punchlist.engine.periodic import Clockwork, begin_cycle
-from punchlist.engine.worker_services import Premises
+from punchlist.engine.periodic import PeriodicTasks, begin_cycle
 from punchlist.errors import Conflict
 from punchlist.kernel.clock import timestamp
 from punchlist.missions.planning.cadence import due_tick
-from punchlist.missions.planning.overdue import Deadlines
+from punchlist.missions.planning.overdue import OverdueService
 from punchlist.missions.service import Missions
 from punchlist.runs.model import Run
 from punchlist.runs.service import Runs
@@ -52,9 +51,11 @@ def other_store(database: str, store: Store, other_clock: StoppedClock) -> Itera
     opened.close()
 
 
-def clockwork(store: Store) -> Clockwork:
-    parts = SimpleNamespace(store=store, missions=Missions(store, Conversations(store)), deadlines=Deadlines(store))
-    return Clockwork(cast("Premises", parts))
+def clockwork(store: Store) -> PeriodicTasks:
+    parts = SimpleNamespace(
+        store=store, missions=Missions(store, Conversations(store)), deadlines=OverdueService(store)
+    )
+    return PeriodicTasks(cast("Any", parts))
 
 
 def cycles(store: Store) -> list[Run]:
@@ -98,7 +99,7 @@ def test_many_who_look_at_once_begin_one_cycle(team: Team, clock: StoppedClock) 
         crowd = [clockwork(team.store) for _ in range(8)]
         start = Barrier(len(crowd))
 
-        def look(one: Clockwork, start: Barrier = start) -> None:
+        def look(one: PeriodicTasks, start: Barrier = start) -> None:
             start.wait(30)
             asyncio.run(one.tick())
 
@@ -137,7 +138,7 @@ def test_what_is_written_in_a_chat_is_answered_by_one_run(team: Team) -> None:
     crowd = [clockwork(team.store) for _ in range(8)]
     start = Barrier(len(crowd))
 
-    def look(one: Clockwork) -> None:
+    def look(one: PeriodicTasks) -> None:
         start.wait(30)
         asyncio.run(one.tick())
 

@@ -12,7 +12,7 @@ from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.plan import service as plan_service
-from punchlist.plan.lifecycle import Status
+from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.service import Plans
 from punchlist.storage.schema_version import REVISION
 from punchlist.storage.store import Store
@@ -24,7 +24,7 @@ def all_created(crowd: Crowd, database: str, plans: Plans, turn: TurnScope, *, p
     outcomes = crowd.go(database, "create", processes=processes, times=times)
     total = processes * times
     assert codes(outcomes) == {"ok": total}
-    found = plans.list(turn, frozenset(Status))
+    found = plans.list(turn, frozenset(PlanStatus))
     assert sorted(item.id for item in found.items) == sorted(made(outcomes))
     assert len({item.id for item in found.items}) == found.summary["total"] == total
     assert [item.priority for item in found.items] == list(range(total))
@@ -56,7 +56,7 @@ def test_of_fifty_who_complete_one_todo_at_once_exactly_one_does(
     assert len(outcomes) == EVERYBODY
     assert codes(outcomes)["ok"] == 1
     assert set(codes(outcomes)) <= {"ok", "illegal_transition", "conflict"}
-    (todo_,) = plans.list(turn, frozenset(Status)).items
+    (todo_,) = plans.list(turn, frozenset(PlanStatus)).items
     assert [todo_.outcome] == made(outcomes)
     assert [event.action for event in trail(store, plan_service.stream(turn.turn_id))] == ["create", "complete"]
 
@@ -70,7 +70,7 @@ def test_of_fifty_who_start_fifty_todos_at_once_exactly_one_does(
     assert len(outcomes) == EVERYBODY
     assert codes(outcomes)["ok"] == 1
     assert set(codes(outcomes)) <= {"ok", "illegal_transition", "conflict"}
-    assert [item.id for item in plans.list(turn, {Status.IN_PROGRESS}).items] == made(outcomes)
+    assert [item.id for item in plans.list(turn, {PlanStatus.IN_PROGRESS}).items] == made(outcomes)
 
 
 @pytest.mark.spec("W1", "W3")

@@ -13,29 +13,29 @@ from tests.contract.rehearsing import Rehearse, calls, completes, every_call_has
 
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import BUILT_IN
-from punchlist.models.model import Message, Request, Returned, Said
-from punchlist.models.rehearsal import Line
+from punchlist.models.model import CallReturn, Message, ModelRequest, UserText
+from punchlist.models.rehearsal import RehearsedReply
 
 GOAL = "Find the needle."
 
 
-def looks(many: int, at_once: int = 1) -> list[Line]:
+def looks(many: int, at_once: int = 1) -> list[RehearsedReply]:
     """Replies that do something different each time, and change no list."""
     return [calls(*(("find_files", {"pattern": f"{n}-{m}"}) for m in range(at_once))) for n in range(many)]
 
 
-def state_of(request: Request) -> str:
+def state_of(request: ModelRequest) -> str:
     last = request.messages[-1]
-    assert isinstance(last, Said)
+    assert isinstance(last, UserText)
     assert last.text.startswith("<state>")
     return last.text
 
 
 def said(messages: Sequence[Message]) -> list[str]:
-    return [message.text for message in messages if isinstance(message, Said)]
+    return [message.text for message in messages if isinstance(message, UserText)]
 
 
-def goes_on_from(before: Request, after: Request) -> bool:
+def goes_on_from(before: ModelRequest, after: ModelRequest) -> bool:
     """Whether all but the state at its end is sent again as it was."""
     kept = list(before.messages)
     if any(text.startswith("<state>") for text in said(kept[-1:])):
@@ -73,7 +73,7 @@ def test_in_a_long_turn_what_was_sent_is_sent_again_byte_by_byte(rehearse: Rehea
     assert len(scene.asked[-1].messages) > 60
     assert all(goes_on_from(before, after) for before, after in pairwise(scene.asked))
     for request in scene.asked[1:]:
-        assert request.messages[0] == Said(GOAL)
+        assert request.messages[0] == UserText(GOAL)
         assert "Plan: " in state_of(request)
 
 
@@ -88,7 +88,7 @@ def test_a_turn_that_is_made_short_keeps_the_request_the_list_the_open_question_
     assert scene.run(GOAL).ended.reason is Reason.WAITING
     for request in scene.asked:
         assert every_call_has_one_result(request.messages)
-        assert request.messages[0] == Said(GOAL)
+        assert request.messages[0] == UserText(GOAL)
         assert len(request.messages) <= 20 + 1
     for request in scene.asked[1:]:
         assert "[ ] Deploy" in state_of(request)
@@ -111,7 +111,7 @@ def test_what_a_model_has_not_read_yet_is_never_made_short(
     scene = rehearse(*looks(before), read_all, says("Read."))
     scene.agent = replace(scene.agent, compact_after=compact_after)
     assert scene.run(GOAL).ended.reason is Reason.COMPLETED
-    results = [message.text for message in scene.asked[-1].messages if isinstance(message, Returned)]
+    results = [message.text for message in scene.asked[-1].messages if isinstance(message, CallReturn)]
     assert [any(text in result for result in results) for text in texts] == [True] * many
     assert every_call_has_one_result(scene.asked[-1].messages)
 
@@ -137,11 +137,11 @@ def test_of_earlier_turns_only_the_window_is_told_and_of_this_one_all(rehearse: 
         scene.run(f"Question {n}.")
     scene.run(GOAL)
     first, last = scene.asked[8], scene.asked[-1]
-    earlier = first.messages[: first.messages.index(Said(GOAL))]
+    earlier = first.messages[: first.messages.index(UserText(GOAL))]
     assert len(earlier) == history
     if history:
-        assert earlier[-2:] == [Said("Question 7."), earlier[-1]]
+        assert earlier[-2:] == [UserText("Question 7."), earlier[-1]]
         assert f"Question {8 - history // 2}." in said(earlier)
         assert f"Question {7 - history // 2}." not in said(earlier)
-    assert Said(GOAL) in last.messages
+    assert UserText(GOAL) in last.messages
     assert "Plan: 1 of 1 tasks ended." in state_of(last)

@@ -6,7 +6,7 @@ import pytest
 from tests.conftest import StoppedClock
 from tests.contract.front import todo
 
-from punchlist.checklist.lifecycle import Action
+from punchlist.checklist.lifecycle import ChecklistAction
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
@@ -22,7 +22,7 @@ def test_every_change_leaves_its_line(
 
     checklists.rewrite(agent, [todo("A", "completed"), todo("B", "in_progress"), todo("C")])
     assert next_line() == "Todo list updated:\n  ✓ A\n  ▶ Doing B\n  ○ C"
-    checklists.advance(agent, "2", Action.COMPLETE, reason="test")
+    checklists.advance(agent, "2", ChecklistAction.COMPLETE, reason="test")
     assert next_line() == "Todo list updated:\n  ✓ A\n  ✓ B\n  ○ C"
     checklists.remove(agent, "1", reason="test")
     assert next_line() == "Todo list updated:\n  ✓ B\n  ○ C"

@@ -16,9 +16,9 @@ from punchlist.errors import NotAllowed, NotFound
 from punchlist.missions.chats import service as chat_service
 from punchlist.missions.escalations.service import Escalations
 from punchlist.missions.model import MissionTodo
-from punchlist.missions.planning.overdue import Deadlines
-from punchlist.missions.todos.deadlines import Swept
-from punchlist.missions.todos.lifecycle import Action, Priority, Status
+from punchlist.missions.planning.overdue import OverdueService
+from punchlist.missions.todos.deadlines import OverdueReport
+from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
 from punchlist.storage.store import Store
 
 TODAY, TOMORROW = "2026-02-21", "2026-02-22"
@@ -29,8 +29,8 @@ def team(store: Store) -> Team:
     return developer_experience(store)
 
 
-def sweep(team: Team) -> Swept:
-    return Deadlines(team.store).sweep(team.system, team.mission.id)
+def sweep(team: Team) -> OverdueReport:
+    return OverdueService(team.store).sweep(team.system, team.mission.id)
 
 
 def with_policy(store: Store, **policy: Any) -> Team:
@@ -54,13 +54,13 @@ def now(team: Team, todo: MissionTodo) -> MissionTodo:
 
 @pytest.mark.spec("M13")
 def test_nothing_is_done_before_a_deadline_has_passed(team: Team, clock: StoppedClock) -> None:
-    team.todo_in(Status.IN_PROGRESS, "A", deadline=TODAY)
+    team.todo_in(TodoStatus.IN_PROGRESS, "A", deadline=TODAY)
     team.create("B", deadline="2026-02-21T10:00:00+00:00")
     team.create("C")
     before = everything(team.store)
-    assert sweep(team) == Swept()
+    assert sweep(team) == OverdueReport()
     clock.now = datetime(2026, 2, 21, 9, 59, 59, 999_999, tzinfo=UTC)
-    assert sweep(team) == Swept()
+    assert sweep(team) == OverdueReport()
     assert everything(team.store) == before
 
 
@@ -78,11 +78,11 @@ def test_a_day_ends_where_the_mission_is(store: Store, clock: StoppedClock) -> N
 def test_overdue_work_is_flagged_its_worker_warned_and_a_person_asked(team: Team, clock: StoppedClock) -> None:
     todo = team.create("Profile webpack build", deadline=TODAY)
     clock.advance(hours=1)
-    team.update(todo, Action.START)
+    team.update(todo, TodoAction.START)
     clock.advance(days=1)
     swept = sweep(team)
 
-    assert now(team, todo).status is Status.IN_PROGRESS
+    assert now(team, todo).status is TodoStatus.IN_PROGRESS
     assert now(team, todo).overdue_at == "2026-02-22T10:00:00.000000Z"
     assert [one.id for one in swept.overdue] == [one.id for one in swept.warned] == [todo.id]
     (warning,) = said(team, team.pillars[BUILD].todo_conversation_id, chat_service.DEADLINE_WARNING)
@@ -103,7 +103,7 @@ def test_what_was_never_started_gives_up_its_slot(team: Team, clock: StoppedCloc
     todo = team.create("A", deadline=TODAY)
     clock.advance(days=1)
     swept = sweep(team)
-    assert now(team, todo).status is Status.BACKLOG
+    assert now(team, todo).status is TodoStatus.BACKLOG
     assert [one.id for one in swept.demoted] == [todo.id]
     assert (team.todos.capacity(team.slug).active, team.todos.capacity(team.slug).backlog) == (0, 1)
     (question,) = in_mission_chat(team)
@@ -115,11 +115,11 @@ def test_what_was_never_started_gives_up_its_slot(team: Team, clock: StoppedCloc
 
 @pytest.mark.spec("M13")
 def test_since_when_is_since_it_came_into_its_state(team: Team, clock: StoppedClock) -> None:
-    todo = team.todo_in(Status.BACKLOG, deadline="2026-02-25")
+    todo = team.todo_in(TodoStatus.BACKLOG, deadline="2026-02-25")
     clock.advance(days=2)
-    team.update(todo, Action.PROMOTE)
+    team.update(todo, TodoAction.PROMOTE)
     clock.advance(days=1)
-    team.update(todo, Action.EXTEND, deadline="2026-02-26")
+    team.update(todo, TodoAction.EXTEND, deadline="2026-02-26")
     clock.advance(days=7)
     sweep(team)
     (question,) = in_mission_chat(team)
@@ -132,7 +132,7 @@ def test_a_policy_can_cancel_what_was_never_started(store: Store, clock: Stopped
     todo = team.create("A", deadline=TODAY)
     clock.advance(days=1)
     swept = sweep(team)
-    assert now(team, todo).status is Status.CANCELLED
+    assert now(team, todo).status is TodoStatus.CANCELLED
     assert now(team, todo).outcome == "It was due 2026-02-21. It was never started."
     assert [one.id for one in swept.cancelled] == [todo.id]
     # It is said, once, and nobody is reminded of what is over.
@@ -149,7 +149,7 @@ def test_a_policy_can_keep_what_was_never_started(store: Store, clock: StoppedCl
     todo = team.create("A", deadline=TODAY)
     clock.advance(days=1)
     swept = sweep(team)
-    assert now(team, todo).status is Status.PENDING
+    assert now(team, todo).status is TodoStatus.PENDING
     assert now(team, todo).overdue_at is not None
     assert (swept.demoted, swept.cancelled, swept.warned) == ((), (), ())
     assert len(swept.escalated) == 1
@@ -158,33 +158,33 @@ def test_a_policy_can_keep_what_was_never_started(store: Store, clock: StoppedCl
 @pytest.mark.spec("M13", "M2")
 def test_a_full_backlog_stays_within_its_limit_and_that_is_said(store: Store, clock: StoppedClock) -> None:
     team = developer_experience(store, backlog=2)
-    team.todo_in(Status.BACKLOG, "Shelved")
+    team.todo_in(TodoStatus.BACKLOG, "Shelved")
     first = team.create("First", deadline="2026-02-21T12:00:00Z")
     second = team.create("Second", deadline=TODAY)
     clock.advance(days=1)
     swept = sweep(team)
     assert [one.id for one in swept.demoted] == [first.id]
-    assert now(team, second).status is Status.PENDING
+    assert now(team, second).status is TodoStatus.PENDING
     assert team.todos.capacity(team.slug).backlog == 2
     assert "It stays pending, since the backlog is full (2)." in in_mission_chat(team)[1]
     # It does not move later by itself, either: a person is asked.
-    team.update(first, Action.CANCEL)
+    team.update(first, TodoAction.CANCEL)
     clock.advance(hours=1)
     assert not sweep(team).did_something
 
 
 @pytest.mark.spec("M13")
 def test_what_is_in_the_backlog_or_has_ended_is_not_overdue(team: Team, clock: StoppedClock) -> None:
-    for status in (Status.BACKLOG, Status.COMPLETED, Status.CANCELLED):
+    for status in (TodoStatus.BACKLOG, TodoStatus.COMPLETED, TodoStatus.CANCELLED):
         team.todo_in(status, status.value, deadline=TODAY)
     clock.advance(days=10)
-    assert sweep(team) == Swept()
+    assert sweep(team) == OverdueReport()
 
 
 @pytest.mark.spec("M13")
 def test_a_second_look_at_the_same_moment_does_nothing(store: Store, clock: StoppedClock) -> None:
     team = with_policy(store, staleBacklogAfterDays=30)
-    for status in (Status.PENDING, Status.IN_PROGRESS, Status.BACKLOG):
+    for status in (TodoStatus.PENDING, TodoStatus.IN_PROGRESS, TodoStatus.BACKLOG):
         team.todo_in(status, status.value, deadline=TODAY)
     clock.advance(days=40)
     first = sweep(team)
@@ -213,7 +213,7 @@ def test_many_who_look_at_once_ask_once(team: Team, clock: StoppedClock) -> None
 def test_a_clock_that_is_set_back_and_forth_warns_and_asks_once(
     team: Team, clock: StoppedClock, jump: timedelta
 ) -> None:
-    team.todo_in(Status.IN_PROGRESS, deadline="2026-02-21T10:00:00Z")
+    team.todo_in(TodoStatus.IN_PROGRESS, deadline="2026-02-21T10:00:00Z")
     clock.advance(hours=1)
     assert len(sweep(team).escalated) == 1
     for step in (-jump, jump, -jump, jump):
@@ -224,14 +224,14 @@ def test_a_clock_that_is_set_back_and_forth_warns_and_asks_once(
 
 @pytest.mark.spec("M13")
 def test_what_was_extended_is_looked_after_again(team: Team, clock: StoppedClock) -> None:
-    todo = team.todo_in(Status.IN_PROGRESS, deadline=TODAY)
+    todo = team.todo_in(TodoStatus.IN_PROGRESS, deadline=TODAY)
     clock.advance(days=1)
     sweep(team)
-    team.update(todo, Action.EXTEND, "it takes longer", deadline="2026-02-25")
+    team.update(todo, TodoAction.EXTEND, "it takes longer", deadline="2026-02-25")
     assert now(team, todo).overdue_at is None
     assert Escalations(team.store).list(team.slug) == []
     clock.advance(days=2)
-    assert sweep(team) == Swept()
+    assert sweep(team) == OverdueReport()
     clock.advance(days=2)
     assert len(sweep(team).escalated) == 1
     assert len(in_mission_chat(team)) == 2
@@ -242,10 +242,10 @@ def test_what_the_lead_takes_back_from_the_backlog_stays(team: Team, clock: Stop
     todo = team.create("A", deadline=TODAY)
     clock.advance(days=1)
     sweep(team)
-    team.update(todo, Action.PROMOTE, "it matters")
+    team.update(todo, TodoAction.PROMOTE, "it matters")
     clock.advance(hours=1)
     swept = sweep(team)
-    assert now(team, todo).status is Status.PENDING
+    assert now(team, todo).status is TodoStatus.PENDING
     assert [one.id for one in swept.overdue] == [todo.id]
     assert not swept.did_something
 
@@ -267,9 +267,9 @@ def test_only_the_system_looks_after_deadlines(team: Team, clock: StoppedClock) 
     clock.advance(days=1)
     before = everything(team.store)
     with pytest.raises(NotAllowed):
-        Deadlines(team.store).sweep(team.owner, team.mission.id)
+        OverdueService(team.store).sweep(team.owner, team.mission.id)
     with pytest.raises(NotFound):
-        Deadlines(team.store).sweep(team.system, "nothing")
+        OverdueService(team.store).sweep(team.system, "nothing")
     assert everything(team.store) == before
 
 
@@ -278,7 +278,7 @@ def test_nothing_happens_in_a_mission_that_is_archived(team: Team, clock: Stoppe
     todo = team.create("A", deadline=TODAY)
     team.missions.archive(team.person, team.slug, "done with it")
     clock.advance(days=1)
-    assert sweep(team) == Swept()
+    assert sweep(team) == OverdueReport()
     assert now(team, todo).overdue_at is None
 
 
@@ -324,32 +324,32 @@ def test_how_often_is_the_missions_own(store: Store, clock: StoppedClock) -> Non
 
 @pytest.mark.spec("M14")
 def test_what_nobody_has_touched_for_long_is_put_before_the_owner(team: Team, clock: StoppedClock) -> None:
-    old, touched = (team.todo_in(Status.BACKLOG, title) for title in ("Old", "Touched"))
+    old, touched = (team.todo_in(TodoStatus.BACKLOG, title) for title in ("Old", "Touched"))
     clock.advance(days=59)
-    team.update(touched, Action.REPRIORITIZE, priority=Priority.HIGH)
+    team.update(touched, TodoAction.REPRIORITIZE, priority=TodoPriority.HIGH)
     demoted = team.create("Demoted")
-    team.update(demoted, Action.DEMOTE)
+    team.update(demoted, TodoAction.DEMOTE)
     clock.advance(hours=23)
     assert sweep(team).stale == ()
     clock.advance(hours=1)
     swept = sweep(team)
     assert [one.id for one in swept.stale] == [old.id]
     assert swept.pruned == ()
-    assert now(team, old).status is Status.BACKLOG
+    assert now(team, old).status is TodoStatus.BACKLOG
 
 
 @pytest.mark.spec("M14")
 def test_it_is_cancelled_only_if_the_mission_says_so(store: Store, clock: StoppedClock) -> None:
     team = with_policy(store, staleBacklogAfterDays=30, staleBacklogPolicy="cancel")
-    old = team.todo_in(Status.BACKLOG, "Old", pillar=ONBOARDING)
+    old = team.todo_in(TodoStatus.BACKLOG, "Old", pillar=ONBOARDING)
     clock.advance(days=20)
-    young = team.todo_in(Status.BACKLOG, "Young")
+    young = team.todo_in(TodoStatus.BACKLOG, "Young")
     clock.advance(days=10)
     swept = sweep(team)
     assert [one.id for one in swept.pruned] == [old.id]
-    assert now(team, old).status is Status.CANCELLED
+    assert now(team, old).status is TodoStatus.CANCELLED
     assert now(team, old).outcome == "Nobody has touched it in the backlog for 30 days."
-    assert now(team, young).status is Status.BACKLOG
+    assert now(team, young).status is TodoStatus.BACKLOG
     assert in_mission_chat(team, chat_service.NOTE) == [
         "Cancelled in the backlog, since nobody has touched them for long: “Old”."
     ]

@@ -13,12 +13,12 @@ from tests.contract.test_context import looks
 from punchlist.agent.agents_config import agents
 from punchlist.agent.continuation import Limits, Reason
 from punchlist.agent.definitions import BUILT_IN, SUPERVISING, AgentDefinition
-from punchlist.agent.runtime import Outcome
+from punchlist.agent.runtime import TurnOutcome
 from punchlist.config import load
 from punchlist.conversations.model import TurnScope
-from punchlist.models.model import Finish, Model, Returned, Said
-from punchlist.models.rehearsal import Line
-from punchlist.plan.lifecycle import Status
+from punchlist.models.model import CallReturn, FinishReason, Model, UserText
+from punchlist.models.rehearsal import RehearsedReply
+from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.model import TurnTodo
 from punchlist.trust import Trust
 
@@ -29,14 +29,14 @@ def mission(type: str, text: str = "Do it.", **more: Any) -> tuple[str, dict[str
     return "delegate", {"type": type, "mission": text, **more}
 
 
-def reports(scene: Rehearsing) -> list[Returned]:
-    found = [message for message in scene.asked[-1].messages if isinstance(message, Returned)]
+def reports(scene: Rehearsing) -> list[CallReturn]:
+    found = [message for message in scene.asked[-1].messages if isinstance(message, CallReturn)]
     return [message for message in found if message.tool == "delegate"]
 
 
-def plan_of(scene: Rehearsing, outcome: Outcome) -> list[TurnTodo]:
+def plan_of(scene: Rehearsing, outcome: TurnOutcome) -> list[TurnTodo]:
     here = TurnScope("s", scene.studio.site.place.scope.actor, outcome.turn_id)
-    return list(scene.studio.plans.list(here, frozenset(Status)).items)
+    return list(scene.studio.plans.list(here, frozenset(PlanStatus)).items)
 
 
 @pytest.mark.spec("T12")
@@ -61,14 +61,14 @@ def test_several_workers_at_once_and_after_each_other_report_to_the_same_turn(re
     assert all(str(turn.end_reason).startswith("completed: ") for turn in turns)
     # Each begins with its own mission, and nothing else that was said.
     assert [request.messages[0] for request in scene.model.requests["coder"]] == [
-        Said("Change it."),
-        Said("Change it again."),
+        UserText("Change it."),
+        UserText("Change it again."),
     ]
 
 
-FAILURES: list[tuple[Line, str]] = [
-    (Line(fault="unauthorized"), "Ended as error: The key is wrong."),
-    (says("and the", finish=Finish.LENGTH), "Ended as error: the model was cut off"),
+FAILURES: list[tuple[RehearsedReply, str]] = [
+    (RehearsedReply(fault="unauthorized"), "Ended as error: The key is wrong."),
+    (says("and the", finish=FinishReason.LENGTH), "Ended as error: the model was cut off"),
     (looks(1)[0], "Ended as capped: 1 iterations, the limit."),
 ]
 
@@ -76,7 +76,7 @@ FAILURES: list[tuple[Line, str]] = [
 @pytest.mark.spec("T12")
 @pytest.mark.parametrize(("line", "told"), FAILURES, ids=["refused", "cut off", "capped"])
 def test_a_worker_that_does_not_finish_is_a_result_and_the_turn_goes_on(
-    rehearse: Rehearse, line: Line, told: str
+    rehearse: Rehearse, line: RehearsedReply, told: str
 ) -> None:
     scene = rehearse(
         calls(mission("writer"), mission("researcher")), says("One of two."), writer=[line], researcher=[says("Yes.")]
@@ -99,17 +99,17 @@ def test_a_task_whose_worker_fails_is_back_on_the_list_once_and_then_skipped(reh
         calls(mission("coder", "Do it in another way.", todoId=TODO)),
         completes(1),
         says("Built nothing, wrote all."),
-        coder=[Line(fault="bad_request")],
+        coder=[RehearsedReply(fault="bad_request")],
     )
     outcome = scene.run()
     assert outcome.ended.reason is Reason.COMPLETED
     first, second = reports(scene)
     assert "The task is back on the list: try it once more" in first.text
     assert "That was the second attempt: the task is skipped. Go on with the rest." in second.text
-    listed = next(message for message in scene.asked[3].messages[::-1] if isinstance(message, Returned))
+    listed = next(message for message in scene.asked[3].messages[::-1] if isinstance(message, CallReturn))
     assert '"pending":2' in listed.text.replace(" ", "")
     build, write = plan_of(scene, outcome)
-    assert (build.status, write.status) == (Status.CANCELLED, Status.COMPLETED)
+    assert (build.status, write.status) == (PlanStatus.CANCELLED, PlanStatus.COMPLETED)
     assert build.outcome == "Skipped after two attempts: error: The request is not valid."
 
 
@@ -121,14 +121,14 @@ def test_a_task_whose_second_worker_succeeds_is_the_supervisors_to_complete(rehe
         calls(mission("writer", todoId=TODO)),
         completes(0),
         says("Built."),
-        coder=[Line(fault="bad_request")],
+        coder=[RehearsedReply(fault="bad_request")],
         writer=[says("Built it.")],
     )
     outcome = scene.run()
     assert outcome.ended.reason is Reason.COMPLETED
     assert [report.failed for report in reports(scene)] == [True, False]
     (build,) = plan_of(scene, outcome)
-    assert (build.status, build.outcome) == (Status.COMPLETED, "done")
+    assert (build.status, build.outcome) == (PlanStatus.COMPLETED, "done")
 
 
 @pytest.mark.spec("T13")
@@ -141,7 +141,7 @@ def test_a_worker_has_no_plan_tools_and_what_it_tries_is_refused(rehearse: Rehea
     first, last = scene.model.requests[worker]
     assert not {tool.name for tool in first.tools} & set(SUPERVISING)
     assert "## Planning" not in first.system
-    refused = [message for message in last.messages if isinstance(message, Returned)]
+    refused = [message for message in last.messages if isinstance(message, CallReturn)]
     assert [message.text.partition(".")[0] for message in refused] == [
         "There is no tool 'create_todo'",
         "There is no tool 'delegate'",
@@ -155,7 +155,9 @@ def test_a_worker_has_no_plan_tools_and_what_it_tries_is_refused(rehearse: Rehea
 LEAD = '[agents.lead]\nprompt = "You lead."\ndelegates = true\n'
 
 
-def configured(rehearse: Rehearse, tmp_path: Path, text: str, *lines: Line, **workers: list[Line]) -> Rehearsing:
+def configured(
+    rehearse: Rehearse, tmp_path: Path, text: str, *lines: RehearsedReply, **workers: list[RehearsedReply]
+) -> Rehearsing:
     """An agent with the workers of a project's file that somebody has trusted."""
     project = tmp_path / "project"
     project.mkdir()

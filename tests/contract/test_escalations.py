@@ -17,9 +17,9 @@ from punchlist.missions.escalations import replay as escalation_replay
 from punchlist.missions.escalations import repository as escalation_repository
 from punchlist.missions.escalations.service import Escalations, open_for_work
 from punchlist.missions.model import Escalation, MissionScope, MissionTodo
-from punchlist.missions.planning.overdue import Deadlines
+from punchlist.missions.planning.overdue import OverdueService
 from punchlist.missions.todos import replay
-from punchlist.missions.todos.lifecycle import Action, Status
+from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
 from punchlist.runs.service import Runs
 from punchlist.storage.store import Store
 
@@ -36,11 +36,11 @@ def escalations(store: Store) -> Escalations:
     return Escalations(store)
 
 
-def ask(team: Team, clock: StoppedClock, status: Status = Status.IN_PROGRESS, title: str = "A") -> Escalation:
+def ask(team: Team, clock: StoppedClock, status: TodoStatus = TodoStatus.IN_PROGRESS, title: str = "A") -> Escalation:
     """What a person is asked about a todo that is a day late."""
     team.todo_in(status, title, deadline=clock.now.date().isoformat())
     clock.advance(days=1)
-    (asked,) = Deadlines(team.store).sweep(team.system, team.mission.id).escalated
+    (asked,) = OverdueService(team.store).sweep(team.system, team.mission.id).escalated
     return asked
 
 
@@ -61,7 +61,7 @@ def test_a_person_extends_a_deadline(team: Team, escalations: Escalations, clock
     done = escalations.answer(team.person, asked.id, "extend", deadline="2026-03-01", reason="half done")
     assert (done.status, done.answer, done.answered_by) == ("answered", "extend to 2026-03-01: half done", "person:ada")
     todo = about(team, asked)
-    assert (todo.status, todo.deadline, todo.overdue_at) == (Status.IN_PROGRESS, "2026-03-01", None)
+    assert (todo.status, todo.deadline, todo.overdue_at) == (TodoStatus.IN_PROGRESS, "2026-03-01", None)
     assert escalations.list() == []
     note = "Answer of ada about A. extend to 2026-03-01: half done"
     assert notes(team, team.mission.conversation_id) == [note]
@@ -73,7 +73,7 @@ def test_a_person_cancels(team: Team, escalations: Escalations, clock: StoppedCl
     asked = ask(team, clock)
     escalations.answer(team.person, asked.id, "cancel")
     todo = about(team, asked)
-    assert (todo.status, todo.outcome) == (Status.CANCELLED, "ada answered: cancel")
+    assert (todo.status, todo.outcome) == (TodoStatus.CANCELLED, "ada answered: cancel")
     assert team.todos.capacity(team.slug).active == 0
     assert escalations.find(asked.id).answer == "cancel"
 
@@ -85,16 +85,16 @@ def test_a_person_keeps_it_as_it_is(team: Team, escalations: Escalations, clock:
     escalations.answer(team.person, asked.id, "keep", reason="nearly there")
     assert about(team, asked) == before
     clock.advance(days=3)
-    assert not Deadlines(team.store).sweep(team.system, team.mission.id).did_something
+    assert not OverdueService(team.store).sweep(team.system, team.mission.id).did_something
 
 
 @pytest.mark.spec("M13")
 def test_what_was_demoted_stays_in_the_backlog_with_its_new_deadline(
     team: Team, escalations: Escalations, clock: StoppedClock
 ) -> None:
-    asked = ask(team, clock, Status.PENDING)
+    asked = ask(team, clock, TodoStatus.PENDING)
     escalations.answer(team.person, asked.id, "extend", deadline="2026-03-01")
-    assert (about(team, asked).status, about(team, asked).deadline) == (Status.BACKLOG, "2026-03-01")
+    assert (about(team, asked).status, about(team, asked).deadline) == (TodoStatus.BACKLOG, "2026-03-01")
 
 
 @pytest.mark.spec("M13")
@@ -102,8 +102,8 @@ def test_what_the_lead_does_to_the_todo_answers_it_too(
     team: Team, escalations: Escalations, clock: StoppedClock
 ) -> None:
     by_extending, by_cancelling, by_completing = (ask(team, clock, title=title) for title in "ABC")
-    team.update(about(team, by_extending), Action.EXTEND, "ada said so", deadline="2026-04-01")
-    team.update(about(team, by_cancelling), Action.CANCEL, "ada said so")
+    team.update(about(team, by_extending), TodoAction.EXTEND, "ada said so", deadline="2026-04-01")
+    team.update(about(team, by_cancelling), TodoAction.CANCEL, "ada said so")
     team.todos.complete(team.lead, team.slug, by_completing.todo_id, "it was done")
     assert escalations.list() == []
     found = escalations.find(by_extending.id)
@@ -120,7 +120,7 @@ def test_one_who_has_seen_it_can_answer_later(team: Team, escalations: Escalatio
     escalations.answer(team.person, asked.id, "keep")
     with pytest.raises(IllegalTransition, match="it has ended"):
         escalations.answer(team.person, asked.id, "cancel")
-    assert about(team, asked).status is Status.IN_PROGRESS
+    assert about(team, asked).status is TodoStatus.IN_PROGRESS
 
 
 @pytest.mark.spec("M13")
@@ -179,7 +179,7 @@ def test_of_many_answers_at_once_one_counts(team: Team, escalations: Escalations
     with ThreadPoolExecutor(8) as pool:
         given = [one for one in pool.map(answer, ["keep", "cancel"] * 4) if one]
     assert given == [escalations.find(asked.id).answer]
-    cancelled = about(team, asked).status is Status.CANCELLED
+    cancelled = about(team, asked).status is TodoStatus.CANCELLED
     assert cancelled == given[0].startswith("cancel")
 
 
@@ -220,7 +220,7 @@ def test_what_is_no_question_is_not_found(
 @pytest.mark.spec("M13")
 def test_an_end_that_several_have_is_not_enough(team: Team, escalations: Escalations, clock: StoppedClock) -> None:
     ends = [ask(team, clock, title=str(number)).id[-1] for number in range(9)] + [
-        ask(team, clock, Status.PENDING, str(number)).id[-1] for number in range(9)
+        ask(team, clock, TodoStatus.PENDING, str(number)).id[-1] for number in range(9)
     ]
     (twice, *_) = [end for end in ends if ends.count(end) > 1]
     with pytest.raises(InvalidInput, match="is the end of several ids"):
@@ -234,7 +234,7 @@ def test_an_end_that_several_have_is_not_enough(team: Team, escalations: Escalat
 def test_a_person_is_asked_once_about_work_that_does_not_come_to_an_end(
     team: Team, escalations: Escalations, clock: StoppedClock
 ) -> None:
-    todo = team.todo_in(Status.IN_PROGRESS, "Migrate", deadline="2026-03-01")
+    todo = team.todo_in(TodoStatus.IN_PROGRESS, "Migrate", deadline="2026-03-01")
     for _ in range(2):
         with team.store.write() as tx:
             mission = mission_repository.lock_mission(tx, team.mission.id)
@@ -248,7 +248,7 @@ def test_a_person_is_asked_once_about_work_that_does_not_come_to_an_end(
     )
     # A deadline that passes meanwhile is another question, and to extend it answers that one alone.
     clock.advance(days=20)
-    (overdue,) = Deadlines(team.store).sweep(team.system, team.mission.id).escalated
+    (overdue,) = OverdueService(team.store).sweep(team.system, team.mission.id).escalated
     assert {one.id for one in escalations.list()} == {asked.id, overdue.id}
     escalations.answer(team.person, overdue.id, "extend", deadline="2026-04-01")
     assert [one.id for one in escalations.list()] == [asked.id]
@@ -272,9 +272,9 @@ def test_events_tell_of_every_question_as_the_rows_do(
     escalations.answer(team.person, kept.id, "keep", reason="why not")
     escalations.answer(team.person, extended.id, "extend", deadline="2026-12-01")
     escalations.acknowledge(team.person, seen.id)
-    team.todos.update(team.owner, team.slug, cancelled.todo_id, Action.CANCEL, "an owner may")
+    team.todos.update(team.owner, team.slug, cancelled.todo_id, TodoAction.CANCEL, "an owner may")
     clock.advance(days=2)
-    Deadlines(team.store).sweep(team.system, team.mission.id)
+    OverdueService(team.store).sweep(team.system, team.mission.id)
     with team.store.read() as tx:
         rows = {one.id: one for one in escalation_repository.all_of(tx, team.mission.id)}
     assert rows[left.id].reminders > 0

@@ -15,12 +15,12 @@ from tests.contract.front import call, plan, todo, todo_write
 from punchlist.agent.continuation import Continue, Decision, Reason, Stop, Wait
 from punchlist.agent.definitions import BUILT_IN, AgentDefinition
 from punchlist.agent.message_kinds import CONTINUATION
-from punchlist.checklist.lifecycle import Action
+from punchlist.checklist.lifecycle import ChecklistAction
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import MessageRole, Scope, TurnScope
 from punchlist.conversations.service import Conversations
-from punchlist.integrations.background_work import Work
-from punchlist.integrations.hook_service import LEFT, OF_BEFORE, OF_OURS, Hosts
+from punchlist.integrations.background_work import BackgroundWork
+from punchlist.integrations.hook_service import LEFT, OF_BEFORE, OF_OURS, HookService
 from punchlist.integrations.native_lists import OWN_TOOLS, fitted, own_list, own_tasks
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.process_id import this_process
@@ -29,28 +29,28 @@ from punchlist.storage.store import Store
 
 SUPERVISOR = BUILT_IN["supervisor"]
 PERSON = Actor(Role.PERSON, "ann")
-HostsOf = Callable[..., Hosts]
+HostsOf = Callable[..., HookService]
 
 
 @pytest.fixture
-def hosts(store: Store, conversations: Conversations, checklists: Checklists) -> Hosts:
-    return Hosts(store, conversations, checklists, SUPERVISOR)
+def hosts(store: Store, conversations: Conversations, checklists: Checklists) -> HookService:
+    return HookService(store, conversations, checklists, SUPERVISOR)
 
 
 @pytest.fixture
 def hosts_of(store: Store, conversations: Conversations, checklists: Checklists) -> HostsOf:
-    def made(agent: AgentDefinition = SUPERVISOR, **limits: Any) -> Hosts:
+    def made(agent: AgentDefinition = SUPERVISOR, **limits: Any) -> HookService:
         agent = replace(agent, limits=replace(agent.limits, **limits))
-        return Hosts(store, conversations, checklists, agent)
+        return HookService(store, conversations, checklists, agent)
 
     return made
 
 
-def stop(hosts: Hosts, scope: Scope, session: str | None = "h1", most: int | None = None) -> Decision:
+def stop(hosts: HookService, scope: Scope, session: str | None = "h1", most: int | None = None) -> Decision:
     return hosts.stopped(scope, session, most=most).decision
 
 
-def sent_back(hosts: Hosts, scope: Scope, at_most: int = 50) -> int:
+def sent_back(hosts: HookService, scope: Scope, at_most: int = 50) -> int:
     """How often an agent that does nothing is sent back."""
     for count in range(at_most):
         if not isinstance(stop(hosts, scope), Continue):
@@ -60,7 +60,7 @@ def sent_back(hosts: Hosts, scope: Scope, at_most: int = 50) -> int:
 
 @pytest.mark.spec("X2", "C3", "C13")
 def test_one_that_stops_early_is_told_how_many_are_left_and_which_is_next(
-    hosts: Hosts, plans: Plans, turn: TurnScope
+    hosts: HookService, plans: Plans, turn: TurnScope
 ) -> None:
     first, second = plan(plans, turn, "Build it", "Try it")
     call(plans, turn, "start_todo", todoId=second)
@@ -75,7 +75,7 @@ def test_one_that_stops_early_is_told_how_many_are_left_and_which_is_next(
 
 @pytest.mark.spec("X2", "C5")
 def test_one_that_does_nothing_is_let_go_as_stalled_and_a_change_begins_the_count_anew(
-    hosts: Hosts, checklists: Checklists, agent: Scope
+    hosts: HookService, checklists: Checklists, agent: Scope
 ) -> None:
     todo_write(checklists, agent, [todo("A"), todo("B")])
     assert sent_back(hosts, agent) == 3
@@ -134,7 +134,7 @@ def test_the_pause_before_it_is_sent_back_grows_as_long_as_nothing_comes_of_it(
 
 @pytest.mark.spec("X2")
 def test_a_host_that_lets_itself_be_sent_back_only_so_often_is_told_why_in_time(
-    hosts: Hosts, checklists: Checklists, agent: Scope
+    hosts: HookService, checklists: Checklists, agent: Scope
 ) -> None:
     for content in ("A", "B"):
         todo_write(checklists, agent, [todo(content)])
@@ -145,7 +145,7 @@ def test_a_host_that_lets_itself_be_sent_back_only_so_often_is_told_why_in_time(
 
 
 @pytest.mark.spec("X2", "C10")
-def test_a_list_that_waits_lets_go_and_says_for_what(hosts: Hosts, plans: Plans, turn: TurnScope) -> None:
+def test_a_list_that_waits_lets_go_and_says_for_what(hosts: HookService, plans: Plans, turn: TurnScope) -> None:
     (id,) = plan(plans, turn, "Deploy")
     call(plans, turn, "wait_todo", todoId=id, **{"for": {"person": "May I?"}})
     decision = stop(hosts, turn)
@@ -174,7 +174,7 @@ def test_with_continuation_switched_off_it_may_stop(hosts_of: HostsOf, plans: Pl
 
 @pytest.mark.spec("X2", "C14")
 def test_a_person_who_ends_the_turn_wins_until_there_is_a_new_prompt(
-    hosts: Hosts, checklists: Checklists, conversations: Conversations, plans: Plans, agent: Scope
+    hosts: HookService, checklists: Checklists, conversations: Conversations, plans: Plans, agent: Scope
 ) -> None:
     todo_write(checklists, agent, [todo("A")])
     assert isinstance(stop(hosts, agent), Continue)
@@ -191,7 +191,7 @@ def test_a_person_who_ends_the_turn_wins_until_there_is_a_new_prompt(
 
 @pytest.mark.spec("T7", "X2")
 def test_a_prompt_ends_the_turn_and_tells_what_was_left_of_its_plan(
-    hosts: Hosts, conversations: Conversations, checklists: Checklists, plans: Plans, turn: TurnScope
+    hosts: HookService, conversations: Conversations, checklists: Checklists, plans: Plans, turn: TurnScope
 ) -> None:
     plan(plans, turn, "Left over")
     todo_write(checklists, turn, [todo("On the checklist")])
@@ -207,7 +207,7 @@ def test_a_prompt_ends_the_turn_and_tells_what_was_left_of_its_plan(
 
 @pytest.mark.spec("X2", "X6")
 def test_a_plan_that_a_person_has_made_before_they_say_anything_is_the_agents(
-    hosts: Hosts, conversations: Conversations, plans: Plans, agent: Scope
+    hosts: HookService, conversations: Conversations, plans: Plans, agent: Scope
 ) -> None:
     person = Scope(agent.conversation_id, PERSON)
     turn = TurnScope(agent.conversation_id, PERSON, conversations.open_turn(person, reason="import").id)
@@ -222,7 +222,9 @@ def test_a_plan_that_a_person_has_made_before_they_say_anything_is_the_agents(
 
 
 @pytest.mark.spec("C4", "X2")
-def test_our_own_words_handed_on_as_a_prompt_begin_nothing(hosts: Hosts, checklists: Checklists, agent: Scope) -> None:
+def test_our_own_words_handed_on_as_a_prompt_begin_nothing(
+    hosts: HookService, checklists: Checklists, agent: Scope
+) -> None:
     """Gemini CLI tells its prompt hook of the reason with which it was sent back."""
     todo_write(checklists, agent, [todo("A")])
     count = 0
@@ -235,7 +237,7 @@ def test_our_own_words_handed_on_as_a_prompt_begin_nothing(hosts: Hosts, checkli
 
 @pytest.mark.spec("X2")
 def test_a_list_of_an_earlier_session_sends_back_once_until_it_is_touched(
-    hosts: Hosts, checklists: Checklists, agent: Scope
+    hosts: HookService, checklists: Checklists, agent: Scope
 ) -> None:
     todo_write(checklists, agent, [todo("Of yesterday")])
     assert "Of yesterday" in hosts.began(agent, "new", fresh=True)
@@ -255,7 +257,7 @@ def test_a_list_of_an_earlier_session_sends_back_once_until_it_is_touched(
 
 @pytest.mark.spec("W7")
 def test_a_session_without_a_list_is_reminded_once(
-    hosts: Hosts, hosts_of: HostsOf, checklists: Checklists, agent: Scope
+    hosts: HookService, hosts_of: HostsOf, checklists: Checklists, agent: Scope
 ) -> None:
     assert "no list yet" in hosts.began(agent, "a", fresh=True)
     assert hosts.began(agent, "a", fresh=True) == ""
@@ -265,7 +267,7 @@ def test_a_session_without_a_list_is_reminded_once(
 
 @pytest.mark.spec("W7")
 def test_one_that_works_on_without_touching_its_list_is_reminded_once_for_each_state_of_it(
-    hosts: Hosts, checklists: Checklists, agent: Scope
+    hosts: HookService, checklists: Checklists, agent: Scope
 ) -> None:
     assert hosts.used(agent, "a", 10) == ""
     todo_write(checklists, agent, [todo("A"), todo("B")])
@@ -277,7 +279,7 @@ def test_one_that_works_on_without_touching_its_list_is_reminded_once_for_each_s
 
 @pytest.mark.spec("X2")
 def test_a_list_that_the_agent_keeps_itself_is_copied_and_finished(
-    hosts: Hosts, checklists: Checklists, agent: Scope
+    hosts: HookService, checklists: Checklists, agent: Scope
 ) -> None:
     def update(*plan: tuple[str, str]) -> bool:
         arguments = {"plan": [{"step": step, "status": status} for step, status in plan]}
@@ -301,7 +303,7 @@ def test_a_list_that_the_agent_keeps_itself_is_copied_and_finished(
             ("Of a person", "pending"),
         ]
     # One is in progress: it is the agent's, while it has one.
-    checklists.advance(Scope(agent.conversation_id, PERSON), "2", Action.START, reason="todos start")
+    checklists.advance(Scope(agent.conversation_id, PERSON), "2", ChecklistAction.START, reason="todos start")
     assert update(("Read", "in_progress"))
     assert [item.status for item in checklists.get(agent.conversation_id).items] == ["in_progress", "pending"]
     # What a person wants to be done again is not what was done before.
@@ -368,7 +370,7 @@ def test_what_is_open_stays_on_a_copy_before_what_is_done() -> None:
 
 @pytest.mark.spec("X2")
 def test_a_change_of_a_person_at_the_same_moment_is_not_lost(
-    hosts: Hosts, checklists: Checklists, agent: Scope, monkeypatch: pytest.MonkeyPatch
+    hosts: HookService, checklists: Checklists, agent: Scope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hosts.copied(agent, own_tasks(['{"subject": "Read", "status": "pending"}']))
     rewrite = checklists.rewrite
@@ -391,7 +393,7 @@ def test_tasks_that_the_model_does_not_know_of_are_not_copied() -> None:
 
 
 @pytest.mark.spec("C16", "X2")
-def test_sessions_do_not_share_their_counts(hosts: Hosts, checklists: Checklists, agent: Scope) -> None:
+def test_sessions_do_not_share_their_counts(hosts: HookService, checklists: Checklists, agent: Scope) -> None:
     other = Scope("another", agent.actor)
     for scope in (agent, other):
         todo_write(checklists, scope, [todo("A")])
@@ -401,7 +403,7 @@ def test_sessions_do_not_share_their_counts(hosts: Hosts, checklists: Checklists
 
 @pytest.mark.spec("C14", "X2")
 def test_our_own_words_do_not_undo_that_a_person_has_ended_the_turn(
-    hosts: Hosts, checklists: Checklists, conversations: Conversations, agent: Scope
+    hosts: HookService, checklists: Checklists, conversations: Conversations, agent: Scope
 ) -> None:
     todo_write(checklists, agent, [todo("A")])
     decision = stop(hosts, agent)
@@ -415,7 +417,7 @@ def test_our_own_words_do_not_undo_that_a_person_has_ended_the_turn(
 
 @pytest.mark.spec("X2", "C16")
 def test_nobody_is_sent_back_to_what_one_of_our_own_agents_works_on(
-    hosts: Hosts, conversations: Conversations, plans: Plans, agent: Scope
+    hosts: HookService, conversations: Conversations, plans: Plans, agent: Scope
 ) -> None:
     turn = conversations.begin_turn(agent, reason="a new request", owner=this_process())
     plan(plans, TurnScope(agent.conversation_id, agent.actor, turn.id), "Of ours")
@@ -424,7 +426,9 @@ def test_nobody_is_sent_back_to_what_one_of_our_own_agents_works_on(
 
 
 @pytest.mark.spec("X2")
-def test_of_a_prompt_only_what_is_no_secret_is_kept(hosts: Hosts, conversations: Conversations, agent: Scope) -> None:
+def test_of_a_prompt_only_what_is_no_secret_is_kept(
+    hosts: HookService, conversations: Conversations, agent: Scope
+) -> None:
     hosts.prompted(agent, "Use hunter2", hide=lambda text: text.replace("hunter2", "[hidden]"))
     turn = conversations.current_turn(agent.conversation_id)
     assert turn is not None
@@ -433,7 +437,7 @@ def test_of_a_prompt_only_what_is_no_secret_is_kept(hosts: Hosts, conversations:
 
 @pytest.mark.spec("X2")
 def test_a_session_whose_memory_was_compacted_is_still_held_to_its_list_and_told_of_its_request(
-    hosts: Hosts, checklists: Checklists, agent: Scope
+    hosts: HookService, checklists: Checklists, agent: Scope
 ) -> None:
     hosts.began(agent, "a", fresh=True)
     hosts.prompted(agent, "Build\nthe house")
@@ -453,7 +457,7 @@ def test_a_session_whose_memory_was_compacted_is_still_held_to_its_list_and_told
 
 @pytest.mark.spec("X2")
 def test_one_that_plans_is_held_to_its_plan_whatever_list_it_has_found(
-    hosts: Hosts, checklists: Checklists, conversations: Conversations, plans: Plans, agent: Scope
+    hosts: HookService, checklists: Checklists, conversations: Conversations, plans: Plans, agent: Scope
 ) -> None:
     todo_write(checklists, agent, [todo("Of yesterday")])
     hosts.began(agent, "new", fresh=True)
@@ -464,7 +468,7 @@ def test_one_that_plans_is_held_to_its_plan_whatever_list_it_has_found(
 
 @pytest.mark.spec("T7", "X2")
 def test_a_prompt_is_kept_in_part_when_it_is_long_and_leaves_a_turn_of_our_own_agents_alone(
-    hosts: Hosts, conversations: Conversations, agent: Scope
+    hosts: HookService, conversations: Conversations, agent: Scope
 ) -> None:
     hosts.prompted(agent, "x" * 30_000)
     turn = conversations.current_turn(agent.conversation_id)
@@ -477,7 +481,7 @@ def test_a_prompt_is_kept_in_part_when_it_is_long_and_leaves_a_turn_of_our_own_a
 
 @pytest.mark.spec("C14", "X2")
 def test_a_turn_that_no_person_has_ended_stops_nobody(
-    hosts: Hosts, checklists: Checklists, conversations: Conversations, agent: Scope
+    hosts: HookService, checklists: Checklists, conversations: Conversations, agent: Scope
 ) -> None:
     todo_write(checklists, agent, [todo("A")])
     conversations.open_turn(agent)
@@ -487,7 +491,7 @@ def test_a_turn_that_no_person_has_ended_stops_nobody(
 
 @pytest.mark.spec("W7")
 def test_after_a_prompt_the_same_list_is_worth_a_reminder_again(
-    hosts: Hosts, checklists: Checklists, agent: Scope
+    hosts: HookService, checklists: Checklists, agent: Scope
 ) -> None:
     todo_write(checklists, agent, [todo("A")])
     assert hosts.used(agent, "a", 10)
@@ -497,7 +501,7 @@ def test_after_a_prompt_the_same_list_is_worth_a_reminder_again(
 
 @pytest.mark.spec("X2", "C16")
 def test_what_was_said_to_others_before_does_not_count_for_a_new_session(
-    hosts: Hosts, checklists: Checklists, conversations: Conversations, agent: Scope
+    hosts: HookService, checklists: Checklists, conversations: Conversations, agent: Scope
 ) -> None:
     todo_write(checklists, agent, [todo("A")])
     # One of our own agents was told to go on, too.
@@ -510,7 +514,7 @@ def test_what_was_said_to_others_before_does_not_count_for_a_new_session(
 
 @pytest.mark.spec("X2", "C4")
 def test_a_list_that_was_left_when_the_user_said_something_new_does_not_outrank_them(
-    hosts: Hosts, checklists: Checklists, clock: StoppedClock, agent: Scope
+    hosts: HookService, checklists: Checklists, clock: StoppedClock, agent: Scope
 ) -> None:
     todo_write(checklists, agent, [todo("Written before")])
     clock.advance(seconds=1)
@@ -529,7 +533,7 @@ def test_a_list_that_was_left_when_the_user_said_something_new_does_not_outrank_
 
 @pytest.mark.spec("X2", "C5")
 def test_one_that_works_beside_its_list_is_sent_back_as_often_as_any_other(
-    hosts: Hosts, checklists: Checklists, clock: StoppedClock, agent: Scope
+    hosts: HookService, checklists: Checklists, clock: StoppedClock, agent: Scope
 ) -> None:
     todo_write(checklists, agent, [todo("Written before")])
     clock.advance(seconds=1)
@@ -539,7 +543,7 @@ def test_one_that_works_beside_its_list_is_sent_back_as_often_as_any_other(
 
 @pytest.mark.spec("X2")
 def test_a_list_that_one_new_session_has_left_alone_does_not_hold_up_the_next(
-    hosts: Hosts, checklists: Checklists, agent: Scope
+    hosts: HookService, checklists: Checklists, agent: Scope
 ) -> None:
     todo_write(checklists, agent, [todo("Of yesterday")])
     for session, again in (("one", True), ("two", False), ("three", False)):
@@ -553,7 +557,7 @@ def test_a_list_that_one_new_session_has_left_alone_does_not_hold_up_the_next(
 
 @pytest.mark.spec("X2", "X6")
 def test_what_a_person_has_planned_between_two_prompts_is_the_agents(
-    hosts: Hosts, conversations: Conversations, plans: Plans, clock: StoppedClock, agent: Scope
+    hosts: HookService, conversations: Conversations, plans: Plans, clock: StoppedClock, agent: Scope
 ) -> None:
     hosts.prompted(agent, "Hello.")
     assert stop(hosts, agent) == Stop(Reason.COMPLETED, "nothing is open")
@@ -572,10 +576,10 @@ def test_what_a_person_has_planned_between_two_prompts_is_the_agents(
 
 @pytest.mark.spec("X2", "C10")
 def test_an_agent_that_waits_for_its_own_work_is_let_go_without_being_counted(
-    hosts: Hosts, plans: Plans, turn: TurnScope
+    hosts: HookService, plans: Plans, turn: TurnScope
 ) -> None:
     plan(plans, turn, "Sum up")
-    helper = Work("subagent", "Read the code")
+    helper = BackgroundWork("subagent", "Read the code")
     for _ in range(5):
         assert hosts.stopped(turn, "h1", work=[helper]).decision == Wait(("its subagent “Read the code”",))
     assert isinstance(stop(hosts, turn), Continue), "nothing was counted"
@@ -583,9 +587,9 @@ def test_an_agent_that_waits_for_its_own_work_is_let_go_without_being_counted(
 
 @pytest.mark.spec("X2", "C10")
 def test_a_command_that_runs_beside_an_agent_is_waited_for_when_it_stops_again(
-    hosts: Hosts, plans: Plans, turn: TurnScope
+    hosts: HookService, plans: Plans, turn: TurnScope
 ) -> None:
     plan(plans, turn, "Sum up")
-    server = [Work("shell", "npm run dev")]
+    server = [BackgroundWork("shell", "npm run dev")]
     assert isinstance(hosts.stopped(turn, "h1", work=server).decision, Continue), "it may be a server"
     assert hosts.stopped(turn, "h1", work=server).decision == Wait(("its shell “npm run dev”",))

@@ -16,14 +16,14 @@ from punchlist import (
     ListChanged,
     PunchlistError,
     Reason,
-    Transient,
-    TurnBegan,
+    TransientFailure,
     TurnEnded,
+    TurnStarted,
     tool,
 )
 from punchlist.kernel.actors import Actor, Role
-from punchlist.toolcalls.approvals import Answer, Outcome
-from punchlist.toolcalls.lifecycle import Status
+from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
+from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.states import WaitingToolCall
 
 PLAN = "- calls: [{tool: create_todo, arguments: {items: [{title: Look}]}}]\n"
@@ -69,13 +69,13 @@ def test_what_happens_comes_as_it_happens(make: Make) -> None:
         return [news async for news in agent.events("Do it.")]
 
     news = asyncio.run(listen())
-    assert isinstance(news[0], TurnBegan)
+    assert isinstance(news[0], TurnStarted)
     assert isinstance(news[-1], TurnEnded)
     assert news[-1].ended.reason is Reason.COMPLETED
     assert [one.count for one in news if isinstance(one, Continued)] == [1]
     assert [one.view.tasks[0].status for one in news if isinstance(one, ListChanged)] == ["pending", "completed"]
     ended = [
-        one.call.request.tool for one in news if isinstance(one, CallChanged) and one.call.status is Status.SUCCESS
+        one.call.request.tool for one in news if isinstance(one, CallChanged) and one.call.status is CallStatus.SUCCESS
     ]
     assert ended == ["create_todo", "complete_todo"]
 
@@ -100,9 +100,9 @@ def test_whoever_stops_listening_ends_the_turn(make: Make) -> None:
 def test_a_person_is_asked_by_the_program(make: Make) -> None:
     asked: list[str] = []
 
-    async def ask(call: WaitingToolCall, problem: str | None) -> Answer:
+    async def ask(call: WaitingToolCall, problem: str | None) -> ApprovalAnswer:
         asked.append(call.request.tool)
-        return Answer(Outcome.PROCEED_ONCE, Actor(Role.PERSON, "ada"))
+        return ApprovalAnswer(ApprovalOutcome.PROCEED_ONCE, Actor(Role.PERSON, "ada"))
 
     agent = make("- calls: [{tool: write_file, arguments: {path: x, content: y}}]\n- Written.\n", ask=ask)
     assert agent.run_sync("Write it.").reason is Reason.COMPLETED
@@ -128,11 +128,11 @@ def test_a_tool_that_fails_for_a_passing_reason_is_tried_once_more(make: Make) -
         """Fails so many times."""
         tries.append(len(tries))
         if len(tries) <= fails:
-            raise Transient("The line was busy.")
+            raise TransientFailure("The line was busy.")
         return "through"
 
     script = "- calls: [{{tool: flaky, arguments: {{fails: {0}}}}}]\n- Ended.\n"
-    for fails, status in ((1, Status.SUCCESS), (9, Status.ERROR)):
+    for fails, status in ((1, CallStatus.SUCCESS), (9, CallStatus.ERROR)):
         tries.clear()
         agent = make(script.format(fails), tools=[flaky])
 

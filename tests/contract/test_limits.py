@@ -20,8 +20,8 @@ from punchlist.agent.definitions import BUILT_IN, AgentDefinition
 from punchlist.agent.events import Continued
 from punchlist.conversations.model import Scope
 from punchlist.kernel.cancel_signal import CancelSignal
-from punchlist.models.model import Hear, Reply, Request, Traits
-from punchlist.models.rehearsal import Line
+from punchlist.models.model import ModelInfo, ModelRequest, Reply, TextListener
+from punchlist.models.rehearsal import RehearsedReply
 from punchlist.storage.store import Store
 
 SOON = says("Soon.")
@@ -42,7 +42,7 @@ SOON = says("Soon.")
     ids=["base", "more", "no more", "most"],
 )
 def test_iterations_are_given_as_they_are_set(
-    rehearse: Rehearse, limits: dict[str, int], lines: list[Line], iterations: int
+    rehearse: Rehearse, limits: dict[str, int], lines: list[RehearsedReply], iterations: int
 ) -> None:
     ended = rehearse(*lines).limits(**limits).run().ended
     assert (ended.reason, ended.iterations, ended.why) == (
@@ -157,7 +157,7 @@ class _Then:
         self._scene, self._happens = scene, happens
         self.name, self.traits = scene.model.name, scene.model.traits
 
-    async def ask(self, request: Request, hear: Hear | None = None) -> Reply:
+    async def ask(self, request: ModelRequest, hear: TextListener | None = None) -> Reply:
         reply = await self._scene.model.ask(request, hear)
         if not reply.calls:
             asyncio.get_running_loop().call_later(0.05, self._happens)
@@ -167,7 +167,7 @@ class _Then:
 # --- budgets ----------------------------------------------------------------------------------------------
 
 
-def spends(tokens: int, many: int) -> list[Line]:
+def spends(tokens: int, many: int) -> list[RehearsedReply]:
     return [replace(line, tokens=tokens) for line in looks(many)]
 
 
@@ -175,14 +175,14 @@ def spends(tokens: int, many: int) -> list[Line]:
 @pytest.mark.parametrize(
     ("traits", "limits", "tokens", "iterations", "why"),
     [
-        (Traits(window=1_000), {}, 900, 1, "900 of the model's 1,000 tokens are used"),
-        (Traits(), {"tokens": 1_000}, 300, 3, "900 of 1,000 tokens are used"),
-        (Traits(input_price=2.0, output_price=9.0), {"cost": 1.0}, 200_000, 3, "$1.2000 of $1 are used"),
+        (ModelInfo(window=1_000), {}, 900, 1, "900 of the model's 1,000 tokens are used"),
+        (ModelInfo(), {"tokens": 1_000}, 300, 3, "900 of 1,000 tokens are used"),
+        (ModelInfo(input_price=2.0, output_price=9.0), {"cost": 1.0}, 200_000, 3, "$1.2000 of $1 are used"),
     ],
     ids=["window", "tokens", "cost"],
 )
 def test_a_budget_ends_the_turn_before_the_next_request(
-    rehearse: Rehearse, traits: Traits, limits: dict[str, float], tokens: int, iterations: int, why: str
+    rehearse: Rehearse, traits: ModelInfo, limits: dict[str, float], tokens: int, iterations: int, why: str
 ) -> None:
     scene = rehearse(*spends(tokens, 6)).limits(**limits)
     scene.model.traits = traits
@@ -195,14 +195,14 @@ def test_a_budget_ends_the_turn_before_the_next_request(
 @pytest.mark.parametrize(
     ("traits", "limits", "tokens"),
     [
-        (Traits(window=1_000), {}, 899),
-        (Traits(), {"tokens": 10_000}, 1_700),
-        (Traits(input_price=2.0, output_price=9.0), {"cost": 3.0}, 200_000),
+        (ModelInfo(window=1_000), {}, 899),
+        (ModelInfo(), {"tokens": 10_000}, 1_700),
+        (ModelInfo(input_price=2.0, output_price=9.0), {"cost": 3.0}, 200_000),
     ],
     ids=["window", "tokens", "cost"],
 )
 def test_what_is_not_used_up_ends_nothing(
-    rehearse: Rehearse, traits: Traits, limits: dict[str, float], tokens: int
+    rehearse: Rehearse, traits: ModelInfo, limits: dict[str, float], tokens: int
 ) -> None:
     scene = rehearse(*spends(tokens, 5), says("Done.")).limits(**limits)
     scene.model.traits = traits
@@ -258,6 +258,6 @@ class _InStep:
     def for_agent(self, _: AgentDefinition) -> _InStep:
         return self
 
-    async def ask(self, request: Request, hear: Hear | None = None) -> Reply:
+    async def ask(self, request: ModelRequest, hear: TextListener | None = None) -> Reply:
         await self._step.wait()
         return await self._scene.model.ask(request, hear)

@@ -18,22 +18,22 @@ import pytest
 from punchlist.errors import ConfigError
 from punchlist.models.local import LocalModel
 from punchlist.models.model import (
-    Call,
-    Finish,
+    FinishReason,
     ModelBusy,
     ModelRefused,
-    Offered,
+    ModelRequest,
     Reply,
-    Request,
+    RequestedCall,
     RequestRefused,
-    Said,
+    ToolOffer,
     Usage,
+    UserText,
 )
 from punchlist.models.provider_model import model_named
 
 ROOT = Path(__file__).parents[2]
-LOOK = Offered("look", "Looks.", {"type": "object", "properties": {"at": {"type": "string"}}})
-HELLO = Request("Be brief.", [Said("Hello?")], [LOOK])
+LOOK = ToolOffer("look", "Looks.", {"type": "object", "properties": {"at": {"type": "string"}}})
+HELLO = ModelRequest("Be brief.", [UserText("Hello?")], [LOOK])
 BOUND = 30.0
 
 LIBRARY = """\
@@ -202,7 +202,9 @@ def test_it_is_loaded_by_the_first_question_and_serves_all_of_them(machine: Mach
     machine.script({"text": "I look.", "calls": [["look", {"at": "a"}]]}, {"text": "Seen."}, {"text": "Still here."})
     assert not (machine.folder / "loaded").exists()
     first, second = replies(model, 2)
-    assert first == Reply("I look.", (Call("call_1", "look", {"at": "a"}),), Finish.TOOL_CALLS, Usage(11, 7))
+    assert first == Reply(
+        "I look.", (RequestedCall("call_1", "look", {"at": "a"}),), FinishReason.TOOL_CALLS, Usage(11, 7)
+    )
     assert second.text == "Seen."
     # Another event loop, the same process.
     assert replies(model)[0].text == "Still here."

@@ -11,9 +11,9 @@ from tests.contract.rehearsing import Rehearsing, calls, completes, every_call_h
 
 from punchlist.agent.continuation import Reason
 from punchlist.conversations.model import Scope, TurnScope
-from punchlist.models.model import Finish, Reply, Returned, Said
-from punchlist.models.rehearsal import Line
-from punchlist.plan.lifecycle import Status
+from punchlist.models.model import CallReturn, FinishReason, Reply, UserText
+from punchlist.models.rehearsal import RehearsedReply
+from punchlist.plan.lifecycle import PlanStatus
 from punchlist.storage.store import Store
 from punchlist.toolcalls.policy import Mode
 
@@ -36,7 +36,7 @@ def test_an_agent_that_stops_early_is_sent_back_to_its_list(rehearse: Any) -> No
     scene = rehearse(plans("Look", "Write"), completes(0), says("I'll continue…"), completes(1), says("Done."))
     ended = scene.run().ended
     assert (ended.reason, ended.text, ended.continuations) == (Reason.COMPLETED, "Done.", 1)
-    told = [message.text for message in scene.asked[-1].messages if isinstance(message, Said)]
+    told = [message.text for message in scene.asked[-1].messages if isinstance(message, UserText)]
     assert any("1 item is not done yet" in text and "“Write”" in text for text in told)
 
 
@@ -75,21 +75,21 @@ def test_a_list_that_is_not_clear_gives_it_more_up_to_fifty(rehearse: Any) -> No
 
 
 @pytest.mark.spec("C2", "C13")
-@pytest.mark.parametrize("finish", [Finish.LENGTH, Finish.CONTENT_FILTER, Finish.ERROR])
-def test_a_model_that_is_cut_off_is_not_continued(rehearse: Any, finish: Finish) -> None:
+@pytest.mark.parametrize("finish", [FinishReason.LENGTH, FinishReason.CONTENT_FILTER, FinishReason.ERROR])
+def test_a_model_that_is_cut_off_is_not_continued(rehearse: Any, finish: FinishReason) -> None:
     ended = rehearse(plans("Look"), says("and the", finish=finish)).run().ended
     assert (ended.reason, ended.continuations) == (Reason.ERROR, 0)
 
 
 @pytest.mark.spec("C13")
 def test_a_model_that_refuses_ends_the_turn_with_its_words(rehearse: Any) -> None:
-    ended = rehearse(Line(fault="unauthorized")).run().ended
+    ended = rehearse(RehearsedReply(fault="unauthorized")).run().ended
     assert (ended.reason, ended.why) == (Reason.ERROR, "The key is wrong.")
 
 
 @pytest.mark.spec("C6")
 def test_tokens_are_a_budget(rehearse: Any) -> None:
-    replies = [Line(calls=(("read_file", {"path": f"{n}"}),), tokens=400) for n in range(9)]
+    replies = [RehearsedReply(calls=(("read_file", {"path": f"{n}"}),), tokens=400) for n in range(9)]
     ended = rehearse(*replies).limits(tokens=1_000).run().ended
     assert (ended.reason, ended.iterations) == (Reason.BUDGET, 3)
 
@@ -134,10 +134,10 @@ def test_the_request_and_the_list_are_always_in_view_and_the_beginning_never_cha
     first = scene.asked[0]
     for request in scene.asked:
         assert (request.system, request.tools) == (first.system, first.tools)
-        assert request.messages[0] == Said("Find the needle.")
+        assert request.messages[0] == UserText("Find the needle.")
         assert every_call_has_one_result(request.messages)
     *_, state = scene.asked[10].messages
-    assert isinstance(state, Said)
+    assert isinstance(state, UserText)
     assert "Plan: 0 of 2 tasks ended." in state.text
     assert "Look" in state.text
     # What was sent before is sent again as it was: only the state at the end differs.
@@ -152,8 +152,8 @@ def test_a_long_turn_is_made_short_without_losing_a_result(rehearse: Any) -> Non
     longest = max(len(request.messages) for request in scene.asked)
     assert longest <= scene.agent.compact_after + 2
     last = scene.asked[-1].messages
-    assert last[0] == Said("Find the needle.")
-    assert any(isinstance(message, Said) and message.text.startswith("Summary of") for message in last)
+    assert last[0] == UserText("Find the needle.")
+    assert any(isinstance(message, UserText) and message.text.startswith("Summary of") for message in last)
     assert every_call_has_one_result(last)
 
 
@@ -183,7 +183,7 @@ def test_a_wrong_call_is_a_result_that_the_model_can_act_on(
 ) -> None:
     scene = rehearse(calls((tool, arguments)), says("I see."))
     assert scene.run().ended.reason is Reason.COMPLETED
-    (result,) = [message for message in scene.asked[-1].messages if isinstance(message, Returned)]
+    (result,) = [message for message in scene.asked[-1].messages if isinstance(message, CallReturn)]
     assert result.failed
     assert told in result.text
 
@@ -203,15 +203,15 @@ def test_a_worker_works_in_a_turn_of_its_own_and_its_report_comes_back(rehearse:
     )
     outcome = scene.run()
     assert outcome.ended.reason is Reason.COMPLETED
-    (report,) = [m for m in scene.asked[-1].messages if isinstance(m, Returned) and m.tool == "delegate"]
+    (report,) = [m for m in scene.asked[-1].messages if isinstance(m, CallReturn) and m.tool == "delegate"]
     assert report.text == "It is in x."
     mission, *_ = scene.model.requests["researcher"]
-    assert mission.messages[0] == Said("Find it.")
+    assert mission.messages[0] == UserText("Find it.")
     assert not {tool.name for tool in mission.tools} & {"create_todo", "complete_todo", "delegate", "write_file"}
     turns = scene.studio.conversations.turns("s")
     assert [turn.parent_turn_id for turn in turns if turn.agent_id == "researcher"] == [outcome.turn_id]
     here = TurnScope("s", scene.studio.site.place.scope.actor, outcome.turn_id)
-    (todo,) = scene.studio.plans.list(here, frozenset(Status)).items
+    (todo,) = scene.studio.plans.list(here, frozenset(PlanStatus)).items
     assert todo.started_at is not None
 
 
@@ -220,10 +220,10 @@ def test_a_worker_that_fails_is_a_result_that_the_supervisor_can_act_on(rehearse
     scene = rehearse(
         calls(("delegate", {"type": "writer", "mission": "Write it."})),
         says("Then I do it myself."),
-        writer=[Line(fault="bad_request")],
+        writer=[RehearsedReply(fault="bad_request")],
     )
     assert scene.run().ended.reason is Reason.COMPLETED
-    (report,) = [message for message in scene.asked[-1].messages if isinstance(message, Returned)]
+    (report,) = [message for message in scene.asked[-1].messages if isinstance(message, CallReturn)]
     assert report.failed
     assert "The writer did not finish. Ended as error" in report.text
 
@@ -242,7 +242,7 @@ def test_everything_is_on_record_and_the_next_turn_begins_without_the_old_list(r
     said = [row.content for row in scene.studio.conversations.messages("s") if row.role == "user"]
     assert said[0] == "One."
     assert said[-1] == "Two."
-    told = [message.text for message in scene.asked[-1].messages if isinstance(message, Said)]
+    told = [message.text for message in scene.asked[-1].messages if isinstance(message, UserText)]
     assert told[-1] == "Two."
     assert not any(text.startswith("<state>") for text in told)
 
@@ -254,8 +254,8 @@ def test_of_earlier_turns_the_last_messages_are_told_and_none_of_the_workers(reh
     scene.run("Where is it?")
     scene.run("Say it again.")
     first, *_ = scene.asked[-1].messages
-    assert first == Said("Where is it?")
-    told = [message.text for message in scene.asked[-1].messages if isinstance(message, Said | Reply)]
+    assert first == UserText("Where is it?")
+    told = [message.text for message in scene.asked[-1].messages if isinstance(message, UserText | Reply)]
     assert "It is in x." in told
     assert "In x, I think." not in told
     assert "Find it." not in told

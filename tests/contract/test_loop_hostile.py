@@ -9,37 +9,37 @@ import pytest
 from tests.contract.rehearsing import Rehearse, Rehearsing, calls, completes, every_call_has_one_result, plans, says
 
 from punchlist import tool
-from punchlist.agent.continuation import Open, Reason
+from punchlist.agent.continuation import OpenItem, Reason
 from punchlist.agent.restore import going_on
 from punchlist.agent.resume import go_on
-from punchlist.agent.runtime import Outcome
+from punchlist.agent.runtime import TurnOutcome
 from punchlist.agent.transcript import as_line
 from punchlist.agent.wait import until_it_can_go_on
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import LONGEST_MESSAGE, Conversations
-from punchlist.conversations.turn_writer import Minutes
+from punchlist.conversations.turn_writer import TurnWriter
 from punchlist.errors import InvalidInput
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancel_signal import CancelSignal
-from punchlist.models.model import Call, Finish, Reply, Said
-from punchlist.plan.condition_service import Conditions
+from punchlist.models.model import FinishReason, Reply, RequestedCall, UserText
+from punchlist.plan.condition_service import ConditionService
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approval_store import Approvals
-from punchlist.toolcalls.approvals import Answer
-from punchlist.toolcalls.approvals import Outcome as Given
+from punchlist.toolcalls.approvals import ApprovalAnswer
+from punchlist.toolcalls.approvals import ApprovalOutcome as Given
 from punchlist.toolcalls.policy import Mode
 
 WRITE = ("write_file", {"path": "x", "content": "hello"})
 
 
-def resume(scene: Rehearsing) -> Outcome:
+def resume(scene: Rehearsing) -> TurnOutcome:
     return asyncio.run(asyncio.wait_for(go_on(scene.studio, lambda _: scene.agent, scene.signal), 60))
 
 
 def approve(store: Store) -> None:
     approvals = Approvals(store)
     for one in approvals.waiting():
-        approvals.answer(one.call_id, Answer(Given.PROCEED_ONCE, Actor(Role.PERSON, "ann")))
+        approvals.answer(one.call_id, ApprovalAnswer(Given.PROCEED_ONCE, Actor(Role.PERSON, "ann")))
 
 
 @pytest.mark.spec("C9", "T14")
@@ -109,9 +109,9 @@ def test_the_calls_of_a_reply_that_was_cut_off_do_not_run_after_a_crash_either(
 ) -> None:
     scene = rehearse(says("Never asked."))
     turn = conversations.begin_turn(agent, reason="a new request")
-    cut_off = Reply("", (Call("c1", "run_command", {"command": "touch ran"}),), Finish.LENGTH)
+    cut_off = Reply("", (RequestedCall("c1", "run_command", {"command": "touch ran"}),), FinishReason.LENGTH)
     here = TurnScope(agent.conversation_id, agent.actor, turn.id)
-    Minutes(store, here).write([as_line(Said("Do it.")), as_line(cut_off)])
+    TurnWriter(store, here).write([as_line(UserText("Do it.")), as_line(cut_off)])
     ended = resume(scene).ended
     assert (ended.reason, scene.asked) == (Reason.ERROR, [])
     assert "cut off" in ended.why
@@ -143,7 +143,7 @@ def test_a_question_of_an_earlier_turn_holds_up_nobody_who_stays(
     scene = rehearse(plans("Look"), calls(waits), says("I wait."))
     outcome = scene.run("Something else.")
     assert outcome.ended.reason is Reason.WAITING
-    conditions, here = Conditions(store), agent.conversation_id
+    conditions, here = ConditionService(store), agent.conversation_id
     (held,) = conditions.open_conditions(here)
     conditions.resolve(here, held.condition.id, "This one.", Actor(Role.PERSON, "ann"))
     staying = until_it_can_go_on(scene.studio, outcome.turn_id, scene.signal)
@@ -155,7 +155,7 @@ def test_a_turn_with_many_workers_is_found_again(
     rehearse: Rehearse, store: Store, agent: Scope, conversations: Conversations
 ) -> None:
     turn = conversations.begin_turn(agent, reason="a new request")
-    Minutes(store, TurnScope(agent.conversation_id, agent.actor, turn.id)).write([as_line(Said("Do it."))])
+    TurnWriter(store, TurnScope(agent.conversation_id, agent.actor, turn.id)).write([as_line(UserText("Do it."))])
     worker = Scope(agent.conversation_id, Actor(Role.WORKER, "coder"))
     for _ in range(60):
         conversations.begin_turn(worker, reason="delegated", parent=turn.id)
@@ -165,8 +165,8 @@ def test_a_turn_with_many_workers_is_found_again(
 
 @pytest.mark.spec("T14")
 def test_going_on_again_and_again_asks_for_the_first_request_only() -> None:
-    once = going_on("Do it.", "capped: 10 iterations", [Open("1", "Look\n\nThe request was:\n\nElse")])
-    twice = going_on(once, "stalled: nothing", [Open("2", "Write")])
+    once = going_on("Do it.", "capped: 10 iterations", [OpenItem("1", "Look\n\nThe request was:\n\nElse")])
+    twice = going_on(once, "stalled: nothing", [OpenItem("2", "Write")])
     assert twice.endswith("The request was:\n\nDo it.")
     assert "Look" not in twice
     assert twice.count("Go on with the last request") == 1

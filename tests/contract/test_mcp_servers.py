@@ -20,8 +20,8 @@ import pytest
 
 from punchlist.errors import ConfigError
 from punchlist.toolcalls.tool import AgentTool, Effect, ToolFailure
-from punchlist.tools.mcp.pipes import Lines
-from punchlist.tools.mcp.servers import McpServer, McpServers, McpTool, Pace
+from punchlist.tools.mcp.pipes import LineBuffer
+from punchlist.tools.mcp.servers import McpServer, McpServers, McpTool, ReconnectPolicy
 
 SCRIPTS = Path(__file__).parent / "mcp_servers"
 BOUND = 30.0
@@ -41,8 +41,8 @@ class StoppedTime:
         self.pauses.append(seconds)
         self.now += seconds
 
-    def pace(self, **knobs: float) -> Pace:
-        return Pace(clock=self.clock, sleep=self.sleep, **knobs)
+    def pace(self, **knobs: float) -> ReconnectPolicy:
+        return ReconnectPolicy(clock=self.clock, sleep=self.sleep, **knobs)
 
 
 class Call:
@@ -83,7 +83,7 @@ def run(story: Coroutine[Any, Any, None]) -> None:
 
 
 @asynccontextmanager
-async def opened(*servers: McpServer, pace: Pace | None = None) -> AsyncIterator[dict[str, McpTool]]:
+async def opened(*servers: McpServer, pace: ReconnectPolicy | None = None) -> AsyncIterator[dict[str, McpTool]]:
     async with McpServers(servers, pace=pace) as mcp:
         tools, notes = await mcp.tools()
         assert notes == []
@@ -108,7 +108,7 @@ async def started(tool: McpTool, tools: Mapping[str, McpTool], **arguments: Any)
     return task
 
 
-def notes_of(server: McpServer, pace: Pace | None = None) -> list[str]:
+def notes_of(server: McpServer, pace: ReconnectPolicy | None = None) -> list[str]:
     notes: list[str] = []
 
     async def story() -> None:
@@ -855,7 +855,7 @@ def test_no_task_process_or_file_is_left(older: bool) -> None:
 
 
 def test_lines_are_whole_however_they_come() -> None:
-    lines = Lines()
+    lines = LineBuffer()
     assert lines.whole(b"a") == []
     assert lines.unfinished == 1
     assert lines.whole(b"b\nc\n\nd") == [b"ab", b"c", b""]

@@ -20,7 +20,7 @@ from tests.contract.front import by_hand, nothing_changes, trail
 from tests.unit.examples import examples
 
 from punchlist.audit.check import check
-from punchlist.conversations.message_queue import Delivered, MessageQueue, stream
+from punchlist.conversations.message_queue import DeliveredMessage, MessageQueue, stream
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import LONGEST_MESSAGE, Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound
@@ -47,7 +47,7 @@ def waiting(queue: MessageQueue) -> list[str]:
     return [one.content for one in queue.waiting("s")]
 
 
-def deliver_all(queue: MessageQueue, conversations: Conversations, agent: Scope) -> list[Delivered]:
+def deliver_all(queue: MessageQueue, conversations: Conversations, agent: Scope) -> list[DeliveredMessage]:
     """As the loop does: whenever a turn has ended."""
     found = []
     while delivered := queue.deliver(agent):
@@ -283,7 +283,7 @@ def test_of_many_who_take_one_message_at_once_exactly_one_gets_it(
     queue.add(person, "the one")
     start = Barrier(8)
 
-    def take(_: int) -> Delivered | None:
+    def take(_: int) -> DeliveredMessage | None:
         start.wait(60)
         return MessageQueue(store).deliver(agent)
 

@@ -20,7 +20,7 @@ from punchlist.kernel.actors import SYSTEM, Actor, Role
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import stream
 from punchlist.missions.metrics import replay as metric_replay
-from punchlist.missions.metrics.collection import Collecting
+from punchlist.missions.metrics.collection import MetricCollection
 from punchlist.missions.metrics.service import Metrics
 from punchlist.missions.metrics.status import LARGEST
 from punchlist.missions.model import Mission, MissionScope
@@ -265,11 +265,11 @@ def test_a_value_comes_back_as_it_was(metrics: Metrics, store: Store, value: flo
 # --- collecting ---------------------------------------------------------------------------------------------------
 
 
-def collecting(store: Store, workspace: Path, *, trusted: bool = True) -> Collecting:
+def collecting(store: Store, workspace: Path, *, trusted: bool = True) -> MetricCollection:
     def trust_of(mission: Mission) -> bool:
         return trusted
 
-    return Collecting(Metrics(store), workspace, {"PATH": "/usr/bin:/bin"}, trust_of)
+    return MetricCollection(Metrics(store), workspace, {"PATH": "/usr/bin:/bin"}, trust_of)
 
 
 @pytest.mark.spec("M7")

@@ -25,8 +25,8 @@ from punchlist.missions.config import file
 from punchlist.missions.config.json import config_json
 from punchlist.missions.metrics.service import Metrics
 from punchlist.missions.model import MissionScope, NewMissionTodo
-from punchlist.missions.service import Applied, Missions
-from punchlist.missions.todos.lifecycle import Action
+from punchlist.missions.service import ApplyResult, Missions
+from punchlist.missions.todos.lifecycle import TodoAction
 from punchlist.missions.todos.service import MissionTodos
 from punchlist.storage import event_log
 from punchlist.storage.store import Store
@@ -61,7 +61,7 @@ def changed(**changes: Any) -> dict[str, Any]:
     return deepcopy({**FILE, **changes})
 
 
-def apply(missions: Missions, raw: dict[str, Any], scope: Scope = ANN) -> Applied:
+def apply(missions: Missions, raw: dict[str, Any], scope: Scope = ANN) -> ApplyResult:
     source = json.dumps(raw)
     return missions.apply(scope, file.parse(source), source)
 
@@ -324,7 +324,7 @@ def test_a_pillar_with_open_todos_cannot_be_taken_out_of_the_file(missions: Miss
         with pytest.raises(IllegalTransition, match="Nothing was changed"):
             apply(missions, smaller)
     for todo_id in (first, second):
-        MissionTodos(store).update(LEAD, "dx", todo_id, Action.CANCEL, "the pillar goes")
+        MissionTodos(store).update(LEAD, "dx", todo_id, TodoAction.CANCEL, "the pillar goes")
     assert apply(missions, smaller).changes == ["- pillar onboarding"]
 
 
@@ -405,7 +405,7 @@ def test_an_archived_mission_is_read_but_changes_no_more(missions: Missions, sto
 def test_a_mission_is_archived_for_a_reason_and_not_while_somebody_works(missions: Missions, store: Store) -> None:
     apply(missions, FILE)
     (todo_id,) = add_todos(store, "build", 1)
-    MissionTodos(store).update(LEAD, "dx", todo_id, Action.START, "go")
+    MissionTodos(store).update(LEAD, "dx", todo_id, TodoAction.START, "go")
     with nothing_changes(store):
         with pytest.raises(InvalidInput, match="reason: must be 1 to"):
             missions.archive(ANN, "dx", " ")

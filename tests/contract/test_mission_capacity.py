@@ -9,7 +9,7 @@ from tests.contract.front import nothing_changes
 from tests.contract.missions import BUILD, ONBOARDING, Team, developer_experience
 
 from punchlist.errors import IllegalTransition
-from punchlist.missions.todos.lifecycle import Action, Status
+from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
 from punchlist.storage.store import Store
 
 # The seed's words.
@@ -57,7 +57,7 @@ def test_the_eleventh_active_todo_goes_to_the_backlog_with_a_warning(team: Team)
 @pytest.mark.spec("M2")
 def test_a_todo_in_progress_takes_a_slot_too(team: Team) -> None:
     fill(team, active=9)
-    team.todo_in(Status.IN_PROGRESS)
+    team.todo_in(TodoStatus.IN_PROGRESS)
     assert create(team)["warning"] == IN_BACKLOG_INSTEAD
 
 
@@ -86,24 +86,24 @@ def test_a_promotion_fails_when_the_active_list_is_full_and_a_demotion_when_the_
     store: Store, team: Team
 ) -> None:
     fill(team, active=10, backlog=50)
-    (waiting,) = team.todos.list(team.slug, status={Status.BACKLOG}, limit=1).items
-    (pending,) = team.todos.list(team.slug, status={Status.PENDING}, limit=1).items
-    refused(store, ACTIVE_FULL, lambda: team.update(waiting, Action.PROMOTE))
-    refused(store, BACKLOG_FULL, lambda: team.update(pending, Action.DEMOTE))
+    (waiting,) = team.todos.list(team.slug, status={TodoStatus.BACKLOG}, limit=1).items
+    (pending,) = team.todos.list(team.slug, status={TodoStatus.PENDING}, limit=1).items
+    refused(store, ACTIVE_FULL, lambda: team.update(waiting, TodoAction.PROMOTE))
+    refused(store, BACKLOG_FULL, lambda: team.update(pending, TodoAction.DEMOTE))
     # To start takes no more than the slot that it has.
-    assert team.update(pending, Action.START).status == "in_progress"
+    assert team.update(pending, TodoAction.START).status == "in_progress"
 
 
 @pytest.mark.spec("M2", "M8")
 @pytest.mark.parametrize("way", ["complete", "cancel", "cancel what is pending", "demote"])
 def test_what_ends_or_goes_back_frees_its_slot(team: Team, way: str) -> None:
     fill(team, active=9)
-    todo = team.todo_in(Status.PENDING if way in ("demote", "cancel what is pending") else Status.IN_PROGRESS)
+    todo = team.todo_in(TodoStatus.PENDING if way in ("demote", "cancel what is pending") else TodoStatus.IN_PROGRESS)
     assert create(team)["status"] == "backlog"
     if way == "complete":
         team.todos.complete(team.lead, team.slug, todo.id, "done")
     else:
-        team.update(todo, Action.DEMOTE if way == "demote" else Action.CANCEL)
+        team.update(todo, TodoAction.DEMOTE if way == "demote" else TodoAction.CANCEL)
     made = create(team)
     assert (made["status"], "warning" in made) == ("pending", False)
     assert create(team)["warning"] == IN_BACKLOG_INSTEAD

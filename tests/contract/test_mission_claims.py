@@ -11,14 +11,14 @@ from tests.contract.missions import BUILD, ONBOARDING, Team, developer_experienc
 
 from punchlist.claims import replay
 from punchlist.claims import repository as claim_records
-from punchlist.claims.model import Claimed, ListKind, NothingFree
+from punchlist.claims.model import ClaimGranted, ListKind, NothingToClaim
 from punchlist.claims.tools import claim_tools
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed, NotFound
 from punchlist.kernel.actors import Role
 from punchlist.missions.model import MissionScope, MissionTodo
 from punchlist.missions.todos import replay as todo_replay
 from punchlist.missions.todos.claims import ClaimableMission, MissionClaims
-from punchlist.missions.todos.lifecycle import Action, Priority, Status
+from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
 from punchlist.storage.store import Store
 
 
@@ -32,9 +32,9 @@ def claims(store: Store) -> MissionClaims:
     return MissionClaims(store)
 
 
-def take(claims: MissionClaims, scope: MissionScope, team: Team, at: str = "one") -> Claimed[MissionTodo]:
+def take(claims: MissionClaims, scope: MissionScope, team: Team, at: str = "one") -> ClaimGranted[MissionTodo]:
     claimed = claims.claim(scope, at, team.slug)
-    assert isinstance(claimed, Claimed)
+    assert isinstance(claimed, ClaimGranted)
     return claimed
 
 
@@ -42,15 +42,15 @@ def take(claims: MissionClaims, scope: MissionScope, team: Team, at: str = "one"
 def test_what_is_in_progress_is_claimed_the_most_urgent_first_then_the_oldest(
     team: Team, claims: MissionClaims, clock: StoppedClock
 ) -> None:
-    for status in (Status.PENDING, Status.BACKLOG, Status.COMPLETED, Status.CANCELLED):
-        team.todo_in(status, f"it is {status}", priority=Priority.CRITICAL)
+    for status in (TodoStatus.PENDING, TodoStatus.BACKLOG, TodoStatus.COMPLETED, TodoStatus.CANCELLED):
+        team.todo_in(status, f"it is {status}", priority=TodoPriority.CRITICAL)
     for title, priority in (("low", "low"), ("first", "high"), ("critical", "critical"), ("second", "high")):
         clock.advance(seconds=1)
-        team.todo_in(Status.IN_PROGRESS, title, priority=Priority(priority))
+        team.todo_in(TodoStatus.IN_PROGRESS, title, priority=TodoPriority(priority))
     claimed = [take(claims, team.lead, team, at).todo.title for at in ("one", "two", "three", "four")]
     assert claimed == ["critical", "first", "second", "low"]
     nothing = claims.claim(team.lead, "five", team.slug)
-    assert isinstance(nothing, NothingFree)
+    assert isinstance(nothing, NothingToClaim)
     assert str(nothing).startswith("Nothing is free now: 4 claimed, the first until 2026-02-21T09:05:04")
 
 
@@ -58,11 +58,11 @@ def test_what_is_in_progress_is_claimed_the_most_urgent_first_then_the_oldest(
 def test_an_owner_claims_what_is_of_its_pillar_and_nothing_else(
     store: Store, team: Team, claims: MissionClaims
 ) -> None:
-    theirs = team.todo_in(Status.IN_PROGRESS, "theirs", pillar=ONBOARDING, priority=Priority.CRITICAL)
-    own = team.todo_in(Status.IN_PROGRESS, "own")
+    theirs = team.todo_in(TodoStatus.IN_PROGRESS, "theirs", pillar=ONBOARDING, priority=TodoPriority.CRITICAL)
+    own = team.todo_in(TodoStatus.IN_PROGRESS, "own")
     assert take(claims, team.owner, team).todo.id == own.id
     with nothing_changes(store):
-        assert isinstance(claims.claim(team.owner, "two", team.slug), NothingFree)
+        assert isinstance(claims.claim(team.owner, "two", team.slug), NothingToClaim)
         with pytest.raises(NotAllowed, match=f"You act in pillar '{BUILD}' only"):
             claims.claim(team.owner, "one", team.slug, theirs.id)
         with pytest.raises(NotAllowed, match=f"You act in pillar '{BUILD}' only"):
@@ -72,7 +72,7 @@ def test_an_owner_claims_what_is_of_its_pillar_and_nothing_else(
         with pytest.raises(NotAllowed, match="You act in pillar"):
             claims.renew_claim(team.other_owner, "one", own.id, 1)
     got = claims.claim(team.person, "one", team.slug, pillar=ONBOARDING)
-    assert isinstance(got, Claimed)
+    assert isinstance(got, ClaimGranted)
     assert got.todo.id == theirs.id
 
 
@@ -81,7 +81,7 @@ def test_an_owner_claims_what_is_of_its_pillar_and_nothing_else(
 def test_whoever_is_no_member_of_a_mission_claims_nothing_of_it(
     store: Store, team: Team, claims: MissionClaims, role: Role
 ) -> None:
-    todo = team.todo_in(Status.IN_PROGRESS)
+    todo = team.todo_in(TodoStatus.IN_PROGRESS)
     with nothing_changes(store):
         with pytest.raises(NotAllowed, match=f"A {role} may not claim a mission todo"):
             claims.claim(team.scope(role), "one", team.slug)
@@ -93,7 +93,7 @@ def test_whoever_is_no_member_of_a_mission_claims_nothing_of_it(
 
 @pytest.mark.spec("X3")
 def test_a_claim_lapses_is_renewed_taken_and_given_back(team: Team, claims: MissionClaims, clock: StoppedClock) -> None:
-    todo = team.todo_in(Status.IN_PROGRESS)
+    todo = team.todo_in(TodoStatus.IN_PROGRESS)
     assert take(claims, team.owner, team).claim.fence == 1
     clock.advance(minutes=6)
     assert claims.renew_claim(team.owner, "one", todo.id, 1, 60).lease_until == "2026-02-21T09:07:00.000000Z"
@@ -113,7 +113,7 @@ def test_a_claim_lapses_is_renewed_taken_and_given_back(team: Team, claims: Miss
 
 @pytest.mark.spec("X3")
 def test_only_what_is_in_progress_in_this_mission_is_claimed(store: Store, team: Team, claims: MissionClaims) -> None:
-    pending = team.todo_in(Status.PENDING)
+    pending = team.todo_in(TodoStatus.PENDING)
     with nothing_changes(store):
         with pytest.raises(IllegalTransition, match="it is pending, and only what is in progress"):
             claims.claim(team.lead, "one", team.slug, pending.id)
@@ -129,11 +129,11 @@ def test_only_what_is_in_progress_in_this_mission_is_claimed(store: Store, team:
 def test_the_lead_ends_a_todo_whoever_holds_it_and_the_trail_tells(
     store: Store, team: Team, claims: MissionClaims
 ) -> None:
-    done, dropped = team.todo_in(Status.IN_PROGRESS, "done"), team.todo_in(Status.IN_PROGRESS, "dropped")
+    done, dropped = team.todo_in(TodoStatus.IN_PROGRESS, "done"), team.todo_in(TodoStatus.IN_PROGRESS, "dropped")
     take(claims, team.owner, team)
     take(claims, team.owner, team)
     team.todos.complete(team.lead, team.slug, done.id, "seen and good")
-    team.update(dropped, Action.CANCEL)
+    team.update(dropped, TodoAction.CANCEL)
     with pytest.raises(IllegalTransition, match="Cannot renew a claim that is free"):
         claims.renew_claim(team.owner, "one", done.id, 1)
     ended = [event for event in team.trail() if event.action in ("complete", "cancel")]
@@ -148,7 +148,7 @@ def test_the_lead_ends_a_todo_whoever_holds_it_and_the_trail_tells(
 
 @pytest.mark.spec("X3")
 def test_the_tools_claim_from_the_mission_that_a_caller_is_bound_to(team: Team, claims: MissionClaims) -> None:
-    todo = team.todo_in(Status.IN_PROGRESS)
+    todo = team.todo_in(TodoStatus.IN_PROGRESS)
 
     def call(scope: MissionScope, name: str, **arguments: object) -> dict[str, object]:
         tools = claim_tools(lambda _: {ListKind.MISSION: ClaimableMission(claims, scope, "one")})

@@ -12,7 +12,7 @@ from tests.contract.missions import BUILD, ONBOARDING, Team, developer_experienc
 
 from punchlist.errors import InvalidInput, NotFound, StoreDamaged
 from punchlist.missions.todos import repository as todo_repository
-from punchlist.missions.todos.lifecycle import Action, Priority, Status
+from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
 from punchlist.missions.todos.transitions import apply, find
 from punchlist.storage.store import Store, Transaction
 
@@ -31,16 +31,16 @@ def history(team: Team, clock: StoppedClock) -> list[str]:
     made = {}
     for number, (state, priority) in enumerate(
         [
-            (Status.COMPLETED, Priority.LOW),
-            (Status.BACKLOG, Priority.LOW),
-            (Status.PENDING, Priority.MEDIUM),
-            (Status.BACKLOG, Priority.CRITICAL),
-            (Status.PENDING, Priority.MEDIUM),
-            (Status.IN_PROGRESS, Priority.LOW),
-            (Status.CANCELLED, Priority.CRITICAL),
-            (Status.PENDING, Priority.CRITICAL),
-            (Status.IN_PROGRESS, Priority.HIGH),
-            (Status.PENDING, Priority.HIGH),
+            (TodoStatus.COMPLETED, TodoPriority.LOW),
+            (TodoStatus.BACKLOG, TodoPriority.LOW),
+            (TodoStatus.PENDING, TodoPriority.MEDIUM),
+            (TodoStatus.BACKLOG, TodoPriority.CRITICAL),
+            (TodoStatus.PENDING, TodoPriority.MEDIUM),
+            (TodoStatus.IN_PROGRESS, TodoPriority.LOW),
+            (TodoStatus.CANCELLED, TodoPriority.CRITICAL),
+            (TodoStatus.PENDING, TodoPriority.CRITICAL),
+            (TodoStatus.IN_PROGRESS, TodoPriority.HIGH),
+            (TodoStatus.PENDING, TodoPriority.HIGH),
         ]
     ):
         clock.advance(seconds=1)
@@ -76,7 +76,7 @@ def test_pages_follow_each_other_without_gap_or_repetition(team: Team, clock: St
 @pytest.mark.spec("M5")
 def test_those_that_ended_at_the_same_moment_are_all_found(team: Team) -> None:
     for number in range(7):
-        team.todo_in(Status.CANCELLED, f"{number}")
+        team.todo_in(TodoStatus.CANCELLED, f"{number}")
     found, cursor = [], None
     while True:
         page = team.call(team.lead, "list", limit=2, cursor=cursor)
@@ -110,9 +110,9 @@ def test_a_cursor_or_a_limit_that_is_none_is_refused(team: Team) -> None:
 
 @pytest.mark.spec("M14")
 def test_what_ended_long_ago_is_left_out_but_never_deleted(team: Team, clock: StoppedClock) -> None:
-    team.todo_in(Status.COMPLETED, "old")
+    team.todo_in(TodoStatus.COMPLETED, "old")
     clock.advance(days=29)
-    team.todo_in(Status.CANCELLED, "newer")
+    team.todo_in(TodoStatus.CANCELLED, "newer")
     team.create("open")
     assert titles(team.call(team.lead, "list")) == ["open", "newer", "old"]
     clock.advance(days=1, seconds=1)
@@ -128,7 +128,7 @@ def test_a_pillars_list_has_its_own_and_what_also_affects_it(team: Team) -> None
     team.create("builds")
     team.create("both", also_affects=(ONBOARDING,))
     team.create("people", pillar=ONBOARDING)
-    team.todo_in(Status.CANCELLED, "ended")
+    team.todo_in(TodoStatus.CANCELLED, "ended")
     assert sorted(titles(team.call(team.lead, "list", pillarSlug=BUILD))) == ["both", "builds", "ended"]
     listed = team.call(team.other_owner, "list", pillarSlug=ONBOARDING)
     assert sorted((item["title"], item["pillarSlug"]) for item in listed["items"]) == [
@@ -155,7 +155,7 @@ def test_a_todo_that_is_overdue_or_that_a_person_is_asked_about_says_so(store: S
     first, second = sorted(team.call(team.lead, "list")["items"], key=lambda item: str(item["title"]))
     assert (first["overdue"], first["escalated"]) == (True, True)
     assert not {"overdue", "escalated"} & set(second)
-    team.update(todo, Action.CANCEL)
+    team.update(todo, TodoAction.CANCEL)
     ended = team.call(team.lead, "list", status="cancelled")["items"][0]
     assert not {"overdue", "escalated"} & set(ended)
 
@@ -192,7 +192,7 @@ def test_an_end_that_several_ids_have_is_refused_unless_one_of_them_is_open(stor
     with pytest.raises(InvalidInput, match="is the end of 2 ids"):
         team.todos.find(None, "0000")
     assert team.todos.find(None, "10000").title == "B"
-    team.update(team.todos.find(None, "10000"), Action.CANCEL)
+    team.update(team.todos.find(None, "10000"), TodoAction.CANCEL)
     assert team.todos.find(None, "0000").title == "A"
 
 

@@ -14,7 +14,7 @@ from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllow
 from punchlist.kernel.actors import Role
 from punchlist.missions.model import MissionTodo, NewMissionTodo
 from punchlist.missions.todos import replay
-from punchlist.missions.todos.lifecycle import Action, Priority, Status
+from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
 from punchlist.missions.todos.service import MissionTodos
 from punchlist.missions.todos.transitions import apply
 from punchlist.runs.service import Runs
@@ -41,11 +41,11 @@ MAY: Final = {
     "supervisor": set(),
 }
 FROM: Final = {
-    "promote": Status.BACKLOG,
-    "demote": Status.PENDING,
-    "start": Status.PENDING,
-    "complete": Status.IN_PROGRESS,
-    "cancel": Status.PENDING,
+    "promote": TodoStatus.BACKLOG,
+    "demote": TodoStatus.PENDING,
+    "start": TodoStatus.PENDING,
+    "complete": TodoStatus.IN_PROGRESS,
+    "cancel": TodoStatus.PENDING,
 }
 
 
@@ -58,14 +58,14 @@ def take(team: Team, role: Role, todo: MissionTodo, step: str) -> MissionTodo:
     """One step, through the service that every surface calls."""
     if step == "complete":
         return team.todos.complete(team.scope(role), team.slug, todo.id, "done").todo
-    return team.todos.update(team.scope(role), team.slug, todo.id, Action(step), "a test").todo
+    return team.todos.update(team.scope(role), team.slug, todo.id, TodoAction(step), "a test").todo
 
 
 @pytest.mark.spec("M4", "M6")
 @pytest.mark.parametrize("step", STEPS)
 def test_each_step_leads_from_where_the_seed_says_to_where_it_says(store: Store, team: Team, step: str) -> None:
     for state in STATES:
-        todo = team.todo_in(Status(state))
+        todo = team.todo_in(TodoStatus(state))
         if (state, step) in TRANSITIONS:
             assert take(team, Role.LEAD, todo, step).status == TRANSITIONS[state, step]
             assert team.todos.get(todo.id).status == TRANSITIONS[state, step]
@@ -100,7 +100,7 @@ def test_each_role_may_do_what_the_seed_says_and_no_more(team: Team, role: str) 
 def test_what_an_owner_would_promote_or_demote_is_recommended_to_the_lead(store: Store, team: Team, step: str) -> None:
     todo = team.todo_in(FROM[step], "Profile the build")
     with pytest.raises(NotAllowed, match=r"the Lead decides. It was posted to the mission chat as a recommendation"):
-        team.todos.update(team.owner, team.slug, todo.id, Action(step), "Builds got slower.")
+        team.todos.update(team.owner, team.slug, todo.id, TodoAction(step), "Builds got slower.")
     (message,) = Conversations(store).messages(team.mission.conversation_id)
     assert message.kind == "recommendation"
     assert f"The owner of Build Performance recommends to {step} “Profile the build”" in message.content
@@ -110,17 +110,17 @@ def test_what_an_owner_would_promote_or_demote_is_recommended_to_the_lead(store:
 
 @pytest.mark.spec("M4")
 def test_no_recommendation_is_made_of_what_cannot_be_or_is_not_the_owners(store: Store, team: Team) -> None:
-    pending, theirs = team.todo_in(Status.PENDING), team.todo_in(Status.BACKLOG)
-    bad: list[tuple[MissionTodo, Action, type[PunchlistError], str]] = [
-        (pending, Action.PROMOTE, NotAllowed, "It is pending anyway"),
-        (theirs._replace(id="nothing"), Action.PROMOTE, NotFound, "'nothing' is not in mission"),
+    pending, theirs = team.todo_in(TodoStatus.PENDING), team.todo_in(TodoStatus.BACKLOG)
+    bad: list[tuple[MissionTodo, TodoAction, type[PunchlistError], str]] = [
+        (pending, TodoAction.PROMOTE, NotAllowed, "It is pending anyway"),
+        (theirs._replace(id="nothing"), TodoAction.PROMOTE, NotFound, "'nothing' is not in mission"),
     ]
     with nothing_changes(store):
         for todo, action, error, words in bad:
             with pytest.raises(error, match=words):
                 team.todos.update(team.owner, team.slug, todo.id, action, "why")
         with pytest.raises(NotAllowed, match="You act in pillar 'onboarding' only"):
-            team.todos.update(team.other_owner, team.slug, theirs.id, Action.PROMOTE, "why")
+            team.todos.update(team.other_owner, team.slug, theirs.id, TodoAction.PROMOTE, "why")
 
 
 @pytest.mark.spec("M4")
@@ -136,14 +136,15 @@ def test_whoever_is_bound_to_a_mission_or_pillar_acts_nowhere_else(store: Store,
             with pytest.raises(NotAllowed, match=words):
                 team.todos.create(scope, slug, NewMissionTodo(pillar, "A"))
             with pytest.raises(NotAllowed, match=words):
-                team.todos.update(scope, slug, todo.id, Action.CANCEL, "mine now")
+                team.todos.update(scope, slug, todo.id, TodoAction.CANCEL, "mine now")
         # Naming one's own mission does not help.
         with pytest.raises(NotFound, match="belongs to another mission"):
-            team.todos.update(team.lead, team.slug, theirs.id, Action.CANCEL, "mine now")
+            team.todos.update(team.lead, team.slug, theirs.id, TodoAction.CANCEL, "mine now")
         with pytest.raises(NotFound, match="belongs to another mission"):
             team.todos.complete(team.lead, team.slug, theirs.id, "done")
     assert (
-        team.todos.update(team.person, other.slug, theirs.id, Action.CANCEL, "a person may").todo.status == "cancelled"
+        team.todos.update(team.person, other.slug, theirs.id, TodoAction.CANCEL, "a person may").todo.status
+        == "cancelled"
     )
     assert team.todos.create(team.other_owner, team.slug, NewMissionTodo(ONBOARDING, "A")).todo.status == "pending"
 
@@ -154,7 +155,7 @@ def test_a_start_sets_the_time_and_queues_a_run_in_the_pillars_todo_chat(
 ) -> None:
     todo = team.create("Profile the build")
     clock.advance(minutes=5)
-    done = team.todos.update(team.lead, team.slug, todo.id, Action.START, "It got slower.")
+    done = team.todos.update(team.lead, team.slug, todo.id, TodoAction.START, "It got slower.")
     assert (done.todo.status, done.todo.started_at) == ("in_progress", "2026-02-21T09:05:00.000000Z")
     (run,) = Runs(store).list()
     assert (run.id, run.kind, run.status, run.agent) == (done.run_id, "execute", "queued", "pillar-owner")
@@ -167,10 +168,10 @@ def test_a_start_sets_the_time_and_queues_a_run_in_the_pillars_todo_chat(
 @pytest.mark.spec("M4")
 def test_whoever_cancels_says_why_and_the_run_is_stopped(store: Store, team: Team) -> None:
     for scope in (team.lead, team.owner, team.system):
-        todo = team.todo_in(Status.IN_PROGRESS)
+        todo = team.todo_in(TodoStatus.IN_PROGRESS)
         with nothing_changes(store), pytest.raises(InvalidInput, match=r"^reason: must be 1 to 2000 characters"):
-            team.todos.update(scope, team.slug, todo.id, Action.CANCEL, "  ")
-        cancelled = team.todos.update(scope, team.slug, todo.id, Action.CANCEL, "No longer needed.").todo
+            team.todos.update(scope, team.slug, todo.id, TodoAction.CANCEL, "  ")
+        cancelled = team.todos.update(scope, team.slug, todo.id, TodoAction.CANCEL, "No longer needed.").todo
         assert (cancelled.outcome, cancelled.ended_at, cancelled.completed_at) == (
             "No longer needed.",
             "2026-02-21T09:00:00.000000Z",
@@ -185,7 +186,7 @@ def test_whoever_cancels_says_why_and_the_run_is_stopped(store: Store, team: Tea
 def test_completion_keeps_outcome_and_time_and_leaves_the_run_alone(
     store: Store, team: Team, clock: StoppedClock
 ) -> None:
-    todo = team.todo_in(Status.IN_PROGRESS)
+    todo = team.todo_in(TodoStatus.IN_PROGRESS)
     clock.advance(hours=1)
     done = team.todos.complete(team.lead, team.slug, todo.id, " It was\nts-loader. ").todo
     assert (done.status, done.outcome) == ("completed", "It was\nts-loader.")
@@ -196,7 +197,7 @@ def test_completion_keeps_outcome_and_time_and_leaves_the_run_alone(
 
 @pytest.mark.spec("M6")
 def test_an_outcome_is_required_and_is_no_longer_than_allowed(store: Store, team: Team) -> None:
-    todo = team.todo_in(Status.IN_PROGRESS)
+    todo = team.todo_in(TodoStatus.IN_PROGRESS)
     with nothing_changes(store):
         for outcome in ("", "  \n", "x" * 20_001, "a\x1b[2Jb"):
             with pytest.raises(InvalidInput, match=r"^outcome: must"):
@@ -206,14 +207,14 @@ def test_an_outcome_is_required_and_is_no_longer_than_allowed(store: Store, team
 
 @pytest.mark.spec("M6")
 def test_the_system_does_not_call_anything_done(store: Store, team: Team) -> None:
-    todo = team.todo_in(Status.IN_PROGRESS)
+    todo = team.todo_in(TodoStatus.IN_PROGRESS)
     with nothing_changes(store), pytest.raises(NotAllowed, match="A system may not complete a mission todo"):
         team.todos.complete(team.system, team.slug, todo.id, "done")
 
 
 @pytest.mark.spec("M6")
 def test_metrics_that_were_impacted_are_collected_again_by_one_run(store: Store, team: Team) -> None:
-    todo = team.todo_in(Status.IN_PROGRESS)
+    todo = team.todo_in(TodoStatus.IN_PROGRESS)
     with nothing_changes(store), pytest.raises(InvalidInput) as refused:
         team.todos.complete(
             team.lead, team.slug, todo.id, "done", metrics_impacted=["local-build-time", "build-time", "\x00"]
@@ -234,7 +235,7 @@ def test_metrics_that_were_impacted_are_collected_again_by_one_run(store: Store,
 
 @pytest.mark.spec("M16")
 def test_a_check_must_have_passed_since_the_last_work(store: Store, team: Team, clock: StoppedClock) -> None:
-    todo = team.todo_in(Status.IN_PROGRESS, check={"name": "tests"})
+    todo = team.todo_in(TodoStatus.IN_PROGRESS, check={"name": "tests"})
 
     def refused(words: str) -> None:
         with nothing_changes(store), pytest.raises(IllegalTransition, match=f"{words}.*overrideReason"):
@@ -254,7 +255,7 @@ def test_a_check_must_have_passed_since_the_last_work(store: Store, team: Team, 
 
 @pytest.mark.spec("M16")
 def test_the_lead_can_override_a_check_with_a_reason_that_is_kept(store: Store, team: Team) -> None:
-    todo = team.todo_in(Status.IN_PROGRESS, check={"metric": "local-build-time", "atMost": 60})
+    todo = team.todo_in(TodoStatus.IN_PROGRESS, check={"metric": "local-build-time", "atMost": 60})
     with nothing_changes(store), pytest.raises(InvalidInput, match=r"^overrideReason: must be 1 to 2000"):
         team.todos.complete(team.lead, team.slug, todo.id, "done", override_reason=" ")
     done = team.todos.complete(team.lead, team.slug, todo.id, "done", override_reason="The sensor broke.").todo
@@ -264,7 +265,7 @@ def test_the_lead_can_override_a_check_with_a_reason_that_is_kept(store: Store, 
 
 @pytest.mark.spec("M16")
 def test_whoever_did_the_work_does_not_say_whether_its_check_passed(store: Store, team: Team) -> None:
-    todo, plain = team.todo_in(Status.IN_PROGRESS, check={"name": "tests"}), team.todo_in(Status.IN_PROGRESS)
+    todo, plain = team.todo_in(TodoStatus.IN_PROGRESS, check={"name": "tests"}), team.todo_in(TodoStatus.IN_PROGRESS)
     with nothing_changes(store):
         for scope in (team.owner, team.worker):
             with pytest.raises(NotAllowed, match="may not say whether the check"):
@@ -290,12 +291,12 @@ def test_an_extension_needs_a_day_to_come_and_ends_being_overdue(store: Store, t
             ("soon", "deadline: 'soon' is no date"),
         ]:
             with pytest.raises(InvalidInput, match=words):
-                team.update(todo, Action.EXTEND, deadline=deadline)
+                team.update(todo, TodoAction.EXTEND, deadline=deadline)
         with pytest.raises(InvalidInput, match=r"^deadline: is required to extend"):
-            team.update(todo, Action.EXTEND)
+            team.update(todo, TodoAction.EXTEND)
         with pytest.raises(InvalidInput, match=r"^deadline: is only for extend; leave it out to promote"):
-            team.update(todo, Action.PROMOTE, deadline="2026-03-01")
-    extended = team.update(todo, Action.EXTEND, "It is harder.", deadline="2026-03-01")
+            team.update(todo, TodoAction.PROMOTE, deadline="2026-03-01")
+    extended = team.update(todo, TodoAction.EXTEND, "It is harder.", deadline="2026-03-01")
     assert (extended.deadline, extended.overdue_at, extended.status) == ("2026-03-01", None, "pending")
     assert answered(store) == [("answered", "extended to 2026-03-01: It is harder.", "lead:mission-lead")]
 
@@ -305,7 +306,7 @@ def test_an_extension_needs_a_day_to_come_and_ends_being_overdue(store: Store, t
 def test_the_end_of_a_todo_answers_what_is_asked_about_it_and_frees_its_claim(
     store: Store, team: Team, how: str
 ) -> None:
-    todo = team.todo_in(Status.IN_PROGRESS)
+    todo = team.todo_in(TodoStatus.IN_PROGRESS)
     escalate(store, team, todo)
     by_hand(
         store,
@@ -318,7 +319,7 @@ def test_the_end_of_a_todo_answers_what_is_asked_about_it_and_frees_its_claim(
     if how == "complete":
         team.todos.complete(scope, team.slug, todo.id, "done")
     else:
-        team.todos.update(scope, team.slug, todo.id, Action.CANCEL, "done")
+        team.todos.update(scope, team.slug, todo.id, TodoAction.CANCEL, "done")
     answer = "completed: done" if how == "complete" else "cancelled: done"
     assert answered(store) == [("answered", answer, str(scope.actor))]
     assert [row[3] for row in everything(store)["claims"]] == [None]
@@ -344,32 +345,32 @@ def answered(store: Store) -> list[tuple[str, str, str]]:
 
 @pytest.mark.spec("M5")
 def test_a_todo_can_be_reprioritized_while_it_is_open(store: Store, team: Team) -> None:
-    for state in (Status.BACKLOG, Status.PENDING, Status.IN_PROGRESS):
+    for state in (TodoStatus.BACKLOG, TodoStatus.PENDING, TodoStatus.IN_PROGRESS):
         todo = team.todo_in(state)
-        changed = team.update(todo, Action.REPRIORITIZE, priority=Priority.CRITICAL)
+        changed = team.update(todo, TodoAction.REPRIORITIZE, priority=TodoPriority.CRITICAL)
         assert (changed.priority, changed.status) == ("critical", state)
-    ended = team.todo_in(Status.CANCELLED)
+    ended = team.todo_in(TodoStatus.CANCELLED)
     with nothing_changes(store):
         with pytest.raises(IllegalTransition, match="that is cancelled"):
-            team.update(ended, Action.REPRIORITIZE, priority=Priority.LOW)
+            team.update(ended, TodoAction.REPRIORITIZE, priority=TodoPriority.LOW)
         with pytest.raises(InvalidInput, match=r"^priority: is required to reprioritize"):
-            team.update(ended, Action.REPRIORITIZE)
+            team.update(ended, TodoAction.REPRIORITIZE)
         with pytest.raises(NotAllowed):
-            team.todos.update(team.owner, team.slug, ended.id, Action.REPRIORITIZE, "me", priority=Priority.LOW)
+            team.todos.update(team.owner, team.slug, ended.id, TodoAction.REPRIORITIZE, "me", priority=TodoPriority.LOW)
 
 
 @pytest.mark.spec("M5")
 def test_only_what_an_update_is_for_can_be_done_by_one(store: Store, team: Team) -> None:
-    todo = team.todo_in(Status.IN_PROGRESS)
+    todo = team.todo_in(TodoStatus.IN_PROGRESS)
     with nothing_changes(store):
-        for action in (Action.CREATE, Action.SHELVE, Action.COMPLETE):
+        for action in (TodoAction.CREATE, TodoAction.SHELVE, TodoAction.COMPLETE):
             with pytest.raises(InvalidInput, match=r"^action: must be one of promote, demote, start, cancel"):
                 team.update(todo, action)
 
 
 @pytest.mark.spec("M8")
 def test_an_owner_reports_to_the_todo_chat(store: Store, team: Team, clock: StoppedClock) -> None:
-    todo = team.todo_in(Status.IN_PROGRESS)
+    todo = team.todo_in(TodoStatus.IN_PROGRESS)
     clock.advance(minutes=1)
     done = team.todos.report(team.owner, team.slug, todo.id, " It is ts-loader. ")
     assert done.todo.worked_at == "2026-02-21T09:01:00.000000Z"
@@ -392,14 +393,14 @@ def test_every_change_has_who_when_and_why_and_the_rows_can_be_told_from_them(
     store: Store, team: Team, clock: StoppedClock
 ) -> None:
     todo = team.create("A", justification="It is slow.", also_affects=(ONBOARDING,), check={"name": "tests"})
-    for action in (Action.DEMOTE, Action.PROMOTE, Action.START):
+    for action in (TodoAction.DEMOTE, TodoAction.PROMOTE, TodoAction.START):
         clock.advance(seconds=1)
         team.update(todo, action, f"to {action}")
     team.todos.worked(team.owner, todo.id)
     team.todos.record_check(team.lead, todo.id, True, "all green")
-    team.update(todo, Action.EXTEND, "more time", deadline="2026-04-01")
+    team.update(todo, TodoAction.EXTEND, "more time", deadline="2026-04-01")
     team.todos.complete(team.person, team.slug, todo.id, "It is fast.")
-    team.todo_in(Status.CANCELLED)
+    team.todo_in(TodoStatus.CANCELLED)
     steps = [(e.actor, e.action, e.from_status, e.to_status, e.reason) for e in team.trail() if e.subject == todo.id]
     lead = "lead:mission-lead"
     assert steps == [
@@ -424,9 +425,9 @@ def test_every_change_has_who_when_and_why_and_the_rows_can_be_told_from_them(
 @pytest.mark.spec("M4")
 def test_a_change_of_a_todo_that_is_no_longer_as_it_was_read_is_a_conflict(store: Store, team: Team) -> None:
     todo = team.create()
-    team.update(todo, Action.REPRIORITIZE, priority=Priority.LOW)
+    team.update(todo, TodoAction.REPRIORITIZE, priority=TodoPriority.LOW)
     with nothing_changes(store), pytest.raises(Conflict, match="changed by somebody else"), store.write() as tx:
-        apply(tx, team.lead, team.mission, Action.REPRIORITIZE, todo, "too late", priority=Priority.HIGH)
+        apply(tx, team.lead, team.mission, TodoAction.REPRIORITIZE, todo, "too late", priority=TodoPriority.HIGH)
 
 
 @pytest.mark.spec("M4")
@@ -437,5 +438,5 @@ def test_nothing_changes_in_a_mission_that_is_archived(store: Store, team: Team)
         with pytest.raises(IllegalTransition, match="is archived"):
             team.create()
         with pytest.raises(IllegalTransition, match="is archived"):
-            team.update(todo, Action.CANCEL)
+            team.update(todo, TodoAction.CANCEL)
     assert MissionTodos(store).get(todo.id) == todo

@@ -18,7 +18,7 @@ from punchlist.kernel.actors import Role
 from punchlist.kernel.tool import Schema
 from punchlist.missions.chats.quote import unmarked
 from punchlist.missions.model import MissionScope, MissionTodo
-from punchlist.missions.todos.lifecycle import Action, Status
+from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
 from punchlist.missions.todos.tools import mission_tools
 from punchlist.storage.store import Store
 
@@ -168,7 +168,7 @@ def test_each_role_is_offered_its_tools_and_only_the_lead_and_people_the_one_tha
 
 @pytest.mark.spec("M4", "M6")
 def test_a_tool_that_somebody_calls_though_it_was_not_offered_is_refused(store: Store, team: Team) -> None:
-    todo = team.todo_in(Status.IN_PROGRESS, check={"name": "tests"})
+    todo = team.todo_in(TodoStatus.IN_PROGRESS, check={"name": "tests"})
     ran: list[str] = []
 
     class Spy:
@@ -214,7 +214,7 @@ def test_completion_has_the_check_run_first_if_it_has_not_passed_since_the_last_
 
     checks = Checks()
     checking = replace(team, checks=checks)
-    todo, plain = team.todo_in(Status.IN_PROGRESS, check={"name": "tests"}), team.todo_in(Status.IN_PROGRESS)
+    todo, plain = team.todo_in(TodoStatus.IN_PROGRESS, check={"name": "tests"}), team.todo_in(TodoStatus.IN_PROGRESS)
     checking.call(team.lead, "complete", todoId=plain.id, outcome="done")
     assert ran == []
     with pytest.raises(IllegalTransition, match=r"its check failed at .*: 3 failed"):
@@ -374,8 +374,8 @@ def test_the_same_request_makes_one_todo_however_often_it_comes(store: Store, te
             assert again == first
     # Whatever has become of it meanwhile.
     todo = team.todos.get(first["id"])
-    team.update(todo, Action.EXTEND, deadline="2026-06-01")
-    team.update(todo, Action.CANCEL)
+    team.update(todo, TodoAction.EXTEND, deadline="2026-06-01")
+    team.update(todo, TodoAction.CANCEL)
     with nothing_changes(store):
         again = team.call(team.lead, "create", **PROFILE, requestId="r-1")
         assert (again["id"], again["status"]) == (first["id"], "cancelled")
@@ -395,7 +395,7 @@ def test_the_same_request_makes_one_todo_however_often_it_comes(store: Store, te
 def test_a_request_that_is_repeated_uses_no_slot_though_all_are_taken(store: Store) -> None:
     team = developer_experience(store, active=1, backlog=1)
     first = team.call(team.lead, "create", pillarSlug=BUILD, title="A", requestId="r")
-    team.create("B", target=Status.BACKLOG)
+    team.create("B", target=TodoStatus.BACKLOG)
     assert team.call(team.lead, "create", pillarSlug=BUILD, title="A", requestId="r")["id"] == first["id"]
 
 
@@ -430,7 +430,7 @@ def test_hostile_text_in_any_field_of_a_new_todo_is_stored_exactly_or_refused(st
 
 @pytest.mark.spec("W10", "M5")
 def test_hostile_text_where_a_name_is_wanted_is_refused_in_words(store: Store, team: Team) -> None:
-    todo = team.todo_in(Status.IN_PROGRESS)
+    todo = team.todo_in(TodoStatus.IN_PROGRESS)
     sent: dict[str, tuple[str, dict[str, Any]]] = {
         "missionSlug": ("list", {}),
         "pillarSlug": ("list", {}),
@@ -463,10 +463,10 @@ def test_hostile_text_in_reasons_outcomes_and_results_is_stored_exactly_or_refus
         stored: str = max(everything(store)["messages"], key=lambda row: (row[1] == chat, row[3]))[6]
         return unmarked(stored.removeprefix(f"[TODO {todo.id}]\n"))
 
-    todo = team.todo_in(Status.IN_PROGRESS)
+    todo = team.todo_in(TodoStatus.IN_PROGRESS)
     chat = team.pillars[BUILD].todo_conversation_id
     assert failures(store, result) == {}
-    waiting = [team.todo_in(Status.IN_PROGRESS).id for _ in range(60)]
+    waiting = [team.todo_in(TodoStatus.IN_PROGRESS).id for _ in range(60)]
 
     def prepared(text: str) -> str:
         stored: str = team.call(team.person, "complete", todoId=waiting[-1], outcome=text)["outcome"]

@@ -19,28 +19,28 @@ from tests.contract.scripted_http import SECRET, Answer, Asked, Break, ScriptedS
 from punchlist.errors import ConfigError
 from punchlist.models.model import (
     BROKEN,
-    Call,
-    Finish,
+    CallReturn,
+    FinishReason,
     Message,
     ModelBusy,
     ModelError,
     ModelRefused,
-    Offered,
+    ModelRequest,
     Reply,
-    Request,
+    RequestedCall,
     RequestRefused,
-    Returned,
-    Said,
+    ToolOffer,
     Usage,
+    UserText,
 )
-from punchlist.models.provider_model import Bounds, DirectModel, model_named
+from punchlist.models.provider_model import ProviderModel, ReplyLimits, model_named
 from punchlist.models.providers import chosen, usual
-from punchlist.models.retry import Persistent
+from punchlist.models.retry import RetryingModel
 
 NAMES = ("anthropic:claude-x", "openai:gpt-x", "openai-chat:gpt-x", "ollama:llama-x")
 KEYS = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "OLLAMA_BASE_URL")
-LOOK = Offered("look", "Looks.", {"type": "object", "properties": {"at": {"type": "string"}}})
-HELLO = Request("Be brief.", [Said("Hello?")], [LOOK])
+LOOK = ToolOffer("look", "Looks.", {"type": "object", "properties": {"at": {"type": "string"}}})
+HELLO = ModelRequest("Be brief.", [UserText("Hello?")], [LOOK])
 BOUND = 30.0
 WITH_KEYS = {"OPENAI_API_KEY": SECRET, "ANTHROPIC_API_KEY": SECRET}
 
@@ -53,11 +53,11 @@ def _no_keys_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(key, raising=False)
 
 
-def direct(name: str, environment: Mapping[str, str], bounds: Bounds | None = None) -> DirectModel:
-    return DirectModel(chosen(name, environment), bounds)
+def direct(name: str, environment: Mapping[str, str], bounds: ReplyLimits | None = None) -> ProviderModel:
+    return ProviderModel(chosen(name, environment), bounds)
 
 
-def asked(server: ScriptedServer, name: str, request: Request = HELLO, bounds: Bounds | None = None) -> Reply:
+def asked(server: ScriptedServer, name: str, request: ModelRequest = HELLO, bounds: ReplyLimits | None = None) -> Reply:
     model = direct(name, server.environment(), bounds)
     return asyncio.run(asyncio.wait_for(model.ask(request), BOUND))
 
@@ -67,7 +67,7 @@ def reply_to(name: str, answer: Answer) -> Reply:
         return asked(server, name)
 
 
-def failure_of(name: str, answer: Answer, bounds: Bounds | None = None) -> ModelError:
+def failure_of(name: str, answer: Answer, bounds: ReplyLimits | None = None) -> ModelError:
     with ScriptedServer([answer]) as server, pytest.raises(ModelError) as caught:
         asked(server, name, bounds=bounds)
     assert SECRET not in str(caught.value)
@@ -77,7 +77,7 @@ def failure_of(name: str, answer: Answer, bounds: Bounds | None = None) -> Model
 
 def sent(name: str, messages: Sequence[Message]) -> Asked:
     with ScriptedServer([Answer("Fine.")]) as server:
-        asked(server, name, Request("Be brief.", messages, [LOOK], most_tokens=99))
+        asked(server, name, ModelRequest("Be brief.", messages, [LOOK], most_tokens=99))
     return server.asked[0]
 
 
@@ -94,7 +94,7 @@ def test_a_text_is_heard_as_it_comes_and_returned_whole(name: str) -> None:
     with ScriptedServer([Answer("Good morning.", tokens=(21, 4))]) as server:
         model = direct(name, server.environment())
         reply = asyncio.run(model.ask(HELLO, heard.append))
-    assert reply == Reply("Good morning.", (), Finish.STOP, Usage(21, 4))
+    assert reply == Reply("Good morning.", (), FinishReason.STOP, Usage(21, 4))
     assert len(heard) > 1
     assert "".join(heard) == reply.text
 
@@ -103,25 +103,25 @@ def test_a_text_is_heard_as_it_comes_and_returned_whole(name: str) -> None:
 def test_parallel_calls_come_with_parsed_arguments(name: str) -> None:
     reply = reply_to(name, Answer("I look.", [("look", {"at": "a"}), ("look", {"at": "b"})]))
     assert reply.text == "I look."
-    assert reply.finish is Finish.TOOL_CALLS
-    assert reply.calls == (Call("call_1", "look", {"at": "a"}), Call("call_2", "look", {"at": "b"}))
+    assert reply.finish is FinishReason.TOOL_CALLS
+    assert reply.calls == (RequestedCall("call_1", "look", {"at": "a"}), RequestedCall("call_2", "look", {"at": "b"}))
 
 
 @every_provider
 @pytest.mark.parametrize("written", ['{"at": "a', "[1, 2]", '{"at": NaN}', "look there"])
 def test_arguments_that_are_no_object_stay_text(name: str, written: str) -> None:
     reply = reply_to(name, Answer(calls=[("look", written)]))
-    assert reply.calls == (Call("call_1", "look", written),)
+    assert reply.calls == (RequestedCall("call_1", "look", written),)
 
 
 @every_provider
 def test_no_arguments_are_an_empty_object(name: str) -> None:
-    assert reply_to(name, Answer(calls=[("look", "")])).calls == (Call("call_1", "look", {}),)
+    assert reply_to(name, Answer(calls=[("look", "")])).calls == (RequestedCall("call_1", "look", {}),)
 
 
 @every_provider
-@pytest.mark.parametrize("finish", [Finish.LENGTH, Finish.CONTENT_FILTER])
-def test_a_reply_cut_short_says_why(name: str, finish: Finish) -> None:
+@pytest.mark.parametrize("finish", [FinishReason.LENGTH, FinishReason.CONTENT_FILTER])
+def test_a_reply_cut_short_says_why(name: str, finish: FinishReason) -> None:
     reply = reply_to(name, Answer("Half a", finish=finish))
     assert (reply.text, reply.finish) == ("Half a", finish)
 
@@ -136,13 +136,13 @@ def test_ten_calls_at_once_all_arrive_known_or_not(name: str) -> None:
 
 @every_provider
 def test_an_empty_reply_is_a_reply(name: str) -> None:
-    assert reply_to(name, Answer("")) == Reply("", (), Finish.STOP, Usage(11, 7))
+    assert reply_to(name, Answer("")) == Reply("", (), FinishReason.STOP, Usage(11, 7))
 
 
 @every_provider
 def test_a_call_cut_off_by_length_is_not_taken_for_a_finished_one(name: str) -> None:
     reply = reply_to(name, Answer(calls=[("look", '{"at": "a')], finish="length"))
-    assert (reply.finish, reply.calls[0].arguments) == (Finish.LENGTH, '{"at": "a')
+    assert (reply.finish, reply.calls[0].arguments) == (FinishReason.LENGTH, '{"at": "a')
 
 
 @every_provider
@@ -152,19 +152,19 @@ def test_a_server_that_gives_no_reason_for_its_end_is_believed_when_it_ends_in_f
 ) -> None:
     reply = reply_to(name, Answer("Well.", calls, finish=""))
     assert reply.text == "Well."
-    assert reply.finish is (Finish.TOOL_CALLS if calls else Finish.STOP)
+    assert reply.finish is (FinishReason.TOOL_CALLS if calls else FinishReason.STOP)
 
 
 # --- requests ---------------------------------------------------------------------------------------------
 
 
 TRANSCRIPT: Sequence[Message] = (
-    Said("Look at both."),
-    Reply("", (Call("one", "look", {"at": "a"}), Call("two", "look", '{"at": "b'))),
-    Returned("two", "look", "Arguments are no JSON.", failed=True),
-    Returned("one", "look", ""),
-    Said("Go on."),
-    Said("Please."),
+    UserText("Look at both."),
+    Reply("", (RequestedCall("one", "look", {"at": "a"}), RequestedCall("two", "look", '{"at": "b'))),
+    CallReturn("two", "look", "Arguments are no JSON.", failed=True),
+    CallReturn("one", "look", ""),
+    UserText("Go on."),
+    UserText("Please."),
 )
 
 
@@ -204,11 +204,11 @@ def test_a_transcript_reaches_anthropic_with_results_first_and_failures_marked()
 def test_ids_that_a_provider_would_refuse_are_changed_in_call_and_result_alike(name: str) -> None:
     strange = "a call|with: " + "x" * 80
     again: Sequence[Message] = (
-        Reply("", (Call(strange, "look", {}), Call("call_0", "look", {}))),
-        Returned("call_0", "look", "b"),
-        Returned(strange, "look", "a"),
+        Reply("", (RequestedCall(strange, "look", {}), RequestedCall("call_0", "look", {}))),
+        CallReturn("call_0", "look", "b"),
+        CallReturn(strange, "look", "a"),
     )
-    body = str(sent(name, (Said("Look."), *again, *again, Said("Go on."))).body)
+    body = str(sent(name, (UserText("Look."), *again, *again, UserText("Go on."))).body)
     assert strange not in body
     ids = re.findall(r"'(?:tool_call_id|tool_use_id|call_id)': '([^']*)'", body)
     made = {id for id in ids if re.fullmatch(r"[\w-]{1,64}", id)}
@@ -219,10 +219,10 @@ def test_ids_that_a_provider_would_refuse_are_changed_in_call_and_result_alike(n
 @every_provider
 def test_what_a_model_got_wrong_can_be_sent_back_to_it(name: str) -> None:
     messages: Sequence[Message] = (
-        Said("half a \ud800 pair"),
-        Reply("\udfff", (Call("1", "", {"at": "\ud800"}), Call("2", "functions.look at", "{\ud800"))),
-        Returned("1", "", "There is no tool \ud800."),
-        Returned("2", "functions.look at", "There is no such tool."),
+        UserText("half a \ud800 pair"),
+        Reply("\udfff", (RequestedCall("1", "", {"at": "\ud800"}), RequestedCall("2", "functions.look at", "{\ud800"))),
+        CallReturn("1", "", "There is no tool \ud800."),
+        CallReturn("2", "functions.look at", "There is no such tool."),
     )
     body = str(sent(name, messages).body)
     assert "half a \ufffd pair" in body
@@ -234,19 +234,26 @@ def test_what_a_model_got_wrong_can_be_sent_back_to_it(name: str) -> None:
 @pytest.mark.parametrize(
     ("messages", "said"),
     [
-        ((Said("Go."), Reply("", (Call("one", "look", {}),)), Said("Well?")), "'one' has no result"),
-        ((Said("Go."), Returned("one", "look", "a")), "'one' answers no open call"),
+        ((UserText("Go."), Reply("", (RequestedCall("one", "look", {}),)), UserText("Well?")), "'one' has no result"),
+        ((UserText("Go."), CallReturn("one", "look", "a")), "'one' answers no open call"),
         (
-            (Reply("", (Call("one", "look", {}),)), Returned("one", "look", "a"), Returned("one", "look", "b")),
+            (
+                Reply("", (RequestedCall("one", "look", {}),)),
+                CallReturn("one", "look", "a"),
+                CallReturn("one", "look", "b"),
+            ),
             "'one' answers no open call",
         ),
-        ((Said("Go."), Reply("", (Call("one", "look", {}), Call("one", "look", {})))), "Two calls"),
-        ((Said(" "), Reply()), "nothing to send"),
+        (
+            (UserText("Go."), Reply("", (RequestedCall("one", "look", {}), RequestedCall("one", "look", {})))),
+            "Two calls",
+        ),
+        ((UserText(" "), Reply()), "nothing to send"),
     ],
 )
 def test_a_transcript_that_does_not_add_up_is_never_sent(name: str, messages: Sequence[Message], said: str) -> None:
     with ScriptedServer([]) as server, pytest.raises(ModelRefused, match=said):
-        asked(server, name, Request("", messages))
+        asked(server, name, ModelRequest("", messages))
     assert server.asked == []
 
 
@@ -348,20 +355,20 @@ def test_an_error_within_a_stream_is_no_reply(name: str) -> None:
 
 @every_provider
 def test_a_stream_that_falls_silent_is_given_up(name: str) -> None:
-    failure = failure_of(name, Answer("A long story", broken=Break.HANG), Bounds(idle=0.3))
+    failure = failure_of(name, Answer("A long story", broken=Break.HANG), ReplyLimits(idle=0.3))
     assert isinstance(failure, ModelBusy)
     assert "sent nothing for 0.3 s" in str(failure)
 
 
 def test_a_reply_that_takes_too_long_is_given_up() -> None:
-    failure = failure_of(NAMES[2], Answer("A long story", broken=Break.HANG), Bounds(whole=0.5))
+    failure = failure_of(NAMES[2], Answer("A long story", broken=Break.HANG), ReplyLimits(whole=0.5))
     assert isinstance(failure, ModelBusy)
     assert "took longer than 0.5 s" in str(failure)
 
 
 def test_a_persistent_model_gets_over_a_broken_stream() -> None:
     with ScriptedServer([Answer("Half", broken=Break.CUT), Answer(status=529), Answer("Whole.")]) as server:
-        model = Persistent(direct(NAMES[0], server.environment()), sleep=_at_once)
+        model = RetryingModel(direct(NAMES[0], server.environment()), sleep=_at_once)
         assert asyncio.run(model.ask(HELLO)).text == "Whole."
     assert len(server.asked) == 3
 
@@ -378,7 +385,7 @@ def test_what_hear_raises_is_not_taken_for_the_model() -> None:
 def test_text_of_a_reply_that_broke_off_is_called_void(name: str) -> None:
     heard: list[str] = []
     with ScriptedServer([Answer("A long story", broken=Break.CUT), Answer("Whole.")]) as server:
-        model = Persistent(direct(name, server.environment()), sleep=_at_once)
+        model = RetryingModel(direct(name, server.environment()), sleep=_at_once)
         assert asyncio.run(model.ask(HELLO, heard.append)).text == "Whole."
     void, _, whole = "".join(heard).rpartition(BROKEN)
     assert "A long story".startswith(void)
@@ -387,7 +394,7 @@ def test_text_of_a_reply_that_broke_off_is_called_void(name: str) -> None:
 
 @every_provider
 def test_a_reply_that_never_ends_is_cut_off(name: str) -> None:
-    failure = failure_of(name, Answer("x" * 20_000, broken=Break.ENDLESS), Bounds(most_bytes=1_000_000))
+    failure = failure_of(name, Answer("x" * 20_000, broken=Break.ENDLESS), ReplyLimits(most_bytes=1_000_000))
     assert isinstance(failure, ModelRefused)
     assert str(failure) == f"{name} sent more than 1 MB for one reply, and was cut off."
 
@@ -395,12 +402,12 @@ def test_a_reply_that_never_ends_is_cut_off(name: str) -> None:
 @every_provider
 def test_a_refusal_that_never_ends_is_cut_off(name: str) -> None:
     refusal = Answer(status=400, content="x" * 200_000, kind="text/plain")
-    assert "sent more than 0.1 MB" in str(failure_of(name, refusal, Bounds(most_bytes=100_000)))
+    assert "sent more than 0.1 MB" in str(failure_of(name, refusal, ReplyLimits(most_bytes=100_000)))
 
 
 @every_provider
 def test_signs_of_life_do_not_keep_a_reply_waiting_forever(name: str) -> None:
-    failure = failure_of(name, Answer("A long story", broken=Break.TRICKLE), Bounds(idle=30.0, whole=0.5))
+    failure = failure_of(name, Answer("A long story", broken=Break.TRICKLE), ReplyLimits(idle=30.0, whole=0.5))
     assert isinstance(failure, ModelBusy)
     assert "took longer than 0.5 s" in str(failure)
 
@@ -478,7 +485,7 @@ def test_the_scripted_server_runs_as_a_process(tmp_path: Path) -> None:
         url = process.stdout.readline().strip()
         reply = asyncio.run(direct("openai-chat:x", {"OPENAI_BASE_URL": f"{url}/v1"}).ask(HELLO))
         process.communicate(timeout=BOUND)
-    assert (reply.text, reply.calls) == ("Hello.", (Call("call_1", "look", {"at": "a"}),))
+    assert (reply.text, reply.calls) == ("Hello.", (RequestedCall("call_1", "look", {"at": "a"}),))
     assert process.returncode == 0
 
 

@@ -17,7 +17,7 @@ from punchlist.conversations.model import TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed, NotFound
 from punchlist.kernel.actors import SYSTEM, Actor, Role
-from punchlist.plan.model import Need
+from punchlist.plan.model import NewCondition
 from punchlist.plan.replay import replay, replay_conditions
 from punchlist.plan.service import Plans, stream
 from punchlist.storage.schema_version import REVISION
@@ -507,7 +507,7 @@ def eventful(plans: Plans, turn: TurnScope) -> TurnScope:
         item("A", {"person": "Which?"}, {"event": "built"}, resources=["a.py"]),
         item("B", "A", {"time": AT_TEN}),
     )
-    plans.wait(turn, second, Need(plans.open_conditions("s")[0].condition.kind, "Why?"))
+    plans.wait(turn, second, NewCondition(plans.open_conditions("s")[0].condition.kind, "Why?"))
     plans.resolve("s", condition_id(plans, "Which?"), "that", ADA)
     plans.happened("s", "built", ADA)
     call(plans, turn, "start_todo", todoId=first)

@@ -9,7 +9,7 @@ from tests.contract.front import call, everything, nothing_changes, plan
 
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import InvalidInput
-from punchlist.plan.lifecycle import Status
+from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.model import NewTodo
 from punchlist.plan.service import Plans
 from punchlist.storage.store import Store
@@ -17,7 +17,7 @@ from punchlist.storage.store import Store
 
 def line(plans: Plans, turn: TurnScope) -> list[str]:
     """The titles of the whole plan, checked to stand at 0, 1, 2, …"""
-    items = plans.list(turn, frozenset(Status)).items
+    items = plans.list(turn, frozenset(PlanStatus)).items
     assert [item.priority for item in items] == list(range(len(items)))
     return [item.title for item in items]
 

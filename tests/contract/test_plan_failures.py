@@ -10,7 +10,7 @@ from punchlist.audit.check import check
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import IllegalTransition, NotAllowed, NotFound
 from punchlist.kernel.actors import Actor, Role
-from punchlist.plan.lifecycle import Status
+from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.service import Plans, stream
 from punchlist.storage.schema_version import REVISION
 from punchlist.storage.store import Store
@@ -65,7 +65,7 @@ def test_a_todo_that_failed_twice_is_skipped_with_the_error_and_the_rest_goes_on
 def test_each_todo_has_a_second_try_of_its_own(plans: Plans, turn: TurnScope) -> None:
     ids = plan(plans, turn, "A", "B")
     assert [plans.fail(turn, todo_id, "broke").retry for todo_id in (*ids, *ids)] == [True, True, False, False]
-    assert [todo.status for todo in plans.look(turn).todos] == [Status.CANCELLED, Status.CANCELLED]
+    assert [todo.status for todo in plans.look(turn).todos] == [PlanStatus.CANCELLED, PlanStatus.CANCELLED]
 
 
 @pytest.mark.spec("C8")

@@ -18,7 +18,7 @@ from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound, PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.plan import condition_repository
-from punchlist.plan.lifecycle import OPEN, Status
+from punchlist.plan.lifecycle import OPEN, PlanStatus
 from punchlist.plan.replay import replay, replay_conditions
 from punchlist.plan.service import Plans, stream
 from punchlist.storage import event_log
@@ -32,7 +32,7 @@ items = st.lists(
 )
 bad_items = st.sampled_from([None, {}, {"title": ""}, {"title": "a\x1bb"}, {"title": "A", "order": 0}, "A"])
 which = st.integers(min_value=0, max_value=7)
-endings = st.sampled_from([Status.COMPLETED, Status.CANCELLED])
+endings = st.sampled_from([PlanStatus.COMPLETED, PlanStatus.CANCELLED])
 
 
 class PlanMachine(RuleBasedStateMachine):
@@ -46,7 +46,7 @@ class PlanMachine(RuleBasedStateMachine):
         self.session = f"machine-{next(self.numbers)}"
         self.turn = self._open_turn()
         self.line: list[str] = []
-        self.states: dict[str, Status] = {}
+        self.states: dict[str, PlanStatus] = {}
         self.failed: set[str] = set()
         self.earlier: list[tuple[TurnScope, list[Any]]] = []
 
@@ -62,26 +62,26 @@ class PlanMachine(RuleBasedStateMachine):
         for item, made in zip(batch, result["created"], strict=True):
             assert made["id"] not in self.states
             self.line.insert(len(self.line) if item["order"] is None else item["order"] - 1, made["id"])
-            self.states[made["id"]] = Status.PENDING
+            self.states[made["id"]] = PlanStatus.PENDING
         assert [made["order"] for made in result["created"]] == [
             self.line.index(made["id"]) + 1 for made in result["created"]
         ]
-        assert result["totalPending"] == self._count(Status.PENDING)
+        assert result["totalPending"] == self._count(PlanStatus.PENDING)
 
     @precondition(lambda self: self.line)
     @rule(index=which)
     def start(self, index: int) -> None:
         todo_id = self.line[index % len(self.line)]
         waits = todo_id in self.plans.look(self.turn).waits
-        if self.states[todo_id] is not Status.PENDING or self._count(Status.IN_PROGRESS) or waits:
+        if self.states[todo_id] is not PlanStatus.PENDING or self._count(PlanStatus.IN_PROGRESS) or waits:
             self._refused(IllegalTransition, "start_todo", todoId=todo_id)
             return
         assert call(self.plans, self.turn, "start_todo", todoId=todo_id)["startedAt"]
-        self.states[todo_id] = Status.IN_PROGRESS
+        self.states[todo_id] = PlanStatus.IN_PROGRESS
 
     @precondition(lambda self: self.line)
     @rule(index=which, ending=endings)
-    def end(self, index: int, ending: Status) -> None:
+    def end(self, index: int, ending: PlanStatus) -> None:
         todo_id = self.line[index % len(self.line)]
         arguments: dict[str, Any] = {"todoId": todo_id, "outcome": "so it went", "status": ending.value}
         if self.states[todo_id] not in OPEN:
@@ -101,7 +101,7 @@ class PlanMachine(RuleBasedStateMachine):
             self._refused(InvalidInput, "wait_todo", **arguments)
         else:
             assert call(self.plans, self.turn, "wait_todo", **arguments)["status"] == "pending"
-            self.states[todo_id] = Status.PENDING
+            self.states[todo_id] = PlanStatus.PENDING
 
     @precondition(lambda self: self.line)
     @rule(index=which)
@@ -112,7 +112,7 @@ class PlanMachine(RuleBasedStateMachine):
             self._refused(IllegalTransition, "complete_todo", **arguments)
             return
         again = todo_id not in self.failed
-        self.states[todo_id] = Status.PENDING if again else Status.CANCELLED
+        self.states[todo_id] = PlanStatus.PENDING if again else PlanStatus.CANCELLED
         self.failed.add(todo_id)
         told = call(self.plans, self.turn, "complete_todo", **arguments)
         assert (told["retry"], told["status"]) == (again, self.states[todo_id])
@@ -156,10 +156,10 @@ class PlanMachine(RuleBasedStateMachine):
         summary = everything["summary"]
         assert summary == {
             "total": len(self.line),
-            "pending": self._count(Status.PENDING),
-            "inProgress": self._count(Status.IN_PROGRESS),
-            "completed": self._count(Status.COMPLETED),
-            "cancelled": self._count(Status.CANCELLED),
+            "pending": self._count(PlanStatus.PENDING),
+            "inProgress": self._count(PlanStatus.IN_PROGRESS),
+            "completed": self._count(PlanStatus.COMPLETED),
+            "cancelled": self._count(PlanStatus.CANCELLED),
         }
         assert summary["inProgress"] <= 1
         remaining = call(self.plans, self.turn, "list_todo")["items"]
@@ -189,11 +189,11 @@ class PlanMachine(RuleBasedStateMachine):
 
     # --- the model --------------------------------------------------------------------------------
 
-    def _count(self, *statuses: Status) -> int:
+    def _count(self, *statuses: PlanStatus) -> int:
         return sum(1 for status in self.states.values() if status in statuses)
 
     def _rows(self, turn: TurnScope) -> list[Any]:
-        return self.plans.list(turn, frozenset(Status)).items
+        return self.plans.list(turn, frozenset(PlanStatus)).items
 
     def _refused(self, kind: type[PunchlistError], tool: str, scope: TurnScope | None = None, **arguments: Any) -> None:
         with pytest.raises(kind):

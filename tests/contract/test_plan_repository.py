@@ -6,7 +6,7 @@ import pytest
 
 from punchlist.conversations.model import TurnScope
 from punchlist.kernel.ids import new_id
-from punchlist.plan.lifecycle import OPEN, Status
+from punchlist.plan.lifecycle import OPEN, PlanStatus
 from punchlist.plan.model import TurnTodo
 from punchlist.plan.repository import TurnTodoRepository
 from punchlist.storage.store import Store
@@ -21,7 +21,7 @@ def row(turn: TurnScope, title: str, priority: int = 0, *, second: int = 0, stat
         context="",
         completion_criteria="",
         agent_type=None,
-        status=Status(status),
+        status=PlanStatus(status),
         priority=priority,
         outcome=None,
         created_at=f"2026-02-21T09:00:{second:02}.000000Z",
@@ -61,14 +61,20 @@ def test_a_turns_todos_are_found_by_priority_then_creation(
 @pytest.mark.spec("T6")
 def test_todos_are_found_by_any_choice_of_states(store: Store, turn: TurnScope) -> None:
     with store.write() as tx:
-        TurnTodoRepository(tx).create_batch([row(turn, status, status=status) for status in Status])
-    choices = [{Status.PENDING}, OPEN, {Status.PENDING, Status.CANCELLED}, set(Status), set[Status]()]
+        TurnTodoRepository(tx).create_batch([row(turn, status, status=status) for status in PlanStatus])
+    choices = [
+        {PlanStatus.PENDING},
+        OPEN,
+        {PlanStatus.PENDING, PlanStatus.CANCELLED},
+        set(PlanStatus),
+        set[PlanStatus](),
+    ]
     with store.read() as tx:
         repository = TurnTodoRepository(tx)
         for wanted in choices:
             assert {todo.status for todo in repository.find_by_turn(turn.turn_id, wanted)} == wanted
-        assert repository.count_by_status(turn.turn_id) == dict.fromkeys(Status, 1)
-        assert repository.count_by_status("nowhere") == dict.fromkeys(Status, 0)
+        assert repository.count_by_status(turn.turn_id) == dict.fromkeys(PlanStatus, 1)
+        assert repository.count_by_status("nowhere") == dict.fromkeys(PlanStatus, 0)
 
 
 @pytest.mark.spec("T6")
@@ -77,10 +83,10 @@ def test_an_update_is_written_only_over_the_state_that_was_read(store: Store, tu
     with store.write() as tx:
         repository = TurnTodoRepository(tx)
         repository.create(todo)
-        started = repository.update(todo, status=Status.IN_PROGRESS, started_at="2026-02-21T09:00:01.000000Z")
+        started = repository.update(todo, status=PlanStatus.IN_PROGRESS, started_at="2026-02-21T09:00:01.000000Z")
         assert started
         assert repository.find_by_id(todo.id) == started
-        assert repository.update(todo, status=Status.CANCELLED, outcome="late") is None
+        assert repository.update(todo, status=PlanStatus.CANCELLED, outcome="late") is None
         assert repository.find_by_id(todo.id) == started
 
 

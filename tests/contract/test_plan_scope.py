@@ -9,7 +9,7 @@ from punchlist.conversations.model import TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition, NotAllowed, NotFound
 from punchlist.kernel.actors import Actor, Role
-from punchlist.plan.lifecycle import Action
+from punchlist.plan.lifecycle import PlanAction
 from punchlist.plan.model import NewTodo
 from punchlist.plan.service import Plans
 from punchlist.plan.tools import plan_tools
@@ -94,7 +94,7 @@ def test_a_worker_cannot_create_start_or_end_a_todo(store: Store, plans: Plans, 
             plans.create(worker, [NewTodo("B")])
         with pytest.raises(NotAllowed, match="A worker may not start a plan todo"):
             plans.start(worker, todo_id)
-        for action in (Action.COMPLETE, Action.CANCEL):
+        for action in (PlanAction.COMPLETE, PlanAction.CANCEL):
             with pytest.raises(NotAllowed, match=f"A worker may not {action} a plan todo"):
                 plans.end(worker, todo_id, "done", action)
 

@@ -9,7 +9,7 @@ from tests.contract.front import call, nothing_changes, plan
 from punchlist.conversations.model import TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotFound
-from punchlist.plan.lifecycle import Status
+from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.service import Plans
 from punchlist.storage.store import Store
 
@@ -122,7 +122,7 @@ def test_one_item_is_in_progress_at_a_time(store: Store, plans: Plans, turn: Tur
             call(plans, turn, "start_todo", todoId=first)
     call(plans, turn, "complete_todo", todoId=first, outcome="done")
     call(plans, turn, "start_todo", todoId=second)
-    assert [item.id for item in plans.list(turn, {Status.IN_PROGRESS}).items] == [second]
+    assert [item.id for item in plans.list(turn, {PlanStatus.IN_PROGRESS}).items] == [second]
 
 
 @pytest.mark.spec("T5")

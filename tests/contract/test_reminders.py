@@ -15,7 +15,7 @@ from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import BUILT_IN
 from punchlist.agent.message_kinds import REMINDER
 from punchlist.kernel.process_id import this_process
-from punchlist.models.model import Hear, Reply, Request, Traits
+from punchlist.models.model import ModelInfo, ModelRequest, Reply, TextListener
 
 FIRST = "There is no list yet."
 LATER = "The list has not changed for"
@@ -29,7 +29,7 @@ def new_reminders(scene: Rehearsing) -> list[tuple[int, str]]:
     return found
 
 
-def reminders(request: Request) -> list[str]:
+def reminders(request: ModelRequest) -> list[str]:
     return [text for text in said(request.messages) if text.startswith((FIRST, LATER))]
 
 
@@ -86,9 +86,9 @@ class _Crash(BaseException):
 
 
 class _Dies:
-    name, traits = "mortal", Traits()
+    name, traits = "mortal", ModelInfo()
 
-    async def ask(self, request: Request, hear: Hear | None = None) -> Reply:  # noqa: ARG002
+    async def ask(self, request: ModelRequest, hear: TextListener | None = None) -> Reply:  # noqa: ARG002
         raise _Crash
 
 

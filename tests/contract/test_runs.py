@@ -17,10 +17,10 @@ from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFou
 from punchlist.kernel.actors import SYSTEM, Actor, Role
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.process_id import this_process
-from punchlist.missions.todos.lifecycle import Action, Status
-from punchlist.runs.lifecycle import RUN, RunAction, RunStatus, Wish
-from punchlist.runs.model import Kind, Run, Spending
-from punchlist.runs.queue import NotOurs, RunBook
+from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
+from punchlist.runs.lifecycle import RUN, ControlRequest, RunAction, RunStatus
+from punchlist.runs.model import Run, RunKind, RunSpending
+from punchlist.runs.queue import RunNotOwned, RunQueue
 from punchlist.runs.service import Runs, stream
 from punchlist.storage.store import Store
 
@@ -59,13 +59,13 @@ class Shop:
 
     def __init__(self, store: Store) -> None:
         self.store, self.runs = store, Runs(store)
-        self.book = RunBook(store, this_process())
+        self.book = RunQueue(store, this_process())
         self._chats = 0
 
     def scope(self, role: Role = Role.PERSON) -> Scope:
         return Scope("s", Actor(role, "ada"))
 
-    def queue(self, kind: Kind = Kind.DELEGATE, chat: str | None = None, **more: object) -> Run:
+    def queue(self, kind: RunKind = RunKind.DELEGATE, chat: str | None = None, **more: object) -> Run:
         self._chats += 1
         chat = chat or f"chat-{self._chats}"
         Conversations(self.store).start(Scope(chat, SYSTEM))
@@ -212,7 +212,7 @@ def test_runs_are_listed_newest_first_and_those_that_ended_only_if_asked_for(sho
 
 def test_one_run_at_a_time_works_in_a_chat(shop: Shop) -> None:
     first, second = shop.queue(chat="one"), shop.queue(chat="one")
-    beside = shop.queue(Kind.COLLECT, chat="one")
+    beside = shop.queue(RunKind.COLLECT, chat="one")
     assert shop.book.dispatch(first) is not None
     assert shop.book.dispatch(second) is None
     assert shop.book.dispatch(beside) is not None
@@ -241,7 +241,7 @@ def test_its_worker_sees_to_a_pause_and_to_going_on(shop: Shop) -> None:
     run = shop.begun()
     assert shop.book.wanted() == []
     shop.runs.pause(shop.scope(), run.id)
-    assert [one.wish for one in shop.book.wanted()] == [Wish.PAUSE]
+    assert [one.wish for one in shop.book.wanted()] == [ControlRequest.PAUSE]
     assert shop.book.pause(run.id).status == "paused"
     with pytest.raises(IllegalTransition, match="is paused already"):
         shop.runs.pause(shop.scope(), run.id)
@@ -273,7 +273,7 @@ def test_nothing_that_cannot_be_said_is_said_to_a_run(shop: Shop) -> None:
 
 
 def test_a_run_without_an_agent_that_listens_is_not_redirected(shop: Shop) -> None:
-    for kind in (Kind.CYCLE, Kind.PLAN, Kind.COLLECT):
+    for kind in (RunKind.CYCLE, RunKind.PLAN, RunKind.COLLECT):
         run = shop.begun(kind=kind)
         with nothing_changes(shop.store), pytest.raises(IllegalTransition, match="no agent in it that could be told"):
             shop.runs.redirect(shop.scope(), run.id, "Use SWC.")
@@ -281,7 +281,7 @@ def test_a_run_without_an_agent_that_listens_is_not_redirected(shop: Shop) -> No
 
 def test_a_run_whose_worker_has_died_is_stopped_at_once(shop: Shop) -> None:
     run = shop.begun()
-    dead = RunBook(shop.store, DEAD)
+    dead = RunQueue(shop.store, DEAD)
     assert dead.begin(run.id) is not None
     after = shop.runs.stop(shop.scope(), run.id, "enough")
     assert (after.status, after.why, after.executor) == ("stopped", "enough", None)
@@ -290,10 +290,10 @@ def test_a_run_whose_worker_has_died_is_stopped_at_once(shop: Shop) -> None:
 
 def test_a_run_of_a_worker_on_another_machine_is_left_to_it_to_stop(shop: Shop) -> None:
     run = shop.begun()
-    there = RunBook(shop.store, ELSEWHERE)
+    there = RunQueue(shop.store, ELSEWHERE)
     assert there.begin(run.id) is not None
     assert shop.runs.stop(shop.scope(), run.id).status == "running"
-    assert [one.wish for one in there.wanted()] == [Wish.STOP]
+    assert [one.wish for one in there.wanted()] == [ControlRequest.STOP]
     after = there.stopped(run.id, "a person stopped it")
     assert (after.status, after.wish) == ("stopped", None)
 
@@ -309,22 +309,22 @@ def test_a_failed_run_is_tried_again_from_the_queue(shop: Shop) -> None:
 @pytest.mark.spec("M4")
 def test_cancelling_a_todo_stops_the_work_on_it(store: Store, shop: Shop) -> None:
     team = developer_experience(store)
-    waiting, working = (team.todo_in(Status.IN_PROGRESS, title) for title in ("A", "B"))
+    waiting, working = (team.todo_in(TodoStatus.IN_PROGRESS, title) for title in ("A", "B"))
     (queued,), (run,) = shop.runs.of_todo(waiting.id), shop.runs.of_todo(working.id)
-    team.update(waiting, Action.CANCEL, "no longer needed")
+    team.update(waiting, TodoAction.CANCEL, "no longer needed")
     assert shop.runs.get(queued.id).status == "stopped"
     assert shop.book.dispatch(run) is not None
     shop.book.begin(run.id)
-    team.todos.update(team.owner, team.slug, working.id, Action.CANCEL, "no longer needed")
+    team.todos.update(team.owner, team.slug, working.id, TodoAction.CANCEL, "no longer needed")
     after = shop.runs.get(run.id)
-    assert (after.status, after.wish) == ("running", Wish.STOP)
+    assert (after.status, after.wish) == ("running", ControlRequest.STOP)
 
 
 # --- only its worker moves it -------------------------------------------------------------------------------
 
-STEPS: Final[dict[str, Callable[[RunBook, str], object]]] = {
+STEPS: Final[dict[str, Callable[[RunQueue, str], object]]] = {
     "ours": lambda book, run: book.ours(run),
-    "spend": lambda book, run: book.spend(run, "t", Spending(1, 1)),
+    "spend": lambda book, run: book.spend(run, "t", RunSpending(1, 1)),
     "wait": lambda book, run: book.wait(run, "for a person"),
     "wake": lambda book, run: book.wake(run, "it can go on"),
     "pause": lambda book, run: book.pause(run),
@@ -339,12 +339,12 @@ STEPS: Final[dict[str, Callable[[RunBook, str], object]]] = {
 def test_a_worker_that_was_thought_dead_changes_nothing_any_more(shop: Shop) -> None:
     run = shop.begun()
     shop.runs.redirect(shop.scope(), run.id, "Use SWC.")
-    other = RunBook(shop.store, ELSEWHERE)
+    other = RunQueue(shop.store, ELSEWHERE)
     taken = other.begin(run.id)
     assert taken is not None
     assert (taken.executor, taken.attempts, taken.started_at) == (ELSEWHERE, 2, run.started_at)
     for take in STEPS.values():
-        with nothing_changes(shop.store), pytest.raises(NotOurs, match=f"in the hand of {ELSEWHERE}"):
+        with nothing_changes(shop.store), pytest.raises(RunNotOwned, match=f"in the hand of {ELSEWHERE}"):
             take(shop.book, run.id)
 
 
@@ -356,7 +356,7 @@ def test_a_run_that_somebody_stopped_is_nobodys(shop: Shop) -> None:
             if step == "stopped":
                 take(shop.book, run.id)
                 continue
-            with pytest.raises(NotOurs):
+            with pytest.raises(RunNotOwned):
                 take(shop.book, run.id)
 
 
@@ -372,7 +372,7 @@ def test_a_step_that_was_taken_is_not_taken_twice(shop: Shop) -> None:
 def test_a_run_adds_up_what_it_uses(shop: Shop) -> None:
     run = shop.begun()
     for turn in ("first", "second", "second"):
-        shop.book.spend(run.id, turn, Spending(100, 10, 0.5, 3, 1.5))
+        shop.book.spend(run.id, turn, RunSpending(100, 10, 0.5, 3, 1.5))
     told = shop.book.finish(run.id, "Seen.").as_json()
     assert told["usage"] == {"inputTokens": 200, "outputTokens": 20}
     assert (told["cost"], told["toolCalls"], told["seconds"], told["result"]) == (1.0, 6, 3.0, "Seen.")

@@ -35,9 +35,9 @@ from punchlist.kernel.secrets import Redactor
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approval_store import Approvals, stream
-from punchlist.toolcalls.approvals import Answer, Expiry, OnExpiry, Outcome
-from punchlist.toolcalls.batch import Batch
-from punchlist.toolcalls.lifecycle import Status
+from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalExpiry, ApprovalOutcome, OnExpiry
+from punchlist.toolcalls.batch import CallBatch
+from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.states import CancelledToolCall
 
@@ -52,7 +52,7 @@ def elsewhere(store: Store, database: str, clock: StoppedClock) -> Iterator[Appr
     opened.close()
 
 
-async def asked(desk: Desk, *ids: str) -> Batch:
+async def asked(desk: Desk, *ids: str) -> CallBatch:
     batch = desk.scheduler.schedule([request("work", {"on": id}, id) for id in ids or "a"])
     await soon(batch.at_rest())
     return batch
@@ -77,7 +77,7 @@ def test_an_answer_from_elsewhere_lets_the_call_run(store: Store, elsewhere: App
             batch = await asked(desk)
             elsewhere.answer("a", yes(by=BOB))
             (call,) = await soon(batch.ended())
-            assert (call.status, desk.ran) == (Status.SUCCESS, ["a"])
+            assert (call.status, desk.ran) == (CallStatus.SUCCESS, ["a"])
 
     run(scene())
     assert approval(store).answered_by == "person:bob"
@@ -88,7 +88,7 @@ def test_a_no_from_elsewhere_ends_it_with_its_reason(store: Store, elsewhere: Ap
     async def scene() -> None:
         async with Desk(store, Mode.DEFAULT) as desk:
             batch = await asked(desk)
-            elsewhere.answer("a", yes(Outcome.CANCEL, BOB, reason="too late in the day"))
+            elsewhere.answer("a", yes(ApprovalOutcome.CANCEL, BOB, reason="too late in the day"))
             (call,) = await soon(batch.ended())
             assert isinstance(call, CancelledToolCall)
             assert (call.reason, desk.ran) == ("bob said no: too late in the day", [])
@@ -100,7 +100,7 @@ def test_modified_arguments_from_elsewhere_are_those_that_run(store: Store, else
     async def scene() -> None:
         async with Desk(store, Mode.DEFAULT) as desk:
             batch = await asked(desk)
-            elsewhere.answer("a", yes(Outcome.MODIFY, arguments={"on": "other"}))
+            elsewhere.answer("a", yes(ApprovalOutcome.MODIFY, arguments={"on": "other"}))
             await soon(batch.ended())
             assert desk.ran == ["other"]
 
@@ -111,11 +111,11 @@ def test_arguments_from_elsewhere_that_do_not_fit_harm_nobody_else(store: Store,
     async def scene() -> None:
         async with Desk(store, Mode.DEFAULT) as desk:
             batch = await asked(desk, "a", "b")
-            elsewhere.answer("a", yes(Outcome.MODIFY, arguments={"on": 5}))
+            elsewhere.answer("a", yes(ApprovalOutcome.MODIFY, arguments={"on": 5}))
             elsewhere.answer("b", yes())
-            await until(lambda: batch.calls[1].status is Status.SUCCESS, 2)
+            await until(lambda: batch.calls[1].status is CallStatus.SUCCESS, 2)
             (left, _) = batch.calls
-            assert left.status is not Status.AWAITING_APPROVAL
+            assert left.status is not CallStatus.AWAITING_APPROVAL
 
     run(scene())
 
@@ -127,7 +127,7 @@ def test_an_answer_from_another_process_lets_the_call_run(store: Store, database
                 batch = await asked(desk)
                 assert await asyncio.to_thread(other.go) == "approved"
                 (call,) = await soon(batch.ended())
-                assert call.status is Status.SUCCESS
+                assert call.status is CallStatus.SUCCESS
 
     run(scene())
 
@@ -141,7 +141,7 @@ def test_a_second_answer_is_a_conflict_that_names_the_first(store: Store, elsewh
 
     run(scene())
     with nothing_changes(store), pytest.raises(Conflict, match="person:bob answered already"):
-        elsewhere.answer("a", yes(Outcome.CANCEL, ANN))
+        elsewhere.answer("a", yes(ApprovalOutcome.CANCEL, ANN))
 
 
 def test_of_many_answers_at_once_one_wins(store: Store, database: str) -> None:
@@ -151,7 +151,7 @@ def test_of_many_answers_at_once_one_wins(store: Store, database: str) -> None:
         mine = open_store(database)
         try:
             start.wait(20)
-            outcome = Outcome.PROCEED_ONCE if person.name < "p3" else Outcome.CANCEL
+            outcome = ApprovalOutcome.PROCEED_ONCE if person.name < "p3" else ApprovalOutcome.CANCEL
             return Approvals(mine).answer("a", yes(outcome, person)).answered_by or ""
         except Conflict:
             return "conflict"
@@ -168,7 +168,7 @@ def test_of_many_answers_at_once_one_wins(store: Store, database: str) -> None:
             (call,) = await soon(batch.ended())
             assert said.count("conflict") == len(people) - 1
             (winner,) = [one for one in said if one != "conflict"]
-            assert (call.status is Status.SUCCESS) == (winner < "person:p3")
+            assert (call.status is CallStatus.SUCCESS) == (winner < "person:p3")
             assert approval(store).answered_by == winner
 
     run(scene())
@@ -180,7 +180,7 @@ def test_an_answer_here_that_comes_second_is_a_conflict_and_the_first_one_holds(
     async def scene() -> None:
         async with Desk(store, Mode.DEFAULT) as desk:
             batch = await asked(desk)
-            elsewhere.answer("a", yes(Outcome.CANCEL, BOB))
+            elsewhere.answer("a", yes(ApprovalOutcome.CANCEL, BOB))
             with pytest.raises(Conflict):
                 await desk.say("a", by=ANN)
             await soon(batch.ended())
@@ -194,11 +194,11 @@ def test_an_answer_here_that_comes_second_never_makes_it_run(store: Store, elsew
     async def scene() -> None:
         async with Desk(store, Mode.DEFAULT) as desk:
             batch = await asked(desk)
-            elsewhere.answer("a", yes(Outcome.CANCEL, BOB))
+            elsewhere.answer("a", yes(ApprovalOutcome.CANCEL, BOB))
             with suppress(PunchlistError):
                 await desk.say("a", by=ANN)
             (call,) = await soon(batch.ended())
-            assert call.status is not Status.SUCCESS
+            assert call.status is not CallStatus.SUCCESS
             assert desk.ran == []
 
     run(scene())
@@ -211,9 +211,9 @@ def test_no_agent_answers_in_the_persons_place(store: Store, elsewhere: Approval
             await asked(desk)
             with nothing_changes(store):
                 for role in (Role.WORKER, Role.SUPERVISOR, Role.SYSTEM):
-                    for outcome in (Outcome.PROCEED_ONCE, Outcome.MODIFY, Outcome.CANCEL):
+                    for outcome in (ApprovalOutcome.PROCEED_ONCE, ApprovalOutcome.MODIFY, ApprovalOutcome.CANCEL):
                         with pytest.raises(NotAllowed):
-                            elsewhere.answer("a", Answer(outcome, Actor(role, "x"), {"on": "evil"}))
+                            elsewhere.answer("a", ApprovalAnswer(outcome, Actor(role, "x"), {"on": "evil"}))
             assert desk.ran == []
 
     run(scene())
@@ -225,9 +225,9 @@ def test_an_answer_that_makes_no_sense_is_refused_elsewhere_too(store: Store, el
             await asked(desk)
             with nothing_changes(store):
                 for wrong in (
-                    yes(Outcome.PROCEED_ALWAYS_SERVER),
-                    yes(Outcome.MODIFY),
-                    yes(Outcome.CANCEL, reason="\x1b"),
+                    yes(ApprovalOutcome.PROCEED_ALWAYS_SERVER),
+                    yes(ApprovalOutcome.MODIFY),
+                    yes(ApprovalOutcome.CANCEL, reason="\x1b"),
                 ):
                     with pytest.raises(InvalidInput):
                         elsewhere.answer("a", wrong)
@@ -296,7 +296,7 @@ def test_after_kill_9_another_process_takes_over_and_it_runs_exactly_once(
             if not answered_before:
                 approvals.answer("asked", yes(by=BOB))
             (call,) = await soon(batch.ended())
-            assert (call.status, desk.ran) == (Status.SUCCESS, ["z"])
+            assert (call.status, desk.ran) == (CallStatus.SUCCESS, ["z"])
             assert desk.ledger.take_over("asked") is None
 
     run(scene())
@@ -365,7 +365,7 @@ def test_an_answer_is_heard_though_the_database_was_busy_at_the_first_look(
             assert desk.ledger
             look, looks = desk.ledger.answers, asyncio.Event()
 
-            def answers(call_ids: object) -> list[tuple[str, Answer]]:
+            def answers(call_ids: object) -> list[tuple[str, ApprovalAnswer]]:
                 if not looks.is_set():
                     looks.set()
                     raise StoreBusy("busy")
@@ -399,8 +399,8 @@ def test_a_question_asked_just_when_listening_ends_is_listened_for(store: Store,
 # --- the clock ------------------------------------------------------------------------------------------------
 
 
-def five_minutes(then: OnExpiry) -> Expiry:
-    return Expiry(then, timedelta(minutes=5))
+def five_minutes(then: OnExpiry) -> ApprovalExpiry:
+    return ApprovalExpiry(then, timedelta(minutes=5))
 
 
 def no_person_decided(store: Store) -> None:
@@ -419,7 +419,7 @@ def test_a_question_may_wait_for_ever(store: Store, clock: StoppedClock, elsewhe
                 assert [one.call_id for one in elsewhere.waiting()] == ["a"]
             elsewhere.answer("a", yes())
             (call,) = await soon(batch.ended())
-            assert call.status is Status.SUCCESS
+            assert call.status is CallStatus.SUCCESS
 
     run(scene())
 
@@ -469,7 +469,7 @@ def test_a_yes_to_what_has_just_expired_elsewhere_harms_nobody_else(
             with suppress(PunchlistError):
                 await desk.say("a")
             (call,) = await desk.do(request("look", {}, "b"))
-            assert call.status is Status.SUCCESS
+            assert call.status is CallStatus.SUCCESS
             assert desk.ran == ["it"]
 
     run(scene())
@@ -490,7 +490,7 @@ def test_a_question_may_be_escalated_once_and_then_still_be_answered(
             assert desk.ran == []
             elsewhere.answer("a", yes(by=BOB))
             (call,) = await soon(batch.ended())
-            assert call.status is Status.SUCCESS
+            assert call.status is CallStatus.SUCCESS
 
     run(scene())
     assert approval(store).answered_by == "person:bob"
@@ -516,7 +516,7 @@ def test_a_secret_in_a_reason_is_not_written_down(store: Store) -> None:
     async def scene() -> None:
         async with Desk(store, Mode.DEFAULT, redactor=Redactor(also=["hunter2-hunter2"])) as desk:
             await asked(desk)
-            await desk.say("a", Outcome.CANCEL, reason="the key is hunter2-hunter2")
+            await desk.say("a", ApprovalOutcome.CANCEL, reason="the key is hunter2-hunter2")
             await desk.over()
 
     run(scene())
@@ -527,7 +527,7 @@ def test_a_secret_in_modified_arguments_is_gone_when_the_call_has_ended(store: S
     async def scene() -> None:
         async with Desk(store, Mode.DEFAULT, redactor=Redactor(also=["hunter2-hunter2"])) as desk:
             await asked(desk)
-            await desk.say("a", Outcome.MODIFY, arguments={"on": "hunter2-hunter2"})
+            await desk.say("a", ApprovalOutcome.MODIFY, arguments={"on": "hunter2-hunter2"})
             await desk.over()
             assert desk.ran == ["hunter2-hunter2"]
 

@@ -12,7 +12,7 @@ from tests.contract.toolcalls import Desk, request, run, soon, stored, way
 from punchlist.errors import IllegalTransition, NotFound
 from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.storage.store import Store
-from punchlist.toolcalls.lifecycle import Status
+from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.states import CancelledToolCall, ErroredToolCall
 from punchlist.toolcalls.tool import Effect
@@ -35,7 +35,7 @@ def test_one_running_call_is_cancelled_and_the_others_go_on(store: Store) -> Non
             desk.shop.gate("b").set()
             first, second = await soon(batch.ended())
             assert isinstance(first, CancelledToolCall)
-            assert (first.reason, second.status) == ("changed my mind", Status.SUCCESS)
+            assert (first.reason, second.status) == ("changed my mind", CallStatus.SUCCESS)
 
     run(scene())
     assert way(store) == ["validating", "scheduled", "executing", "cancelled"]
@@ -58,10 +58,10 @@ def test_calls_in_every_state_are_cancelled(store: Store, everything: bool) -> N
             await soon(desk.shop.began("runs").wait())
             desk.scheduler.cancel_all("enough") if everything else batch.cancel("enough")
             calls = await soon(batch.ended())
-            assert {call.status for call in calls} == {Status.CANCELLED}
+            assert {call.status for call in calls} == {CallStatus.CANCELLED}
             assert desk.ran == ["runs"]
             (after,) = await desk.do(request("look", {}, "after", writes="k"))
-            assert after.status is Status.SUCCESS
+            assert after.status is CallStatus.SUCCESS
 
     run(scene())
 
@@ -79,7 +79,7 @@ def test_a_signal_ends_its_batch_and_no_other() -> None:
             assert isinstance(call, CancelledToolCall)
             assert call.reason == "the person pressed Esc"
             desk.shop.gate("b").set()
-            assert [call.status for call in await soon(second.ended())] == [Status.SUCCESS]
+            assert [call.status for call in await soon(second.ended())] == [CallStatus.SUCCESS]
 
     run(scene())
 
@@ -115,10 +115,10 @@ def test_a_call_that_is_cancelled_before_it_is_on_record_does_not_run(store: Sto
     async def scene() -> None:
         async with Desk(store) as desk:
             batch = desk.scheduler.schedule(request("look"))
-            assert batch.calls[0].status is Status.EXECUTING
+            assert batch.calls[0].status is CallStatus.EXECUTING
             batch.cancel()
             (call,) = await soon(batch.ended())
-            assert (call.status, desk.ran) == (Status.CANCELLED, [])
+            assert (call.status, desk.ran) == (CallStatus.CANCELLED, [])
 
     run(scene())
     assert stored(store).status == "cancelled"
@@ -170,7 +170,7 @@ def test_a_tool_that_does_not_listen_holds_nobody_up(store: Store) -> None:
             await soon(desk.shop.began("deaf").wait())
             desk.scheduler.cancel("a")
             first, second = await soon(batch.ended())
-            assert (first.status, second.status) == (Status.CANCELLED, Status.SUCCESS)
+            assert (first.status, second.status) == (CallStatus.CANCELLED, CallStatus.SUCCESS)
             assert desk.shop.inside == {"deaf"}
             desk.shop.gate("deaf").set()
 
@@ -211,7 +211,7 @@ def test_a_tool_that_answers_a_cancellation_with_a_result_is_cancelled_all_the_s
             await asyncio.sleep(0)
             batch.cancel("enough")
             (call,) = await soon(batch.ended())
-            assert call.status is Status.CANCELLED
+            assert call.status is CallStatus.CANCELLED
 
     run(scene())
 
@@ -231,7 +231,7 @@ def test_a_thread_that_cannot_be_stopped_holds_nobody_up() -> None:
             await asyncio.to_thread(began.wait, 20)
             desk.scheduler.cancel("a")
             calls = await soon(batch.ended())
-            assert [call.status for call in calls] == [Status.CANCELLED, Status.SUCCESS]
+            assert [call.status for call in calls] == [CallStatus.CANCELLED, CallStatus.SUCCESS]
             enough.set()
 
     run(scene())
@@ -342,7 +342,7 @@ def test_closing_without_a_record_ends_what_waits_too() -> None:
         desk = Desk(None, Mode.DEFAULT)
         batch = desk.scheduler.schedule(request("work"))
         await desk.close()
-        assert batch.calls[0].status is Status.CANCELLED
+        assert batch.calls[0].status is CallStatus.CANCELLED
 
     run(scene())
 

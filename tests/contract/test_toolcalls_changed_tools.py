@@ -10,11 +10,11 @@ import pytest
 from punchlist.conversations.model import Scope
 from punchlist.storage.store import Store
 from punchlist.toolcalls.admission import Admission
-from punchlist.toolcalls.approvals import Outcome
-from punchlist.toolcalls.batch_writer import Recorder
-from punchlist.toolcalls.lifecycle import Status
+from punchlist.toolcalls.approvals import ApprovalOutcome
+from punchlist.toolcalls.batch_writer import BatchWriter
+from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.policy import Mode, Policy, Rule, Verdict
-from punchlist.toolcalls.repository import Ledger, Place
+from punchlist.toolcalls.repository import CallScope, ToolCallRepository
 from punchlist.toolcalls.scheduler import CoreToolScheduler
 from punchlist.toolcalls.states import ToolCall, ToolCallRequest
 from punchlist.tools.function_tool import FunctionTool
@@ -33,19 +33,21 @@ class Served(FunctionTool):
         self.fingerprint = fingerprint
 
 
-async def call(store: Store, agent: Scope, tool: Served, *rules: Rule, answer: Outcome | None = None) -> ToolCall:
+async def call(
+    store: Store, agent: Scope, tool: Served, *rules: Rule, answer: ApprovalOutcome | None = None
+) -> ToolCall:
     """One call in a process of its own, as it were."""
-    ledger = Ledger(store, Place(agent, "/"))
+    ledger = ToolCallRepository(store, CallScope(agent, "/"))
     admission = Admission(
         {tool.name: tool},
         Policy(Mode.DEFAULT, rules, ledger.session_rules()),
         known=ledger.fingerprints([tool.name]),
     )
-    journal = Recorder(ledger, store)
+    journal = BatchWriter(ledger, store)
     scheduler = CoreToolScheduler(admission=admission, journal=journal)
     batch = scheduler.schedule(ToolCallRequest(tool.name, {"city": "Oslo"}))
     (found,) = await batch.at_rest()
-    if found.status is Status.AWAITING_APPROVAL and answer is not None:
+    if found.status is CallStatus.AWAITING_APPROVAL and answer is not None:
         await scheduler.handle_confirmation_response(found.request.call_id, None, answer)
         (found,) = await batch
     await scheduler.close()
@@ -53,32 +55,37 @@ async def call(store: Store, agent: Scope, tool: Served, *rules: Rule, answer: O
     return found
 
 
-ALWAYS: list[Any] = [Outcome.PROCEED_ALWAYS_TOOL, Outcome.PROCEED_ALWAYS_SERVER]
+ALWAYS: list[Any] = [ApprovalOutcome.PROCEED_ALWAYS_TOOL, ApprovalOutcome.PROCEED_ALWAYS_SERVER]
 
 
 @pytest.mark.spec("S4")
 @pytest.mark.parametrize("always", ALWAYS)
-def test_a_tool_whose_description_changed_is_asked_about_again(store: Store, agent: Scope, always: Outcome) -> None:
+def test_a_tool_whose_description_changed_is_asked_about_again(
+    store: Store, agent: Scope, always: ApprovalOutcome
+) -> None:
     first = asyncio.run(call(store, agent, Served("old"), answer=always))
-    assert first.status is Status.SUCCESS
-    assert asyncio.run(call(store, agent, Served("old"))).status is Status.SUCCESS
+    assert first.status is CallStatus.SUCCESS
+    assert asyncio.run(call(store, agent, Served("old"))).status is CallStatus.SUCCESS
     changed = asyncio.run(call(store, agent, Served("new")))
-    assert changed.status is Status.AWAITING_APPROVAL
+    assert changed.status is CallStatus.AWAITING_APPROVAL
 
 
 @pytest.mark.spec("S4")
 def test_so_is_one_that_the_settings_allow(store: Store, agent: Scope) -> None:
     allow = Rule(Verdict.ALLOW, "weather__*")
-    assert asyncio.run(call(store, agent, Served("old"), allow)).status is Status.SUCCESS
+    assert asyncio.run(call(store, agent, Served("old"), allow)).status is CallStatus.SUCCESS
     changed = asyncio.run(call(store, agent, Served("new"), allow))
-    assert changed.status is Status.AWAITING_APPROVAL
+    assert changed.status is CallStatus.AWAITING_APPROVAL
     assert "has changed" in changed.question.why
-    assert asyncio.run(call(store, agent, Served("new"), allow, answer=Outcome.PROCEED_ONCE)).status is Status.SUCCESS
-    assert asyncio.run(call(store, agent, Served("new"), allow)).status is Status.SUCCESS
+    assert (
+        asyncio.run(call(store, agent, Served("new"), allow, answer=ApprovalOutcome.PROCEED_ONCE)).status
+        is CallStatus.SUCCESS
+    )
+    assert asyncio.run(call(store, agent, Served("new"), allow)).status is CallStatus.SUCCESS
 
 
 @pytest.mark.spec("S4")
 def test_that_a_tool_only_reads_is_not_taken_from_its_server(store: Store, agent: Scope) -> None:
     tool = Served("old")
     tool.effect = type(tool.effect).READ
-    assert asyncio.run(call(store, agent, tool)).status is Status.AWAITING_APPROVAL
+    assert asyncio.run(call(store, agent, tool)).status is CallStatus.AWAITING_APPROVAL

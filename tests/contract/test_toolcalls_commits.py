@@ -10,11 +10,11 @@ import pytest
 from punchlist.conversations.model import Scope
 from punchlist.errors import Conflict
 from punchlist.storage.store import Store
-from punchlist.toolcalls.approvals import Outcome
-from punchlist.toolcalls.batch_writer import Recorder
-from punchlist.toolcalls.lifecycle import Status
+from punchlist.toolcalls.approvals import ApprovalOutcome
+from punchlist.toolcalls.batch_writer import BatchWriter
+from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.policy import Mode, Policy
-from punchlist.toolcalls.repository import Ledger, Place
+from punchlist.toolcalls.repository import CallScope, ToolCallRepository
 from punchlist.toolcalls.scheduler import CoreToolScheduler
 from punchlist.toolcalls.states import ToolCallRequest
 from punchlist.tools.function_tool import tool
@@ -44,14 +44,14 @@ def test_all_transitions_of_a_call_take_at_most_three_commits(
     monkeypatch.setattr(store.database, "commit", counted)
 
     async def one_call() -> None:
-        journal = Recorder(Ledger(store, Place(agent, "/")), store)
+        journal = BatchWriter(ToolCallRepository(store, CallScope(agent, "/")), store)
         scheduler = CoreToolScheduler([double], Policy(mode), journal=journal)
         batch = scheduler.schedule(ToolCallRequest("double", {"n": 4}))
         (call,) = await batch.at_rest()
-        if call.status is Status.AWAITING_APPROVAL:
-            await scheduler.handle_confirmation_response(call.request.call_id, None, Outcome.PROCEED_ONCE)
+        if call.status is CallStatus.AWAITING_APPROVAL:
+            await scheduler.handle_confirmation_response(call.request.call_id, None, ApprovalOutcome.PROCEED_ONCE)
         (ended,) = await batch
-        assert ended.status is Status.SUCCESS
+        assert ended.status is CallStatus.SUCCESS
         await scheduler.close()
         journal.close()
 
@@ -62,7 +62,7 @@ def test_all_transitions_of_a_call_take_at_most_three_commits(
 @pytest.mark.spec("S9")
 def test_many_calls_share_their_commits(store: Store, agent: Scope, monkeypatch: pytest.MonkeyPatch) -> None:
     async def many_calls() -> int:
-        ledger = Ledger(store, Place(agent, "/"))
+        ledger = ToolCallRepository(store, CallScope(agent, "/"))
         written = 0
         record = ledger.record
 
@@ -72,7 +72,7 @@ def test_many_calls_share_their_commits(store: Store, agent: Scope, monkeypatch:
             return record(*notes)
 
         monkeypatch.setattr(ledger, "record", counted)
-        journal = Recorder(ledger, store)
+        journal = BatchWriter(ledger, store)
         scheduler = CoreToolScheduler([double], Policy(Mode.YOLO), journal=journal)
         await scheduler.schedule([ToolCallRequest("double", {"n": n}) for n in range(200)])
         await scheduler.close()

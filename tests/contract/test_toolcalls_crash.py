@@ -28,10 +28,10 @@ from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import StoreUnavailable
 from punchlist.storage.store import Store
-from punchlist.toolcalls.approvals import Expiry, OnExpiry
-from punchlist.toolcalls.lifecycle import Status
+from punchlist.toolcalls.approvals import ApprovalExpiry, OnExpiry
+from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.policy import Mode
-from punchlist.toolcalls.repository import INTERRUPTED, NOT_BEGUN, Ledger, Place
+from punchlist.toolcalls.repository import INTERRUPTED, NOT_BEGUN, CallScope, ToolCallRepository
 from punchlist.toolcalls.states import ErroredToolCall, WaitingToolCall
 from punchlist.tools.function_tool import tool
 
@@ -82,7 +82,7 @@ def test_what_cannot_be_recorded_does_not_run_and_says_so(store: Store, monkeypa
             await outage.over()
             await soon(batch.ended())
             (after,) = await desk.do(request("look", {}, "b"))
-            assert (after.status, desk.ran) == (Status.SUCCESS, ["it"])
+            assert (after.status, desk.ran) == (CallStatus.SUCCESS, ["it"])
 
     run(scene())
     assert way(store) == ["validating", "scheduled", "executing", "error"]
@@ -97,7 +97,7 @@ def test_an_error_that_nobody_thought_of_is_an_outage_like_any_other(
         async with Desk(store) as desk:
             outage = Outage(desk, monkeypatch, error=LookupError("no such table"))
             batch = desk.scheduler.schedule(request("look"))
-            await until(lambda: batch.calls[0].status is Status.ERROR, 2)
+            await until(lambda: batch.calls[0].status is CallStatus.ERROR, 2)
             await outage.over()
             await soon(batch.ended())
 
@@ -119,7 +119,7 @@ def test_what_ended_while_the_database_was_away_is_recorded_when_it_is_back(
             assert stored(store).status == "executing"
             await outage.over()
             (call,) = await soon(batch.ended())
-            assert call.status is Status.SUCCESS
+            assert call.status is CallStatus.SUCCESS
 
     run(scene())
     assert way(store) == ["validating", "scheduled", "executing", "success"]
@@ -154,7 +154,7 @@ def test_a_question_that_could_not_be_recorded_before_it_was_answered_harms_nobo
                 await desk.say("a")
             await outage.over()
             (call,) = await desk.do(request("look", {}, "b"))
-            assert call.status is Status.SUCCESS
+            assert call.status is CallStatus.SUCCESS
 
     run(scene())
 
@@ -163,7 +163,7 @@ def test_an_escalation_that_fails_does_not_record_anything_twice(
     store: Store, clock: StoppedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scene() -> None:
-        expiry = Expiry(OnExpiry.ESCALATE, timedelta(minutes=5))
+        expiry = ApprovalExpiry(OnExpiry.ESCALATE, timedelta(minutes=5))
         async with Desk(store, Mode.DEFAULT, expiry=expiry) as desk:
             (asked,) = await desk.waiting(request("work"))
             outage = Outage(desk, monkeypatch, "escalate")
@@ -171,7 +171,7 @@ def test_an_escalation_that_fails_does_not_record_anything_twice(
             assert isinstance(asked, WaitingToolCall)
             desk.recorder.escalate(asked)
             batch = desk.scheduler.schedule(request("look", {}, "b"))
-            await until(lambda: batch.calls[0].status in (Status.ERROR, Status.SUCCESS))
+            await until(lambda: batch.calls[0].status in (CallStatus.ERROR, CallStatus.SUCCESS))
             await outage.over()
             await desk.recorder.settled()
 
@@ -247,8 +247,8 @@ def test_what_this_process_ran_in_a_turn_that_it_takes_up_again_is_interrupted(s
         async with Desk(store, turn_id=turn) as desk:
             desk.scheduler.schedule(request("hold", {"name": "x"}, "before"))
             await soon(desk.shop.began("x").wait())
-            assert Ledger(store, Place(AGENT, "/w", abandoned=True)).recover() == [], "it is of a turn"
-            (ended,) = Ledger(store, Place(AGENT, "/w", turn, abandoned=True)).recover()
+            assert ToolCallRepository(store, CallScope(AGENT, "/w", abandoned=True)).recover() == [], "it is of a turn"
+            (ended,) = ToolCallRepository(store, CallScope(AGENT, "/w", turn, abandoned=True)).recover()
             assert (ended.id, ended.status, ended.error_code) == ("before", "error", "interrupted")
 
     run(scene())

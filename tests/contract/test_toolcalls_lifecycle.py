@@ -14,9 +14,9 @@ from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.lifecycle import NEW
 from punchlist.storage.store import Store
 from punchlist.toolcalls import states
-from punchlist.toolcalls.approvals import Outcome
-from punchlist.toolcalls.call_entry import Entry
-from punchlist.toolcalls.lifecycle import TOOL_CALL, Action, Status
+from punchlist.toolcalls.approvals import ApprovalOutcome
+from punchlist.toolcalls.call_entry import CallEntry
+from punchlist.toolcalls.lifecycle import TOOL_CALL, CallAction, CallStatus
 from punchlist.toolcalls.policy import Mode
 
 # Written down again on purpose: the seed's diagram, and what the specification adds to it.
@@ -34,7 +34,7 @@ SEED = {
 }
 ADDED = {(state, "cancel", "cancelled") for state in ("validating", "scheduled", "awaiting_approval")}
 LEGAL = {(source, action): target for source, action, target in SEED | ADDED}
-ILLEGAL = [pair for pair in product([NEW, *Status], Action) if pair not in LEGAL]
+ILLEGAL = [pair for pair in product([NEW, *CallStatus], CallAction) if pair not in LEGAL]
 
 
 @pytest.mark.spec("S1")
@@ -44,18 +44,18 @@ def test_the_table_is_the_seeds_diagram_and_cancel_from_each_open_state() -> Non
 
 @pytest.mark.spec("S1")
 @pytest.mark.parametrize(("state", "action"), ILLEGAL)
-def test_a_step_that_is_not_in_the_table_is_refused(state: str, action: Action) -> None:
+def test_a_step_that_is_not_in_the_table_is_refused(state: str, action: CallAction) -> None:
     (role, *_) = TOOL_CALL.allowed[action]
     with pytest.raises(IllegalTransition, match=f"Cannot {action} a tool call that is"):
         TOOL_CALL.advance(state, action, role)
 
 
 @pytest.mark.spec("S1", "S5")
-@pytest.mark.parametrize("action", [Action.APPROVE, Action.DENY])
+@pytest.mark.parametrize("action", [CallAction.APPROVE, CallAction.DENY])
 @pytest.mark.parametrize("role", [Role.SUPERVISOR, Role.WORKER, Role.SYSTEM])
-def test_only_a_person_answers(action: Action, role: Role) -> None:
+def test_only_a_person_answers(action: CallAction, role: Role) -> None:
     with pytest.raises(NotAllowed):
-        TOOL_CALL.advance(Status.AWAITING_APPROVAL, action, role)
+        TOOL_CALL.advance(CallStatus.AWAITING_APPROVAL, action, role)
 
 
 @pytest.mark.spec("S1")
@@ -72,21 +72,21 @@ def test_each_state_has_the_fields_that_it_needs_and_no_others() -> None:
     }
 
 
-async def brought_to(desk: Desk, status: Status) -> Entry:
+async def brought_to(desk: Desk, status: CallStatus) -> CallEntry:
     """A call `a` in this state, which is on record."""
-    if status is Status.SCHEDULED:
+    if status is CallStatus.SCHEDULED:
         desk.scheduler.schedule(request("hold", {"name": "first"}, "first"))
     name, arguments = {
-        Status.AWAITING_APPROVAL: ("work", {}),
-        Status.SUCCESS: ("look", {}),
-        Status.ERROR: ("fail", {}),
+        CallStatus.AWAITING_APPROVAL: ("work", {}),
+        CallStatus.SUCCESS: ("look", {}),
+        CallStatus.ERROR: ("fail", {}),
     }.get(status, ("hold", {"name": "it"}))
     batch = desk.scheduler.schedule(request(name, arguments))
-    if status in (Status.EXECUTING, Status.CANCELLED):
+    if status in (CallStatus.EXECUTING, CallStatus.CANCELLED):
         await desk.shop.began("it").wait()
-    if status is Status.CANCELLED:
+    if status is CallStatus.CANCELLED:
         batch.cancel()
-    if status in (Status.SUCCESS, Status.ERROR, Status.CANCELLED):
+    if status in (CallStatus.SUCCESS, CallStatus.ERROR, CallStatus.CANCELLED):
         await batch
     assert desk.recorder
     await desk.recorder.settled()
@@ -96,8 +96,8 @@ async def brought_to(desk: Desk, status: Status) -> Entry:
 
 
 @pytest.mark.spec("S1")
-@pytest.mark.parametrize("status", [status for status in Status if status is not Status.VALIDATING])
-def test_an_illegal_step_changes_nothing_in_memory_or_on_record(store: Store, status: Status) -> None:
+@pytest.mark.parametrize("status", [status for status in CallStatus if status is not CallStatus.VALIDATING])
+def test_an_illegal_step_changes_nothing_in_memory_or_on_record(store: Store, status: CallStatus) -> None:
     async def scene() -> None:
         async with Desk(store, Mode.DEFAULT, concurrent=1) as desk:
             entry = await brought_to(desk, status)
@@ -125,7 +125,7 @@ def test_every_legal_step_is_taken_and_recorded(store: Store) -> None:
             await desk.do(request("look", {}, "good"), request("fail", {}, "bad"), request("nothing", {}, "unknown"))
             await desk.waiting(*[request("work", {"on": name}, name) for name in ("yes", "no", "drop")])
             await desk.say("yes")
-            await desk.say("no", Outcome.CANCEL)
+            await desk.say("no", ApprovalOutcome.CANCEL)
             desk.scheduler.cancel("drop")
             desk.scheduler.schedule([request("hold", {"name": name}, name) for name in ("run", "line")])
             await desk.shop.began("run").wait()
@@ -149,7 +149,7 @@ def test_a_call_can_be_cancelled_while_it_is_validated(store: Store) -> None:
             desk.scheduler._calls.receive(request("look"), batch, now, AGENT.actor)
             desk.scheduler.cancel_all("enough")
             (over,) = await batch
-            assert (over.status, desk.ran) == (Status.CANCELLED, [])
+            assert (over.status, desk.ran) == (CallStatus.CANCELLED, [])
 
     run(scene())
     assert way(store) == ["validating", "cancelled"]

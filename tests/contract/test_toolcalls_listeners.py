@@ -10,8 +10,8 @@ from punchlist.kernel.clock import timestamp
 from punchlist.storage import event_log
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approval_store import stream as question_stream
-from punchlist.toolcalls.approvals import Outcome
-from punchlist.toolcalls.lifecycle import Status
+from punchlist.toolcalls.approvals import ApprovalOutcome
+from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.listeners import Listeners
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.repository import stream
@@ -27,10 +27,10 @@ def test_each_step_is_told_with_time_call_from_and_to(clock: StoppedClock) -> No
                 (one.at, one.call.request.call_id, one.came_from, one.call.status) for one in desk.heard.transitions
             ]
             assert told == [
-                (clock.now, "a", None, Status.VALIDATING),
-                (clock.now, "a", Status.VALIDATING, Status.SCHEDULED),
-                (clock.now, "a", Status.SCHEDULED, Status.EXECUTING),
-                (clock.now, "a", Status.EXECUTING, Status.SUCCESS),
+                (clock.now, "a", None, CallStatus.VALIDATING),
+                (clock.now, "a", CallStatus.VALIDATING, CallStatus.SCHEDULED),
+                (clock.now, "a", CallStatus.SCHEDULED, CallStatus.EXECUTING),
+                (clock.now, "a", CallStatus.EXECUTING, CallStatus.SUCCESS),
             ]
 
     run(scene())
@@ -75,7 +75,7 @@ def test_completion_waits_for_what_waits_for_a_person() -> None:
         async with Desk(None, Mode.DEFAULT) as desk:
             await desk.waiting(request("work"), request("look", {}, "b"))
             assert desk.heard.completed == []
-            await desk.say("a", Outcome.CANCEL)
+            await desk.say("a", ApprovalOutcome.CANCEL)
             assert len(desk.heard.completed) == 1
 
     run(scene())
@@ -102,7 +102,7 @@ def test_a_listener_that_fails_harms_nothing(store: Store, which: str) -> None:
         named = {name: getattr(heard, name) for name in Listeners.__slots__}
         async with Desk(store, listeners=Listeners(**{**named, which: broken})) as desk:
             calls = await desk.do(request("look"), request("speak", {"lines": ["x"]}, "b"))
-            assert [call.status for call in calls] == [Status.SUCCESS] * 2
+            assert [call.status for call in calls] == [CallStatus.SUCCESS] * 2
 
     run(scene())
     assert len(steps(store)) == 8
@@ -140,7 +140,7 @@ def test_every_step_is_an_event_and_the_chain_is_whole(store: Store, clock: Stop
             )
             clock.advance(seconds=7)
             await desk.say("a")
-            await desk.say("b", Outcome.CANCEL, reason="no")
+            await desk.say("b", ApprovalOutcome.CANCEL, reason="no")
             await desk.over()
             return desk.heard
 

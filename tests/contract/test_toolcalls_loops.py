@@ -7,8 +7,8 @@ from tests.contract.toolcalls import Desk, request, run
 
 from punchlist.conversations.model import TurnScope
 from punchlist.storage.store import Store
-from punchlist.toolcalls.approvals import Outcome
-from punchlist.toolcalls.lifecycle import Status
+from punchlist.toolcalls.approvals import ApprovalOutcome
+from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.policy import Mode, Rule, Verdict
 from punchlist.toolcalls.states import ToolCallRequest, WaitingToolCall
 
@@ -85,7 +85,7 @@ def test_a_no_does_not_forgive() -> None:
     async def scene() -> None:
         async with Desk() as desk:
             await statuses(desk, *same(*"abcde"))
-            await desk.say("e", Outcome.CANCEL)
+            await desk.say("e", ApprovalOutcome.CANCEL)
             assert await statuses(desk, *same("f")) == ["awaiting_approval"]
 
     run(scene())
@@ -95,7 +95,7 @@ def test_always_does_not_hide_a_loop(store: Store) -> None:
     async def scene() -> None:
         async with Desk(store, Mode.DEFAULT) as desk:
             await desk.waiting(request("work", {}, "a"))
-            await desk.say("a", Outcome.PROCEED_ALWAYS_TOOL)
+            await desk.say("a", ApprovalOutcome.PROCEED_ALWAYS_TOOL)
             assert await statuses(desk, *same(*"bcdef")) == ["success"] * 4 + ["awaiting_approval"]
 
     run(scene())
@@ -125,6 +125,6 @@ def test_history_is_in_the_order_of_what_happened(store: Store, turn: TurnScope)
 def test_a_denied_call_stays_denied_however_often() -> None:
     async def scene() -> None:
         async with Desk(None, rules=[Rule(Verdict.DENY, "work")]) as desk:
-            assert set(await statuses(desk, *same(*"abcdefg"))) == {Status.CANCELLED.value}
+            assert set(await statuses(desk, *same(*"abcdefg"))) == {CallStatus.CANCELLED.value}
 
     run(scene())

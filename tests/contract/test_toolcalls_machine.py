@@ -26,12 +26,12 @@ from punchlist.kernel.lifecycle import NEW
 from punchlist.storage.store import Store
 from punchlist.toolcalls import sql as toolcall_sql
 from punchlist.toolcalls.approval_store import Approvals
-from punchlist.toolcalls.approvals import Outcome
-from punchlist.toolcalls.batch import Batch
-from punchlist.toolcalls.lifecycle import ENDED, TOOL_CALL, Action, Status
+from punchlist.toolcalls.approvals import ApprovalOutcome
+from punchlist.toolcalls.batch import CallBatch
+from punchlist.toolcalls.lifecycle import ENDED, TOOL_CALL, CallAction, CallStatus
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.states import ToolCallRequest
-from punchlist.toolcalls.tool import Effect, Resources, Running, ToolFailure
+from punchlist.toolcalls.tool import Effect, Resources, ToolContext, ToolFailure
 from punchlist.tools.function_tool import FunctionTool
 
 LIMIT = 2
@@ -82,7 +82,11 @@ def scripts(dependencies: int, length: int) -> st.SearchStrategy[list[tuple[str,
     return st.lists(step, min_size=1, max_size=length)
 
 
-OUTCOMES = {"yes": Outcome.PROCEED_ONCE, "always": Outcome.PROCEED_ALWAYS_TOOL, "no": Outcome.CANCEL}
+OUTCOMES = {
+    "yes": ApprovalOutcome.PROCEED_ONCE,
+    "always": ApprovalOutcome.PROCEED_ALWAYS_TOOL,
+    "no": ApprovalOutcome.CANCEL,
+}
 
 
 class World:
@@ -100,10 +104,10 @@ class World:
             FunctionTool(self.write, effect=Effect.EXECUTE, resources=_keys),
         ]
 
-    async def read(self, kind: str, variant: int, reads: list[str], writes: list[str], running: Running) -> str:
+    async def read(self, kind: str, variant: int, reads: list[str], writes: list[str], running: ToolContext) -> str:
         return await self._perform(kind, running.call_id, _keys(kind, variant, reads, writes))
 
-    async def write(self, kind: str, variant: int, reads: list[str], writes: list[str], running: Running) -> str:
+    async def write(self, kind: str, variant: int, reads: list[str], writes: list[str], running: ToolContext) -> str:
         return await self._perform(kind, running.call_id, _keys(kind, variant, reads, writes))
 
     async def _perform(self, kind: str, id: str, mine: Resources) -> str:
@@ -143,7 +147,7 @@ class Play:
         self.session = f"s{next(self.sessions)}"
         self.world = World()
         self.ids: list[str] = []
-        self.batches: list[Batch] = []
+        self.batches: list[CallBatch] = []
         self.signals: list[CancelSignal] = []
         self.begin()
 
@@ -176,7 +180,9 @@ class Play:
             self.world.gates.setdefault(held[index % len(held)], asyncio.Event()).set()
 
     def _waiting(self) -> list[str]:
-        return [call.request.call_id for call in self.desk.scheduler.calls if call.status is Status.AWAITING_APPROVAL]
+        return [
+            call.request.call_id for call in self.desk.scheduler.calls if call.status is CallStatus.AWAITING_APPROVAL
+        ]
 
     async def answer(self, what: tuple[int, str]) -> None:
         if waiting := self._waiting():
@@ -239,7 +245,7 @@ class Play:
         with self.store.read() as tx:
             left = toolcall_sql.open_calls(tx, self.session)
         for call in left:
-            assert call.status == Status.AWAITING_APPROVAL
+            assert call.status == CallStatus.AWAITING_APPROVAL
             taken = self.desk.ledger.take_over(call.id)
             assert taken is not None
             self.batches.append(self.desk.scheduler.resume(taken.request, approval(self.store, call.id).asked))
@@ -282,22 +288,22 @@ class Play:
                     continue
             came = status.get(id, NEW)
             assert (event.from_status or NEW) == came, f"{id}: {event}"
-            assert TOOL_CALL.table[came, Action(event.action)] == event.to_status
+            assert TOOL_CALL.table[came, CallAction(event.action)] == event.to_status
             status[id] = str(event.to_status)
-            if event.action == Action.APPROVE:
+            if event.action == CallAction.APPROVE:
                 may_run.add(id)
             if "which is the same call" in event.reason:
                 shared.add(id)
         assert status == {id: row.status for id, row in rows.items()}
         assert all(one in ENDED for one in status.values())
-        executed = {event.subject for event in events if event.action == Action.EXECUTE}
+        executed = {event.subject for event in events if event.action == CallAction.EXECUTE}
         for id, times in self.world.ran.items():
             assert times == 1, f"{id} ran {times} times"
             assert id in executed
             if rows[id].tool == "write":
                 assert id in may_run or "write" in allowed, f"{id} ran without being asked about"
         for id, row in rows.items():
-            if row.status == Status.SUCCESS:
+            if row.status == CallStatus.SUCCESS:
                 assert id in shared or self.world.ran[id] == 1, f"{id} succeeded without running"
 
 

@@ -13,8 +13,8 @@ from tests.contract.toolcalls import ANN, BOB, Desk, approval, request, run, soo
 from punchlist.errors import IllegalTransition, InvalidInput, NotFound
 from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.storage.store import Store
-from punchlist.toolcalls.approvals import Outcome
-from punchlist.toolcalls.lifecycle import Status
+from punchlist.toolcalls.approvals import ApprovalOutcome
+from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.states import CancelledToolCall, SuccessfulToolCall
 
@@ -68,7 +68,7 @@ def test_an_id_that_another_session_has_used_does_not_run(store: Store) -> None:
         async with Desk(store) as first, Desk(store) as second:
             await first.do(request("look", {"at": "first"}))
             (call,) = await second.do(request("look", {"at": "second"}))
-            assert (call.status, second.ran) == (Status.ERROR, [])
+            assert (call.status, second.ran) == (CallStatus.ERROR, [])
 
     run(scene())
     assert stored(store).result == "saw first"
@@ -80,7 +80,9 @@ def test_a_signal_that_is_set_already_lets_nothing_run(store: Store) -> None:
             signal = CancelSignal()
             signal.set("enough")
             calls = await desk.scheduler.schedule([request("look", {}, "a"), request("look", {"at": "b"}, "b")], signal)
-            assert [(call.status, getattr(call, "reason", "")) for call in calls] == [(Status.CANCELLED, "enough")] * 2
+            assert [(call.status, getattr(call, "reason", "")) for call in calls] == [
+                (CallStatus.CANCELLED, "enough")
+            ] * 2
             assert desk.ran == []
 
     run(scene())
@@ -94,7 +96,7 @@ def test_what_a_set_signal_has_ended_holds_no_key() -> None:
             signal.set()
             await desk.scheduler.schedule(request("edit", {"path": "x"}, "a"), signal)
             (call,) = await soon(desk.scheduler.schedule(request("edit", {"path": "x"}, "b")).ended(), 1)
-            assert call.status is Status.SUCCESS
+            assert call.status is CallStatus.SUCCESS
 
     run(scene())
 
@@ -106,7 +108,7 @@ def test_a_signal_that_is_set_later_ends_what_is_open(store: Store) -> None:
             batch = desk.scheduler.schedule([request("hold", {"name": id}, id) for id in "ab"], signal)
             await soon(desk.shop.began("a").wait())
             signal.set("enough")
-            assert {call.status for call in await soon(batch.ended())} == {Status.CANCELLED}
+            assert {call.status for call in await soon(batch.ended())} == {CallStatus.CANCELLED}
             assert desk.ran == ["a"]
 
     run(scene())
@@ -142,21 +144,21 @@ def test_a_yes_runs_the_call_and_is_on_record(store: Store) -> None:
 def test_on_confirm_hears_the_answer_before_the_call_runs(asynchronous: bool) -> None:
     async def scene() -> None:
         async with Desk(None, Mode.DEFAULT) as desk:
-            heard: list[tuple[Outcome, Any, list[str]]] = []
+            heard: list[tuple[ApprovalOutcome, Any, list[str]]] = []
 
-            def on_confirm(outcome: Outcome, payload: Mapping[str, Any]) -> None:
+            def on_confirm(outcome: ApprovalOutcome, payload: Mapping[str, Any]) -> None:
                 heard.append((outcome, payload["by"], list(desk.ran)))
 
-            async def on_confirm_later(outcome: Outcome, payload: Mapping[str, Any]) -> None:
+            async def on_confirm_later(outcome: ApprovalOutcome, payload: Mapping[str, Any]) -> None:
                 await asyncio.sleep(0)
                 on_confirm(outcome, payload)
 
             await desk.waiting(request("work"))
             await desk.scheduler.handle_confirmation_response(
-                "a", on_confirm_later if asynchronous else on_confirm, Outcome.PROCEED_ONCE, None, {"by": ANN}
+                "a", on_confirm_later if asynchronous else on_confirm, ApprovalOutcome.PROCEED_ONCE, None, {"by": ANN}
             )
             await desk.over()
-            assert heard == [(Outcome.PROCEED_ONCE, ANN, [])]
+            assert heard == [(ApprovalOutcome.PROCEED_ONCE, ANN, [])]
             assert desk.ran == ["it"]
 
     run(scene())
@@ -167,11 +169,11 @@ def test_an_on_confirm_that_fails_leaves_the_call_waiting(store: Store) -> None:
         async with Desk(store, Mode.DEFAULT) as desk:
             await desk.waiting(request("work"))
 
-            def on_confirm(outcome: Outcome, payload: Mapping[str, Any]) -> None:
+            def on_confirm(outcome: ApprovalOutcome, payload: Mapping[str, Any]) -> None:
                 raise LookupError("the dialog is gone")
 
             with nothing_changes(store), pytest.raises(LookupError):
-                await desk.scheduler.handle_confirmation_response("a", on_confirm, Outcome.PROCEED_ONCE)
+                await desk.scheduler.handle_confirmation_response("a", on_confirm, ApprovalOutcome.PROCEED_ONCE)
             await desk.say("a")
             await desk.over()
             assert desk.ran == ["it"]
@@ -184,16 +186,16 @@ def test_a_second_answer_while_on_confirm_thinks_makes_the_first_too_late() -> N
         async with Desk(None, Mode.DEFAULT) as desk:
             thinking, enough = asyncio.Event(), asyncio.Event()
 
-            async def on_confirm(outcome: Outcome, payload: Mapping[str, Any]) -> None:
+            async def on_confirm(outcome: ApprovalOutcome, payload: Mapping[str, Any]) -> None:
                 thinking.set()
                 await enough.wait()
 
             await desk.waiting(request("work"))
             slow = asyncio.create_task(
-                desk.scheduler.handle_confirmation_response("a", on_confirm, Outcome.PROCEED_ONCE)
+                desk.scheduler.handle_confirmation_response("a", on_confirm, ApprovalOutcome.PROCEED_ONCE)
             )
             await thinking.wait()
-            await desk.say("a", Outcome.CANCEL, by=BOB)
+            await desk.say("a", ApprovalOutcome.CANCEL, by=BOB)
             enough.set()
             with pytest.raises(IllegalTransition):
                 await slow
@@ -209,7 +211,7 @@ def test_the_second_answer_is_refused_and_changes_nothing(store: Store) -> None:
             await desk.say("a")
             await desk.over()
             with nothing_changes(store), pytest.raises(IllegalTransition, match="does not wait for approval"):
-                await desk.say("a", Outcome.CANCEL)
+                await desk.say("a", ApprovalOutcome.CANCEL)
             assert desk.ran == ["it"]
 
     run(scene())
@@ -234,7 +236,7 @@ def test_an_answer_given_at_once_is_taken(store: Store) -> None:
     async def scene() -> None:
         async with Desk(store, Mode.DEFAULT) as desk:
             desk.scheduler.schedule(request("work"))
-            await desk.scheduler.handle_confirmation_response("a", None, Outcome.PROCEED_ONCE)
+            await desk.scheduler.handle_confirmation_response("a", None, ApprovalOutcome.PROCEED_ONCE)
             await desk.over()
             assert desk.ran == ["it"]
 
@@ -249,7 +251,7 @@ def test_a_yes_with_a_signal_that_is_set_is_a_cancellation(store: Store) -> None
             await batch.at_rest()
             signal = CancelSignal()
             signal.set("never mind")
-            await desk.scheduler.handle_confirmation_response("a", None, Outcome.PROCEED_ONCE, signal)
+            await desk.scheduler.handle_confirmation_response("a", None, ApprovalOutcome.PROCEED_ONCE, signal)
             (call,) = await batch
             assert isinstance(call, CancelledToolCall)
             assert (call.reason, desk.ran) == ("never mind", [])
@@ -266,10 +268,10 @@ def test_the_signal_of_an_answer_ends_the_call_that_it_let_run(monkeypatch: pyte
             signal = CancelSignal()
             batch = desk.scheduler.schedule(request("work"))
             await batch.at_rest()
-            await desk.scheduler.handle_confirmation_response("a", None, Outcome.PROCEED_ONCE, signal)
+            await desk.scheduler.handle_confirmation_response("a", None, ApprovalOutcome.PROCEED_ONCE, signal)
             signal.set("stop it")
             (call,) = await soon(batch.ended())
-            assert (call.status, desk.ran) == (Status.CANCELLED, [])
+            assert (call.status, desk.ran) == (CallStatus.CANCELLED, [])
 
     run(scene())
 
@@ -282,9 +284,9 @@ def test_attempting_with_a_set_signal_cancels_what_is_scheduled_only() -> None:
             signal = CancelSignal()
             signal.set("no more")
             desk.scheduler.attempt_execution_of_scheduled_calls(signal)
-            assert [call.status for call in batch.calls] == [Status.EXECUTING, Status.CANCELLED]
+            assert [call.status for call in batch.calls] == [CallStatus.EXECUTING, CallStatus.CANCELLED]
             desk.shop.gate("a").set()
-            assert [call.status for call in await soon(batch.ended())] == [Status.SUCCESS, Status.CANCELLED]
+            assert [call.status for call in await soon(batch.ended())] == [CallStatus.SUCCESS, CallStatus.CANCELLED]
 
     run(scene())
 

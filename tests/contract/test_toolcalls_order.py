@@ -8,10 +8,10 @@ import pytest
 from tests.contract.toolcalls import Desk, request, run, soon, stored, until, way
 
 from punchlist.storage.store import Store
-from punchlist.toolcalls.approvals import Outcome
-from punchlist.toolcalls.batch import Batch
-from punchlist.toolcalls.call_entry import Entry
-from punchlist.toolcalls.lifecycle import Status
+from punchlist.toolcalls.approvals import ApprovalOutcome
+from punchlist.toolcalls.batch import CallBatch
+from punchlist.toolcalls.call_entry import CallEntry
+from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.states import CancelledToolCall, ErroredToolCall, SuccessfulToolCall, ToolCallRequest
 from punchlist.toolcalls.tool import ToolFailure
@@ -32,7 +32,7 @@ async def one_by_one(desk: Desk, names: list[str]) -> None:
         desk.shop.gate(name).set()
 
 
-def reasons(batch: Batch) -> list[str]:
+def reasons(batch: CallBatch) -> list[str]:
     return [call.reason for call in batch.calls if isinstance(call, CancelledToolCall)]
 
 
@@ -100,7 +100,7 @@ def test_a_call_runs_after_those_that_it_depends_on(store: Store) -> None:
         async with Desk(store) as desk:
             batch = desk.scheduler.schedule([hold("c", after="a b"), hold("b", after="a"), hold("a")])
             await one_by_one(desk, ["a", "b", "c"])
-            assert {call.status for call in await soon(batch.ended())} == {Status.SUCCESS}
+            assert {call.status for call in await soon(batch.ended())} == {CallStatus.SUCCESS}
             assert desk.ran == ["a", "b", "c"]
 
     run(scene())
@@ -117,7 +117,7 @@ def test_a_call_may_depend_on_one_of_an_earlier_batch() -> None:
             await soon(first.ended())
             await soon(second.ended())
             (third,) = await desk.do(request("look", {}, "c", after=("a", "b")))
-            assert third.status is Status.SUCCESS
+            assert third.status is CallStatus.SUCCESS
 
     run(scene())
 
@@ -160,7 +160,7 @@ def test_what_depends_on_a_cancelled_or_refused_call_is_cancelled() -> None:
             )
             await desk.shop.began("a").wait()
             desk.scheduler.cancel("a", "enough")
-            await desk.say("e", Outcome.CANCEL)
+            await desk.say("e", ApprovalOutcome.CANCEL)
             calls = await soon(batch.ended())
             assert [call.status.value for call in calls] == [
                 "cancelled",
@@ -211,7 +211,7 @@ def test_a_dependency_named_twice_counts_once() -> None:
         async with Desk() as desk:
             await desk.do(request("look", {}, "a"), request("edit", {"path": "x"}, "b", after=("a", "a")))
             (call,) = await soon(desk.scheduler.schedule(request("edit", {"path": "x"}, "c")).ended(), 1)
-            assert call.status is Status.SUCCESS
+            assert call.status is CallStatus.SUCCESS
 
     run(scene())
 
@@ -226,7 +226,7 @@ def test_an_unknown_dependency_is_an_error_that_names_it() -> None:
             )
             assert isinstance(bad, ErroredToolCall)
             assert bad.error.message == "depends_on: there is no call 'nowhere'"
-            assert (after.status, good.status) == (Status.CANCELLED, Status.SUCCESS)
+            assert (after.status, good.status) == (CallStatus.CANCELLED, CallStatus.SUCCESS)
             assert desk.ran == ["c"]
 
     run(scene())
@@ -263,9 +263,9 @@ def test_a_thousand_calls_one_after_the_other() -> None:
 
 
 def test_many_ways_to_one_call_are_not_all_walked(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks, look = 0, Batch._still
+    looks, look = 0, CallBatch._still
 
-    def counted(batch: Batch, entry: Entry) -> bool:
+    def counted(batch: CallBatch, entry: CallEntry) -> bool:
         nonlocal looks
         looks += 1
         assert looks < 10_000
@@ -280,7 +280,7 @@ def test_many_ways_to_one_call_are_not_all_walked(monkeypatch: pytest.MonkeyPatc
             batch = desk.scheduler.schedule(layers)
             await soon(desk.shop.began("b0").wait())
             batch._entries.reverse()
-            monkeypatch.setattr(Batch, "_still", counted)
+            monkeypatch.setattr(CallBatch, "_still", counted)
             resting = asyncio.ensure_future(batch.at_rest())
             desk.shop.gate("a0").set()
             desk.shop.gate("b0").set()
@@ -347,7 +347,7 @@ def test_the_tools_own_keys_count_too() -> None:
             batch = desk.scheduler.schedule(
                 [hold("a", reads="file:x"), request("edit", {"path": "x"}, "b"), request("edit", {"path": "y"}, "c")]
             )
-            await until(lambda: batch.calls[2].status is Status.SUCCESS)
+            await until(lambda: batch.calls[2].status is CallStatus.SUCCESS)
             assert desk.ran == ["a", "y"]
             desk.shop.gate("a").set()
             await soon(batch.ended())
@@ -415,12 +415,12 @@ def test_identical_calls_share_an_error_and_a_question(store: Store) -> None:
     async def scene() -> None:
         async with Desk(store, Mode.DEFAULT) as desk:
             calls = await desk.do(request("fail", {}, "a"), request("fail", {}, "b"))
-            assert [call.status for call in calls] == [Status.ERROR] * 2
+            assert [call.status for call in calls] == [CallStatus.ERROR] * 2
             assert desk.ran == ["no luck"]
             asked = desk.scheduler.schedule([request("work", {}, "c"), request("work", {}, "d")])
             await soon(asked.at_rest())
             await desk.say("c")
-            assert {call.status for call in await soon(asked.ended())} == {Status.SUCCESS}
+            assert {call.status for call in await soon(asked.ended())} == {CallStatus.SUCCESS}
             assert desk.ran == ["no luck", "it"]
 
     run(scene())
@@ -456,7 +456,7 @@ def test_a_twin_that_is_cancelled_does_not_end_the_one_that_runs() -> None:
             await desk.shop.began("x").wait()
             desk.scheduler.cancel("b")
             desk.shop.gate("x").set()
-            assert [call.status for call in await soon(batch.ended())] == [Status.SUCCESS, Status.CANCELLED]
+            assert [call.status for call in await soon(batch.ended())] == [CallStatus.SUCCESS, CallStatus.CANCELLED]
 
     run(scene())
 
@@ -468,7 +468,7 @@ def test_cancelling_one_of_two_identical_calls_leaves_the_other() -> None:
             await desk.shop.began("x").wait()
             desk.scheduler.cancel("a")
             desk.shop.gate("x").set()
-            assert [call.status for call in await soon(batch.ended())] == [Status.CANCELLED, Status.SUCCESS]
+            assert [call.status for call in await soon(batch.ended())] == [CallStatus.CANCELLED, CallStatus.SUCCESS]
 
     run(scene())
 
@@ -499,7 +499,7 @@ def test_a_call_that_waits_for_a_person_holds_no_key() -> None:
         async with Desk(None, Mode.DEFAULT) as desk:
             await desk.waiting(request("edit", {"path": "x"}, "a"))
             (call,) = await desk.do(request("look", {}, "b", writes="file:x"))
-            assert call.status is Status.SUCCESS
+            assert call.status is CallStatus.SUCCESS
 
     run(scene())
 
@@ -528,7 +528,7 @@ def test_whatever_a_tool_says_when_it_fails_is_on_record_and_work_goes_on(store:
         async with Desk(store, tools=[odd]) as desk:
             await desk.do(request("odd", {}, "a"), request("look", {}, "b", after=("a",)))
             (call,) = await desk.do(request("look", {}, "c"))
-            assert call.status is Status.SUCCESS
+            assert call.status is CallStatus.SUCCESS
 
     run(scene())
     assert stored(store, "b").status == "cancelled"
@@ -538,6 +538,6 @@ def test_a_priority_that_no_database_holds_is_refused(store: Store) -> None:
     async def scene() -> None:
         async with Desk(store) as desk:
             (call,) = await soon(desk.scheduler.schedule(request("look", priority=2**70)).ended(), 2)
-            assert call.status is Status.ERROR
+            assert call.status is CallStatus.ERROR
 
     run(scene())

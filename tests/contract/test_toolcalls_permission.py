@@ -24,8 +24,8 @@ from punchlist.conversations.model import Scope
 from punchlist.errors import InvalidInput, NotAllowed
 from punchlist.kernel.actors import Actor, Role
 from punchlist.storage.store import Store
-from punchlist.toolcalls.approvals import Answer, Outcome
-from punchlist.toolcalls.lifecycle import Status
+from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
+from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.policy import Mode, Rule, Verdict
 from punchlist.toolcalls.states import CancelledToolCall, ScheduledToolCall, SuccessfulToolCall, WaitingToolCall
 from punchlist.toolcalls.tool import Effect
@@ -68,7 +68,7 @@ def test_plan_mode_reads_and_does_nothing_else(store: Store) -> None:
             calls = await desk.do(
                 request("look", {}, "a"), request("edit", {"path": "x"}, "b"), request("work", {}, "c")
             )
-            assert [call.status for call in calls] == [Status.SUCCESS, Status.CANCELLED, Status.CANCELLED]
+            assert [call.status for call in calls] == [CallStatus.SUCCESS, CallStatus.CANCELLED, CallStatus.CANCELLED]
             assert desk.ran == ["it"]
 
     run(scene())
@@ -78,9 +78,9 @@ def test_once_means_once(store: Store) -> None:
     async def scene() -> None:
         async with Desk(store, Mode.DEFAULT) as desk:
             await desk.waiting(request("work"))
-            await desk.say("a", Outcome.PROCEED_ONCE)
+            await desk.say("a", ApprovalOutcome.PROCEED_ONCE)
             (again,) = await desk.waiting(request("work", {}, "b"))
-            assert again.status is Status.AWAITING_APPROVAL
+            assert again.status is CallStatus.AWAITING_APPROVAL
 
     run(scene())
 
@@ -93,9 +93,9 @@ def test_always_for_a_tool_releases_those_that_wait_and_lets_later_ones_run(stor
                 request("work", {"on": "2"}, "b"),
                 request("edit", {"path": "x"}, "c"),
             )
-            await desk.say("a", Outcome.PROCEED_ALWAYS_TOOL)
+            await desk.say("a", ApprovalOutcome.PROCEED_ALWAYS_TOOL)
             (later,) = await desk.do(request("work", {"on": "3"}, "d"))
-            assert later.status is Status.SUCCESS
+            assert later.status is CallStatus.SUCCESS
             assert sorted(desk.ran) == ["1", "2", "3"]
             (left,) = desk.scheduler.calls
             assert left.request.call_id == "c"
@@ -108,14 +108,14 @@ def test_always_holds_in_this_session_after_a_restart_and_in_no_other(store: Sto
     async def scene() -> None:
         async with Desk(store, Mode.DEFAULT) as desk:
             await desk.waiting(request("work"))
-            await desk.say("a", Outcome.PROCEED_ALWAYS_TOOL)
+            await desk.say("a", ApprovalOutcome.PROCEED_ALWAYS_TOOL)
             await desk.over()
         async with Desk(store, Mode.DEFAULT) as again:
             (call,) = await again.do(request("work", {}, "b"))
-            assert call.status is Status.SUCCESS
+            assert call.status is CallStatus.SUCCESS
         async with Desk(store, Mode.DEFAULT, scope=Scope("another", AGENT.actor)) as elsewhere:
             (asked,) = await elsewhere.waiting(request("work", {}, "c"))
-            assert asked.status is Status.AWAITING_APPROVAL
+            assert asked.status is CallStatus.AWAITING_APPROVAL
 
     run(scene())
 
@@ -124,11 +124,11 @@ def test_a_deny_of_the_settings_beats_always(store: Store) -> None:
     async def scene() -> None:
         async with Desk(store, Mode.DEFAULT) as desk:
             await desk.waiting(request("work"))
-            await desk.say("a", Outcome.PROCEED_ALWAYS_TOOL)
+            await desk.say("a", ApprovalOutcome.PROCEED_ALWAYS_TOOL)
             await desk.over()
         async with Desk(store, Mode.DEFAULT, rules=[Rule(DENY, "work")]) as again:
             (call,) = await again.do(request("work", {}, "b"))
-            assert (call.status, again.ran) == (Status.CANCELLED, [])
+            assert (call.status, again.ran) == (CallStatus.CANCELLED, [])
 
     run(scene())
 
@@ -137,11 +137,11 @@ def test_always_does_not_reach_into_plan_mode(store: Store) -> None:
     async def scene() -> None:
         async with Desk(store, Mode.DEFAULT) as desk:
             await desk.waiting(request("work"))
-            await desk.say("a", Outcome.PROCEED_ALWAYS_TOOL)
+            await desk.say("a", ApprovalOutcome.PROCEED_ALWAYS_TOOL)
             await desk.over()
         async with Desk(store, Mode.PLAN) as planning:
             (call,) = await planning.do(request("work", {}, "b"))
-            assert (call.status, planning.ran) == (Status.CANCELLED, [])
+            assert (call.status, planning.ran) == (CallStatus.CANCELLED, [])
 
     run(scene())
 
@@ -152,12 +152,12 @@ def test_always_for_a_prefix_allows_commands_that_begin_so_and_no_others(store: 
             (asked,) = await desk.waiting(request("shell", {"line": "git status --short"}))
             assert isinstance(asked, WaitingToolCall)
             assert asked.question.prefixes == (("git", "status"),)
-            await desk.say("a", Outcome.PROCEED_ALWAYS_PREFIX)
+            await desk.say("a", ApprovalOutcome.PROCEED_ALWAYS_PREFIX)
             await desk.over()
         async with Desk(store, Mode.DEFAULT) as desk:
             lines = ["git status", "git push", "git status && rm x", "git status | tee y", "git status $(rm x)"]
             calls = await desk.waiting(*[request("shell", {"line": line}, f"c{n}") for n, line in enumerate(lines)])
-            assert [call.status for call in calls] == [Status.SUCCESS, *[Status.AWAITING_APPROVAL] * 4]
+            assert [call.status for call in calls] == [CallStatus.SUCCESS, *[CallStatus.AWAITING_APPROVAL] * 4]
             assert desk.ran == ["git status"]
 
     run(scene())
@@ -168,10 +168,10 @@ def test_always_for_a_server_allows_its_tools_and_no_others(store: Store) -> Non
         tools = [ServerTool("s_a", "s"), ServerTool("s_b", "s", Effect.EXECUTE), ServerTool("t_a", "t")]
         async with Desk(store, Mode.DEFAULT, tools=tools) as desk:
             await desk.waiting(request("s_a"))
-            await desk.say("a", Outcome.PROCEED_ALWAYS_SERVER)
+            await desk.say("a", ApprovalOutcome.PROCEED_ALWAYS_SERVER)
             calls = await desk.waiting(request("s_b", {}, "b"), request("t_a", {}, "c"), request("work", {}, "d"))
-            waits = Status.AWAITING_APPROVAL
-            assert [call.status for call in calls] == [Status.SUCCESS, waits, waits]
+            waits = CallStatus.AWAITING_APPROVAL
+            assert [call.status for call in calls] == [CallStatus.SUCCESS, waits, waits]
 
     run(scene())
 
@@ -180,7 +180,7 @@ def test_always_ends_when_the_server_says_something_else_of_its_tool(store: Stor
     async def scene() -> None:
         async with Desk(store, Mode.DEFAULT, tools=[ServerTool(fingerprint="1")]) as desk:
             await desk.waiting(request("srv_do"))
-            await desk.say("a", Outcome.PROCEED_ALWAYS_SERVER)
+            await desk.say("a", ApprovalOutcome.PROCEED_ALWAYS_SERVER)
             await desk.over()
         async with Desk(store, Mode.DEFAULT, tools=[ServerTool(fingerprint="2")]) as again:
             (call,) = await again.waiting(request("srv_do", {}, "b"))
@@ -189,19 +189,19 @@ def test_always_ends_when_the_server_says_something_else_of_its_tool(store: Stor
             await again.say("b")
             await again.over()
             (after,) = await again.do(request("srv_do", {}, "c"))
-            assert after.status is Status.SUCCESS
+            assert after.status is CallStatus.SUCCESS
 
     run(scene())
 
 
-@pytest.mark.parametrize("outcome", [Outcome.PROCEED_ALWAYS_PREFIX, Outcome.PROCEED_ALWAYS_SERVER])
-def test_an_answer_that_makes_no_sense_is_refused(store: Store, outcome: Outcome) -> None:
+@pytest.mark.parametrize("outcome", [ApprovalOutcome.PROCEED_ALWAYS_PREFIX, ApprovalOutcome.PROCEED_ALWAYS_SERVER])
+def test_an_answer_that_makes_no_sense_is_refused(store: Store, outcome: ApprovalOutcome) -> None:
     async def scene() -> None:
         async with Desk(store, Mode.DEFAULT) as desk:
             await desk.waiting(request("work"))
             with nothing_changes(store), pytest.raises(InvalidInput, match="is no answer to this question"):
                 await desk.say("a", outcome)
-            assert [call.status for call in desk.scheduler.calls] == [Status.AWAITING_APPROVAL]
+            assert [call.status for call in desk.scheduler.calls] == [CallStatus.AWAITING_APPROVAL]
 
     run(scene())
 
@@ -211,7 +211,7 @@ def test_modified_arguments_are_those_that_run_and_those_on_record(store: Store)
         async with Desk(store, Mode.DEFAULT) as desk:
             batch = desk.scheduler.schedule(request("work", {"on": "prod"}))
             await batch.at_rest()
-            await desk.say("a", Outcome.MODIFY, arguments={"on": "test", "times": 2})
+            await desk.say("a", ApprovalOutcome.MODIFY, arguments={"on": "test", "times": 2})
             (call,) = await soon(batch.ended())
             assert isinstance(call, SuccessfulToolCall)
             assert call.request.arguments == {"on": "test", "times": 2}
@@ -237,7 +237,7 @@ def test_arguments_that_cannot_be_leave_the_call_waiting(
         async with Desk(store, Mode.DEFAULT, rules=[Rule(DENY, "work", arguments={"on": "prod"})]) as desk:
             await desk.waiting(request("work", {"on": "test"}))
             with nothing_changes(store), pytest.raises(InvalidInput, match=why):
-                await desk.say("a", Outcome.MODIFY, arguments=arguments)
+                await desk.say("a", ApprovalOutcome.MODIFY, arguments=arguments)
             await desk.say("a")
             await desk.over()
             assert desk.ran == ["test"]
@@ -249,7 +249,7 @@ def test_a_modified_file_is_the_one_that_is_locked() -> None:
     async def scene() -> None:
         async with Desk(None, Mode.DEFAULT) as desk:
             await desk.waiting(request("edit", {"path": "x"}))
-            await desk.say("a", Outcome.MODIFY, arguments={"path": "y"})
+            await desk.say("a", ApprovalOutcome.MODIFY, arguments={"path": "y"})
             await desk.over()
             assert desk.ran == ["y"]
             assert not desk.scheduler._calls._claims._keys
@@ -262,7 +262,7 @@ def test_a_no_tells_the_model_who_and_why(store: Store) -> None:
         async with Desk(store, Mode.DEFAULT) as desk:
             batch = desk.scheduler.schedule(request("work"))
             await batch.at_rest()
-            await desk.say("a", Outcome.CANCEL, reason="use the staging server")
+            await desk.say("a", ApprovalOutcome.CANCEL, reason="use the staging server")
             (call,) = await soon(batch.ended())
             assert isinstance(call, CancelledToolCall)
             assert call.reason == "ann said no: use the staging server"
@@ -279,7 +279,7 @@ def test_a_reason_that_cannot_be_kept_is_refused(store: Store, reason: str) -> N
         async with Desk(store, Mode.DEFAULT) as desk:
             await desk.waiting(request("work"))
             with nothing_changes(store), pytest.raises(InvalidInput, match="reason: "):
-                await desk.say("a", Outcome.CANCEL, reason=reason)
+                await desk.say("a", ApprovalOutcome.CANCEL, reason=reason)
 
     run(scene())
 
@@ -291,11 +291,15 @@ def test_nobody_but_a_person_answers(store: Store) -> None:
             await desk.waiting(request("work"))
             with nothing_changes(store):
                 for role in (Role.WORKER, Role.SUPERVISOR, Role.SYSTEM):
-                    for outcome in (Outcome.PROCEED_ONCE, Outcome.PROCEED_ALWAYS_TOOL, Outcome.CANCEL):
+                    for outcome in (
+                        ApprovalOutcome.PROCEED_ONCE,
+                        ApprovalOutcome.PROCEED_ALWAYS_TOOL,
+                        ApprovalOutcome.CANCEL,
+                    ):
                         with pytest.raises(NotAllowed):
                             await desk.say("a", outcome, by=Actor(role, "x"))
             (call,) = desk.scheduler.calls
-            assert (call.status, desk.ran, desk.policy.session) == (Status.AWAITING_APPROVAL, [], [])
+            assert (call.status, desk.ran, desk.policy.session) == (CallStatus.AWAITING_APPROVAL, [], [])
 
     run(scene())
 
@@ -306,7 +310,7 @@ def test_what_a_worker_wants_instead_never_runs_when_a_person_says_yes_to_what_t
         async with Desk(store, Mode.DEFAULT) as desk:
             await desk.waiting(request("work", {"on": "good"}))
             with pytest.raises(NotAllowed):
-                await desk.say("a", Outcome.MODIFY, by=Actor(Role.WORKER, "w"), arguments={"on": "evil"})
+                await desk.say("a", ApprovalOutcome.MODIFY, by=Actor(Role.WORKER, "w"), arguments={"on": "evil"})
             await desk.say("a")
             await desk.over()
             assert desk.ran == ["good"]
@@ -319,10 +323,10 @@ def test_modifying_one_of_two_identical_calls_says_nothing_of_the_other() -> Non
         async with Desk(None, Mode.DEFAULT) as desk:
             batch = desk.scheduler.schedule([request("work", {"on": "prod"}, id) for id in "ab"])
             await batch.at_rest()
-            await desk.say("a", Outcome.MODIFY, arguments={"on": "test"})
+            await desk.say("a", ApprovalOutcome.MODIFY, arguments={"on": "test"})
             await soon(batch.at_rest())
-            assert batch.calls[0].status is Status.SUCCESS
-            assert batch.calls[1].status is Status.AWAITING_APPROVAL
+            assert batch.calls[0].status is CallStatus.SUCCESS
+            assert batch.calls[1].status is CallStatus.AWAITING_APPROVAL
 
     run(scene())
 
@@ -331,13 +335,13 @@ def test_the_one_who_asks_gets_the_question_and_its_answer_is_taken(store: Store
     async def scene() -> None:
         asked: list[str] = []
 
-        async def ask(call: WaitingToolCall, problem: str | None) -> Answer:
+        async def ask(call: WaitingToolCall, problem: str | None) -> ApprovalAnswer:
             asked.append(call.request.call_id)
-            return yes(Outcome.CANCEL, BOB, reason="no") if call.request.call_id == "b" else yes(by=ANN)
+            return yes(ApprovalOutcome.CANCEL, BOB, reason="no") if call.request.call_id == "b" else yes(by=ANN)
 
         async with Desk(store, Mode.DEFAULT, ask=ask) as desk:
             calls = await desk.do(*[request("work", {"on": id}, id) for id in "abc"])
-            assert [call.status for call in calls] == [Status.SUCCESS, Status.CANCELLED, Status.SUCCESS]
+            assert [call.status for call in calls] == [CallStatus.SUCCESS, CallStatus.CANCELLED, CallStatus.SUCCESS]
             assert asked == ["a", "b", "c"]
 
     run(scene())

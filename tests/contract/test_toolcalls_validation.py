@@ -9,7 +9,7 @@ from tests.contract.toolcalls import Desk, request, run, stored, way
 
 from punchlist.storage.store import Store
 from punchlist.toolcalls.admission import LONGEST_ARGUMENTS
-from punchlist.toolcalls.lifecycle import Status
+from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.states import CallError, ErroredToolCall, ToolCallRequest
 from punchlist.toolcalls.tool import Effect
@@ -161,6 +161,6 @@ def test_a_tool_that_fails_before_it_runs_is_told_of_and_harms_nobody(store: Sto
             bad, good = await desk.do(request("faulty"), request("look", {}, "b"))
             assert isinstance(bad, ErroredToolCall)
             assert bad.error == ("tool_crashed", "faulty failed: ZeroDivisionError: a bug in the tool")
-            assert good.status is Status.SUCCESS
+            assert good.status is CallStatus.SUCCESS
 
     run(scene())

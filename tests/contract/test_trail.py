@@ -13,7 +13,7 @@ from punchlist.checklist.replay import replay as replay_checklist
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.kernel.events import GENESIS, Event
-from punchlist.plan.lifecycle import Status
+from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.replay import replay as replay_plan
 from punchlist.plan.service import Plans
 from punchlist.storage import event_log
@@ -100,7 +100,7 @@ def test_the_checklist_is_what_its_events_made_of_it(store: Store, checklists: C
 @pytest.mark.spec("X5")
 def test_the_plan_is_what_its_events_made_of_it(store: Store, plans: Plans, scenario: Scenario, agent: Scope) -> None:
     events = trail(store, f"plan:{scenario.turn_id}")
-    rows = plans.list(TurnScope("s", agent.actor, scenario.turn_id), frozenset(Status)).items
+    rows = plans.list(TurnScope("s", agent.actor, scenario.turn_id), frozenset(PlanStatus)).items
     assert replay_plan(scenario.turn_id, events) == {todo.id: todo for todo in rows}
     assert [todo.id for todo in rows] == scenario.todo_ids
     early = replay_plan(scenario.turn_id, events[:3])

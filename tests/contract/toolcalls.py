@@ -28,18 +28,18 @@ from punchlist.storage.store import Store
 from punchlist.toolcalls import sql as toolcall_sql
 from punchlist.toolcalls.admission import Admission
 from punchlist.toolcalls.approval_store import Approvals
-from punchlist.toolcalls.approvals import Answer, Expiry, Outcome
-from punchlist.toolcalls.batch_writer import Recorder
-from punchlist.toolcalls.execution import Surroundings
+from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalExpiry, ApprovalOutcome
+from punchlist.toolcalls.batch_writer import BatchWriter
+from punchlist.toolcalls.execution import ExecutionEnvironment
 from punchlist.toolcalls.journal import Ask
 from punchlist.toolcalls.listeners import Listeners
 from punchlist.toolcalls.policy import Mode, Policy, Rule
-from punchlist.toolcalls.repeat_detection import Repeats
-from punchlist.toolcalls.repository import Ledger, Place, stream
+from punchlist.toolcalls.repeat_detection import RepeatDetector
+from punchlist.toolcalls.repository import CallScope, ToolCallRepository, stream
 from punchlist.toolcalls.scheduler import CoreToolScheduler
 from punchlist.toolcalls.states import CompletedToolCall, ToolCall, ToolCallRequest, Transition
 from punchlist.toolcalls.stored_call import StoredApproval, StoredCall
-from punchlist.toolcalls.tool import AgentTool, Effect, Resources, Running, ToolFailure
+from punchlist.toolcalls.tool import AgentTool, Effect, Resources, ToolContext, ToolFailure
 from punchlist.tools.function_tool import FunctionTool
 
 ANN = Actor(Role.PERSON, "ann")
@@ -166,12 +166,12 @@ class Workshop:
     async def crash(self, why: str = "boom") -> str:
         raise ZeroDivisionError(why)
 
-    async def speak(self, lines: list[str], running: Running) -> str:
+    async def speak(self, lines: list[str], running: ToolContext) -> str:
         for line in lines:
             running.output(line)
         return "spoken"
 
-    def speak_elsewhere(self, lines: list[str], running: Running) -> str:
+    def speak_elsewhere(self, lines: list[str], running: ToolContext) -> str:
         """Runs in a thread, since it is not asynchronous."""
         for line in lines:
             running.output(line)
@@ -250,7 +250,7 @@ class Desk:
         rules: Sequence[Rule] = (),
         tools: Sequence[AgentTool] = (),
         ask: Ask | None = None,
-        expiry: Expiry = Expiry(),  # noqa: B008 - a value
+        expiry: ApprovalExpiry = ApprovalExpiry(),  # noqa: B008 - a value
         concurrent: int = 16,
         clock: Clock | None = None,
         redactor: Redactor | None = None,
@@ -264,18 +264,18 @@ class Desk:
         self.heard = Heard()
         self.store = store
         box = {**self.shop.tools(), **{one.name: one for one in tools}}
-        self.ledger = Ledger(store, Place(scope, "/w", turn_id), redactor) if store else None
-        self.recorder = Recorder(self.ledger, store) if self.ledger and store else None
+        self.ledger = ToolCallRepository(store, CallScope(scope, "/w", turn_id), redactor) if store else None
+        self.recorder = BatchWriter(self.ledger, store) if self.ledger and store else None
         self.policy = Policy(mode, rules, self.ledger.session_rules() if self.ledger else ())
         known = self.ledger.fingerprints(list(box)) if self.ledger else {}
-        repeats = Repeats(self.ledger.history() if self.ledger else ())
+        repeats = RepeatDetector(self.ledger.history() if self.ledger else ())
         self.admission = Admission(box, self.policy, expiry=expiry, repeats=repeats, known=known)
         self.scheduler = CoreToolScheduler(
             admission=self.admission,
             journal=self.recorder,
             ask=ask,
             listeners=listeners or self.heard.listeners(),
-            around=Surroundings(folder, redactor.text if redactor else str, time_limit),
+            around=ExecutionEnvironment(folder, redactor.text if redactor else str, time_limit),
             concurrent=concurrent,
             clock=clock or (store.clock if store else system_clock),
         )
@@ -304,7 +304,9 @@ class Desk:
         """Schedule, and wait until nothing goes on without a person."""
         return await soon(self.scheduler.schedule(requests).at_rest())
 
-    async def say(self, call_id: str, outcome: Outcome = Outcome.PROCEED_ONCE, by: Actor = ANN, **payload: Any) -> None:
+    async def say(
+        self, call_id: str, outcome: ApprovalOutcome = ApprovalOutcome.PROCEED_ONCE, by: Actor = ANN, **payload: Any
+    ) -> None:
         payload["by"] = by
         await soon(self.scheduler.handle_confirmation_response(call_id, None, outcome, payload=payload))
 
@@ -347,8 +349,8 @@ def way(store: Store, call_id: str = "a") -> list[str | None]:
     return [event.to_status for event in steps(store, call_id)]
 
 
-def yes(outcome: Outcome = Outcome.PROCEED_ONCE, by: Actor = ANN, **more: Any) -> Answer:
-    return Answer(outcome, by, **more)
+def yes(outcome: ApprovalOutcome = ApprovalOutcome.PROCEED_ONCE, by: Actor = ANN, **more: Any) -> ApprovalAnswer:
+    return ApprovalAnswer(outcome, by, **more)
 
 
 # --- another process ----------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import PunchlistError
 from punchlist.kernel.actors import Actor, Role
-from punchlist.plan.lifecycle import Status
+from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.model import NewTodo
 from punchlist.plan.service import Plans
 from punchlist.storage.open import open_store
@@ -63,7 +63,7 @@ class Writer:
 
     def complete_the_first(self, _time: int) -> str:
         turn = self.turn()
-        first = self.plans.list(turn, frozenset(Status)).items[0]
+        first = self.plans.list(turn, frozenset(PlanStatus)).items[0]
         outcome = f"done by writer {self.number}"
         self.plans.end(turn, first.id, outcome)
         return outcome

@@ -13,7 +13,7 @@ from threading import Event
 
 from tests.faults.processes import spin
 
-from punchlist.claims.model import Claimed
+from punchlist.claims.model import ClaimGranted
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import Conflict, IllegalTransition, NotAllowed, StoreBusy
 from punchlist.kernel.actors import Actor, Role
@@ -40,14 +40,14 @@ class Worker:
                 claimed = self._plans.claim(self._scope, this_process(), seconds=LEASE)
             except StoreBusy:
                 continue
-            if isinstance(claimed, Claimed):
+            if isinstance(claimed, ClaimGranted):
                 self._work(claimed)
             elif claimed.claimed or claimed.others:
                 Event().wait(self._choice.uniform(0, 0.1))
             else:
                 return
 
-    def _work(self, claimed: Claimed[TurnTodo]) -> None:
+    def _work(self, claimed: ClaimGranted[TurnTodo]) -> None:
         todo_id, fence = claimed.todo.id, claimed.claim.fence
         try:
             if self._choice.random() < 0.01:

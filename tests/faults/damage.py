@@ -20,7 +20,7 @@ from tests.faults.script import Script
 
 from punchlist.conversations.model import MessageRole, TurnScope
 from punchlist.errors import PunchlistError, StoreError
-from punchlist.plan.lifecycle import Status
+from punchlist.plan.lifecycle import PlanStatus
 
 SESSIONS: Final = ("first", "second", "third")
 CHANGES: Final = 70
@@ -80,12 +80,12 @@ def questions(address: str, turns: tuple[tuple[str, str], ...]) -> Iterator[tupl
     script = Script(address)
     house = script.house
 
-    def plans(states: frozenset[Status] | None) -> list[Any]:
+    def plans(states: frozenset[PlanStatus] | None) -> list[Any]:
         found = [house.plans.list(TurnScope(session, script.scope.actor, turn), states) for session, turn in turns]
         return [(plan.items, plan.counts) for plan in found]
 
     yield "checklist", lambda: [house.checklists.get(session) for session in SESSIONS]
-    yield "plan", lambda: plans(frozenset(Status))
+    yield "plan", lambda: plans(frozenset(PlanStatus))
     yield "remaining", lambda: plans(None)
     yield "sessions", lambda: [*house.conversations.newest()]
     yield "turns", lambda: [house.conversations.turns(session) for session in SESSIONS]

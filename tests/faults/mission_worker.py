@@ -24,8 +24,8 @@ from typing import Final
 
 from tests.faults.processes import PATIENCE, ROOT, module
 
-from punchlist.agent.model_resolver import Casting
-from punchlist.app import House
+from punchlist.agent.model_resolver import ModelResolver
+from punchlist.app import App
 from punchlist.config import load
 from punchlist.engine.periodic import begin_cycle
 from punchlist.kernel.actors import Actor, Role
@@ -58,13 +58,13 @@ class Task:
     def log(self) -> Path:
         return Path(self.folder) / "worker.log"
 
-    def house(self) -> House:
+    def house(self) -> App:
         """The one of this folder, whoever opens it."""
         environment = {"PUNCHLIST_DATABASE_URL": self.database, "HOME": self.home}
-        return House(load(environment=environment, cwd=Path(self.folder)))
+        return App(load(environment=environment, cwd=Path(self.folder)))
 
 
-def begin(house: House, *, cycles: bool = True) -> None:
+def begin(house: App, *, cycles: bool = True) -> None:
     """What a person does first; each step is there once, however often this is done."""
     text = file.read(house.workspace / "mission.json")
     mission = house.missions.apply(MissionScope("cli", PERSON), file.parse(text), text).mission
@@ -83,7 +83,7 @@ async def work(task: Task) -> None:
     house = task.house()
     if task.begins:
         begin(house)
-    casting = Casting(f"rehearsal:{task.folder}/rehearsal.yaml", os.environ)
+    casting = ModelResolver(f"rehearsal:{task.folder}/rehearsal.yaml", os.environ)
 
     def tell(line: str) -> None:
         print(f"{os.getpid()}: {line}", flush=True)

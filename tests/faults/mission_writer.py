@@ -20,7 +20,7 @@ from tests.faults.processes import ROOT, module
 
 from punchlist.kernel.actors import Actor, Role
 from punchlist.missions.model import MissionScope, NewMissionTodo
-from punchlist.missions.todos.lifecycle import Action, Priority, Status
+from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
 from punchlist.missions.todos.service import MissionTodos
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
@@ -39,33 +39,33 @@ class Member:
 
     def create(self, time: int) -> str:
         """Into either list, in either pillar."""
-        target = self.random.choice([Status.PENDING, Status.PENDING, Status.BACKLOG])
+        target = self.random.choice([TodoStatus.PENDING, TodoStatus.PENDING, TodoStatus.BACKLOG])
         pillar = self.random.choice([BUILD, ONBOARDING])
         new = NewMissionTodo(pillar, f"todo {time} of {self.number}", target=target)
         return self.todos.create(self.scope, SLUG, new).todo.id
 
     def anything(self, time: int) -> str:
         """Whatever somebody may do to some todo that is open, as it seems."""
-        action = self.random.choice([Action.CREATE, Action.COMPLETE, *_MOVES])
-        there = self.todos.list(SLUG, status={Status.BACKLOG, Status.PENDING, Status.IN_PROGRESS}).items
-        if action is Action.CREATE or not there:
+        action = self.random.choice([TodoAction.CREATE, TodoAction.COMPLETE, *_MOVES])
+        there = self.todos.list(SLUG, status={TodoStatus.BACKLOG, TodoStatus.PENDING, TodoStatus.IN_PROGRESS}).items
+        if action is TodoAction.CREATE or not there:
             return f"create {self.create(time)}"
         todo = self.random.choice(there)
-        if action is Action.COMPLETE:
+        if action is TodoAction.COMPLETE:
             self.todos.complete(self.scope, SLUG, todo.id, f"by {self.number}")
         else:
             self.todos.update(self.scope, SLUG, todo.id, action, f"by {self.number}")
         return f"{action} {todo.id}"
 
     def promote(self, _time: int) -> str:
-        waiting = self.todos.list(SLUG, status={Status.BACKLOG}).items
-        return self.todos.update(self.scope, SLUG, self.random.choice(waiting).id, Action.PROMOTE, "now").todo.id
+        waiting = self.todos.list(SLUG, status={TodoStatus.BACKLOG}).items
+        return self.todos.update(self.scope, SLUG, self.random.choice(waiting).id, TodoAction.PROMOTE, "now").todo.id
 
     def reprioritize(self, time: int) -> str:
         (todo,) = self.todos.list(SLUG).items
         reason = f"change {time} of {self.number}"
-        priority = self.random.choice(list(Priority))
-        self.todos.update(self.scope, SLUG, todo.id, Action.REPRIORITIZE, reason, priority=priority)
+        priority = self.random.choice(list(TodoPriority))
+        self.todos.update(self.scope, SLUG, todo.id, TodoAction.REPRIORITIZE, reason, priority=priority)
         return reason
 
     def complete(self, _time: int) -> str:
@@ -80,7 +80,7 @@ class Member:
         return self.todos.create(self.scope, SLUG, new).todo.id
 
 
-_MOVES = [Action.PROMOTE, Action.PROMOTE, Action.DEMOTE, Action.START, Action.CANCEL]
+_MOVES = [TodoAction.PROMOTE, TodoAction.PROMOTE, TodoAction.DEMOTE, TodoAction.START, TodoAction.CANCEL]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Final
 from tests.faults.mission_project import mission_project
 from tests.faults.mission_worker import begin
 
-from punchlist.agent.model_resolver import Casting
+from punchlist.agent.model_resolver import ModelResolver
 from punchlist.engine.gc_workaround import found_between_steps
 from punchlist.toolcalls.policy import Mode
 
@@ -76,7 +76,7 @@ async def a_worker(folder: str) -> object:
         gc.set_threshold(10)
         gc.callbacks.append(look_begins)
 
-    casting = Casting(f"rehearsal:{folder}/rehearsal.yaml", os.environ)
+    casting = ModelResolver(f"rehearsal:{folder}/rehearsal.yaml", os.environ)
     await house.worker(casting, Mode.YOLO, slots=1, tell=tell).work(until_idle=True)
     gc.callbacks.remove(look_begins)
     house.store.close()

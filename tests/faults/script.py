@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from punchlist.app import House
+from punchlist.app import App
 from punchlist.audit.check import check
 from punchlist.config import Settings
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.kernel.actors import Actor, Role
 from punchlist.plan import validation as plan_validation
-from punchlist.plan.lifecycle import Action, Status
+from punchlist.plan.lifecycle import PlanAction, PlanStatus
 from punchlist.storage.schema_version import current_revision
 
 CHANGES_PER_ROUND: Final = 6
@@ -67,15 +67,15 @@ def position(lists: Lists) -> int | None:
 
 def _todos(number: int, changes: int) -> tuple[Todo, Todo, Todo]:
     """The todos of one round after so many of its own changes."""
-    first = Todo(_title(number, 0), Status.PENDING, None)
-    second = Todo(_title(number, 1), Status.PENDING, None)
+    first = Todo(_title(number, 0), PlanStatus.PENDING, None)
+    second = Todo(_title(number, 1), PlanStatus.PENDING, None)
     if changes > 1:
-        first = first._replace(status=Status.IN_PROGRESS)
+        first = first._replace(status=PlanStatus.IN_PROGRESS)
     if changes > 3:
-        first = first._replace(status=Status.COMPLETED, outcome=_outcome(number))
+        first = first._replace(status=PlanStatus.COMPLETED, outcome=_outcome(number))
     if changes > 4:
-        second = second._replace(status=Status.CANCELLED, outcome=_outcome(number))
-    return first, second, Todo(_title(number, 2), Status.PENDING, None)
+        second = second._replace(status=PlanStatus.CANCELLED, outcome=_outcome(number))
+    return first, second, Todo(_title(number, 2), PlanStatus.PENDING, None)
 
 
 def _title(number: int, which: int) -> str:
@@ -105,7 +105,7 @@ class Script:
     """The script over one session of one database."""
 
     def __init__(self, address: str, session: str = "s") -> None:
-        self.house = House(Settings(address, session, "normal", None))
+        self.house = App(Settings(address, session, "normal", None))
         self.scope = Scope(session, Actor(Role.SUPERVISOR, "script"))
 
     def perform(self, change: int) -> None:
@@ -129,7 +129,7 @@ class Script:
         elif step == 3:
             self.house.plans.end(turn, ids[_title(number, 0)], _outcome(number))
         else:
-            self.house.plans.end(turn, ids[_title(number, 1)], _outcome(number), Action.CANCEL)
+            self.house.plans.end(turn, ids[_title(number, 1)], _outcome(number), PlanAction.CANCEL)
 
     def perform_all(self, changes: int) -> None:
         for change in range(changes):
@@ -140,7 +140,7 @@ class Script:
         session = self.scope.conversation_id
         turns = []
         for turn in reversed(self.house.conversations.turns(session, most=1_000_000)):
-            plan = self.house.plans.list(TurnScope(session, self.scope.actor, turn.id), frozenset(Status))
+            plan = self.house.plans.list(TurnScope(session, self.scope.actor, turn.id), frozenset(PlanStatus))
             if plan.items:
                 turns.append((tuple(Todo(t.title, t.status, t.outcome) for t in plan.items), turn.end_reason))
         checklist = self.house.checklists.get(session)

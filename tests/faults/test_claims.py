@@ -15,12 +15,12 @@ from tests.conftest import SOAK
 from tests.faults.processes import ROOT, eventually, module, spin
 
 from punchlist.audit.check import check
-from punchlist.claims.lifecycle import Action as ClaimAction
+from punchlist.claims.lifecycle import ClaimAction
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.events import Event
-from punchlist.plan.lifecycle import Action, Status
+from punchlist.plan.lifecycle import PlanAction, PlanStatus
 from punchlist.plan.model import NewTodo
 from punchlist.plan.service import Plans, stream
 from punchlist.storage import event_log
@@ -90,7 +90,7 @@ def overtaken(events: list[Event]) -> list[str]:
         data = event.payload()
         if event.action == ClaimAction.CLAIM:
             newest[event.subject] = (event.actor, data["fence"])
-        elif event.action == Action.COMPLETE and newest.get(event.subject) != (event.actor, data["claim"]["fence"]):
+        elif event.action == PlanAction.COMPLETE and newest.get(event.subject) != (event.actor, data["claim"]["fence"]):
             found.append(event.subject)
     return found
 
@@ -119,15 +119,15 @@ def test_whoever_is_killed_every_todo_is_completed_once(database: str, tmp_path:
         written = crowd.completed()
     assert codes == [-9] * len(doomed) + [0] * (count - len(doomed))
     assert [id for id, times in Counter(written).items() if times > 1] == []
-    left = plans.list(turn, frozenset(Status))
-    assert left.counts[Status.COMPLETED] == todos
+    left = plans.list(turn, frozenset(PlanStatus))
+    assert left.counts[PlanStatus.COMPLETED] == todos
     # Whoever is killed between the end of a todo and its note of it writes nothing more.
     missing = {todo.id for todo in left.items} - set(written)
     assert len(missing) <= len(doomed)
     with store.read() as tx:
         events = event_log.of_stream(tx, stream(turn.turn_id))
     assert overtaken(events) == []
-    assert Counter(event.subject for event in events if event.action == Action.COMPLETE) == {
+    assert Counter(event.subject for event in events if event.action == PlanAction.COMPLETE) == {
         todo.id: 1 for todo in left.items
     }
     assert left.claims == {}

@@ -18,7 +18,7 @@ import pytest
 from tests.faults.tools import gone, running
 
 from punchlist.missions.metrics import collectors
-from punchlist.missions.metrics.collectors import CannotCollect, collect
+from punchlist.missions.metrics.collectors import CollectorError, collect
 from punchlist.missions.metrics.http_fetch import is_public
 from punchlist.missions.model import Metric
 
@@ -51,7 +51,7 @@ class Site:
         )
 
     def fails(self, **how: Any) -> str:
-        with pytest.raises(CannotCollect) as failed:
+        with pytest.raises(CollectorError) as failed:
             self.collect(**how)
         return str(failed.value)
 

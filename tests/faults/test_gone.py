@@ -23,7 +23,7 @@ from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import StoreUnavailable
 from punchlist.kernel.actors import Actor, Role
-from punchlist.missions.metrics.collectors import CannotCollect, collect
+from punchlist.missions.metrics.collectors import CollectorError, collect
 from punchlist.missions.model import Metric
 from punchlist.storage import open as storage_open
 from punchlist.storage import sqlite, wal_files
@@ -190,7 +190,7 @@ def test_a_log_that_loses_its_name_while_it_is_opened_is_not_taken_for_the_one_t
     someone.close()
     database, log = someone.store.database, tmp_path / "punchlist.db-wal"
 
-    def look_late(file: str) -> wal_files.Log | None:
+    def look_late(file: str) -> wal_files.WalFiles | None:
         log.rename(tmp_path / "nameless")
         log.touch()
         return wal_files.beside(file)
@@ -381,7 +381,7 @@ def test_no_tool_and_no_collector_opens_a_database_that_is_in_use(project: Path,
             ("edit_file", {"old": "SQLite", "new": "SQLittle"}),
         ):
             assert "list_todo" in agent.fails(tool, path=path, **arguments).message
-        with pytest.raises(CannotCollect, match="in use"):
+        with pytest.raises(CollectorError, match="in use"):
             collect(_of_file(path), mission_slug="m", workspace=project, trusted=False, environment={})
     assert punchlist("todos", "add", "Of another process").returncode == 0
     checklists.add(ann, "After", reason="test")

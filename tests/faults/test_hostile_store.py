@@ -17,11 +17,11 @@ from tests.faults.screen import ESCAPES, acting
 from tests.faults.script import Script
 
 from punchlist.checklist import service as checklist
-from punchlist.checklist.lifecycle import Status
-from punchlist.checklist.model import Checklist, Item
+from punchlist.checklist.lifecycle import ChecklistStatus
+from punchlist.checklist.model import Checklist, ChecklistItem
 from punchlist.conversations.model import MessageRole
 from punchlist.kernel.events import Change
-from punchlist.plan.lifecycle import Status as PlanStatus
+from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.model import TurnTodo
 from punchlist.plan.repository import TurnTodoRepository
 from punchlist.storage import event_log
@@ -55,7 +55,7 @@ CHANGING: Final = {
 def _plant(tx: Transaction, turn: str) -> None:
     """Go around every rule, with checksums and hashes as they should be."""
     before = checklist.read(tx, SESSION)
-    items = tuple(Item(f"{number}{EVIL}", EVIL, EVIL, status) for number, status in enumerate(Status))
+    items = tuple(ChecklistItem(f"{number}{EVIL}", EVIL, EVIL, status) for number, status in enumerate(ChecklistStatus))
     checklist.write(tx, SESSION, Checklist(items, before.revision + 1, before.undo_to, before.updated_at))
     repository = TurnTodoRepository(tx)
     counts, _ = repository.verified_counts(SESSION, turn)
@@ -156,7 +156,7 @@ def test_items_of_ten_megabytes_are_shown_as_fast_as_others(
     script = Script(str(planted), "huge")
     script.house.checklists.add(script.scope, "x", reason="test")
     words, word = "many words " * 1_000_000, "oneword" * 1_500_000
-    items = tuple(Item(status.value, words, word, status) for status in Status)
+    items = tuple(ChecklistItem(status.value, words, word, status) for status in ChecklistStatus)
     with script.house.store.write() as tx:
         checklist.write(tx, "huge", Checklist(items, 2, 1, "2026"))
     script.close()

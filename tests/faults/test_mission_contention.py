@@ -10,7 +10,7 @@ from tests.contract.missions import Team, developer_experience
 from tests.faults.mission_writer import Crew, Outcome, Task
 
 from punchlist.audit.check import check
-from punchlist.missions.todos.lifecycle import Action, Status
+from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
 from punchlist.runs.service import Runs
 from punchlist.storage import event_log
 from punchlist.storage.schema_version import REVISION
@@ -111,7 +111,7 @@ def test_whatever_thirty_two_processes_do_to_a_mission_its_limits_and_its_trail_
 def test_of_all_who_promote_at_once_as_many_do_as_there_are_slots(crew: Crew, store: Store, database: str) -> None:
     team = developer_experience(store)
     for _ in range(30):
-        team.todo_in(Status.BACKLOG)
+        team.todo_in(TodoStatus.BACKLOG)
     outcomes = crew.go(Task(database, "promote", 2, threads=5), 4)
     assert codes(outcomes) == {"ok": 10, REFUSED: 30}
     assert counted(team) == (10, 20)
@@ -124,7 +124,7 @@ def test_of_fifty_parallel_changes_of_one_todo_none_is_lost_silently(crew: Crew,
     todo = team.create()
     outcomes = crew.go(Task(database, "reprioritize", threads=25), 2)
     assert codes(outcomes) == {"ok": 50}
-    history = [event for event in team.trail() if event.action == Action.REPRIORITIZE]
+    history = [event for event in team.trail() if event.action == TodoAction.REPRIORITIZE]
     assert sorted(event.reason for event in history) == sorted(made(outcomes))
     assert team.todos.get(todo.id).priority == history[-1].payload()["priority"]
     sound(team)
@@ -133,7 +133,7 @@ def test_of_fifty_parallel_changes_of_one_todo_none_is_lost_silently(crew: Crew,
 @pytest.mark.spec("M6")
 def test_of_fifty_who_complete_one_todo_at_once_exactly_one_does(crew: Crew, store: Store, database: str) -> None:
     team = developer_experience(store)
-    todo = team.todo_in(Status.IN_PROGRESS)
+    todo = team.todo_in(TodoStatus.IN_PROGRESS)
     outcomes = crew.go(Task(database, "complete", threads=25), 2)
     assert codes(outcomes) == {"ok": 1, REFUSED: 49}
     assert [team.todos.get(todo.id).outcome] == made(outcomes)

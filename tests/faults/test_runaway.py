@@ -11,7 +11,7 @@ from tests.faults.mission_project import mission_project
 from tests.faults.mission_worker import PERSON, SLUG, Nursery, begin
 
 from punchlist.missions.model import MissionScope, NewMissionTodo
-from punchlist.missions.todos.lifecycle import Action
+from punchlist.missions.todos.lifecycle import TodoAction
 
 NEVER_DONE: Final = """
 scenes:
@@ -78,7 +78,7 @@ def test_a_lead_who_is_never_content_comes_to_an_end_and_a_person_is_asked(
     begin(house, cycles=False)
     scope = MissionScope("cli", PERSON)
     todo = house.mission_todos.create(scope, SLUG, NewMissionTodo("build-performance", "Try it")).todo
-    house.mission_todos.update(scope, SLUG, todo.id, Action.START, "now")
+    house.mission_todos.update(scope, SLUG, todo.id, TodoAction.START, "now")
     life = nursery.start(task)
     assert life.wait() == 0, life.said
     (run,) = house.runs.list(ended=True)

@@ -19,10 +19,10 @@ from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.secrets import Redactor
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
-from punchlist.toolcalls.approvals import Outcome
-from punchlist.toolcalls.batch_writer import Recorder
+from punchlist.toolcalls.approvals import ApprovalOutcome
+from punchlist.toolcalls.batch_writer import BatchWriter
 from punchlist.toolcalls.policy import Mode, Policy, Rule, Verdict
-from punchlist.toolcalls.repository import Ledger, Place
+from punchlist.toolcalls.repository import CallScope, ToolCallRepository
 from punchlist.toolcalls.scheduler import CoreToolScheduler
 from punchlist.toolcalls.states import ToolCallRequest, WaitingToolCall
 
@@ -173,8 +173,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 async def with_scheduler(agent: Agent, store: Store, policy: Policy, work: Callable[[CoreToolScheduler], Any]) -> None:
-    place = Place(Scope("s", Actor(Role.SUPERVISOR, "test")), str(agent.root))
-    recorder = Recorder(Ledger(store, place, Redactor(os.environ)), store)
+    place = CallScope(Scope("s", Actor(Role.SUPERVISOR, "test")), str(agent.root))
+    recorder = BatchWriter(ToolCallRepository(store, place, Redactor(os.environ)), store)
     agent.use(policy, recorder)
     scheduler = agent.scheduler()
     try:
@@ -221,10 +221,10 @@ ASKED = {
     "write_file": {"path": "made", "content": f"key = '{SECRETS['OPENAI_API_KEY']}'\n{SECRETS['SERVICE_PASSWORD']}"},
     "edit_file": {"path": "config.py", "old": "timeout = 3", "new": f"token = {SECRETS['GITHUB_TOKEN']}"},
 }
-ANSWERS: dict[str, tuple[Outcome, dict[str, Any]]] = {
-    "once": (Outcome.PROCEED_ONCE, {}),
-    "always": (Outcome.PROCEED_ALWAYS_TOOL, {}),
-    "no": (Outcome.CANCEL, {"reason": f"do not use {SECRETS['GITHUB_TOKEN']}"}),
+ANSWERS: dict[str, tuple[ApprovalOutcome, dict[str, Any]]] = {
+    "once": (ApprovalOutcome.PROCEED_ONCE, {}),
+    "always": (ApprovalOutcome.PROCEED_ALWAYS_TOOL, {}),
+    "no": (ApprovalOutcome.CANCEL, {"reason": f"do not use {SECRETS['GITHUB_TOKEN']}"}),
 }
 
 
@@ -236,7 +236,7 @@ def test_a_call_that_waits_keeps_its_secrets_in_one_column_and_an_ended_one_nowh
     tmp_path: Path,
     tool: str,
     arguments: dict[str, Any],
-    outcome: Outcome,
+    outcome: ApprovalOutcome,
     payload: dict[str, Any],
 ) -> None:
     async def run(scheduler: CoreToolScheduler) -> None:
@@ -256,7 +256,9 @@ def test_modified_arguments_are_on_record_without_their_secrets(agent: Agent, st
         batch = scheduler.schedule(ToolCallRequest("run_command", {"command": "echo x"}))
         [call] = await batch.at_rest()
         instead = {"arguments": {"command": f"echo {SECRETS['GITHUB_TOKEN']}"}}
-        await scheduler.handle_confirmation_response(call.request.call_id, None, Outcome.MODIFY, payload=instead)
+        await scheduler.handle_confirmation_response(
+            call.request.call_id, None, ApprovalOutcome.MODIFY, payload=instead
+        )
         await batch
 
     asyncio.run(with_scheduler(agent, store, Policy(Mode.DEFAULT), run))
@@ -268,7 +270,7 @@ def test_a_prefix_that_was_allowed_is_on_record_without_its_secrets(agent: Agent
         batch = scheduler.schedule(ToolCallRequest("run_command", {"command": f"echo {SECRETS['DEPLOY_TOKEN']}"}))
         [call] = await batch.at_rest()
         assert columns_with_secrets(tmp_path) == {"tool_calls.exact"}
-        await scheduler.handle_confirmation_response(call.request.call_id, None, Outcome.PROCEED_ALWAYS_PREFIX)
+        await scheduler.handle_confirmation_response(call.request.call_id, None, ApprovalOutcome.PROCEED_ALWAYS_PREFIX)
         await batch
 
     asyncio.run(with_scheduler(agent, store, Policy(Mode.DEFAULT), run))
@@ -290,7 +292,7 @@ def test_no_byte_of_a_secret_is_left_in_the_file(agent: Agent, store: Store, tmp
     async def run(scheduler: CoreToolScheduler) -> None:
         batch = scheduler.schedule([ToolCallRequest(tool, arguments) for tool, arguments in ASKED.items()])
         for call in await batch.at_rest():
-            await scheduler.handle_confirmation_response(call.request.call_id, None, Outcome.PROCEED_ONCE)
+            await scheduler.handle_confirmation_response(call.request.call_id, None, ApprovalOutcome.PROCEED_ONCE)
         await batch
         await scheduler.schedule(ToolCallRequest("run_command", {"command": "env"})).at_rest()
 

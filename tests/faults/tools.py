@@ -11,16 +11,16 @@ from typing import Any, TypeVar
 
 from tests.faults.processes import PATIENCE
 
-from punchlist.toolcalls.execution import Surroundings
+from punchlist.toolcalls.execution import ExecutionEnvironment
 from punchlist.toolcalls.journal import Journal
 from punchlist.toolcalls.listeners import Listeners
 from punchlist.toolcalls.policy import Mode, Policy
 from punchlist.toolcalls.scheduler import CoreToolScheduler
 from punchlist.toolcalls.states import (
     CallError,
+    CallResult,
     CompletedToolCall,
     ErroredToolCall,
-    Result,
     SuccessfulToolCall,
     ToolCallRequest,
 )
@@ -49,7 +49,7 @@ class Agent:
         self._more = asyncio.Event()
         self._tools = native_tools(workspace or Workspace(root, also), redact)
         self._policy = policy or Policy(Mode.YOLO)
-        self._around = Surroundings(output, redact)
+        self._around = ExecutionEnvironment(output, redact)
         self._concurrent = concurrent
         self._journal: Journal | None = None
 
@@ -85,7 +85,7 @@ class Agent:
 
         return asyncio.run(use())
 
-    def gets(self, tool: str, **arguments: Any) -> Result:
+    def gets(self, tool: str, **arguments: Any) -> CallResult:
         call = self.tries(tool, **arguments)
         assert isinstance(call, SuccessfulToolCall), call
         return call.result

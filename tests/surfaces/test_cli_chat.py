@@ -13,14 +13,14 @@ from tests.contract.missions import BUILD, ONBOARDING, SLUG, Team, developer_exp
 
 from punchlist.agent.transcript import as_line
 from punchlist.conversations.message_queue import MessageQueue
-from punchlist.conversations.model import Line, MessageRole, Scope
+from punchlist.conversations.model import MessageRole, NewMessage, Scope
 from punchlist.conversations.service import Conversations
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.process_id import this_process
 from punchlist.missions.chats import service as chat_service
-from punchlist.missions.todos.lifecycle import Status
-from punchlist.models.model import Call, Reply, Returned
-from punchlist.runs.queue import RunBook
+from punchlist.missions.todos.lifecycle import TodoStatus
+from punchlist.models.model import CallReturn, Reply, RequestedCall
+from punchlist.runs.queue import RunQueue
 from punchlist.runs.service import Runs
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
@@ -60,9 +60,9 @@ def chat_json(punchlist: Cli, *arguments: str, **extra: Any) -> Any:
 
 def work_in(team: Team) -> str:
     """A run that is at work in the first pillar's TODO chat; its id."""
-    todo = team.todo_in(Status.IN_PROGRESS)
+    todo = team.todo_in(TodoStatus.IN_PROGRESS)
     (run,) = Runs(team.store).of_todo(todo.id)
-    book = RunBook(team.store, this_process())
+    book = RunQueue(team.store, this_process())
     assert book.dispatch(run)
     book.begin(run.id)
     return run.id
@@ -101,15 +101,15 @@ def test_what_was_said_is_shown_with_who_and_when(punchlist: Cli, team: Team) ->
     here = team.pillars[BUILD].todo_conversation_id
     conversations = Conversations(team.store)
     owner = Scope(here, Actor(Role.OWNER, "pillar-owner"))
-    turn = conversations.begin_turn(owner, reason="a run", request=Line("user", "todo_delegation", "Work on: A"))
-    reply = as_line(Reply("I look.\nFirst at this.", (Call("c1", "run_command", {"command": "make"}),)))
+    turn = conversations.begin_turn(owner, reason="a run", request=NewMessage("user", "todo_delegation", "Work on: A"))
+    reply = as_line(Reply("I look.\nFirst at this.", (RequestedCall("c1", "run_command", {"command": "make"}),)))
     conversations.say(owner, MessageRole(reply.role), reply.content, kind=reply.kind, turn_id=turn.id)
-    result = as_line(Returned("c1", "run_command", "exit 1\nno rule", failed=True))
+    result = as_line(CallReturn("c1", "run_command", "exit 1\nno rule", failed=True))
     conversations.say(owner, MessageRole(result.role), result.content, kind=result.kind, turn_id=turn.id)
     conversations.say(owner, MessageRole.SYSTEM, "The list has not changed.\x1b[2J", kind="reminder", turn_id=turn.id)
     inner = Scope(here, Actor(Role.WORKER, "coder"))
     worker = conversations.begin_turn(
-        inner, reason="delegated", parent=turn.id, request=Line("user", "text", "Mend it")
+        inner, reason="delegated", parent=turn.id, request=NewMessage("user", "text", "Mend it")
     )
     assert worker.parent_turn_id == turn.id
     conversations.end_turn(owner, reason="completed: done")

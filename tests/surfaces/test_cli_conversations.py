@@ -18,12 +18,12 @@ from punchlist.agent.message_kinds import CONTINUATION, ENDING, REMINDER, TEXT
 from punchlist.agent.transcript import as_line
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.message_queue import MessageQueue
-from punchlist.conversations.model import Line, MessageRole, Scope, TraceKind, Turn
+from punchlist.conversations.model import MessageRole, NewMessage, Scope, StoredTurn, TraceKind
 from punchlist.conversations.model import TurnScope as Here
 from punchlist.conversations.repository import add_messages
 from punchlist.conversations.service import Conversations
 from punchlist.kernel.actors import Actor, Role
-from punchlist.models.model import Call, Message, Reply, Returned, Said, Usage
+from punchlist.models.model import CallReturn, Message, Reply, RequestedCall, Usage, UserText
 from punchlist.plan.service import Plans
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
@@ -42,16 +42,16 @@ class Past:
         self.scope = Scope(session, SUPERVISOR)
         self.queue = MessageQueue(store)
 
-    def begin(self, parent: str | None = None, agent: str = "supervisor") -> Turn:
+    def begin(self, parent: str | None = None, agent: str = "supervisor") -> StoredTurn:
         self.clock.advance(seconds=1)
         scope = self.scope if parent is None else Scope(self.scope.conversation_id, Actor(Role.WORKER, agent))
         return self.conversations.begin_turn(scope, reason="test", parent=parent)
 
-    def say(self, turn: Turn | None, *messages: Message, kind: str = TEXT) -> None:
+    def say(self, turn: StoredTurn | None, *messages: Message, kind: str = TEXT) -> None:
         for message in messages:
             self.note(turn, as_line(message, kind))
 
-    def note(self, turn: Turn | None, line: Line) -> None:
+    def note(self, turn: StoredTurn | None, line: NewMessage) -> None:
         role, kind, content = line
         self.conversations.say(self.scope, MessageRole(role), content, kind=kind, turn_id=turn.id if turn else None)
 
@@ -64,27 +64,34 @@ def past(project: Path, clock: StoppedClock) -> Iterator[Past]:
 
 
 @pytest.fixture
-def turn(past: Past) -> Turn:
+def turn(past: Past) -> StoredTurn:
     """A request with a bit of everything, ended; its worker's turn inside."""
     past.conversations.start(past.scope, title="Release", metadata={"goal": "1.0"})
     turn = past.begin()
     here = Here(past.scope.conversation_id, SUPERVISOR, turn.id)
-    past.say(turn, Said("Do it.\nAll of it."))
+    past.say(turn, UserText("Do it.\nAll of it."))
     plan(Plans(past.store), here, "Look", "Write")
-    calls = (Call("c1", "read_file", {"path": "ü.txt"}), Call("c2", "run_command", {"command": "false"}))
+    calls = (
+        RequestedCall("c1", "read_file", {"path": "ü.txt"}),
+        RequestedCall("c2", "run_command", {"command": "false"}),
+    )
     past.say(turn, Reply("I look first.", calls, usage=Usage(100, 10)))
-    past.say(turn, Returned("c1", "read_file", "one\ntwo\nthree"), Returned("c2", "run_command", "exit 1", failed=True))
+    past.say(
+        turn, CallReturn("c1", "read_file", "one\ntwo\nthree"), CallReturn("c2", "run_command", "exit 1", failed=True)
+    )
     past.say(turn, Reply("Soon.", usage=Usage(200, 20)))
-    past.say(turn, Said("You have 2 open items.\n- Look\n- Write"), kind=CONTINUATION)
-    past.say(turn, Said("The list has not changed."), kind=REMINDER)
-    past.say(turn, Reply("", (Call("c1", "delegate", {"type": "coder", "mission": "Write"}),), usage=Usage(300, 30)))
+    past.say(turn, UserText("You have 2 open items.\n- Look\n- Write"), kind=CONTINUATION)
+    past.say(turn, UserText("The list has not changed."), kind=REMINDER)
+    past.say(
+        turn, Reply("", (RequestedCall("c1", "delegate", {"type": "coder", "mission": "Write"}),), usage=Usage(300, 30))
+    )
     worker = past.begin(turn.id, "coder")
-    past.say(worker, Said("Write"), Reply("Written.", usage=Usage(5, 6)))
-    past.say(turn, Returned("c1", "delegate", "Written."))
+    past.say(worker, UserText("Write"), Reply("Written.", usage=Usage(5, 6)))
+    past.say(turn, CallReturn("c1", "delegate", "Written."))
     Checklists(past.store, past.conversations).rewrite(past.scope, [todo("Tell people")])
     past.conversations.trace(past.scope, turn.id, TraceKind.MODEL, "a-model", input="in", output="out")
-    past.say(turn, Reply("All done.", (Call("c9", "read_file", {"path": "x"}),), usage=Usage(400, 40)))
-    past.note(turn, Line("system", ENDING, "Ended with something left:\n- Look"))
+    past.say(turn, Reply("All done.", (RequestedCall("c9", "read_file", {"path": "x"}),), usage=Usage(400, 40)))
+    past.note(turn, NewMessage("system", ENDING, "Ended with something left:\n- Look"))
     past.clock.advance(minutes=1)
     past.conversations.end_turn(past.scope, reason="completed: nothing is open")
     past.queue.add(Scope("default", ADA), "And then the docs")
@@ -102,7 +109,9 @@ def shown(text: str, past: Past) -> str:
 
 
 @pytest.mark.spec("T15")
-def test_conversations_are_listed_newest_first_with_how_they_stand(punchlist: Cli, past: Past, turn: Turn) -> None:
+def test_conversations_are_listed_newest_first_with_how_they_stand(
+    punchlist: Cli, past: Past, turn: StoredTurn
+) -> None:
     past.clock.advance(hours=1)
     other = Past(past.store, past.clock, "other")
     other.begin()
@@ -133,14 +142,14 @@ def test_no_conversation_is_said_and_none_is_made(punchlist: Cli) -> None:
 
 
 @pytest.mark.spec("T15", "C4", "C15")
-def test_a_conversation_is_shown_as_it_was_had(punchlist: Cli, past: Past, turn: Turn) -> None:
+def test_a_conversation_is_shown_as_it_was_had(punchlist: Cli, past: Past, turn: StoredTurn) -> None:
     assert_same("conversation-show.txt", shown(punchlist("conversations", "show").stdout, past))
     by_id = punchlist("conversations", "show", "default", env={"PUNCHLIST_SESSION": "other"})
     assert by_id.stdout == punchlist("conversations", "show", "--session", "default").stdout
 
 
 @pytest.mark.spec("T15", "C4")
-def test_programs_see_how_often_a_turn_was_continued_and_what_it_took(punchlist: Cli, turn: Turn) -> None:
+def test_programs_see_how_often_a_turn_was_continued_and_what_it_took(punchlist: Cli, turn: StoredTurn) -> None:
     told = json.loads(punchlist("conversations", "show", "--json").stdout)
     first, worker = told["turns"]
     assert (first["iterations"], first["continuations"]) == (4, 1)
@@ -163,9 +172,9 @@ def test_what_is_counted_is_what_the_run_said(punchlist: Cli, project: Path) -> 
 
 
 @pytest.mark.spec("T15")
-def test_only_some_turns_are_shown_when_asked_so(punchlist: Cli, past: Past, turn: Turn) -> None:
+def test_only_some_turns_are_shown_when_asked_so(punchlist: Cli, past: Past, turn: StoredTurn) -> None:
     newer = past.begin()
-    past.say(newer, Said("Something else"))
+    past.say(newer, UserText("Something else"))
     limited = punchlist("conversations", "show", "--limit", "1").stdout
     assert "Something else" in limited
     assert "Do it." not in limited
@@ -179,10 +188,10 @@ def test_only_some_turns_are_shown_when_asked_so(punchlist: Cli, past: Past, tur
 @pytest.mark.spec("T15")
 def test_what_was_said_outside_of_any_turn_is_shown_in_its_place(punchlist: Cli, past: Past) -> None:
     first = past.begin()
-    past.say(first, Said("First"))
+    past.say(first, UserText("First"))
     past.conversations.end_turn(past.scope, reason="done")
-    past.note(None, Line("system", "escalation", "Nobody has answered"))
-    past.say(past.begin(), Said("Second"))
+    past.note(None, NewMessage("system", "escalation", "Nobody has answered"))
+    past.say(past.begin(), UserText("Second"))
     text = punchlist("conversations", "show").stdout
     assert text.index("First") < text.index("escalation: Nobody has answered") < text.index("Second")
 
@@ -190,8 +199,8 @@ def test_what_was_said_outside_of_any_turn_is_shown_in_its_place(punchlist: Cli,
 @pytest.mark.spec("T15")
 def test_calls_that_a_model_numbers_alike_keep_their_own_results(punchlist: Cli, past: Past) -> None:
     turn = past.begin()
-    call = Reply("", (Call("c1", "tool", {}),))
-    past.say(turn, call, Returned("c1", "tool", "first result"), call, call, Returned("c1", "tool", "third result"))
+    call = Reply("", (RequestedCall("c1", "tool", {}),))
+    past.say(turn, call, CallReturn("c1", "tool", "first result"), call, call, CallReturn("c1", "tool", "third result"))
     results = re.findall(r"[✓…] (.*)", punchlist("conversations", "show").stdout)
     assert results == ["first result", "no result yet", "third result"]
 
@@ -205,7 +214,9 @@ def test_calls_that_a_model_numbers_alike_keep_their_own_results(punchlist: Cli,
         (["export", "nowhere"], "There is no session 'nowhere'"),
     ],
 )
-def test_what_is_not_there_is_said_with_what_to_do(punchlist: Cli, turn: Turn, words: Sequence[str], told: str) -> None:
+def test_what_is_not_there_is_said_with_what_to_do(
+    punchlist: Cli, turn: StoredTurn, words: Sequence[str], told: str
+) -> None:
     done = punchlist("conversations", *words)
     assert done.returncode == 1
     assert told in done.stderr
@@ -215,11 +226,13 @@ def test_what_is_not_there_is_said_with_what_to_do(punchlist: Cli, turn: Turn, w
 @pytest.mark.spec("T15")
 def test_nothing_that_was_said_acts_on_the_terminal(punchlist: Cli, past: Past) -> None:
     turn = past.begin()
-    past.say(turn, Said(EVIL), Reply(EVIL, (Call("c", EVIL, {EVIL: EVIL}), Call("d", EVIL, EVIL))))
-    past.say(turn, Returned("c", EVIL, EVIL))
-    past.note(turn, Line("assistant", "reply", EVIL))
-    past.note(None, Line("system", "text", EVIL))
-    past.say(turn, Said(EVIL), kind=CONTINUATION)
+    past.say(
+        turn, UserText(EVIL), Reply(EVIL, (RequestedCall("c", EVIL, {EVIL: EVIL}), RequestedCall("d", EVIL, EVIL)))
+    )
+    past.say(turn, CallReturn("c", EVIL, EVIL))
+    past.note(turn, NewMessage("assistant", "reply", EVIL))
+    past.note(None, NewMessage("system", "text", EVIL))
+    past.say(turn, UserText(EVIL), kind=CONTINUATION)
     formats = (["show"], ["show", "--json"], ["export"], ["export", "--format", "markdown"])
     for words in formats:
         done = punchlist("conversations", *words)
@@ -232,7 +245,7 @@ def test_nothing_that_was_said_acts_on_the_terminal(punchlist: Cli, past: Past) 
 
 
 @pytest.mark.spec("T15")
-def test_an_export_has_everything_and_is_the_same_every_time(punchlist: Cli, project: Path, turn: Turn) -> None:
+def test_an_export_has_everything_and_is_the_same_every_time(punchlist: Cli, project: Path, turn: StoredTurn) -> None:
     (project / "notes.txt").write_text("x")
     punchlist("tools", "call", "read_file", '{"path": "notes.txt"}')
     first = punchlist("conversations", "export").stdout
@@ -265,7 +278,7 @@ def test_an_export_has_everything_and_is_the_same_every_time(punchlist: Cli, pro
 
 
 @pytest.mark.spec("T15")
-def test_a_conversation_can_be_read_as_markdown(punchlist: Cli, past: Past, turn: Turn) -> None:
+def test_a_conversation_can_be_read_as_markdown(punchlist: Cli, past: Past, turn: StoredTurn) -> None:
     assert_same(
         "conversation-export.md", shown(punchlist("conversations", "export", "--format", "markdown").stdout, past)
     )
@@ -275,7 +288,12 @@ def test_a_conversation_can_be_read_as_markdown(punchlist: Cli, past: Past, turn
 def test_what_was_said_cannot_pass_for_a_heading_of_the_document(punchlist: Cli, past: Past) -> None:
     turn = past.begin()
     forged = "# Forged\n```\n# Forged\n````\n# Forged"
-    past.say(turn, Said(forged), Reply(forged, (Call("c", "`# Forged`", forged),)), Returned("c", "tool", forged))
+    past.say(
+        turn,
+        UserText(forged),
+        Reply(forged, (RequestedCall("c", "`# Forged`", forged),)),
+        CallReturn("c", "tool", forged),
+    )
     lines = punchlist("conversations", "export", "-f", "markdown").stdout.splitlines()
     outside = _outside_of_fences(lines)
     assert [line for line in outside if line.startswith("#")] == ["# Conversation `default`", "## Turn 1"]
@@ -295,7 +313,7 @@ def _outside_of_fences(lines: Sequence[str]) -> list[str]:
 
 
 @pytest.mark.spec("T15")
-def test_a_file_that_is_there_is_replaced_only_when_told_to(punchlist: Cli, turn: Turn, project: Path) -> None:
+def test_a_file_that_is_there_is_replaced_only_when_told_to(punchlist: Cli, turn: StoredTurn, project: Path) -> None:
     target = project / "out.json"
     target.write_text("precious")
     done = punchlist("conversations", "export", "--output", "out.json")
@@ -308,7 +326,9 @@ def test_a_file_that_is_there_is_replaced_only_when_told_to(punchlist: Cli, turn
     assert sorted(path.name for path in project.iterdir() if "out" in path.name) == ["out.json"]
 
 
-def test_an_export_that_cannot_be_written_leaves_nothing_behind(punchlist: Cli, turn: Turn, project: Path) -> None:
+def test_an_export_that_cannot_be_written_leaves_nothing_behind(
+    punchlist: Cli, turn: StoredTurn, project: Path
+) -> None:
     done = punchlist("conversations", "export", "--output", "missing/out.json")
     assert done.returncode == 1
     assert "Cannot write missing/out.json" in done.stderr
@@ -323,8 +343,8 @@ def test_an_export_that_cannot_be_written_leaves_nothing_behind(punchlist: Cli, 
 def test_ten_thousand_messages_are_exported_quickly(punchlist: Cli, past: Past) -> None:
     turn = past.begin()
     with past.store.write() as tx:
-        reply = as_line(Reply("x" * 200, (Call("c", "tool", {"a": "b"}),)))
-        result = as_line(Returned("c", "tool", "y" * 200))
+        reply = as_line(Reply("x" * 200, (RequestedCall("c", "tool", {"a": "b"}),)))
+        result = as_line(CallReturn("c", "tool", "y" * 200))
         add_messages(tx, "default", turn.id, [reply, result] * 5_000)
     for words in (["show"], ["export"], ["export", "--format", "markdown"], ["list"]):
         begun = time.monotonic()

@@ -16,8 +16,8 @@ from tests.unit.hostile import EVERYTHING_HOSTILE
 
 from punchlist.kernel.clock import moment
 from punchlist.missions.metrics.service import Metrics
-from punchlist.missions.planning.overdue import Deadlines
-from punchlist.missions.todos.lifecycle import Action, Priority, Status
+from punchlist.missions.planning.overdue import OverdueService
+from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 
@@ -234,10 +234,10 @@ def test_a_file_that_runs_nothing_needs_no_trust(punchlist: Cli) -> None:
 def test_a_mission_is_shown_as_a_board(punchlist: Cli, team: Team) -> None:
     for value in (55, 63, 72):
         Metrics(team.store).record(team.person, SLUG, "local-build-time", value)
-    team.todo_in(Status.IN_PROGRESS, "Profile the build", priority=Priority.HIGH)
-    team.todo_in(Status.PENDING, "Read the profile", deadline="2099-02-21")
-    team.todo_in(Status.BACKLOG, "Try another bundler")
-    done = team.todo_in(Status.COMPLETED, "Measure first")
+    team.todo_in(TodoStatus.IN_PROGRESS, "Profile the build", priority=TodoPriority.HIGH)
+    team.todo_in(TodoStatus.PENDING, "Read the profile", deadline="2099-02-21")
+    team.todo_in(TodoStatus.BACKLOG, "Try another bundler")
+    done = team.todo_in(TodoStatus.COMPLETED, "Measure first")
     ids = {todo.title: todo.id[-8:] for todo in team.todos.list(SLUG).items}
     lines = fine(punchlist, "show", SLUG).splitlines()
     assert lines[:5] == [
@@ -275,7 +275,7 @@ def test_a_mission_is_shown_as_a_board(punchlist: Cli, team: Team) -> None:
 @pytest.mark.spec("M1", "M14")
 def test_todos_that_ended_long_ago_are_left_out_unless_asked_for(punchlist: Cli, store: Store) -> None:
     team = developer_experience(store, todo={"archiveAfterDays": 0})
-    team.todo_in(Status.COMPLETED, "Measure first")
+    team.todo_in(TodoStatus.COMPLETED, "Measure first")
     assert "Measure first" not in fine(punchlist, "show", SLUG)
     assert "✓ Measure first" in fine(punchlist, "show", SLUG, "--archived")
 
@@ -319,10 +319,10 @@ def test_nothing_in_a_mission_acts_on_the_terminal(punchlist: Cli, store: Store)
 def asked(team: Team, project: Path) -> Team:
     """With two todos that are overdue, which the person is asked about."""
     for title in ("Profile the build", "Read the profile"):
-        todo = team.todo_in(Status.IN_PROGRESS, title)
-        team.update(todo, Action.EXTEND, deadline="2098-02-21")
+        todo = team.todo_in(TodoStatus.IN_PROGRESS, title)
+        team.update(todo, TodoAction.EXTEND, deadline="2098-02-21")
     later = open_store(address(project), clock=lambda: moment("2099-01-01T00:00:00.000000Z"))
-    Deadlines(later).sweep(team.system, team.mission.id)
+    OverdueService(later).sweep(team.system, team.mission.id)
     later.close()
     return team
 

@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import Cli
 from tests.faults.processes import Program, eventually
 
-from punchlist.conversations.message_queue import Delivered, MessageQueue
+from punchlist.conversations.message_queue import DeliveredMessage, MessageQueue
 from punchlist.conversations.model import Scope
 from punchlist.kernel.actors import Actor, Role
 from punchlist.storage.open import open_store
@@ -25,7 +25,7 @@ def queue(project: Path) -> Iterator[MessageQueue]:
     store.close()
 
 
-def deliver(queue: MessageQueue) -> Delivered | None:
+def deliver(queue: MessageQueue) -> DeliveredMessage | None:
     return queue.deliver(Scope("default", Actor(Role.SUPERVISOR, "test")))
 
 

@@ -14,9 +14,9 @@ from tests.contract.missions import SLUG, Team, developer_experience
 from tests.faults.processes import Program, eventually
 
 from punchlist.kernel.process_id import this_process
-from punchlist.missions.todos.lifecycle import Status
-from punchlist.runs.model import Run, Spending
-from punchlist.runs.queue import RunBook
+from punchlist.missions.todos.lifecycle import TodoStatus
+from punchlist.runs.model import Run, RunSpending
+from punchlist.runs.queue import RunQueue
 from punchlist.runs.service import Runs
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
@@ -39,14 +39,14 @@ def team(store: Store) -> Team:
 @pytest.fixture
 def run(team: Team) -> Run:
     """The work on a todo that was started."""
-    (queued,) = Runs(team.store).of_todo(team.todo_in(Status.IN_PROGRESS, "Replace babel-loader").id)
+    (queued,) = Runs(team.store).of_todo(team.todo_in(TodoStatus.IN_PROGRESS, "Replace babel-loader").id)
     return queued
 
 
 @pytest.fixture
-def book(store: Store) -> RunBook:
+def book(store: Store) -> RunQueue:
     """A worker that lives as long as the test."""
-    return RunBook(store, this_process())
+    return RunQueue(store, this_process())
 
 
 def runs(punchlist: Cli, *arguments: str, **extra: Any) -> str:
@@ -59,13 +59,13 @@ def runs_json(punchlist: Cli, *arguments: str) -> Any:
     return json.loads(runs(punchlist, *arguments, "--json"))
 
 
-def begin(book: RunBook, run: Run) -> None:
+def begin(book: RunQueue, run: Run) -> None:
     assert book.dispatch(run)
     assert book.begin(run.id)
 
 
-def test_runs_are_listed_newest_first(punchlist: Cli, team: Team, run: Run, book: RunBook) -> None:
-    (later,) = Runs(team.store).of_todo(team.todo_in(Status.IN_PROGRESS, "Warm the cache").id)
+def test_runs_are_listed_newest_first(punchlist: Cli, team: Team, run: Run, book: RunQueue) -> None:
+    (later,) = Runs(team.store).of_todo(team.todo_in(TodoStatus.IN_PROGRESS, "Warm the cache").id)
     assert runs(punchlist).splitlines() == [
         f"{later.id[-8:]}  queued      execute  Warm the cache",
         f"{run.id[-8:]}  queued      execute  Replace babel-loader",
@@ -84,10 +84,10 @@ def test_without_runs_that_is_said(punchlist: Cli) -> None:
     assert runs_json(punchlist) == []
 
 
-def test_a_run_is_shown_with_its_worker_and_what_it_used(punchlist: Cli, run: Run, book: RunBook) -> None:
+def test_a_run_is_shown_with_its_worker_and_what_it_used(punchlist: Cli, run: Run, book: RunQueue) -> None:
     assert f"Run {run.id}: queued" in runs(punchlist, "show", run.id[-6:])
     begin(book, run)
-    book.spend(run.id, "turn-1", Spending(1_200, 34, 0.05, 3, 2.0))
+    book.spend(run.id, "turn-1", RunSpending(1_200, 34, 0.05, 3, 2.0))
     book.wait(run.id, "a call waits for approval")
     told = runs(punchlist, "show", run.id)
     assert f"Run {run.id}: waiting\n  why       a call waits for approval\n" in told
@@ -104,12 +104,12 @@ def test_a_run_is_shown_with_its_worker_and_what_it_used(punchlist: Cli, run: Ru
 
 def test_a_run_whose_worker_is_no_more_says_so(punchlist: Cli, run: Run, store: Store) -> None:
     host = this_process().partition(":")[0]
-    begin(RunBook(store, f"{host}:999999999:1"), run)
+    begin(RunQueue(store, f"{host}:999999999:1"), run)
     assert "(it is no more; another worker goes on with the run)" in runs(punchlist, "show", run.id)
     assert runs(punchlist, "stop", run.id, "--why", "enough") == f"Run {run.id[-8:]} is stopped.\n"
 
 
-def test_a_person_pauses_resumes_redirects_and_stops_a_run(punchlist: Cli, run: Run, book: RunBook) -> None:
+def test_a_person_pauses_resumes_redirects_and_stops_a_run(punchlist: Cli, run: Run, book: RunQueue) -> None:
     begin(book, run)
     end = run.id[-8:]
     assert runs(punchlist, "pause", end, "--why", "lunch") == f"Run {end} is running, to be paused.\n"
@@ -129,7 +129,7 @@ def test_a_person_pauses_resumes_redirects_and_stops_a_run(punchlist: Cli, run: 
         assert "is stopped" in done.stderr
 
 
-def test_a_failed_run_is_tried_again(punchlist: Cli, run: Run, book: RunBook) -> None:
+def test_a_failed_run_is_tried_again(punchlist: Cli, run: Run, book: RunQueue) -> None:
     begin(book, run)
     book.fail(run.id, "No model.")
     assert runs(punchlist) == "Nothing is queued or being worked on.\n"

@@ -13,9 +13,9 @@ from tests.conftest import Cli
 from tests.contract.missions import BUILD, ONBOARDING, SLUG, Team, developer_experience
 
 from punchlist.checklist.text_width import width
-from punchlist.missions.todos.lifecycle import Action, Priority, Status
-from punchlist.runs.model import Spending
-from punchlist.runs.queue import RunBook
+from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
+from punchlist.runs.model import RunSpending
+from punchlist.runs.queue import RunQueue
 from punchlist.runs.service import Runs
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
@@ -135,10 +135,10 @@ def test_what_cannot_be_made_is_told(mission: Cli, team: Team) -> None:
 def some(team: Team) -> dict[str, str]:
     """Todos in every state, by title; their ids."""
     made = [
-        team.create("Next", priority=Priority.CRITICAL, deadline="2020-01-01"),
-        team.todo_in(Status.IN_PROGRESS, "Working", pillar=ONBOARDING, deadline="2999-01-01"),
-        team.create(LATER, target=Status.BACKLOG),
-        team.update(team.create("Dropped"), Action.CANCEL, "no need"),
+        team.create("Next", priority=TodoPriority.CRITICAL, deadline="2020-01-01"),
+        team.todo_in(TodoStatus.IN_PROGRESS, "Working", pillar=ONBOARDING, deadline="2999-01-01"),
+        team.create(LATER, target=TodoStatus.BACKLOG),
+        team.update(team.create("Dropped"), TodoAction.CANCEL, "no need"),
     ]
     return {todo.title: todo.id for todo in made}
 
@@ -213,7 +213,7 @@ def test_no_todo_is_moved_without_a_reason(mission: Cli, team: Team) -> None:
         assert done.returncode == 2
         assert "--why" in done.stderr
     assert "reason: must be 1 to 2000 characters" in refused(mission, "start", id, "--why", " ")
-    assert team.todos.get(id).status is Status.PENDING
+    assert team.todos.get(id).status is TodoStatus.PENDING
 
 
 @pytest.mark.spec("M8")
@@ -296,7 +296,7 @@ agents:
 
 @pytest.mark.spec("X4", "M8")
 def test_a_todos_page_shows_its_runs_what_they_used_and_what_they_did(mission: Cli, team: Team, project: Path) -> None:
-    id = team.todo_in(Status.IN_PROGRESS).id
+    id = team.todo_in(TodoStatus.IN_PROGRESS).id
     (project / "rehearsal.yaml").write_text(REHEARSAL.replace("ID", id).replace("SLUG", SLUG))
     fine(mission, "worker", "--until-idle", "--quiet", "--mode", "yolo", "--model", "rehearsal:rehearsal.yaml")
     page = todo(mission, "show", id)
@@ -321,7 +321,7 @@ def test_a_todos_page_shows_its_runs_what_they_used_and_what_they_did(mission: C
 @pytest.mark.spec("X3")
 def test_a_todo_is_claimed_kept_and_given_back(mission: Cli, team: Team) -> None:
     assert fine(mission, "todo", "claim", SLUG) == "Nothing is left to claim.\n"
-    id = team.todo_in(Status.IN_PROGRESS).id
+    id = team.todo_in(TodoStatus.IN_PROGRESS).id
     told = fine(mission, "todo", "claim", SLUG)
     assert told.startswith("“A” is yours until ")
     assert told.endswith(f"id {id}, fence 1\n")
@@ -336,9 +336,12 @@ def test_a_todo_is_claimed_kept_and_given_back(mission: Cli, team: Team) -> None
 @pytest.mark.spec("X4")
 def test_a_mission_adds_up_what_its_runs_have_used(mission: Cli, team: Team, store: Store) -> None:
     assert "0 runs, 0 tokens in, 0 out, 0.0 s, 0 tool calls" in fine(mission, "mission", "costs", SLUG)
-    book, ids = RunBook(store, "elsewhere:1:1"), {}
-    for title, pillar, used in (("A", BUILD, Spending(1_000, 10, 0.5, 2, 1.0)), ("B", ONBOARDING, Spending(5, 5))):
-        ids[title] = team.todo_in(Status.IN_PROGRESS, title, pillar=pillar).id
+    book, ids = RunQueue(store, "elsewhere:1:1"), {}
+    for title, pillar, used in (
+        ("A", BUILD, RunSpending(1_000, 10, 0.5, 2, 1.0)),
+        ("B", ONBOARDING, RunSpending(5, 5)),
+    ):
+        ids[title] = team.todo_in(TodoStatus.IN_PROGRESS, title, pillar=pillar).id
         (run,) = Runs(store).of_todo(ids[title])
         assert book.dispatch(run)
         book.begin(run.id)

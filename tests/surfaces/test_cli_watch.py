@@ -14,8 +14,8 @@ from tests.faults.screen import ESCAPES, Screen, acting
 from tests.faults.script import Script
 
 from punchlist.checklist import service as checklist
-from punchlist.checklist.lifecycle import Action, Status
-from punchlist.checklist.model import Checklist, Item
+from punchlist.checklist.lifecycle import ChecklistAction, ChecklistStatus
+from punchlist.checklist.model import Checklist, ChecklistItem
 from punchlist.kernel.events import Change
 from punchlist.storage import event_log
 
@@ -40,7 +40,7 @@ def test_a_piped_watch_prints_the_list_whenever_somebody_changes_it(
         watch.wait_for("No todos.\n")
         punchlist("todos", "add", "Write the tests")
         watch.wait_for("Todo list updated:\n  ○ Write the tests\n")
-        agent.house.checklists.advance(agent.scope, "1", Action.START, reason="test")
+        agent.house.checklists.advance(agent.scope, "1", ChecklistAction.START, reason="test")
         watch.wait_for("Todo list updated:\n  ▶ Write the tests\n")
         answer = watch.interrupt()
     assert answer.code == 130
@@ -51,7 +51,7 @@ def test_a_piped_watch_prints_the_list_whenever_somebody_changes_it(
 def test_a_watch_as_json_prints_one_object_a_line(project: Path, environment: dict[str, str], agent: Script) -> None:
     with Program(project, environment, "todos", "--watch", "--json") as watch:
         watch.wait_for("Look around")
-        agent.house.checklists.advance(agent.scope, "1", Action.START, reason="test")
+        agent.house.checklists.advance(agent.scope, "1", ChecklistAction.START, reason="test")
         lines = watch.wait_for('"in_progress"').splitlines()
     assert [json.loads(line)["todos"][0]["status"] for line in lines] == ["pending", "in_progress"]
 
@@ -65,7 +65,7 @@ def test_a_watch_in_a_terminal_draws_over_the_last_box_and_stays_inside_it(
         watch.wait_for("Look around", "└")
         agent.house.checklists.add(agent.scope, long, reason="test")
         watch.wait_for("Prüfe")
-        agent.house.checklists.advance(agent.scope, "1", Action.COMPLETE, reason="test")
+        agent.house.checklists.advance(agent.scope, "1", ChecklistAction.COMPLETE, reason="test")
         shown = watch.wait_for("Progress: 1/2 (50%)", "✓ Look around")
         eventually(lambda: watch.output.count("└".encode()) == 3, "three boxes")
         screen = Screen().show(watch.output.decode())
@@ -84,7 +84,7 @@ def test_a_list_longer_than_the_terminal_is_drawn_over_too(
         agent.house.checklists.add(agent.scope, f"Item {number}", reason="test")
     with Program(project, environment, "todos", "--watch", columns=60, lines=10) as watch:
         watch.wait_for("Item 6")
-        agent.house.checklists.advance(agent.scope, "1", Action.COMPLETE, reason="test")
+        agent.house.checklists.advance(agent.scope, "1", ChecklistAction.COMPLETE, reason="test")
         shown = watch.wait_for("✓ Look around").replace("\r\n", "\n")
         first, _, _ = shown.partition("\x1b[J")
     drawn = first.count("\n")
@@ -95,7 +95,7 @@ def test_a_list_longer_than_the_terminal_is_drawn_over_too(
 def test_a_terminal_that_knows_no_escapes_gets_none(project: Path, environment: dict[str, str], agent: Script) -> None:
     with Program(project, environment, "todos", "--watch", columns=60, terminal="dumb") as watch:
         watch.wait_for("○ Look around")
-        agent.house.checklists.advance(agent.scope, "1", Action.COMPLETE, reason="test")
+        agent.house.checklists.advance(agent.scope, "1", ChecklistAction.COMPLETE, reason="test")
         assert "\x1b" not in watch.wait_for("✓ Look around")
 
 
@@ -117,7 +117,7 @@ def test_hostile_text_that_appears_while_watching_is_spelled_out(
     with Program(project, environment, *arguments) as watch:
         watch.wait_for("1" if arguments[0] == "log" else "Look around")
         with agent.house.store.write() as tx:
-            items = (Item("x", EVIL, EVIL, Status.PENDING),)
+            items = (ChecklistItem("x", EVIL, EVIL, ChecklistStatus.PENDING),)
             checklist.write(tx, "default", Checklist(items, 2, 1, "2026"))
             event_log.append(tx, Change(EVIL, "default", EVIL, EVIL, EVIL, EVIL, EVIL, "", {"title": EVIL}))
         watch.wait_for("\\x1b")

@@ -16,9 +16,9 @@ from tests.conftest import ROOT, Cli
 from tests.contract.missions import BUILD, FILE, SLUG
 from tests.faults.screen import ESCAPES, acting
 
-from punchlist.import_export.format_limits import Shape
+from punchlist.import_export.format_limits import FormatLimits
 from punchlist.import_export.formats import FORMATS
-from punchlist.missions.todos.lifecycle import Status
+from punchlist.missions.todos.lifecycle import TodoStatus
 
 LIST = "- [x] Read the issue\n- [>] Write the tests\n  All of them\n- [ ] Ship it\n"
 ISSUES = [
@@ -270,9 +270,9 @@ def test_the_page_says_what_each_format_can_hold() -> None:
         "ended_at": "time of end",
     }
 
-    def holds(shape: Shape, name: str) -> bool:
+    def holds(shape: FormatLimits, name: str) -> bool:
         if name in ("cancelled", "backlog"):
-            return Status(name) not in shape.states
+            return TodoStatus(name) not in shape.states
         # Where an item stands is all that tells it from others there.
         return name in shape.fields and not (name == "id" and shape.name == "markdown")
 

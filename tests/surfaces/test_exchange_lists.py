@@ -18,17 +18,17 @@ from punchlist.import_export import plan_target, sources
 from punchlist.import_export.checklist_target import ChecklistTarget
 from punchlist.import_export.format_limits import fit
 from punchlist.import_export.formats import FORMATS
-from punchlist.import_export.import_plan import Import, prepare
-from punchlist.import_export.item import Entry, Found
+from punchlist.import_export.import_plan import ImportPlan, prepare
+from punchlist.import_export.item import ExchangeItem, ParsedFile
 from punchlist.import_export.mission_target import MissionTarget
 from punchlist.import_export.plan_target import PlanTarget
-from punchlist.import_export.targets import Made, Target
+from punchlist.import_export.targets import ImportedItem, ImportTarget
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import timestamp
 from punchlist.missions.model import MissionScope
-from punchlist.missions.todos.lifecycle import Action, Priority, Status
+from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
 from punchlist.plan import validation as plan_validation
-from punchlist.plan.lifecycle import Action as PlanAction
+from punchlist.plan.lifecycle import PlanAction
 from punchlist.plan.service import Plans
 from punchlist.plan.transitions import apply
 from punchlist.storage.store import Store
@@ -37,12 +37,12 @@ PERSON = Actor(Role.PERSON, "test")
 HERE, THERE = Scope("here", PERSON), Scope("there", PERSON)
 
 
-def carry_out(entries: list[Entry], format: str, target: Target) -> tuple[Import, list[Made]]:
-    decided = prepare(Found(entries, []), FORMATS[format], target)
+def carry_out(entries: list[ExchangeItem], format: str, target: ImportTarget) -> tuple[ImportPlan, list[ImportedItem]]:
+    decided = prepare(ParsedFile(entries, []), FORMATS[format], target)
     return decided, decided.carry_out(target)[0]
 
 
-def through(format: str, entries: list[Entry]) -> list[Entry]:
+def through(format: str, entries: list[ExchangeItem]) -> list[ExchangeItem]:
     """Written and read again."""
     one = FORMATS[format]
     fitted = fit(one.shape, entries, "2026-02-21T09:00:00.000000Z").entries
@@ -73,9 +73,15 @@ def test_a_checklist_comes_back_from_our_own_format_with_its_ids(checklists: Che
 @pytest.mark.parametrize("format", FORMATS)
 def test_the_same_file_twice_adds_nothing(format: str, checklists: Checklists, store: Store) -> None:
     entries = through(
-        format, [Entry("A", "a"), Entry("B", "b"), Entry("a ", "c"), Entry("D", "d", status=Status.COMPLETED)]
+        format,
+        [
+            ExchangeItem("A", "a"),
+            ExchangeItem("B", "b"),
+            ExchangeItem("a ", "c"),
+            ExchangeItem("D", "d", status=TodoStatus.COMPLETED),
+        ],
     )
-    makers: list[Callable[[], Target]] = [
+    makers: list[Callable[[], ImportTarget]] = [
         lambda: ChecklistTarget(checklists, HERE),
         lambda: PlanTarget(store, HERE, owners=False),
     ]
@@ -85,18 +91,20 @@ def test_the_same_file_twice_adds_nothing(format: str, checklists: Checklists, s
         assert first.skipped == []
         again, more = carry_out(entries, format, make())
         assert (len(again.skipped), more) == (4, [])
-        third, more = carry_out([*entries, Entry("New", "n")], format, make())
+        third, more = carry_out([*entries, ExchangeItem("New", "n")], format, make())
         assert ([one.title for one in more], len(third.skipped)) == (["New"], 4)
 
 
 @pytest.mark.spec("X6")
 def test_a_title_is_skipped_as_often_as_it_is_there(checklists: Checklists) -> None:
     checklists.add(HERE, "Test", reason="test")
-    decided, made = carry_out([Entry("Test", "1"), Entry("Test", "2")], "markdown", ChecklistTarget(checklists, HERE))
+    decided, made = carry_out(
+        [ExchangeItem("Test", "1"), ExchangeItem("Test", "2")], "markdown", ChecklistTarget(checklists, HERE)
+    )
     assert (len(made), len(decided.skipped)) == (1, 1)
     # What is there by its id is not there by its title for another.
     (_, second) = checklists.get("here").items
-    entries = [Entry("Test", "new"), Entry("Test", "newer"), Entry("Test", second.id)]
+    entries = [ExchangeItem("Test", "new"), ExchangeItem("Test", "newer"), ExchangeItem("Test", second.id)]
     decided, _ = carry_out(entries, "json", ChecklistTarget(checklists, HERE))
     assert [one.id for one in decided.new] == ["newer"]
 
@@ -104,7 +112,10 @@ def test_a_title_is_skipped_as_often_as_it_is_there(checklists: Checklists) -> N
 @pytest.mark.spec("X6")
 def test_what_is_on_the_list_stays_and_one_item_is_in_progress(checklists: Checklists) -> None:
     checklists.add(HERE, "Mine", reason="test")
-    entries = [Entry("A", "1", status=Status.IN_PROGRESS), Entry("B", "2", status=Status.IN_PROGRESS, details="More")]
+    entries = [
+        ExchangeItem("A", "1", status=TodoStatus.IN_PROGRESS),
+        ExchangeItem("B", "2", status=TodoStatus.IN_PROGRESS, details="More"),
+    ]
     decided, _ = carry_out(entries, "claude", ChecklistTarget(checklists, HERE))
     assert [(item.content, item.status.value) for item in checklists.get("here").items] == [
         ("Mine", "pending"),
@@ -121,7 +132,7 @@ def test_what_is_on_the_list_stays_and_one_item_is_in_progress(checklists: Check
 def test_more_than_a_checklist_holds_is_refused_whole(checklists: Checklists) -> None:
     checklists.add(HERE, "Mine", reason="test")
     with pytest.raises(InvalidInput, match=r"it has 1, and 20 more were to be added. Nothing was imported"):
-        carry_out([Entry(f"Task {n}") for n in range(20)], "markdown", ChecklistTarget(checklists, HERE))
+        carry_out([ExchangeItem(f"Task {n}") for n in range(20)], "markdown", ChecklistTarget(checklists, HERE))
     assert len(checklists.get("here").items) == 1
 
 
@@ -130,7 +141,7 @@ def test_what_somebody_adds_meanwhile_is_not_overwritten(checklists: Checklists)
     target = ChecklistTarget(checklists, HERE)
     checklists.add(HERE, "Added meanwhile", reason="test")
     with pytest.raises(Conflict, match="changed by somebody else"):
-        target.put([Entry("Imported")], {})
+        target.put([ExchangeItem("Imported")], {})
     assert [item.content for item in checklists.get(HERE.conversation_id).items] == ["Added meanwhile"]
 
 
@@ -165,7 +176,7 @@ def test_a_plan_comes_back_with_what_it_waits_for_and_what_came_of_it(
     after = sources.of_turn(plans, store, TurnScope("there", PERSON, current.id))
     names = {entry.id: entry.title for entry in [*before, *after]}
 
-    def timeless(entries: list[Entry]) -> list[Entry]:
+    def timeless(entries: list[ExchangeItem]) -> list[ExchangeItem]:
         return [replace(one, id="", blocked_by=tuple(names[other] for other in one.blocked_by)) for one in entries]
 
     assert timeless(after) == timeless(before)
@@ -182,13 +193,13 @@ def test_items_that_wait_for_each_other_or_have_one_title_are_planned_all_the_sa
     store: Store, plans: Plans, conversations: Conversations
 ) -> None:
     entries = [
-        Entry("Tests", "1.1", parent="1", blocked_by=("2.1",)),
-        Entry("Parser", "1"),
-        Entry("Tests", "2.1", parent="2", blocked_by=("1.1",), status=Status.IN_PROGRESS),
-        Entry("Printer", "2", blocked_by=("1", "2.1"), status=Status.IN_PROGRESS),
+        ExchangeItem("Tests", "1.1", parent="1", blocked_by=("2.1",)),
+        ExchangeItem("Parser", "1"),
+        ExchangeItem("Tests", "2.1", parent="2", blocked_by=("1.1",), status=TodoStatus.IN_PROGRESS),
+        ExchangeItem("Printer", "2", blocked_by=("1", "2.1"), status=TodoStatus.IN_PROGRESS),
     ]
     target = PlanTarget(store, HERE, owners=False)
-    decided = prepare(Found(entries, []), FORMATS["taskmaster"], target)
+    decided = prepare(ParsedFile(entries, []), FORMATS["taskmaster"], target)
     made, remarks = decided.carry_out(target)
     current = conversations.current_turn("here")
     assert current
@@ -204,9 +215,9 @@ def test_items_that_wait_for_each_other_or_have_one_title_are_planned_all_the_sa
 
 @pytest.mark.spec("X6")
 def test_what_is_added_later_waits_for_what_was_there(store: Store, plans: Plans, conversations: Conversations) -> None:
-    first = [Entry("A", "1")]
+    first = [ExchangeItem("A", "1")]
     carry_out(first, "claude", PlanTarget(store, HERE, owners=False))
-    carry_out([*first, Entry("B", "2", blocked_by=("1",))], "claude", PlanTarget(store, HERE, owners=False))
+    carry_out([*first, ExchangeItem("B", "2", blocked_by=("1",))], "claude", PlanTarget(store, HERE, owners=False))
     current = conversations.current_turn("here")
     assert current
     a, b = sources.of_turn(plans, store, TurnScope("here", PERSON, current.id))
@@ -217,7 +228,10 @@ def test_what_is_added_later_waits_for_what_was_there(store: Store, plans: Plans
 def test_an_import_that_is_ended_halfway_has_done_nothing(
     store: Store, conversations: Conversations, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entries = [Entry("A", "a-1", status=Status.COMPLETED), Entry("B", "a-2", status=Status.CANCELLED)]
+    entries = [
+        ExchangeItem("A", "a-1", status=TodoStatus.COMPLETED),
+        ExchangeItem("B", "a-2", status=TodoStatus.CANCELLED),
+    ]
     with monkeypatch.context() as patch:
         steps = Mock(side_effect=[DEFAULT, KeyboardInterrupt], wraps=apply)
         patch.setattr(plan_target, "apply", steps)
@@ -231,8 +245,8 @@ def test_an_import_that_is_ended_halfway_has_done_nothing(
 @pytest.mark.spec("X6")
 def test_two_imports_at_once_add_nothing_twice(store: Store, plans: Plans, conversations: Conversations) -> None:
     first, second = (PlanTarget(store, HERE, owners=False) for _ in range(2))
-    entries = [Entry("A", "a-1", status=Status.COMPLETED), Entry("B", "a-2")]
-    decided = prepare(Found(entries, []), FORMATS["beads"], second)
+    entries = [ExchangeItem("A", "a-1", status=TodoStatus.COMPLETED), ExchangeItem("B", "a-2")]
+    decided = prepare(ParsedFile(entries, []), FORMATS["beads"], second)
     carry_out(entries, "beads", first)
     with pytest.raises(Conflict, match="Nothing was imported; try again"):
         decided.carry_out(second)
@@ -260,11 +274,11 @@ def test_a_mission_takes_what_it_has_room_for_and_nothing_else(team: Team, clock
     room = team.todos.capacity(SLUG)
     most = room.active_limit + room.backlog_limit
     with pytest.raises(InvalidInput, match=rf"{most + 1} todos were to be added. Nothing was imported"):
-        carry_out([Entry(f"Task {n}", f"bd-{n}") for n in range(most + 1)], "beads", of(team, clock))
+        carry_out([ExchangeItem(f"Task {n}", f"bd-{n}") for n in range(most + 1)], "beads", of(team, clock))
     assert team.todos.capacity(SLUG).active == 0
-    entries = [Entry(f"Task {n}", f"bd-{n}") for n in range(12)]
+    entries = [ExchangeItem(f"Task {n}", f"bd-{n}") for n in range(12)]
     target = of(team, clock)
-    decided = prepare(Found(entries, []), FORMATS["beads"], target)
+    decided = prepare(ParsedFile(entries, []), FORMATS["beads"], target)
     made, remarks = decided.carry_out(target)
     assert [one.status for one in made] == ["pending"] * 10 + ["backlog"] * 2
     assert remarks == ["Active TODO limit (10) reached. Created in backlog instead. (2 times)"]
@@ -278,7 +292,7 @@ def test_a_missions_todos_come_back_and_are_known_by_their_ids(team: Team, clock
         justification="Slow",
         completion_criteria="Fast",
         deadline="2026-03-01",
-        priority=Priority.HIGH,
+        priority=TodoPriority.HIGH,
         also_affects=(ONBOARDING,),
         check={"name": "tests"},
         assigned_agent="coder",
@@ -288,7 +302,7 @@ def test_a_missions_todos_come_back_and_are_known_by_their_ids(team: Team, clock
     again, made = carry_out(entries, "json", of(team, clock, owners=True))
     assert (made, len(again.skipped)) == ([], 1)
 
-    team.update(todo, Action.CANCEL)
+    team.update(todo, TodoAction.CANCEL)
     elsewhere = [replace(entries[0], id="somewhere-else")]
     decided, made = carry_out(elsewhere, "json", of(team, clock, owners=True))
     assert [one.status for one in made] == ["pending"]
@@ -312,10 +326,10 @@ def test_all_of_a_missions_todos_are_exported(team: Team, monkeypatch: pytest.Mo
 @pytest.mark.spec("X6", "M8")
 def test_nothing_begins_or_ends_in_a_mission_by_being_imported(team: Team, clock: StoppedClock) -> None:
     entries = [
-        Entry("Doing", "bd-1", status=Status.IN_PROGRESS, owner="steve"),
-        Entry("Done", "bd-2", status=Status.COMPLETED),
-        Entry("Later", "bd-3", status=Status.BACKLOG),
-        Entry("Odd", "bd-4", check={"command": ["rm", "-rf", "/"]}),
+        ExchangeItem("Doing", "bd-1", status=TodoStatus.IN_PROGRESS, owner="steve"),
+        ExchangeItem("Done", "bd-2", status=TodoStatus.COMPLETED),
+        ExchangeItem("Later", "bd-3", status=TodoStatus.BACKLOG),
+        ExchangeItem("Odd", "bd-4", check={"command": ["rm", "-rf", "/"]}),
     ]
     decided, made = carry_out(entries, "beads", of(team, clock))
     assert [(one.title, one.status) for one in made] == [("Doing", "pending"), ("Later", "backlog"), ("Odd", "pending")]
@@ -331,11 +345,11 @@ def test_nothing_begins_or_ends_in_a_mission_by_being_imported(team: Team, clock
 @pytest.mark.spec("X6")
 def test_everything_is_checked_before_a_mission_gets_anything(team: Team, clock: StoppedClock) -> None:
     entries = [
-        Entry("Fine", "bd-1"),
-        Entry("Late", "bd-2", deadline="someday"),
-        Entry("Wide", "bd-3", also_affects=("nowhere",)),
-        Entry("Checked", "bd-4", check={"name": "nothing"}),
-        Entry("Measured", "bd-5", check={"metric": "nothing", "atMost": 1}),
+        ExchangeItem("Fine", "bd-1"),
+        ExchangeItem("Late", "bd-2", deadline="someday"),
+        ExchangeItem("Wide", "bd-3", also_affects=("nowhere",)),
+        ExchangeItem("Checked", "bd-4", check={"name": "nothing"}),
+        ExchangeItem("Measured", "bd-5", check={"metric": "nothing", "atMost": 1}),
     ]
     with pytest.raises(InvalidInput) as refused:
         carry_out(entries, "json", of(team, clock, pillar="nowhere"))

@@ -19,10 +19,10 @@ from tests.conftest import Cli
 from punchlist.errors import ConfigError, Conflict
 from punchlist.integrations.install import files
 from punchlist.integrations.install.diff import diff
-from punchlist.integrations.install.files import Change
+from punchlist.integrations.install.files import FileChange
 from punchlist.integrations.install.host_names import HostName
-from punchlist.integrations.install.hosts import HOSTS, Scope
-from punchlist.integrations.install.installer import Installation, place
+from punchlist.integrations.install.hosts import HOSTS, InstallScope
+from punchlist.integrations.install.installer import Installer, place
 
 NAMES = list(HostName)
 FILES = {
@@ -58,17 +58,17 @@ def snapshot(folder: Path) -> dict[str, Any]:
     return found
 
 
-def here(name: str, project: Path, environment: dict[str, str], *, user: bool = False) -> Installation:
-    scope = Scope.USER if user else Scope.PROJECT
-    return Installation(HOSTS[HostName(name)], place(scope, project, environment))
+def here(name: str, project: Path, environment: dict[str, str], *, user: bool = False) -> Installer:
+    scope = InstallScope.USER if user else InstallScope.PROJECT
+    return Installer(HOSTS[HostName(name)], place(scope, project, environment))
 
 
-def do(there: Installation, *, undo: bool = False, program: tuple[str, ...] | None = ("punchlist",)) -> list[Path]:
+def do(there: Installer, *, undo: bool = False, program: tuple[str, ...] | None = ("punchlist",)) -> list[Path]:
     plan = there.uninstall() if undo else there.install(program)
     return there.carry_out(plan)
 
 
-def standing_of(there: Installation) -> set[str]:
+def standing_of(there: Installer) -> set[str]:
     return {how for _, _, how, _ in there.state()}
 
 
@@ -200,12 +200,12 @@ def test_a_change_in_the_middle_of_a_long_file_is_shown_with_what_is_around_it(t
         before = "\n".join(kept).encode()
         after = "\n".join([*kept[: len(kept) // 2], "new", *kept[len(kept) // 2 :], "last"]).encode() + b"\n"
         for one, other in ((before, after), (after, before)):
-            shown = diff(Change(tmp_path / "x", one, other))
+            shown = diff(FileChange(tmp_path / "x", one, other))
             assert patched(tmp_path / "x", one, shown) == other
             assert len(shown.splitlines()) < 30
-    assert "\n line 97\n line 98\n line 99\n+new\n line 100\n" in diff(Change(tmp_path / "x", *_with_new(lines)))
+    assert "\n line 97\n line 98\n line 99\n+new\n line 100\n" in diff(FileChange(tmp_path / "x", *_with_new(lines)))
     long = "x" * 100_000
-    shown = diff(Change(tmp_path / "x", f"{long}{long}".encode(), f"{long}NEW{long}".encode()))
+    shown = diff(FileChange(tmp_path / "x", f"{long}{long}".encode(), f"{long}NEW{long}".encode()))
     assert "xNEWx" in shown
     assert len(shown) < 1_000
 

@@ -21,13 +21,13 @@ from tests.conftest import Cli
 from tests.surfaces.mcp_client import WireClient
 from tests.surfaces.mcp_http import STATELESS, HttpServer, events
 
-from punchlist.app import House
+from punchlist.app import App
 from punchlist.config import load
 from punchlist.conversations.model import Scope
 from punchlist.kernel.actors import Actor, Role
-from punchlist.surfaces.mcp.capabilities import Offer
+from punchlist.surfaces.mcp.capabilities import Capabilities
 from punchlist.surfaces.mcp.elicitation import MOST_ASKED
-from punchlist.surfaces.mcp.protocol import Connection
+from punchlist.surfaces.mcp.protocol import ClientConnection
 
 FORMS: dict[str, Any] = {"elicitation": {}}
 QUESTION = "Which port?"
@@ -195,10 +195,10 @@ def test_a_client_that_never_answers_has_so_many_questions_and_no_more(asker: Ca
 def test_when_a_persons_time_is_up_the_call_is_answered_and_the_todo_waits_on(
     project: Path, environment: dict[str, str]
 ) -> None:
-    desk = House(load(environment=environment, cwd=project))
+    desk = App(load(environment=environment, cwd=project))
     sent: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    offer = Offer(desk, Scope("default", Actor(Role.SUPERVISOR, "mcp")))
-    connection = Connection(offer, sent.put, patience=0.05)
+    offer = Capabilities(desk, Scope("default", Actor(Role.SUPERVISOR, "mcp")))
+    connection = ClientConnection(offer, sent.put, patience=0.05)
 
     def ask(method: str, **params: Any) -> Any:
         return connection.answer({"jsonrpc": "2.0", "id": method, "method": method, "params": params})

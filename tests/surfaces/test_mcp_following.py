@@ -10,22 +10,22 @@ from typing import Any
 
 import pytest
 
-from punchlist.app import House
+from punchlist.app import App
 from punchlist.config import load
 from punchlist.conversations.model import Scope
 from punchlist.kernel.actors import Actor, Role
-from punchlist.storage.change_watch import Watch
-from punchlist.surfaces.mcp.capabilities import CHECKLIST_URI, Offer
-from punchlist.surfaces.mcp.notifications import Announcer
-from punchlist.surfaces.mcp.protocol import Connection
+from punchlist.storage.change_watch import ChangeWatch
+from punchlist.surfaces.mcp.capabilities import CHECKLIST_URI, Capabilities
+from punchlist.surfaces.mcp.notifications import ChangeNotifier
+from punchlist.surfaces.mcp.protocol import ClientConnection
 
 SCOPE = Scope("default", Actor(Role.SUPERVISOR, "mcp"))
 UPDATED = {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": CHECKLIST_URI}}
 
 
 @pytest.fixture
-def desk(project: Path, environment: dict[str, str]) -> Iterator[House]:
-    house = House(load(environment=environment, cwd=project))
+def desk(project: Path, environment: dict[str, str]) -> Iterator[App]:
+    house = App(load(environment=environment, cwd=project))
     before = set(threading.enumerate())
     yield house
     ended(before)
@@ -39,22 +39,22 @@ def ended(before: set[threading.Thread]) -> None:
         assert not thread.is_alive()
 
 
-def ask(connection: Connection, method: str, **params: Any) -> Any:
+def ask(connection: ClientConnection, method: str, **params: Any) -> Any:
     answer = connection.answer({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
     assert isinstance(answer, dict)
     return answer["result"]
 
 
-def write(connection: Connection, *items: str) -> None:
+def write(connection: ClientConnection, *items: str) -> None:
     todos = [{"content": item, "activeForm": item, "status": "pending"} for item in items]
     assert not ask(connection, "tools/call", name="TodoWrite", arguments={"todos": todos})["isError"]
 
 
 @pytest.mark.spec("X1")
 @pytest.mark.parametrize("error", [BrokenPipeError("gone"), ValueError("write to closed file")])
-def test_a_client_that_cannot_be_told_keeps_nobody_else_from_being_told(desk: House, error: Exception) -> None:
-    offer = Offer(desk, SCOPE)
-    announcer = Announcer(offer)
+def test_a_client_that_cannot_be_told_keeps_nobody_else_from_being_told(desk: App, error: Exception) -> None:
+    offer = Capabilities(desk, SCOPE)
+    announcer = ChangeNotifier(offer)
     tried: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def fail(message: Any) -> None:
@@ -63,7 +63,7 @@ def test_a_client_that_cannot_be_told_keeps_nobody_else_from_being_told(desk: Ho
 
     told = [queue.SimpleQueue[Any]() for _ in range(3)]
     sends: list[Callable[[Any], None]] = [fail, *(each.put for each in told)]
-    clients = [Connection(offer, send, announcer) for send in sends]
+    clients = [ClientConnection(offer, send, announcer) for send in sends]
     for client in clients:
         ask(client, "resources/subscribe", uri=CHECKLIST_URI)
     for items in (["one"], ["one", "two"]):
@@ -73,12 +73,12 @@ def test_a_client_that_cannot_be_told_keeps_nobody_else_from_being_told(desk: Ho
         client.close()
 
 
-class Hindered(Offer):
+class Hindered(Capabilities):
     """One that the first attempt to watch fails for, in a way that nobody has foreseen."""
 
     hindrances = 1
 
-    def watch(self) -> Watch:
+    def watch(self) -> ChangeWatch:
         if self.hindrances:
             self.hindrances -= 1
             raise OSError("Too many open files")
@@ -87,12 +87,12 @@ class Hindered(Offer):
 
 @pytest.mark.spec("X1")
 def test_when_watching_has_failed_whoever_follows_next_has_it_tried_again(
-    desk: House, caplog: pytest.LogCaptureFixture
+    desk: App, caplog: pytest.LogCaptureFixture
 ) -> None:
     offer = Hindered(desk, SCOPE)
-    announcer = Announcer(offer)
+    announcer = ChangeNotifier(offer)
     told = [queue.SimpleQueue[Any]() for _ in range(2)]
-    first, second = (Connection(offer, each.put, announcer) for each in told)
+    first, second = (ClientConnection(offer, each.put, announcer) for each in told)
     before = set(threading.enumerate())
     ask(first, "resources/subscribe", uri=CHECKLIST_URI)
     ended(before)

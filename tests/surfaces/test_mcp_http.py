@@ -23,12 +23,12 @@ from tests.conftest import Cli
 from tests.surfaces.mcp_http import ACCEPT, STATELESS, HttpClient, HttpServer, events
 from tests.surfaces.test_mcp_fuzz import _line as fuzzed
 
-from punchlist.app import House
+from punchlist.app import App
 from punchlist.config import load
 from punchlist.kernel.actors import Actor, Role
 from punchlist.missions.model import MissionScope
-from punchlist.surfaces.mcp.capabilities import Offer
-from punchlist.surfaces.mcp.http import Endpoint
+from punchlist.surfaces.mcp.capabilities import Capabilities
+from punchlist.surfaces.mcp.http import McpEndpoint
 from punchlist.surfaces.mcp.http_server import application
 from punchlist.surfaces.mcp.sessions import IDLE_SECONDS, MOST
 
@@ -137,13 +137,13 @@ def test_a_request_says_what_it_is(client: HttpClient, status: int, changes: dic
 @pytest.fixture
 def two_roles(project: Path, environment: dict[str, str]) -> Iterator[Roles]:
     """One endpoint, two tokens: a supervisor's and a worker's; and a clock to turn."""
-    desk = House(load(environment=environment, cwd=project))
+    desk = App(load(environment=environment, cwd=project))
     clock = [0.0]
     offers = {
-        f"{role}-token-1234567890": Offer(desk, MissionScope("default", Actor(role, "mcp"), None, None))
+        f"{role}-token-1234567890": Capabilities(desk, MissionScope("default", Actor(role, "mcp"), None, None))
         for role in (Role.SUPERVISOR, Role.WORKER)
     }
-    app = application(Endpoint(offers, clock=lambda: clock[0]))
+    app = application(McpEndpoint(offers, clock=lambda: clock[0]))
     with TestClient(app, base_url="http://localhost") as http:
         yield Roles(http, clock)
     desk.store.close()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.conftest import ROOT
 
-from punchlist.agent.agents_config import Agents, agents, prompt_files, settings_of, wants
+from punchlist.agent.agents_config import AgentsConfig, agents, prompt_files, settings_of, wants
 from punchlist.agent.continuation import Limits
 from punchlist.agent.definitions import BUILT_IN, PLAN_TOOLS, READING, AgentDefinition, with_overrides
 from punchlist.config import Settings, load
@@ -45,7 +45,7 @@ class Files:
     def settings(self) -> Settings:
         return load(environment={"HOME": str(self._home)}, cwd=self.project)
 
-    def read(self) -> Agents:
+    def read(self) -> AgentsConfig:
         return agents(self.settings, self.trust)
 
     def complaint(self) -> str:

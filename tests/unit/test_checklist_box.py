@@ -10,8 +10,8 @@ from tests.unit.examples import examples
 from tests.unit.hostile import EVERYTHING_HOSTILE, any_text
 
 from punchlist.checklist.box import box
-from punchlist.checklist.lifecycle import Status
-from punchlist.checklist.model import EMPTY, Checklist, Item
+from punchlist.checklist.lifecycle import ChecklistStatus
+from punchlist.checklist.model import EMPTY, Checklist, ChecklistItem
 
 FAMILY = "👨‍👩‍👧‍👦"
 FLAG = "🇩🇪"
@@ -45,16 +45,18 @@ pieces = st.one_of(
 )
 texts = st.lists(pieces, min_size=1, max_size=12).map("".join)
 lists = st.lists(
-    st.tuples(texts, texts, st.sampled_from(Status)).map(lambda parts: Item("id", *parts)), min_size=1, max_size=5
+    st.tuples(texts, texts, st.sampled_from(ChecklistStatus)).map(lambda parts: ChecklistItem("id", *parts)),
+    min_size=1,
+    max_size=5,
 )
 
 
-def drawn(*items: Item, columns: int = 80) -> list[str]:
+def drawn(*items: ChecklistItem, columns: int = 80) -> list[str]:
     return box(Checklist(items, 1, 0, None), columns)
 
 
-def pending(content: str) -> Item:
-    return Item("id", content, content, Status.PENDING)
+def pending(content: str) -> ChecklistItem:
+    return ChecklistItem("id", content, content, ChecklistStatus.PENDING)
 
 
 def widths(lines: list[str]) -> set[int]:
@@ -67,9 +69,9 @@ def widths(lines: list[str]) -> set[int]:
 @pytest.mark.spec("W9")
 def test_the_box_is_as_promised() -> None:
     lines = drawn(
-        Item("a", "Fix failing tests", "Fixing failing tests", Status.COMPLETED),
-        Item("b", "Update documentation", "Updating documentation", Status.IN_PROGRESS),
-        Item("c", "Run final build verification", "Running final build verification", Status.PENDING),
+        ChecklistItem("a", "Fix failing tests", "Fixing failing tests", ChecklistStatus.COMPLETED),
+        ChecklistItem("b", "Update documentation", "Updating documentation", ChecklistStatus.IN_PROGRESS),
+        ChecklistItem("c", "Run final build verification", "Running final build verification", ChecklistStatus.PENDING),
     )
     assert lines == [
         "┌─ Tasks ────────────────────────┐",
@@ -102,8 +104,8 @@ def test_long_text_goes_on_under_itself_and_is_cut_after_two_lines() -> None:
 @pytest.mark.parametrize("columns", [20, 23, 40, 41, 80, 200])
 @pytest.mark.parametrize("text", WIDE_TEXTS.values(), ids=WIDE_TEXTS)
 def test_wide_and_long_text_stays_inside_the_box(text: str, columns: int) -> None:
-    for status in Status:
-        lines = drawn(Item("id", text, text, status), pending("next"), columns=columns)
+    for status in ChecklistStatus:
+        lines = drawn(ChecklistItem("id", text, text, status), pending("next"), columns=columns)
         assert len(widths(lines)) == 1
         assert widths(lines).pop() <= columns
 
@@ -111,7 +113,9 @@ def test_wide_and_long_text_stays_inside_the_box(text: str, columns: int) -> Non
 @pytest.mark.spec("W9", "W10")
 @examples(150)
 @given(lists, st.integers(min_value=20, max_value=130))
-def test_every_line_of_a_box_is_as_wide_as_the_others_and_fits_the_terminal(stored: list[Item], columns: int) -> None:
+def test_every_line_of_a_box_is_as_wide_as_the_others_and_fits_the_terminal(
+    stored: list[ChecklistItem], columns: int
+) -> None:
     lines = drawn(*stored, columns=columns)
     assert len(widths(lines)) == 1
     assert widths(lines).pop() <= columns
@@ -135,13 +139,13 @@ def test_text_that_fits_is_shown_whole(text: str) -> None:
 @pytest.mark.spec("W10")
 @pytest.mark.parametrize("text", EVERYTHING_HOSTILE.values(), ids=EVERYTHING_HOSTILE)
 def test_hostile_text_in_a_box_is_spelled_out(text: str) -> None:
-    for status in Status:
-        lines = drawn(Item("id", text, text, status), columns=40)
+    for status in ChecklistStatus:
+        lines = drawn(ChecklistItem("id", text, text, status), columns=40)
         assert all(line.isprintable() for line in lines)
         assert len(widths(lines)) == 1
 
 
 @pytest.mark.spec("W9")
 def test_the_footer_counts_what_is_completed() -> None:
-    done = [Item("id", "x", "x", Status.COMPLETED)] * 20
+    done = [ChecklistItem("id", "x", "x", ChecklistStatus.COMPLETED)] * 20
     assert drawn(*done)[-2].startswith("│ Progress: 20/20 (100%)")

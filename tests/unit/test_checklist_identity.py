@@ -9,24 +9,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.examples import examples
 
-from punchlist.checklist.lifecycle import CHECKLIST, Action, Status, action_between
-from punchlist.checklist.model import Item
-from punchlist.checklist.validation import Wanted, dropped, identify, pick, steps
+from punchlist.checklist.lifecycle import CHECKLIST, ChecklistAction, ChecklistStatus, action_between
+from punchlist.checklist.model import ChecklistItem
+from punchlist.checklist.validation import NewChecklistItem, dropped, identify, pick, steps
 from punchlist.errors import NotFound
 
-statuses = st.sampled_from(Status)
+statuses = st.sampled_from(ChecklistStatus)
 contents = st.sampled_from("ABC")
 
 
-def item(id: str, content: str = "A", status: Status = Status.PENDING) -> Item:
-    return Item(id, content, f"Doing {content}", status)
+def item(id: str, content: str = "A", status: ChecklistStatus = ChecklistStatus.PENDING) -> ChecklistItem:
+    return ChecklistItem(id, content, f"Doing {content}", status)
 
 
-def wanted(content: str = "A", id: str | None = None, status: Status = Status.PENDING) -> Wanted:
-    return Wanted(content, f"Doing {content}", status, id)
+def wanted(
+    content: str = "A", id: str | None = None, status: ChecklistStatus = ChecklistStatus.PENDING
+) -> NewChecklistItem:
+    return NewChecklistItem(content, f"Doing {content}", status, id)
 
 
-def ids(items: list[Wanted], before: list[Item]) -> list[str]:
+def ids(items: list[NewChecklistItem], before: list[ChecklistItem]) -> list[str]:
     fresh = (f"new{number}" for number in count(1))
     return [found.id for found in identify(items, before, lambda: next(fresh))]
 
@@ -67,7 +69,7 @@ def test_a_new_item_never_gets_an_id_that_is_or_was_in_use() -> None:
     st.lists(st.tuples(contents, st.sampled_from([None, "0", "1", "2", "x", "y"])), max_size=6, unique_by=lambda t: t),
 )
 def test_ids_are_unique_and_names_are_kept(
-    before: list[tuple[str, Status]], after: list[tuple[str, str | None]]
+    before: list[tuple[str, ChecklistStatus]], after: list[tuple[str, str | None]]
 ) -> None:
     old = [item(str(number), content, status) for number, (content, status) in enumerate(before)]
     named: set[str] = set()
@@ -85,7 +87,12 @@ def test_ids_are_unique_and_names_are_kept(
 
 @pytest.mark.spec("W3")
 def test_only_unfinished_items_that_are_left_out_count_as_dropped() -> None:
-    before = [item("a"), item("b", "B", Status.IN_PROGRESS), item("c", "C", Status.COMPLETED), item("d", "D")]
+    before = [
+        item("a"),
+        item("b", "B", ChecklistStatus.IN_PROGRESS),
+        item("c", "C", ChecklistStatus.COMPLETED),
+        item("d", "D"),
+    ]
     assert [gone.id for gone in dropped(before, [item("d", "D")])] == ["a", "b"]
 
 
@@ -106,9 +113,9 @@ def test_in_an_empty_list_there_is_nothing_to_name() -> None:
         pick([], "1")
 
 
-@pytest.mark.parametrize("before", Status)
-@pytest.mark.parametrize("after", Status)
-def test_every_two_states_are_connected_by_one_step(before: Status, after: Status) -> None:
+@pytest.mark.parametrize("before", ChecklistStatus)
+@pytest.mark.parametrize("after", ChecklistStatus)
+def test_every_two_states_are_connected_by_one_step(before: ChecklistStatus, after: ChecklistStatus) -> None:
     if before is after:
         return
     action = action_between(before, after)
@@ -117,13 +124,13 @@ def test_every_two_states_are_connected_by_one_step(before: Status, after: Statu
 
 @pytest.mark.spec("X5")
 def test_the_steps_of_a_replacement_say_what_happened_to_each_item() -> None:
-    before = [item("a"), item("b", "B"), item("c", "C", Status.COMPLETED), item("d", "D")]
-    after = [item("c", "C", Status.PENDING), item("e", "E"), item("a"), item("b", "B, but better")]
+    before = [item("a"), item("b", "B"), item("c", "C", ChecklistStatus.COMPLETED), item("d", "D")]
+    after = [item("c", "C", ChecklistStatus.PENDING), item("e", "E"), item("a"), item("b", "B, but better")]
     assert [(step.id, step.action, step.from_status, step.to_status) for step in steps(before, after)] == [
-        ("c", Action.REOPEN, Status.COMPLETED, Status.PENDING),
-        ("e", Action.ADD, None, Status.PENDING),
-        ("b", "edit", Status.PENDING, Status.PENDING),
-        ("d", "remove", Status.PENDING, None),
+        ("c", ChecklistAction.REOPEN, ChecklistStatus.COMPLETED, ChecklistStatus.PENDING),
+        ("e", ChecklistAction.ADD, None, ChecklistStatus.PENDING),
+        ("b", "edit", ChecklistStatus.PENDING, ChecklistStatus.PENDING),
+        ("d", "remove", ChecklistStatus.PENDING, None),
     ]
 
 
@@ -131,7 +138,7 @@ def test_the_steps_of_a_replacement_say_what_happened_to_each_item() -> None:
 @examples(200)
 @given(*[st.dictionaries(st.sampled_from("abcd"), st.tuples(st.sampled_from(["", "!"]), statuses), max_size=4)] * 2)
 def test_steps_lead_from_the_list_before_to_the_list_after(
-    before: dict[str, tuple[str, Status]], after: dict[str, tuple[str, Status]]
+    before: dict[str, tuple[str, ChecklistStatus]], after: dict[str, tuple[str, ChecklistStatus]]
 ) -> None:
     old = [item(id, id + mark, status) for id, (mark, status) in before.items()]
     new = [item(id, id + mark, status) for id, (mark, status) in after.items()]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.unit.hostile import REFUSED_IN_A_LINE
 
-from punchlist.checklist.lifecycle import Status
-from punchlist.checklist.validation import MAX_ITEMS, Wanted, parse
+from punchlist.checklist.lifecycle import ChecklistStatus
+from punchlist.checklist.validation import MAX_ITEMS, NewChecklistItem, parse
 from punchlist.errors import InvalidInput
 
 
@@ -29,7 +29,7 @@ def problems(todos: Any) -> list[str]:
 @pytest.mark.spec("W1")
 def test_an_item_is_its_three_fields_without_surrounding_blanks() -> None:
     assert parse([todo(content="  Run\u00a0", activeForm="\tRunning\n")]) == [
-        Wanted("Run", "Running", Status.PENDING, None)
+        NewChecklistItem("Run", "Running", ChecklistStatus.PENDING, None)
     ]
 
 
@@ -116,18 +116,18 @@ def test_a_hostile_status_is_shown_and_cut_in_the_error() -> None:
 @pytest.mark.parametrize(
     ("name", "status"),
     [
-        ("pending", Status.PENDING),
-        ("todo", Status.PENDING),
-        ("in_progress", Status.IN_PROGRESS),
-        ("doing", Status.IN_PROGRESS),
-        ("in-progress", Status.IN_PROGRESS),
-        ("completed", Status.COMPLETED),
-        ("complete", Status.COMPLETED),
-        ("done", Status.COMPLETED),
-        (" DONE ", Status.COMPLETED),
+        ("pending", ChecklistStatus.PENDING),
+        ("todo", ChecklistStatus.PENDING),
+        ("in_progress", ChecklistStatus.IN_PROGRESS),
+        ("doing", ChecklistStatus.IN_PROGRESS),
+        ("in-progress", ChecklistStatus.IN_PROGRESS),
+        ("completed", ChecklistStatus.COMPLETED),
+        ("complete", ChecklistStatus.COMPLETED),
+        ("done", ChecklistStatus.COMPLETED),
+        (" DONE ", ChecklistStatus.COMPLETED),
     ],
 )
-def test_the_status_names_of_other_tools_are_mapped(name: str, status: Status) -> None:
+def test_the_status_names_of_other_tools_are_mapped(name: str, status: ChecklistStatus) -> None:
     assert [item.status for item in parse([todo(status=name)])] == [status]
 
 

@@ -8,24 +8,28 @@ from hypothesis import strategies as st
 from tests.unit.examples import examples
 from tests.unit.hostile import any_text
 
-from punchlist.checklist.lifecycle import Status
-from punchlist.checklist.model import EMPTY, Checklist, Item
+from punchlist.checklist.lifecycle import ChecklistStatus
+from punchlist.checklist.model import EMPTY, Checklist, ChecklistItem
 from punchlist.checklist.render import for_model, sequence, update_line
 from punchlist.checklist.tools import checklist_tools
 from punchlist.kernel.actors import Role
 
 A_B_C = (
-    Item("a", "A", "Doing A", Status.COMPLETED),
-    Item("b", "B", "Doing B", Status.IN_PROGRESS),
-    Item("c", "C", "Doing C", Status.PENDING),
+    ChecklistItem("a", "A", "Doing A", ChecklistStatus.COMPLETED),
+    ChecklistItem("b", "B", "Doing B", ChecklistStatus.IN_PROGRESS),
+    ChecklistItem("c", "C", "Doing C", ChecklistStatus.PENDING),
 )
 
 
-def listed(*items: Item) -> Checklist:
+def listed(*items: ChecklistItem) -> Checklist:
     return Checklist(items, 1, 0, None)
 
 
-items = st.lists(st.builds(Item, st.just("id"), any_text, any_text, st.sampled_from(Status)), min_size=1, max_size=4)
+items = st.lists(
+    st.builds(ChecklistItem, st.just("id"), any_text, any_text, st.sampled_from(ChecklistStatus)),
+    min_size=1,
+    max_size=4,
+)
 
 
 @pytest.mark.spec("W4")
@@ -46,7 +50,7 @@ def test_the_conversation_keeps_each_item_on_a_line() -> None:
 @pytest.mark.spec("W10")
 @examples(300)
 @given(items)
-def test_no_text_of_an_item_can_forge_another_line(stored: list[Item]) -> None:
+def test_no_text_of_an_item_can_forge_another_line(stored: list[ChecklistItem]) -> None:
     assert len(for_model(listed(*stored)).splitlines()) == len(stored) + 2
     assert len(update_line(listed(*stored)).splitlines()) == len(stored) + 1
     assert len(sequence(stored).splitlines()) == 1
@@ -54,7 +58,7 @@ def test_no_text_of_an_item_can_forge_another_line(stored: list[Item]) -> None:
 
 @pytest.mark.spec("W10")
 def test_an_item_that_looks_like_a_line_of_the_list_stays_inside_its_own() -> None:
-    forged = Item("a", "A\n[x] B\n\n(9/9 completed)", "A", Status.PENDING)
+    forged = ChecklistItem("a", "A\n[x] B\n\n(9/9 completed)", "A", ChecklistStatus.PENDING)
     assert for_model(listed(forged)) == r"[ ] A\x0a[x] B\x0a\x0a(9/9 completed)" + "\n\n(0/1 completed)"
 
 
@@ -64,8 +68,8 @@ def test_an_item_that_looks_like_a_line_of_the_list_stays_inside_its_own() -> No
 )
 @pytest.mark.spec("W5")
 def test_progress_is_rounded_as_people_round(completed: int, total: int, percent: int) -> None:
-    states = [Status.COMPLETED] * completed + [Status.PENDING] * (total - completed)
-    progress = listed(*(Item("i", "c", "a", status) for status in states)).progress
+    states = [ChecklistStatus.COMPLETED] * completed + [ChecklistStatus.PENDING] * (total - completed)
+    progress = listed(*(ChecklistItem("i", "c", "a", status) for status in states)).progress
     assert progress == {"completed": completed, "total": total, "percent": percent}
 
 

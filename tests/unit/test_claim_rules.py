@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from punchlist.claims import validation as claim_validation
-from punchlist.claims.lifecycle import Status
-from punchlist.claims.model import Claim, Claimant, ListKind, NothingFree
+from punchlist.claims.lifecycle import ClaimStatus
+from punchlist.claims.model import Claim, Claimant, ListKind, NothingToClaim
 from punchlist.conversations.model import Scope
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed, PunchlistError
 from punchlist.kernel.actors import Actor, Role
@@ -49,16 +49,16 @@ def test_a_claim_says_who_holds_a_todo_until_when() -> None:
     ("claim", "now", "status"),
     [
         (None, NOW, NEW),
-        (HELD, NOW, Status.HELD),
-        (HELD, "2026-02-21T09:04:59.999999Z", Status.HELD),
-        (HELD, IN_FIVE, Status.LAPSED),
-        (HELD, LATER, Status.LAPSED),
-        (FREE, NOW, Status.FREE),
+        (HELD, NOW, ClaimStatus.HELD),
+        (HELD, "2026-02-21T09:04:59.999999Z", ClaimStatus.HELD),
+        (HELD, IN_FIVE, ClaimStatus.LAPSED),
+        (HELD, LATER, ClaimStatus.LAPSED),
+        (FREE, NOW, ClaimStatus.FREE),
     ],
 )
 def test_a_lease_runs_out_at_its_moment(claim: Claim | None, now: str, status: str) -> None:
     assert claim_validation.status(claim, now) == status
-    assert claim_validation.live(claim, now) is (status == Status.HELD)
+    assert claim_validation.live(claim, now) is (status == ClaimStatus.HELD)
 
 
 @pytest.mark.spec("X3")
@@ -205,8 +205,8 @@ def test_a_lease_past_the_end_of_the_calendar_is_refused() -> None:
 
 @pytest.mark.spec("X3")
 def test_whoever_finds_nothing_is_told_when_to_come_back() -> None:
-    assert str(NothingFree(0, 0)) == "Nothing is left to claim."
-    assert str(NothingFree(2, 1, IN_FIVE)) == (
+    assert str(NothingToClaim(0, 0)) == "Nothing is left to claim."
+    assert str(NothingToClaim(2, 1, IN_FIVE)) == (
         "Nothing is free now: 2 claimed, the first until 2026-02-21T09:05:00.000000Z, 1 in progress or waiting. "
         "Ask again later."
     )

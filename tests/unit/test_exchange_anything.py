@@ -15,7 +15,7 @@ from tests.unit.hostile import any_text
 from punchlist.errors import InvalidInput
 from punchlist.import_export.format_limits import fit
 from punchlist.import_export.formats import FORMATS, guess
-from punchlist.import_export.item import Entry
+from punchlist.import_export.item import ExchangeItem
 
 NOW = "2026-02-21T09:00:00.000000Z"
 KEYS = [
@@ -95,14 +95,14 @@ marks = st.lists(
 ).map("\n".join)
 
 
-def _read(format: str, written: str) -> list[Entry]:
+def _read(format: str, written: str) -> list[ExchangeItem]:
     try:
         return FORMATS[format].read(written).entries
     except InvalidInput:
         return []
 
 
-def _written_again(entries: list[Entry]) -> None:
+def _written_again(entries: list[ExchangeItem]) -> None:
     for format in FORMATS.values():
         fitted = fit(format.shape, entries, NOW).entries
         if fitted and format.write:

@@ -11,14 +11,14 @@ from tests.unit.hostile import EVERYTHING_HOSTILE, REFUSED_IN_A_LINE
 
 from punchlist.errors import InvalidInput
 from punchlist.import_export.formats import FORMATS, guess, guess_folder, guess_to
-from punchlist.import_export.item import Entry, Found
-from punchlist.missions.todos.lifecycle import Priority, Status
+from punchlist.import_export.item import ExchangeItem, ParsedFile
+from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 from punchlist.surfaces.cli.import_export import FormatChoice
 
-DONE, PENDING, DOING = Status.COMPLETED, Status.PENDING, Status.IN_PROGRESS
+DONE, PENDING, DOING = TodoStatus.COMPLETED, TodoStatus.PENDING, TodoStatus.IN_PROGRESS
 
 
-def read(format: str, written: str) -> Found:
+def read(format: str, written: str) -> ParsedFile:
     return FORMATS[format].read(written)
 
 
@@ -28,7 +28,7 @@ def refusal(format: str, written: str) -> str:
     return str(refused.value)
 
 
-def told(entries: list[Entry]) -> list[tuple[str, str, Status]]:
+def told(entries: list[ExchangeItem]) -> list[tuple[str, str, TodoStatus]]:
     return [(entry.id, entry.title, entry.status) for entry in entries]
 
 
@@ -73,7 +73,7 @@ def test_a_checklist_is_read_from_markdown() -> None:
         ("1.1.1", "by tab", DONE),
         ("2", "Build it", DOING),
         ("3", "Sign it", DOING),
-        ("4", "Fax it", Status.CANCELLED),
+        ("4", "Fax it", TodoStatus.CANCELLED),
         ("5", "Number it", DONE),
         ("6", "Odd mark", PENDING),
         ("7", "after it", PENDING),
@@ -158,7 +158,7 @@ def test_a_time_without_a_zone_is_the_same_wherever_it_is_read(monkeypatch: pyte
 def test_the_older_todos_of_claude_code_are_read_too() -> None:
     todos = [{"content": "Run it", "status": "in_progress", "activeForm": "Running it", "id": "1", "priority": "high"}]
     (entry,) = read("claude", json.dumps(todos)).entries
-    assert entry == Entry("Run it", "1", status=DOING, active_form="Running it", priority=Priority.HIGH)
+    assert entry == ExchangeItem("Run it", "1", status=DOING, active_form="Running it", priority=TodoPriority.HIGH)
 
 
 @pytest.mark.spec("X6")
@@ -205,20 +205,20 @@ def test_issues_of_beads_are_read() -> None:
     assert told(found.entries) == [
         ("bd-1", "Epic", PENDING),
         ("bd-1.1", "Done", DONE),
-        ("bd-2", "Later", Status.BACKLOG),
+        ("bd-2", "Later", TodoStatus.BACKLOG),
         ("bd-3", "Stuck", PENDING),
     ]
     epic, done = found.entries[:2]
     assert epic.details == "What\n\n## Design\n\nHow\n\n## Notes\n\nAnd"
     assert (epic.acceptance, epic.priority, epic.owner, epic.labels) == (
         "- works",
-        Priority.CRITICAL,
+        TodoPriority.CRITICAL,
         "steve",
         ("a", "b"),
     )
     assert epic.created_at == "2026-01-19T22:12:48.942352Z"
     assert epic.extra == {"issue_type": "epic"}
-    assert (done.parent, done.blocked_by, done.outcome, done.priority) == ("bd-1", ("bd-2",), "fixed", Priority.LOW)
+    assert (done.parent, done.blocked_by, done.outcome, done.priority) == ("bd-1", ("bd-2",), "fixed", TodoPriority.LOW)
     assert (done.created_at, done.ended_at) == ("2026-01-19T21:12:48.000000Z", "2026-01-20T10:00:00.000000Z")
     assert found.remarks == [
         "a link of the type 'related' is left out",
@@ -264,7 +264,7 @@ def test_tasks_of_task_master_are_read_with_and_without_a_tag(document: dict[str
         ("1", "One", DONE),
         ("2", "Two", DOING),
         ("2.1", "First", PENDING),
-        ("2.2", "Second", Status.BACKLOG),
+        ("2.2", "Second", TodoStatus.BACKLOG),
         ("3", "Three", DOING),
     ]
     assert [entry.blocked_by for entry in found.entries] == [(), ("1",), (), ("2.1", "3"), ("2",)]
@@ -347,7 +347,7 @@ def test_tasks_of_backlog_md_are_read_with_markers_and_without() -> None:
     )
     assert (new.acceptance, new.outcome) == ("It is there\nIt works", "Added.")
     assert (new.owner, new.labels, new.blocked_by) == ("@codex, @sara", ("core", "cli"), ("back-1",))
-    assert (new.priority, new.created_at) == (Priority.MEDIUM, "2026-01-18T12:16:00.000000Z")
+    assert (new.priority, new.created_at) == (TodoPriority.MEDIUM, "2026-01-18T12:16:00.000000Z")
     assert new.extra == {"milestone": "m-1"}
     assert found.remarks == ["README.md is no task and left out", "which acceptance criteria are met is left out"]
 
@@ -396,7 +396,7 @@ def test_what_to_write_is_told_from_the_name() -> None:
 @pytest.mark.spec("X6")
 def test_what_is_taken_as_something_else_or_left_out_is_said() -> None:
     lowest = read("beads", '{"id": "a", "title": "A", "priority": 4}')
-    assert (lowest.entries[0].priority, lowest.remarks) == (Priority.LOW, ["the priority 4 is taken as low"])
+    assert (lowest.entries[0].priority, lowest.remarks) == (TodoPriority.LOW, ["the priority 4 is taken as low"])
     task = "---\nid: task-1\ntitle: A\nstatus: {}\n---\n## Acceptance Criteria\n- [x] #1 Met\n- [ ] #2 Not yet\n"
     assert read("backlog", task.format("To Do")).remarks == ["which acceptance criteria are met is left out"]
     assert read("backlog", task.format("Done")).remarks == []
@@ -542,7 +542,7 @@ def test_the_name_of_a_file_leads_nowhere_else() -> None:
     titles = ["../../etc/passwd", "/", "..", "a\\b:c*?", "CON", "日本 語" * 60, "."]
     files = FORMATS["backlog"].files
     assert files
-    names = list(files([Entry(title, f"task-{n}") for n, title in enumerate(titles, start=1)]))
+    names = list(files([ExchangeItem(title, f"task-{n}") for n, title in enumerate(titles, start=1)]))
     assert names[0] == "task-1 - etc-passwd.md"
     assert names[1:3] == ["task-2 - task.md", "task-3 - task.md"]
     for name in names:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.unit.examples import examples
 
 from punchlist.import_export.format_limits import fit
-from punchlist.import_export.formats import FORMATS, Format
-from punchlist.import_export.item import Entry
+from punchlist.import_export.formats import FORMATS, ExchangeFormat
+from punchlist.import_export.item import ExchangeItem
 from punchlist.kernel.text import line_problem
-from punchlist.missions.todos.lifecycle import Priority, Status
+from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 
 NOW = "2026-02-21T09:00:00.000000Z"
 HARD = [
@@ -50,7 +50,7 @@ ids = st.sampled_from(
 
 
 @st.composite
-def entry_lists(draw: st.DrawFn) -> list[Entry]:
+def entry_lists(draw: st.DrawFn) -> list[ExchangeItem]:
     """Items of which each may be a part of one before it, and wait for any other. They share a few texts: to draw new
     ones for each field takes long, and finds nothing more."""
     names = draw(st.lists(ids, unique=True, min_size=1, max_size=5))
@@ -62,8 +62,8 @@ def entry_lists(draw: st.DrawFn) -> list[Entry]:
         {
             "title": line,
             "details": block,
-            "status": st.sampled_from(Status),
-            "priority": st.none() | st.sampled_from(Priority),
+            "status": st.sampled_from(TodoStatus),
+            "priority": st.none() | st.sampled_from(TodoPriority),
             "acceptance": block,
             "active_form": st.just("") | line,
             "labels": some,
@@ -81,16 +81,16 @@ def entry_lists(draw: st.DrawFn) -> list[Entry]:
             "extra": st.sampled_from([{}, {"pillar": "a"}]),
         }
     )
-    made: list[Entry] = []
+    made: list[ExchangeItem] = []
     for index, name in enumerate(names):
         others = [one for one in names if one != name]
         blocked_by = draw(st.lists(st.sampled_from(others), unique=True, max_size=3)) if others else []
         parent = draw(st.sampled_from(["", *names[:index]]))
-        made.append(Entry(id=name, blocked_by=tuple(blocked_by), parent=parent, **draw(fields_of)))
+        made.append(ExchangeItem(id=name, blocked_by=tuple(blocked_by), parent=parent, **draw(fields_of)))
     return made
 
 
-def _there_and_back(format: Format, entries: list[Entry]) -> list[list[Entry]]:
+def _there_and_back(format: ExchangeFormat, entries: list[ExchangeItem]) -> list[list[ExchangeItem]]:
     """In each way that the format can be written in."""
     came = [format.read(format.write(entries)).entries] if format.write else []
     if format.files and format.read_files:
@@ -101,9 +101,9 @@ def _there_and_back(format: Format, entries: list[Entry]) -> list[list[Entry]]:
 @pytest.mark.spec("X6")
 @examples(60)
 @given(entry_lists())
-@example([Entry("A", "2"), Entry("B", "1")])
-@example([Entry("A", "task-2"), Entry("B", "TASK-2")])
-def test_what_a_format_can_hold_comes_back_as_it_was(entries: list[Entry]) -> None:
+@example([ExchangeItem("A", "2"), ExchangeItem("B", "1")])
+@example([ExchangeItem("A", "task-2"), ExchangeItem("B", "TASK-2")])
+def test_what_a_format_can_hold_comes_back_as_it_was(entries: list[ExchangeItem]) -> None:
     for format in FORMATS.values():
         fitted = fit(format.shape, entries, NOW)
         for came in _there_and_back(format, fitted.entries) if fitted.entries else ():
@@ -114,13 +114,13 @@ def test_what_a_format_can_hold_comes_back_as_it_was(entries: list[Entry]) -> No
 @pytest.mark.parametrize("name", FORMATS)
 def test_what_is_left_out_is_said_and_nothing_else_is(name: str) -> None:
     shape = FORMATS[name].shape
-    full = Entry(
+    full = ExchangeItem(
         title="A",
         # What has not ended has no time of its end.
-        status=Status.COMPLETED,
+        status=TodoStatus.COMPLETED,
         id="x y",
         details="d",
-        priority=Priority.CRITICAL,
+        priority=TodoPriority.CRITICAL,
         acceptance="c",
         active_form="Doing A",
         labels=("l",),
@@ -138,9 +138,9 @@ def test_what_is_left_out_is_said_and_nothing_else_is(name: str) -> None:
         extra={"colour": "red"},
     )
     # That it is called what it is while it happens says nothing new.
-    assert fit(shape, [Entry("A", active_form="A")], NOW).lost == []
-    for one in fields(Entry):
-        blank: Any = Entry("A", status=Status.COMPLETED)
+    assert fit(shape, [ExchangeItem("A", active_form="A")], NOW).lost == []
+    for one in fields(ExchangeItem):
+        blank: Any = ExchangeItem("A", status=TodoStatus.COMPLETED)
         if getattr(full, one.name) == getattr(blank, one.name) or one.name == "title":
             continue
         entry = replace(blank, **{one.name: getattr(full, one.name)})
@@ -152,9 +152,9 @@ def test_what_is_left_out_is_said_and_nothing_else_is(name: str) -> None:
 @pytest.mark.spec("X6")
 def test_a_cancelled_item_is_left_out_where_there_is_no_such_state_and_nothing_waits_for_it() -> None:
     entries = [
-        Entry("Parent", "1", status=Status.CANCELLED),
-        Entry("Child", "2", parent="1", blocked_by=("1",)),
-        Entry("Later", "3", status=Status.BACKLOG),
+        ExchangeItem("Parent", "1", status=TodoStatus.CANCELLED),
+        ExchangeItem("Child", "2", parent="1", blocked_by=("1",)),
+        ExchangeItem("Later", "3", status=TodoStatus.BACKLOG),
     ]
     fitted = fit(FORMATS["beads"].shape, entries, NOW)
     assert [(one.id, one.title, one.parent, one.blocked_by) for one in fitted.entries] == [
@@ -167,7 +167,12 @@ def test_a_cancelled_item_is_left_out_where_there_is_no_such_state_and_nothing_w
 
 @pytest.mark.spec("X6")
 def test_parts_of_parts_become_subtasks_of_the_task() -> None:
-    entries = [Entry("C", "c", parent="b"), Entry("B", "b", parent="a"), Entry("A", "a"), Entry("D", "d")]
+    entries = [
+        ExchangeItem("C", "c", parent="b"),
+        ExchangeItem("B", "b", parent="a"),
+        ExchangeItem("A", "a"),
+        ExchangeItem("D", "d"),
+    ]
     fitted = fit(FORMATS["taskmaster"].shape, entries, NOW)
     assert [(one.id, one.title) for one in fitted.entries] == [("1", "A"), ("1.1", "C"), ("1.2", "B"), ("2", "D")]
     assert str(fitted.lost[0]) == "place so many levels down of 1 item"
@@ -179,12 +184,16 @@ def test_parts_of_parts_become_subtasks_of_the_task() -> None:
 @pytest.mark.spec("X6")
 def test_a_subtask_can_wait_for_its_task_but_not_for_one_that_has_a_siblings_number() -> None:
     task = FORMATS["taskmaster"]
-    entries = [Entry("A", "1"), Entry("B", "1.1", parent="1", blocked_by=("1",)), Entry("C", "1.2", parent="1")]
+    entries = [
+        ExchangeItem("A", "1"),
+        ExchangeItem("B", "1.1", parent="1", blocked_by=("1",)),
+        ExchangeItem("C", "1.2", parent="1"),
+    ]
     fitted = fit(task.shape, entries, NOW)
     assert fitted.lost == []
     assert task.write
     assert task.read(task.write(fitted.entries)).entries == fitted.entries
-    entries[2] = Entry("C", "1.2", parent="1", blocked_by=("1",))
+    entries[2] = ExchangeItem("C", "1.2", parent="1", blocked_by=("1",))
     assert list(map(str, fit(task.shape, entries, NOW).lost)) == [
         "dependencies on tasks numbered like a sibling of 1 item"
     ]

@@ -7,21 +7,21 @@ from collections.abc import Sequence
 
 import pytest
 
-from punchlist.models.fallback import WithFallback
+from punchlist.models.fallback import FallbackModel
 from punchlist.models.model import (
-    Hear,
     ModelBusy,
     ModelError,
+    ModelInfo,
     ModelRefused,
+    ModelRequest,
     Reply,
-    Request,
     RequestRefused,
-    Said,
-    Traits,
+    TextListener,
+    UserText,
 )
-from punchlist.models.retry import Persistent
+from punchlist.models.retry import RetryingModel
 
-HELLO = Request("", [Said("Hello?")])
+HELLO = ModelRequest("", [UserText("Hello?")])
 
 
 class Scripted:
@@ -29,11 +29,11 @@ class Scripted:
 
     def __init__(self, name: str, window: int, script: Sequence[str | ModelError]) -> None:
         self.name = name
-        self.traits = Traits(window=window)
-        self.asked: list[Request] = []
+        self.traits = ModelInfo(window=window)
+        self.asked: list[ModelRequest] = []
         self._script = iter(script)
 
-    async def ask(self, request: Request, hear: Hear | None = None) -> Reply:
+    async def ask(self, request: ModelRequest, hear: TextListener | None = None) -> Reply:
         assert hear is None
         self.asked.append(request)
         # Whoever asks at the same time has asked before anybody gets an answer.
@@ -44,7 +44,7 @@ class Scripted:
         return Reply(line)
 
 
-def texts(model: WithFallback, times: int) -> list[str]:
+def texts(model: FallbackModel, times: int) -> list[str]:
     async def ask() -> list[str]:
         return [(await model.ask(HELLO)).text for _ in range(times)]
 
@@ -55,7 +55,7 @@ def texts(model: WithFallback, times: int) -> list[str]:
 def test_the_second_gets_the_question_that_failed_and_all_that_follow(failure: ModelError) -> None:
     told: list[str] = []
     first, second = Scripted("big", 200, ["One.", failure]), Scripted("small", 8, ["Two.", "Three."])
-    model = WithFallback(first, second, told.append)
+    model = FallbackModel(first, second, told.append)
     assert (model.name, model.traits.window) == ("big", 200)
     assert texts(model, 3) == ["One.", "Two.", "Three."]
     assert (model.name, model.traits.window) == ("small", 8)
@@ -65,7 +65,7 @@ def test_the_second_gets_the_question_that_failed_and_all_that_follow(failure: M
 
 def test_a_request_that_is_wrong_by_itself_is_not_passed_on() -> None:
     first, second = Scripted("big", 200, [RequestRefused("It is too long."), "Shorter."]), Scripted("small", 8, [])
-    model = WithFallback(first, second)
+    model = FallbackModel(first, second)
     with pytest.raises(RequestRefused):
         texts(model, 1)
     assert texts(model, 1) == ["Shorter."]
@@ -77,7 +77,7 @@ def test_the_failure_of_the_second_is_the_end() -> None:
         Scripted("big", 200, [ModelBusy("Down.")]),
         Scripted("small", 8, [*[ModelBusy("Down too.")] * 2, "Up."]),
     )
-    model = WithFallback(first, second)
+    model = FallbackModel(first, second)
     for _ in range(2):
         with pytest.raises(ModelBusy, match=r"Down too\."):
             texts(model, 1)
@@ -90,17 +90,17 @@ def test_the_first_is_asked_again_before_it_is_given_up() -> None:
 
     first = Scripted("big", 200, [ModelBusy("Down."), "Up again.", *[ModelBusy("Down.")] * 4])
     second = Scripted("small", 8, ["Here."])
-    model = WithFallback(Persistent(first, sleep=at_once), Persistent(second, sleep=at_once))
+    model = FallbackModel(RetryingModel(first, sleep=at_once), RetryingModel(second, sleep=at_once))
     assert texts(model, 2) == ["Up again.", "Here."]
     assert len(first.asked) == 6
 
 
 def test_questions_at_the_same_time_are_told_of_once() -> None:
-    async def both(model: WithFallback) -> list[Reply]:
+    async def both(model: FallbackModel) -> list[Reply]:
         return list(await asyncio.gather(model.ask(HELLO), model.ask(HELLO)))
 
     told: list[str] = []
     first = Scripted("big", 200, [ModelBusy("Down.")] * 2)
-    model = WithFallback(first, Scripted("small", 8, ["One.", "Two."]), told.append)
+    model = FallbackModel(first, Scripted("small", 8, ["One.", "Two."]), told.append)
     assert {reply.text for reply in asyncio.run(both(model))} == {"One.", "Two."}
     assert len(told) == 1

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.unit.examples import examples
 
 from punchlist.errors import InvalidInput
-from punchlist.integrations.install.entry_command import Command, quoted, split
+from punchlist.integrations.install.entry_command import EntryCommand, quoted, split
 from punchlist.integrations.install.entry_command import given as given_command
-from punchlist.integrations.install.settings_json import Hook, Server, SettingsJson
+from punchlist.integrations.install.settings_json import HookEntry, ServerEntry, SettingsJson
 
 LINES = st.text(st.sampled_from("ab \t\"'\\/:.$%^&é\n"), max_size=12)
 WORDS = st.lists(st.one_of(LINES, st.text(max_size=8)), max_size=5)
@@ -49,16 +49,16 @@ def test_a_line_is_read_as_windows_reads_it(line: str, words: list[str]) -> None
 @pytest.mark.spec("X2")
 def test_a_path_with_a_blank_is_known_again_on_windows() -> None:
     """So that installing again does not add the hooks again, and uninstalling takes them out."""
-    command = Command((JO,), "codex", windows=True)
-    server = Server("mcpServers", {"command": command.server[0], "args": command.server[1:]})
-    settings = SettingsJson(command, (Hook("Stop", "stop", 20),), server)
+    command = EntryCommand((JO,), "codex", windows=True)
+    server = ServerEntry("mcpServers", {"command": command.server[0], "args": command.server[1:]})
+    settings = SettingsJson(command, (HookEntry("Stop", "stop", 20),), server)
     text = '{\n  "mine": 1\n}\n'
     merged = settings.merged(text)
     assert json.loads(merged.text)["hooks"]["Stop"][0]["hooks"][0]["command"] == f'"{JO}" hook stop --for codex'
     assert settings.merged(merged.text).text == merged.text
     assert [(how, words[:1]) for _, how, words in settings.pieces(merged.text)] == [("there", [JO])] * 2
     assert settings.stripped(merged.text) == text
-    moved = SettingsJson(Command(("punchlist",), "codex", windows=True), settings.hooks)
+    moved = SettingsJson(EntryCommand(("punchlist",), "codex", windows=True), settings.hooks)
     assert json.loads(moved.merged(merged.text).text)["hooks"]["Stop"][0]["hooks"] == [
         {"type": "command", "command": "punchlist hook stop --for codex", "timeout": 20}
     ]

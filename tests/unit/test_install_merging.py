@@ -15,18 +15,20 @@ from tests.unit.examples import examples
 from tests.unit.settings_texts import laid_out, settings, toml
 
 from punchlist.integrations.install import jsonc
-from punchlist.integrations.install.entry_command import Command
-from punchlist.integrations.install.settings_json import Hook, Server, SettingsJson
+from punchlist.integrations.install.entry_command import EntryCommand
+from punchlist.integrations.install.settings_json import HookEntry, ServerEntry, SettingsJson
 from punchlist.integrations.install.settings_toml import SettingsToml
-from punchlist.integrations.install.text_edits import Piece, Unfit, apply, without_pieces
+from punchlist.integrations.install.text_edits import InsertedText, UneditableFile, apply, without_pieces
 
-COMMAND = Command(("/opt/a b/punchlist",), "codex")
+COMMAND = EntryCommand(("/opt/a b/punchlist",), "codex")
 SERVER = {"command": COMMAND.server[0], "args": COMMAND.server[1:], "required": True}
 JSON = SettingsJson(
-    COMMAND, (Hook("Stop", "stop", 20), Hook("SessionStart", "session-start", 20)), Server("mcpServers", SERVER)
+    COMMAND,
+    (HookEntry("Stop", "stop", 20), HookEntry("SessionStart", "session-start", 20)),
+    ServerEntry("mcpServers", SERVER),
 )
-TOML = SettingsToml(COMMAND, Server("mcp_servers", SERVER))
-MOVED = Command(("/opt/new/punchlist",), "codex")
+TOML = SettingsToml(COMMAND, ServerEntry("mcp_servers", SERVER))
+MOVED = EntryCommand(("/opt/new/punchlist",), "codex")
 MOVED_SERVER = {**SERVER, "command": MOVED.server[0]}
 
 
@@ -181,7 +183,7 @@ def test_what_a_person_chose_in_our_entries_is_kept_and_goes_with_them(document:
     assert mine != merged.text
     assert JSON.merged(mine).text == mine
     assert {how for _, how, _ in JSON.pieces(mine)} == {"there"}
-    moved = SettingsJson(MOVED, JSON.hooks, Server("mcpServers", MOVED_SERVER)).merged(mine).text
+    moved = SettingsJson(MOVED, JSON.hooks, ServerEntry("mcpServers", MOVED_SERVER)).merged(mine).text
     assert moved == mine.replace("'/opt/a b/punchlist'", "/opt/new/punchlist").replace(
         "/opt/a b/punchlist", "/opt/new/punchlist"
     )
@@ -240,7 +242,7 @@ def test_what_a_person_chose_in_our_table_is_kept_and_goes_with_it(text: str) ->
     mine = merged.text.replace("required = true", "required=  false # slow here")
     assert TOML.merged(mine).text == mine
     assert [how for _, how, _ in TOML.pieces(mine)] == ["there"]
-    moved = SettingsToml(MOVED, Server("mcp_servers", MOVED_SERVER)).merged(mine).text
+    moved = SettingsToml(MOVED, ServerEntry("mcp_servers", MOVED_SERVER)).merged(mine).text
     assert moved == mine.replace("/opt/a b/punchlist", "/opt/new/punchlist")
     mine = merged.text.replace("required = true", "required = false")
     assert TOML.stripped(mine, merged.inserted, merged.made) == text
@@ -364,7 +366,7 @@ def test_comments_beside_our_entry_stay_comments(before: str, after: str, left: 
 
 @pytest.mark.spec("X2")
 def test_a_piece_that_could_be_in_two_places_is_not_guessed_at() -> None:
-    piece = Piece("{", "x", "}")
+    piece = InsertedText("{", "x", "}")
     assert without_pieces("[{x}]", [piece]) == "[{}]"
     assert without_pieces("[{x}, {x}]", [piece]) is None
     assert without_pieces("[{x, x, }]", [piece]) == "[{, x, }]"
@@ -399,7 +401,7 @@ def test_a_piece_that_could_be_in_two_places_is_not_guessed_at() -> None:
     ],
 )
 def test_what_cannot_be_merged_is_refused_with_its_place(text: str, why: str, line: int) -> None:
-    with pytest.raises(Unfit) as refused:
+    with pytest.raises(UneditableFile) as refused:
         JSON.merged(text)
     assert why in refused.value.why
     assert refused.value.line == line
@@ -418,7 +420,7 @@ def test_what_cannot_be_merged_is_refused_with_its_place(text: str, why: str, li
     ],
 )
 def test_toml_that_cannot_be_merged_is_refused_with_its_place(text: str, why: str, line: int | None) -> None:
-    with pytest.raises(Unfit) as refused:
+    with pytest.raises(UneditableFile) as refused:
         TOML.merged(text)
     assert why in refused.value.why
     assert refused.value.line == line

@@ -12,30 +12,30 @@ from tests.unit.examples import examples
 
 from punchlist.plan.conditions import claims, loops, waits
 from punchlist.plan.conflicts import duplicates, explained, shortened
-from punchlist.plan.lifecycle import ConditionStatus, Kind, Status
+from punchlist.plan.lifecycle import ConditionKind, ConditionStatus, PlanStatus
 from punchlist.plan.model import Condition, TurnTodo
 
 NOW = "2026-02-21T09:00:00.000000Z"
 _numbers = count(1)
 
 
-def todo(name: str, status: Status = Status.PENDING) -> TurnTodo:
+def todo(name: str, status: PlanStatus = PlanStatus.PENDING) -> TurnTodo:
     return TurnTodo(name, "s", "t", name.upper(), "", "", None, status, 0, None, NOW, None, None)
 
 
-def condition(todo_id: str, kind: Kind, subject: str) -> Condition:
+def condition(todo_id: str, kind: ConditionKind, subject: str) -> Condition:
     number = f"c{next(_numbers)}"
     return Condition(number, "s", "t", todo_id, kind, subject, ConditionStatus.OPEN, None, None, None, NOW)
 
 
 def needs(**edges: str) -> list[Condition]:
     """`a="bc"`: a waits for b and for c."""
-    return [condition(source, Kind.TODO, target) for source, targets in edges.items() for target in targets]
+    return [condition(source, ConditionKind.TODO, target) for source, targets in edges.items() for target in targets]
 
 
-def waiting(order: str, conditions: list[Condition], **status: Status) -> dict[str, str]:
+def waiting(order: str, conditions: list[Condition], **status: PlanStatus) -> dict[str, str]:
     """Who waits for whom, by letter."""
-    found = waits([todo(name, status.get(name, Status.PENDING)) for name in order], conditions, NOW)
+    found = waits([todo(name, status.get(name, PlanStatus.PENDING)) for name in order], conditions, NOW)
     return {name: "".join(word[word.index("“") + 1].lower() for word in words) for name, words in found.items()}
 
 
@@ -82,7 +82,7 @@ def test_whatever_waits_for_whatever_there_is_always_one_that_can_be_started(
     edges: dict[str, frozenset[str]], order: list[str]
 ) -> None:
     conditions = needs(**{source: "".join(targets) for source, targets in edges.items()})
-    conditions += [condition(name, Kind.RESOURCE, f"r{ord(name) % 3}") for name in "abcdefg"]
+    conditions += [condition(name, ConditionKind.RESOURCE, f"r{ord(name) % 3}") for name in "abcdefg"]
     left = "".join(order)
     while left:
         held = waiting(left, conditions)
@@ -110,9 +110,9 @@ def test_who_stands_beside_a_circle_waits_for_it() -> None:
 def test_what_has_ended_or_is_in_progress_closes_no_circle() -> None:
     circle = needs(a="b", b="c", c="a")
     assert waiting("abc", circle) == {"b": "c", "c": "a"}
-    for status in (Status.COMPLETED, Status.CANCELLED):
+    for status in (PlanStatus.COMPLETED, PlanStatus.CANCELLED):
         assert waiting("abc", circle, c=status) == {"a": "b"}
-    assert waiting("abc", circle, b=Status.IN_PROGRESS) == {"a": "b", "c": "a"}
+    assert waiting("abc", circle, b=PlanStatus.IN_PROGRESS) == {"a": "b", "c": "a"}
 
 
 @pytest.mark.spec("C12", "C16")
@@ -133,15 +133,15 @@ def test_ten_thousand_todos_in_one_circle_are_no_trouble() -> None:
 
 
 def claiming(*names: str, resource: str = "a.py") -> list[Condition]:
-    return [condition(name, Kind.RESOURCE, resource) for name in names]
+    return [condition(name, ConditionKind.RESOURCE, resource) for name in names]
 
 
 @pytest.mark.spec("C12")
 def test_a_resource_is_for_the_first_that_could_start_or_whoever_is_at_work() -> None:
     everybody = claiming("a", "b", "c")
     assert waiting("abc", everybody) == {"b": "a", "c": "a"}
-    assert waiting("abc", everybody, c=Status.IN_PROGRESS) == {"a": "c", "b": "c"}
-    assert waiting("abc", everybody, a=Status.COMPLETED) == {"c": "b"}
+    assert waiting("abc", everybody, c=PlanStatus.IN_PROGRESS) == {"a": "c", "b": "c"}
+    assert waiting("abc", everybody, a=PlanStatus.COMPLETED) == {"c": "b"}
     assert waiting("abc", [*everybody, *needs(a="b")]) == {"a": "bb", "c": "b"}
 
 
@@ -163,7 +163,7 @@ def test_nobody_has_a_resource_while_all_who_claim_it_wait() -> None:
     ],
 )
 def test_who_goes_first_is_said_with_the_reason(conditions: list[Condition], running: str | None, told: str) -> None:
-    todos = [todo(name, Status.IN_PROGRESS if name == running else Status.PENDING) for name in "abc"]
+    todos = [todo(name, PlanStatus.IN_PROGRESS if name == running else PlanStatus.PENDING) for name in "abc"]
     assert explained(todos, [*claiming("a", "b", "c"), *conditions], {"b"}, NOW) == [
         f"“A”, “B” and “C” claim a.py. {told}"
     ]

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.hostile import ACTS_ON_A_TERMINAL, BREAKS_A_DATABASE, REFUSED_IN_A_LINE
 
 from punchlist.errors import InvalidInput
-from punchlist.plan.lifecycle import Action, Status
+from punchlist.plan.lifecycle import PlanAction, PlanStatus
 from punchlist.plan.model import NewTodo
 from punchlist.plan.validation import parse_ending, parse_filter, parse_id, parse_items, parse_outcome
 
@@ -118,8 +118,8 @@ def test_fields_that_nobody_knows_have_no_effect() -> None:
 @pytest.mark.spec("T3")
 def test_the_filter_is_one_state_or_all_or_what_remains() -> None:
     assert parse_filter(None) is None
-    assert parse_filter("all") == frozenset(Status)
-    assert [parse_filter(status.value) for status in Status] == [frozenset({status}) for status in Status]
+    assert parse_filter("all") == frozenset(PlanStatus)
+    assert [parse_filter(status.value) for status in PlanStatus] == [frozenset({status}) for status in PlanStatus]
 
 
 @pytest.mark.spec("T3")
@@ -133,9 +133,14 @@ def test_another_filter_is_refused_with_those_there_are(status: object) -> None:
 @pytest.mark.spec("T4")
 @pytest.mark.parametrize(
     ("status", "action"),
-    [(None, Action.COMPLETE), ("completed", Action.COMPLETE), ("cancelled", Action.CANCEL), (" Done", Action.COMPLETE)],
+    [
+        (None, PlanAction.COMPLETE),
+        ("completed", PlanAction.COMPLETE),
+        ("cancelled", PlanAction.CANCEL),
+        (" Done", PlanAction.COMPLETE),
+    ],
 )
-def test_a_todo_ends_as_completed_unless_it_says_cancelled(status: object, action: Action) -> None:
+def test_a_todo_ends_as_completed_unless_it_says_cancelled(status: object, action: PlanAction) -> None:
     assert parse_ending(status) is action
 
 

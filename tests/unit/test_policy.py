@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punchlist.toolcalls.approvals import Expiry, OnExpiry, prefixes_of
+from punchlist.toolcalls.approvals import ApprovalExpiry, OnExpiry, prefixes_of
 from punchlist.toolcalls.policy import Mode, Policy, Rule, Verdict
 from punchlist.toolcalls.tool import Effect, Resources
 from punchlist.tools.function_tool import FunctionTool
@@ -253,7 +253,7 @@ def test_a_question_that_waits_for_ever_has_no_moment_of_expiry() -> None:
     from datetime import UTC, datetime, timedelta
 
     now, hour = datetime(2026, 1, 1, tzinfo=UTC), timedelta(hours=1)
-    assert Expiry().moment(now) is None
-    assert Expiry(OnExpiry.WAIT, hour).moment(now) is None
-    assert Expiry(OnExpiry.DENY).moment(now) is None
-    assert Expiry(OnExpiry.DENY, hour).moment(now) == now + hour
+    assert ApprovalExpiry().moment(now) is None
+    assert ApprovalExpiry(OnExpiry.WAIT, hour).moment(now) is None
+    assert ApprovalExpiry(OnExpiry.DENY).moment(now) is None
+    assert ApprovalExpiry(OnExpiry.DENY, hour).moment(now) == now + hour

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from punchlist.toolcalls.concurrency import Claims, Slots, circle
+from punchlist.toolcalls.concurrency import ResourceLocks, Slots, circle
 from punchlist.toolcalls.tool import Resources
 
 pytestmark = pytest.mark.spec("S6")
@@ -24,13 +24,13 @@ def writes(*keys: str) -> Resources:
 
 
 def test_a_call_without_keys_never_waits() -> None:
-    claims = Claims()
+    claims = ResourceLocks()
     assert claims.claim("a", Resources())
     assert claims.release("a") == []
 
 
 def test_readers_share_and_writers_do_not() -> None:
-    claims = Claims()
+    claims = ResourceLocks()
     assert claims.claim("r1", reads("k"))
     assert claims.claim("r2", reads("k"))
     assert not claims.claim("w", writes("k"))
@@ -39,7 +39,7 @@ def test_readers_share_and_writers_do_not() -> None:
 
 
 def test_readers_that_come_after_a_waiting_writer_wait_too() -> None:
-    claims = Claims()
+    claims = ResourceLocks()
     claims.claim("r1", reads("k"))
     claims.claim("w", writes("k"))
     assert not claims.claim("r2", reads("k"))
@@ -48,7 +48,7 @@ def test_readers_that_come_after_a_waiting_writer_wait_too() -> None:
 
 
 def test_who_leaves_the_line_lets_those_behind_pass() -> None:
-    claims = Claims()
+    claims = ResourceLocks()
     claims.claim("r1", reads("k"))
     claims.claim("w", writes("k"))
     claims.claim("r2", reads("k"))
@@ -56,14 +56,14 @@ def test_who_leaves_the_line_lets_those_behind_pass() -> None:
 
 
 def test_a_key_that_is_both_read_and_written_is_written() -> None:
-    claims = Claims()
+    claims = ResourceLocks()
     assert claims.claim("a", Resources(frozenset({"k"}), frozenset({"k"})))
     assert not claims.claim("b", reads("k"))
     assert claims.release("a") == ["b"]
 
 
 def test_nothing_is_kept_of_what_is_over() -> None:
-    claims = Claims()
+    claims = ResourceLocks()
     for name in "abc":
         claims.claim(name, writes("k", name))
     for name in "bac":
@@ -81,7 +81,7 @@ class Locks(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.claims = Claims()
+        self.claims = ResourceLocks()
         self.running: dict[str, Resources] = {}
         self.waiting: dict[str, Resources] = {}
         self.came = 0

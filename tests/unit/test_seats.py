@@ -14,8 +14,8 @@ import pytest
 
 from punchlist import host_sessions
 from punchlist.config import load
-from punchlist.host_sessions import Seats
-from punchlist.kernel.parent_processes import Above
+from punchlist.host_sessions import HostSessions
+from punchlist.kernel.parent_processes import ParentProcess
 from punchlist.kernel.process_id import process
 
 
@@ -27,13 +27,13 @@ def book(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def there(book: Path, tmp_path: Path) -> Seats:
+def there(book: Path, tmp_path: Path) -> HostSessions:
     environment = {"HOME": str(tmp_path / "home")}
-    return Seats(load(environment=environment, cwd=book.parent.parent), environment)
+    return HostSessions(load(environment=environment, cwd=book.parent.parent), environment)
 
 
 def works_for(monkeypatch: pytest.MonkeyPatch, pid: int) -> None:
-    monkeypatch.setattr(host_sessions, "hosts", lambda: [Above(pid, frozenset({"agent"}), ())])
+    monkeypatch.setattr(host_sessions, "hosts", lambda: [ParentProcess(pid, frozenset({"agent"}), ())])
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def running(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 
 @pytest.mark.spec("X2", "C16")
 def test_an_agent_has_one_seat_and_leaves_it_for_one_that_it_had_before(
-    there: Seats, book: Path, monkeypatch: pytest.MonkeyPatch
+    there: HostSessions, book: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     works_for(monkeypatch, os.getpid())
     assert there.take("codex", "codex:a") == "default"
@@ -68,7 +68,7 @@ def test_an_agent_has_one_seat_and_leaves_it_for_one_that_it_had_before(
 
 @pytest.mark.spec("X2")
 def test_nobody_waits_for_an_agent_that_has_gone_or_is_of_another_machine(
-    there: Seats, book: Path, monkeypatch: pytest.MonkeyPatch
+    there: HostSessions, book: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     works_for(monkeypatch, os.getpid())
     _, _, pid_and_start = process(os.getpid()).partition(":")
@@ -79,7 +79,7 @@ def test_nobody_waits_for_an_agent_that_has_gone_or_is_of_another_machine(
 
 @pytest.mark.spec("X2")
 def test_where_nothing_can_be_written_everybody_has_the_usual_session(
-    there: Seats, book: Path, monkeypatch: pytest.MonkeyPatch
+    there: HostSessions, book: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     works_for(monkeypatch, os.getpid())
     book.with_suffix(".lock").mkdir()
@@ -87,7 +87,7 @@ def test_where_nothing_can_be_written_everybody_has_the_usual_session(
     assert not book.exists()
 
 
-def test_only_the_last_sessions_are_kept(there: Seats, book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_last_sessions_are_kept(there: HostSessions, book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     works_for(monkeypatch, os.getpid())
     book.write_text(json.dumps({"known": {f"codex:{number}": "default" for number in range(300)}}))
     there.take("codex", "codex:new")
@@ -97,7 +97,7 @@ def test_only_the_last_sessions_are_kept(there: Seats, book: Path, monkeypatch: 
 
 @pytest.mark.spec("X2")
 def test_a_book_that_has_no_names_of_agents_still_counts(
-    there: Seats, book: Path, monkeypatch: pytest.MonkeyPatch
+    there: HostSessions, book: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     me = process(os.getpid())
     book.write_text(json.dumps({"taken": {"default": process(os.getppid()), "codex-1": me}, "known": {"codex:a": "b"}}))
@@ -111,7 +111,7 @@ def test_a_book_that_has_no_names_of_agents_still_counts(
 @pytest.mark.spec("X2")
 @pytest.mark.parametrize("agents", [None, [], {"default": 1}, {"default": ["codex"]}, {"elsewhere": "codex"}])
 def test_whatever_stands_there_as_an_agents_name_its_seat_is_its_own(
-    there: Seats, book: Path, monkeypatch: pytest.MonkeyPatch, agents: object
+    there: HostSessions, book: Path, monkeypatch: pytest.MonkeyPatch, agents: object
 ) -> None:
     book.write_text(json.dumps({"taken": {"default": process(os.getpid())}, "agents": agents}))
     works_for(monkeypatch, os.getpid())
@@ -121,13 +121,13 @@ def test_whatever_stands_there_as_an_agents_name_its_seat_is_its_own(
 
 @pytest.mark.spec("X2")
 def test_what_keeps_the_terminals_is_not_the_agent_in_one_of_them(
-    there: Seats, book: Path, monkeypatch: pytest.MonkeyPatch
+    there: HostSessions, book: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keeper = Above(os.getppid(), frozenset({"tmux"}), ())
+    keeper = ParentProcess(os.getppid(), frozenset({"tmux"}), ())
     monkeypatch.setattr(host_sessions, "hosts", lambda: [keeper])
     assert there.take("codex") == "default"
     for terminal, shared in (("pts/1", False), ("", True)):
-        below = Above(os.getpid(), frozenset({"codex"}), (), terminal)
+        below = ParentProcess(os.getpid(), frozenset({"codex"}), (), terminal)
         monkeypatch.setattr(host_sessions, "hosts", lambda below=below: [below, keeper])
         assert (there.take("codex") == "default") is shared
         # For the next one, it is nobody's.

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from punchlist.errors import InvalidInput
-from punchlist.toolcalls.tool import Effect, Resources, Running
+from punchlist.toolcalls.tool import Effect, Resources, ToolContext
 from punchlist.tools.function_tool import FunctionTool, tool
 
 pytestmark = pytest.mark.spec("S3")
@@ -35,12 +35,12 @@ class Here:
         self.said.append(text)
 
 
-def call(made: FunctionTool, running: Running | None = None, **arguments: Any) -> Any:
+def call(made: FunctionTool, running: ToolContext | None = None, **arguments: Any) -> Any:
     assert made.problems(arguments) in ((), [])
     return asyncio.run(_run(made, arguments, running or Here()))
 
 
-async def _run(made: FunctionTool, arguments: dict[str, Any], running: Running) -> Any:
+async def _run(made: FunctionTool, arguments: dict[str, Any], running: ToolContext) -> Any:
     return await asyncio.wait_for(made.run(arguments, running), 20)
 
 
@@ -157,7 +157,7 @@ def test_what_a_function_in_a_thread_raises_comes_out(error: BaseException) -> N
 
 def test_the_running_call_is_given_and_is_no_part_of_the_schema() -> None:
     @tool
-    async def speak(text: str, running: Running) -> str:
+    async def speak(text: str, running: ToolContext) -> str:
         running.output(text)
         return running.call_id
 

@@ -9,7 +9,7 @@ import pytest
 
 from punchlist.config import load
 from punchlist.errors import ConfigError
-from punchlist.toolcalls.approvals import Expiry, OnExpiry
+from punchlist.toolcalls.approvals import ApprovalExpiry, OnExpiry
 from punchlist.toolcalls.policy import Mode, Verdict
 from punchlist.tools.settings import ToolSettings, tool_settings
 from punchlist.trust import Trust
@@ -54,7 +54,7 @@ def test_a_trusted_file_says_what_it_wants(project: Path, tmp_path: Path, trust:
     found = settings(project, tmp_path, trust)
     assert found.distrusted == ()
     assert found.policy.mode is Mode.YOLO
-    assert found.policy.expiry == Expiry(OnExpiry.ESCALATE, timedelta(hours=36))
+    assert found.policy.expiry == ApprovalExpiry(OnExpiry.ESCALATE, timedelta(hours=36))
     assert [rule.verdict for rule in found.policy.rules] == [Verdict.DENY, Verdict.ALLOW]
     assert found.policy.rules[0].commands == (("rm", "-rf"),)
     assert found.policy.rules[1].modes == {Mode.DEFAULT, Mode.AUTO_EDIT}

@@ -19,8 +19,8 @@ from hashlib import sha256
 from typing import Annotated, Any, Final, NotRequired
 
 from punchlist.adapters.missing_package import without
-from punchlist.adapters.run_state import Run
-from punchlist.adapters.session_lists import Lists, Said
+from punchlist.adapters.run_state import AdapterRun
+from punchlist.adapters.session_lists import SessionLists, ToolAnswer
 from punchlist.agent.continuation import Reason, Stop
 
 try:
@@ -37,9 +37,9 @@ try:
 except ImportError as error:
     raise without("langchain", "langchain") from error
 
-from punchlist.kernel.tool import Tool
+from punchlist.kernel.tool import ListToolSpec
 
-__all__ = ["Lists", "PunchlistMiddleware"]
+__all__ = ["PunchlistMiddleware", "SessionLists"]
 
 STEPS: Final = 10
 """Steps of the graph that a continuation needs at least: a reply, a call, a reply, with their hooks."""
@@ -61,9 +61,9 @@ class PunchlistMiddleware(AgentMiddleware[ListsState, Any, Any]):
 
     state_schema = ListsState
 
-    def __init__(self, lists: Lists | None = None) -> None:
+    def __init__(self, lists: SessionLists | None = None) -> None:
         super().__init__()
-        self.lists = lists or Lists()
+        self.lists = lists or SessionLists()
         self.tools = [self._tool(tool) for tool in self.lists.tools]
 
     # --- the run begins -----------------------------------------------------------------------------------
@@ -74,9 +74,9 @@ class PunchlistMiddleware(AgentMiddleware[ListsState, Any, Any]):
     async def abefore_agent(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
         return _kept(await self.lists.aside(self.lists.begin, _conversation()))
 
-    def _run(self, state: Any) -> Run:
+    def _run(self, state: Any) -> AdapterRun:
         # A thread that was stopped in the middle before it had lists has none.
-        return Run(**state["punchlist"]) if "punchlist" in state else self.lists.begin(_conversation())
+        return AdapterRun(**state["punchlist"]) if "punchlist" in state else self.lists.begin(_conversation())
 
     # --- before each request ------------------------------------------------------------------------------
 
@@ -147,7 +147,7 @@ class PunchlistMiddleware(AgentMiddleware[ListsState, Any, Any]):
             raise
         except BaseException as error:
             if "punchlist" in state:
-                self.lists.failed(Run(**state["punchlist"]), error)
+                self.lists.failed(AdapterRun(**state["punchlist"]), error)
             raise
 
     # --- the run ends -------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ class PunchlistMiddleware(AgentMiddleware[ListsState, Any, Any]):
 
     # --- the tools ----------------------------------------------------------------------------------------
 
-    def _tool(self, tool: Tool[Any]) -> BaseTool:
+    def _tool(self, tool: ListToolSpec[Any]) -> BaseTool:
         def call(runtime: ToolRuntime, **arguments: Any) -> str:
             return _answer(self.lists.call(self._run(runtime.state), tool.name, arguments))
 
@@ -182,7 +182,7 @@ class PunchlistMiddleware(AgentMiddleware[ListsState, Any, Any]):
         )
 
 
-def _answer(said: Said) -> str:
+def _answer(said: ToolAnswer) -> str:
     if said.failed:
         raise ToolException(said.text)
     return said.text
@@ -197,15 +197,15 @@ def _conversation() -> str | None:
     return f"{thread}/{sha256(around.encode()).hexdigest()[:12]}" if around and inside else str(thread)
 
 
-def _kept(run: Run) -> dict[str, Any]:
+def _kept(run: AdapterRun) -> dict[str, Any]:
     return {"punchlist": asdict(run)}
 
 
-def _told(run: Run, text: str) -> dict[str, Any]:
+def _told(run: AdapterRun, text: str) -> dict[str, Any]:
     return {"punchlist": asdict(run), "punchlist_state": text}
 
 
-def _decided(run: Run, prompt: str | None) -> dict[str, Any]:
+def _decided(run: AdapterRun, prompt: str | None) -> dict[str, Any]:
     if prompt is None:
         return _kept(run)
     said = HumanMessage(prompt, additional_kwargs={"lc_source": "punchlist"})

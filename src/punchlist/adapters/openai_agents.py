@@ -22,8 +22,8 @@ from inspect import isawaitable
 from typing import Any, Final
 
 from punchlist.adapters.missing_package import without
-from punchlist.adapters.run_state import Run
-from punchlist.adapters.session_lists import Lists
+from punchlist.adapters.run_state import AdapterRun
+from punchlist.adapters.session_lists import SessionLists
 from punchlist.agent.continuation import Reason, Stop
 
 try:
@@ -45,17 +45,17 @@ except ImportError as error:
     raise without("openai-agents", "openai-agents") from error
 
 from punchlist.errors import InvalidInput
-from punchlist.kernel.tool import Tool
+from punchlist.kernel.tool import ListToolSpec
 
-__all__ = ["Lists", "PunchlistTools", "StreamedRun"]
+__all__ = ["PunchlistTools", "SessionLists", "StreamedRun"]
 
 Input = str | list[TResponseInputItem] | RunState[Any]
 
 
-class _Going:
+class _RunInProgress:
     """A run that goes on: where it is now."""
 
-    def __init__(self, lists: Lists, run: Run, on_server: bool) -> None:
+    def __init__(self, lists: SessionLists, run: AdapterRun, on_server: bool) -> None:
         self.lists = lists
         self.run = run
         self.on_server = on_server
@@ -87,16 +87,16 @@ class _Going:
         return prompt
 
 
-_GOING: Final[ContextVar[Mapping[Lists, _Going]]] = ContextVar("runs that go on")
+_GOING: Final[ContextVar[Mapping[SessionLists, _RunInProgress]]] = ContextVar("runs that go on")
 
 
 class PunchlistTools:
     """The lists as tools, and runs that are sent back to them until they are clear."""
 
-    def __init__(self, lists: Lists | None = None) -> None:
-        self.lists = lists or Lists()
+    def __init__(self, lists: SessionLists | None = None) -> None:
+        self.lists = lists or SessionLists()
         self.tools: Sequence[FunctionTool] = [self._tool(tool) for tool in self.lists.tools]
-        self._outside: _Going | None = None
+        self._outside: _RunInProgress | None = None
 
     async def run(self, agent: Agent[Any], input: Input, **options: Any) -> RunResult:
         """As `Runner.run`, with its options."""
@@ -127,12 +127,12 @@ class PunchlistTools:
         """As `Runner.run_streamed`, with its options."""
         return StreamedRun(self, agent, input, options)
 
-    async def _begin(self, options: Mapping[str, Any]) -> _Going:
+    async def _begin(self, options: Mapping[str, Any]) -> _RunInProgress:
         session = options.get("session")
         conversation = session.session_id if session is not None else options.get("conversation_id")
-        return _Going(self.lists, await self.lists.aside(self.lists.begin, conversation), _on_server(options))
+        return _RunInProgress(self.lists, await self.lists.aside(self.lists.begin, conversation), _on_server(options))
 
-    def _tool(self, tool: Tool[Any]) -> FunctionTool:
+    def _tool(self, tool: ListToolSpec[Any]) -> FunctionTool:
         async def invoke(context: ToolContext[Any], raw: str) -> str:  # noqa: ARG001
             going = await self._present()
             try:
@@ -143,7 +143,7 @@ class PunchlistTools:
 
         return FunctionTool(tool.name, tool.description, tool.input_schema, invoke, strict_json_schema=False)
 
-    async def _present(self) -> _Going:
+    async def _present(self) -> _RunInProgress:
         """The run that a call belongs to; outside of `run` all calls belong to one."""
         going = _GOING.get({}).get(self.lists) or self._outside
         if going is None:
@@ -185,7 +185,7 @@ class StreamedRun:
             raise
 
 
-def _enter(going: _Going) -> None:
+def _enter(going: _RunInProgress) -> None:
     _GOING.set({**_GOING.get({}), going.lists: going})
 
 
@@ -194,7 +194,7 @@ def _on_server(options: Mapping[str, Any]) -> bool:
     return bool(named or options.get("auto_previous_response_id"))
 
 
-def _with_filter(going: _Going, options: Mapping[str, Any]) -> dict[str, Any]:
+def _with_filter(going: _RunInProgress, options: Mapping[str, Any]) -> dict[str, Any]:
     config = options.get("run_config") or RunConfig()
     if not isinstance(config, RunConfig):
         config = RunConfig(**config)

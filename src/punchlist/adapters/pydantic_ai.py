@@ -23,8 +23,8 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from pydantic_core import SchemaValidator, core_schema
 from pydantic_graph import End
 
-from punchlist.adapters.run_state import Run
-from punchlist.adapters.session_lists import Lists
+from punchlist.adapters.run_state import AdapterRun
+from punchlist.adapters.session_lists import SessionLists
 from punchlist.agent.continuation import Reason, Stop
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import ModelRequestContext
     from pydantic_ai.run import AgentRunResult
 
-__all__ = ["Lists", "PunchlistCapability"]
+__all__ = ["PunchlistCapability", "SessionLists"]
 
 _ANYTHING: Final = SchemaValidator(
     core_schema.no_info_after_validator_function(lambda raw: {} if raw is None else raw, core_schema.any_schema())
@@ -46,9 +46,9 @@ STREAMED: Final = Stop(Reason.OPEN, "its answer was streamed as the last already
 class PunchlistCapability(AbstractCapability[Any]):
     """Gives an agent the lists, and sends it back to them until they are clear."""
 
-    def __init__(self, lists: Lists | None = None) -> None:
-        self.lists = lists or Lists()
-        self._now: Run | None = None
+    def __init__(self, lists: SessionLists | None = None) -> None:
+        self.lists = lists or SessionLists()
+        self._now: AdapterRun | None = None
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
@@ -67,7 +67,7 @@ class PunchlistCapability(AbstractCapability[Any]):
             raise
 
     @property
-    def run(self) -> Run:
+    def run(self) -> AdapterRun:
         assert self._now is not None, "it has begun"
         return self._now
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from punchlist.agent.continuation import Limits, Reason, Situation, Spent
-from punchlist.agent.list_state import View
+from punchlist.agent.continuation import Limits, Reason, Situation, TurnCounters
+from punchlist.agent.list_state import ListState
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class AdapterRun:
     """Nothing but text and numbers: a framework can store it with what is its own."""
 
     session: str
@@ -42,11 +42,11 @@ class Run:
         """The model has replied, and used so many tokens for it."""
         return replace(self, iterations=self.iterations + replies, tokens=self.tokens + tokens)
 
-    def saw(self, view: View) -> Self:
+    def saw(self, view: ListState) -> Self:
         mark = view.fingerprint
         return self if mark == self.mark else replace(self, mark=mark, changed_at=self.iterations)
 
-    def stopped(self, view: View, limits: Limits) -> Self:
+    def stopped(self, view: ListState, limits: Limits) -> Self:
         """The model wants to hand back: whether anything came of having been sent back (C5)."""
         now = self.saw(view)
         unchanged = now.unchanged
@@ -62,13 +62,13 @@ class Run:
         return replace(self, reason=reason.value, why=why)
 
     def situation(
-        self, view: View, limits: Limits, *, seconds: float, enabled: bool, waits_for: Sequence[str]
+        self, view: ListState, limits: Limits, *, seconds: float, enabled: bool, waits_for: Sequence[str]
     ) -> Situation:
         # A turn that was ended with nothing left to do was finished, whoever ended it.
         stopped = f"somebody ended the turn ({view.over})" if view.over is not None and view.open else None
         return Situation(
             open=view.open,
-            spent=Spent(
+            spent=TurnCounters(
                 self.iterations,
                 self.allowed,
                 self.continuations,

@@ -24,26 +24,26 @@ from time import time
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
-from punchlist.adapters.run_state import Run
+from punchlist.adapters.run_state import AdapterRun
 from punchlist.agent.context import state_text
 from punchlist.agent.continuation import Continue, Limits, Proceed, Reason, Stop, Wait, decide, ending
 from punchlist.agent.definitions import REMIND_AFTER, AgentDefinition, with_overrides
 from punchlist.agent.env_overrides import from_environment
-from punchlist.agent.list_state import Task, TurnLists, View
+from punchlist.agent.list_state import ListItem, ListState, TurnLists
 from punchlist.agent.message_kinds import CONTINUATION, ENDING
 from punchlist.agent.prompts import HONESTY, PLANNING
 from punchlist.agent.reminders import reminder
-from punchlist.app import House
+from punchlist.app import App
 from punchlist.checklist.tools import GUIDANCE as CHECKLIST
 from punchlist.config import load
 from punchlist.conversations.model import MessageRole, Scope, TurnScope
 from punchlist.errors import ConfigError, InvalidInput, PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.ids import new_id
-from punchlist.kernel.tool import Tool
-from punchlist.storage.async_bridge import Aside, bridge
-from punchlist.storage.sqlite import WouldWait
-from punchlist.surfaces.role_tools import Toolbox
+from punchlist.kernel.tool import ListToolSpec
+from punchlist.storage.async_bridge import AsyncBridge, bridge
+from punchlist.storage.sqlite import WouldBlock
+from punchlist.surfaces.role_tools import RoleTools
 
 MOST_REMEMBERED: Final = 1_000
 """Sessions whose last run can still be asked for."""
@@ -55,14 +55,14 @@ _PLAIN: Final = re.compile(r"[!-~]{1,200}")
 CANCELLING: Final = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
 
 
-class Said(NamedTuple):
+class ToolAnswer(NamedTuple):
     """What a tool answers."""
 
     text: str
     failed: bool = False
 
 
-class Lists:
+class SessionLists:
     """The lists of a framework's agents: the tools of a role, and the governor that keeps the agents at it."""
 
     def __init__(
@@ -86,19 +86,19 @@ class Lists:
         self._named = session
         self._remind_after = remind_after
         self._actor = Actor(_role(role), agent)
-        self._house = House(load({"database": database}, cwd=Path(workspace).resolve()))
+        self._house = App(load({"database": database}, cwd=Path(workspace).resolve()))
         like = _as_our_own(self._house)
         # A limit of cost is for our own agents: nobody knows here what this one costs.
         self.limits = replace(like.limits, cost=None) if limits is None else limits
         self._continues = like.todo_driven if continues is None else continues
         # Whatever is wrong with the database is said here, and not in the middle of a run.
-        self.aside: Aside = bridge(self._house.store)
-        self._toolbox = Toolbox(self._house, self._actor.role)
-        self._runs: OrderedDict[str, Run] = OrderedDict()
+        self.aside: AsyncBridge = bridge(self._house.store)
+        self._toolbox = RoleTools(self._house, self._actor.role)
+        self._runs: OrderedDict[str, AdapterRun] = OrderedDict()
         self._remembering = Lock()
 
     @property
-    def tools(self) -> Sequence[Tool[Any]]:
+    def tools(self) -> Sequence[ListToolSpec[Any]]:
         return self._toolbox.tools
 
     @property
@@ -109,30 +109,30 @@ class Lists:
 
     # --- a run --------------------------------------------------------------------------------------------
 
-    def begin(self, conversation: str | None = None) -> Run:
+    def begin(self, conversation: str | None = None) -> AdapterRun:
         """A run begins, in the session of that conversation. It goes on with the turn that is open there, as long as
         that is not finished: after a crash, after a wait, beside another run."""
         scope = Scope(self._session(conversation), self._actor)
         conversations = self._house.conversations
         first = not conversations.turns(scope.conversation_id, 1)
         turn = conversations.open_turn(scope, reason="a run begins")
-        run = Run(scope.conversation_id, turn.id, turn.started_at, time(), first)
+        run = AdapterRun(scope.conversation_id, turn.id, turn.started_at, time(), first)
         view = self._look(run)
         finished = bool(view.tasks) and not view.open and self._toolbox.has_plan
         if turn.owner is not None or finished:
             # One that somebody works on is not ended: that is refused, and says who does.
             turn = conversations.begin_turn(scope, reason=FINISHED if finished else "a new request")
-            run = Run(scope.conversation_id, turn.id, turn.started_at, time())
+            run = AdapterRun(scope.conversation_id, turn.id, turn.started_at, time())
             view = self._look(run)
         return self._remember(run.saw(view))
 
-    def before(self, run: Run) -> tuple[Run, str]:
+    def before(self, run: AdapterRun) -> tuple[AdapterRun, str]:
         """Before a request: what the model is told of the lists, and perhaps that it forgets them (W7)."""
         try:
             view = self._look(run)
             if view.over == FINISHED:
                 run, view = self._moved(run)
-        except WouldWait:
+        except WouldBlock:
             raise
         except PunchlistError as error:
             return run, state_text(f"The lists cannot be read now: {error}")
@@ -150,38 +150,40 @@ class Lists:
             run = replace(run, reminded_at=run.mark)
         return run, state_text(view.shown, text or "")
 
-    def _moved(self, run: Run) -> tuple[Run, View]:
+    def _moved(self, run: AdapterRun) -> tuple[AdapterRun, ListState]:
         """Another run in the session has begun after the list was done: this one goes on beside it."""
         turn = self._house.conversations.open_turn(Scope(run.session, self._actor), reason="a run goes on")
         run = replace(run, turn_id=turn.id, since=turn.started_at)
         return run, self._look(run)
 
-    def call(self, run: Run, tool: str, arguments: object) -> Said:
+    def call(self, run: AdapterRun, tool: str, arguments: object) -> ToolAnswer:
         """What comes of a call; what is wrong with it is said to the model, and nothing is raised for it."""
         try:
-            return Said(self._toolbox.call(self._here(run), tool, arguments).text)
-        except WouldWait:
+            return ToolAnswer(self._toolbox.call(self._here(run), tool, arguments).text)
+        except WouldBlock:
             # It has not begun, and is called again where it may wait (`storage.bridge`).
             raise
         except PunchlistError as error:
-            return Said(str(error), failed=True)
+            return ToolAnswer(str(error), failed=True)
 
     def after(
-        self, run: Run, *, waits_for: Sequence[str] = (), otherwise: Stop | None = None
-    ) -> tuple[Run, str | None]:
+        self, run: AdapterRun, *, waits_for: Sequence[str] = (), otherwise: Stop | None = None
+    ) -> tuple[AdapterRun, str | None]:
         """The model has stopped: what sends it back to its list, or None and the reason why it may go.
 
         `waits_for` are calls that wait for a person. `otherwise` is how the run ends where it would be sent back, but
         the framework has no room for more, or no way back."""
         try:
             return self._decided(run, waits_for, otherwise)
-        except WouldWait:
+        except WouldBlock:
             raise
         except PunchlistError as error:
             # What could not be seen or written down is never "go on": nobody would be counting.
             return self._remember(run.ended(Reason.ERROR, str(error))), None
 
-    def _decided(self, run: Run, waits_for: Sequence[str], otherwise: Stop | None) -> tuple[Run, str | None]:
+    def _decided(
+        self, run: AdapterRun, waits_for: Sequence[str], otherwise: Stop | None
+    ) -> tuple[AdapterRun, str | None]:
         view = self._look(run)
         run, seconds = run.stopped(view, self.limits), max(time() - run.begun, 0.0)
         decision = decide(
@@ -201,12 +203,12 @@ class Lists:
             self._say(run, MessageRole.SYSTEM, ENDING, ending(decision.reason, decision.why, view.open))
         return self._remember(run.ended(decision.reason, decision.why)), None
 
-    def _say(self, run: Run, role: MessageRole, kind: str, text: str) -> None:
+    def _say(self, run: AdapterRun, role: MessageRole, kind: str, text: str) -> None:
         """For people who look at the conversation: what else was said is the framework's."""
         scope = Scope(run.session, self._actor)
         self._house.conversations.say(scope, role, text, kind=kind, turn_id=run.turn_id)
 
-    def failed(self, run: Run, error: BaseException) -> Run:
+    def failed(self, run: AdapterRun, error: BaseException) -> AdapterRun:
         """The framework has given up, or somebody has ended its run."""
         reason = Reason.CANCELLED if isinstance(error, CANCELLING) else Reason.ERROR
         told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -214,7 +216,7 @@ class Lists:
 
     # --- afterwards ---------------------------------------------------------------------------------------
 
-    def last(self, session: str | None = None) -> Run | None:
+    def last(self, session: str | None = None) -> AdapterRun | None:
         """The last run of a session, or of a conversation of the framework; without either, of all."""
         with self._remembering:
             if session is None:
@@ -232,7 +234,7 @@ class Lists:
         run = self.last()
         return "" if run is None else run.why
 
-    def todos(self, session: str | None = None) -> tuple[Task, ...]:
+    def todos(self, session: str | None = None) -> tuple[ListItem, ...]:
         """What was on the lists of the last run."""
         run = self.last(session)
         return () if run is None else self._look(run).tasks
@@ -253,10 +255,10 @@ class Lists:
     def _session(self, conversation: str | None) -> str:
         return self._named or (_fitting(conversation) if conversation else f"agent-{new_id()}")
 
-    def _here(self, run: Run) -> TurnScope:
+    def _here(self, run: AdapterRun) -> TurnScope:
         return TurnScope(run.session, self._actor, run.turn_id)
 
-    def _look(self, run: Run) -> View:
+    def _look(self, run: AdapterRun) -> ListState:
         lists = TurnLists(
             self._house.store,
             self._here(run),
@@ -266,7 +268,7 @@ class Lists:
         )
         return lists.look()
 
-    def _remember(self, run: Run) -> Run:
+    def _remember(self, run: AdapterRun) -> AdapterRun:
         with self._remembering:
             self._runs[run.session] = run
             self._runs.move_to_end(run.session)
@@ -275,7 +277,7 @@ class Lists:
         return run
 
 
-def _as_our_own(house: House) -> AgentDefinition:
+def _as_our_own(house: App) -> AgentDefinition:
     """As whom the agents of others are limited: the supervisor, as environment and files have it."""
     continues, continuations = from_environment(os.environ)
     return with_overrides(house.agents.named("supervisor"), continues=continues, continuations=continuations)

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from punchlist.agent.config_keys import GENERAL, OWN, Key, PromptFile
+from punchlist.agent.config_keys import GENERAL, OWN, ConfigKey, PromptFile
 from punchlist.agent.definitions import (
     BUILT_IN,
     DELEGATE,
@@ -38,9 +38,9 @@ from punchlist.agent.definitions import (
     AgentDefinition,
     at_most,
 )
-from punchlist.config import Settings, Tables
+from punchlist.config import Settings, SettingsTables
 from punchlist.errors import NotFound
-from punchlist.kernel.settings_table import MOST, Table, meant
+from punchlist.kernel.settings_table import MOST, SettingsTable, meant
 from punchlist.kernel.text import excerpt
 from punchlist.trust import Trust
 
@@ -50,7 +50,7 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 
 
 @dataclass(frozen=True, slots=True)
-class Agents:
+class AgentsConfig:
     definitions: Mapping[str, AgentDefinition]
     default_model: str | None = None
     """For a run that names none."""
@@ -66,7 +66,7 @@ class Agents:
         return self.definitions[name]
 
 
-def agents(settings: Settings, trust: Trust) -> Agents:
+def agents(settings: Settings, trust: Trust) -> AgentsConfig:
     user, project = _said(settings.user), _said(settings.project)
     trusted = settings.project is not None and trust.trusts(settings.project.path)
     heard = [one for one in project if (one.is_trusted(trust) if trusted else _tightens(one, user))]
@@ -82,7 +82,7 @@ def agents(settings: Settings, trust: Trust) -> Agents:
         definitions[name] = _checked(name, about)
         origins[name] = tuple({one.table.path: None for one in about.values()})
     models = [one.value for one in said if one.agent is None and one.key.name == "model"]
-    return Agents(definitions, models[-1] if models else None, origins, tuple(map(str, left_out)))
+    return AgentsConfig(definitions, models[-1] if models else None, origins, tuple(map(str, left_out)))
 
 
 def wants(settings: Settings) -> list[str]:
@@ -105,13 +105,13 @@ def settings_of(agent: AgentDefinition) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Setting:
     """One key of one table. `agent` is None for what is said of all of them."""
 
     agent: str | None
-    key: Key
+    key: ConfigKey
     value: Any
-    table: Table
+    table: SettingsTable
 
     def __str__(self) -> str:
         written = json.dumps(self.table.content[self.key.name], ensure_ascii=False, default=str)
@@ -122,11 +122,11 @@ class _Said:
         return not isinstance(self.value, PromptFile) or trust.trusts(self.value.path)
 
 
-def _said(tables: Tables | None) -> list[_Said]:
+def _said(tables: SettingsTables | None) -> list[_Setting]:
     if tables is None:
         return []
-    general = Table.of(tables.path, "agent", tables.content.get("agent", {}))
-    named = Table.of(tables.path, "agents", tables.content.get("agents", {}))
+    general = SettingsTable.of(tables.path, "agent", tables.content.get("agent", {}))
+    named = SettingsTable.of(tables.path, "agents", tables.content.get("agents", {}))
     if len(named.content) > MOST_AGENTS:
         raise named.wrong(None, f"at most {MOST_AGENTS} are possible, got {len(named.content)}")
     return [
@@ -135,7 +135,7 @@ def _said(tables: Tables | None) -> list[_Said]:
     ]
 
 
-def _read(agent: str | None, table: Table, keys: Sequence[Key]) -> Iterator[_Said]:
+def _read(agent: str | None, table: SettingsTable, keys: Sequence[ConfigKey]) -> Iterator[_Setting]:
     if agent is not None and not _NAME.fullmatch(agent):
         raise table.wrong(None, "an agent's name must be 1 to 40 letters, digits, - and _, beginning with a letter")
     if agent is not None and agent not in BUILT_IN and not table.content:
@@ -143,13 +143,13 @@ def _read(agent: str | None, table: Table, keys: Sequence[Key]) -> Iterator[_Sai
     table.only(*(key.name for key in keys))
     for key in keys:
         if key.name in table.content:
-            yield _Said(agent, key, key.read(table, key.name), table)
+            yield _Setting(agent, key, key.read(table, key.name), table)
     written = table.content
     if written.get("base_iterations", 0) > written.get("max_iterations", MOST):
         raise table.wrong("base_iterations", f"must not be above max_iterations ({written['max_iterations']})")
 
 
-def _about(agent: str, said: Sequence[_Said]) -> dict[str, _Said]:
+def _about(agent: str, said: Sequence[_Setting]) -> dict[str, _Setting]:
     """By field: an agent's own over what is said of all; of these, what comes last.
 
     The model for all is not here: it is for a run that names none, and a flag would have to beat it.
@@ -159,7 +159,7 @@ def _about(agent: str, said: Sequence[_Said]) -> dict[str, _Said]:
     return {one.key.field: one for one in (*general, *own)}
 
 
-def _tightens(one: _Said, without: Sequence[_Said]) -> bool:
+def _tightens(one: _Setting, without: Sequence[_Setting]) -> bool:
     """Whether it only lets less happen than all that is said without it."""
     known = {*BUILT_IN, *(other.agent for other in without), None}
     if not one.key.limit or one.agent not in known:
@@ -171,7 +171,7 @@ def _tightens(one: _Said, without: Sequence[_Said]) -> bool:
 # --- from what is said to an agent ------------------------------------------------------------------------
 
 
-def _made(name: str, about: Mapping[str, _Said]) -> AgentDefinition:
+def _made(name: str, about: Mapping[str, _Setting]) -> AgentDefinition:
     agent = BUILT_IN.get(name) or AgentDefinition(name, "", READING)
     for one in about.values():
         agent = one.key.applied(agent, one.value.text() if isinstance(one.value, PromptFile) else one.value)
@@ -183,7 +183,7 @@ def _made(name: str, about: Mapping[str, _Said]) -> AgentDefinition:
     return agent
 
 
-def _checked(name: str, about: Mapping[str, _Said]) -> AgentDefinition:
+def _checked(name: str, about: Mapping[str, _Setting]) -> AgentDefinition:
     agent = _made(name, about)
     if not agent.prompt:
         table = next(one.table for one in about.values() if one.agent == name)

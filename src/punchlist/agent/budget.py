@@ -11,8 +11,8 @@ from punchlist.models.model import Usage
 N = TypeVar("N", int, float)
 
 
-class Purse:
-    def __init__(self, parent: Purse | None = None) -> None:
+class Budget:
+    def __init__(self, parent: Budget | None = None) -> None:
         self.usage = Usage()
         self.cost = 0.0
         self._parent = parent

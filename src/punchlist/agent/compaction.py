@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from punchlist.kernel.text import visible
-from punchlist.models.model import Message, Reply, Returned, Said
+from punchlist.models.model import CallReturn, Message, Reply, UserText
 
 KEPT: Final = 12
 """Messages that stay as they are, at the end."""
@@ -26,14 +26,14 @@ def compacted(messages: Sequence[Message], most: int) -> list[Message]:
     if len(messages) <= most:
         return list(messages)
     cut = len(messages) - min(KEPT, most - 2)
-    while cut < len(messages) and isinstance(messages[cut], Returned):
+    while cut < len(messages) and isinstance(messages[cut], CallReturn):
         cut += 1
     # The last reply stays with its results: they have not been read yet, and some may still be to come.
     cut = min(cut, _last_reply(messages))
     if cut <= 1:
         return list(messages)
     first, older, recent = messages[0], messages[1:cut], messages[cut:]
-    return [first, Said(summary(older)), *recent]
+    return [first, UserText(summary(older)), *recent]
 
 
 def _last_reply(messages: Sequence[Message]) -> int:
@@ -49,9 +49,9 @@ def summary(messages: Sequence[Message]) -> str:
 
 def _line(message: Message) -> str:
     match message:
-        case Said(text):
+        case UserText(text):
             return f"- was told: {_short(text)}"
-        case Returned():
+        case CallReturn():
             return f"- {message.tool} {'failed' if message.failed else 'gave'}: {_short(message.text)}"
         case Reply(text=text, calls=calls):
             said = [f"- said: {_short(text)}"] if text.strip() else []

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from punchlist.agent.definitions import AgentDefinition
-from punchlist.kernel.settings_table import Table
+from punchlist.kernel.settings_table import SettingsTable
 from punchlist.kernel.text import block_problem, line_problem
 
 LONGEST_PROMPT: Final = 50_000
@@ -18,11 +18,11 @@ _MILLISECONDS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class ConfigKey:
     name: str
     field: str
     """Of an agent's definition, or of its `limits.`"""
-    read: Callable[[Table, str], Any]
+    read: Callable[[SettingsTable, str], Any]
     limit: bool = False
     """A smaller value lets less happen."""
     show: Callable[[Any], Any] = lambda value: value
@@ -44,7 +44,7 @@ class Key:
 @dataclass(frozen=True, slots=True)
 class PromptFile:
     path: Path
-    table: Table
+    table: SettingsTable
 
     def text(self) -> str:
         try:
@@ -60,19 +60,19 @@ class PromptFile:
         return text.strip()
 
 
-def _line(table: Table, key: str) -> str:
+def _line(table: SettingsTable, key: str) -> str:
     if problem := line_problem(table.text(key), longest=_LONGEST_LINE):
         raise table.wrong(key, problem)
     return table.text(key).strip()
 
 
-def _prompt(table: Table, key: str) -> str:
+def _prompt(table: SettingsTable, key: str) -> str:
     if problem := block_problem(table.text(key), longest=LONGEST_PROMPT, shortest=1):
         raise table.wrong(key, problem)
     return table.text(key).strip()
 
 
-def _prompt_file(table: Table, key: str) -> PromptFile:
+def _prompt_file(table: SettingsTable, key: str) -> PromptFile:
     if "prompt" in table.content:
         raise table.wrong(key, "and prompt are two prompts; one of them must go")
     folder = table.path.parent.resolve()
@@ -85,7 +85,7 @@ def _prompt_file(table: Table, key: str) -> PromptFile:
     return PromptFile(path, table)
 
 
-def _tools(table: Table, key: str) -> tuple[str, ...]:
+def _tools(table: SettingsTable, key: str) -> tuple[str, ...]:
     found = table.texts(key)
     for tool in found:
         if problem := line_problem(tool, longest=_LONGEST_LINE):
@@ -93,11 +93,11 @@ def _tools(table: Table, key: str) -> tuple[str, ...]:
     return tuple(tool.strip() for tool in found)
 
 
-def _whole(least: int, **bounds: int) -> Callable[[Table, str], int]:
+def _whole(least: int, **bounds: int) -> Callable[[SettingsTable, str], int]:
     return lambda table, key: table.whole(key, least=least, **bounds)
 
 
-def _reminder(table: Table, key: str) -> int | None:
+def _reminder(table: SettingsTable, key: str) -> int | None:
     if table.content[key] is False:
         return None
     if table.content[key] is True:
@@ -106,32 +106,32 @@ def _reminder(table: Table, key: str) -> int | None:
 
 
 GENERAL: Final = (
-    Key("model", "model", _line),
-    Key("fallback_model", "fallback", _line),
-    Key("todo_driven_execution", "todo_driven", Table.flag, limit=True),
-    Key("max_todo_continuations", "limits.continuations", _whole(0), limit=True),
-    Key(
+    ConfigKey("model", "model", _line),
+    ConfigKey("fallback_model", "fallback", _line),
+    ConfigKey("todo_driven_execution", "todo_driven", SettingsTable.flag, limit=True),
+    ConfigKey("max_todo_continuations", "limits.continuations", _whole(0), limit=True),
+    ConfigKey(
         "todo_check_interval_ms",
         "check_interval",
         lambda table, key: table.whole(key) / _MILLISECONDS,
         show=lambda seconds: round(seconds * _MILLISECONDS),
     ),
-    Key("base_iterations", "limits.base_iterations", _whole(1), limit=True),
-    Key("more_iterations", "limits.more_iterations", _whole(0), limit=True),
-    Key("max_iterations", "limits.most_iterations", _whole(1), limit=True),
-    Key("max_tokens", "limits.tokens", _whole(1), limit=True),
-    Key("max_seconds", "limits.seconds", lambda table, key: table.number(key, 0), limit=True),
-    Key("max_cost", "limits.cost", lambda table, key: table.number(key, 0), limit=True),
-    Key("history", "history", _whole(0, most=10_000)),
-    Key("compact_after", "compact_after", _whole(10)),
-    Key("remind_after", "remind_after", _reminder, show=lambda after: False if after is None else after),
-    Key("delegation_depth", "depth", _whole(0, most=10), limit=True),
+    ConfigKey("base_iterations", "limits.base_iterations", _whole(1), limit=True),
+    ConfigKey("more_iterations", "limits.more_iterations", _whole(0), limit=True),
+    ConfigKey("max_iterations", "limits.most_iterations", _whole(1), limit=True),
+    ConfigKey("max_tokens", "limits.tokens", _whole(1), limit=True),
+    ConfigKey("max_seconds", "limits.seconds", lambda table, key: table.number(key, 0), limit=True),
+    ConfigKey("max_cost", "limits.cost", lambda table, key: table.number(key, 0), limit=True),
+    ConfigKey("history", "history", _whole(0, most=10_000)),
+    ConfigKey("compact_after", "compact_after", _whole(10)),
+    ConfigKey("remind_after", "remind_after", _reminder, show=lambda after: False if after is None else after),
+    ConfigKey("delegation_depth", "depth", _whole(0, most=10), limit=True),
 )
 OWN: Final = (
     *GENERAL,
-    Key("description", "description", _line),
-    Key("prompt", "prompt", _prompt),
-    Key("prompt_file", "prompt", _prompt_file),
-    Key("tools", "tools", _tools),
-    Key("delegates", "delegates", Table.flag),
+    ConfigKey("description", "description", _line),
+    ConfigKey("prompt", "prompt", _prompt),
+    ConfigKey("prompt_file", "prompt", _prompt_file),
+    ConfigKey("tools", "tools", _tools),
+    ConfigKey("delegates", "delegates", SettingsTable.flag),
 )

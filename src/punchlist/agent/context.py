@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 
 from punchlist.agent.compaction import compacted
 from punchlist.agent.transcript import whole
-from punchlist.models.model import Message, Offered, Request, Returned, Said
+from punchlist.models.model import CallReturn, Message, ModelRequest, ToolOffer, UserText
 
 
 @dataclass(slots=True)
-class Context:
+class ModelContext:
     system: str
-    tools: Sequence[Offered]
+    tools: Sequence[ToolOffer]
     earlier: Sequence[Message] = ()
     """The last messages of the turns before this one."""
     compact_after: int = 50
@@ -34,17 +34,17 @@ class Context:
             # Rarely, and then by much: each time, providers have to read it anew.
             self.messages = compacted(self.messages, self.compact_after // 2)
 
-    def request(self, state: str, most_tokens: int | None = None) -> Request:
+    def request(self, state: str, most_tokens: int | None = None) -> ModelRequest:
         said = [*self.earlier, *self.messages]
         if state:
-            said.append(Said(state))
-        return Request(self.system, said, self.tools, most_tokens)
+            said.append(UserText(state))
+        return ModelRequest(self.system, said, self.tools, most_tokens)
 
 
 def last_of(messages: Sequence[Message], most: int) -> list[Message]:
     """The end of what was said before, beginning with no result of a call that is left out."""
     recent = list(messages[-most:]) if most else []
-    while recent and isinstance(recent[0], Returned):
+    while recent and isinstance(recent[0], CallReturn):
         recent.pop(0)
     return whole(recent)
 

@@ -38,7 +38,7 @@ WINDOW_SHARE: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class OpenItem:
     """An item that is not ended yet."""
 
     id: str
@@ -71,7 +71,7 @@ class Limits:
         return min(allowed, max(self.most_iterations, self.base_iterations))
 
 
-class Spent(NamedTuple):
+class TurnCounters(NamedTuple):
     """What a turn has used so far. A named tuple, since there is a new one in every iteration."""
 
     iterations: int = 0
@@ -89,8 +89,8 @@ class Spent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    open: Sequence[Open]
-    spent: Spent
+    open: Sequence[OpenItem]
+    spent: TurnCounters
     limits: Limits = Limits()
     enabled: bool = True
     calls: bool = False
@@ -187,13 +187,13 @@ def _about_the_list(now: Situation) -> Decision:
     return Continue(prompt(now.open))
 
 
-def next_item(open: Sequence[Open]) -> Open | None:
+def next_item(open: Sequence[OpenItem]) -> OpenItem | None:
     """The one to work on: what is in progress, else the first that waits for nothing."""
     able = [item for item in open if item.waits_for is None]
     return next((item for item in able if item.running), able[0] if able else None)
 
 
-def prompt(open: Sequence[Open]) -> str:
+def prompt(open: Sequence[OpenItem]) -> str:
     """What the model is told when it stops with items open (C3)."""
     following = next_item(open)
     assert following is not None
@@ -205,7 +205,7 @@ def prompt(open: Sequence[Open]) -> str:
     )
 
 
-def ending(reason: Reason, why: str, left: Sequence[Open]) -> str:
+def ending(reason: Reason, why: str, left: Sequence[OpenItem]) -> str:
     """What a person is told when a turn ends or rests, with what is left (C13)."""
     end = "" if why.endswith((".", "?", "!")) else "."
     told = f"Waits for {why}{end}" if reason is Reason.WAITING else f"Ended as {reason}: {why}{end}"
@@ -215,5 +215,5 @@ def ending(reason: Reason, why: str, left: Sequence[Open]) -> str:
     return "\n".join([f"{told} Not finished:", *items])
 
 
-def _count(open: Sequence[Open]) -> str:
+def _count(open: Sequence[OpenItem]) -> str:
     return f"{len(open)} item{' is' if len(open) == 1 else 's are'}"

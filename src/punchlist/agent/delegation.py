@@ -8,10 +8,10 @@ from typing import Any, Final, Protocol
 
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import AgentDefinition
-from punchlist.agent.result import Ended
+from punchlist.agent.result import TurnResult
 from punchlist.agent.tool_execution import SUSPENDED
 from punchlist.kernel.text import line_problem, raw_problem, visible_block
-from punchlist.toolcalls.tool import NOTHING, Arguments, Effect, Resources, Running, Schema, ToolFailure
+from punchlist.toolcalls.tool import NOTHING, Arguments, Effect, Resources, Schema, ToolContext, ToolFailure
 
 NAME: Final = "delegate"
 LONGEST_MISSION: Final = 50_000
@@ -19,16 +19,16 @@ TIME_LIMIT: Final = 24 * 3_600.0
 """A worker keeps to limits of its own."""
 
 
-class WorkerWaits(ToolFailure):
+class WorkerWaiting(ToolFailure):
     """The worker cannot go on without somebody; whoever delegated waits with it."""
 
     code = SUSPENDED
 
 
-class Crew(Protocol):
+class Subagents(Protocol):
     """Who does the work, and who keeps the plan."""
 
-    async def work(self, worker: AgentDefinition, mission: str, *, left: bool) -> Ended:
+    async def work(self, worker: AgentDefinition, mission: str, *, left: bool) -> TurnResult:
         """`left`: a worker was at this mission before, and was left in the middle."""
 
     async def start(self, todo_id: str) -> None:
@@ -38,14 +38,14 @@ class Crew(Protocol):
         """A task's work has failed; what is to be done about it, in words."""
 
 
-class Errands(Protocol):
+class AsyncDelegation(Protocol):
     """Where work is left that nobody waits for (M9)."""
 
     async def leave(self, id: str, worker: str, mission: str, todo_id: str | None) -> str:
         """In words, what becomes of it. The same id leaves it once."""
 
 
-class Delegate:
+class DelegateTool:
     """A tool of whoever has workers."""
 
     name = NAME
@@ -53,7 +53,9 @@ class Delegate:
     server: str | None = None
     time_limit: float | None = TIME_LIMIT
 
-    def __init__(self, workers: Mapping[str, AgentDefinition], crew: Crew, errands: Errands | None = None) -> None:
+    def __init__(
+        self, workers: Mapping[str, AgentDefinition], crew: Subagents, errands: AsyncDelegation | None = None
+    ) -> None:
         self._workers = workers
         self._crew = crew
         self._errands = errands
@@ -110,7 +112,7 @@ class Delegate:
     def take_up(self, arguments: Arguments, call_id: str) -> None:
         self._left[arguments["type"], arguments["mission"]] = call_id
 
-    async def run(self, arguments: Arguments, running: Running) -> Any:
+    async def run(self, arguments: Arguments, running: ToolContext) -> Any:
         worker, mission, todo_id = self._workers[arguments["type"]], arguments["mission"], arguments.get("todoId")
         before = self._left.pop((worker.name, mission), None)
         if arguments.get("async") and self._errands is not None:
@@ -125,7 +127,7 @@ class Delegate:
             case Reason.COMPLETED:
                 return ended.text or "The worker said nothing."
             case Reason.WAITING:
-                raise WorkerWaits(f"{worker.name}: {ended.why}")
+                raise WorkerWaiting(f"{worker.name}: {ended.why}")
         told = f"The {worker.name} did not finish. {ended.text}"
         if todo_id and ended.reason is not Reason.CANCELLED:
             told = f"{told}\n\n{await self._crew.failed(todo_id, f'{ended.reason}: {ended.why}')}"

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from punchlist.agent.list_state import View
-from punchlist.agent.result import Ended
+from punchlist.agent.list_state import ListState
+from punchlist.agent.result import TurnResult
 from punchlist.toolcalls.states import ToolCall
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class AgentEvent:
     agent: str
     turn_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class TurnBegan(News):
+class TurnStarted(AgentEvent):
     model: str
     parent: str | None
     """The turn that delegated this one."""
@@ -27,14 +27,14 @@ class TurnBegan(News):
 
 
 @dataclass(frozen=True, slots=True)
-class TextCame(News):
+class TextDelta(AgentEvent):
     """A piece of a reply, while the model speaks."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Replied(News):
+class ReplyReceived(AgentEvent):
     """The model has replied; its calls come next."""
 
     text: str
@@ -42,12 +42,12 @@ class Replied(News):
 
 
 @dataclass(frozen=True, slots=True)
-class CallChanged(News):
+class CallChanged(AgentEvent):
     call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
-class OutputCame(News):
+class ToolOutput(AgentEvent):
     """What a running call prints."""
 
     call_id: str
@@ -55,12 +55,12 @@ class OutputCame(News):
 
 
 @dataclass(frozen=True, slots=True)
-class ListChanged(News):
-    view: View
+class ListChanged(AgentEvent):
+    view: ListState
 
 
 @dataclass(frozen=True, slots=True)
-class Continued(News):
+class Continued(AgentEvent):
     """The agent stopped early and was sent back to its list."""
 
     count: int
@@ -68,15 +68,15 @@ class Continued(News):
 
 
 @dataclass(frozen=True, slots=True)
-class Noted(News):
+class NoteAdded(AgentEvent):
     """Something that a person should know: a retry, a reminder, a todo that cannot be read."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class TurnEnded(News):
-    ended: Ended
+class TurnEnded(AgentEvent):
+    ended: TurnResult
 
 
-Tell = Callable[[News], None]
+EventListener = Callable[[AgentEvent], None]

@@ -7,20 +7,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from punchlist.agent.continuation import Open
+from punchlist.agent.continuation import OpenItem
 from punchlist.checklist import render
 from punchlist.checklist import service as checklist_service
-from punchlist.checklist.lifecycle import Status as ChecklistStatus
-from punchlist.checklist.model import Checklist, Item
+from punchlist.checklist.lifecycle import ChecklistStatus
+from punchlist.checklist.model import Checklist, ChecklistItem
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import TurnScope
 from punchlist.conversations.service import turn_stream
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.text import quoted, visible
 from punchlist.plan import snapshot as plan_snapshot
-from punchlist.plan.lifecycle import OPEN, Kind
-from punchlist.plan.lifecycle import Status as PlanStatus
-from punchlist.plan.model import Answer, Look, TurnTodo
+from punchlist.plan.lifecycle import OPEN, ConditionKind, PlanStatus
+from punchlist.plan.model import ConditionAnswer, PlanSnapshot, TurnTodo
 from punchlist.plan.transitions import stream as plan_stream
 from punchlist.storage.store import Store, Transaction
 
@@ -28,7 +27,7 @@ MOST_SHOWN = 30
 """Items that a model is shown at most: it can ask for the rest."""
 
 
-class Task(NamedTuple):
+class ListItem(NamedTuple):
     """An item of either list, as people see it."""
 
     title: str
@@ -37,17 +36,17 @@ class Task(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ListState:
     """The lists at one moment."""
 
-    open: tuple[Open, ...] = ()
+    open: tuple[OpenItem, ...] = ()
     shown: str = ""
     """As the model is told of them before each request (T11); empty when there are none."""
     mark: object = None
     """Differs after every change of a list, and only then (C5)."""
     problems: tuple[str, ...] = ()
     """Items that cannot be read, and are left out (C11)."""
-    tasks: tuple[Task, ...] = ()
+    tasks: tuple[ListItem, ...] = ()
     """All of them, also those that have ended, for people to watch."""
     over: str | None = None
     """Why the turn has ended, when somebody has ended it."""
@@ -58,8 +57,8 @@ class View:
         return hashlib.sha256(repr(self.mark).encode(errors="surrogateescape")).hexdigest()[:32]
 
 
-class Lists(Protocol):
-    def look(self) -> View: ...
+class ListSource(Protocol):
+    def look(self) -> ListState: ...
 
 
 class TurnLists:
@@ -85,7 +84,7 @@ class TurnLists:
         self._scope = scope
         self._has_plan = plan
         self._has_checklist = checklist
-        self._seen: tuple[object, View] | None = None
+        self._seen: tuple[object, ListState] | None = None
         self._looked: object | None = None
         self._waits = False
         self._streams = (
@@ -94,13 +93,13 @@ class TurnLists:
             turn_stream(scope.turn_id),
         )
 
-    def look(self) -> View:
+    def look(self) -> ListState:
         view = self._lists()
         if self._remark is None or not (remark := self._remark()):
             return view
         return replace(view, shown="\n\n".join(part for part in (view.shown, remark) if part))
 
-    def _lists(self) -> View:
+    def _lists(self) -> ListState:
         # It comes before every request, and mostly nothing has happened to the lists.
         fresh = self._fresh()
         if self._seen is not None and fresh is not None and fresh == self._looked and not self._waits:
@@ -114,7 +113,7 @@ class TurnLists:
         elsewhere = self._store.written_elsewhere()
         return None if elsewhere is None else (elsewhere, *map(self._store.appended.get, self._streams))
 
-    def _look(self) -> View:
+    def _look(self) -> ListState:
         with self._store.read() as tx:
             rows = plan_snapshot.rows_of(tx, self._scope) if self._has_plan else ()
             checklist, problems = self._checklist(tx)
@@ -127,21 +126,21 @@ class TurnLists:
             self._waits = plan_snapshot.has_conditions(rows)
             if self._seen is not None and self._seen[0] == mark and not self._waits:
                 return self._seen[1]
-            plan = plan_snapshot.look(tx, self._scope, rows) if self._has_plan else Look([])
+            plan = plan_snapshot.look(tx, self._scope, rows) if self._has_plan else PlanSnapshot([])
         view = replace(self._view(plan, checklist, problems), over=over)
         self._seen = (mark, view)
         return view
 
-    def _view(self, plan: Look, checklist: Checklist | None, problems: tuple[str, ...]) -> View:
+    def _view(self, plan: PlanSnapshot, checklist: Checklist | None, problems: tuple[str, ...]) -> ListState:
         items = checklist.items if checklist else ()
         own = items if checklist and checklist.revision != self._left else ()
         shown = [_plan_text(plan), f"Checklist:\n{render.for_model(checklist)}" if checklist and items else ""]
-        return View(
+        return ListState(
             (*_open_tasks(plan), *_open_items(own)),
             "\n\n".join(part for part in shown if part),
             (checklist.revision if checklist else 0, *((todo.id, todo.status) for todo in plan.todos)),
             (*plan.problems, *problems),
-            (*_tasks(plan), *(Task(render.label(item), item.status) for item in own)),
+            (*_tasks(plan), *(ListItem(render.label(item), item.status) for item in own)),
         )
 
     def _checklist(self, tx: Transaction) -> tuple[Checklist | None, tuple[str, ...]]:
@@ -153,38 +152,38 @@ class TurnLists:
             return None, (str(damage),)
 
 
-def _open_tasks(plan: Look) -> list[Open]:
+def _open_tasks(plan: PlanSnapshot) -> list[OpenItem]:
     return [
-        Open(todo.id, todo.title, todo.status is PlanStatus.IN_PROGRESS, _waits(plan, todo))
+        OpenItem(todo.id, todo.title, todo.status is PlanStatus.IN_PROGRESS, _waits(plan, todo))
         for todo in plan.todos
         if todo.status in OPEN
     ]
 
 
-def _waits(plan: Look, todo: TurnTodo) -> str | None:
+def _waits(plan: PlanSnapshot, todo: TurnTodo) -> str | None:
     waits = plan.waits.get(todo.id)
     return "; ".join(waits) if waits else None
 
 
-def _open_items(items: Sequence[Item]) -> list[Open]:
+def _open_items(items: Sequence[ChecklistItem]) -> list[OpenItem]:
     return [
-        Open(item.id, item.content, running=item.status is ChecklistStatus.IN_PROGRESS)
+        OpenItem(item.id, item.content, running=item.status is ChecklistStatus.IN_PROGRESS)
         for item in items
         if item.status is not ChecklistStatus.COMPLETED
     ]
 
 
-def _tasks(plan: Look) -> list[Task]:
+def _tasks(plan: PlanSnapshot) -> list[ListItem]:
     notes = {id: f"waits for {'; '.join(waits)}" for id, waits in plan.waits.items()}
-    return [Task(todo.title, todo.status, notes.get(todo.id, "")) for todo in plan.todos]
+    return [ListItem(todo.title, todo.status, notes.get(todo.id, "")) for todo in plan.todos]
 
 
-def _answer(answer: Answer) -> str:
-    what = "the answer to" if answer.kind is Kind.PERSON else "of"
+def _answer(answer: ConditionAnswer) -> str:
+    what = "the answer to" if answer.kind is ConditionKind.PERSON else "of"
     return f"{what} {quoted(answer.subject)} is: {visible(answer.text)}"
 
 
-def _plan_text(plan: Look) -> str:
+def _plan_text(plan: PlanSnapshot) -> str:
     if not plan.todos:
         return ""
     left = [todo for todo in plan.todos if todo.status in OPEN]

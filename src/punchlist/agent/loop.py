@@ -10,12 +10,12 @@ What a turn is made of stands in `turn.py`; why it goes on or ends is the govern
 from __future__ import annotations
 
 from punchlist.agent.continuation import Continue, Proceed, Stop, Wait, decide
-from punchlist.agent.result import Ended
+from punchlist.agent.result import TurnResult
 from punchlist.agent.turn import Turn
 from punchlist.models.model import Reply
 
 
-async def run(turn: Turn, goal: str | None) -> Ended:
+async def run(turn: Turn, goal: str | None) -> TurnResult:
     """Without a goal, the turn is one that was left, and is gone on with."""
     reply: Reply | None = None
     if goal is None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from punchlist.agent.definitions import AgentDefinition
-from punchlist.models.fallback import WithFallback
+from punchlist.models.fallback import FallbackModel
 from punchlist.models.model import Model
 from punchlist.models.provider_model import model_named
 from punchlist.models.rehearsal import for_agent
-from punchlist.models.retry import Persistent
+from punchlist.models.retry import RetryingModel
 
 
-class Casting:
+class ModelResolver:
     """An agent has the model that its definition names, else the one of the run; each is made once."""
 
     def __init__(self, model: str, environment: Mapping[str, str], told: Callable[[str], None] | None = None) -> None:
@@ -27,10 +27,10 @@ class Casting:
         model = self._patient(agent.model or self._model, agent)
         if agent.fallback is None:
             return model
-        return WithFallback(model, self._patient(agent.fallback, agent), self._told)
+        return FallbackModel(model, self._patient(agent.fallback, agent), self._told)
 
     def _patient(self, name: str, agent: AgentDefinition) -> Model:
-        return Persistent(for_agent(self._named(name), agent.name), told=self._told)
+        return RetryingModel(for_agent(self._named(name), agent.name), told=self._told)
 
     def _named(self, name: str) -> Model:
         if name not in self._made:

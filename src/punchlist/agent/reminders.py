@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from punchlist.agent.continuation import Open, next_item
+from punchlist.agent.continuation import OpenItem, next_item
 from punchlist.kernel.text import quoted
 
 
 def reminder(
-    *, asked: int, since_change: int, after: int | None, open: Collection[Open], tools: Collection[str], listed: bool
+    *,
+    asked: int,
+    since_change: int,
+    after: int | None,
+    open: Collection[OpenItem],
+    tools: Collection[str],
+    listed: bool,
 ) -> str | None:
     """What to say before the next request, if anything.
 

@@ -9,21 +9,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from punchlist.agent.continuation import Open, Spent
+from punchlist.agent.continuation import OpenItem, TurnCounters
 from punchlist.agent.message_kinds import CONTINUATION, REMINDER
 from punchlist.agent.transcript import from_row
 from punchlist.conversations.model import Message as Stored
 from punchlist.kernel.text import visible
-from punchlist.models.model import Message, Reply, Returned, Usage
+from punchlist.models.model import CallReturn, Message, Reply, Usage
 
 _AGAIN: Final = "Go on with the last request; "
 _REQUEST: Final = "\n\nThe request was:\n\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoredTurn:
     messages: Sequence[Message]
-    spent: Spent
+    spent: TurnCounters
     usage: Usage
     reply: Reply | None
     """The last reply, when it is not known what came of it: its calls, or what the governor said."""
@@ -33,28 +33,28 @@ class Restored:
     """A reminder was the last that was said."""
 
 
-def restore(rows: Sequence[Stored]) -> Restored:
+def restore(rows: Sequence[Stored]) -> RestoredTurn:
     messages = [message for row in rows if (message := from_row(row)) is not None]
     replies = [message for message in messages if isinstance(message, Reply)]
-    answered = frozenset(message.call_id for message in messages if isinstance(message, Returned))
+    answered = frozenset(message.call_id for message in messages if isinstance(message, CallReturn))
     usage = Usage()
     for reply in replies:
         usage += reply.usage
-    last = next((message for message in reversed(messages) if not isinstance(message, Returned)), None)
+    last = next((message for message in reversed(messages) if not isinstance(message, CallReturn)), None)
     pending = last if isinstance(last, Reply) else None
     if pending and pending.calls and all(call.id in answered for call in pending.calls):
         pending = None
-    spent = Spent(
+    spent = TurnCounters(
         iterations=len(replies),
         continuations=sum(row.kind == CONTINUATION for row in rows),
         tokens=usage.total,
         context=replies[-1].usage.total if replies else 0,
     )
     said = [row.kind for row in rows if from_row(row) is not None]
-    return Restored(messages, spent, usage, pending, answered, said[-1:] == [REMINDER])
+    return RestoredTurn(messages, spent, usage, pending, answered, said[-1:] == [REMINDER])
 
 
-def going_on(request: str, ended: str, left: Sequence[Open]) -> str:
+def going_on(request: str, ended: str, left: Sequence[OpenItem]) -> str:
     """What an agent is told when a person wants it to go on with a turn that has ended (T14)."""
     if request.startswith(_AGAIN):
         # It was gone on with before: what counts is what was asked for in the beginning.

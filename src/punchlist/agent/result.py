@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from punchlist.agent.continuation import Open, Reason, ending
-from punchlist.agent.list_state import Task
+from punchlist.agent.continuation import OpenItem, Reason, ending
+from punchlist.agent.list_state import ListItem
 from punchlist.models.model import Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class TurnResult:
     reason: Reason
     why: str
     said: str
@@ -18,8 +18,8 @@ class Ended:
     iterations: int
     continuations: int
     usage: Usage
-    open: tuple[Open, ...]
-    tasks: tuple[Task, ...] = ()
+    open: tuple[OpenItem, ...]
+    tasks: tuple[ListItem, ...] = ()
     """All that was on its lists."""
 
     @property

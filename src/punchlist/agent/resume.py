@@ -9,8 +9,8 @@ from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import AgentDefinition
 from punchlist.agent.message_kinds import TEXT
 from punchlist.agent.restore import going_on
-from punchlist.agent.runtime import Outcome, Studio
-from punchlist.conversations.model import MessageRole, Turn, TurnScope
+from punchlist.agent.runtime import AgentRuntime, TurnOutcome
+from punchlist.conversations.model import MessageRole, StoredTurn, TurnScope
 from punchlist.errors import NotFound
 from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.storage.async_bridge import bridge
@@ -21,7 +21,7 @@ Choose = Callable[[str], AgentDefinition]
 """The agent of a name."""
 
 
-async def go_on(studio: Studio, choose: Choose, signal: CancelSignal) -> Outcome:
+async def go_on(studio: AgentRuntime, choose: Choose, signal: CancelSignal) -> TurnOutcome:
     """Go on with the turn that was left open; after one that has ended, a new one with what is left (T14)."""
     last = await _last(studio, choose)
     agent = choose(last.agent_id)
@@ -30,7 +30,7 @@ async def go_on(studio: Studio, choose: Choose, signal: CancelSignal) -> Outcome
     return await studio.work(agent, await _what_is_left(studio, last), signal)
 
 
-async def _last(studio: Studio, choose: Choose) -> Turn:
+async def _last(studio: AgentRuntime, choose: Choose) -> StoredTurn:
     """The newest turn that an agent of ours has worked in. Agents of others have turns in a session, too."""
     aside, id = bridge(studio.site.store), studio.site.place.scope.conversation_id
     for turn in await aside(studio.conversations.turns, id, MOST_TURNS):
@@ -45,7 +45,7 @@ async def _last(studio: Studio, choose: Choose) -> Turn:
     raise NotFound(f"There is nothing to go on with: no agent has worked in session {id!r} yet.")
 
 
-def _is_ours(choose: Choose, turn: Turn) -> bool:
+def _is_ours(choose: Choose, turn: StoredTurn) -> bool:
     try:
         choose(turn.agent_id)
     except NotFound:
@@ -53,7 +53,7 @@ def _is_ours(choose: Choose, turn: Turn) -> bool:
     return True
 
 
-async def _what_is_left(studio: Studio, turn: Turn) -> str:
+async def _what_is_left(studio: AgentRuntime, turn: StoredTurn) -> str:
     aside = bridge(studio.site.store)
     said = await aside(studio.conversations.of_turn, turn.id)
     request = next((message.content for message in said if message.kind == TEXT), "")

@@ -9,33 +9,32 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from punchlist.agent import loop
-from punchlist.agent.budget import Purse
-from punchlist.agent.context import Context, last_of
+from punchlist.agent.budget import Budget
+from punchlist.agent.context import ModelContext, last_of
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import BUILT_IN, HEADS, AgentDefinition
-from punchlist.agent.delegation import Delegate, Errands
-from punchlist.agent.events import CallChanged, OutputCame, Tell, TurnBegan
+from punchlist.agent.delegation import AsyncDelegation, DelegateTool
+from punchlist.agent.events import CallChanged, EventListener, ToolOutput, TurnStarted
 from punchlist.agent.list_state import TurnLists
 from punchlist.agent.prompts import system_prompt
 from punchlist.agent.restore import restore
-from punchlist.agent.result import Ended
-from punchlist.agent.subagents import StudioCrew
-from punchlist.agent.tool_execution import Calling
+from punchlist.agent.result import TurnResult
+from punchlist.agent.subagents import SubagentRunner
+from punchlist.agent.tool_execution import ToolExecution
 from punchlist.agent.transcript import from_row
-from punchlist.agent.turn import Means, Turn
-from punchlist.agent.turn_log import StoredRecord, trail_line
+from punchlist.agent.turn import Turn, TurnDeps
+from punchlist.agent.turn_log import StoredTurnLog, trail_line
 from punchlist.checklist.service import Checklists
 from punchlist.checklist.tools import checklist_tools
-from punchlist.conversations.model import Scope, TurnScope
-from punchlist.conversations.model import Turn as StoredTurn
+from punchlist.conversations.model import Scope, StoredTurn, TurnScope
 from punchlist.conversations.service import LONGEST_MESSAGE, Conversations, Fence
-from punchlist.conversations.turn_writer import Minutes, TurnOver
+from punchlist.conversations.turn_writer import TurnAlreadyEnded, TurnWriter
 from punchlist.errors import ConfigError, InvalidInput, PunchlistError, StoreBusy, StoreUnavailable
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.kernel.process_id import this_process
 from punchlist.kernel.text import raw_problem
-from punchlist.models.model import Message, Model, Offered, Usage
+from punchlist.models.model import Message, Model, ToolOffer, Usage
 from punchlist.plan.service import Plans
 from punchlist.plan.tools import plan_tools
 from punchlist.storage.async_bridge import bridge
@@ -44,18 +43,18 @@ from punchlist.toolcalls.listeners import Listeners
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.tool import AgentTool
 from punchlist.tools.list_tools import list_tool
-from punchlist.tools.tool_session import Site, Workbench, workbench
+from punchlist.tools.tool_session import ToolSession, ToolSite, workbench
 
 GONE: Final = (StoreUnavailable, StoreBusy)
 """A database that may come back."""
 
 
 @dataclass(frozen=True, slots=True)
-class Audience:
+class Interaction:
     """Who watches and answers."""
 
     ask: Ask | None = None
-    tell: Tell | None = None
+    tell: EventListener | None = None
     stays: bool = False
     """A call that needs approval is waited for, though it is answered elsewhere."""
 
@@ -65,13 +64,13 @@ class Audience:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TurnOutcome:
     turn_id: str
-    ended: Ended
+    ended: TurnResult
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class TurnRequest:
     """One turn to be worked on: a new one with a goal, or one that was left."""
 
     agent: AgentDefinition
@@ -81,7 +80,7 @@ class Work:
     depth: int = 0
     most_depth: int | None = None
     """As the agent said with whom it began."""
-    purse: Purse = field(default_factory=Purse)
+    purse: Budget = field(default_factory=Budget)
     message: str | None = None
     """What somebody says to an agent that goes on with a turn."""
     abandoned: bool = False
@@ -101,39 +100,39 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Studio:
-    site: Site
+class AgentRuntime:
+    site: ToolSite
     conversations: Conversations
     plans: Plans
     checklists: Checklists
     model_for: Callable[[AgentDefinition], Model]
     mode: Mode | None = None
-    audience: Audience = field(default_factory=Audience)
+    audience: Interaction = field(default_factory=Interaction)
     agents: Mapping[str, AgentDefinition] = field(default_factory=lambda: BUILT_IN)
     tools: Sequence[AgentTool] = ()
     """Those of whoever runs the agents; every agent may call them."""
     head_tools: Callable[[TurnScope], Sequence[AgentTool]] | None = None
     """Those that only an agent has that is nobody's worker, as far as its definition names them."""
-    errands: Errands | None = None
+    errands: AsyncDelegation | None = None
     """Where work is left that nobody waits for."""
     remark: Callable[[], str] | None = None
     """What the model is told besides its lists, before each request."""
     shared: bool = False
     """Several agents work in the conversation, one after the other; each is told of what it did itself."""
 
-    async def work(self, agent: AgentDefinition, goal: str, signal: CancelSignal) -> Outcome:
+    async def work(self, agent: AgentDefinition, goal: str, signal: CancelSignal) -> TurnOutcome:
         """One turn of an agent, from its goal to its end."""
-        return await self.do(Work(agent, signal, goal))
+        return await self.do(TurnRequest(agent, signal, goal))
 
-    async def resume(self, agent: AgentDefinition, turn_id: str, signal: CancelSignal) -> Outcome:
+    async def resume(self, agent: AgentDefinition, turn_id: str, signal: CancelSignal) -> TurnOutcome:
         """Go on with a turn that was left: by a program that ended, or because it had to wait."""
-        return await self.do(Work(agent, signal, None), turn_id)
+        return await self.do(TurnRequest(agent, signal, None), turn_id)
 
-    async def work_on(self, agent: AgentDefinition, turn: StoredTurn, signal: CancelSignal) -> Outcome:
+    async def work_on(self, agent: AgentDefinition, turn: StoredTurn, signal: CancelSignal) -> TurnOutcome:
         """A turn that was begun for this process, with its request on record."""
-        return await self.do(Work(agent, signal, None), turn)
+        return await self.do(TurnRequest(agent, signal, None), turn)
 
-    async def do(self, work: Work, turn: str | StoredTurn | None = None) -> Outcome:
+    async def do(self, work: TurnRequest, turn: str | StoredTurn | None = None) -> TurnOutcome:
         # Before the turn is made: a wrong name or goal must not leave one behind, nor end the one before it.
         model = self.model_for(work.agent)
         if work.goal is not None and (problem := raw_problem(work.goal, longest=LONGEST_MESSAGE)):
@@ -145,30 +144,30 @@ class Studio:
         aside, tell = bridge(self.site.store), self.audience.tell
         if tell is not None:
             most = work.agent.limits.continuations if work.agent.todo_driven else None
-            tell(TurnBegan(work.agent.name, stored.id, model.name, work.parent, isinstance(turn, str), most))
+            tell(TurnStarted(work.agent.name, stored.id, model.name, work.parent, isinstance(turn, str), most))
         try:
-            return Outcome(stored.id, await self._at_the_bench(work, stored, here, model, isinstance(turn, str)))
+            return TurnOutcome(stored.id, await self._at_the_bench(work, stored, here, model, isinstance(turn, str)))
         except Exception as error:
             if work.persistent and isinstance(error, GONE):
                 raise
             # Such as a database that is gone: a turn that nobody works on must not look as if somebody did.
             with suppress(PunchlistError):
                 await aside(
-                    Minutes(self.site.store, here, this_process()).end, [], trail_line(f"{Reason.ERROR}: {error}")
+                    TurnWriter(self.site.store, here, this_process()).end, [], trail_line(f"{Reason.ERROR}: {error}")
                 )
             raise
 
     async def _at_the_bench(
-        self, work: Work, stored: StoredTurn, here: TurnScope, model: Model, resumed: bool
-    ) -> Ended:
+        self, work: TurnRequest, stored: StoredTurn, here: TurnScope, model: Model, resumed: bool
+    ) -> TurnResult:
         aside = bridge(self.site.store)
         async with self._bench(work, here) as bench:
-            means = Means(
+            means = TurnDeps(
                 model,
-                Calling(bench.scheduler, bench.ledger, bench.tools, aside, waits=self.audience.waits),
+                ToolExecution(bench.scheduler, bench.ledger, bench.tools, aside, waits=self.audience.waits),
                 self._lists_of(here, bench.tools, None if work.goal else stored.started_at),
-                StoredRecord(
-                    Minutes(self.site.store, here, this_process()), bench.recorder, aside, self.site.store.clock
+                StoredTurnLog(
+                    TurnWriter(self.site.store, here, this_process()), bench.recorder, aside, self.site.store.clock
                 ),
                 aside,
                 list(bench.tools),
@@ -182,7 +181,7 @@ class Studio:
                 ours.note(note)
             return await _seen_through(ours, work.goal, GONE if work.persistent else ())
 
-    async def _turn(self, work: Work, turn_id: str | None) -> StoredTurn:
+    async def _turn(self, work: TurnRequest, turn_id: str | None) -> StoredTurn:
         aside, owner = bridge(self.site.store), this_process()
         scope = replace(self.site.place.scope, actor=work.actor)
         if turn_id is not None:
@@ -200,7 +199,7 @@ class Studio:
             used += theirs
         return used, 0.0
 
-    def _bench(self, work: Work, here: TurnScope) -> AbstractAsyncContextManager[Workbench]:
+    def _bench(self, work: TurnRequest, here: TurnScope) -> AbstractAsyncContextManager[ToolSession]:
         theirs = {tool.name for tool in self.tools}
         where = Scope(here.conversation_id, here.actor)
         place = replace(self.site.place, scope=where, turn_id=here.turn_id, abandoned=work.abandoned)
@@ -219,10 +218,10 @@ class Studio:
             return None
         return Listeners(
             on_transition=lambda step: tell(CallChanged(agent, turn_id, step.call)),
-            on_output=lambda call_id, text: tell(OutputCame(agent, turn_id, call_id, text)),
+            on_output=lambda call_id, text: tell(ToolOutput(agent, turn_id, call_id, text)),
         )
 
-    def _own_tools(self, work: Work, here: TurnScope) -> list[AgentTool]:
+    def _own_tools(self, work: TurnRequest, here: TurnScope) -> list[AgentTool]:
         """The lists' tools that its role may use, and workers, if it has any."""
         role, aside = here.actor.role, bridge(self.site.store)
         tools: list[AgentTool] = [
@@ -235,10 +234,12 @@ class Studio:
             if self.head_tools is not None:
                 tools += self.head_tools(here)
         if workers := self._workers(work):
-            tools.append(Delegate(workers, StudioCrew(self, work, here), self.errands if work.parent is None else None))
+            tools.append(
+                DelegateTool(workers, SubagentRunner(self, work, here), self.errands if work.parent is None else None)
+            )
         return tools
 
-    def _workers(self, work: Work) -> dict[str, AgentDefinition]:
+    def _workers(self, work: TurnRequest) -> dict[str, AgentDefinition]:
         if not work.agent.delegates or work.depth >= work.deepest:
             return {}
         return {name: one for name, one in self.agents.items() if name != work.agent.name and name not in HEADS}
@@ -258,12 +259,12 @@ class Studio:
             remark=self.remark,
         )
 
-    async def _context(self, work: Work, tools: Sequence[AgentTool], here: TurnScope) -> Context:
+    async def _context(self, work: TurnRequest, tools: Sequence[AgentTool], here: TurnScope) -> ModelContext:
         agent = work.agent
         workers = {name: one.description for name, one in self._workers(work).items()}
         names = [tool.name for tool in tools]
         system = system_prompt(agent.prompt, names, workspace=self.site.place.workspace, workers=workers)
-        offered = [Offered(tool.name, tool.description, tool.input_schema) for tool in tools]
+        offered = [ToolOffer(tool.name, tool.description, tool.input_schema) for tool in tools]
         earlier: list[Message] = []
         if work.parent is None and agent.history:
             recent, id = self.conversations.recent, here.conversation_id
@@ -272,10 +273,10 @@ class Studio:
             said = [message for row in stored if (message := from_row(row)) is not None]
             earlier = last_of(said, agent.history)
         turns = await bridge(self.site.store)(self.conversations.turns, here.conversation_id, 2)
-        return Context(system, offered, earlier, agent.compact_after, len(turns) < 2)
+        return ModelContext(system, offered, earlier, agent.compact_after, len(turns) < 2)
 
 
-async def _seen_through(turn: Turn, goal: str | None, but: tuple[type[Exception], ...] = ()) -> Ended:
+async def _seen_through(turn: Turn, goal: str | None, but: tuple[type[Exception], ...] = ()) -> TurnResult:
     """A turn that always ends with a name, whatever happens in it (C13); `but` for what is not its end."""
     try:
         return await loop.run(turn, goal)
@@ -287,7 +288,7 @@ async def _seen_through(turn: Turn, goal: str | None, but: tuple[type[Exception]
             raise
         await turn.fail(Reason.CANCELLED, "whoever ran it has ended it")
         raise
-    except TurnOver as over:
+    except TurnAlreadyEnded as over:
         return await turn.fail(Reason.CANCELLED, str(over))
     except PunchlistError as error:
         return await turn.fail(Reason.ERROR, str(error))

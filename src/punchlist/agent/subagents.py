@@ -5,34 +5,34 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from punchlist.agent.budget import Purse
+from punchlist.agent.budget import Budget
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import AgentDefinition
 from punchlist.agent.restore import restore
-from punchlist.agent.result import Ended
-from punchlist.conversations.model import Turn, TurnScope
+from punchlist.agent.result import TurnResult
+from punchlist.conversations.model import StoredTurn, TurnScope
 from punchlist.errors import Conflict, IllegalTransition, PunchlistError
 from punchlist.kernel.cancel_signal import CancelSignal
-from punchlist.models.model import Reply, Said
+from punchlist.models.model import Reply, UserText
 from punchlist.storage.async_bridge import bridge
 
 if TYPE_CHECKING:
-    from punchlist.agent.runtime import Studio, Work
+    from punchlist.agent.runtime import AgentRuntime, TurnRequest
 
 
-class StudioCrew:
-    def __init__(self, studio: Studio, work: Work, here: TurnScope) -> None:
+class SubagentRunner:
+    def __init__(self, studio: AgentRuntime, work: TurnRequest, here: TurnScope) -> None:
         self._studio = studio
         self._of = work
         self._here = here
         self._aside = bridge(studio.site.store)
 
-    async def work(self, worker: AgentDefinition, mission: str, *, left: bool) -> Ended:
+    async def work(self, worker: AgentDefinition, mission: str, *, left: bool) -> TurnResult:
         of = self._of
         theirs = replace(
             of,
             agent=replace(worker, limits=of.purse.leaves(worker.limits, of.agent.limits)),
-            purse=Purse(of.purse),
+            purse=Budget(of.purse),
             signal=CancelSignal(of.signal),
             goal=mission,
             parent=self._here.turn_id,
@@ -46,7 +46,7 @@ class StudioCrew:
             return (await self._studio.do(replace(theirs, goal=None), before.id)).ended
         return await self._report(before)
 
-    async def _left(self, worker: AgentDefinition, mission: str) -> Turn | None:
+    async def _left(self, worker: AgentDefinition, mission: str) -> StoredTurn | None:
         """The turn in which a worker was at this mission when the program ended."""
         conversations = self._studio.conversations
         for turn in await self._aside(conversations.children, self._here):
@@ -56,14 +56,16 @@ class StudioCrew:
                     return turn
         return None
 
-    async def _report(self, turn: Turn) -> Ended:
+    async def _report(self, turn: StoredTurn) -> TurnResult:
         """What a worker reported who had finished, before anybody heard it."""
         before = restore(await self._aside(self._studio.conversations.of_turn, turn.id))
-        text = next((one.text for one in reversed(before.messages) if isinstance(one, Reply | Said) and one.text), "")
+        text = next(
+            (one.text for one in reversed(before.messages) if isinstance(one, Reply | UserText) and one.text), ""
+        )
         reason, _, why = (turn.end_reason or "").partition(": ")
         known = Reason(reason) if reason in list(Reason) else Reason.ERROR
         spent = before.spent
-        return Ended(known, why or "it was ended", text, spent.iterations, spent.continuations, before.usage, ())
+        return TurnResult(known, why or "it was ended", text, spent.iterations, spent.continuations, before.usage, ())
 
     async def start(self, todo_id: str) -> None:
         plans = self._studio.plans

@@ -9,11 +9,11 @@ from typing import Final, Protocol, runtime_checkable
 from punchlist.errors import Conflict
 from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.kernel.ids import new_id
-from punchlist.models.model import Call, Returned
-from punchlist.storage.async_bridge import Aside
-from punchlist.toolcalls.batch import Batch
-from punchlist.toolcalls.lifecycle import Status
-from punchlist.toolcalls.repository import Ledger
+from punchlist.models.model import CallReturn, RequestedCall
+from punchlist.storage.async_bridge import AsyncBridge
+from punchlist.toolcalls.batch import CallBatch
+from punchlist.toolcalls.lifecycle import CallStatus
+from punchlist.toolcalls.repository import ToolCallRepository
 from punchlist.toolcalls.scheduler import CoreToolScheduler
 from punchlist.toolcalls.states import (
     CancelledToolCall,
@@ -32,7 +32,7 @@ SUSPENDED: Final = "suspended"
 
 
 @runtime_checkable
-class TakesUp(Protocol):
+class ResumableTool(Protocol):
     """A tool whose work can be gone on with after it was left in the middle."""
 
     def take_up(self, arguments: Arguments, call_id: str) -> None:
@@ -40,20 +40,20 @@ class TakesUp(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
+class CallResults:
     """What came of a reply's calls: results, and what is still waited for."""
 
-    results: Sequence[Returned]
+    results: Sequence[CallReturn]
     waiting: Sequence[str]
 
 
-class Calling:
+class ToolExecution:
     def __init__(
         self,
         scheduler: CoreToolScheduler,
-        ledger: Ledger,
+        ledger: ToolCallRepository,
         tools: Mapping[str, AgentTool],
-        aside: Aside,
+        aside: AsyncBridge,
         *,
         waits: bool,
     ) -> None:
@@ -64,40 +64,40 @@ class Calling:
         self._aside = aside
         self._waits = waits
 
-    async def run(self, calls: Sequence[Call], signal: CancelSignal) -> Came:
+    async def run(self, calls: Sequence[RequestedCall], signal: CancelSignal) -> CallResults:
         batch = self._scheduler.schedule([_request(call, call.id) for call in calls], signal)
         return _came(calls, await self._finished(batch))
 
-    async def _finished(self, batch: Batch) -> Sequence[ToolCall]:
+    async def _finished(self, batch: CallBatch) -> Sequence[ToolCall]:
         return await batch if self._waits else await batch.at_rest()
 
-    async def take_up(self, calls: Sequence[Call], signal: CancelSignal) -> Came:
+    async def take_up(self, calls: Sequence[RequestedCall], signal: CancelSignal) -> CallResults:
         """As `run`, for calls of which some may have been run before the program ended."""
-        results: list[Returned] = []
+        results: list[CallReturn] = []
         waiting: list[str] = []
         for call in calls:
             came = await self._take_up(call, signal)
             results += came.results
             waiting += came.waiting
-        return Came(results, waiting)
+        return CallResults(results, waiting)
 
-    async def _take_up(self, call: Call, signal: CancelSignal) -> Came:
+    async def _take_up(self, call: RequestedCall, signal: CancelSignal) -> CallResults:
         found = await self._aside(self._ledger.find, call.id)
         if found is None:
             return await self.run([call], signal)
         tool: object = self._tools.get(call.tool)
-        if found.error_code in (INTERRUPTED, SUSPENDED) and isinstance(tool, TakesUp):
+        if found.error_code in (INTERRUPTED, SUSPENDED) and isinstance(tool, ResumableTool):
             tool.take_up(_arguments(call), call.id)
             batch = self._scheduler.schedule(_request(call, new_id()), signal)
             return _came([call], await self._finished(batch))
         match found.status:
-            case Status.SUCCESS | Status.ERROR | Status.CANCELLED:
-                return Came([_from_record(call, found)], ())
-            case Status.AWAITING_APPROVAL:
+            case CallStatus.SUCCESS | CallStatus.ERROR | CallStatus.CANCELLED:
+                return CallResults([_from_record(call, found)], ())
+            case CallStatus.AWAITING_APPROVAL:
                 return _came([call], await self._finished(await self._asked(found, signal)))
         raise Conflict(f"Call {call.id} ({call.tool}) is in the hand of process {found.owner}.")
 
-    async def _asked(self, found: StoredCall, signal: CancelSignal) -> Batch:
+    async def _asked(self, found: StoredCall, signal: CancelSignal) -> CallBatch:
         """A call that was left waiting for a person, who may have answered in the meantime."""
         ours = await self._aside(self._ledger.take_over, found.id)
         approval = await self._aside(self._ledger.approval, found.id)
@@ -111,35 +111,35 @@ class Calling:
         return batch
 
 
-def _request(call: Call, id: str) -> ToolCallRequest:
+def _request(call: RequestedCall, id: str) -> ToolCallRequest:
     return ToolCallRequest(call.tool, _arguments(call), id)
 
 
-def _arguments(call: Call) -> Arguments:
+def _arguments(call: RequestedCall) -> Arguments:
     # What is no object is refused by the scheduler, with a sentence that the model can act on.
     return call.arguments  # type: ignore[return-value]
 
 
-def _came(calls: Sequence[Call], done: Sequence[ToolCall]) -> Came:
+def _came(calls: Sequence[RequestedCall], done: Sequence[ToolCall]) -> CallResults:
     results, waiting = [], []
     for call, one in zip(calls, done, strict=True):
         match one:
             case SuccessfulToolCall(result=result):
-                results.append(Returned(call.id, call.tool, result.text))
+                results.append(CallReturn(call.id, call.tool, result.text))
             case ErroredToolCall(error=error) if error.code == SUSPENDED:
                 waiting.append(error.message)
             case ErroredToolCall(error=error):
-                results.append(Returned(call.id, call.tool, error.message, failed=True))
+                results.append(CallReturn(call.id, call.tool, error.message, failed=True))
             case CancelledToolCall(reason=reason):
-                results.append(Returned(call.id, call.tool, reason, failed=True))
+                results.append(CallReturn(call.id, call.tool, reason, failed=True))
             case WaitingToolCall(question=question):
                 waiting.append(f"{call.tool} ({call.id[-8:]}): {question.why}")
             case _:
                 waiting.append(f"{call.tool}: it depends on a call that waits")
-    return Came(results, waiting)
+    return CallResults(results, waiting)
 
 
-def _from_record(call: Call, found: StoredCall) -> Returned:
-    if found.status == Status.SUCCESS:
-        return Returned(call.id, call.tool, found.result or "")
-    return Returned(call.id, call.tool, found.explanation or found.status, failed=True)
+def _from_record(call: RequestedCall, found: StoredCall) -> CallReturn:
+    if found.status == CallStatus.SUCCESS:
+        return CallReturn(call.id, call.tool, found.result or "")
+    return CallReturn(call.id, call.tool, found.explanation or found.status, failed=True)

@@ -11,29 +11,29 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from punchlist.agent.message_kinds import CONTINUATION, ENDING, REMINDER, REPLY, RESULT, RESUMED, TEXT
-from punchlist.conversations.model import Line, MessageRole, Notice
 from punchlist.conversations.model import Message as Stored
+from punchlist.conversations.model import MessageRole, NewMessage, NoticeKind
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.json_encoder import compact
-from punchlist.models.model import Call, Finish, Message, Reply, Returned, Said, Usage
+from punchlist.models.model import CallReturn, FinishReason, Message, Reply, RequestedCall, Usage, UserText
 
-TOLD: Final = frozenset({TEXT, CONTINUATION, RESUMED, REMINDER, ENDING, *(notice.value for notice in Notice)})
+TOLD: Final = frozenset({TEXT, CONTINUATION, RESUMED, REMINDER, ENDING, *(notice.value for notice in NoticeKind)})
 """Kinds that a model is told as if somebody had said them."""
 
 
 _ENCODE: Final = compact(ensure_ascii=False, sort_keys=False)
 
 
-def as_line(message: Message, kind: str = TEXT) -> Line:
+def as_line(message: Message, kind: str = TEXT) -> NewMessage:
     """A message as it is stored."""
     match message:
-        case Said(text):
-            return Line(MessageRole.USER.value, kind, text)
-        case Returned():
+        case UserText(text):
+            return NewMessage(MessageRole.USER.value, kind, text)
+        case CallReturn():
             told = {"id": message.call_id, "tool": message.tool, "text": message.text, "failed": message.failed}
-            return Line(MessageRole.TOOL.value, RESULT, _json(told))
+            return NewMessage(MessageRole.TOOL.value, RESULT, _json(told))
         case Reply():
-            return Line(MessageRole.ASSISTANT.value, REPLY, _json(_reply(message)))
+            return NewMessage(MessageRole.ASSISTANT.value, REPLY, _json(_reply(message)))
 
 
 def _json(value: Any) -> str:
@@ -60,22 +60,22 @@ def from_row(row: Stored) -> Message | None:
     try:
         if row.role == MessageRole.ASSISTANT and row.kind == REPLY:
             found = json.loads(row.content)
-            calls = tuple(Call(call["id"], call["tool"], call["arguments"]) for call in found["calls"])
-            return Reply(found["text"], calls, Finish(found["finish"]), Usage(*found["usage"]))
+            calls = tuple(RequestedCall(call["id"], call["tool"], call["arguments"]) for call in found["calls"])
+            return Reply(found["text"], calls, FinishReason(found["finish"]), Usage(*found["usage"]))
         if row.role == MessageRole.TOOL and row.kind == RESULT:
             found = json.loads(row.content)
-            return Returned(found["id"], found["tool"], found["text"], found["failed"])
+            return CallReturn(found["id"], found["tool"], found["text"], found["failed"])
     except (ValueError, KeyError, TypeError) as error:
         raise StoreDamaged.not_as_written(f"Message {row.id!r}") from error
     if row.kind not in TOLD or row.role not in (MessageRole.USER, MessageRole.SYSTEM):
         return None
     # What was posted to the chat is told as that: it is no request, and nobody's words but the system's.
-    return Said(row.content if row.turn_id is not None else f"[posted to this chat: {row.kind}]\n{row.content}")
+    return UserText(row.content if row.turn_id is not None else f"[posted to this chat: {row.kind}]\n{row.content}")
 
 
 def whole(messages: Sequence[Message]) -> list[Message]:
     """Without results whose call is missing and calls whose result is: providers refuse both."""
-    answered = {message.call_id for message in messages if isinstance(message, Returned)}
+    answered = {message.call_id for message in messages if isinstance(message, CallReturn)}
     asked: set[str] = set()
     kept: list[Message] = []
     for message in messages:
@@ -86,7 +86,7 @@ def whole(messages: Sequence[Message]) -> list[Message]:
             case Reply():
                 asked |= {call.id for call in message.calls}
                 kept.append(message)
-            case Returned() if message.call_id not in asked:
+            case CallReturn() if message.call_id not in asked:
                 continue
             case _:
                 kept.append(message)

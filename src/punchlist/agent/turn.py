@@ -9,45 +9,54 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
-from punchlist.agent.budget import Purse
-from punchlist.agent.context import Context, state_text
-from punchlist.agent.continuation import Reason, Situation, Spent, ending
+from punchlist.agent.budget import Budget
+from punchlist.agent.context import ModelContext, state_text
+from punchlist.agent.continuation import Reason, Situation, TurnCounters, ending
 from punchlist.agent.definitions import AgentDefinition
-from punchlist.agent.events import Continued, ListChanged, News, Noted, Replied, Tell, TextCame, TurnEnded
-from punchlist.agent.list_state import Lists, View
+from punchlist.agent.events import (
+    AgentEvent,
+    Continued,
+    EventListener,
+    ListChanged,
+    NoteAdded,
+    ReplyReceived,
+    TextDelta,
+    TurnEnded,
+)
+from punchlist.agent.list_state import ListSource, ListState
 from punchlist.agent.message_kinds import CONTINUATION, REMINDER, RESUMED, TEXT
 from punchlist.agent.reminders import reminder
-from punchlist.agent.restore import Restored, restore
-from punchlist.agent.result import Ended
-from punchlist.agent.tool_execution import Calling
-from punchlist.agent.turn_log import Record
+from punchlist.agent.restore import RestoredTurn, restore
+from punchlist.agent.result import TurnResult
+from punchlist.agent.tool_execution import ToolExecution
+from punchlist.agent.turn_log import TurnLog
 from punchlist.errors import PunchlistError
 from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.interrupt import pause, unless_set
-from punchlist.models.model import Call, Finish, Model, ModelError, Reply, Returned, Said
-from punchlist.storage.async_bridge import Aside
+from punchlist.models.model import CallReturn, FinishReason, Model, ModelError, Reply, RequestedCall, UserText
+from punchlist.storage.async_bridge import AsyncBridge
 
 CUT_OFF: Final = {
-    Finish.LENGTH: "the model was cut off: its reply reached the limit of length",
-    Finish.CONTENT_FILTER: "the model's reply was held back by a content filter",
-    Finish.ERROR: "the model broke off with an error",
+    FinishReason.LENGTH: "the model was cut off: its reply reached the limit of length",
+    FinishReason.CONTENT_FILTER: "the model's reply was held back by a content filter",
+    FinishReason.ERROR: "the model broke off with an error",
 }
 LONGEST_PAUSE: Final = 60.0
 OVERTIME: Final = "the turn's time is up"
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class TurnDeps:
     """What a turn works with."""
 
     model: Model
-    calling: Calling
-    lists: Lists
-    record: Record
-    aside: Aside
+    calling: ToolExecution
+    lists: ListSource
+    record: TurnLog
+    aside: AsyncBridge
     tools: Collection[str] = ()
-    tell: Tell | None = None
+    tell: EventListener | None = None
 
 
 class Turn:
@@ -55,10 +64,10 @@ class Turn:
         self,
         agent: AgentDefinition,
         turn_id: str,
-        context: Context,
-        means: Means,
+        context: ModelContext,
+        means: TurnDeps,
         signal: CancelSignal,
-        purse: Purse,
+        purse: Budget,
         message: str | None = None,
     ) -> None:
         """`message` is what somebody says to an agent that goes on with a turn."""
@@ -72,12 +81,12 @@ class Turn:
         """Set when somebody has ended the turn, or when its time is up."""
         self._timer: asyncio.TimerHandle | None = None
         self._begun = monotonic()
-        self._spent = Spent()
+        self._spent = TurnCounters()
         self._purse = purse
         self._failed: str | None = None
         self._interrupted = False
         self._waiting: Sequence[str] = ()
-        self._view = View()
+        self._view = ListState()
         self._changed_at = 0
         """The iteration in which a list last changed."""
         self._continued_at: object = None
@@ -86,7 +95,7 @@ class Turn:
         """It was, and has not stopped since."""
         self._reminded_at: object = None
         self._text = ""
-        self._restored: Restored | None = None
+        self._restored: RestoredTurn | None = None
 
     async def begin(self, goal: str) -> None:
         self._watch_the_clock()
@@ -130,7 +139,7 @@ class Turn:
 
     async def _say(self, text: str, kind: str) -> None:
         """Something that the model is told, on record first."""
-        said = Said(text)
+        said = UserText(text)
         await self._means.record.say(said, kind)
         self._context.add(said)
 
@@ -151,18 +160,18 @@ class Turn:
         except ModelError as error:
             self._failed = str(error)
             await self._means.record.failed(self._failed)
-            return Reply(finish=Finish.ERROR)
+            return Reply(finish=FinishReason.ERROR)
         if reply is None:
             self._interrupted = True
             await self._means.record.failed(self._signal.reason or "")
             return Reply()
-        calls = tuple([Call(new_id(), call.tool, call.arguments) for call in reply.calls])
+        calls = tuple([RequestedCall(new_id(), call.tool, call.arguments) for call in reply.calls])
         reply = Reply(reply.text, calls, reply.finish, reply.usage)
         self._failed = CUT_OFF.get(reply.finish)
         self._count(reply)
         await self._means.record.reply(reply)
         self._context.add(reply)
-        self._tell(Replied(self._agent.name, self._id, reply.text, len(reply.calls)))
+        self._tell(ReplyReceived(self._agent.name, self._id, reply.text, len(reply.calls)))
         return reply
 
     async def _remind(self) -> None:
@@ -197,7 +206,7 @@ class Turn:
         left_here = before is not None and before.reply is reply
         # Of what was left, some may have run: that is on record, whatever is wanted now.
         if self._failed or (self._signal.is_set and not left_here):
-            self._answer([Returned(call.id, call.tool, "Not run.", failed=True) for call in reply.calls])
+            self._answer([CallReturn(call.id, call.tool, "Not run.", failed=True) for call in reply.calls])
             return
         if before is not None and left_here:
             left = [call for call in reply.calls if call.id not in before.answered]
@@ -207,7 +216,7 @@ class Turn:
         self._waiting = came.waiting
         self._answer(came.results)
 
-    def _answer(self, results: Sequence[Returned]) -> None:
+    def _answer(self, results: Sequence[CallReturn]) -> None:
         self._means.record.keep(results)
         self._context.add(*results)
 
@@ -259,30 +268,30 @@ class Turn:
         most = self._agent.limits.continuations
         self._tell(Continued(self._agent.name, self._id, self._spent.continuations, most))
 
-    async def suspend(self, on: Sequence[str]) -> Ended:
+    async def suspend(self, on: Sequence[str]) -> TurnResult:
         """The turn waits; it stays open, for somebody to go on with it."""
         why = "; ".join(on)
         await self._means.record.suspend(f"{Reason.WAITING}: {why}")
         return self._ended(Reason.WAITING, why)
 
-    async def end(self, reason: Reason, why: str) -> Ended:
+    async def end(self, reason: Reason, why: str) -> TurnResult:
         await self._look()
         told = "" if reason is Reason.COMPLETED else ending(reason, why, self._view.open)
         await self._means.record.end(reason, why, told)
         return self._ended(reason, why)
 
-    async def fail(self, reason: Reason, why: str) -> Ended:
+    async def fail(self, reason: Reason, why: str) -> TurnResult:
         """Something happened that the loop does not know; it is written down as far as that is possible."""
         told = ending(reason, why, self._view.open)
         with suppress(PunchlistError):
             await self._means.record.end(reason, why, told)
         return self._ended(reason, why)
 
-    def _ended(self, reason: Reason, why: str) -> Ended:
+    def _ended(self, reason: Reason, why: str) -> TurnResult:
         if self._timer is not None:
             self._timer.cancel()
         spent, left = self._spent, self._view.open
-        ended = Ended(
+        ended = TurnResult(
             reason,
             why,
             self._text,
@@ -297,12 +306,12 @@ class Turn:
 
     # --- who watches --------------------------------------------------------------------------------------
 
-    def _tell(self, news: News) -> None:
+    def _tell(self, news: AgentEvent) -> None:
         if self._means.tell is not None:
             self._means.tell(news)
 
     def _hear(self, text: str) -> None:
-        self._tell(TextCame(self._agent.name, self._id, text))
+        self._tell(TextDelta(self._agent.name, self._id, text))
 
     def note(self, text: str) -> None:
-        self._tell(Noted(self._agent.name, self._id, text))
+        self._tell(NoteAdded(self._agent.name, self._id, text))

@@ -13,14 +13,14 @@ from typing import Final, Protocol
 from punchlist.agent.continuation import Reason
 from punchlist.agent.message_kinds import ENDING
 from punchlist.agent.transcript import as_line
-from punchlist.conversations.model import Line, ModelCall
 from punchlist.conversations.model import Message as Stored
-from punchlist.conversations.turn_writer import Minutes, check_content
+from punchlist.conversations.model import ModelCallRecord, NewMessage
+from punchlist.conversations.turn_writer import TurnWriter, check_content
 from punchlist.kernel.clock import Clock, timestamp
 from punchlist.kernel.json_encoder import compact
 from punchlist.kernel.text import visible
-from punchlist.models.model import Message, Reply, Request, Returned
-from punchlist.storage.async_bridge import Aside
+from punchlist.models.model import CallReturn, Message, ModelRequest, Reply
+from punchlist.storage.async_bridge import AsyncBridge
 from punchlist.storage.store import Transaction
 
 _ENCODE: Final = compact(ensure_ascii=False, sort_keys=False)
@@ -33,11 +33,11 @@ def trail_line(reason: str) -> str:
     return visible(" ".join(reason.split()))
 
 
-class Record(Protocol):
-    def keep(self, results: Sequence[Returned]) -> None:
+class TurnLog(Protocol):
+    def keep(self, results: Sequence[CallReturn]) -> None:
         """Results of calls, to be written with what comes next."""
 
-    def asks(self, model: str, request: Request, state: str) -> None:
+    def asks(self, model: str, request: ModelRequest, state: str) -> None:
         """A request goes out."""
 
     async def reply(self, reply: Reply) -> None: ...
@@ -55,7 +55,7 @@ class Record(Protocol):
     async def read(self) -> Sequence[Stored]: ...
 
 
-class Journal(Protocol):
+class CallJournal(Protocol):
     """Where calls are noted (`toolcalls.recording`)."""
 
     def along(self, write: Callable[[Transaction], None]) -> None: ...
@@ -63,21 +63,21 @@ class Journal(Protocol):
     async def settled(self) -> None: ...
 
 
-class StoredRecord:
-    def __init__(self, minutes: Minutes, journal: Journal, aside: Aside, clock: Clock) -> None:
+class StoredTurnLog:
+    def __init__(self, minutes: TurnWriter, journal: CallJournal, aside: AsyncBridge, clock: Clock) -> None:
         self._minutes = minutes
         self._journal = journal
         self._aside = aside
         self._clock = clock
-        self._kept: list[Line] = []
+        self._kept: list[NewMessage] = []
         self._asked = ("", "", "")
         self._state = ""
         self._since = 0.0
 
-    def keep(self, results: Sequence[Returned]) -> None:
+    def keep(self, results: Sequence[CallReturn]) -> None:
         self._kept += [as_line(result) for result in results]
 
-    def asks(self, model: str, request: Request, state: str) -> None:
+    def asks(self, model: str, request: ModelRequest, state: str) -> None:
         # The state is part of no message. It is told once, and again when it has changed.
         shown = {"messages": len(request.messages), "state": state if state != self._state else None}
         self._state = state
@@ -102,14 +102,14 @@ class StoredRecord:
     async def failed(self, why: str) -> None:
         await self._write([], self._traced("", why))
 
-    def _traced(self, output: str, error: str | None = None) -> ModelCall:
+    def _traced(self, output: str, error: str | None = None) -> ModelCallRecord:
         model, asked, since = self._asked
-        return ModelCall(model, asked, output, error, since, timestamp(self._clock()))
+        return ModelCallRecord(model, asked, output, error, since, timestamp(self._clock()))
 
     async def say(self, message: Message, kind: str) -> None:
         await self._write([as_line(message, kind)])
 
-    async def _write(self, lines: Sequence[Line], trace: ModelCall | None = None) -> None:
+    async def _write(self, lines: Sequence[NewMessage], trace: ModelCallRecord | None = None) -> None:
         await self._journal.settled()
         await self._aside(self._minutes.write, [*self._kept, *lines], trace)
         self._kept = []
@@ -121,7 +121,7 @@ class StoredRecord:
 
     async def end(self, reason: Reason, why: str, told: str) -> None:
         await self._journal.settled()
-        said = [*self._kept, *([Line("system", ENDING, told)] if told else [])]
+        said = [*self._kept, *([NewMessage("system", ENDING, told)] if told else [])]
         await self._aside(self._minutes.end, said, trail_line(f"{reason}: {why}"))
         self._kept = []
 

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import Final
 
-from punchlist.agent.runtime import Studio
+from punchlist.agent.runtime import AgentRuntime
 from punchlist.conversations.model import TurnScope
 from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.storage.async_bridge import bridge
@@ -16,7 +16,7 @@ INTERVAL: Final = 0.25
 """Seconds between two looks."""
 
 
-async def until_it_can_go_on(studio: Studio, turn_id: str, signal: CancelSignal) -> bool:
+async def until_it_can_go_on(studio: AgentRuntime, turn_id: str, signal: CancelSignal) -> bool:
     """Whether it can; False when somebody has ended the waiting, or the turn."""
     while not signal.is_set:
         able = await can_go_on(studio, turn_id)
@@ -26,7 +26,7 @@ async def until_it_can_go_on(studio: Studio, turn_id: str, signal: CancelSignal)
     return False
 
 
-async def can_go_on(studio: Studio, turn_id: str) -> bool | None:
+async def can_go_on(studio: AgentRuntime, turn_id: str) -> bool | None:
     """Whether there is anything that a turn does not wait for; None when the turn has ended."""
     aside, store, place = bridge(studio.site.store), studio.site.store, studio.site.place
     scope = TurnScope(place.scope.conversation_id, place.scope.actor, turn_id)
@@ -39,7 +39,7 @@ async def can_go_on(studio: Studio, turn_id: str) -> bool | None:
     return not asked and not held_up
 
 
-def _asked(studio: Studio, approvals: Approvals, scope: TurnScope) -> bool:
+def _asked(studio: AgentRuntime, approvals: Approvals, scope: TurnScope) -> bool:
     """Whether a call of the turn or of its workers waits for a person; those of earlier turns hold up nobody."""
     waiting = approvals.waiting(scope.conversation_id)
     if not waiting:

@@ -23,7 +23,7 @@ from punchlist.errors import StoreDamaged, StoreError
 from punchlist.kernel.events import Event
 from punchlist.plan import condition_repository
 from punchlist.plan import replay as plan_replay
-from punchlist.plan.lifecycle import Action
+from punchlist.plan.lifecycle import PlanAction
 from punchlist.plan.repository import TurnTodoRepository
 from punchlist.storage import event_log, maintenance, schema
 from punchlist.storage.schema_version import REVISION, is_older, never_was, refuse_newer
@@ -31,8 +31,7 @@ from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
 from punchlist.toolcalls import replay as toolcalls_replay
 from punchlist.toolcalls import sql as tool_records
-from punchlist.toolcalls.lifecycle import Action as CallAction
-from punchlist.toolcalls.lifecycle import ApprovalAction
+from punchlist.toolcalls.lifecycle import ApprovalAction, CallAction
 from punchlist.toolcalls.repository import ALWAYS
 
 MOST_PROBLEMS: Final = 20
@@ -54,7 +53,7 @@ _MAKES: Final[dict[tuple[str, str], str]] = {
     ("queue", QueueAction.DELIVER): "messages",
     ("checklist", "rewrite"): "messages",
     ("checklist", "undo"): "messages",
-    ("plan", Action.CREATE): "turn_todos",
+    ("plan", PlanAction.CREATE): "turn_todos",
     ("toolcalls", CallAction.RECEIVE): "tool_calls",
     ("toolcalls", ALWAYS): "tool_rules",
     ("approval", ApprovalAction.ASK): "approvals",
@@ -63,16 +62,16 @@ _MAKES: Final[dict[tuple[str, str], str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class ListSize:
     table: str
     rows: int
     bytes: int
 
 
 @dataclass(slots=True)
-class Report:
+class CheckReport:
     revision: str
-    sizes: list[Size] = field(default_factory=list)
+    sizes: list[ListSize] = field(default_factory=list)
     events: int = 0
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -82,9 +81,9 @@ class Report:
         return not self.problems
 
 
-def check(store: Store, revision: str, progress: Callable[[int], None] = lambda _: None) -> Report:
+def check(store: Store, revision: str, progress: Callable[[int], None] = lambda _: None) -> CheckReport:
     """Read it all once. Writers may go on meanwhile: the check sees one moment."""
-    report = Report(revision)
+    report = CheckReport(revision)
     try:
         report.problems += maintenance.integrity_problems(store)
         refuse_newer(store.database, revision)
@@ -110,7 +109,7 @@ def _other_schema(store: Store, revision: str) -> str:
     return f"schema: {never_was(store.database, revision)}"
 
 
-def _check_trail(tx: Transaction, report: Report, progress: Callable[[int], None]) -> None:
+def _check_trail(tx: Transaction, report: CheckReport, progress: Callable[[int], None]) -> None:
     made: Counter[str] = Counter()
     for events in _streams(tx):
         report.events += len(events)
@@ -243,9 +242,9 @@ def _count(tx: Transaction, table: str, expected: int) -> list[str]:
     return [] if found == expected else [f"{table}: has {found} rows, its events made {expected}"]
 
 
-def _size(tx: Transaction, table: str, texts: list[str]) -> Size:
+def _size(tx: Transaction, table: str, texts: list[str]) -> ListSize:
     lengths = "".join(f", coalesce(sum(length({name})), 0)" for name in texts)
     row = tx.one(Statement(f"SELECT count(*){lengths} FROM {table}"))
     assert row is not None
     rows, *totals = map(int, row)
-    return Size(table, rows, sum(totals))
+    return ListSize(table, rows, sum(totals))

@@ -12,13 +12,13 @@ from typing import Final
 from punchlist.kernel.lifecycle import ANYBODY, NEW, Lifecycle
 
 
-class Status(StrEnum):
+class ChecklistStatus(StrEnum):
     PENDING = "pending"
     IN_PROGRESS = "in_progress"
     COMPLETED = "completed"
 
 
-class Action(StrEnum):
+class ChecklistAction(StrEnum):
     ADD = "add"
     START = "start"
     COMPLETE = "complete"
@@ -28,31 +28,31 @@ class Action(StrEnum):
 CHECKLIST: Final = Lifecycle(
     "checklist item",
     {
-        (NEW, Action.ADD): Status.PENDING,
-        (Status.PENDING, Action.START): Status.IN_PROGRESS,
-        (Status.PENDING, Action.COMPLETE): Status.COMPLETED,
-        (Status.IN_PROGRESS, Action.COMPLETE): Status.COMPLETED,
-        (Status.IN_PROGRESS, Action.REOPEN): Status.PENDING,
-        (Status.COMPLETED, Action.START): Status.IN_PROGRESS,
-        (Status.COMPLETED, Action.REOPEN): Status.PENDING,
+        (NEW, ChecklistAction.ADD): ChecklistStatus.PENDING,
+        (ChecklistStatus.PENDING, ChecklistAction.START): ChecklistStatus.IN_PROGRESS,
+        (ChecklistStatus.PENDING, ChecklistAction.COMPLETE): ChecklistStatus.COMPLETED,
+        (ChecklistStatus.IN_PROGRESS, ChecklistAction.COMPLETE): ChecklistStatus.COMPLETED,
+        (ChecklistStatus.IN_PROGRESS, ChecklistAction.REOPEN): ChecklistStatus.PENDING,
+        (ChecklistStatus.COMPLETED, ChecklistAction.START): ChecklistStatus.IN_PROGRESS,
+        (ChecklistStatus.COMPLETED, ChecklistAction.REOPEN): ChecklistStatus.PENDING,
     },
-    allowed=dict.fromkeys(Action, ANYBODY),
+    allowed=dict.fromkeys(ChecklistAction, ANYBODY),
 )
 
 # What the states are called, here and in other tools (W11).
 STATUS_NAMES: Final = {
-    **{status.value: status for status in Status},
-    "todo": Status.PENDING,
-    "doing": Status.IN_PROGRESS,
-    "in-progress": Status.IN_PROGRESS,
-    "done": Status.COMPLETED,
-    "complete": Status.COMPLETED,
+    **{status.value: status for status in ChecklistStatus},
+    "todo": ChecklistStatus.PENDING,
+    "doing": ChecklistStatus.IN_PROGRESS,
+    "in-progress": ChecklistStatus.IN_PROGRESS,
+    "done": ChecklistStatus.COMPLETED,
+    "complete": ChecklistStatus.COMPLETED,
 }
 
 
-def status_named(name: str) -> Status | None:
+def status_named(name: str) -> ChecklistStatus | None:
     return STATUS_NAMES.get(name.strip().lower())
 
 
-def action_between(before: Status, after: Status) -> Action:
+def action_between(before: ChecklistStatus, after: ChecklistStatus) -> ChecklistAction:
     return next(action for (source, action), target in CHECKLIST.table.items() if (source, target) == (before, after))

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypedDict
 
-from punchlist.checklist.lifecycle import Status
+from punchlist.checklist.lifecycle import ChecklistStatus
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ChecklistItem:
     id: str
     content: str
     active_form: str
-    status: Status
+    status: ChecklistStatus
 
     @property
     def unfinished(self) -> bool:
-        return self.status is not Status.COMPLETED
+        return self.status is not ChecklistStatus.COMPLETED
 
 
 class ItemJson(TypedDict):
@@ -37,7 +37,7 @@ class Progress(TypedDict):
 class Checklist:
     """The list of one session at one revision."""
 
-    items: tuple[Item, ...]
+    items: tuple[ChecklistItem, ...]
     revision: int
     undo_to: int
     updated_at: str | None
@@ -51,21 +51,21 @@ class Checklist:
         return {"completed": completed, "total": total, "percent": percent}
 
     @property
-    def in_progress(self) -> Item | None:
-        return next((item for item in self.items if item.status is Status.IN_PROGRESS), None)
+    def in_progress(self) -> ChecklistItem | None:
+        return next((item for item in self.items if item.status is ChecklistStatus.IN_PROGRESS), None)
 
 
 EMPTY = Checklist((), 0, 0, None)
 
 
-def to_json(item: Item) -> ItemJson:
+def to_json(item: ChecklistItem) -> ItemJson:
     """An item as it goes over a wire."""
     return {"id": item.id, "content": item.content, "status": item.status.value, "activeForm": item.active_form}
 
 
 @dataclass(frozen=True, slots=True)
-class Rewrite:
+class ChecklistChange:
     """What a change to the list came to."""
 
     checklist: Checklist
-    dropped: tuple[Item, ...]
+    dropped: tuple[ChecklistItem, ...]

@@ -10,12 +10,12 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from punchlist.checklist.lifecycle import Status
-from punchlist.checklist.model import Checklist, Item
+from punchlist.checklist.lifecycle import ChecklistStatus
+from punchlist.checklist.model import Checklist, ChecklistItem
 from punchlist.kernel.text import visible
 
 NO_TODOS: Final = "No todos."
-ICONS: Final = {Status.COMPLETED: "✓", Status.IN_PROGRESS: "▶", Status.PENDING: "○"}
+ICONS: Final = {ChecklistStatus.COMPLETED: "✓", ChecklistStatus.IN_PROGRESS: "▶", ChecklistStatus.PENDING: "○"}
 
 _MOST_SHOWN: Final = 1_000
 """Longer than anything we store, but a store may hold what we did not."""
@@ -33,14 +33,14 @@ def for_model(checklist: Checklist) -> str:
     return "\n".join([*lines, "", f"({progress['completed']}/{progress['total']} completed)"])
 
 
-def _model_line(item: Item) -> str:
+def _model_line(item: ChecklistItem) -> str:
     content = visible(item.content)
     match item.status:
-        case Status.COMPLETED:
+        case ChecklistStatus.COMPLETED:
             return f"[x] {content}"
-        case Status.IN_PROGRESS:
+        case ChecklistStatus.IN_PROGRESS:
             return f"[>] {content} <- {visible(item.active_form)}"
-        case Status.PENDING:
+        case ChecklistStatus.PENDING:
             return f"[ ] {content}"
 
 
@@ -49,14 +49,14 @@ def update_line(checklist: Checklist) -> str:
     return "\n".join(["Todo list updated:", *(f"  {ICONS[item.status]} {label(item)}" for item in checklist.items)])
 
 
-def label(item: Item) -> str:
+def label(item: ChecklistItem) -> str:
     """What people see of an item: what is happening while it happens, else what is to be done."""
-    text = item.active_form if item.status is Status.IN_PROGRESS else item.content
+    text = item.active_form if item.status is ChecklistStatus.IN_PROGRESS else item.content
     text = visible(text[:_MOST_SHOWN])
     # Terminals disagree about how wide a joiner makes text that is no emoji; without it they agree.
     return _LONE_JOINER.sub("", text)
 
 
-def sequence(items: Sequence[Item]) -> str:
+def sequence(items: Sequence[ChecklistItem]) -> str:
     """Items in one sentence, for messages."""
     return ", ".join(f"“{visible(item.content)}”" for item in items)

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from punchlist.checklist import render
 from punchlist.checklist import validation as checklist_validation
-from punchlist.checklist.lifecycle import CHECKLIST, Action, Status
-from punchlist.checklist.model import EMPTY, Checklist, Item, Rewrite, to_json
+from punchlist.checklist.lifecycle import CHECKLIST, ChecklistAction, ChecklistStatus
+from punchlist.checklist.model import EMPTY, Checklist, ChecklistChange, ChecklistItem, to_json
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import MessageRole, Scope
 from punchlist.conversations.service import Conversations
@@ -38,7 +38,7 @@ _WRITE: Final = Statement(
     "WHERE checklists.revision = :revision - 1"
 )
 
-Edit = Callable[[Checklist], Sequence[Item]]
+Edit = Callable[[Checklist], Sequence[ChecklistItem]]
 
 
 def stream(conversation_id: str) -> str:
@@ -54,40 +54,41 @@ class Checklists:
         with self._store.read() as tx:
             return read(tx, conversation_id)
 
-    def rewrite(self, scope: Scope, todos: Any, *, reason: str = "TodoWrite", at: int | None = None) -> Rewrite:
+    def rewrite(self, scope: Scope, todos: Any, *, reason: str = "TodoWrite", at: int | None = None) -> ChecklistChange:
         """Replace the whole list by what the caller sent (W1 to W3); with `at`, only if that is still its revision."""
         wanted = checklist_validation.parse(todos)
 
-        def rewritten(before: Checklist) -> Sequence[Item]:
+        def rewritten(before: Checklist) -> Sequence[ChecklistItem]:
             if at is not None and before.revision != at:
                 raise Conflict("The checklist was changed by somebody else meanwhile. Nothing was changed; try again.")
             return checklist_validation.identify(wanted, before.items, short_id)
 
         return self._edit(scope, reason, rewritten)
 
-    def add(self, scope: Scope, content: str, *, active_form: str | None = None, reason: str) -> Rewrite:
-        raw = {"content": content, "activeForm": active_form or content, "status": Status.PENDING.value}
+    def add(self, scope: Scope, content: str, *, active_form: str | None = None, reason: str) -> ChecklistChange:
+        raw = {"content": content, "activeForm": active_form or content, "status": ChecklistStatus.PENDING.value}
         wanted = checklist_validation.parse([raw])
 
-        def added(before: Checklist) -> Sequence[Item]:
+        def added(before: Checklist) -> Sequence[ChecklistItem]:
             kept = [
-                checklist_validation.Wanted(item.content, item.active_form, item.status, item.id)
+                checklist_validation.NewChecklistItem(item.content, item.active_form, item.status, item.id)
                 for item in before.items
             ]
             return checklist_validation.identify([*kept, *wanted], before.items, short_id)
 
         return self._edit(scope, reason, added)
 
-    def advance(self, scope: Scope, reference: str, action: Action, *, reason: str) -> Rewrite:
+    def advance(self, scope: Scope, reference: str, action: ChecklistAction, *, reason: str) -> ChecklistChange:
         """Take one item, named by its number or id, one step along its lifecycle."""
 
-        def advanced(before: Checklist) -> Sequence[Item]:
+        def advanced(before: Checklist) -> Sequence[ChecklistItem]:
             chosen = checklist_validation.pick(before.items, reference)
             status = CHECKLIST.advance(chosen.status, action, scope.actor.role)
             running = before.in_progress
-            if status is Status.IN_PROGRESS and running:
+            if status is ChecklistStatus.IN_PROGRESS and running:
                 raise IllegalTransition(
-                    f"{checklist_validation.ONE_AT_A_TIME}: {render.sequence([running])} is. Mark it done or reopen it first."
+                    f"{checklist_validation.ONE_AT_A_TIME}: {render.sequence([running])} is. "
+                    "Mark it done or reopen it first."
                 )
             return [replace(item, status=status) if item is chosen else item for item in before.items]
 
@@ -95,8 +96,8 @@ class Checklists:
 
     def edit(
         self, scope: Scope, reference: str, content: str, *, active_form: str | None = None, reason: str
-    ) -> Rewrite:
-        def edited(before: Checklist) -> Sequence[Item]:
+    ) -> ChecklistChange:
+        def edited(before: Checklist) -> Sequence[ChecklistItem]:
             chosen = checklist_validation.pick(before.items, reference)
             raw = {"content": content, "activeForm": active_form or content, "status": chosen.status.value}
             (wanted,) = checklist_validation.parse([raw])
@@ -105,17 +106,17 @@ class Checklists:
 
         return self._edit(scope, reason, edited)
 
-    def remove(self, scope: Scope, reference: str, *, reason: str) -> Rewrite:
-        def removed(before: Checklist) -> Sequence[Item]:
+    def remove(self, scope: Scope, reference: str, *, reason: str) -> ChecklistChange:
+        def removed(before: Checklist) -> Sequence[ChecklistItem]:
             chosen = checklist_validation.pick(before.items, reference)
             return [item for item in before.items if item is not chosen]
 
         return self._edit(scope, reason, removed)
 
-    def clear(self, scope: Scope, *, reason: str) -> Rewrite:
+    def clear(self, scope: Scope, *, reason: str) -> ChecklistChange:
         return self._edit(scope, reason, lambda _: ())
 
-    def undo(self, scope: Scope, *, reason: str) -> Rewrite:
+    def undo(self, scope: Scope, *, reason: str) -> ChecklistChange:
         """Bring back the list as it was before the last change that was not undone yet."""
         with self._store.write() as tx:
             before = self._lock(tx, scope)
@@ -124,12 +125,12 @@ class Checklists:
             items, undo_to = _revision(tx, scope.conversation_id, before.undo_to)
             return self._save(tx, scope, "undo", reason, before, items, undo_to)
 
-    def _edit(self, scope: Scope, reason: str, edit: Edit) -> Rewrite:
+    def _edit(self, scope: Scope, reason: str, edit: Edit) -> ChecklistChange:
         with self._store.write() as tx:
             before = self._lock(tx, scope)
             items = tuple(edit(before))
             if items == before.items:
-                return Rewrite(before, ())
+                return ChecklistChange(before, ())
             return self._save(tx, scope, "rewrite", reason, before, items, before.revision)
 
     def _lock(self, tx: Transaction, scope: Scope) -> Checklist:
@@ -143,13 +144,13 @@ class Checklists:
         action: str,
         reason: str,
         before: Checklist,
-        items: tuple[Item, ...],
+        items: tuple[ChecklistItem, ...],
         undo_to: int,
-    ) -> Rewrite:
+    ) -> ChecklistChange:
         checklist_validation.check(items)
         steps = checklist_validation.steps(before.items, items)
         for step in steps:
-            if isinstance(step.action, Action):
+            if isinstance(step.action, ChecklistAction):
                 CHECKLIST.advance(step.from_status or NEW, step.action, scope.actor.role)
         after = Checklist(items, before.revision + 1, undo_to, tx.now())
         write(tx, scope.conversation_id, after)
@@ -182,7 +183,7 @@ class Checklists:
                 },
             ),
         )
-        return Rewrite(after, checklist_validation.dropped(before.items, items))
+        return ChecklistChange(after, checklist_validation.dropped(before.items, items))
 
 
 def read(tx: Transaction, conversation_id: str) -> Checklist:
@@ -210,11 +211,13 @@ def write(tx: Transaction, conversation_id: str, checklist: Checklist) -> None:
         raise Conflict("The checklist was changed by somebody else at the same moment. Read it again and retry.")
 
 
-def items_from_json(raw: Sequence[dict[str, str]]) -> tuple[Item, ...]:
-    return tuple(Item(item["id"], item["content"], item["activeForm"], Status(item["status"])) for item in raw)
+def items_from_json(raw: Sequence[dict[str, str]]) -> tuple[ChecklistItem, ...]:
+    return tuple(
+        ChecklistItem(item["id"], item["content"], item["activeForm"], ChecklistStatus(item["status"])) for item in raw
+    )
 
 
-def _revision(tx: Transaction, conversation_id: str, revision: int) -> tuple[tuple[Item, ...], int]:
+def _revision(tx: Transaction, conversation_id: str, revision: int) -> tuple[tuple[ChecklistItem, ...], int]:
     """The items of an earlier revision and what an undo led to from there: the trail remembers."""
     if revision == 0:
         return (), 0

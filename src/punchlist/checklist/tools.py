@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from punchlist.checklist import render
 from punchlist.checklist import validation as checklist_validation
-from punchlist.checklist.lifecycle import Status
+from punchlist.checklist.lifecycle import ChecklistStatus
 from punchlist.checklist.model import to_json
 from punchlist.conversations.model import Scope
 from punchlist.kernel.actors import Role
-from punchlist.kernel.tool import Arguments, Tool, ToolResult, schema
+from punchlist.kernel.tool import Arguments, ListToolSpec, ToolResult, schema
 
 if TYPE_CHECKING:
     from punchlist.checklist.service import Checklists
@@ -28,7 +28,7 @@ Have one item in_progress while you work; mark it completed as soon as it is don
 Write content as an instruction ("Run the tests") and activeForm as what is happening ("Running the tests")."""
 
 _TEXT = {"type": "string", "minLength": 1, "maxLength": checklist_validation.LONGEST_TEXT}
-_STATUS = {"type": "string", "enum": [status.value for status in Status]}
+_STATUS = {"type": "string", "enum": [status.value for status in ChecklistStatus]}
 
 _INPUT = schema(
     ["todos"],
@@ -64,7 +64,7 @@ _OUTPUT = schema(
 )
 
 
-def checklist_tools(checklists: Callable[[], Checklists]) -> list[Tool[Scope]]:
+def checklist_tools(checklists: Callable[[], Checklists]) -> list[ListToolSpec[Scope]]:
     """The tools over a service that is asked for when one is called, so that listing them costs nothing."""
 
     def todo_write(scope: Scope, args: Arguments) -> ToolResult:
@@ -83,7 +83,7 @@ def checklist_tools(checklists: Callable[[], Checklists]) -> list[Tool[Scope]]:
         return ToolResult(text, data)
 
     return [
-        Tool(
+        ListToolSpec(
             name="TodoWrite",
             title="Write the checklist",
             description=GUIDANCE,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from punchlist.checklist.lifecycle import Action, Status, action_between, status_named
-from punchlist.checklist.model import Item
+from punchlist.checklist.lifecycle import ChecklistAction, ChecklistStatus, action_between, status_named
+from punchlist.checklist.model import ChecklistItem
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel import text
 
@@ -18,27 +18,27 @@ ONE_AT_A_TIME: Final = "Only one task can be in_progress at a time"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class NewChecklistItem:
     """An item as the caller wrote it; it may have no id yet."""
 
     content: str
     active_form: str
-    status: Status
+    status: ChecklistStatus
     id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ItemChange:
     """One item's part in a replacement."""
 
     id: str
     action: str
-    from_status: Status | None
-    to_status: Status | None
+    from_status: ChecklistStatus | None
+    to_status: ChecklistStatus | None
     content: str
 
 
-def parse(todos: Any) -> list[Wanted]:
+def parse(todos: Any) -> list[NewChecklistItem]:
     """The caller's JSON as items, or every problem it has, each naming the item and the rule."""
     if not isinstance(todos, list):
         raise InvalidInput(f"todos: must be an array of items, got {text.json_type(todos)}")
@@ -53,7 +53,7 @@ def parse(todos: Any) -> list[Wanted]:
     return items
 
 
-def _parse_item(raw: Any, where: str, problems: list[str]) -> Wanted | None:
+def _parse_item(raw: Any, where: str, problems: list[str]) -> NewChecklistItem | None:
     if not isinstance(raw, dict):
         problems.append(f"{where}: must be an object with content, status and activeForm, got {text.json_type(raw)}")
         return None
@@ -69,22 +69,24 @@ def _parse_item(raw: Any, where: str, problems: list[str]) -> Wanted | None:
         problems.append(f"{where}.id: {problem}")
     if len(problems) > found or status is None:
         return None
-    return Wanted(raw["content"].strip(), raw["activeForm"].strip(), status, item_id.strip() if item_id else None)
+    return NewChecklistItem(
+        raw["content"].strip(), raw["activeForm"].strip(), status, item_id.strip() if item_id else None
+    )
 
 
-def _parse_status(raw: Any, where: str, problems: list[str]) -> Status | None:
+def _parse_status(raw: Any, where: str, problems: list[str]) -> ChecklistStatus | None:
     status = status_named(raw) if isinstance(raw, str) else None
     if status is None:
         got = repr(text.excerpt(raw)) if isinstance(raw, str) else text.json_type(raw)
-        problems.append(f"{where}.status: must be one of {', '.join(Status)}, got {got}")
+        problems.append(f"{where}.status: must be one of {', '.join(ChecklistStatus)}, got {got}")
     return status
 
 
-def check(items: Sequence[Wanted | Item]) -> None:
+def check(items: Sequence[NewChecklistItem | ChecklistItem]) -> None:
     """The rules that look at the list as a whole."""
     if len(items) > MAX_ITEMS:
         raise InvalidInput(f"todos: at most {MAX_ITEMS} items are allowed, got {len(items)}")
-    running = [index for index, item in enumerate(items) if item.status is Status.IN_PROGRESS]
+    running = [index for index, item in enumerate(items) if item.status is ChecklistStatus.IN_PROGRESS]
     if len(running) > 1:
         where = " and ".join(f"todos[{index}]" for index in running)
         raise InvalidInput(f"{ONE_AT_A_TIME} ({where} are)")
@@ -97,7 +99,9 @@ def check(items: Sequence[Wanted | Item]) -> None:
         seen[item.id] = index
 
 
-def identify(wanted: Sequence[Wanted], before: Sequence[Item], fresh_id: Callable[[], str]) -> tuple[Item, ...]:
+def identify(
+    wanted: Sequence[NewChecklistItem], before: Sequence[ChecklistItem], fresh_id: Callable[[], str]
+) -> tuple[ChecklistItem, ...]:
     """Give every item its id: the one it names, else that of the same content before, else a new one."""
     named = {item.id for item in wanted if item.id}
     reusable: dict[str, list[str]] = {}
@@ -106,7 +110,7 @@ def identify(wanted: Sequence[Wanted], before: Sequence[Item], fresh_id: Callabl
             reusable.setdefault(old.content, []).append(old.id)
     used = named | {old.id for old in before}
 
-    def id_for(item: Wanted) -> str:
+    def id_for(item: NewChecklistItem) -> str:
         if item.id:
             return item.id
         if reusable.get(item.content):
@@ -117,14 +121,16 @@ def identify(wanted: Sequence[Wanted], before: Sequence[Item], fresh_id: Callabl
         used.add(new)
         return new
 
-    return tuple(Item(id_for(item), item.content, item.active_form, item.status) for item in wanted)
+    return tuple(ChecklistItem(id_for(item), item.content, item.active_form, item.status) for item in wanted)
 
 
-def pairs(before: Sequence[Item], after: Sequence[Item]) -> list[tuple[Item | None, Item | None]]:
+def pairs(
+    before: Sequence[ChecklistItem], after: Sequence[ChecklistItem]
+) -> list[tuple[ChecklistItem | None, ChecklistItem | None]]:
     """What became of each item: the same one by its id, else by its content; None for new and gone."""
     left = {item.id: item for item in before}
     found = {item.id: left.pop(item.id) for item in after if item.id in left}
-    by_content: dict[str, list[Item]] = {}
+    by_content: dict[str, list[ChecklistItem]] = {}
     for item in left.values():
         by_content.setdefault(item.content, []).append(item)
     for item in after:
@@ -134,13 +140,13 @@ def pairs(before: Sequence[Item], after: Sequence[Item]) -> list[tuple[Item | No
     return [*((found.get(item.id), item) for item in after), *((item, None) for item in gone)]
 
 
-def dropped(before: Sequence[Item], after: Sequence[Item]) -> tuple[Item, ...]:
+def dropped(before: Sequence[ChecklistItem], after: Sequence[ChecklistItem]) -> tuple[ChecklistItem, ...]:
     """Unfinished items that a replacement leaves out."""
     gone = {was.id for was, now in pairs(before, after) if was and now is None}
     return tuple(item for item in before if item.unfinished and item.id in gone)
 
 
-def pick(items: Sequence[Item], reference: str) -> Item:
+def pick(items: Sequence[ChecklistItem], reference: str) -> ChecklistItem:
     """The item a person means: its number in the box, or its id."""
     number = int(reference) if reference.isdecimal() and len(reference) < 10 else 0
     if 1 <= number <= len(items):
@@ -152,16 +158,16 @@ def pick(items: Sequence[Item], reference: str) -> Item:
     raise NotFound(f"There is no item {text.excerpt(reference)!r} in the list. Numbers: {known}.")
 
 
-def steps(before: Sequence[Item], after: Sequence[Item]) -> list[Step]:
+def steps(before: Sequence[ChecklistItem], after: Sequence[ChecklistItem]) -> list[ItemChange]:
     """What a replacement did, item by item."""
     return [step for was, now in pairs(before, after) if (step := _step(was, now))]
 
 
-def _step(was: Item | None, now: Item | None) -> Step | None:
+def _step(was: ChecklistItem | None, now: ChecklistItem | None) -> ItemChange | None:
     if now is None:
-        return Step(was.id, "remove", was.status, None, was.content) if was else None
+        return ItemChange(was.id, "remove", was.status, None, was.content) if was else None
     if was is None:
-        return Step(now.id, Action.ADD, None, now.status, now.content)
+        return ItemChange(now.id, ChecklistAction.ADD, None, now.status, now.content)
     if was.status is not now.status:
-        return Step(now.id, action_between(was.status, now.status), was.status, now.status, now.content)
-    return Step(now.id, "edit", now.status, now.status, now.content) if was != now else None
+        return ItemChange(now.id, action_between(was.status, now.status), was.status, now.status, now.content)
+    return ItemChange(now.id, "edit", now.status, now.status, now.content) if was != now else None

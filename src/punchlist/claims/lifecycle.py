@@ -14,14 +14,14 @@ SHORTEST: Final = 1
 LONGEST: Final = 24 * 60 * 60
 
 
-class Status(StrEnum):
+class ClaimStatus(StrEnum):
     HELD = "held"
     # Its lease has run out. It is still its holder's as long as nobody takes it.
     LAPSED = "lapsed"
     FREE = "free"
 
 
-class Action(StrEnum):
+class ClaimAction(StrEnum):
     CLAIM = "claim"
     RENEW = "renew"
     RELEASE = "release"
@@ -33,13 +33,13 @@ CLAIMANTS: Final = frozenset(Role) - {Role.WORKER}
 CLAIM: Final = Lifecycle(
     "claim",
     {
-        (NEW, Action.CLAIM): Status.HELD,
-        (Status.FREE, Action.CLAIM): Status.HELD,
-        (Status.LAPSED, Action.CLAIM): Status.HELD,
-        (Status.HELD, Action.RENEW): Status.HELD,
-        (Status.LAPSED, Action.RENEW): Status.HELD,
-        (Status.HELD, Action.RELEASE): Status.FREE,
-        (Status.LAPSED, Action.RELEASE): Status.FREE,
+        (NEW, ClaimAction.CLAIM): ClaimStatus.HELD,
+        (ClaimStatus.FREE, ClaimAction.CLAIM): ClaimStatus.HELD,
+        (ClaimStatus.LAPSED, ClaimAction.CLAIM): ClaimStatus.HELD,
+        (ClaimStatus.HELD, ClaimAction.RENEW): ClaimStatus.HELD,
+        (ClaimStatus.LAPSED, ClaimAction.RENEW): ClaimStatus.HELD,
+        (ClaimStatus.HELD, ClaimAction.RELEASE): ClaimStatus.FREE,
+        (ClaimStatus.LAPSED, ClaimAction.RELEASE): ClaimStatus.FREE,
     },
-    allowed=dict.fromkeys(Action, CLAIMANTS),
+    allowed=dict.fromkeys(ClaimAction, CLAIMANTS),
 )

@@ -48,7 +48,7 @@ class Claimant:
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed(Generic[T]):
+class ClaimGranted(Generic[T]):
     """A todo that is its claimant's now."""
 
     todo: T
@@ -56,7 +56,7 @@ class Claimed(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class NothingFree:
+class NothingToClaim:
     """Every todo has ended, waits, is in progress or somebody's."""
 
     claimed: int

@@ -5,34 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from punchlist.claims.lifecycle import Action
+from punchlist.claims.lifecycle import ClaimAction
 from punchlist.claims.model import Claim
 from punchlist.kernel.events import Event
 
 
-class Told(NamedTuple):
+class ReplayedClaim(NamedTuple):
     holder: str | None
     fence: int
     claimed_at: str
 
 
-def replay(events: Sequence[Event]) -> dict[str, Told]:
+def replay(events: Sequence[Event]) -> dict[str, ReplayedClaim]:
     """The newest claim of each todo that ever had one."""
-    claims: dict[str, Told] = {}
+    claims: dict[str, ReplayedClaim] = {}
     for event in events:
-        if event.action == Action.CLAIM:
+        if event.action == ClaimAction.CLAIM:
             data = event.payload()
-            claims[event.subject] = Told(data["holder"], data["fence"], event.at)
-        elif event.subject in claims and (event.action == Action.RELEASE or "claim" in event.payload()):
+            claims[event.subject] = ReplayedClaim(data["holder"], data["fence"], event.at)
+        elif event.subject in claims and (event.action == ClaimAction.RELEASE or "claim" in event.payload()):
             # Given back, or ended together with its todo.
             claims[event.subject] = claims[event.subject]._replace(holder=None)
     return claims
 
 
-def differs(told: Told, found: Claim | None) -> bool:
+def differs(told: ReplayedClaim, found: Claim | None) -> bool:
     return found is None or told != (found.holder, found.fence, found.claimed_at)
 
 
 def claims_made(events: Sequence[Event]) -> int:
     """How many rows the events put into `claims`."""
-    return len({event.subject for event in events if event.action == Action.CLAIM})
+    return len({event.subject for event in events if event.action == ClaimAction.CLAIM})

@@ -11,11 +11,11 @@ from typing import Any, Final, Protocol, TypeVar
 
 from punchlist.claims import validation as claim_validation
 from punchlist.claims.lifecycle import CLAIMANTS, LONGEST, SECONDS, SHORTEST
-from punchlist.claims.model import Claim, ListKind, NothingFree
+from punchlist.claims.model import Claim, ListKind, NothingToClaim
 from punchlist.conversations.model import Scope
 from punchlist.errors import InvalidInput, NotAllowed, NotFound
 from punchlist.kernel import text
-from punchlist.kernel.tool import Arguments, Schema, Tool, ToolResult, schema
+from punchlist.kernel.tool import Arguments, ListToolSpec, Schema, ToolResult, schema
 
 LONGEST_NAME: Final = 100
 
@@ -31,7 +31,7 @@ class ClaimableList(Protocol):
 
     def claim(
         self, todo_id: str | None, seconds: int, mission_slug: str | None
-    ) -> tuple[dict[str, Any], Claim] | NothingFree:
+    ) -> tuple[dict[str, Any], Claim] | NothingToClaim:
         """A todo as JSON, and the claim of it; without an id, the next that is free."""
 
     def renew(self, todo_id: str, fence: int, seconds: int) -> Claim: ...
@@ -43,23 +43,23 @@ Lists = Callable[[Scope], Mapping[ListKind, ClaimableList]]
 """The lists that a caller has, the one that is meant when none is named first."""
 
 
-def claim_tools(lists: Lists) -> list[Tool[Scope]]:
+def claim_tools(lists: Lists) -> list[ListToolSpec[Scope]]:
     return [_claim_todo(lists), _renew_claim(lists), _release_claim(lists)]
 
 
-def _claim_todo(lists: Lists) -> Tool[Scope]:
+def _claim_todo(lists: Lists) -> ListToolSpec[Scope]:
     def run(scope: Scope, args: Arguments) -> ToolResult:
         mission = _name(args, "missionSlug")
         kind = claim_validation.parse_list(args.get("list")) or (ListKind.MISSION if mission else None)
         claimed = _chosen(lists(scope), kind).claim(
             _name(args, "todoId"), claim_validation.parse_seconds(args.get("seconds")), mission
         )
-        if isinstance(claimed, NothingFree):
+        if isinstance(claimed, NothingToClaim):
             return _result({"todo": None, "next": str(claimed)})
         todo, claim = claimed
         return _result({"todo": todo, **claim_json(claim)})
 
-    return Tool(
+    return ListToolSpec(
         name="claim_todo",
         title="Claim a todo",
         description=(
@@ -81,14 +81,14 @@ def _claim_todo(lists: Lists) -> Tool[Scope]:
     )
 
 
-def _renew_claim(lists: Lists) -> Tool[Scope]:
+def _renew_claim(lists: Lists) -> ListToolSpec[Scope]:
     def run(scope: Scope, args: Arguments) -> ToolResult:
         todo_id, fence = _id(args), claim_validation.parse_fence(args.get("fence"))
         seconds = claim_validation.parse_seconds(args.get("seconds"))
         claim = _first(lists(scope), lambda each: each.renew(todo_id, fence, seconds))
         return _result({"id": claim.todo_id, **claim_json(claim)})
 
-    return Tool(
+    return ListToolSpec(
         name="renew_claim",
         title="Keep a todo",
         description="Keep a claimed todo for some seconds from now, before they are over.",
@@ -100,13 +100,13 @@ def _renew_claim(lists: Lists) -> Tool[Scope]:
     )
 
 
-def _release_claim(lists: Lists) -> Tool[Scope]:
+def _release_claim(lists: Lists) -> ListToolSpec[Scope]:
     def run(scope: Scope, args: Arguments) -> ToolResult:
         todo_id, fence = _id(args), claim_validation.parse_fence(args.get("fence"))
         claim = _first(lists(scope), lambda each: each.release(todo_id, fence))
         return _result({"id": claim.todo_id, "released": True})
 
-    return Tool(
+    return ListToolSpec(
         name="release_claim",
         title="Give a todo back",
         description="Give a claimed todo back to the list, unfinished.",

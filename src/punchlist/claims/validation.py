@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Final
 
-from punchlist.claims.lifecycle import CLAIM, LONGEST, SECONDS, SHORTEST, Action, Status
+from punchlist.claims.lifecycle import CLAIM, LONGEST, SECONDS, SHORTEST, ClaimAction, ClaimStatus
 from punchlist.claims.model import Claim, Claimant, ListKind
 from punchlist.errors import Conflict, InvalidInput, NotAllowed
 from punchlist.kernel.actors import Role
@@ -26,12 +26,12 @@ def status(claim: Claim | None, now: str) -> str:
     if claim is None:
         return NEW
     if claim.holder is None:
-        return Status.FREE
-    return Status.HELD if now < claim.lease_until else Status.LAPSED
+        return ClaimStatus.FREE
+    return ClaimStatus.HELD if now < claim.lease_until else ClaimStatus.LAPSED
 
 
 def live(claim: Claim | None, now: str) -> bool:
-    return status(claim, now) == Status.HELD
+    return status(claim, now) == ClaimStatus.HELD
 
 
 def lease(now: str, seconds: int) -> str:
@@ -45,25 +45,25 @@ def taken(
     before: Claim | None, what: str, todo_id: str, of: tuple[ListKind, str], by: Claimant, now: str, seconds: int
 ) -> Claim:
     """The claim of whoever takes a todo that had the claim `before`. `what` is the todo in words."""
-    CLAIM.permit(Action.CLAIM, by.scope.actor.role)
+    CLAIM.permit(ClaimAction.CLAIM, by.scope.actor.role)
     if before is not None and live(before, now):
         raise held(before, what, by)
-    CLAIM.advance(status(before, now), Action.CLAIM, by.scope.actor.role)
+    CLAIM.advance(status(before, now), ClaimAction.CLAIM, by.scope.actor.role)
     fence = before.fence + 1 if before else 1
     return Claim(todo_id, *of, by.holder, fence, claimed_at=now, lease_until=lease(now, seconds))
 
 
 def renewed(claim: Claim | None, what: str, by: Claimant, fence: int, now: str, seconds: int) -> Claim:
     """With a lease from now on; also after it ran out, when nobody else has taken the todo since."""
-    return _own(claim, Action.RENEW, what, by, fence, now)._replace(lease_until=lease(now, seconds))
+    return _own(claim, ClaimAction.RENEW, what, by, fence, now)._replace(lease_until=lease(now, seconds))
 
 
 def released(claim: Claim | None, what: str, by: Claimant, fence: int | None, now: str) -> Claim:
     """Without its holder. A person can take a todo from anybody, and needs no fence for that."""
-    return _own(claim, Action.RELEASE, what, by, fence, now)._replace(holder=None)
+    return _own(claim, ClaimAction.RELEASE, what, by, fence, now)._replace(holder=None)
 
 
-def _own(claim: Claim | None, action: Action, what: str, by: Claimant, fence: int | None, now: str) -> Claim:
+def _own(claim: Claim | None, action: ClaimAction, what: str, by: Claimant, fence: int | None, now: str) -> Claim:
     role = by.scope.actor.role
     CLAIM.permit(action, role)
     if claim is None:
@@ -71,7 +71,7 @@ def _own(claim: Claim | None, action: Action, what: str, by: Claimant, fence: in
     if fence is not None:
         check_fence(claim, what, fence)
     CLAIM.advance(status(claim, now), action, role)
-    mighty = role is Role.PERSON and action is Action.RELEASE
+    mighty = role is Role.PERSON and action is ClaimAction.RELEASE
     if claim.holder != by.holder and not mighty:
         raise NotAllowed(f"{_who(claim, what)}. Only its holder can {action} that claim.")
     if fence is None and not mighty:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from punchlist.conversations.model import Conversation, Message, Trace, Turn
+from punchlist.conversations.model import Conversation, Message, StoredTurn, Trace
 from punchlist.conversations.repository import CONVERSATIONS, MESSAGES
 from punchlist.storage.statements import Statement, columns
 from punchlist.storage.store import Transaction
 
-_TURN: Final = f"SELECT {columns(Turn._fields)} FROM turns WHERE conversation_id = :conversation_id"
+_TURN: Final = f"SELECT {columns(StoredTurn._fields)} FROM turns WHERE conversation_id = :conversation_id"
 
 TURNS: Final = Statement(f"{_TURN} ORDER BY started_at, id")
 # Traces are found by their turn; no index names their conversation.
@@ -31,7 +31,7 @@ class Overview(NamedTuple):
     conversation: Conversation
     turns: int
     messages: int
-    last: Turn | None
+    last: StoredTurn | None
 
 
 def overviews(tx: Transaction, most: int) -> list[Overview]:
@@ -43,12 +43,12 @@ def _overview(tx: Transaction, conversation: Conversation) -> Overview:
     counts = tx.one(COUNTS, conversation_id=conversation.id)
     last = tx.one(LAST_TURN, conversation_id=conversation.id)
     assert counts is not None
-    return Overview(conversation, counts[0], counts[1], Turn(*last) if last else None)
+    return Overview(conversation, counts[0], counts[1], StoredTurn(*last) if last else None)
 
 
-def turns_of(tx: Transaction, conversation_id: str) -> list[Turn]:
+def turns_of(tx: Transaction, conversation_id: str) -> list[StoredTurn]:
     """Oldest first, those of workers among them."""
-    return [Turn(*row) for row in tx.all(TURNS, conversation_id=conversation_id)]
+    return [StoredTurn(*row) for row in tx.all(TURNS, conversation_id=conversation_id)]
 
 
 def messages_of(tx: Transaction, conversation_id: str) -> list[Message]:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.lifecycle import TurnAction
 from punchlist.conversations.message_lifecycle import QUEUE, QueueAction, QueueStatus
-from punchlist.conversations.model import MessageRole, Scope, Turn
+from punchlist.conversations.model import MessageRole, Scope, StoredTurn
 from punchlist.conversations.service import LONGEST_MESSAGE, Conversations, hand
 from punchlist.errors import Conflict, InvalidInput, NotFound
 from punchlist.kernel import text
@@ -32,7 +32,7 @@ REASONS: Final = {
 }
 
 
-class Queued(NamedTuple):
+class QueuedMessage(NamedTuple):
     """A row of `queued_messages`."""
 
     id: str
@@ -57,19 +57,19 @@ class Queued(NamedTuple):
         }
 
 
-class Delivered(NamedTuple):
+class DeliveredMessage(NamedTuple):
     """The turn that a message has begun. The message is its first, and on record."""
 
-    turn: Turn
-    queued: Queued
+    turn: StoredTurn
+    queued: QueuedMessage
 
 
 _OF_CONVERSATION: Final = "conversation_id = :conversation_id"
 _WAITS: Final = f"status = '{QueueStatus.QUEUED}'"
-_ROW: Final = f"SELECT {columns(Queued._fields)} FROM queued_messages WHERE {_OF_CONVERSATION}"
+_ROW: Final = f"SELECT {columns(QueuedMessage._fields)} FROM queued_messages WHERE {_OF_CONVERSATION}"
 _CHANGING: Final = ("content", "status", "changed_at", "turn_id")
 
-INSERT: Final = insert("queued_messages", Queued._fields)
+INSERT: Final = insert("queued_messages", QueuedMessage._fields)
 BY_ID: Final = Statement(f"{_ROW} AND id = :id")
 WAITING: Final = Statement(f"{_ROW} AND {_WAITS} ORDER BY position LIMIT :most")
 BEGAN: Final = Statement(f"SELECT id FROM queued_messages WHERE {_OF_CONVERSATION} AND turn_id = :turn_id LIMIT 1")
@@ -85,12 +85,12 @@ def stream(conversation_id: str) -> str:
     return f"queue:{conversation_id}"
 
 
-def all_of(tx: Transaction, conversation_id: str) -> list[Queued]:
+def all_of(tx: Transaction, conversation_id: str) -> list[QueuedMessage]:
     """Also those that were delivered or withdrawn."""
-    return [Queued(*row) for row in tx.all(ALL_OF, conversation_id=conversation_id)]
+    return [QueuedMessage(*row) for row in tx.all(ALL_OF, conversation_id=conversation_id)]
 
 
-def told(queued: Queued) -> dict[str, Any]:
+def told(queued: QueuedMessage) -> dict[str, Any]:
     """What the trail keeps: enough to prove the content, not a second copy of it."""
     kept = {name: value for name, value in queued._asdict().items() if name not in ("content", "status")}
     return {**kept, "sha256": hashlib.sha256(queued.content.encode()).hexdigest()}
@@ -101,7 +101,7 @@ class MessageQueue:
         self._store = store
         self._conversations = conversations or Conversations(store)
 
-    def waiting(self, conversation_id: str) -> list[Queued]:
+    def waiting(self, conversation_id: str) -> list[QueuedMessage]:
         """Those that wait, in the order in which they will be delivered."""
         with self._store.read() as tx:
             return _waiting(tx, conversation_id)
@@ -111,12 +111,12 @@ class MessageQueue:
         with self._store.read() as tx:
             return tx.one(BEGAN, conversation_id=conversation_id, turn_id=turn_id) is not None
 
-    def find(self, conversation_id: str, wanted: str) -> Queued:
+    def find(self, conversation_id: str, wanted: str) -> QueuedMessage:
         """By its id, or by the end of that, as long as only one that waits ends so."""
         with self._store.read() as tx:
             row = tx.one(BY_ID, id=wanted, conversation_id=conversation_id)
             if row is not None:
-                return Queued(*row)
+                return QueuedMessage(*row)
             ends = [one for one in _waiting(tx, conversation_id) if wanted and one.id.endswith(wanted)]
         if len(ends) > 1:
             raise InvalidInput(f"{text.excerpt(wanted)!r} is the end of {len(ends)} ids; give more of it.")
@@ -124,7 +124,7 @@ class MessageQueue:
             raise NotFound(_no_such(conversation_id, wanted))
         return ends[0]
 
-    def add(self, scope: Scope, content: str) -> Queued:
+    def add(self, scope: Scope, content: str) -> QueuedMessage:
         """Put a message at the queue's end."""
         content = _checked(content)
         with self._store.write() as tx:
@@ -132,25 +132,25 @@ class MessageQueue:
             self._conversations.ensure(tx, scope)
             last = tx.one(LAST_POSITION, conversation_id=scope.conversation_id)
             position = last[0] + 1 if last else 1
-            made = Queued(
+            made = QueuedMessage(
                 new_id(), scope.conversation_id, position, content, status.value, str(scope.actor), tx.now(), None, None
             )
             tx.run(INSERT, **made._asdict())
             event_log.append(tx, _change(scope, QueueAction.QUEUE, made, told(made)))
             return made
 
-    def edit(self, scope: Scope, id: str, content: str) -> Queued:
+    def edit(self, scope: Scope, id: str, content: str) -> QueuedMessage:
         """Say it otherwise; it keeps its place."""
         content = _checked(content)
         with self._store.write() as tx:
             found = self._locked(tx, scope, id)
             return self._step(tx, scope, found, QueueAction.EDIT, content=content)
 
-    def withdraw(self, scope: Scope, id: str) -> Queued:
+    def withdraw(self, scope: Scope, id: str) -> QueuedMessage:
         with self._store.write() as tx:
             return self._step(tx, scope, self._locked(tx, scope, id), QueueAction.WITHDRAW)
 
-    def deliver(self, scope: Scope, *, owner: str | None = None) -> Delivered | None:
+    def deliver(self, scope: Scope, *, owner: str | None = None) -> DeliveredMessage | None:
         """Begin a turn with the first that waits; None when none does, or while a turn is open.
 
         `owner` is the process that works on the turn.
@@ -160,7 +160,7 @@ class MessageQueue:
         with self._store.write() as tx:
             return self.begin_next(tx, scope, owner=owner)
 
-    def begin_next(self, tx: Transaction, scope: Scope, *, owner: str | None = None) -> Delivered | None:
+    def begin_next(self, tx: Transaction, scope: Scope, *, owner: str | None = None) -> DeliveredMessage | None:
         """As `deliver`, inside a transaction."""
         here = scope.conversation_id
         if (
@@ -180,24 +180,24 @@ class MessageQueue:
         queued = self._step(
             tx, scope, first[0], QueueAction.DELIVER, conversation_repository.fingerprint(message), turn_id=turn.id
         )
-        return Delivered(turn, queued)
+        return DeliveredMessage(turn, queued)
 
-    def _locked(self, tx: Transaction, scope: Scope, id: str) -> Queued:
+    def _locked(self, tx: Transaction, scope: Scope, id: str) -> QueuedMessage:
         conversation_repository.lock_conversation(tx, scope.conversation_id)
         row = tx.one(BY_ID, id=id, conversation_id=scope.conversation_id)
         if row is None:
             raise NotFound(_no_such(scope.conversation_id, id))
-        return Queued(*row)
+        return QueuedMessage(*row)
 
     def _step(
         self,
         tx: Transaction,
         scope: Scope,
-        found: Queued,
+        found: QueuedMessage,
         action: QueueAction,
         also: dict[str, Any] | None = None,
         **to: Any,
-    ) -> Queued:
+    ) -> QueuedMessage:
         """Take a message one step along its lifecycle: its row, and the event."""
         status = QUEUE.advance(QueueStatus(found.status), action, scope.actor.role)
         after = found._replace(status=status.value, changed_at=tx.now(), **to)
@@ -208,8 +208,8 @@ class MessageQueue:
         return after
 
 
-def _waiting(tx: Transaction, conversation_id: str, most: int = _EVERY) -> list[Queued]:
-    return [Queued(*row) for row in tx.all(WAITING, conversation_id=conversation_id, most=most)]
+def _waiting(tx: Transaction, conversation_id: str, most: int = _EVERY) -> list[QueuedMessage]:
+    return [QueuedMessage(*row) for row in tx.all(WAITING, conversation_id=conversation_id, most=most)]
 
 
 def _checked(content: str) -> str:
@@ -228,7 +228,7 @@ def _no_such(conversation_id: str, wanted: str) -> str:
 
 
 def _change(
-    scope: Scope, action: QueueAction, after: Queued, data: dict[str, Any], came_from: str | None = None
+    scope: Scope, action: QueueAction, after: QueuedMessage, data: dict[str, Any], came_from: str | None = None
 ) -> Change:
     return Change(
         stream=stream(scope.conversation_id),

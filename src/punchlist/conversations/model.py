@@ -21,7 +21,7 @@ class TraceKind(StrEnum):
     TOOL = "tool"
 
 
-class Notice(StrEnum):
+class NoticeKind(StrEnum):
     """Kinds of messages that are posted to a chat, inside or outside of a turn, for people and for its agents."""
 
     TODO_DELEGATION = "todo_delegation"
@@ -46,7 +46,7 @@ class Conversation:
     created_at: str
 
 
-class Turn(NamedTuple):
+class StoredTurn(NamedTuple):
     """A row of `turns`. A named tuple, since every change of a plan reads one."""
 
     id: str
@@ -64,7 +64,7 @@ class Turn(NamedTuple):
         return self.ended_at is None
 
 
-class Line(NamedTuple):
+class NewMessage(NamedTuple):
     """Something that is said, before it has its place."""
 
     role: str
@@ -98,7 +98,7 @@ class Trace(NamedTuple):
     ended_at: str
 
 
-class ModelCall(NamedTuple):
+class ModelCallRecord(NamedTuple):
     """What is kept of one request to a model, besides its reply."""
 
     name: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from punchlist.conversations import repository as conversation_repository
-from punchlist.conversations.model import Message, Turn
+from punchlist.conversations.model import Message, StoredTurn
 from punchlist.storage.statements import Statement, columns
 from punchlist.storage.store import Store
 
@@ -26,34 +26,34 @@ LOOKED_THROUGH: Final = 1_000
 _LOOKED_AT: Final = 500
 
 
-class Heard(NamedTuple):
+class ChatEntry(NamedTuple):
     """A message, and the turn that it was said in."""
 
     message: Message
-    turn: Turn | None
+    turn: StoredTurn | None
 
 
-class LastSaid(NamedTuple):
+class LastEntries(NamedTuple):
     messages: int
     at: str
 
 
-class Reading:
+class RecentMessages:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def last(self, conversation_id: str, most: int) -> list[Heard]:
+    def last(self, conversation_id: str, most: int) -> list[ChatEntry]:
         """The last that was said, oldest first."""
         with self._store.read() as tx:
             found = [Message(*row) for row in tx.all(LAST, conversation_id=conversation_id, most=most)]
             ids = {message.turn_id for message in found if message.turn_id is not None}
             turns = {id: conversation_repository.turn(tx, id) for id in ids}
-        return [Heard(message, turns.get(message.turn_id or "")) for message in reversed(found)]
+        return [ChatEntry(message, turns.get(message.turn_id or "")) for message in reversed(found)]
 
-    def last_said(self, conversation_id: str) -> LastSaid | None:
+    def last_said(self, conversation_id: str) -> LastEntries | None:
         with self._store.read() as tx:
             row = tx.one(LAST_SAID, conversation_id=conversation_id)
-        return LastSaid(*row) if row else None
+        return LastEntries(*row) if row else None
 
     def about(self, conversation_id: str, id: str, most: int) -> list[Message]:
         """What was posted lately and names something by its id in its beginning, oldest first."""

@@ -7,25 +7,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from punchlist.conversations.lifecycle import TurnAction
-from punchlist.conversations.model import Conversation, Turn
+from punchlist.conversations.model import Conversation, StoredTurn
 from punchlist.kernel.events import Event
 
 
 @dataclass(slots=True)
-class Replayed:
+class ReplayedConversation:
     conversation: Conversation | None = None
-    turns: dict[str, Turn] = field(default_factory=dict)
+    turns: dict[str, StoredTurn] = field(default_factory=dict)
 
 
-def replay(events: Sequence[Event]) -> Replayed:
+def replay(events: Sequence[Event]) -> ReplayedConversation:
     """Messages are not here: the trail keeps only their fingerprints."""
-    told = Replayed()
+    told = ReplayedConversation()
     for event in events:
         data = event.payload()
         if event.action == "start":
             told.conversation = Conversation(**data)
         elif event.action == TurnAction.BEGIN:
-            told.turns[event.subject] = Turn(**data)
+            told.turns[event.subject] = StoredTurn(**data)
         elif event.action in (TurnAction.TAKE, TurnAction.SUSPEND, TurnAction.END):
             told.turns[event.subject] = told.turns[event.subject]._replace(**data)
     return told

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any, Final
 
-from punchlist.conversations.model import Conversation, Line, Message, Notice, Trace, Turn
+from punchlist.conversations.model import Conversation, Message, NewMessage, NoticeKind, StoredTurn, Trace
 from punchlist.kernel.ids import new_id
 from punchlist.storage.statements import ROW_LOCK, Statement, columns, insert, literals, update
 from punchlist.storage.store import Transaction
@@ -18,12 +18,12 @@ def _row(table: str, value: type[Any]) -> str:
 
 
 _CONVERSATION: Final = _row("conversations", Conversation)
-_TURN: Final = _row("turns", Turn)
+_TURN: Final = _row("turns", StoredTurn)
 _MESSAGE: Final = _row("messages", Message)
 _NEWEST_TURN_FIRST: Final = "ORDER BY started_at DESC, id DESC"
 
 INSERT_CONVERSATION: Final = insert("conversations", Conversation.__annotations__, unless="id")
-INSERT_TURN: Final = insert("turns", Turn.__annotations__)
+INSERT_TURN: Final = insert("turns", StoredTurn.__annotations__)
 INSERT_MESSAGE: Final = insert("messages", Message.__annotations__)
 INSERT_TRACE: Final = insert("traces", Trace.__annotations__)
 
@@ -52,7 +52,7 @@ RECENT: Final = Statement(
 RECENT_OF_AGENT: Final = Statement(
     f"{_MESSAGE} LEFT JOIN turns ON turns.id = messages.turn_id WHERE messages.conversation_id = :conversation_id AND ("
     "messages.turn_id <> :but_of AND turns.parent_turn_id IS NULL AND turns.agent_id = :agent_id "
-    f"OR messages.turn_id IS NULL AND messages.kind IN ({literals(Notice)})) "
+    f"OR messages.turn_id IS NULL AND messages.kind IN ({literals(NoticeKind)})) "
     "ORDER BY messages.position DESC LIMIT :most"
 )
 POSTED: Final = Statement(
@@ -79,20 +79,20 @@ def lock_conversation(tx: Transaction, id: str) -> Conversation | None:
     return Conversation(*row) if row else None
 
 
-def turn(tx: Transaction, id: str) -> Turn | None:
+def turn(tx: Transaction, id: str) -> StoredTurn | None:
     row = tx.one(TURN, id=id)
-    return Turn(*row) if row else None
+    return StoredTurn(*row) if row else None
 
 
-def lock_turn(tx: Transaction, id: str) -> Turn | None:
+def lock_turn(tx: Transaction, id: str) -> StoredTurn | None:
     """The turn, kept from other writers until the transaction ends."""
     row = tx.one(LOCK_TURN, id=id)
-    return Turn(*row) if row else None
+    return StoredTurn(*row) if row else None
 
 
-def open_turn(tx: Transaction, conversation_id: str) -> Turn | None:
+def open_turn(tx: Transaction, conversation_id: str) -> StoredTurn | None:
     row = tx.one(OPEN_TURN, conversation_id=conversation_id)
-    return Turn(*row) if row else None
+    return StoredTurn(*row) if row else None
 
 
 def message(tx: Transaction, id: str) -> Message | None:
@@ -111,10 +111,12 @@ def add_message(
     tx: Transaction, conversation_id: str, role: str, content: str, *, kind: str = "text", turn_id: str | None = None
 ) -> Message:
     """Put a message at the conversation's end. The caller has locked the conversation."""
-    return add_messages(tx, conversation_id, turn_id, [Line(role, kind, content)])[0]
+    return add_messages(tx, conversation_id, turn_id, [NewMessage(role, kind, content)])[0]
 
 
-def add_messages(tx: Transaction, conversation_id: str, turn_id: str | None, lines: Sequence[Line]) -> list[Message]:
+def add_messages(
+    tx: Transaction, conversation_id: str, turn_id: str | None, lines: Sequence[NewMessage]
+) -> list[Message]:
     last = tx.one(LAST_POSITION, conversation_id=conversation_id)
     position, now = last[0] if last else 0, tx.now()
     added = [

@@ -11,13 +11,13 @@ from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.lifecycle import TURN, TurnAction, TurnStatus
 from punchlist.conversations.model import (
     Conversation,
-    Line,
     Message,
     MessageRole,
+    NewMessage,
     Scope,
+    StoredTurn,
     Trace,
     TraceKind,
-    Turn,
     TurnScope,
 )
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotFound
@@ -97,7 +97,7 @@ class Conversations:
         with self._store.read() as tx:
             return [Conversation(*row) for row in tx.all(conversation_repository.CONVERSATIONS, most=most)]
 
-    def open_turn(self, scope: Scope, *, reason: str = "first use") -> Turn:
+    def open_turn(self, scope: Scope, *, reason: str = "first use") -> StoredTurn:
         """The open turn of a conversation, opened when there is none."""
         with self._store.read() as tx:
             found = conversation_repository.open_turn(tx, scope.conversation_id)
@@ -106,12 +106,12 @@ class Conversations:
         with self._store.write() as tx:
             return self.ensure_turn(tx, scope, reason=reason)
 
-    def current_turn(self, conversation_id: str) -> Turn | None:
+    def current_turn(self, conversation_id: str) -> StoredTurn | None:
         """The open turn of a conversation, without opening one."""
         with self._store.read() as tx:
             return conversation_repository.open_turn(tx, conversation_id)
 
-    def ensure_turn(self, tx: Transaction, scope: Scope, *, reason: str = "first use") -> Turn:
+    def ensure_turn(self, tx: Transaction, scope: Scope, *, reason: str = "first use") -> StoredTurn:
         """As `open_turn`, inside a transaction."""
         self.ensure(tx, scope)
         return conversation_repository.open_turn(tx, scope.conversation_id) or self._begin(tx, scope, reason)
@@ -123,10 +123,10 @@ class Conversations:
         reason: str,
         parent: str | None = None,
         owner: str | None = None,
-        request: Line | None = None,
+        request: NewMessage | None = None,
         abandoned: bool = False,
         fence: Fence | None = None,
-    ) -> Turn:
+    ) -> StoredTurn:
         """A new turn: after the one that is open, or inside of `parent`. `owner` is the process that works on it,
         `request` the first that is said in it. `abandoned`: nobody works on the one that is open, whatever it says."""
         with self._store.write() as tx:
@@ -148,7 +148,7 @@ class Conversations:
 
     def take_turn(
         self, scope: Scope, turn_id: str, owner: str, *, abandoned: bool = False, fence: Fence | None = None
-    ) -> Turn:
+    ) -> StoredTurn:
         """Go on with a turn that nobody works on any more. `abandoned`: the caller knows that its owner is dead."""
         with self._store.write() as tx:
             self.ensure(tx, scope)
@@ -163,14 +163,14 @@ class Conversations:
 
     def _begin(
         self, tx: Transaction, scope: Scope, reason: str, parent: str | None = None, owner: str | None = None
-    ) -> Turn:
+    ) -> StoredTurn:
         status = TURN.advance(NEW, TurnAction.BEGIN, scope.actor.role)
-        turn = Turn(new_id(), scope.conversation_id, parent, scope.agent_id, None, tx.now(), None, owner)
+        turn = StoredTurn(new_id(), scope.conversation_id, parent, scope.agent_id, None, tx.now(), None, owner)
         tx.run(conversation_repository.INSERT_TURN, **turn._asdict())
         event_log.append(tx, change(scope, TurnAction.BEGIN, turn.id, reason, turn._asdict(), to=status))
         return turn
 
-    def end_turn(self, scope: Scope, *, reason: str) -> Turn | None:
+    def end_turn(self, scope: Scope, *, reason: str) -> StoredTurn | None:
         """End the open turn; its unfinished items stay as they are (T14). None when none was open."""
         if problem := text.line_problem(reason, longest=LONGEST_TITLE):
             raise InvalidInput(f"reason: {problem}")
@@ -181,18 +181,19 @@ class Conversations:
             turn = conversation_repository.open_turn(tx, scope.conversation_id)
             return end(tx, scope, turn, reason) if turn else None
 
-    def turn(self, turn_id: str) -> Turn:
+    def turn(self, turn_id: str) -> StoredTurn:
         with self._store.read() as tx:
             found = conversation_repository.turn(tx, turn_id)
         if found is None:
             raise NotFound(f"There is no turn {text.excerpt(turn_id)!r}.")
         return found
 
-    def turns(self, conversation_id: str, most: int = 50) -> list[Turn]:
+    def turns(self, conversation_id: str, most: int = 50) -> list[StoredTurn]:
         """Newest first."""
         with self._store.read() as tx:
             return [
-                Turn(*row) for row in tx.all(conversation_repository.TURNS, conversation_id=conversation_id, most=most)
+                StoredTurn(*row)
+                for row in tx.all(conversation_repository.TURNS, conversation_id=conversation_id, most=most)
             ]
 
     def say(
@@ -226,11 +227,11 @@ class Conversations:
         with self._store.read() as tx:
             return [Message(*row) for row in tx.all(conversation_repository.OF_TURN, turn_id=turn_id)]
 
-    def children(self, scope: TurnScope) -> list[Turn]:
+    def children(self, scope: TurnScope) -> list[StoredTurn]:
         """The turns that were begun inside of a turn, newest first."""
         with self._store.read() as tx:
             rows = tx.all(conversation_repository.CHILDREN, conversation_id=scope.conversation_id, parent=scope.turn_id)
-        return [Turn(*row) for row in rows]
+        return [StoredTurn(*row) for row in rows]
 
     def recent(self, conversation_id: str, most: int, *, but_of: str = "", agent: str | None = None) -> list[Message]:
         """The last messages of turns that no other turn has begun, oldest first; without those of one turn.
@@ -276,14 +277,14 @@ class Conversations:
         with self._store.read() as tx:
             return [Trace(*row) for row in tx.all(conversation_repository.TRACES, turn_id=turn_id)]
 
-    def _own_turn(self, tx: Transaction, scope: Scope, turn_id: str) -> Turn:
+    def _own_turn(self, tx: Transaction, scope: Scope, turn_id: str) -> StoredTurn:
         turn = conversation_repository.turn(tx, turn_id)
         if not turn or turn.conversation_id != scope.conversation_id:
             raise NotFound(f"Session {scope.conversation_id!r} has no turn {text.excerpt(turn_id)!r}.")
         return turn
 
 
-def end(tx: Transaction, scope: Scope, turn: Turn, reason: str) -> Turn:
+def end(tx: Transaction, scope: Scope, turn: StoredTurn, reason: str) -> StoredTurn:
     """End a turn, inside of a transaction that has locked its conversation."""
     status = TURN.advance(TurnStatus.OPEN, TurnAction.END, scope.actor.role)
     at = tx.now()
@@ -294,7 +295,9 @@ def end(tx: Transaction, scope: Scope, turn: Turn, reason: str) -> Turn:
     return turn._replace(**data)
 
 
-def hand(tx: Transaction, scope: Scope, turn: Turn, action: TurnAction, owner: str | None, *, reason: str) -> Turn:
+def hand(
+    tx: Transaction, scope: Scope, turn: StoredTurn, action: TurnAction, owner: str | None, *, reason: str
+) -> StoredTurn:
     """Say who works on a turn from now on, if anybody."""
     status = TURN.advance(TurnStatus.OPEN, action, scope.actor.role)
     tx.run(conversation_repository.OWN_TURN, turn_id=turn.id, owner=owner)
@@ -303,7 +306,7 @@ def hand(tx: Transaction, scope: Scope, turn: Turn, action: TurnAction, owner: s
     return turn._replace(owner=owner)
 
 
-def _check_free(turn: Turn) -> None:
+def _check_free(turn: StoredTurn) -> None:
     """Two processes must not work on one turn."""
     if turn.owner is not None and lives(turn.owner) is not False:
         raise Conflict(

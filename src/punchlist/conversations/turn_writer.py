@@ -10,7 +10,7 @@ from typing import Final
 
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.lifecycle import TurnAction
-from punchlist.conversations.model import Line, Message, ModelCall, Trace, TraceKind, Turn, TurnScope
+from punchlist.conversations.model import Message, ModelCallRecord, NewMessage, StoredTurn, Trace, TraceKind, TurnScope
 from punchlist.conversations.service import LONGEST_MESSAGE, LONGEST_TITLE, change, end, hand
 from punchlist.errors import Conflict, InvalidInput, NotFound
 from punchlist.kernel import text
@@ -22,18 +22,18 @@ PAUSE: Final = "pause"
 """The kind of the message that says why a turn waits."""
 
 
-class TurnOver(Conflict):
+class TurnAlreadyEnded(Conflict):
     """Somebody has ended the turn; whoever works on it has to stop."""
 
 
-class Minutes:
+class TurnWriter:
     def __init__(self, store: Store, scope: TurnScope, owner: str | None = None) -> None:
         """`owner` is the process that writes; when another has taken the turn, it has to stop."""
         self._store = store
         self._scope = scope
         self._owner = owner
 
-    def write(self, said: Sequence[Line], trace: ModelCall | None = None) -> None:
+    def write(self, said: Sequence[NewMessage], trace: ModelCallRecord | None = None) -> None:
         """Messages in their order, and the call to a model that the last of them came from."""
         if said or trace:
             with self._store.write() as tx:
@@ -50,14 +50,14 @@ class Minutes:
     def _check(self, tx: Transaction) -> None:
         turn = conversation_repository.turn(tx, self._scope.turn_id)
         if turn is None or not turn.open:
-            raise TurnOver(f"somebody ended the turn ({turn.end_reason if turn else 'it is gone'})")
+            raise TurnAlreadyEnded(f"somebody ended the turn ({turn.end_reason if turn else 'it is gone'})")
         if self._taken(turn):
-            raise TurnOver(f"process {turn.owner} has taken the turn over")
+            raise TurnAlreadyEnded(f"process {turn.owner} has taken the turn over")
 
-    def _taken(self, turn: Turn) -> bool:
+    def _taken(self, turn: StoredTurn) -> bool:
         return self._owner is not None and turn.owner not in (None, self._owner)
 
-    def suspend(self, said: Sequence[Line], why: str) -> None:
+    def suspend(self, said: Sequence[NewMessage], why: str) -> None:
         """Nobody works on the turn until what it waits for is there."""
         with self._store.write() as tx:
             self._lock(tx)
@@ -66,11 +66,11 @@ class Minutes:
             if self._taken(turn):
                 return
             check_content(said)
-            self._write(tx, [*said, Line("system", PAUSE, why)])
+            self._write(tx, [*said, NewMessage("system", PAUSE, why)])
             if turn.open:
                 hand(tx, self._scope, turn, TurnAction.SUSPEND, None, reason=text.excerpt(why, LONGEST_TITLE))
 
-    def end(self, said: Sequence[Line], reason: str) -> None:
+    def end(self, said: Sequence[NewMessage], reason: str) -> None:
         """The turn is over; one that somebody has ended already stays as it is."""
         with self._store.write() as tx:
             self._lock(tx)
@@ -92,12 +92,12 @@ class Minutes:
         if not tx.alone and conversation_repository.lock_conversation(tx, self._scope.conversation_id) is None:
             raise NotFound(f"There is no session {self._scope.conversation_id!r} any more.")
 
-    def along(self, tx: Transaction, said: Sequence[Line], trace: ModelCall | None = None) -> None:
+    def along(self, tx: Transaction, said: Sequence[NewMessage], trace: ModelCallRecord | None = None) -> None:
         """As `write`, inside of somebody's transaction that has locked the conversation; after
         `check_content`, since there it is too late to refuse."""
         self._write(tx, said, trace)
 
-    def _write(self, tx: Transaction, said: Sequence[Line], trace: ModelCall | None = None) -> None:
+    def _write(self, tx: Transaction, said: Sequence[NewMessage], trace: ModelCallRecord | None = None) -> None:
         scope = self._scope
         added = conversation_repository.add_messages(tx, scope.conversation_id, scope.turn_id, said) if said else []
         changes = [
@@ -115,7 +115,7 @@ class Minutes:
         event_log.append(tx, *changes)
 
 
-def check_content(said: Sequence[Line]) -> None:
+def check_content(said: Sequence[NewMessage]) -> None:
     for line in said:
         if problem := text.raw_problem(line.content, longest=LONGEST_MESSAGE):
             raise InvalidInput(f"content: {problem}")

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from punchlist.conversations.model import Turn
+from punchlist.conversations.model import StoredTurn
 from punchlist.storage.statements import Statement, columns
 from punchlist.storage.store import Transaction
 
@@ -19,7 +19,7 @@ _EVER: Final = "9999"
 
 # A worker's turn begins while the one that it works for is open.
 MEANWHILE: Final = Statement(
-    f"SELECT {columns(Turn._fields)} FROM turns WHERE conversation_id = :conversation_id "
+    f"SELECT {columns(StoredTurn._fields)} FROM turns WHERE conversation_id = :conversation_id "
     "AND started_at >= :since AND started_at <= :until AND parent_turn_id IS NOT NULL ORDER BY started_at, id"
 )
 CALLS: Final = Statement(
@@ -32,7 +32,7 @@ REQUESTS: Final = Statement(
 )
 
 
-class Evidence(NamedTuple):
+class CallEvidence(NamedTuple):
     """A call, and what it shows."""
 
     call_id: str
@@ -61,7 +61,7 @@ class Evidence(NamedTuple):
         }
 
 
-class Asked(NamedTuple):
+class ModelRequestUsage(NamedTuple):
     """A request to a model."""
 
     at: str
@@ -69,32 +69,36 @@ class Asked(NamedTuple):
     output_tokens: int
 
 
-def with_workers(tx: Transaction, turn: Turn) -> list[Turn]:
+def with_workers(tx: Transaction, turn: StoredTurn) -> list[StoredTurn]:
     """The turn, and those begun inside of it, however deep."""
     rows = tx.all(MEANWHILE, conversation_id=turn.conversation_id, since=turn.started_at, until=turn.ended_at or _EVER)
     found, known = [turn], {turn.id}
     # Ordered by their beginning, so that whoever delegated comes first; those of one moment may need another look.
-    waiting = [Turn(*row) for row in rows]
+    waiting = [StoredTurn(*row) for row in rows]
     while inside := [one for one in waiting if one.parent_turn_id in known and one.id not in known]:
         found += inside
         known |= {one.id for one in inside}
     return found
 
 
-def calls_of(tx: Transaction, among: Iterable[Turn]) -> list[Evidence]:
+def calls_of(tx: Transaction, among: Iterable[StoredTurn]) -> list[CallEvidence]:
     """In the order in which they began."""
     found = [_evidence(turn, row) for turn in among for row in tx.all(CALLS, turn_id=turn.id)]
     return sorted(found, key=lambda one: one.at)
 
 
-def requests_of(tx: Transaction, among: Sequence[Turn]) -> list[Asked]:
-    return [Asked(str(at), *_tokens(str(output))) for turn in among for output, at in tx.all(REQUESTS, turn_id=turn.id)]
+def requests_of(tx: Transaction, among: Sequence[StoredTurn]) -> list[ModelRequestUsage]:
+    return [
+        ModelRequestUsage(str(at), *_tokens(str(output)))
+        for turn in among
+        for output, at in tx.all(REQUESTS, turn_id=turn.id)
+    ]
 
 
-def _evidence(turn: Turn, row: tuple[Any, ...]) -> Evidence:
+def _evidence(turn: StoredTurn, row: tuple[Any, ...]) -> CallEvidence:
     id, tool, status, result, explanation, output_file, created_at, started_at, ended_at = row
     told = next(iter(str(result or explanation or "").strip().splitlines()), "")
-    return Evidence(id, turn.id, turn.agent_id, tool, status, told, output_file, started_at or created_at, ended_at)
+    return CallEvidence(id, turn.id, turn.agent_id, tool, status, told, output_file, started_at or created_at, ended_at)
 
 
 def _tokens(output: str) -> tuple[int, int]:

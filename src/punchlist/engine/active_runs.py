@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from punchlist.kernel.cancel_signal import CancelSignal
-from punchlist.runs.lifecycle import Wish
+from punchlist.runs.lifecycle import ControlRequest
 from punchlist.runs.model import Run
 
 PAUSED: Final = "somebody paused the run"
@@ -14,12 +14,12 @@ TOLD: Final = "somebody has something to say"
 CLOSING: Final = "this worker ends; the run goes on elsewhere"
 
 
-class Stopped(Exception):
+class RunStopped(Exception):
     """Somebody stopped the run."""
 
 
 @dataclass(slots=True)
-class Hand:
+class ActiveRun:
     run_id: str
     signal: CancelSignal = field(default_factory=CancelSignal)
     """Of what is being done right now."""
@@ -33,9 +33,9 @@ class Hand:
 
     def heed(self, run: Run) -> None:
         match run.wish:
-            case Wish.STOP:
+            case ControlRequest.STOP:
                 self.signal.set(run.why or "somebody stopped the run")
-            case Wish.PAUSE:
+            case ControlRequest.PAUSE:
                 self.signal.set(PAUSED, suspends=True)
             case None if run.message not in (None, self.telling):
                 self.signal.set(TOLD, suspends=True)
@@ -51,13 +51,13 @@ class Hand:
         return self.signal
 
 
-class Hands:
+class ActiveRuns:
     def __init__(self) -> None:
-        self._hands: dict[str, Hand] = {}
+        self._hands: dict[str, ActiveRun] = {}
         self.closing = False
 
-    def take(self, run_id: str) -> Hand:
-        return self._hands.setdefault(run_id, Hand(run_id))
+    def take(self, run_id: str) -> ActiveRun:
+        return self._hands.setdefault(run_id, ActiveRun(run_id))
 
     def supersede(self, run_id: str) -> bool:
         """What we are at with a run comes to rest; whether anything is left of it."""

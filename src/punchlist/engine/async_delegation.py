@@ -11,12 +11,12 @@ from punchlist.kernel.text import excerpt
 from punchlist.missions.repository import lock_mission
 from punchlist.runs import repository as run_records
 from punchlist.runs import service as runs
-from punchlist.runs.model import Kind
+from punchlist.runs.model import RunKind
 from punchlist.storage.async_bridge import bridge
 from punchlist.storage.store import Store, Transaction
 
 if TYPE_CHECKING:
-    from punchlist.engine.worker_services import Post
+    from punchlist.engine.worker_services import AgentPosition
 
 
 MOST: Final = 20
@@ -24,15 +24,15 @@ MOST: Final = 20
 
 
 def _check_number(tx: Transaction, mission_id: str, id: str) -> None:
-    others = run_records.found(tx, run_records.OPEN_OF, mission_id=mission_id, kind=Kind.DELEGATE.value)
+    others = run_records.found(tx, run_records.OPEN_OF, mission_id=mission_id, kind=RunKind.DELEGATE.value)
     if len(others) >= MOST and id not in [one.id for one in others]:
         raise IllegalTransition(
             f"{len(others)} missions are with workers already, as many as there may be. Wait for their results."
         )
 
 
-class Errands:
-    def __init__(self, store: Store, conversations: Conversations, post: Post, scope: Scope) -> None:
+class QueuedDelegation:
+    def __init__(self, store: Store, conversations: Conversations, post: AgentPosition, scope: Scope) -> None:
         self._store = store
         self._conversations = conversations
         self._post = post
@@ -57,7 +57,7 @@ class Errands:
             runs.queue(
                 tx,
                 self._scope,
-                kind=Kind.DELEGATE,
+                kind=RunKind.DELEGATE,
                 conversation_id=there.conversation_id,
                 agent=worker,
                 request={"mission": mission, "origin": origin, "todoId": todo_id},

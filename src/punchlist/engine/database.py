@@ -20,7 +20,7 @@ SCHEMA: Final = "punchlist_engine"
 _POOL: Final = 10
 
 
-class Opening:
+class EngineConnection:
     """SQLite's driver begins no transaction for tables that are made: whoever is killed meanwhile leaves half of them,
     and two who begin at once make them both. While the database is opened, every transaction is a whole one."""
 
@@ -44,7 +44,7 @@ class EngineDatabase(NamedTuple):
     url: str
     engine: Engine | None
     """None where the engine makes its own."""
-    opening: Opening
+    opening: EngineConnection
 
 
 def engine_file(store: Store) -> Path:
@@ -55,7 +55,7 @@ def engine_file(store: Store) -> Path:
 
 def engine_database(store: Store) -> EngineDatabase:
     if isinstance(store.database, PostgreSQL):
-        return EngineDatabase(_engine_url(store.database), None, Opening())
+        return EngineDatabase(_engine_url(store.database), None, EngineConnection())
     file = engine_file(store)
     url = URL.create("sqlite", database=str(file)).render_as_string()
     engine = create_engine(url, connect_args={"timeout": 30, "check_same_thread": False}, pool_size=_POOL)
@@ -70,7 +70,7 @@ def engine_database(store: Store) -> EngineDatabase:
         connection.execute("PRAGMA foreign_keys = ON")
         connection.isolation_level = "IMMEDIATE"
 
-    opening = Opening()
+    opening = EngineConnection()
     event.listen(engine, "begin", opening.begin)
     return EngineDatabase(url, engine, opening)
 

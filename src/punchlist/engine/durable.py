@@ -17,7 +17,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 from punchlist.engine.database import SCHEMA, engine_database
 from punchlist.errors import StoreBusy, StoreUnavailable
 from punchlist.runs.model import Run
-from punchlist.storage.async_bridge import Aside
+from punchlist.storage.async_bridge import AsyncBridge
 from punchlist.storage.store import Store
 
 QUEUE: Final = "punchlist-runs"
@@ -52,7 +52,7 @@ async def patiently(work: Callable[[], Awaitable[T]], tell: Callable[[str], None
         await asyncio.sleep(_POLL)
 
 
-def patient(aside: Aside) -> Aside:
+def patient(aside: AsyncBridge) -> AsyncBridge:
     """A bridge that waits for a database that is gone for a while; for what may be done twice."""
 
     async def call(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -61,13 +61,13 @@ def patient(aside: Aside) -> Aside:
     return call
 
 
-class Standing(Enum):
+class WorkflowState(Enum):
     UNKNOWN = auto()
     OPEN = auto()
     OVER = auto()
 
 
-class Durable:
+class DurableEngine:
     """One per process: DBOS knows no more."""
 
     def __init__(self, store: Store, executor: str) -> None:
@@ -115,14 +115,14 @@ class Durable:
         with SetWorkflowID(run.workflow_id):
             await DBOS.enqueue_workflow_async(QUEUE, self._workflow, run.id)
 
-    async def standing(self, run: Run) -> Standing:
+    async def standing(self, run: Run) -> WorkflowState:
         """What has become of a run that was given."""
         from dbos import DBOS
 
         found = await DBOS.get_workflow_status_async(run.workflow_id)
         if found is None:
-            return Standing.UNKNOWN
-        return Standing.OPEN if found.status in _OPEN else Standing.OVER
+            return WorkflowState.UNKNOWN
+        return WorkflowState.OPEN if found.status in _OPEN else WorkflowState.OVER
 
     async def step(self, name: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Once: when its run is taken up again, what came of it is known."""

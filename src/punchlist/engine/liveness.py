@@ -22,7 +22,7 @@ _PATIENCE: Final = 30.0
 _KEEPALIVE: Final = {"keepalives": 1, "keepalives_idle": 2, "keepalives_interval": 1, "keepalives_count": 3}
 
 
-class Locks(Protocol):
+class LivenessLocks(Protocol):
     def hold(self, name: str) -> None:
         """For the rest of our life."""
 
@@ -35,7 +35,7 @@ class Locks(Protocol):
     def close(self) -> None: ...
 
 
-def locks(store: Store) -> Locks:
+def locks(store: Store) -> LivenessLocks:
     if isinstance(store.database, PostgreSQL):
         return AdvisoryLocks(store.database.url)
     return FileLocks(engine_file(store).with_suffix(".workers"))

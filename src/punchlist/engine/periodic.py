@@ -9,7 +9,7 @@ from typing import Final
 
 from punchlist.agent.definitions import LEAD, OWNER
 from punchlist.conversations import repository as conversation_records
-from punchlist.engine.worker_services import Premises
+from punchlist.engine.worker_services import WorkerServices
 from punchlist.errors import Conflict, PunchlistError
 from punchlist.kernel.actors import SYSTEM
 from punchlist.kernel.clock import moment
@@ -20,7 +20,7 @@ from punchlist.missions.model import Mission, MissionScope
 from punchlist.missions.planning import cadence
 from punchlist.runs import repository as run_records
 from punchlist.runs import service as runs
-from punchlist.runs.model import Kind, Run
+from punchlist.runs.model import Run, RunKind
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
 
@@ -35,7 +35,7 @@ _WRITTEN_IN: Final = Statement(
     "JOIN missions ON missions.id = pillars.mission_id OR missions.conversation_id = queued.conversation_id "
     "WHERE queued.status = 'queued' AND missions.status = 'active' "
     "AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.conversation_id = queued.conversation_id "
-    f"AND runs.ended_at IS NULL AND runs.kind = '{Kind.CHAT}')"
+    f"AND runs.ended_at IS NULL AND runs.kind = '{RunKind.CHAT}')"
 )
 
 
@@ -50,7 +50,7 @@ def begin_cycle(store: Store, scope: MissionScope, mission: Mission, id: str | N
         return runs.queue(
             tx,
             scope,
-            kind=Kind.CYCLE,
+            kind=RunKind.CYCLE,
             conversation_id=mission.conversation_id,
             agent=LEAD,
             request={"mission": mission.slug},
@@ -60,12 +60,12 @@ def begin_cycle(store: Store, scope: MissionScope, mission: Mission, id: str | N
 
 
 def _open_cycle(tx: Transaction, mission_id: str) -> str | None:
-    row = tx.one(_OPEN, mission_id=mission_id, kind=Kind.CYCLE.value)
+    row = tx.one(_OPEN, mission_id=mission_id, kind=RunKind.CYCLE.value)
     return str(row[0]) if row else None
 
 
-class Clockwork:
-    def __init__(self, premises: Premises) -> None:
+class PeriodicTasks:
+    def __init__(self, premises: WorkerServices) -> None:
         self._premises = premises
         self._swept: dict[str, str] = {}
 
@@ -117,7 +117,7 @@ class Clockwork:
                 runs.queue(
                     tx,
                     MissionScope(conversation_id, SYSTEM),
-                    kind=Kind.CHAT,
+                    kind=RunKind.CHAT,
                     conversation_id=conversation_id,
                     agent=OWNER if pillar_id else LEAD,
                     request={},

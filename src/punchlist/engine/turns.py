@@ -17,30 +17,30 @@ from functools import partial
 from time import monotonic
 from typing import Any, Final, Protocol, TypedDict, TypeVar
 
-from punchlist.agent.budget import Purse
+from punchlist.agent.budget import Budget
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import AgentDefinition
 from punchlist.agent.message_kinds import TEXT
 from punchlist.agent.restore import restore
-from punchlist.agent.result import Ended
-from punchlist.agent.runtime import Studio, Work
+from punchlist.agent.result import TurnResult
+from punchlist.agent.runtime import AgentRuntime, TurnRequest
 from punchlist.agent.wait import can_go_on
 from punchlist.conversations import repository as turn_records
-from punchlist.conversations.model import Line, Message, Scope
+from punchlist.conversations.model import Message, NewMessage, Scope
 from punchlist.conversations.usage import with_workers
-from punchlist.engine.active_runs import PAUSED, TOLD, Hand, Hands, Stopped
+from punchlist.engine.active_runs import PAUSED, TOLD, ActiveRun, ActiveRuns, RunStopped
 from punchlist.engine.durable import patient
-from punchlist.engine.worker_services import Post, Premises
+from punchlist.engine.worker_services import AgentPosition, WorkerServices
 from punchlist.errors import PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.text import excerpt
 from punchlist.models.model import Reply
-from punchlist.runs.lifecycle import RunStatus, Wish
-from punchlist.runs.model import Run, Spending, after
-from punchlist.runs.queue import NotOurs, RunBook
+from punchlist.runs.lifecycle import ControlRequest, RunStatus
+from punchlist.runs.model import Run, RunSpending, after
+from punchlist.runs.queue import RunNotOwned, RunQueue
 from punchlist.storage.async_bridge import bridge
 from punchlist.toolcalls.approval_store import Approvals
-from punchlist.toolcalls.approvals import LONGEST_REASON, Answer, Outcome
+from punchlist.toolcalls.approvals import LONGEST_REASON, ApprovalAnswer, ApprovalOutcome
 from punchlist.toolcalls.sql import count_of_turn
 
 INTERVAL: Final = 0.2
@@ -59,7 +59,7 @@ class Steps(Protocol):
     async def step(self, name: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T: ...
 
 
-class Came(TypedDict):
+class StepResult(TypedDict):
     """What came of a turn, as the engine keeps it."""
 
     turnId: str
@@ -73,18 +73,18 @@ class Came(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class TurnTask:
     """One turn that is to be taken."""
 
     key: str
-    post: Post
+    post: AgentPosition
     agent: AgentDefinition
-    request: Line
+    request: NewMessage
     remark: Callable[[], str] | None = None
 
 
-class Turns:
-    def __init__(self, premises: Premises, steps: Steps, book: RunBook, hands: Hands, slots: int) -> None:
+class TurnSteps:
+    def __init__(self, premises: WorkerServices, steps: Steps, book: RunQueue, hands: ActiveRuns, slots: int) -> None:
         self._premises = premises
         self._steps = steps
         self._book = book
@@ -93,7 +93,7 @@ class Turns:
         self._slots = asyncio.Semaphore(slots)
         self._aside = patient(bridge(premises.store))
 
-    async def take(self, run: Run, task: Task, begun: str | None = None) -> Came:
+    async def take(self, run: Run, task: TurnTask, begun: str | None = None) -> StepResult:
         """From its request to its end. `begun` is a turn that has its request already."""
         turn_id = (
             begun if begun is not None else await self._steps.step(f"{task.key}.begin", lambda: self._begin(run, task))
@@ -106,34 +106,37 @@ class Turns:
                 break
             rest = partial(self._rest, run, task, came)
             if await self._steps.step(f"{task.key}.rest.{number}", rest) == _STOPPED:
-                raise Stopped
+                raise RunStopped
         await self._steps.step(f"{task.key}.spent", lambda: self._spent(run, came, seconds))
-        if came["reason"] == Reason.CANCELLED and (await self._aside(self._book.ours, run.id)).wish is Wish.STOP:
-            raise Stopped
+        if (
+            came["reason"] == Reason.CANCELLED
+            and (await self._aside(self._book.ours, run.id)).wish is ControlRequest.STOP
+        ):
+            raise RunStopped
         if came["reason"] == Reason.ERROR:
             raise TurnFailed(f"{task.agent.name}: {came['why']}")
         return came
 
     async def _ours(self, run: Run) -> Run:
         if self._hands.take(run.id).superseded:
-            raise NotOurs(f"Run {run.id} was given to this worker anew.")
+            raise RunNotOwned(f"Run {run.id} was given to this worker anew.")
         return await self._aside(self._book.ours, run.id)
 
-    async def _begin(self, run: Run, task: Task) -> str:
+    async def _begin(self, run: Run, task: TurnTask) -> str:
         # Nobody else works in this chat: the list of runs sees to that.
         conversations, request = self._premises.conversations, task.request
         scope = Scope(task.post.conversation_id, Actor(task.agent.role, task.agent.name))
         left = await self._aside(conversations.current_turn, scope.conversation_id)
         if left is not None and left.agent_id == task.agent.name:
             said = await self._aside(conversations.of_turn, left.id)
-            if [Line(one.role, one.kind, one.content) for one in said] == [request]:
+            if [NewMessage(one.role, one.kind, one.content) for one in said] == [request]:
                 # It was begun, and we died before that was known here.
                 return left.id
         begin, fence = conversations.begin_turn, self._book.fence(run.id)
         turn = await self._aside(begin, scope, reason="a run", request=request, abandoned=True, fence=fence)
         return turn.id
 
-    async def _work(self, run: Run, task: Task, turn_id: str) -> Came:
+    async def _work(self, run: Run, task: TurnTask, turn_id: str) -> StepResult:
         hand = self._hands.take(run.id)
         hand.engaged = True
         try:
@@ -143,7 +146,7 @@ class Turns:
         await self._until_closed()
         return came
 
-    async def _in_turn(self, hand: Hand, run: Run, task: Task, turn_id: str) -> Came:
+    async def _in_turn(self, hand: ActiveRun, run: Run, task: TurnTask, turn_id: str) -> StepResult:
         async with self._slots:
             now = await self._ours(run)
             if self._hands.closing or now.wish is not None:
@@ -156,7 +159,7 @@ class Turns:
             finally:
                 hand.at_work = False
 
-    async def _at_work(self, hand: Hand, run: Run, task: Task, turn_id: str) -> Came:
+    async def _at_work(self, hand: ActiveRun, run: Run, task: TurnTask, turn_id: str) -> StepResult:
         studio = self._premises.studio(task.post, task.agent, task.remark)
         stored = await self._aside(self._premises.conversations.of_turn, turn_id)
         turn = await self._aside(self._premises.conversations.turn, turn_id)
@@ -164,8 +167,8 @@ class Turns:
             # It ended, and we died before that was known here; or somebody has ended it.
             return _on_record(turn_id, turn.end_reason or "", restore(stored))
         message = unsaid(run.message, stored)
-        signal, purse, since = hand.fresh(run), Purse(), monotonic()
-        work = Work(
+        signal, purse, since = hand.fresh(run), Budget(), monotonic()
+        work = TurnRequest(
             task.agent,
             signal,
             None,
@@ -186,14 +189,14 @@ class Turns:
         if self._hands.closing:
             await asyncio.Event().wait()
 
-    async def _rest(self, run: Run, task: Task, came: Came) -> str:
+    async def _rest(self, run: Run, task: TurnTask, came: StepResult) -> str:
         """Until there is something to do again."""
         studio = self._premises.studio(task.post, task.agent)
         while True:
             await self._until_closed()
             try:
                 now = await self.heed(run)
-            except Stopped:
+            except RunStopped:
                 # What a step raises comes back as another error when it is known already.
                 return _STOPPED
             if now.message is not None:
@@ -206,7 +209,7 @@ class Turns:
                 await self._aside(self._book.wait, run.id, came["why"])
             await asyncio.sleep(INTERVAL)
 
-    async def _can_go_on(self, studio: Studio, run: Run, came: Came) -> bool:
+    async def _can_go_on(self, studio: AgentRuntime, run: Run, came: StepResult) -> bool:
         if run.message is not None or came["why"] in (PAUSED, TOLD):
             return True
         return await can_go_on(studio, came["turnId"]) is not False
@@ -217,9 +220,9 @@ class Turns:
             await self._until_closed()
             now = await self._ours(run)
             match now.wish:
-                case Wish.STOP:
-                    raise Stopped
-                case Wish.PAUSE:
+                case ControlRequest.STOP:
+                    raise RunStopped
+                case ControlRequest.PAUSE:
                     if now.status is not RunStatus.PAUSED:
                         await self._aside(self._book.pause, run.id)
                     await asyncio.sleep(INTERVAL)
@@ -228,18 +231,20 @@ class Turns:
                         return await self._aside(self._book.resume, run.id)
                     return now
 
-    def _withdraw(self, studio: Studio, message: str) -> None:
+    def _withdraw(self, studio: AgentRuntime, message: str) -> None:
         """Calls that wait for an answer: what somebody has said instead is one."""
         approvals = Approvals(self._premises.store)
         for asked in approvals.waiting(studio.site.place.scope.conversation_id):
             approvals.answer(
                 asked.call_id,
-                Answer(Outcome.CANCEL, Actor(Role.PERSON, "person"), reason=excerpt(message, LONGEST_REASON)),
+                ApprovalAnswer(
+                    ApprovalOutcome.CANCEL, Actor(Role.PERSON, "person"), reason=excerpt(message, LONGEST_REASON)
+                ),
             )
 
-    async def _spent(self, run: Run, came: Came, seconds: float) -> None:
+    async def _spent(self, run: Run, came: StepResult, seconds: float) -> None:
         calls = await self._aside(self._calls, came["turnId"])
-        used = Spending(came["inputTokens"], came["outputTokens"], came["cost"], calls, seconds)
+        used = RunSpending(came["inputTokens"], came["outputTokens"], came["cost"], calls, seconds)
         await self._aside(self._book.spend, run.id, came["turnId"], used)
 
     def _calls(self, turn_id: str) -> int:
@@ -257,7 +262,7 @@ def unsaid(message: str | None, stored: Sequence[Message]) -> str | None:
     return message
 
 
-def _came(turn_id: str, ended: Ended, purse: Purse, seconds: float) -> Came:
+def _came(turn_id: str, ended: TurnResult, purse: Budget, seconds: float) -> StepResult:
     usage = ended.usage
     return {
         "turnId": turn_id,
@@ -271,7 +276,7 @@ def _came(turn_id: str, ended: Ended, purse: Purse, seconds: float) -> Came:
     }
 
 
-def _resting(turn_id: str, why: str) -> Came:
+def _resting(turn_id: str, why: str) -> StepResult:
     return {
         "turnId": turn_id,
         "reason": Reason.WAITING.value,
@@ -284,7 +289,7 @@ def _resting(turn_id: str, why: str) -> Came:
     }
 
 
-def _on_record(turn_id: str, end_reason: str, before: Any) -> Came:
+def _on_record(turn_id: str, end_reason: str, before: Any) -> StepResult:
     reason, _, why = end_reason.partition(": ")
     text = next((one.text for one in reversed(before.messages) if isinstance(one, Reply) and one.text), "")
     known = reason if reason in list(Reason) else Reason.CANCELLED.value

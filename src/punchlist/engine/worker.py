@@ -12,15 +12,15 @@ from datetime import timedelta
 from typing import Final
 
 from punchlist.conversations.message_queue import MessageQueue
-from punchlist.conversations.model import Notice, Scope
-from punchlist.engine.active_runs import Hands, Stopped
-from punchlist.engine.durable import Durable, Standing, patiently
+from punchlist.conversations.model import NoticeKind, Scope
+from punchlist.engine.active_runs import ActiveRuns, RunStopped
+from punchlist.engine.durable import DurableEngine, WorkflowState, patiently
 from punchlist.engine.gc_workaround import found_between_steps
 from punchlist.engine.liveness import locks
-from punchlist.engine.periodic import Clockwork
-from punchlist.engine.turns import Turns
-from punchlist.engine.worker_services import Premises
-from punchlist.engine.workflow_context import Shop
+from punchlist.engine.periodic import PeriodicTasks
+from punchlist.engine.turns import TurnSteps
+from punchlist.engine.worker_services import WorkerServices
+from punchlist.engine.workflow_context import WorkflowContext
 from punchlist.engine.workflows.chat import chat
 from punchlist.engine.workflows.collect import collect
 from punchlist.engine.workflows.cycle import cycle, plan, stop_planning
@@ -32,9 +32,9 @@ from punchlist.kernel.clock import timestamp
 from punchlist.kernel.process_id import lives, this_process
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.chats.post_once import post_once
-from punchlist.runs.lifecycle import RunStatus, Wish
-from punchlist.runs.model import Kind, Run
-from punchlist.runs.queue import NotOurs, RunBook
+from punchlist.runs.lifecycle import ControlRequest, RunStatus
+from punchlist.runs.model import Run, RunKind
+from punchlist.runs.queue import RunNotOwned, RunQueue
 from punchlist.storage.async_bridge import bridge
 
 SLOTS: Final = 8
@@ -53,33 +53,33 @@ _GIVEN_UP: Final = "the engine gave it up"
 _KNOWN_ERROR: Final = "PortableWorkflowError"
 """What the engine raises in place of the error that a step has ended with before."""
 
-Flow = Callable[[Run, Shop], Awaitable[str]]
-FLOWS: Final[dict[Kind, Flow]] = {
-    Kind.EXECUTE: execute,
-    Kind.CYCLE: cycle,
-    Kind.PLAN: plan,
-    Kind.CHAT: chat,
-    Kind.DELEGATE: delegate,
-    Kind.COLLECT: collect,
+Workflow = Callable[[Run, WorkflowContext], Awaitable[str]]
+FLOWS: Final[dict[RunKind, Workflow]] = {
+    RunKind.EXECUTE: execute,
+    RunKind.CYCLE: cycle,
+    RunKind.PLAN: plan,
+    RunKind.CHAT: chat,
+    RunKind.DELEGATE: delegate,
+    RunKind.COLLECT: collect,
 }
 Tell = Callable[[str], None]
 
 
 class Worker:
-    def __init__(self, premises: Premises, *, slots: int = SLOTS, tell: Tell = lambda _: None) -> None:
+    def __init__(self, premises: WorkerServices, *, slots: int = SLOTS, tell: Tell = lambda _: None) -> None:
         self.executor = this_process()
         self._premises = premises
         self._slots = slots
         self._tell = tell
         self._aside = bridge(premises.store)
         self._locks = locks(premises.store)
-        self._durable = Durable(premises.store, self.executor)
-        self._book = RunBook(premises.store, self.executor)
-        self._hands = Hands()
-        self._shop = Shop(
-            premises, self._durable, Turns(premises, self._durable, self._book, self._hands, slots), self._book
+        self._durable = DurableEngine(premises.store, self.executor)
+        self._book = RunQueue(premises.store, self.executor)
+        self._hands = ActiveRuns()
+        self._shop = WorkflowContext(
+            premises, self._durable, TurnSteps(premises, self._durable, self._book, self._hands, slots), self._book
         )
-        self._clockwork = Clockwork(premises)
+        self._clockwork = PeriodicTasks(premises)
         self._ending = asyncio.Event()
 
     def end(self) -> None:
@@ -138,7 +138,7 @@ class Worker:
 
     def _at_rest(self, run: Run, ready: set[str]) -> bool:
         if run.wish is not None or run.message is not None:
-            return run.wish is Wish.PAUSE
+            return run.wish is ControlRequest.PAUSE
         if run.status is RunStatus.QUEUED:
             # Others of its chat may rest.
             return run.id not in ready
@@ -181,10 +181,10 @@ class Worker:
             if run.id in self._hands:
                 continue
             match await self._durable.standing(run):
-                case Standing.UNKNOWN:
+                case WorkflowState.UNKNOWN:
                     # We died before the engine knew of it, or what the engine knew is gone.
                     await self._durable.give(run)
-                case Standing.OVER:
+                case WorkflowState.OVER:
                     if await self._aside(self._book.abandon, run, _GIVEN_UP):
                         await self._tell_of_failure(run, _GIVEN_UP)
 
@@ -210,9 +210,9 @@ class Worker:
             await patiently(lambda: self._aside(self._pass_on, run_id))
             self._tell(f"{run.kind} {run_id[-8:]} is done")
             return excerpt(came, 500)
-        except NotOurs as error:
+        except RunNotOwned as error:
             return str(error)
-        except Stopped:
+        except RunStopped:
             return await self._stopped(run)
         except PunchlistError as error:
             return await self._failed(run, str(error))
@@ -237,10 +237,10 @@ class Worker:
     async def _stopped(self, run: Run) -> str:
         now = await patiently(lambda: self._aside(self._premises.runs.get, run.id))
         why = now.why or "somebody stopped it"
-        if run.kind is Kind.CYCLE:
+        if run.kind is RunKind.CYCLE:
             await patiently(lambda: self._aside(stop_planning, run, self._shop, why))
         await patiently(lambda: self._aside(self._book.stopped, run.id, why))
-        if run.kind is Kind.EXECUTE:
+        if run.kind is RunKind.EXECUTE:
             await patiently(lambda: self._aside(ask_a_person, run, self._shop, f"Its run was stopped: {why}"))
         self._tell(f"{run.kind} {run.id[-8:]} was stopped")
         return why
@@ -257,8 +257,8 @@ class Worker:
         told = f"[run {run.workflow_id}]\nIt failed: {visible(why)}"
         await patiently(
             lambda: self._aside(
-                post_once, self._premises.store, self._shop.scope(run), chat, Notice.TODO_ERROR.value, told
+                post_once, self._premises.store, self._shop.scope(run), chat, NoticeKind.TODO_ERROR.value, told
             )
         )
-        if run.kind is Kind.EXECUTE:
+        if run.kind is RunKind.EXECUTE:
             await patiently(lambda: self._aside(ask_a_person, run, self._shop, f"Its run failed: {why}"))

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from punchlist.agent.definitions import COMPLETE, AgentDefinition
-from punchlist.agent.runtime import Audience, Studio
+from punchlist.agent.runtime import AgentRuntime, Interaction
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
-from punchlist.engine.async_delegation import Errands
+from punchlist.engine.async_delegation import QueuedDelegation
 from punchlist.kernel.actors import SYSTEM, Actor
 from punchlist.missions.escalations.service import Escalations
-from punchlist.missions.metrics.collection import Collecting
+from punchlist.missions.metrics.collection import MetricCollection
 from punchlist.missions.metrics.service import Metrics
 from punchlist.missions.model import Mission, MissionScope, Pillar
-from punchlist.missions.planning.overdue import Deadlines
-from punchlist.missions.planning.prompt_data import Briefing
+from punchlist.missions.planning.overdue import OverdueService
+from punchlist.missions.planning.prompt_data import PromptData
 from punchlist.missions.service import Missions
-from punchlist.missions.todos.checks import Checks
+from punchlist.missions.todos.checks import CompletionChecks
 from punchlist.missions.todos.service import MissionTodos
 from punchlist.missions.todos.tools import mission_tools
 from punchlist.models.model import Model
@@ -31,11 +31,11 @@ from punchlist.storage.store import Store
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.tool import AgentTool
 from punchlist.tools.list_tools import list_tool
-from punchlist.tools.tool_session import Site
+from punchlist.tools.tool_session import ToolSite
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class AgentPosition:
     """Where in a mission an agent stands."""
 
     conversation_id: str
@@ -46,7 +46,7 @@ class Post:
 
 
 @dataclass(frozen=True, slots=True)
-class Premises:
+class WorkerServices:
     store: Store
     conversations: Conversations
     plans: Plans
@@ -55,36 +55,38 @@ class Premises:
     todos: MissionTodos
     metrics: Metrics
     escalations: Escalations
-    deadlines: Deadlines
-    briefing: Briefing
-    checks: Checks
-    collecting: Collecting
+    deadlines: OverdueService
+    briefing: PromptData
+    checks: CompletionChecks
+    collecting: MetricCollection
     runs: Runs
     agents: Mapping[str, AgentDefinition]
     model_for: Callable[[AgentDefinition], Model]
-    site: Callable[[Scope, Path], Site]
+    site: Callable[[Scope, Path], ToolSite]
     workspace: Path
     mode: Mode | None = None
 
-    def studio(self, post: Post, agent: AgentDefinition, remark: Callable[[], str] | None = None) -> Studio:
+    def studio(
+        self, post: AgentPosition, agent: AgentDefinition, remark: Callable[[], str] | None = None
+    ) -> AgentRuntime:
         scope = Scope(post.conversation_id, Actor(agent.role, agent.name))
-        return Studio(
+        return AgentRuntime(
             self.site(scope, self.workspace),
             self.conversations,
             self.plans,
             self.checklists,
             self.model_for,
             self.mode,
-            Audience(),
+            Interaction(),
             self.agents,
             head_tools=lambda here: self._mission_tools(post, here),
             # Who works for nobody's mission has nobody who would pick up what it leaves.
-            errands=Errands(self.store, self.conversations, post, scope) if post.mission is not None else None,
+            errands=QueuedDelegation(self.store, self.conversations, post, scope) if post.mission is not None else None,
             remark=remark,
             shared=post.mission is not None,
         )
 
-    def _mission_tools(self, post: Post, here: TurnScope) -> list[AgentTool]:
+    def _mission_tools(self, post: AgentPosition, here: TurnScope) -> list[AgentTool]:
         """Those of its role, bound to its mission, an owner's to its pillar."""
         if post.mission is None:
             return []

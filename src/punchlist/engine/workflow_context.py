@@ -7,31 +7,31 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from punchlist.agent.definitions import AgentDefinition
-from punchlist.conversations.model import Notice
+from punchlist.conversations.model import NoticeKind
 from punchlist.engine.durable import patient
-from punchlist.engine.turns import Steps, Turns
-from punchlist.engine.worker_services import Premises
+from punchlist.engine.turns import Steps, TurnSteps
+from punchlist.engine.worker_services import WorkerServices
 from punchlist.errors import NotFound
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.chats.post_once import post_once
 from punchlist.missions.model import Mission, MissionScope, Pillar
 from punchlist.runs.model import Run
-from punchlist.runs.queue import RunBook
-from punchlist.storage.async_bridge import Aside, bridge
+from punchlist.runs.queue import RunQueue
+from punchlist.storage.async_bridge import AsyncBridge, bridge
 
 T = TypeVar("T")
 LONGEST_SAID: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Shop:
-    premises: Premises
+class WorkflowContext:
+    premises: WorkerServices
     steps: Steps
-    turns: Turns
-    book: RunBook
+    turns: TurnSteps
+    book: RunQueue
 
     @property
-    def aside(self) -> Aside:
+    def aside(self) -> AsyncBridge:
         return patient(bridge(self.premises.store))
 
     async def step(self, name: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
@@ -60,7 +60,7 @@ class Shop:
             raise NotFound(f"Run {run.id} belongs to no pillar.")
         return found
 
-    async def post(self, key: str, run: Run, conversation_id: str, kind: Notice, content: str) -> None:
+    async def post(self, key: str, run: Run, conversation_id: str, kind: NoticeKind, content: str) -> None:
         """Say something in a chat, once."""
         shown = content if len(content) <= LONGEST_SAID else content[:LONGEST_SAID] + "\n…"
 

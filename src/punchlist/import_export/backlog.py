@@ -13,13 +13,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from punchlist.errors import InvalidInput
-from punchlist.import_export.format_limits import Shape, form
-from punchlist.import_export.item import Entry, Found, Loss
+from punchlist.import_export.format_limits import FormatLimits, form
+from punchlist.import_export.item import ExchangeItem, Loss, ParsedFile
 from punchlist.import_export.reader import Reader, joined, leftover
 from punchlist.kernel.text import excerpt
-from punchlist.missions.todos.lifecycle import Priority, Status
+from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 
-STATES: Final = {Status.PENDING: "To Do", Status.IN_PROGRESS: "In Progress", Status.COMPLETED: "Done"}
+STATES: Final = {TodoStatus.PENDING: "To Do", TodoStatus.IN_PROGRESS: "In Progress", TodoStatus.COMPLETED: "Done"}
 KNOWN: Final = (
     "id",
     "title",
@@ -65,7 +65,7 @@ _FORGED: Final = re.compile(r"(<|&(?:amp;)*lt;)(?=!--\s*(?:SECTION|AC|DOD|COMMEN
 _ESCAPED: Final = re.compile(r"(&(?:amp;)*lt;)(?=!--\s*(?:SECTION|AC|DOD|COMMENTS?):)")
 
 
-def _trim(entries: list[Entry]) -> tuple[list[Entry], list[Loss]]:
+def _trim(entries: list[ExchangeItem]) -> tuple[list[ExchangeItem], list[Loss]]:
     return [
         replace(
             entry,
@@ -94,7 +94,7 @@ def _criteria(acceptance: str) -> list[str]:
     return [told for line in lines if (told := _BULLET.sub("", line, count=1).strip())]
 
 
-SHAPE: Final = Shape(
+SHAPE: Final = FormatLimits(
     "backlog",
     frozenset(
         {
@@ -113,25 +113,25 @@ SHAPE: Final = Shape(
             "created_at",
         }
     ),
-    states={Status.CANCELLED: None, Status.BACKLOG: Status.PENDING},
-    priorities={Priority.CRITICAL: Priority.HIGH},
+    states={TodoStatus.CANCELLED: None, TodoStatus.BACKLOG: TodoStatus.PENDING},
+    priorities={TodoPriority.CRITICAL: TodoPriority.HIGH},
     id_form=form(r"[A-Za-z]{1,20}-[0-9]{1,9}(\.[0-9]{1,9}){0,5}"),
     numbered=lambda number, parent: f"{parent}.{number:02}" if parent else f"task-{number}",
     trim=_trim,
 )
 
 
-def files(entries: list[Entry]) -> dict[str, str]:
+def files(entries: list[ExchangeItem]) -> dict[str, str]:
     return {_name(entry): _task(entry, place) for place, entry in enumerate(entries, start=1)}
 
 
-def _name(entry: Entry) -> str:
+def _name(entry: ExchangeItem) -> str:
     """What the file is called; nothing of a title can lead out of the folder."""
     words = "-".join(re.findall(r"\w+", entry.title))[:LONGEST_NAME].strip("-")
     return f"{entry.id} - {words or 'task'}.md"
 
 
-def _task(entry: Entry, place: int) -> str:
+def _task(entry: ExchangeItem, place: int) -> str:
     import yaml
 
     matter: dict[str, Any] = {
@@ -148,7 +148,7 @@ def _task(entry: Entry, place: int) -> str:
         "ordinal": place * STEP,
     }
     front = yaml.safe_dump(matter, allow_unicode=True, sort_keys=False, width=100_000)
-    mark = "x" if entry.status is Status.COMPLETED else " "
+    mark = "x" if entry.status is TodoStatus.COMPLETED else " "
     lines = entry.acceptance.split("\n") if entry.acceptance else []
     criteria = [f"- [{mark}] #{number} {_safe(line)}" for number, line in enumerate(lines, start=1)]
     return "\n".join(
@@ -177,11 +177,11 @@ def _plain(written: str) -> str:
     return _ESCAPED.sub(lambda found: "<" if found[1] == "&lt;" else f"&{found[1][5:]}", written)
 
 
-def read(written: str) -> Found:
+def read(written: str) -> ParsedFile:
     return read_files({"": written})
 
 
-def read_files(files: Mapping[str, str]) -> Found:
+def read_files(files: Mapping[str, str]) -> ParsedFile:
     reader = Reader()
     read = []
     for name, written in files.items():
@@ -243,19 +243,19 @@ def _matter(where: str, written: str) -> dict[str, Any]:
     return matter
 
 
-def _entry(reader: Reader, where: str, matter: Mapping[str, Any], body: str, ids: Mapping[str, str]) -> Entry:
+def _entry(reader: Reader, where: str, matter: Mapping[str, Any], body: str, ids: Mapping[str, str]) -> ExchangeItem:
     sections = _sections(body)
     status = reader.status(f"{where}, status", matter.get("status"))
     criteria = [_criterion(line) for line in sections.get(CRITERIA, "").split("\n") if line.strip()]
     # Those of a task that is done are met, as we write them.
-    if status is not Status.COMPLETED and any(met for met, _ in criteria):
+    if status is not TodoStatus.COMPLETED and any(met for met, _ in criteria):
         reader.remark("which acceptance criteria are met is left out")
     rest = [(HEADINGS.get(name, name), told) for name, told in sections.items() if name not in _TOLD]
     details = joined(("", sections.get(DESCRIPTION, "")), *rest)
     assignee = matter.get("assignee")
     owners = [assignee] if isinstance(assignee, str) and assignee else reader.array(f"{where}, assignee", assignee)
     labels = matter.get("labels")
-    return Entry(
+    return ExchangeItem(
         title=reader.title(f"{where}, title", matter.get("title")),
         id=reader.id(f"{where}, id", matter.get("id"), required=True),
         details=reader.block(f"{where}, description", details),

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from punchlist.import_export.format_limits import Shape, form
-from punchlist.import_export.item import Entry, Found, Loss
+from punchlist.import_export.format_limits import FormatLimits, form
+from punchlist.import_export.item import ExchangeItem, Loss, ParsedFile
 from punchlist.import_export.reader import Reader, joined, leftover, parse_json
 from punchlist.kernel import text
-from punchlist.missions.todos.lifecycle import Priority, Status
+from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 
 
-def _trim(entries: list[Entry]) -> tuple[list[Entry], list[Loss]]:
+def _trim(entries: list[ExchangeItem]) -> tuple[list[ExchangeItem], list[Loss]]:
     """A deadline that is a day becomes a time."""
     kept = [
         replace(entry, deadline=f"{entry.deadline}T23:59:59.000000Z") if len(entry.deadline) == DAY else entry
@@ -25,7 +25,7 @@ def _trim(entries: list[Entry]) -> tuple[list[Entry], list[Loss]]:
 
 
 DAY: Final = len("2026-02-21")
-SHAPE: Final = Shape(
+SHAPE: Final = FormatLimits(
     "beads",
     frozenset(
         {
@@ -46,7 +46,7 @@ SHAPE: Final = Shape(
         }
     ),
     # A closed issue is one that was done.
-    states={Status.CANCELLED: None},
+    states={TodoStatus.CANCELLED: None},
     needs_priority=True,
     dated=True,
     id_form=form(r"[A-Za-z][A-Za-z0-9_-]*-[A-Za-z0-9]+(\.[0-9]+)*"),
@@ -54,13 +54,13 @@ SHAPE: Final = Shape(
     trim=_trim,
 )
 STATES: Final = {
-    Status.PENDING: "open",
-    Status.IN_PROGRESS: "in_progress",
-    Status.COMPLETED: "closed",
-    Status.BACKLOG: "deferred",
+    TodoStatus.PENDING: "open",
+    TodoStatus.IN_PROGRESS: "in_progress",
+    TodoStatus.COMPLETED: "closed",
+    TodoStatus.BACKLOG: "deferred",
 }
-LEVELS: Final = {Priority.CRITICAL: 0, Priority.HIGH: 1, Priority.MEDIUM: 2, Priority.LOW: 3}
-PRIORITIES: Final = {**{level: priority for priority, level in LEVELS.items()}, 4: Priority.LOW}
+LEVELS: Final = {TodoPriority.CRITICAL: 0, TodoPriority.HIGH: 1, TodoPriority.MEDIUM: 2, TodoPriority.LOW: 3}
+PRIORITIES: Final = {**{level: priority for priority, level in LEVELS.items()}, 4: TodoPriority.LOW}
 BLOCKING: Final = ("blocks", "conditional-blocks", "waits-for")
 PART: Final = "parent-child"
 KNOWN: Final = (
@@ -84,11 +84,11 @@ KNOWN: Final = (
 )
 
 
-def write(entries: list[Entry]) -> str:
+def write(entries: list[ExchangeItem]) -> str:
     return "".join(json.dumps(_issue(entry), ensure_ascii=False) + "\n" for entry in entries)
 
 
-def _issue(entry: Entry) -> dict[str, Any]:
+def _issue(entry: ExchangeItem) -> dict[str, Any]:
     links = [(other, BLOCKING[0]) for other in entry.blocked_by]
     if entry.parent:
         links.append((entry.parent, PART))
@@ -115,7 +115,7 @@ def _issue(entry: Entry) -> dict[str, Any]:
         "title": entry.title,
         "description": entry.details,
         "status": STATES[entry.status],
-        "priority": LEVELS[entry.priority or Priority.MEDIUM],
+        "priority": LEVELS[entry.priority or TodoPriority.MEDIUM],
         "issue_type": "task",
         "created_at": entry.created_at,
         "updated_at": entry.ended_at or entry.created_at,
@@ -123,7 +123,7 @@ def _issue(entry: Entry) -> dict[str, Any]:
     }
 
 
-def read(written: str) -> Found:
+def read(written: str) -> ParsedFile:
     """The file, or the array that `bd list --json` prints."""
     reader = Reader()
     for where, raw in _issues(reader, written):
@@ -151,13 +151,13 @@ def _issues(reader: Reader, written: str) -> Iterator[tuple[str, Any]]:
                 yield f"line {number}", parse_json(line, f"line {number}")
 
 
-def _entry(reader: Reader, where: str, issue: Mapping[str, Any]) -> Entry:
+def _entry(reader: Reader, where: str, issue: Mapping[str, Any]) -> ExchangeItem:
     blocked_by, parent = _links(reader, f"{where}, dependencies", issue.get("dependencies"))
     kind = issue.get("issue_type")
     extra = leftover(issue, KNOWN)
     if isinstance(kind, str) and kind not in ("", "task"):
         extra["issue_type"] = kind
-    return Entry(
+    return ExchangeItem(
         title=reader.title(f"{where}, title", issue.get("title")),
         id=reader.id(f"{where}, id", issue.get("id"), required=True),
         details=joined(
@@ -180,7 +180,7 @@ def _entry(reader: Reader, where: str, issue: Mapping[str, Any]) -> Entry:
     )
 
 
-def _priority(reader: Reader, where: str, raw: Any) -> Priority | None:
+def _priority(reader: Reader, where: str, raw: Any) -> TodoPriority | None:
     if raw is None:
         return None
     if isinstance(raw, int) and not isinstance(raw, bool) and raw in PRIORITIES:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from punchlist.checklist import validation as checklist_validation
 from punchlist.checklist.model import to_json
 from punchlist.errors import InvalidInput
-from punchlist.import_export.format_limits import Shape
-from punchlist.import_export.item import Entry
-from punchlist.import_export.targets import REASON, Made, There, by_title, lasting, one_in_progress
-from punchlist.missions.todos.lifecycle import Status
+from punchlist.import_export.format_limits import FormatLimits
+from punchlist.import_export.item import ExchangeItem
+from punchlist.import_export.targets import REASON, ExistingItems, ImportedItem, by_title, lasting, one_in_progress
+from punchlist.missions.todos.lifecycle import TodoStatus
 
 if TYPE_CHECKING:
     from punchlist.checklist.service import Checklists
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 class ChecklistTarget:
     name = "checklist"
-    shape = Shape(
+    shape = FormatLimits(
         "the checklist",
         frozenset({"id", "title", "status", "active_form"}),
-        states={Status.CANCELLED: None, Status.BACKLOG: Status.PENDING},
+        states={TodoStatus.CANCELLED: None, TodoStatus.BACKLOG: TodoStatus.PENDING},
     )
 
     def __init__(self, checklists: Checklists, scope: Scope) -> None:
@@ -31,29 +31,31 @@ class ChecklistTarget:
         self._scope = scope
         self._before = checklists.get(scope.conversation_id)
 
-    def there(self) -> There:
+    def there(self) -> ExistingItems:
         items = self._before.items
-        return There({item.id: item.id for item in items}, by_title([(item.id, item.content) for item in items]))
+        return ExistingItems(
+            {item.id: item.id for item in items}, by_title([(item.id, item.content) for item in items])
+        )
 
-    def settled(self, entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
+    def settled(self, entries: Sequence[ExchangeItem]) -> tuple[list[ExchangeItem], list[str]]:
         return one_in_progress(entries, self._before.in_progress is not None)
 
-    def check(self, entries: Sequence[Entry]) -> None:
+    def check(self, entries: Sequence[ExchangeItem]) -> None:
         there, more = len(self._before.items), len(entries)
         if there + more > checklist_validation.MAX_ITEMS:
             raise InvalidInput(
-                f"The checklist holds {checklist_validation.MAX_ITEMS} items; it has {there}, and {more} more were to be "
-                "added. Nothing was imported. `--into plan` takes more."
+                f"The checklist holds {checklist_validation.MAX_ITEMS} items; it has {there}, "
+                f"and {more} more were to be added. Nothing was imported. `--into plan` takes more."
             )
         checklist_validation.parse(self._todos(entries))
 
-    def put(self, entries: Sequence[Entry], known: Mapping[str, str]) -> tuple[list[Made], list[str]]:
+    def put(self, entries: Sequence[ExchangeItem], known: Mapping[str, str]) -> tuple[list[ImportedItem], list[str]]:
         del known
         done = self._checklists.rewrite(self._scope, self._todos(entries), reason=REASON, at=self._before.revision)
         new = done.checklist.items[len(self._before.items) :]
-        return [Made(item.id, item.content, item.status) for item in new], []
+        return [ImportedItem(item.id, item.content, item.status) for item in new], []
 
-    def _todos(self, entries: Sequence[Entry]) -> list[dict[str, Any]]:
+    def _todos(self, entries: Sequence[ExchangeItem]) -> list[dict[str, Any]]:
         new = [
             {
                 "content": entry.title,

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from punchlist.errors import InvalidInput
-from punchlist.import_export.format_limits import Shape, form
-from punchlist.import_export.item import Entry, Found
+from punchlist.import_export.format_limits import FormatLimits, form
+from punchlist.import_export.item import ExchangeItem, ParsedFile
 from punchlist.import_export.reader import Reader, leftover, parse_json
 from punchlist.kernel import text
-from punchlist.missions.todos.lifecycle import Status
+from punchlist.missions.todos.lifecycle import TodoStatus
 
-SHAPE: Final = Shape(
+SHAPE: Final = FormatLimits(
     "claude",
     frozenset({"id", "title", "details", "status", "active_form", "blocked_by", "owner"}),
-    states={Status.CANCELLED: None, Status.BACKLOG: Status.PENDING},
+    states={TodoStatus.CANCELLED: None, TodoStatus.BACKLOG: TodoStatus.PENDING},
     # A task without one is not shown there.
     needs_active_form=True,
     # Numbers, since that is how it counts on.
@@ -37,16 +37,16 @@ KNOWN: Final = (
 )
 
 
-def write(entries: list[Entry]) -> str:
+def write(entries: list[ExchangeItem]) -> str:
     """All in one array; `files` is how the program itself keeps them."""
     return json.dumps(_tasks(entries), ensure_ascii=False, indent=2) + "\n"
 
 
-def files(entries: list[Entry]) -> dict[str, str]:
+def files(entries: list[ExchangeItem]) -> dict[str, str]:
     return {f"{task['id']}.json": json.dumps(task, ensure_ascii=False, indent=2) + "\n" for task in _tasks(entries)}
 
 
-def _tasks(entries: list[Entry]) -> list[dict[str, Any]]:
+def _tasks(entries: list[ExchangeItem]) -> list[dict[str, Any]]:
     blocks: dict[str, list[str]] = {}
     for entry in entries:
         for other in entry.blocked_by:
@@ -66,7 +66,7 @@ def _tasks(entries: list[Entry]) -> list[dict[str, Any]]:
     ]
 
 
-def read(written: str) -> Found:
+def read(written: str) -> ParsedFile:
     raw = parse_json(written)
     tasks = [raw] if isinstance(raw, dict) else raw
     if not isinstance(tasks, list):
@@ -74,7 +74,7 @@ def read(written: str) -> Found:
     return _read(Reader(), [(f"[{index}]", task) for index, task in enumerate(tasks)])
 
 
-def read_files(files: Mapping[str, str]) -> Found:
+def read_files(files: Mapping[str, str]) -> ParsedFile:
     reader = Reader()
     tasks = []
     for name, written in _by_number(files):
@@ -90,7 +90,7 @@ def _by_number(files: Mapping[str, str]) -> list[tuple[str, str]]:
     return [(name, files[name]) for _, name in tasks]
 
 
-def _read(reader: Reader, tasks: list[tuple[str, Any]]) -> Found:
+def _read(reader: Reader, tasks: list[tuple[str, Any]]) -> ParsedFile:
     blocked: dict[str, list[str]] = {}
     read: list[tuple[str, Mapping[str, Any]]] = []
     for where, raw in tasks:
@@ -109,11 +109,11 @@ def _read(reader: Reader, tasks: list[tuple[str, Any]]) -> Found:
     return reader.done()
 
 
-def _entry(reader: Reader, where: str, task: Mapping[str, Any], blocked: Mapping[str, list[str]]) -> Entry:
+def _entry(reader: Reader, where: str, task: Mapping[str, Any], blocked: Mapping[str, list[str]]) -> ExchangeItem:
     id = reader.id(f"{where}.id", task.get("id"))
     named = "content" if "content" in task and "subject" not in task else "subject"
     own = reader.ids(f"{where}.blockedBy", task.get("blockedBy"))
-    return Entry(
+    return ExchangeItem(
         title=reader.title(f"{where}.{named}", task.get(named)),
         id=id,
         details=reader.block(f"{where}.description", task.get("description")),

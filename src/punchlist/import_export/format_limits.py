@@ -12,11 +12,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, Final
 
-from punchlist.import_export.item import FIELDS, Entry, Loss
-from punchlist.missions.todos.lifecycle import Priority, Status
+from punchlist.import_export.item import FIELDS, ExchangeItem, Loss
+from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 
 _DEFAULTS: Final[dict[str, Any]] = {
-    one.name: one.default for one in fields(Entry) if one.default is not MISSING and one.name != "title"
+    one.name: one.default for one in fields(ExchangeItem) if one.default is not MISSING and one.name != "title"
 }
 _NAMES: Final = {
     "id": "id",
@@ -31,18 +31,18 @@ _NAMES: Final = {
     "ended_at": "time of end",
 }
 
-Trim = Callable[[list[Entry]], tuple[list[Entry], list[Loss]]]
+Trim = Callable[[list[ExchangeItem]], tuple[list[ExchangeItem], list[Loss]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class FormatLimits:
     """What something can hold of an entry."""
 
     name: str
     fields: AbstractSet[str]
-    states: Mapping[Status, Status | None] = field(default_factory=dict)
+    states: Mapping[TodoStatus, TodoStatus | None] = field(default_factory=dict)
     """What becomes of a state that there is not: another, or None when the item is left out."""
-    priorities: Mapping[Priority, Priority] = field(default_factory=dict)
+    priorities: Mapping[TodoPriority, TodoPriority] = field(default_factory=dict)
     needs_priority: bool = False
     needs_active_form: bool = False
     dated: bool = False
@@ -63,12 +63,12 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
-    entries: list[Entry]
+class FittedItems:
+    entries: list[ExchangeItem]
     lost: list[Loss]
 
 
-def fit(shape: Shape, entries: Sequence[Entry], now: str = "") -> Fitted:
+def fit(shape: FormatLimits, entries: Sequence[ExchangeItem], now: str = "") -> FittedItems:
     """Entries as the shape can hold them, and what it cannot. `now` is for what needs a time and has none."""
     kept, lost = _in_states(shape, entries)
     lost += _unheld(shape, kept)
@@ -84,14 +84,14 @@ def fit(shape: Shape, entries: Sequence[Entry], now: str = "") -> Fitted:
     if shape.trim is not None:
         kept, more = shape.trim(kept)
         lost += more
-    return Fitted(kept, lost)
+    return FittedItems(kept, lost)
 
 
 def _counted(what: str, count: int) -> list[Loss]:
     return [Loss(what, count)] if count else []
 
 
-def _in_states(shape: Shape, entries: Sequence[Entry]) -> tuple[list[Entry], list[Loss]]:
+def _in_states(shape: FormatLimits, entries: Sequence[ExchangeItem]) -> tuple[list[ExchangeItem], list[Loss]]:
     kept, gone = [], set()
     for entry in entries:
         status = shape.states.get(entry.status, entry.status)
@@ -123,7 +123,7 @@ def _parent_left(parent: str, gone: AbstractSet[str], parents: Mapping[str, str]
     return parent
 
 
-def _unheld(shape: Shape, entries: Sequence[Entry]) -> list[Loss]:
+def _unheld(shape: FormatLimits, entries: Sequence[ExchangeItem]) -> list[Loss]:
     lost = []
     for name in FIELDS:
         if name == "extra" or name in shape.fields or name in ("title", "status"):
@@ -142,7 +142,7 @@ def _unheld(shape: Shape, entries: Sequence[Entry]) -> list[Loss]:
     return lost
 
 
-def _says(entry: Entry, name: str) -> bool:
+def _says(entry: ExchangeItem, name: str) -> bool:
     value = getattr(entry, name)
     if name == "active_form":
         # Where there is none, it is what is to be done.
@@ -150,24 +150,24 @@ def _says(entry: Entry, name: str) -> bool:
     return bool(value != _DEFAULTS[name])
 
 
-def _held(shape: Shape, entry: Entry, now: str) -> Entry:
+def _held(shape: FormatLimits, entry: ExchangeItem, now: str) -> ExchangeItem:
     changes: dict[str, Any] = {
         name: value for name, value in _DEFAULTS.items() if name not in shape.fields and name != "status"
     }
     if "extra" not in shape.fields:
         changes["extra"] = {}
     if "priority" in shape.fields:
-        priority = entry.priority or (Priority.MEDIUM if shape.needs_priority else None)
+        priority = entry.priority or (TodoPriority.MEDIUM if shape.needs_priority else None)
         changes["priority"] = shape.priorities.get(priority, priority) if priority else None
     if shape.needs_active_form:
         changes["active_form"] = entry.active_form or entry.title
     if shape.dated:
         changes["created_at"] = entry.created_at or now
-        changes["ended_at"] = (entry.ended_at or now) if entry.status is Status.COMPLETED else ""
+        changes["ended_at"] = (entry.ended_at or now) if entry.status is TodoStatus.COMPLETED else ""
     return replace(entry, **changes)
 
 
-def depths(entries: Sequence[Entry]) -> dict[str, int]:
+def depths(entries: Sequence[ExchangeItem]) -> dict[str, int]:
     """By id, how many levels down each entry is. Parents are known and in no circle."""
     parents = {entry.id: entry.parent for entry in entries if entry.id}
     found: dict[str, int] = {"": -1}
@@ -180,7 +180,7 @@ def depths(entries: Sequence[Entry]) -> dict[str, int]:
     return found
 
 
-def _flattened(entries: list[Entry], deepest: int) -> tuple[list[Entry], int]:
+def _flattened(entries: list[ExchangeItem], deepest: int) -> tuple[list[ExchangeItem], int]:
     parents = {entry.id: entry.parent for entry in entries if entry.id}
     found, count, kept = depths(entries), 0, []
     for entry in entries:
@@ -192,12 +192,12 @@ def _flattened(entries: list[Entry], deepest: int) -> tuple[list[Entry], int]:
     return kept, count
 
 
-def _in_depth(entries: Sequence[Entry]) -> list[Entry]:
+def _in_depth(entries: Sequence[ExchangeItem]) -> list[ExchangeItem]:
     """Each entry, then its parts."""
-    parts: dict[str, list[Entry]] = {}
+    parts: dict[str, list[ExchangeItem]] = {}
     for entry in entries:
         parts.setdefault(entry.parent, []).append(entry)
-    kept: list[Entry] = []
+    kept: list[ExchangeItem] = []
     waiting = parts.get("", [])[::-1]
     while waiting:
         entry = waiting.pop()
@@ -207,7 +207,7 @@ def _in_depth(entries: Sequence[Entry]) -> list[Entry]:
     return kept
 
 
-def _numbered(shape: Shape, entries: list[Entry]) -> tuple[list[Entry], int]:
+def _numbered(shape: FormatLimits, entries: list[ExchangeItem]) -> tuple[list[ExchangeItem], int]:
     """Ids that the format can hold: those that there are if all fit, else numbers."""
     ids = [entry.id for entry in entries]
     if _fine(shape, entries, ids):
@@ -242,7 +242,7 @@ def _numbered(shape: Shape, entries: list[Entry]) -> tuple[list[Entry], int]:
     return kept, sum(1 for before, after in zip(ids, made, strict=True) if before not in ("", after))
 
 
-def _fine(shape: Shape, entries: Sequence[Entry], ids: Sequence[str]) -> bool:
+def _fine(shape: FormatLimits, entries: Sequence[ExchangeItem], ids: Sequence[str]) -> bool:
     assert shape.id_form is not None
     # A disk may not tell small letters from large ones.
     if len({id.lower() for id in ids}) < len(ids):

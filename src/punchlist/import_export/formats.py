@@ -9,22 +9,22 @@ from typing import Any, Final
 
 from punchlist.errors import InvalidInput
 from punchlist.import_export import backlog, beads, claude, markdown, punchlist_json, taskmaster
-from punchlist.import_export.format_limits import Shape
-from punchlist.import_export.item import Entry, Found
+from punchlist.import_export.format_limits import FormatLimits
+from punchlist.import_export.item import ExchangeItem, ParsedFile
 from punchlist.import_export.reader import parse_json
 
 _MATTER: Final = re.compile(r"\s*---[ \t]*\r?\n((?:(?!---).*\n){0,40})")
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class ExchangeFormat:
     name: str
-    shape: Shape
-    read: Callable[[str], Found]
-    write: Callable[[list[Entry]], str] | None = None
+    shape: FormatLimits
+    read: Callable[[str], ParsedFile]
+    write: Callable[[list[ExchangeItem]], str] | None = None
     """As one text; None when it takes a file for each item."""
-    read_files: Callable[[Mapping[str, str]], Found] | None = None
-    files: Callable[[list[Entry]], dict[str, str]] | None = None
+    read_files: Callable[[Mapping[str, str]], ParsedFile] | None = None
+    files: Callable[[list[ExchangeItem]], dict[str, str]] | None = None
     suffix: str = ".json"
     lasting_ids: bool = True
     """Whether an id means the same item elsewhere, and the next time."""
@@ -33,8 +33,8 @@ class Format:
 FORMATS: Final = {
     one.name: one
     for one in (
-        Format("json", punchlist_json.SHAPE, punchlist_json.read, punchlist_json.write),
-        Format(
+        ExchangeFormat("json", punchlist_json.SHAPE, punchlist_json.read, punchlist_json.write),
+        ExchangeFormat(
             "markdown",
             markdown.SHAPE,
             markdown.read,
@@ -42,7 +42,7 @@ FORMATS: Final = {
             suffix=".md",
             lasting_ids=False,
         ),
-        Format(
+        ExchangeFormat(
             "claude",
             claude.SHAPE,
             claude.read,
@@ -51,15 +51,15 @@ FORMATS: Final = {
             claude.files,
             lasting_ids=False,
         ),
-        Format("beads", beads.SHAPE, beads.read, beads.write, suffix=".jsonl"),
-        Format(
+        ExchangeFormat("beads", beads.SHAPE, beads.read, beads.write, suffix=".jsonl"),
+        ExchangeFormat(
             "taskmaster",
             taskmaster.SHAPE,
             taskmaster.read,
             taskmaster.write,
             lasting_ids=False,
         ),
-        Format(
+        ExchangeFormat(
             "backlog",
             backlog.SHAPE,
             backlog.read,
@@ -71,7 +71,7 @@ FORMATS: Final = {
 }
 
 
-def guess_to(name: str) -> Format:
+def guess_to(name: str) -> ExchangeFormat:
     """The format to write a file of that name in."""
     lower = name.replace("\\", "/").rstrip("/").lower()
     base = lower.rpartition("/")[2]
@@ -88,7 +88,7 @@ def guess_to(name: str) -> Format:
     return FORMATS["json"]
 
 
-def guess_folder(files: Mapping[str, str]) -> Format:
+def guess_folder(files: Mapping[str, str]) -> ExchangeFormat:
     """The format of a folder with these files."""
     if any(name.endswith(".md") for name in files):
         return FORMATS["backlog"]
@@ -100,7 +100,7 @@ def guess_folder(files: Mapping[str, str]) -> Format:
     )
 
 
-def guess(name: str, written: str) -> Format:
+def guess(name: str, written: str) -> ExchangeFormat:
     """The format of a file, by what is in it first."""
     start = written.lstrip()[:4]
     if name.lower().endswith(".jsonl"):
@@ -128,7 +128,7 @@ def _is_task(written: str) -> bool:
     return {"id", "status"} <= keys
 
 
-def _by_content(raw: Any) -> Format | None:
+def _by_content(raw: Any) -> ExchangeFormat | None:
     match raw:
         case {"format": "punchlist"}:
             return FORMATS["json"]
@@ -143,7 +143,7 @@ def _by_content(raw: Any) -> Format | None:
     return None
 
 
-def _of_lines(first: str) -> Format | None:
+def _of_lines(first: str) -> ExchangeFormat | None:
     try:
         return FORMATS["beads"] if isinstance(parse_json(first), dict) else None
     except InvalidInput:

@@ -7,33 +7,33 @@ from dataclasses import dataclass, replace
 
 from punchlist.checklist.validation import MAX_ITEMS
 from punchlist.import_export.format_limits import fit
-from punchlist.import_export.formats import Format
-from punchlist.import_export.item import Entry, Found, Loss
-from punchlist.import_export.targets import Made, Target, lasting
+from punchlist.import_export.formats import ExchangeFormat
+from punchlist.import_export.item import ExchangeItem, Loss, ParsedFile
+from punchlist.import_export.targets import ImportedItem, ImportTarget, lasting
 from punchlist.plan.condition_input import same
 
 
 @dataclass(frozen=True, slots=True)
-class Import:
-    new: list[Entry]
-    skipped: list[Entry]
+class ImportPlan:
+    new: list[ExchangeItem]
+    skipped: list[ExchangeItem]
     known: dict[str, str]
     """Our ids of those that are skipped, by theirs."""
     lost: list[Loss]
     remarks: list[str]
 
-    def carry_out(self, target: Target) -> tuple[list[Made], list[str]]:
+    def carry_out(self, target: ImportTarget) -> tuple[list[ImportedItem], list[str]]:
         return target.put(self.new, self.known) if self.new else ([], [])
 
 
-def fits_checklist(entries: Sequence[Entry]) -> bool:
+def fits_checklist(entries: Sequence[ExchangeItem]) -> bool:
     """Few enough, and nothing about any of them that only a plan could hold."""
     return len(entries) <= MAX_ITEMS and not any(
         entry.parent or entry.blocked_by or entry.details or entry.acceptance for entry in entries
     )
 
 
-def prepare(found: Found, format: Format, target: Target) -> Import:
+def prepare(found: ParsedFile, format: ExchangeFormat, target: ImportTarget) -> ImportPlan:
     new, skipped, known = _sorted_out(found.entries, format, target)
     lost: list[Loss] = []
     if "details" in target.shape.fields:
@@ -44,10 +44,10 @@ def prepare(found: Found, format: Format, target: Target) -> Import:
     fitted = fit(target.shape, new)
     new, said = target.settled(fitted.entries)
     target.check(new)
-    return Import(new, skipped, known, [*fitted.lost, *lost], [*found.remarks, *said])
+    return ImportPlan(new, skipped, known, [*fitted.lost, *lost], [*found.remarks, *said])
 
 
-def _named_parents(entries: Sequence[Entry], titles: Mapping[str, str]) -> tuple[list[Entry], int]:
+def _named_parents(entries: Sequence[ExchangeItem], titles: Mapping[str, str]) -> tuple[list[ExchangeItem], int]:
     named = [
         replace(entry, parent="", details=f"Part of: {titles[entry.parent]}\n\n{entry.details}".strip())
         if entry.parent
@@ -58,8 +58,8 @@ def _named_parents(entries: Sequence[Entry], titles: Mapping[str, str]) -> tuple
 
 
 def _sorted_out(
-    entries: Sequence[Entry], format: Format, target: Target
-) -> tuple[list[Entry], list[Entry], dict[str, str]]:
+    entries: Sequence[ExchangeItem], format: ExchangeFormat, target: ImportTarget
+) -> tuple[list[ExchangeItem], list[ExchangeItem], dict[str, str]]:
     """What is new and what is there: by its id, if that means something here, else by its title, as often as that is
     there."""
     there = target.there()
@@ -80,5 +80,5 @@ def _sorted_out(
     return new, skipped, known
 
 
-def _is_there(entry: Entry, format: Format, ids: Mapping[str, str]) -> bool:
+def _is_there(entry: ExchangeItem, format: ExchangeFormat, ids: Mapping[str, str]) -> bool:
     return format.lasting_ids and lasting(entry.id) and entry.id in ids

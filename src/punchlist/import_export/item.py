@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
-from punchlist.missions.todos.lifecycle import Priority, Status
+from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 
 MOST: Final = 10_000
 """Items of one file: as many as a plan holds."""
@@ -20,13 +20,13 @@ Wait = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ExchangeItem:
     title: str
     id: str = ""
     """As the source has it; empty where it has none."""
     details: str = ""
-    status: Status = Status.PENDING
-    priority: Priority | None = None
+    status: TodoStatus = TodoStatus.PENDING
+    priority: TodoPriority | None = None
     blocked_by: tuple[str, ...] = ()
     """Ids of other entries."""
     parent: str = ""
@@ -49,14 +49,14 @@ class Entry:
     """What the source says besides; nobody here knows what it means."""
 
 
-FIELDS: Final = tuple(one.name for one in fields(Entry))
+FIELDS: Final = tuple(one.name for one in fields(ExchangeItem))
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ParsedFile:
     """What a file has."""
 
-    entries: list[Entry]
+    entries: list[ExchangeItem]
     remarks: list[str]
 
 

@@ -12,23 +12,23 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from punchlist.errors import InvalidInput
-from punchlist.import_export.format_limits import Shape, depths
-from punchlist.import_export.item import Entry, Found, Loss
+from punchlist.import_export.format_limits import FormatLimits, depths
+from punchlist.import_export.item import ExchangeItem, Loss, ParsedFile
 from punchlist.import_export.reader import Reader
 from punchlist.kernel.text import excerpt
-from punchlist.missions.todos.lifecycle import Status
+from punchlist.missions.todos.lifecycle import TodoStatus
 
 WRITTEN: Final = {
-    Status.PENDING: " ",
-    Status.IN_PROGRESS: ">",
-    Status.COMPLETED: "x",
-    Status.CANCELLED: "-",
+    TodoStatus.PENDING: " ",
+    TodoStatus.IN_PROGRESS: ">",
+    TodoStatus.COMPLETED: "x",
+    TodoStatus.CANCELLED: "-",
 }
 MARKS: Final = {
     **{mark: status for status, mark in WRITTEN.items()},
-    **dict.fromkeys("~/.", Status.IN_PROGRESS),
-    **dict.fromkeys("X✓✔", Status.COMPLETED),
-    "": Status.PENDING,
+    **dict.fromkeys("~/.", TodoStatus.IN_PROGRESS),
+    **dict.fromkeys("X✓✔", TodoStatus.COMPLETED),
+    "": TodoStatus.PENDING,
 }
 STEP: Final = 2
 """Blanks that a part is indented by, and what is said of an item."""
@@ -46,7 +46,7 @@ _ACTS: Final = re.compile(r"(\s*)(\\*(?:[-*+#>`~|<]|\d{1,9}[.)]))")
 _ESCAPED: Final = re.compile(r"(\s*)\\(\\*(?:[-*+#>`~|<]|\d{1,9}[.)]))")
 
 
-def _trim(entries: list[Entry]) -> tuple[list[Entry], list[Loss]]:
+def _trim(entries: list[ExchangeItem]) -> tuple[list[ExchangeItem], list[Loss]]:
     return [replace(entry, details=_plain(entry.details)) for entry in entries], []
 
 
@@ -56,10 +56,10 @@ def _plain(details: str) -> str:
     return "\n".join(line if line.strip() else "" for line in lines).strip()
 
 
-SHAPE: Final = Shape(
+SHAPE: Final = FormatLimits(
     "markdown",
     frozenset({"id", "title", "details", "status", "parent"}),
-    states={Status.BACKLOG: Status.PENDING},
+    states={TodoStatus.BACKLOG: TodoStatus.PENDING},
     tree=True,
     # Where an item stands is all there is to tell it from others.
     id_form=lambda _id, _parent: False,
@@ -69,7 +69,7 @@ SHAPE: Final = Shape(
 )
 
 
-def write(entries: list[Entry]) -> str:
+def write(entries: list[ExchangeItem]) -> str:
     levels = depths(entries)
     lines = []
     for entry in entries:
@@ -91,7 +91,7 @@ def _told(line: str) -> str:
     return f"{found[1]}{line[found.end(1) + 1 :]}" if found else line
 
 
-def read(written: str) -> Found:
+def read(written: str) -> ParsedFile:
     reader = _Reading()
     for number, line in enumerate(written.replace("\r\n", "\n").replace("\r", "\n").split("\n"), start=1):
         reader.line(number, line)
@@ -150,7 +150,7 @@ class _Reading:
             told = _outdented(line, self._open[-1].indent + STEP)
             self._open[-1].details.append(told if as_is else _told(told))
 
-    def found(self) -> Found:
+    def found(self) -> ParsedFile:
         if not self._items:
             raise InvalidInput("There is no checklist in it: no line begins with `- [ ]` or `- [x]`.")
         for item in self._items:
@@ -202,14 +202,14 @@ class _Item:
         self._mark = mark
         self.title = title
 
-    def entry(self, reader: Reader, where: str) -> Entry:
+    def entry(self, reader: Reader, where: str) -> ExchangeItem:
         if self._mark not in MARKS:
             reader.remark(f"the mark [{excerpt(self._mark)}] is taken as pending")
-        return Entry(
+        return ExchangeItem(
             title=reader.title(where, self.title),
             id=reader.id(where, self.id),
             details=reader.block(f"{where}, what is said under it", "\n".join(self.details)),
-            status=MARKS.get(self._mark, Status.PENDING),
+            status=MARKS.get(self._mark, TodoStatus.PENDING),
             parent=self._parent,
         )
 

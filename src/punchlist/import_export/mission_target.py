@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput
-from punchlist.import_export.format_limits import Shape
-from punchlist.import_export.item import Entry, Loss
-from punchlist.import_export.targets import REASON, Made, There, by_title, lasting
+from punchlist.import_export.format_limits import FormatLimits
+from punchlist.import_export.item import ExchangeItem, Loss
+from punchlist.import_export.targets import REASON, ExistingItems, ImportedItem, by_title, lasting
 from punchlist.kernel.clock import moment
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.config.json import cadence_of
 from punchlist.missions.todos import deadlines, pagination
 from punchlist.missions.todos import validation as todo_validation
-from punchlist.missions.todos.lifecycle import OPEN, Status
+from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
 
 if TYPE_CHECKING:
     from punchlist.missions.model import MissionScope, NewMissionTodo
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from punchlist.missions.todos.service import MissionTodos
 
 
-def _trim(entries: list[Entry]) -> tuple[list[Entry], list[Loss]]:
+def _trim(entries: list[ExchangeItem]) -> tuple[list[ExchangeItem], list[Loss]]:
     """A command is not taken from a file: whoever gives a todo one means it to run."""
     kept = [replace(entry, check=None) if "command" in (entry.check or {}) else entry for entry in entries]
     count = sum(1 for before, after in zip(entries, kept, strict=True) if before != after)
@@ -62,15 +62,15 @@ class MissionTarget:
             "also_affects",
             "check",
         }
-        self.shape = Shape(
+        self.shape = FormatLimits(
             f"mission {self._mission.slug}",
             frozenset(held | {"owner"} if owners else held),
             # Work begins when the Lead says so, and what was done elsewhere was not done for this mission.
-            states={Status.IN_PROGRESS: Status.PENDING, Status.COMPLETED: None, Status.CANCELLED: None},
+            states={TodoStatus.IN_PROGRESS: TodoStatus.PENDING, TodoStatus.COMPLETED: None, TodoStatus.CANCELLED: None},
             trim=_trim,
         )
 
-    def there(self) -> There:
+    def there(self) -> ExistingItems:
         found: list[tuple[str, str]] = []
         asked: dict[str, str] = {}
         cursor = None
@@ -83,16 +83,16 @@ class MissionTarget:
                     asked[todo.request_id.removeprefix(f"{REASON}:")] = todo.id
             cursor = page.cursor
             if cursor is None:
-                return There(asked, by_title(found))
+                return ExistingItems(asked, by_title(found))
 
-    def settled(self, entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
+    def settled(self, entries: Sequence[ExchangeItem]) -> tuple[list[ExchangeItem], list[str]]:
         return list(entries), []
 
-    def check(self, entries: Sequence[Entry]) -> None:
+    def check(self, entries: Sequence[ExchangeItem]) -> None:
         room = self._todos.capacity(self._mission.slug)
         active = max(0, room.active_limit - room.active)
         shelved = max(0, room.backlog_limit - room.backlog)
-        wanted = sum(1 for entry in entries if entry.status is Status.PENDING)
+        wanted = sum(1 for entry in entries if entry.status is TodoStatus.PENDING)
         overflow = max(0, wanted - active) + len(entries) - wanted
         if overflow > shelved:
             raise InvalidInput(
@@ -109,7 +109,7 @@ class MissionTarget:
         if problems:
             raise InvalidInput(problems)
 
-    def _problems(self, entry: Entry, slugs: Sequence[str]) -> list[str]:
+    def _problems(self, entry: ExchangeItem, slugs: Sequence[str]) -> list[str]:
         problems = [
             f"alsoAffects: there is no pillar {excerpt(one)!r}" for one in entry.also_affects if one not in slugs
         ]
@@ -126,7 +126,7 @@ class MissionTarget:
                 problems.append(f"check: there is no metric {excerpt(str(slug))!r}")
         return problems
 
-    def _new(self, entry: Entry) -> NewMissionTodo:
+    def _new(self, entry: ExchangeItem) -> NewMissionTodo:
         return todo_validation.parse_new(
             {
                 "missionSlug": self._mission.slug,
@@ -138,16 +138,16 @@ class MissionTarget:
                 "deadline": entry.deadline or None,
                 "priority": entry.priority.value if entry.priority else None,
                 "assignedAgent": entry.owner or None,
-                "targetStatus": "backlog" if entry.status is Status.BACKLOG else None,
+                "targetStatus": "backlog" if entry.status is TodoStatus.BACKLOG else None,
                 "alsoAffects": list(entry.also_affects),
                 "check": dict(entry.check) if entry.check else None,
                 "requestId": f"{REASON}:{entry.id}" if lasting(entry.id) else None,
             }
         )[1]
 
-    def put(self, entries: Sequence[Entry], known: Mapping[str, str]) -> tuple[list[Made], list[str]]:
+    def put(self, entries: Sequence[ExchangeItem], known: Mapping[str, str]) -> tuple[list[ImportedItem], list[str]]:
         del known
-        made: list[Made] = []
+        made: list[ImportedItem] = []
         remarks: dict[str, int] = {}
         for entry in entries:
             try:
@@ -157,7 +157,7 @@ class MissionTarget:
                     f"“{visible(entry.title)}” could not be made: {error} {len(made)} before it were made; importing "
                     "again goes on after them."
                 ) from error
-            made.append(Made(done.todo.id, done.todo.title, done.todo.status))
+            made.append(ImportedItem(done.todo.id, done.todo.title, done.todo.status))
             if done.warning:
                 remarks[done.warning] = remarks.get(done.warning, 0) + 1
         return made, [f"{told} ({count} times)" if count > 1 else told for told, count in remarks.items()]

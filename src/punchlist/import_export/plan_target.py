@@ -11,23 +11,22 @@ from dataclasses import replace
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput
-from punchlist.import_export.format_limits import Shape
-from punchlist.import_export.item import Entry, Loss
-from punchlist.import_export.targets import REASON, Made, There, by_title, one_in_progress
+from punchlist.import_export.format_limits import FormatLimits
+from punchlist.import_export.item import ExchangeItem, Loss
+from punchlist.import_export.targets import REASON, ExistingItems, ImportedItem, by_title, one_in_progress
 from punchlist.kernel.text import visible
-from punchlist.missions.todos.lifecycle import OPEN, Status
+from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
 from punchlist.plan import condition_input, condition_repository
 from punchlist.plan import validation as plan_validation
 from punchlist.plan.condition_input import same
-from punchlist.plan.lifecycle import PLAN, Action, Kind
-from punchlist.plan.lifecycle import Status as PlanStatus
-from punchlist.plan.model import Need, NewTodo, TurnTodo
+from punchlist.plan.lifecycle import PLAN, ConditionKind, PlanAction, PlanStatus
+from punchlist.plan.model import NewCondition, NewTodo, TurnTodo
 from punchlist.plan.service import Plans
 from punchlist.plan.transitions import apply, lock_names, new_conditions
 from punchlist.storage.store import Store, Transaction
 
 
-def _trim(entries: list[Entry]) -> tuple[list[Entry], list[Loss]]:
+def _trim(entries: list[ExchangeItem]) -> tuple[list[ExchangeItem], list[Loss]]:
     """At most so many things to wait for, and an outcome where something has come out."""
     kept, cut, unended = [], 0, 0
     for entry in entries:
@@ -61,10 +60,10 @@ class PlanTarget:
         self._scope = scope
         self._todos = self._there()
         held = {"id", "title", "details", "status", "blocked_by", "acceptance", "outcome", "waits", "resources"}
-        self.shape = Shape(
+        self.shape = FormatLimits(
             "the plan",
             frozenset(held | {"owner"} if owners else held),
-            states={Status.BACKLOG: Status.PENDING},
+            states={TodoStatus.BACKLOG: TodoStatus.PENDING},
             trim=_trim,
         )
 
@@ -75,22 +74,24 @@ class PlanTarget:
     def _turn(self, turn_id: str) -> TurnScope:
         return TurnScope(self._scope.conversation_id, self._scope.actor, turn_id)
 
-    def there(self) -> There:
-        return There({one.id: one.id for one in self._todos}, by_title([(one.id, one.title) for one in self._todos]))
+    def there(self) -> ExistingItems:
+        return ExistingItems(
+            {one.id: one.id for one in self._todos}, by_title([(one.id, one.title) for one in self._todos])
+        )
 
-    def settled(self, entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
+    def settled(self, entries: Sequence[ExchangeItem]) -> tuple[list[ExchangeItem], list[str]]:
         return one_in_progress(entries, any(todo.status is PlanStatus.IN_PROGRESS for todo in self._todos))
 
-    def check(self, entries: Sequence[Entry]) -> None:
+    def check(self, entries: Sequence[ExchangeItem]) -> None:
         there, more = len(self._todos), len(entries)
         if there + more > plan_validation.MAX_PLAN:
             raise InvalidInput(
-                f"A plan holds {plan_validation.MAX_PLAN:,} todos; this one has {there:,}, and {more:,} more were to be "
-                "added. Nothing was imported."
+                f"A plan holds {plan_validation.MAX_PLAN:,} todos; this one has {there:,}, "
+                f"and {more:,} more were to be added. Nothing was imported."
             )
         self._new(entries)
 
-    def _new(self, entries: Sequence[Entry]) -> list[NewTodo]:
+    def _new(self, entries: Sequence[ExchangeItem]) -> list[NewTodo]:
         raw = [
             {
                 "title": entry.title,
@@ -105,7 +106,7 @@ class PlanTarget:
         most = plan_validation.MAX_BATCH
         return [new for at in range(0, len(raw), most) for new in plan_validation.parse_items(raw[at : at + most])]
 
-    def put(self, entries: Sequence[Entry], known: Mapping[str, str]) -> tuple[list[Made], list[str]]:
+    def put(self, entries: Sequence[ExchangeItem], known: Mapping[str, str]) -> tuple[list[ImportedItem], list[str]]:
         new, later = self._linked(entries, known)
         with self._store.write() as tx:
             scope = self._turn(self._conversations.ensure_turn(tx, self._scope, reason=REASON).id)
@@ -115,31 +116,33 @@ class PlanTarget:
             todos, remarks = list(created.todos), list(created.conflicts)
             ids = {entry.id: todo.id for entry, todo in zip(entries, todos, strict=True)}
             for index, others in later.items():
-                needs = [Need(Kind.TODO, ids[other]) for other in others]
+                needs = [NewCondition(ConditionKind.TODO, ids[other]) for other in others]
                 todos[index] = _waiting(tx, scope, todos[index], needs)
             todos = [_ended(tx, scope, todo, entry) for entry, todo in zip(entries, todos, strict=True)]
             # After all that had ended has: nothing waits for it any more.
             for index, entry in enumerate(entries):
-                if entry.status is Status.IN_PROGRESS:
+                if entry.status is TodoStatus.IN_PROGRESS:
                     try:
                         todos[index] = plans.start(scope, todos[index].id, reason=REASON)
                     except IllegalTransition:
                         remarks.append(f"“{visible(entry.title)}” was in progress and is pending: it waits")
-        return [Made(todo.id, todo.title, todo.status) for todo in todos], remarks
+        return [ImportedItem(todo.id, todo.title, todo.status) for todo in todos], remarks
 
-    def _linked(self, entries: Sequence[Entry], known: Mapping[str, str]) -> tuple[list[NewTodo], dict[int, list[str]]]:
+    def _linked(
+        self, entries: Sequence[ExchangeItem], known: Mapping[str, str]
+    ) -> tuple[list[NewTodo], dict[int, list[str]]]:
         """New todos that name what they wait for; and, by place, the ids of what they cannot name yet."""
         titles = Counter(same(entry.title) for entry in entries)
         by_id = {entry.id: entry for entry in entries if entry.id}
         new: list[NewTodo] = []
         later: dict[int, list[str]] = {}
         for index, (entry, todo) in enumerate(zip(entries, self._new(entries), strict=True)):
-            said: list[Need] = []
+            said: list[NewCondition] = []
             for other in entry.blocked_by:
                 if other in known:
-                    said.append(Need(Kind.TODO, known[other]))
+                    said.append(NewCondition(ConditionKind.TODO, known[other]))
                 elif other in by_id and titles[same(by_id[other].title)] == 1:
-                    said.append(Need(Kind.TODO, by_id[other].title))
+                    said.append(NewCondition(ConditionKind.TODO, by_id[other].title))
                 elif other in by_id:
                     # Only its id tells it from others of its title, and it has none yet.
                     later.setdefault(index, []).append(other)
@@ -165,19 +168,19 @@ class _Within(Store):
     read = write
 
 
-def _waiting(tx: Transaction, scope: TurnScope, todo: TurnTodo, needs: Sequence[Need]) -> TurnTodo:
+def _waiting(tx: Transaction, scope: TurnScope, todo: TurnTodo, needs: Sequence[NewCondition]) -> TurnTodo:
     conditions = new_conditions(todo, needs, tx.now())
     condition_repository.add(tx, conditions)
-    status = PLAN.advance(todo.status, Action.WAIT, scope.actor.role)
+    status = PLAN.advance(todo.status, PlanAction.WAIT, scope.actor.role)
     told = {"conditions": [one.told() for one in conditions]}
-    return apply(tx, scope, Action.WAIT, todo, REASON, told, status=status, started_at=None)
+    return apply(tx, scope, PlanAction.WAIT, todo, REASON, told, status=status, started_at=None)
 
 
-def _ended(tx: Transaction, scope: TurnScope, todo: TurnTodo, entry: Entry) -> TurnTodo:
+def _ended(tx: Transaction, scope: TurnScope, todo: TurnTodo, entry: ExchangeItem) -> TurnTodo:
     """A todo that had ended elsewhere ends here."""
     if entry.status in OPEN:
         return todo
-    action = Action.COMPLETE if entry.status is Status.COMPLETED else Action.CANCEL
+    action = PlanAction.COMPLETE if entry.status is TodoStatus.COMPLETED else PlanAction.CANCEL
     status = PLAN.advance(todo.status, action, scope.actor.role)
     outcome = entry.outcome or f"Imported as {entry.status}."
     return apply(tx, scope, action, todo, outcome, status=status, outcome=outcome, completed_at=tx.now())

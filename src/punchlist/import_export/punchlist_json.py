@@ -6,15 +6,15 @@ import json
 from typing import Any, Final
 
 from punchlist.errors import InvalidInput
-from punchlist.import_export.format_limits import Shape
-from punchlist.import_export.item import FIELDS, Entry, Found
+from punchlist.import_export.format_limits import FormatLimits
+from punchlist.import_export.item import FIELDS, ExchangeItem, ParsedFile
 from punchlist.import_export.reader import Reader, parse_json
 from punchlist.kernel import text
 from punchlist.missions.todos.validation import unknown_field
 
 NAME: Final = "punchlist"
 VERSION: Final = 1
-SHAPE: Final = Shape("json", frozenset(FIELDS))
+SHAPE: Final = FormatLimits("json", frozenset(FIELDS))
 WAITS: Final = ("person", "time", "event")
 
 
@@ -26,19 +26,19 @@ def _camel(name: str) -> str:
 KEYS: Final = {_camel(name): name for name in FIELDS}
 
 
-def write(entries: list[Entry]) -> str:
+def write(entries: list[ExchangeItem]) -> str:
     document = {"format": NAME, "version": VERSION, "items": [_told(entry) for entry in entries]}
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
 
 
-def _told(entry: Entry) -> dict[str, Any]:
+def _told(entry: ExchangeItem) -> dict[str, Any]:
     """What is said of it; what is not said is left out."""
     told = {key: getattr(entry, name) for key, name in KEYS.items()}
     told["waits"] = [{kind: subject} for kind, subject in entry.waits]
     return {key: value for key, value in told.items() if value or key in ("title", "status")}
 
 
-def read(written: str) -> Found:
+def read(written: str) -> ParsedFile:
     document = parse_json(written)
     match document:
         case {"format": "punchlist", "version": 1, "items": list(items)}:
@@ -55,7 +55,7 @@ def read(written: str) -> Found:
     return reader.done()
 
 
-def _entry(reader: Reader, where: str, raw: dict[str, Any]) -> Entry:
+def _entry(reader: Reader, where: str, raw: dict[str, Any]) -> ExchangeItem:
     for key in raw:
         if key not in KEYS:
             reader.problem(where, unknown_field(key, KEYS))
@@ -63,7 +63,7 @@ def _entry(reader: Reader, where: str, raw: dict[str, Any]) -> Entry:
     for name, value in (("extra", extra), ("check", check)):
         if value is not None:
             reader.object(f"{where}.{name}", value)
-    return Entry(
+    return ExchangeItem(
         title=reader.title(f"{where}.title", raw.get("title")),
         id=reader.id(f"{where}.id", raw.get("id")),
         details=reader.block(f"{where}.details", raw.get("details")),

@@ -16,10 +16,10 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from punchlist.errors import InvalidInput
-from punchlist.import_export.item import MOST, Entry, Found
+from punchlist.import_export.item import MOST, ExchangeItem, ParsedFile
 from punchlist.kernel import text
 from punchlist.kernel.clock import timestamp
-from punchlist.missions.todos.lifecycle import Priority, Status
+from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 
 LONGEST_TITLE: Final = 500
 LONGEST_BLOCK: Final = 20_000
@@ -28,28 +28,28 @@ LONGEST_ID: Final = 100
 MOST_NAMES: Final = 1_000
 
 STATES: Final = {
-    **{status.value: status for status in Status},
-    **dict.fromkeys(("todo", "to_do", "open", "new", "not_started", "ready"), Status.PENDING),
-    **dict.fromkeys(("doing", "active", "started", "wip"), Status.IN_PROGRESS),
-    **dict.fromkeys(("done", "complete", "closed", "finished", "resolved"), Status.COMPLETED),
-    **dict.fromkeys(("canceled", "wont_do", "wontfix", "skipped"), Status.CANCELLED),
-    **dict.fromkeys(("deferred", "later", "someday", "draft", "icebox"), Status.BACKLOG),
+    **{status.value: status for status in TodoStatus},
+    **dict.fromkeys(("todo", "to_do", "open", "new", "not_started", "ready"), TodoStatus.PENDING),
+    **dict.fromkeys(("doing", "active", "started", "wip"), TodoStatus.IN_PROGRESS),
+    **dict.fromkeys(("done", "complete", "closed", "finished", "resolved"), TodoStatus.COMPLETED),
+    **dict.fromkeys(("canceled", "wont_do", "wontfix", "skipped"), TodoStatus.CANCELLED),
+    **dict.fromkeys(("deferred", "later", "someday", "draft", "icebox"), TodoStatus.BACKLOG),
 }
 """What states are called elsewhere; the first that means one of ours is what it becomes."""
 NEARLY: Final = {
-    "blocked": Status.PENDING,
-    "waiting": Status.PENDING,
-    "pinned": Status.PENDING,
-    "hooked": Status.IN_PROGRESS,
-    "review": Status.IN_PROGRESS,
-    "in_review": Status.IN_PROGRESS,
-    "failed": Status.CANCELLED,
+    "blocked": TodoStatus.PENDING,
+    "waiting": TodoStatus.PENDING,
+    "pinned": TodoStatus.PENDING,
+    "hooked": TodoStatus.IN_PROGRESS,
+    "review": TodoStatus.IN_PROGRESS,
+    "in_review": TodoStatus.IN_PROGRESS,
+    "failed": TodoStatus.CANCELLED,
 }
 """States that we have not, and what comes nearest; said when it happens."""
 PRIORITIES: Final = {
-    **{priority.value: priority for priority in Priority},
-    "urgent": Priority.CRITICAL,
-    "normal": Priority.MEDIUM,
+    **{priority.value: priority for priority in TodoPriority},
+    "urgent": TodoPriority.CRITICAL,
+    "normal": TodoPriority.MEDIUM,
 }
 
 
@@ -57,7 +57,7 @@ class Reader:
     """Collects the entries of a file with their places, what is wrong with them, and what is to be said."""
 
     def __init__(self) -> None:
-        self._entries: list[Entry] = []
+        self._entries: list[ExchangeItem] = []
         self._places: list[str] = []
         self._problems: list[str] = []
         self._remarks: dict[str, int] = {}
@@ -77,7 +77,7 @@ class Reader:
         """Said once, with how often it was the case."""
         self._remarks[what] = self._remarks.get(what, 0) + 1
 
-    def add(self, where: str, entry: Entry) -> None:
+    def add(self, where: str, entry: ExchangeItem) -> None:
         if len(entry.details) > LONGEST_BLOCK:
             self.problem(where, f"what is said of it has {len(entry.details):,} characters; at most {LONGEST_BLOCK:,}")
         self._entries.append(entry)
@@ -136,26 +136,26 @@ class Reader:
         found = [self.line(f"{where}[{n}]", one, longest=500) for n, one in enumerate(self.array(where, raw))]
         return tuple(dict.fromkeys(one for one in found if one))
 
-    def status(self, where: str, raw: Any) -> Status:
+    def status(self, where: str, raw: Any) -> TodoStatus:
         if raw is None or raw == "":
-            return Status.PENDING
+            return TodoStatus.PENDING
         if not isinstance(raw, str):
             self.problem(where, f"must be text, got {text.json_type(raw)}")
-            return Status.PENDING
+            return TodoStatus.PENDING
         name = re.sub(r"[\s_-]+", "_", raw.strip().lower())
         if name in STATES:
             return STATES[name]
-        status = NEARLY.get(name, Status.PENDING)
+        status = NEARLY.get(name, TodoStatus.PENDING)
         self.remark(f"the state {text.excerpt(raw)!r} is taken as {status}")
         return status
 
-    def priority(self, where: str, raw: Any) -> Priority | None:
+    def priority(self, where: str, raw: Any) -> TodoPriority | None:
         if raw is None or raw == "":
             return None
         if isinstance(raw, str) and raw.strip().lower() in PRIORITIES:
             return PRIORITIES[raw.strip().lower()]
         if not isinstance(raw, str):
-            self.problem(where, f"must be one of {', '.join(Priority)}, got {text.json_type(raw)}")
+            self.problem(where, f"must be one of {', '.join(TodoPriority)}, got {text.json_type(raw)}")
         else:
             self.remark(f"the priority {text.excerpt(raw)!r} is not known and left out")
         return None
@@ -172,7 +172,7 @@ class Reader:
             self.remark(f"{where} is no time and left out")
             return ""
 
-    def done(self) -> Found:
+    def done(self) -> ParsedFile:
         """The entries, when nothing is wrong with them."""
         if not self._entries and not self._problems:
             raise InvalidInput("There are no items in it.")
@@ -183,7 +183,7 @@ class Reader:
             raise InvalidInput(self._problems)
         entries = _rooted(self, self._linked())
         remarks = [f"{what} ({count} times)" if count > 1 else what for what, count in self._remarks.items()]
-        return Found(entries, remarks)
+        return ParsedFile(entries, remarks)
 
     def _check_ids(self) -> None:
         seen: dict[str, str] = {}
@@ -193,7 +193,7 @@ class Reader:
             elif entry.id:
                 seen[entry.id] = where
 
-    def _linked(self) -> list[Entry]:
+    def _linked(self) -> list[ExchangeItem]:
         """Entries that name only those that are there."""
         known = {entry.id for entry in self._entries if entry.id}
         linked = []
@@ -212,7 +212,7 @@ class Reader:
         return linked
 
 
-def _rooted(reader: Reader, entries: list[Entry]) -> list[Entry]:
+def _rooted(reader: Reader, entries: list[ExchangeItem]) -> list[ExchangeItem]:
     """Entries of which none is a part of itself."""
     parents = {entry.id: entry.parent for entry in entries if entry.id}
     rooted: set[str] = {""}

@@ -6,12 +6,11 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from punchlist.import_export.item import Entry
+from punchlist.import_export.item import ExchangeItem
 from punchlist.missions.todos import pagination
-from punchlist.missions.todos.lifecycle import Status
+from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.plan import snapshot as plan_snapshot
-from punchlist.plan.lifecycle import ConditionStatus, Kind
-from punchlist.plan.lifecycle import Status as PlanStatus
+from punchlist.plan.lifecycle import ConditionKind, ConditionStatus, PlanStatus
 
 if TYPE_CHECKING:
     from punchlist.checklist.model import Checklist
@@ -25,21 +24,21 @@ if TYPE_CHECKING:
 PAGE = pagination.MOST
 
 
-def of_checklist(checklist: Checklist) -> list[Entry]:
+def of_checklist(checklist: Checklist) -> list[ExchangeItem]:
     return [
-        Entry(item.content, item.id, status=Status(item.status.value), active_form=item.active_form)
+        ExchangeItem(item.content, item.id, status=TodoStatus(item.status.value), active_form=item.active_form)
         for item in checklist.items
     ]
 
 
-def of_turn(plans: Plans, store: Store, scope: TurnScope) -> list[Entry]:
+def of_turn(plans: Plans, store: Store, scope: TurnScope) -> list[ExchangeItem]:
     """All of a turn's plan."""
     todos = plans.list(scope, frozenset(PlanStatus)).items
     with store.read() as tx:
         return of_plan(todos, plan_snapshot.conditions_of(tx, scope.turn_id))
 
 
-def of_plan(todos: Sequence[TurnTodo], conditions: Iterable[Condition]) -> list[Entry]:
+def of_plan(todos: Sequence[TurnTodo], conditions: Iterable[Condition]) -> list[ExchangeItem]:
     """What was answered or has happened is no longer waited for; what another todo was waited for stays said."""
     ids = {todo.id for todo in todos}
     of_todo: dict[str, list[Condition]] = {}
@@ -48,31 +47,31 @@ def of_plan(todos: Sequence[TurnTodo], conditions: Iterable[Condition]) -> list[
     return [_of_turn_todo(todo, of_todo.get(todo.id, ()), ids) for todo in todos]
 
 
-def _of_turn_todo(todo: TurnTodo, conditions: Sequence[Condition], ids: set[str]) -> Entry:
-    return Entry(
+def _of_turn_todo(todo: TurnTodo, conditions: Sequence[Condition], ids: set[str]) -> ExchangeItem:
+    return ExchangeItem(
         title=todo.title,
         id=todo.id,
         details=todo.context,
-        status=Status(todo.status.value),
-        blocked_by=tuple(one.subject for one in conditions if one.kind is Kind.TODO and one.subject in ids),
+        status=TodoStatus(todo.status.value),
+        blocked_by=tuple(one.subject for one in conditions if one.kind is ConditionKind.TODO and one.subject in ids),
         acceptance=todo.completion_criteria,
         owner=todo.agent_type or "",
         outcome=todo.outcome or "",
         waits=tuple(
             (one.kind.value, one.subject)
             for one in conditions
-            if one.kind not in (Kind.TODO, Kind.RESOURCE) and one.status is ConditionStatus.OPEN
+            if one.kind not in (ConditionKind.TODO, ConditionKind.RESOURCE) and one.status is ConditionStatus.OPEN
         ),
-        resources=tuple(one.subject for one in conditions if one.kind is Kind.RESOURCE),
+        resources=tuple(one.subject for one in conditions if one.kind is ConditionKind.RESOURCE),
         created_at=todo.created_at,
         started_at=todo.started_at or "",
         ended_at=todo.completed_at or "",
     )
 
 
-def of_mission(todos: MissionTodos, mission: str, pillar: str | None) -> list[Entry]:
+def of_mission(todos: MissionTodos, mission: str, pillar: str | None) -> list[ExchangeItem]:
     """All of a mission's todos or of a pillar's, those too that ended long ago."""
-    found: list[Entry] = []
+    found: list[ExchangeItem] = []
     cursor = None
     while True:
         page = todos.list(mission, pillar=pillar, archived=True, limit=PAGE, cursor=cursor)
@@ -82,9 +81,9 @@ def of_mission(todos: MissionTodos, mission: str, pillar: str | None) -> list[En
             return found
 
 
-def _of_mission_todo(todo: MissionTodo, pillar: str | None) -> Entry:
+def _of_mission_todo(todo: MissionTodo, pillar: str | None) -> ExchangeItem:
     check: dict[str, Any] | None = json.loads(todo.completion_check) if todo.completion_check else None
-    return Entry(
+    return ExchangeItem(
         title=todo.title,
         id=todo.id,
         details=todo.description,

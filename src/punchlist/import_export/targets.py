@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from punchlist.import_export.format_limits import Shape
-from punchlist.import_export.item import Entry
-from punchlist.missions.todos.lifecycle import Status
+from punchlist.import_export.format_limits import FormatLimits
+from punchlist.import_export.item import ExchangeItem
+from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.plan.condition_input import same
 
 REASON: Final = "import"
@@ -21,7 +21,7 @@ _NUMBER: Final = re.compile(r"[0-9.]*")
 
 
 @dataclass(frozen=True, slots=True)
-class There:
+class ExistingItems:
     """What a list has already."""
 
     ids: Mapping[str, str] = field(default_factory=dict)
@@ -31,28 +31,28 @@ class There:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class ImportedItem:
     id: str
     title: str
     status: str
 
 
-class Target(Protocol):
+class ImportTarget(Protocol):
     @property
     def name(self) -> str: ...
 
     @property
-    def shape(self) -> Shape: ...
+    def shape(self) -> FormatLimits: ...
 
-    def there(self) -> There: ...
+    def there(self) -> ExistingItems: ...
 
-    def settled(self, entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
+    def settled(self, entries: Sequence[ExchangeItem]) -> tuple[list[ExchangeItem], list[str]]:
         """Entries as the list can take them beside what it has, and what is to be said of that."""
 
-    def check(self, entries: Sequence[Entry]) -> None:
+    def check(self, entries: Sequence[ExchangeItem]) -> None:
         """Raises when they cannot be written."""
 
-    def put(self, entries: Sequence[Entry], known: Mapping[str, str]) -> tuple[list[Made], list[str]]:
+    def put(self, entries: Sequence[ExchangeItem], known: Mapping[str, str]) -> tuple[list[ImportedItem], list[str]]:
         """Write them. `known` are our ids of entries that were there, by their ids."""
 
 
@@ -61,12 +61,12 @@ def lasting(id: str) -> bool:
     return _NUMBER.fullmatch(id) is None
 
 
-def one_in_progress(entries: Sequence[Entry], busy: bool) -> tuple[list[Entry], list[str]]:
+def one_in_progress(entries: Sequence[ExchangeItem], busy: bool) -> tuple[list[ExchangeItem], list[str]]:
     """One at a time is in progress."""
     kept, waiting = [], 0
     for entry in entries:
-        begun = entry.status is Status.IN_PROGRESS
-        kept.append(replace(entry, status=Status.PENDING) if begun and busy else entry)
+        begun = entry.status is TodoStatus.IN_PROGRESS
+        kept.append(replace(entry, status=TodoStatus.PENDING) if begun and busy else entry)
         waiting += begun and busy
         busy = busy or begun
     told = f"one item at a time is in progress; {waiting} that were are pending"

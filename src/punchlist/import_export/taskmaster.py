@@ -12,19 +12,19 @@ from dataclasses import replace
 from typing import Any, Final
 
 from punchlist.errors import InvalidInput
-from punchlist.import_export.format_limits import Shape, form
-from punchlist.import_export.item import Entry, Found, Loss
+from punchlist.import_export.format_limits import FormatLimits, form
+from punchlist.import_export.item import ExchangeItem, Loss, ParsedFile
 from punchlist.import_export.reader import Reader, joined, leftover, parse_json
 from punchlist.kernel.text import excerpt
-from punchlist.missions.todos.lifecycle import Priority, Status
+from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 
 TAG: Final = "master"
 STATES: Final = {
-    Status.PENDING: "pending",
-    Status.IN_PROGRESS: "in-progress",
-    Status.COMPLETED: "done",
-    Status.CANCELLED: "cancelled",
-    Status.BACKLOG: "deferred",
+    TodoStatus.PENDING: "pending",
+    TodoStatus.IN_PROGRESS: "in-progress",
+    TodoStatus.COMPLETED: "done",
+    TodoStatus.CANCELLED: "cancelled",
+    TodoStatus.BACKLOG: "deferred",
 }
 KNOWN: Final = (
     "id",
@@ -47,11 +47,11 @@ def _fits(id: str, parent: str) -> bool:
     return _TOP(id, "") if not parent else id.startswith(f"{parent}.") and _TOP(id.removeprefix(f"{parent}."), "")
 
 
-def _trim(entries: list[Entry]) -> tuple[list[Entry], list[Loss]]:
+def _trim(entries: list[ExchangeItem]) -> tuple[list[ExchangeItem], list[Loss]]:
     """Without what a subtask cannot say: that it waits for a task which has the number of a sibling."""
     known = {entry.id for entry in entries}
 
-    def sayable(entry: Entry, other: str) -> bool:
+    def sayable(entry: ExchangeItem, other: str) -> bool:
         sibling = f"{entry.parent}.{other}"
         return not entry.parent or "." in other or sibling == entry.id or sibling not in known
 
@@ -62,10 +62,10 @@ def _trim(entries: list[Entry]) -> tuple[list[Entry], list[Loss]]:
     return kept, [Loss("dependencies on tasks numbered like a sibling", count)] if count else []
 
 
-SHAPE: Final = Shape(
+SHAPE: Final = FormatLimits(
     "taskmaster",
     frozenset({"id", "title", "details", "status", "priority", "blocked_by", "acceptance", "parent"}),
-    priorities={Priority.CRITICAL: Priority.HIGH},
+    priorities={TodoPriority.CRITICAL: TodoPriority.HIGH},
     needs_priority=True,
     tree=True,
     deepest=1,
@@ -75,7 +75,7 @@ SHAPE: Final = Shape(
 )
 
 
-def write(entries: list[Entry]) -> str:
+def write(entries: list[ExchangeItem]) -> str:
     tasks: dict[str, dict[str, Any]] = {}
     for entry in entries:
         if entry.parent:
@@ -85,14 +85,14 @@ def write(entries: list[Entry]) -> str:
     return json.dumps({TAG: {"tasks": list(tasks.values()), "metadata": {}}}, ensure_ascii=False, indent=2) + "\n"
 
 
-def _task(entry: Entry) -> dict[str, Any]:
+def _task(entry: ExchangeItem) -> dict[str, Any]:
     return {
         "id": int(entry.id.rpartition(".")[2]),
         "title": entry.title,
         "description": entry.details,
         "status": STATES[entry.status],
         "dependencies": [_number(one, entry.parent) for one in entry.blocked_by],
-        "priority": (entry.priority or Priority.MEDIUM).value,
+        "priority": (entry.priority or TodoPriority.MEDIUM).value,
         "details": "",
         "testStrategy": entry.acceptance,
     }
@@ -103,7 +103,7 @@ def _number(id: str, parent: str) -> int | str:
     return int(own) if "." not in own else id
 
 
-def read(written: str) -> Found:
+def read(written: str) -> ParsedFile:
     reader = Reader()
     where, tasks = _tasks(reader, parse_json(written))
     for index, raw in enumerate(tasks):
@@ -154,10 +154,10 @@ def _is_tag(tag: Any) -> bool:
 
 def _entry(
     reader: Reader, where: str, task: Mapping[str, Any], id: str, parent: str, siblings: frozenset[str]
-) -> Entry:
+) -> ExchangeItem:
     said = reader.ids(f"{where}.dependencies", task.get("dependencies"))
     criteria = [reader.block(f"{where}.{name}", task.get(name)) for name in ("testStrategy", "acceptanceCriteria")]
-    return Entry(
+    return ExchangeItem(
         title=reader.title(f"{where}.title", task.get("title")),
         id=id,
         details=joined(

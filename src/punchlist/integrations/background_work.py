@@ -11,7 +11,7 @@ _ENDING: Final = ("subagent", "workflow")
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class BackgroundWork:
     kind: str
     what: str = ""
 
@@ -19,7 +19,7 @@ class Work:
         return f"its {self.kind} “{self.what}”" if self.what else f"its {self.kind}"
 
 
-def waited_for(work: Sequence[Work], *, again: bool) -> tuple[Work, ...]:
+def waited_for(work: Sequence[BackgroundWork], *, again: bool) -> tuple[BackgroundWork, ...]:
     """What an agent may be waiting for that stops with items open. `again`: it was sent back before, and has stopped
     once more, with its lists as they were."""
     return tuple(one for one in work if again or one.kind in _ENDING)

@@ -12,21 +12,21 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from punchlist.agent.continuation import Continue, Decision, Reason, Situation, Spent, Stop, Wait, decide
+from punchlist.agent.continuation import Continue, Decision, Reason, Situation, Stop, TurnCounters, Wait, decide
 from punchlist.agent.definitions import AgentDefinition
-from punchlist.agent.list_state import TurnLists, View
+from punchlist.agent.list_state import ListState, TurnLists
 from punchlist.agent.message_kinds import CONTINUATION, REMINDER, TEXT
 from punchlist.agent.reminders import reminder
 from punchlist.checklist import service as checklist_service
-from punchlist.checklist.lifecycle import Action, Status
+from punchlist.checklist.lifecycle import ChecklistAction, ChecklistStatus
 from punchlist.checklist.model import Checklist, to_json
 from punchlist.checklist.service import Checklists
 from punchlist.conversations import repository as conversation_repository
-from punchlist.conversations.model import Line, Message, MessageRole, Scope, Turn, TurnScope
+from punchlist.conversations.model import Message, MessageRole, NewMessage, Scope, StoredTurn, TurnScope
 from punchlist.conversations.service import Conversations, change
 from punchlist.errors import Conflict
 from punchlist.integrations import messages as integrations_messages
-from punchlist.integrations.background_work import Work, waited_for
+from punchlist.integrations.background_work import BackgroundWork, waited_for
 from punchlist.integrations.native_lists import fitted
 from punchlist.integrations.session_history import (
     ASIDE,
@@ -36,7 +36,7 @@ from punchlist.integrations.session_history import (
     PROMPTED,
     REVISION,
     SESSION,
-    Trail,
+    SessionHistory,
     follow,
     is_of_a_person,
 )
@@ -44,7 +44,7 @@ from punchlist.kernel.actors import Role
 from punchlist.kernel.clock import moment
 from punchlist.kernel.events import Event
 from punchlist.kernel.process_id import lives
-from punchlist.plan.lifecycle import Action as PlanAction
+from punchlist.plan.lifecycle import PlanAction
 from punchlist.plan.transitions import stream as plan_stream
 from punchlist.storage import event_log
 from punchlist.storage.statements import Statement
@@ -70,11 +70,11 @@ OF_OURS: Final = "an agent of Punchlist's own works on this list"
 
 
 @dataclass(frozen=True, slots=True)
-class _Standing:
-    turn: Turn | None
+class _SessionState:
+    turn: StoredTurn | None
     said: tuple[Message, ...]
-    view: View
-    trail: Trail
+    view: ListState
+    trail: SessionHistory
     checklist: Checklist
     planned_by_people: bool
     """Whether a person has put all of the turn's plan there, since the user last said something."""
@@ -124,16 +124,16 @@ class _Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class StopDecision:
     decision: Decision
-    view: View
+    view: ListState
     pause: float = 0.0
     """Seconds to wait before it is sent back (C4): longer each time that nothing came of it."""
     quiet: bool = False
     """The person need not be told."""
 
 
-class Hosts:
+class HookService:
     def __init__(
         self, store: Store, conversations: Conversations, checklists: Checklists, agent: AgentDefinition
     ) -> None:
@@ -174,7 +174,7 @@ class Hosts:
         if now.prepared:
             self._note(scope, TEXT, text or "…", {PROMPT: True}, turn=now.turn)
             return integrations_messages.prepared(left) if left else ""
-        request = Line(MessageRole.USER.value, TEXT, text) if text else None
+        request = NewMessage(MessageRole.USER.value, TEXT, text) if text else None
         try:
             self._conversations.begin_turn(scope, reason=PROMPTED, request=request)
         except Conflict:
@@ -188,39 +188,39 @@ class Hosts:
         session: str | None,
         *,
         most: int | None = None,
-        work: Sequence[Work] = (),
+        work: Sequence[BackgroundWork] = (),
         worked: bool = True,
-    ) -> Verdict:
+    ) -> StopDecision:
         """The agent wants to hand back. `most` is how often its program lets itself be sent back for nothing, `work`
         what it has left to run, and `worked` whether it has used any tool since the user last said something."""
         now = self._look(scope, session)
         decision = decide(self._situation(now))
         if not isinstance(decision, Continue):
-            return Verdict(decision, now.view)
+            return StopDecision(decision, now.view)
         times = now.trail.unchanged(now.mark)
         if now.occupied:
-            return Verdict(Stop(Reason.OPEN, OF_OURS), now.view)
+            return StopDecision(Stop(Reason.OPEN, OF_OURS), now.view)
         if waits := waited_for(work, again=times > 0):
-            return Verdict(Wait(tuple(map(str, waits))), now.view)
+            return StopDecision(Wait(tuple(map(str, waits))), now.view)
         if most is not None and times >= most:
             why = f"its program lets itself be sent back {most} times in a row"
-            return Verdict(Stop(Reason.CAPPED, why), now.view)
+            return StopDecision(Stop(Reason.CAPPED, why), now.view)
         if now.untouched:
             if now.trail.sent_back_in_session or now.mark in now.trail.left_alone:
-                return Verdict(Stop(Reason.OPEN, OF_BEFORE), now.view, quiet=True)
+                return StopDecision(Stop(Reason.OPEN, OF_BEFORE), now.view, quiet=True)
             return self._send_back(scope, now, integrations_messages.of_before(now.view.open), {ASIDE: True})
         if now.aside:
             if now.sent_back and not worked:
-                return Verdict(Stop(Reason.OPEN, LEFT), now.view)
+                return StopDecision(Stop(Reason.OPEN, LEFT), now.view)
             return self._send_back(scope, now, integrations_messages.aside(now.view.open))
         return self._send_back(scope, now, decision.prompt)
 
     def _send_back(
-        self, scope: Scope, now: _Standing, prompt: str, data: Mapping[str, Any] = MappingProxyType({})
-    ) -> Verdict:
+        self, scope: Scope, now: _SessionState, prompt: str, data: Mapping[str, Any] = MappingProxyType({})
+    ) -> StopDecision:
         self._note(scope, CONTINUATION, prompt, {MARK: now.mark, **data}, turn=now.turn)
         pause = self._agent.check_interval * 2.0 ** now.trail.unchanged(now.mark)
-        return Verdict(Continue(prompt), now.view, pause)
+        return StopDecision(Continue(prompt), now.view, pause)
 
     def used(self, scope: Scope, session: str | None, uses: int) -> str:
         """The agent has used so many tools without touching its list. What to remind it of, if of anything (W7)."""
@@ -241,7 +241,7 @@ class Hosts:
         for _ in range(_MOST_TRIES):
             with self._store.read() as tx:
                 before = checklist_service.read(tx, scope.conversation_id)
-                still_open = {item.id: item for item in before.items if item.status is not Status.COMPLETED}
+                still_open = {item.id: item for item in before.items if item.status is not ChecklistStatus.COMPLETED}
                 last, of_people = self._who_wrote(tx, scope, before.revision, still_open)
             if (still_open or again) and (last is None or last.reason != AS_ITS_OWN):
                 return False
@@ -264,7 +264,7 @@ class Hosts:
             event = event_log.at_version(tx, checklist_service.stream(scope.conversation_id), version)
             if event is None or (last is not None and not unknown):
                 break
-            added = {step["id"] for step in event.payload()["steps"] if step["action"] == Action.ADD}
+            added = {step["id"] for step in event.payload()["steps"] if step["action"] == ChecklistAction.ADD}
             if is_of_a_person(event):
                 of_people |= added & unknown
             elif last is None:
@@ -279,7 +279,7 @@ class Hosts:
 
     # --- how things stand ---------------------------------------------------------------------------------
 
-    def _look(self, scope: Scope, session: str | None) -> _Standing:
+    def _look(self, scope: Scope, session: str | None) -> _SessionState:
         turn = self._conversations.current_turn(scope.conversation_id)
         view = self._lists(scope, turn)
         with self._store.read() as tx:
@@ -291,18 +291,18 @@ class Hosts:
             asked = _last_request(said)
             since = asked.created_at if asked else ""
             by_people = turn is not None and not tx.one(_PLANNED_BEFORE, stream=plan_stream(turn.id), since=since)
-        return _Standing(turn, said, view, follow(events, session), checklist, by_people)
+        return _SessionState(turn, said, view, follow(events, session), checklist, by_people)
 
-    def _lists(self, scope: Scope, turn: Turn | None, *, checklist: bool = True) -> View:
+    def _lists(self, scope: Scope, turn: StoredTurn | None, *, checklist: bool = True) -> ListState:
         place = TurnScope(scope.conversation_id, scope.actor, turn.id if turn else "")
         # Since ever: a checklist is the session's, however many prompts ago it was written.
         return TurnLists(self._store, place, plan=turn is not None, checklist=checklist, since="").look()
 
-    def _situation(self, now: _Standing) -> Situation:
+    def _situation(self, now: _SessionState) -> Situation:
         since = (self._store.clock() - moment(now.turn.started_at)).total_seconds() if now.turn else 0.0
         return Situation(
             open=now.view.open,
-            spent=Spent(
+            spent=TurnCounters(
                 continuations=len(now.sent_back), unchanged=now.trail.unchanged(now.mark), seconds=max(since, 0.0)
             ),
             limits=self._agent.limits,
@@ -310,7 +310,7 @@ class Hosts:
             cancelled=f"a person has ended the turn ({now.trail.stopped})" if now.trail.stopped else None,
         )
 
-    def _note(self, scope: Scope, kind: str, text: str, data: dict[str, Any], *, turn: Turn | None) -> None:
+    def _note(self, scope: Scope, kind: str, text: str, data: dict[str, Any], *, turn: StoredTurn | None) -> None:
         role = MessageRole.USER if kind in (CONTINUATION, TEXT) else MessageRole.SYSTEM
         with self._store.write() as tx:
             turn_id = self._turn_id(tx, scope, kind, turn)
@@ -328,7 +328,7 @@ class Hosts:
                 ),
             )
 
-    def _turn_id(self, tx: Transaction, scope: Scope, kind: str, turn: Turn | None) -> str | None:
+    def _turn_id(self, tx: Transaction, scope: Scope, kind: str, turn: StoredTurn | None) -> str | None:
         if kind == CONTINUATION:
             # It is counted by turn, so there has to be one.
             return self._conversations.ensure_turn(tx, scope).id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from punchlist.agent.continuation import Open, next_item
+from punchlist.agent.continuation import OpenItem, next_item
 from punchlist.kernel.text import excerpt, quoted
 
 _LONGEST_REQUEST = 1_000
@@ -30,7 +30,7 @@ def so_far(shown: str, request: str | None) -> str:
     )
 
 
-def of_before(open: Sequence[Open]) -> str:
+def of_before(open: Sequence[OpenItem]) -> str:
     """For one that stops beside a list which is none of its own."""
     return (
         f"{_left_of('an earlier session', open)} If the user has asked for that, go on with it. If not, leave it, and "
@@ -38,7 +38,7 @@ def of_before(open: Sequence[Open]) -> str:
     )
 
 
-def aside(open: Sequence[Open]) -> str:
+def aside(open: Sequence[OpenItem]) -> str:
     """For one that stops beside its list, which it has not touched since the user has said something new."""
     return (
         f"{_left_of('your list', open)} If the user's last message leaves you to it, go on with it now, and mark it "
@@ -46,7 +46,7 @@ def aside(open: Sequence[Open]) -> str:
     )
 
 
-def _left_of(whose: str, open: Sequence[Open]) -> str:
+def _left_of(whose: str, open: Sequence[OpenItem]) -> str:
     following = next_item(open)
     assert following is not None
     items, are = ("item", "is") if len(open) == 1 else ("items", "are")

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from punchlist.checklist.lifecycle import Status, status_named
+from punchlist.checklist.lifecycle import ChecklistStatus, status_named
 from punchlist.checklist.validation import LONGEST_TEXT, MAX_ITEMS
 from punchlist.kernel.text import excerpt
 
@@ -90,7 +90,7 @@ def _fitting(text: str) -> str:
     return excerpt(" ".join(text.split()), LONGEST_TEXT)
 
 
-_WORTH: Final = (Status.IN_PROGRESS, Status.PENDING, Status.COMPLETED)
+_WORTH: Final = (ChecklistStatus.IN_PROGRESS, ChecklistStatus.PENDING, ChecklistStatus.COMPLETED)
 
 
 def _few(items: Sequence[Mapping[str, Any]], room: int) -> list[Mapping[str, Any]]:
@@ -98,17 +98,17 @@ def _few(items: Sequence[Mapping[str, Any]], room: int) -> list[Mapping[str, Any
 
     def worth(index: int) -> tuple[int, int]:
         rank = _WORTH.index(items[index]["status"])
-        return rank, -index if _WORTH[rank] is Status.COMPLETED else index
+        return rank, -index if _WORTH[rank] is ChecklistStatus.COMPLETED else index
 
     chosen = sorted(range(len(items)), key=worth)[: max(0, room)]
     return [items[index] for index in sorted(chosen)]
 
 
 def _one_running(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    running = next((item for item in items if item["status"] == Status.IN_PROGRESS), None)
+    running = next((item for item in items if item["status"] == ChecklistStatus.IN_PROGRESS), None)
     return [
-        {**item, "status": Status.PENDING.value}
-        if item["status"] == Status.IN_PROGRESS and item is not running
+        {**item, "status": ChecklistStatus.PENDING.value}
+        if item["status"] == ChecklistStatus.IN_PROGRESS and item is not running
         else item
         for item in items
     ]

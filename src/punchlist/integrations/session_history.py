@@ -29,7 +29,7 @@ SESSION: Final = "host_session"
 
 
 @dataclass(frozen=True, slots=True)
-class Trail:
+class SessionHistory:
     sent_back: tuple[str, ...] = ()
     """How the lists were each time that the agent was sent back to them since the last prompt, newest first."""
     reminded: str | None = None
@@ -49,7 +49,7 @@ class Trail:
         return next((index for index, seen in enumerate(self.sent_back) if seen != mark), len(self.sent_back))
 
 
-def follow(events: Sequence[Event], session: str | None) -> Trail:
+def follow(events: Sequence[Event], session: str | None) -> SessionHistory:
     """Read from the newest event backwards. What was before the last prompt and the beginning of the session is of no
     concern, but for what sessions before it have left alone."""
     sent_back: list[str] = []
@@ -80,7 +80,7 @@ def follow(events: Sequence[Event], session: str | None) -> Trail:
             prepared = prepared or event.subject
         elif event.action == TurnAction.END and is_of_a_person(event) and not prompted:
             stopped = stopped or event.reason
-    return Trail(
+    return SessionHistory(
         tuple(sent_back), reminded, stopped, began_with, in_session if began else 0, frozenset(left_alone), prepared
     )
 

@@ -25,7 +25,7 @@ _FRESH: Final = 0.02
 """Seconds for which one look at all processes serves everybody, at least: a hundred calls may end at once."""
 
 
-class Running(NamedTuple):
+class ChildProcess(NamedTuple):
     pid: int
     group: int
     session: int
@@ -33,16 +33,16 @@ class Running(NamedTuple):
     name: str
 
 
-class _Table:
+class _ProcessTable:
     """All processes of ours and of this user that run, as of a moment ago."""
 
     def __init__(self) -> None:
         self._taken = 0.0
         self._fresh_until = 0.0
-        self._by_mark: dict[str, list[Running]] = {}
-        self._by_session: dict[int, list[Running]] = {}
+        self._by_mark: dict[str, list[ChildProcess]] = {}
+        self._by_session: dict[int, list[ChildProcess]] = {}
 
-    def of(self, mark: str, session: int | None, since: float) -> list[Running]:
+    def of(self, mark: str, session: int | None, since: float) -> list[ChildProcess]:
         """As they were at some moment after `since`: an older look may not know a program yet, or know it still."""
         if self._taken < since or time.monotonic() > self._fresh_until:
             self._look()
@@ -53,8 +53,8 @@ class _Table:
 
     def _look(self) -> None:
         taken = time.monotonic()
-        by_mark: dict[str, list[Running]] = {}
-        by_session: dict[int, list[Running]] = {}
+        by_mark: dict[str, list[ChildProcess]] = {}
+        by_session: dict[int, list[ChildProcess]] = {}
         for one in _all():
             by_mark.setdefault(one.mark, []).append(one)
             by_session.setdefault(one.session, []).append(one)
@@ -65,11 +65,11 @@ class _Table:
         self._fresh_until = now + max(_FRESH, 2 * (now - taken))
 
 
-_TABLE: Final = _Table()
+_TABLE: Final = _ProcessTable()
 
 
-def _all() -> list[Running]:
-    found: list[Running] = []
+def _all() -> list[ChildProcess]:
+    found: list[ChildProcess] = []
     known: set[str] = set()
     # One that ended before it was looked at may have left a child that was not in the list: once more.
     while new := {entry for entry in os.listdir("/proc") if entry.isdigit()} - known:
@@ -78,7 +78,7 @@ def _all() -> list[Running]:
     return found
 
 
-def _read(pid: int) -> Running | None:
+def _read(pid: int) -> ChildProcess | None:
     """What is known of a process; None when it has ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -89,7 +89,7 @@ def _read(pid: int) -> Running | None:
     if state in b"ZX":
         return None
     mark = "" if int(flags) & _OF_THE_KERNEL else _mark(pid, 1 if int(flags) & _ENDING else _READINGS)
-    return Running(pid, int(group), int(session), mark, name.decode(errors="replace"))
+    return ChildProcess(pid, int(group), int(session), mark, name.decode(errors="replace"))
 
 
 def _mark(pid: int, readings: int) -> str:
@@ -112,7 +112,7 @@ def _mark(pid: int, readings: int) -> str:
     return next(found, begin)[len(begin) :].decode(errors="replace")
 
 
-def still_running(mark: str, group: int | None = None, since: float = 0.0) -> list[Running]:
+def still_running(mark: str, group: int | None = None, since: float = 0.0) -> list[ChildProcess]:
     """The processes of a call that are still there, or were a moment ago, but not before `since`."""
     if not os.path.isdir("/proc/self"):
         return []

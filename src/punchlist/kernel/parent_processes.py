@@ -22,7 +22,7 @@ _LAUNCHERS: Final = frozenset((*_SHELLS, *_RUNNERS, "punchlist"))
 """Programs that only start others, and what goes by our own name above us."""
 
 
-class Above(NamedTuple):
+class ParentProcess(NamedTuple):
     pid: int
     names: frozenset[str]
     """What it is called, and the program that it is: a script has a name of its own, and is its shell."""
@@ -31,28 +31,28 @@ class Above(NamedTuple):
     """The one that it is run from; none for what runs in the background, and for what keeps terminals."""
 
 
-Look = Callable[[int], tuple[int, Above] | None]
+Look = Callable[[int], tuple[int, ParentProcess] | None]
 """The parent of a process, and what is known of itself."""
 
 
-def ancestors() -> list[Above]:
+def ancestors() -> list[ParentProcess]:
     """The processes above this one, the nearest first; none where that cannot be known."""
     parent = _of_proc if Path("/proc/self/stat").exists() else _of_ps()
     return list(_upwards(os.getppid(), parent))
 
 
-def hosts() -> list[Above]:
+def hosts() -> list[ParentProcess]:
     """Those that do more than start others. We run on behalf of the first."""
     ours = tuple(sys.argv[1:])
     return [above for above in ancestors() if not above.names & _LAUNCHERS and not _hands_on(above, ours)]
 
 
-def _hands_on(above: Above, ours: tuple[str, ...]) -> bool:
+def _hands_on(above: ParentProcess, ours: tuple[str, ...]) -> bool:
     """Whether it was called with what we were called with."""
     return bool(ours) and above.command[-len(ours) :] == ours
 
 
-def _upwards(pid: int, look: Look) -> Iterator[Above]:
+def _upwards(pid: int, look: Look) -> Iterator[ParentProcess]:
     for _ in range(_DEEPEST):
         found = look(pid) if pid > 1 else None
         if found is None:
@@ -61,7 +61,7 @@ def _upwards(pid: int, look: Look) -> Iterator[Above]:
         yield above
 
 
-def _of_proc(pid: int) -> tuple[int, Above] | None:
+def _of_proc(pid: int) -> tuple[int, ParentProcess] | None:
     folder = Path(f"/proc/{pid}")
     try:
         told = (folder / "stat").read_text(encoding="utf-8", errors="replace")
@@ -77,7 +77,7 @@ def _of_proc(pid: int) -> tuple[int, Above] | None:
         command = tuple(os.fsdecode((folder / "cmdline").read_bytes()).split("\0")[:-1])
     with suppress(OSError):
         names.add(Path(os.readlink(folder / "exe").removesuffix(" (deleted)")).name)
-    return parent, Above(pid, frozenset(names), command, terminal)
+    return parent, ParentProcess(pid, frozenset(names), command, terminal)
 
 
 def _of_ps() -> Look:
@@ -88,11 +88,11 @@ def _of_ps() -> Look:
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return lambda _: None
-    table: dict[int, tuple[int, Above]] = {}
+    table: dict[int, tuple[int, ParentProcess]] = {}
     for words in (line.split() for line in told.splitlines()):
         if len(words) > 3 and words[0].isdecimal() and words[1].isdecimal():
             pid, parent, terminal, *command = words
             # The shell of a login has a dash before its name.
             names = frozenset({Path(command[0].lstrip("-")).name})
-            table[int(pid)] = int(parent), Above(int(pid), names, tuple(command), terminal.strip("?-"))
+            table[int(pid)] = int(parent), ParentProcess(int(pid), names, tuple(command), terminal.strip("?-"))
     return table.get

@@ -18,7 +18,7 @@ _LONGEST_NAME: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class SettingsTable:
     """A table and the way to it, such as `policy.rules[2]`."""
 
     path: Path
@@ -26,12 +26,12 @@ class Table:
     content: Mapping[str, Any]
 
     @classmethod
-    def of(cls, path: Path, name: str, content: Any) -> Table:
+    def of(cls, path: Path, name: str, content: Any) -> SettingsTable:
         """A table of the file's own."""
         return cls._at(path, (name,), content)
 
     @classmethod
-    def _at(cls, path: Path, way: Keys, content: Any) -> Table:
+    def _at(cls, path: Path, way: Keys, content: Any) -> SettingsTable:
         if not isinstance(content, Mapping):
             raise _wrong(path, way, f"must be a table, got {json_type(content)}")
         return cls(path, way, content)
@@ -90,14 +90,14 @@ class Table:
             raise self.wrong(key, f"must be true or false, without quotes, got {json_type(value)}")
         return value
 
-    def tables(self, key: str) -> list[Table]:
+    def tables(self, key: str) -> list[SettingsTable]:
         value = self.content.get(key, [])
         if not isinstance(value, list):
             raise self.wrong(key, "must be a list of tables")
-        return [Table._at(self.path, (*self.way, key, place), one) for place, one in enumerate(value)]
+        return [SettingsTable._at(self.path, (*self.way, key, place), one) for place, one in enumerate(value)]
 
-    def table(self, key: str) -> Table:
-        return Table._at(self.path, (*self.way, key), self.content.get(key, {}))
+    def table(self, key: str) -> SettingsTable:
+        return SettingsTable._at(self.path, (*self.way, key), self.content.get(key, {}))
 
 
 def meant(name: str, known: Iterable[str]) -> str:

@@ -29,7 +29,7 @@ class ToolResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Tool(Generic[C]):
+class ListToolSpec(Generic[C]):
     name: str
     title: str
     description: str

@@ -15,7 +15,7 @@ from punchlist.missions.model import Mission, Pillar
 from punchlist.storage.store import Transaction
 
 
-class Told(StrEnum):
+class MissionEventWriter(StrEnum):
     """What events say of a mission and its parts; todos, readings and escalations have actions of their own."""
 
     MAKE_MISSION = "make_mission"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from punchlist.conversations.model import Scope
-from punchlist.missions.todos.lifecycle import Priority, Status
+from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Metric(NamedTuple):
         return collector
 
 
-class Reading(NamedTuple):
+class MetricReading(NamedTuple):
     """A row of `metric_readings`."""
 
     id: str
@@ -121,8 +121,8 @@ class MissionTodo(NamedTuple):
     justification: str
     completion_criteria: str
     deadline: str | None
-    status: Status
-    priority: Priority
+    status: TodoStatus
+    priority: TodoPriority
     assigned_agent: str | None
     outcome: str | None
     created_at: str
@@ -168,10 +168,10 @@ class NewMissionTodo:
     justification: str = ""
     completion_criteria: str = ""
     deadline: str | None = None
-    priority: Priority | None = None
+    priority: TodoPriority | None = None
     """Medium, unless a template says otherwise."""
     assigned_agent: str | None = None
-    target: Status = Status.PENDING
+    target: TodoStatus = TodoStatus.PENDING
     also_affects: tuple[str, ...] = ()
     check: Mapping[str, Any] | None = None
     template: str | None = None
@@ -179,7 +179,7 @@ class NewMissionTodo:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class TodoChange:
     """A todo after a change, and what is to be said about it."""
 
     todo: MissionTodo
@@ -207,7 +207,7 @@ class Capacity:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PillarState:
     """A pillar with what belongs to it now."""
 
     pillar: Pillar

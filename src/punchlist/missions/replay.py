@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from punchlist.kernel.events import Event
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.changes import Told
+from punchlist.missions.changes import MissionEventWriter
 from punchlist.missions.metrics import replay as metric_replay
 from punchlist.missions.metrics.service import MetricAction
 from punchlist.missions.model import Metric, Mission, Pillar, Strategy
@@ -16,7 +16,7 @@ from punchlist.storage.store import Transaction
 
 
 @dataclass(slots=True)
-class Replayed:
+class ReplayedMission:
     missions: dict[str, Mission] = field(default_factory=dict)
     """One, unless its first event is missing."""
     pillars: dict[str, Pillar] = field(default_factory=dict)
@@ -25,24 +25,24 @@ class Replayed:
     metrics: dict[str, Metric] = field(default_factory=dict)
 
 
-def replay(events: Sequence[Event]) -> Replayed:
-    told = Replayed()
+def replay(events: Sequence[Event]) -> ReplayedMission:
+    told = ReplayedMission()
     for event in events:
         data = event.payload()
         match event.action:
-            case Told.MAKE_MISSION:
+            case MissionEventWriter.MAKE_MISSION:
                 told.missions[event.subject] = Mission(**data)
-            case Told.CHANGE_MISSION | Told.ARCHIVE_MISSION | Told.TAKE_TICK:
+            case MissionEventWriter.CHANGE_MISSION | MissionEventWriter.ARCHIVE_MISSION | MissionEventWriter.TAKE_TICK:
                 told.missions[event.subject] = told.missions[event.subject]._replace(**data)
-            case Told.ADD_PILLAR:
+            case MissionEventWriter.ADD_PILLAR:
                 told.pillars[event.subject] = Pillar(**data)
-            case Told.CHANGE_PILLAR:
+            case MissionEventWriter.CHANGE_PILLAR:
                 told.pillars[event.subject] = told.pillars[event.subject]._replace(**data)
-            case Told.SET_STRATEGIES:
+            case MissionEventWriter.SET_STRATEGIES:
                 told.strategies[event.subject] = [Strategy(**one) for one in data["strategies"]]
-            case Told.ADD_METRIC:
+            case MissionEventWriter.ADD_METRIC:
                 told.metrics[event.subject] = Metric(**data)
-            case Told.CHANGE_METRIC:
+            case MissionEventWriter.CHANGE_METRIC:
                 told.metrics[event.subject] = told.metrics[event.subject]._replace(**data)
             case MetricAction.RECORD | MetricAction.FAIL:
                 metric_id = data["metric_id"]
@@ -50,17 +50,21 @@ def replay(events: Sequence[Event]) -> Replayed:
     return told
 
 
-_MAKES: Final = {Told.MAKE_MISSION: "missions", Told.ADD_PILLAR: "pillars", Told.ADD_METRIC: "metrics"}
+_MAKES: Final = {
+    MissionEventWriter.MAKE_MISSION: "missions",
+    MissionEventWriter.ADD_PILLAR: "pillars",
+    MissionEventWriter.ADD_METRIC: "metrics",
+}
 
 
 def rows_made(events: Sequence[Event]) -> Iterator[str]:
     """The tables that the events of a mission put rows into which are still there, one name for each row."""
     strategies: dict[str, int] = {}
     for event in events:
-        if event.action == Told.SET_STRATEGIES:
+        if event.action == MissionEventWriter.SET_STRATEGIES:
             strategies[event.subject] = len(event.payload()["strategies"])
         elif event.action in _MAKES:
-            yield _MAKES[Told(event.action)]
+            yield _MAKES[MissionEventWriter(event.action)]
     yield from ["strategies"] * sum(strategies.values())
 
 

@@ -19,15 +19,15 @@ from punchlist.kernel.events import canonical
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import block_problem
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.changes import Told, change, find_mission, lock_mission
+from punchlist.missions.changes import MissionEventWriter, change, find_mission, lock_mission
 from punchlist.missions.chats import service as chat_service
 from punchlist.missions.config import file
 from punchlist.missions.config.apply_config import REASON, changes, furnish
 from punchlist.missions.config.diff import differences, introduced
 from punchlist.missions.config.json import config_json
 from punchlist.missions.config.model import MissionConfig
-from punchlist.missions.model import Mission, Standing
-from punchlist.missions.todos.lifecycle import ACTIVE, Channel, Status
+from punchlist.missions.model import Mission, PillarState
+from punchlist.missions.todos.lifecycle import ACTIVE, ChatChannel, TodoStatus
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 
@@ -38,7 +38,7 @@ _TRIES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class ApplyPreview:
     """What applying a file would do."""
 
     created: bool
@@ -47,7 +47,7 @@ class Preview:
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class ApplyResult:
     mission: Mission
     created: bool
     changes: list[str] = field(default_factory=list)
@@ -66,16 +66,16 @@ class Missions:
 
     # --- changing -----------------------------------------------------------------------------------------
 
-    def preview(self, config: MissionConfig, source: str | None = None) -> Preview:
+    def preview(self, config: MissionConfig, source: str | None = None) -> ApplyPreview:
         """What `apply` would do, or the error that it would end with. Nothing is changed."""
         with self._store.read() as tx:
             mission = mission_repository.mission_by_slug(tx, config.slug)
             if mission is None:
-                return Preview(True, introduced(config), _warnings(config, {}))
+                return ApplyPreview(True, introduced(config), _warnings(config, {}))
             lines = _check(tx, mission, config, source)
-            return Preview(False, lines, _warnings(config, mission_repository.open_in_mission(tx, mission.id)))
+            return ApplyPreview(False, lines, _warnings(config, mission_repository.open_in_mission(tx, mission.id)))
 
-    def apply(self, scope: Scope, config: MissionConfig, source: str) -> Applied:
+    def apply(self, scope: Scope, config: MissionConfig, source: str) -> ApplyResult:
         """Make a mission, or change it to what its file says now (M1)."""
         _check_founder(scope, "apply a mission file")
         for _ in range(_TRIES):
@@ -97,7 +97,7 @@ class Missions:
             raise InvalidInput(f"reason: {problem}")
         with self._store.write() as tx:
             mission = lock_mission(tx, slug)
-            working = mission_repository.open_in_mission(tx, mission.id).get(Status.IN_PROGRESS, 0)
+            working = mission_repository.open_in_mission(tx, mission.id).get(TodoStatus.IN_PROGRESS, 0)
             if working:
                 raise IllegalTransition(
                     f"Mission {slug!r} has {_todos(working)} in progress. Complete or cancel what is being worked on "
@@ -109,7 +109,7 @@ class Missions:
             told = change(
                 scope,
                 mission,
-                Told.ARCHIVE_MISSION,
+                MissionEventWriter.ARCHIVE_MISSION,
                 mission.id,
                 reason.strip(),
                 data,
@@ -125,7 +125,9 @@ class Missions:
             mission = mission_repository.lock_mission(tx, mission_id)
             if mission is None or not mission_repository.take_tick(tx, mission_id, tick):
                 return False
-            told = change(scope, mission, Told.TAKE_TICK, mission_id, f"the cycle of {tick}", {"last_tick": tick})
+            told = change(
+                scope, mission, MissionEventWriter.TAKE_TICK, mission_id, f"the cycle of {tick}", {"last_tick": tick}
+            )
             event_log.append(tx, told)
             return True
 
@@ -140,14 +142,14 @@ class Missions:
         with self._store.read() as tx:
             return [one for one in mission_repository.all_missions(tx) if archived or one.status == "active"]
 
-    def standing(self, mission: Mission) -> Sequence[Standing]:
+    def standing(self, mission: Mission) -> Sequence[PillarState]:
         """The pillars that count, each with its strategies and metrics."""
         with self._store.read() as tx:
             return standing(tx, mission.id)
 
     # --- parts --------------------------------------------------------------------------------------------
 
-    def _make(self, tx: Transaction, scope: Scope, config: MissionConfig, source: str) -> Applied:
+    def _make(self, tx: Transaction, scope: Scope, config: MissionConfig, source: str) -> ApplyResult:
         id, now = new_id(), tx.now()
         chat = chat_service.make(
             tx,
@@ -155,7 +157,7 @@ class Missions:
             scope,
             chat_service.chat_id(config.slug),
             config.name,
-            chat_service.metadata(Channel.MISSION, id, config.slug),
+            chat_service.metadata(ChatChannel.MISSION, id, config.slug),
         )
         mission = Mission(
             id=id,
@@ -172,15 +174,17 @@ class Missions:
         )
         if not mission_repository.insert_mission(tx, mission):
             raise _SlugTaken
-        told = change(scope, mission, Told.MAKE_MISSION, id, REASON, mission._asdict(), to="active")
+        told = change(scope, mission, MissionEventWriter.MAKE_MISSION, id, REASON, mission._asdict(), to="active")
         event_log.append(tx, told, *furnish(tx, self._conversations, scope, mission, config))
-        return Applied(mission, True, introduced(config), _warnings(config, {}))
+        return ApplyResult(mission, True, introduced(config), _warnings(config, {}))
 
-    def _change(self, tx: Transaction, scope: Scope, mission: Mission, config: MissionConfig, source: str) -> Applied:
+    def _change(
+        self, tx: Transaction, scope: Scope, mission: Mission, config: MissionConfig, source: str
+    ) -> ApplyResult:
         lines = _check(tx, mission, config, source)
         warnings = _warnings(config, mission_repository.open_in_mission(tx, mission.id))
         if not lines:
-            return Applied(mission, False, [], warnings)
+            return ApplyResult(mission, False, [], warnings)
         changed = mission._replace(
             name=config.name,
             description=config.description,
@@ -190,19 +194,21 @@ class Missions:
         )
         mission_repository.update_mission(tx, changed)
         data = changes(mission, changed)
-        told = change(scope, mission, Told.CHANGE_MISSION, mission.id, REASON, data, came_from="active", to="active")
+        told = change(
+            scope, mission, MissionEventWriter.CHANGE_MISSION, mission.id, REASON, data, came_from="active", to="active"
+        )
         event_log.append(tx, told, *furnish(tx, self._conversations, scope, changed, config))
-        return Applied(changed, False, lines, warnings)
+        return ApplyResult(changed, False, lines, warnings)
 
 
-def standing(tx: Transaction, mission_id: str) -> list[Standing]:
+def standing(tx: Transaction, mission_id: str) -> list[PillarState]:
     """As `Missions.standing`, inside a transaction."""
     strategies, metrics = (
         mission_repository.strategies_of(tx, mission_id),
         mission_repository.metrics_of(tx, mission_id),
     )
     return [
-        Standing(
+        PillarState(
             pillar,
             [one for one in strategies if one.pillar_id == pillar.id],
             [one for one in metrics if one.pillar_id == pillar.id and one.status == "active"],
@@ -241,7 +247,7 @@ def _check(tx: Transaction, mission: Mission, config: MissionConfig, source: str
 def _warnings(config: MissionConfig, counts: dict[str, int]) -> list[str]:
     warnings = []
     active = sum(count for status, count in counts.items() if status in ACTIVE)
-    backlog = counts.get(Status.BACKLOG, 0)
+    backlog = counts.get(TodoStatus.BACKLOG, 0)
     for name, limit, used in (
         ("activeTodoLimit", config.todo.active_limit, active),
         ("backlogTodoLimit", config.todo.backlog_limit, backlog),

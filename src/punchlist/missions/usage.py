@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from punchlist.conversations import repository as conversation_records
 from punchlist.conversations import usage as conversation_usage
-from punchlist.conversations.usage import Evidence
+from punchlist.conversations.usage import CallEvidence
 from punchlist.runs import service as runs_service
 from punchlist.runs.lifecycle import RunAction
 from punchlist.storage.statements import Statement
@@ -30,7 +30,7 @@ TAKEN_UP: Final = Statement(
 )
 
 
-class Account(NamedTuple):
+class RunUsage(NamedTuple):
     """What some runs have used. A run counts what a turn has used when that turn is over."""
 
     runs: int = 0
@@ -40,8 +40,8 @@ class Account(NamedTuple):
     seconds: float = 0.0
     calls: int = 0
 
-    def plus(self, other: Account) -> Account:
-        return Account(
+    def plus(self, other: RunUsage) -> RunUsage:
+        return RunUsage(
             self.runs + other.runs,
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
@@ -61,9 +61,9 @@ class Account(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class TodoAccount:
-    account: Account
-    evidence: tuple[Evidence, ...]
+class TodoUsage:
+    account: RunUsage
+    evidence: tuple[CallEvidence, ...]
     """Calls in the order in which they began."""
 
     def as_json(self) -> dict[str, Any]:
@@ -71,11 +71,11 @@ class TodoAccount:
 
 
 @dataclass(frozen=True, slots=True)
-class MissionAccount:
-    account: Account
-    pillars: dict[str, Account]
+class MissionUsage:
+    account: RunUsage
+    pillars: dict[str, RunUsage]
     """By id. What the Lead does for all of them is in the mission's own only."""
-    todos: dict[str, Account]
+    todos: dict[str, RunUsage]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -85,11 +85,11 @@ class MissionAccount:
         }
 
 
-class Accounts:
+class MissionUsageService:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def todo(self, todo_id: str) -> TodoAccount:
+    def todo(self, todo_id: str) -> TodoUsage:
         with self._store.read() as tx:
             row = tx.one(OF_TODO, todo_id=todo_id)
             taken = {turn: None for (run,) in tx.all(RUNS_OF_TODO, todo_id=todo_id) for turn in _turns_of(tx, run)}
@@ -97,24 +97,24 @@ class Accounts:
             among = [turn for head in heads for turn in conversation_usage.with_workers(tx, head)]
             shown = tuple(conversation_usage.calls_of(tx, among))
         # Of those that are under way, too.
-        return TodoAccount(_account(row or ())._replace(calls=len(shown)), shown)
+        return TodoUsage(_account(row or ())._replace(calls=len(shown)), shown)
 
-    def pillar(self, mission_id: str, pillar_id: str) -> Account:
-        return self.mission(mission_id).pillars.get(pillar_id, Account())
+    def pillar(self, mission_id: str, pillar_id: str) -> RunUsage:
+        return self.mission(mission_id).pillars.get(pillar_id, RunUsage())
 
-    def mission(self, mission_id: str) -> MissionAccount:
+    def mission(self, mission_id: str) -> MissionUsage:
         """All at once, from the rows of its runs."""
         with self._store.read() as tx:
             rows = tx.all(OF_MISSION, mission_id=mission_id)
-        total, pillars, todos = Account(), dict[str, Account](), dict[str, Account]()
+        total, pillars, todos = RunUsage(), dict[str, RunUsage](), dict[str, RunUsage]()
         for pillar_id, todo_id, *sums in rows:
             used = _account(sums)
             total = total.plus(used)
             if pillar_id is not None:
-                pillars[pillar_id] = pillars.get(pillar_id, Account()).plus(used)
+                pillars[pillar_id] = pillars.get(pillar_id, RunUsage()).plus(used)
             if todo_id is not None:
-                todos[todo_id] = todos.get(todo_id, Account()).plus(used)
-        return MissionAccount(total, pillars, todos)
+                todos[todo_id] = todos.get(todo_id, RunUsage()).plus(used)
+        return MissionUsage(total, pillars, todos)
 
 
 def _turns_of(tx: Transaction, run_id: str) -> list[str]:
@@ -123,8 +123,8 @@ def _turns_of(tx: Transaction, run_id: str) -> list[str]:
     return [str(turn) for data in told if (turn := data.get("turn_id"))]
 
 
-def _account(sums: Any) -> Account:
+def _account(sums: Any) -> RunUsage:
     if not sums or not sums[0]:
-        return Account()
+        return RunUsage()
     count, read, said, cost, seconds, calls = sums
-    return Account(int(count), int(read or 0), int(said or 0), float(cost or 0), float(seconds or 0), int(calls or 0))
+    return RunUsage(int(count), int(read or 0), int(said or 0), float(cost or 0), float(seconds or 0), int(calls or 0))

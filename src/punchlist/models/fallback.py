@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from punchlist.models.model import Hear, Model, ModelError, Reply, Request, RequestRefused, Traits
+from punchlist.models.model import Model, ModelError, ModelInfo, ModelRequest, Reply, RequestRefused, TextListener
 
 
-class WithFallback:
+class FallbackModel:
     """Made for one turn: it does not go back to the first."""
 
     def __init__(self, first: Model, second: Model, told: Callable[[str], None] | None = None) -> None:
@@ -25,10 +25,10 @@ class WithFallback:
         return self._in_use.name
 
     @property
-    def traits(self) -> Traits:
+    def traits(self) -> ModelInfo:
         return self._in_use.traits
 
-    async def ask(self, request: Request, hear: Hear | None = None) -> Reply:
+    async def ask(self, request: ModelRequest, hear: TextListener | None = None) -> Reply:
         asked = self._in_use
         try:
             return await asked.ask(request, hear)

@@ -28,9 +28,9 @@ from typing import IO, Any, Final
 from punchlist.errors import ConfigError
 from punchlist.kernel.text import excerpt
 from punchlist.models.gguf import trained_context
-from punchlist.models.model import Hear, ModelBusy, ModelRefused, Reply, Request, RequestRefused, Traits
-from punchlist.models.provider_model import DirectModel
-from punchlist.models.providers import LOCAL, Chosen
+from punchlist.models.model import ModelBusy, ModelInfo, ModelRefused, ModelRequest, Reply, RequestRefused, TextListener
+from punchlist.models.provider_model import ProviderModel
+from punchlist.models.providers import LOCAL, ResolvedModel
 
 LIBRARY: Final = "xllamacpp"
 CONTEXT: Final = "PUNCHLIST_LOCAL_CONTEXT"
@@ -147,19 +147,19 @@ class LocalModel:
     def __init__(self, file: str, environment: Mapping[str, str]) -> None:
         self._load = load_of(file, environment)
         self.name = f"{LOCAL.name}:{file}"
-        self.traits = Traits(window=self._load.context)
+        self.traits = ModelInfo(window=self._load.context)
         self._child: Child | None = None
         self._lock = threading.Lock()
 
-    async def ask(self, request: Request, hear: Hear | None = None) -> Reply:
+    async def ask(self, request: ModelRequest, hear: TextListener | None = None) -> Reply:
         child = self._at_work()
         try:
             url = await asyncio.shield(asyncio.wrap_future(child.address))
         except ModelRefused as error:
             raise ModelRefused(f"{self._load.path}: cannot be loaded: {error}") from None
-        served = Chosen(LOCAL, self._load.path.name, f"{url}/v1", child.key)
+        served = ResolvedModel(LOCAL, self._load.path.name, f"{url}/v1", child.key)
         try:
-            return await DirectModel(served).ask(request, hear)
+            return await ProviderModel(served).ask(request, hear)
         except RequestRefused as error:
             if "context size" not in str(error):
                 raise

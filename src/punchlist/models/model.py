@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, Protocol
 from punchlist.errors import PunchlistError
 
 
-class Finish(StrEnum):
+class FinishReason(StrEnum):
     """Why a model stopped."""
 
     STOP = "stop"
@@ -38,7 +38,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RequestedCall:
     """A tool call that a model wants. `arguments` is text where the model did not write a JSON object."""
 
     id: str
@@ -47,7 +47,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class UserText:
     """What a person, or the loop in a person's place, says to the model."""
 
     text: str
@@ -56,13 +56,13 @@ class Said:
 @dataclass(frozen=True, slots=True)
 class Reply:
     text: str = ""
-    calls: tuple[Call, ...] = ()
-    finish: Finish = Finish.STOP
+    calls: tuple[RequestedCall, ...] = ()
+    finish: FinishReason = FinishReason.STOP
     usage: Usage = Usage()
 
 
 @dataclass(frozen=True, slots=True)
-class Returned:
+class CallReturn:
     """What came of a call."""
 
     call_id: str
@@ -71,11 +71,11 @@ class Returned:
     failed: bool = False
 
 
-Message = Said | Reply | Returned
+Message = UserText | Reply | CallReturn
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class ToolOffer:
     """A tool as the model is told of it."""
 
     name: str
@@ -84,15 +84,15 @@ class Offered:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ModelRequest:
     system: str
     messages: Sequence[Message]
-    tools: Sequence[Offered] = ()
+    tools: Sequence[ToolOffer] = ()
     most_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Traits:
+class ModelInfo:
     """What is known about a model; None where nothing is."""
 
     window: int | None = None
@@ -106,7 +106,7 @@ class Traits:
         return (usage.input_tokens * self.input_price + usage.output_tokens * self.output_price) / 1_000_000
 
 
-Hear = Callable[[str], None]
+TextListener = Callable[[str], None]
 """Gets the text of a reply as it is made. What was heard before `BROKEN` is not part of any reply."""
 BROKEN: Final = "\n[The reply broke off here and does not count.]\n"
 
@@ -116,9 +116,9 @@ class Model(Protocol):
     def name(self) -> str: ...
 
     @property
-    def traits(self) -> Traits: ...
+    def traits(self) -> ModelInfo: ...
 
-    async def ask(self, request: Request, hear: Hear | None = None) -> Reply:
+    async def ask(self, request: ModelRequest, hear: TextListener | None = None) -> Reply:
         """Raises `ModelError` when there is no reply."""
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from punchlist.models.model import Traits
-from punchlist.models.providers import Chosen
+from punchlist.models.model import ModelInfo
+from punchlist.models.providers import ResolvedModel
 
 
-def traits_of(model: Chosen) -> Traits:
+def traits_of(model: ResolvedModel) -> ModelInfo:
     if model.provider.priced_as is None:
-        return Traits()
+        return ModelInfo()
     from genai_prices.data_snapshot import get_snapshot
 
     try:
@@ -18,9 +18,9 @@ def traits_of(model: Chosen) -> Traits:
             model.model, provider=None, provider_id=model.provider.priced_as, provider_api_url=None
         )
     except LookupError:
-        return Traits()
+        return ModelInfo()
     prices = known.get_prices(datetime.now(UTC)) if known.prices else None
-    return Traits(known.context_window, _dollars(prices, "input_mtok"), _dollars(prices, "output_mtok"))
+    return ModelInfo(known.context_window, _dollars(prices, "input_mtok"), _dollars(prices, "output_mtok"))
 
 
 def _dollars(prices: object, unit: str) -> float | None:

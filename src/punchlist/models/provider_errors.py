@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.kernel.text import excerpt
 from punchlist.models.model import ModelBusy, ModelError, ModelRefused, RequestRefused
-from punchlist.models.providers import Chosen
+from punchlist.models.providers import ResolvedModel
 
 if TYPE_CHECKING:
-    from punchlist.models.stream_reader import Reading
+    from punchlist.models.stream_reader import StreamReader
 
 BROKE_OFF: Final = "The stream broke off."
 _BUSY: Final = {408: "took too long", 409: "was in conflict with itself", 425: "is not ready", 429: "limits the rate"}
@@ -21,7 +21,7 @@ _OVERLOADED: Final = (503, 529)
 _LONGEST: Final = 300
 
 
-def failure(error: Exception, model: Chosen, idle: float, reading: Reading) -> ModelError:
+def failure(error: Exception, model: ResolvedModel, idle: float, reading: StreamReader) -> ModelError:
     """Takes whatever `pydantic_ai` and what is below it raise: a server can send anything."""
     if reading.too_much:
         most = f"{reading.most / 1_000_000:g} MB"
@@ -34,7 +34,7 @@ def failure(error: Exception, model: Chosen, idle: float, reading: Reading) -> M
     return meant
 
 
-def _meant(error: Exception, model: Chosen, idle: float) -> ModelError:
+def _meant(error: Exception, model: ResolvedModel, idle: float) -> ModelError:
     import httpx2
     from pydantic_ai import exceptions as known
 
@@ -62,15 +62,15 @@ def _meant(error: Exception, model: Chosen, idle: float) -> ModelError:
     return ModelBusy(f"{model.host} sent what cannot be read ({type(error).__name__}).")
 
 
-def _unreachable(model: Chosen) -> ModelBusy:
+def _unreachable(model: ResolvedModel) -> ModelBusy:
     return ModelBusy(f"No connection to {model.host}. {_check(model)}".rstrip())
 
 
-def _check(model: Chosen) -> str:
+def _check(model: ResolvedModel) -> str:
     return f"Check {model.provider.address}." if model.provider.address else ""
 
 
-def _answered(status: int, error: Any, model: Chosen) -> ModelError:
+def _answered(status: int, error: Any, model: ResolvedModel) -> ModelError:
     provider = model.provider
     if status in _BUSY or status >= 500:
         what = _BUSY.get(status, "is overloaded" if status in _OVERLOADED else "has a problem of its own")
@@ -88,7 +88,7 @@ def _answered(status: int, error: Any, model: Chosen) -> ModelError:
     return RequestRefused(f"{provider.name} refused the request (HTTP {status}): {_words(error, model)}")
 
 
-def _words(error: Any, model: Chosen) -> str:
+def _words(error: Any, model: ResolvedModel) -> str:
     """What the provider said, wherever in its body that stands."""
     body = error.body
     while isinstance(body, dict):
@@ -99,7 +99,7 @@ def _words(error: Any, model: Chosen) -> str:
     return _clean(body, model)
 
 
-def _clean(text: str, model: Chosen) -> str:
+def _clean(text: str, model: ResolvedModel) -> str:
     if model.key is not None:
         text = text.replace(model.key, "***")
     return excerpt(" ".join(text.split()), _LONGEST)

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
 from punchlist.kernel.text import excerpt
 from punchlist.models.model import (
-    Call,
-    Finish,
+    CallReturn,
+    FinishReason,
     ModelBusy,
+    ModelRequest,
     Reply,
-    Request,
+    RequestedCall,
     RequestRefused,
-    Returned,
-    Said,
     Usage,
+    UserText,
 )
 from punchlist.models.provider_errors import BROKE_OFF
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from pydantic_ai.models import ModelRequestParameters
 
 _FINISHES: Final = {
-    "stop": Finish.STOP,
-    "tool_call": Finish.TOOL_CALLS,
-    "length": Finish.LENGTH,
-    "content_filter": Finish.CONTENT_FILTER,
-    "error": Finish.ERROR,
+    "stop": FinishReason.STOP,
+    "tool_call": FinishReason.TOOL_CALLS,
+    "length": FinishReason.LENGTH,
+    "content_filter": FinishReason.CONTENT_FILTER,
+    "error": FinishReason.ERROR,
 }
 _CALL_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
@@ -53,24 +53,24 @@ _ONE_EACH: Final = "each call needs exactly one result."
 # --- what goes out ----------------------------------------------------------------------------------------
 
 
-def conversation(request: Request) -> list[ModelMessage]:
+def conversation(request: ModelRequest) -> list[ModelMessage]:
     """The messages as the providers take them. Raises `RequestRefused` where calls and results do not match."""
-    making = _Conversation(request)
+    making = _MessageBuilder(request)
     for message in request.messages:
         match message:
-            case Said():
+            case UserText():
                 making.say(message)
-            case Returned():
+            case CallReturn():
                 making.answer(message)
             case Reply():
                 making.reply(message)
     return making.done()
 
 
-class _Conversation:
+class _MessageBuilder:
     """Everything between two replies is one message: results first, which is where providers want them."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: ModelRequest) -> None:
         self._system = _carried(request.system)
         self._offered = {tool.name for tool in request.tools}
         self._made: list[ModelMessage] = []
@@ -79,14 +79,14 @@ class _Conversation:
         self._unanswered: dict[str, str] = {}
         self._used: set[str] = set()
 
-    def say(self, said: Said) -> None:
+    def say(self, said: UserText) -> None:
         from pydantic_ai.messages import UserPromptPart
 
         # Providers refuse empty text, here and below.
         if said.text.strip():
             self._said.append(UserPromptPart(_carried(said.text)))
 
-    def answer(self, result: Returned) -> None:
+    def answer(self, result: CallReturn) -> None:
         from pydantic_ai.messages import ToolReturnPart
 
         id = self._unanswered.pop(result.call_id, None)
@@ -160,7 +160,7 @@ def _sendable(arguments: Mapping[str, Any] | str) -> dict[str, Any]:
     return sendable
 
 
-def offers(request: Request) -> ModelRequestParameters:
+def offers(request: ModelRequest) -> ModelRequestParameters:
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.tools import ToolDefinition
 
@@ -204,11 +204,13 @@ def whole_reply(response: ModelResponse, *, done: bool) -> Reply:
     if response.state != "complete" or not ended:
         raise ModelBusy(BROKE_OFF)
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
-    calls = tuple(Call(part.tool_call_id, part.tool_name, _arguments(part.args)) for part in response.tool_calls)
-    finish = _FINISHES.get(reason or "stop", Finish.STOP)
-    if finish in (Finish.STOP, Finish.TOOL_CALLS):
+    calls = tuple(
+        RequestedCall(part.tool_call_id, part.tool_name, _arguments(part.args)) for part in response.tool_calls
+    )
+    finish = _FINISHES.get(reason or "stop", FinishReason.STOP)
+    if finish in (FinishReason.STOP, FinishReason.TOOL_CALLS):
         # Not every provider tells these two apart.
-        finish = Finish.TOOL_CALLS if calls else Finish.STOP
+        finish = FinishReason.TOOL_CALLS if calls else FinishReason.STOP
     return Reply(text, calls, finish, Usage(usage.input_tokens, usage.output_tokens))
 
 

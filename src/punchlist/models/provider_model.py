@@ -15,10 +15,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from punchlist.models.model import BROKEN, Hear, Model, ModelBusy, ModelError, Reply, Request, Traits
+from punchlist.models.model import BROKEN, Model, ModelBusy, ModelError, ModelInfo, ModelRequest, Reply, TextListener
 from punchlist.models.provider_errors import failure
 from punchlist.models.provider_messages import conversation, offers, text_of, whole_reply
-from punchlist.models.providers import LOCAL, REHEARSAL, Chosen, chosen
+from punchlist.models.providers import LOCAL, REHEARSAL, ResolvedModel, chosen
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model as Wire
     from pydantic_ai.models import ModelRequestParameters
 
-    from punchlist.models.stream_reader import Reading
+    from punchlist.models.stream_reader import StreamReader
 
 _CONNECTING: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ReplyLimits:
     """How much of a reply is waited for. None: what is usual for the provider, or for all of them."""
 
     idle: float | None = None
@@ -55,13 +55,13 @@ def model_named(name: str, environment: Mapping[str, str]) -> Model:
         from punchlist.models.local import LocalModel
 
         return LocalModel(rest, environment)
-    return DirectModel(chosen(name, environment))
+    return ProviderModel(chosen(name, environment))
 
 
-class _Hearing:
+class _TextForwarder:
     """Passes text on, and knows whether any was."""
 
-    def __init__(self, hear: Hear | None) -> None:
+    def __init__(self, hear: TextListener | None) -> None:
         self._hear = hear
         self._any = False
         self.raised: Exception | None = None
@@ -81,9 +81,9 @@ class _Hearing:
             self.text(BROKEN)
 
 
-class DirectModel:
-    def __init__(self, model: Chosen, bounds: Bounds | None = None) -> None:
-        bounds = bounds or Bounds()
+class ProviderModel:
+    def __init__(self, model: ResolvedModel, bounds: ReplyLimits | None = None) -> None:
+        bounds = bounds or ReplyLimits()
         self.name = model.name
         self._model = model
         self._idle = bounds.idle or model.provider.idle
@@ -92,20 +92,20 @@ class DirectModel:
         self._tls: SSLContext | None = None
 
     @cached_property
-    def traits(self) -> Traits:
+    def traits(self) -> ModelInfo:
         from punchlist.models.pricing import traits_of
 
         return traits_of(self._model)
 
-    async def ask(self, request: Request, hear: Hear | None = None) -> Reply:
-        hearing = _Hearing(hear)
+    async def ask(self, request: ModelRequest, hear: TextListener | None = None) -> Reply:
+        hearing = _TextForwarder(hear)
         try:
             return await self._asked(request, hearing)
         except ModelError:
             hearing.broken()
             raise
 
-    async def _asked(self, request: Request, hearing: _Hearing) -> Reply:
+    async def _asked(self, request: ModelRequest, hearing: _TextForwarder) -> Reply:
         # In a thread: the first time it imports for seconds, and others want the event loop.
         client, wire, reading = await asyncio.to_thread(self._opened)
         limit = asyncio.timeout(self._whole)
@@ -122,15 +122,15 @@ class DirectModel:
                 # Not as a cause: it holds the request, with its key.
                 raise failure(error, self._model, self._idle, reading) from None
 
-    def _opened(self) -> tuple[AsyncClient, Wire, Reading]:
+    def _opened(self) -> tuple[AsyncClient, Wire, StreamReader]:
         import httpx2
         import pydantic_ai.direct  # noqa: F401  for later, while this is not the event loop's thread
 
-        from punchlist.models.stream_reader import MOST_BYTES, Reading
+        from punchlist.models.stream_reader import MOST_BYTES, StreamReader
 
         if self._tls is None:
             self._tls = httpx2.create_ssl_context()
-        reading = Reading(self._most_bytes or MOST_BYTES)
+        reading = StreamReader(self._most_bytes or MOST_BYTES)
         client = httpx2.AsyncClient(
             verify=self._tls,
             headers={"Accept-Encoding": "identity"},
@@ -146,8 +146,8 @@ class DirectModel:
         messages: list[ModelMessage],
         tools: ModelRequestParameters,
         most_tokens: int | None,
-        hearing: _Hearing,
-        reading: Reading,
+        hearing: _TextForwarder,
+        reading: StreamReader,
     ) -> Reply:
         import httpx2
         from pydantic_ai.direct import model_request_stream

@@ -68,7 +68,7 @@ _NO_KEY: Final = "no-key"
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ResolvedModel:
     """A model of a provider, and how it is reached."""
 
     provider: Provider
@@ -125,7 +125,7 @@ def usual(environment: Mapping[str, str]) -> str | None:
     return None
 
 
-def chosen(name: str, environment: Mapping[str, str]) -> Chosen:
+def chosen(name: str, environment: Mapping[str, str]) -> ResolvedModel:
     """Raises `ConfigError` for a name that leads nowhere, and for a key that is missing."""
     provider_name, _, model = name.partition(":")
     provider = PROVIDERS.get(provider_name)
@@ -149,4 +149,4 @@ def chosen(name: str, environment: Mapping[str, str]) -> Chosen:
     # A server of one's own often needs none.
     if key is None and provider.needs_key and url == provider.home:
         raise ConfigError(f"{provider.key} is not set; {excerpt(name)} needs it.")
-    return Chosen(provider, model.strip(), url, key)
+    return ResolvedModel(provider, model.strip(), url, key)

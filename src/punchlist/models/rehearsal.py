@@ -41,19 +41,19 @@ from punchlist.errors import ConfigError
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import excerpt, json_type
 from punchlist.models.model import (
-    Call,
-    Finish,
-    Hear,
+    CallReturn,
+    FinishReason,
     Model,
     ModelBusy,
     ModelError,
+    ModelInfo,
     ModelRefused,
+    ModelRequest,
     Reply,
-    Request,
-    Returned,
-    Said,
-    Traits,
+    RequestedCall,
+    TextListener,
     Usage,
+    UserText,
 )
 
 FAULTS: Final[Mapping[str, ModelError]] = {
@@ -71,12 +71,12 @@ ENDED: Final = "The rehearsal has no more replies."
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RehearsedReply:
     """One reply of the file, as it stands there."""
 
     text: str = ""
     calls: tuple[tuple[str, Any], ...] = ()
-    finish: Finish | None = None
+    finish: FinishReason | None = None
     fault: str | None = None
     tokens: int = 0
     delay: float = 0.0
@@ -86,22 +86,22 @@ class Line:
 class Scene:
     agent: str | None
     when: re.Pattern[str]
-    lines: tuple[Line, ...]
+    lines: tuple[RehearsedReply, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
-    replies: tuple[Line, ...]
-    agents: Mapping[str, tuple[Line, ...]]
+class RehearsalScript:
+    replies: tuple[RehearsedReply, ...]
+    agents: Mapping[str, tuple[RehearsedReply, ...]]
     scenes: tuple[Scene, ...] = ()
 
 
 class Rehearsal:
     """The model of one agent. Each agent named in the file has its own lines; the others share the main ones."""
 
-    def __init__(self, script: Script, agent: str = "", name: str = "rehearsal") -> None:
+    def __init__(self, script: RehearsalScript, agent: str = "", name: str = "rehearsal") -> None:
         self.name = name
-        self.traits = Traits(window=1_000_000)
+        self.traits = ModelInfo(window=1_000_000)
         self._script = script
         self._agent = agent
         self._lines = iter(script.agents.get(agent, script.replies))
@@ -111,21 +111,21 @@ class Rehearsal:
         scripted = {*self._script.agents, *(scene.agent for scene in self._script.scenes)}
         return Rehearsal(self._script, agent, self.name) if agent in scripted else self
 
-    def _next(self, request: Request) -> tuple[Line, Mapping[str, Any]]:
+    def _next(self, request: ModelRequest) -> tuple[RehearsedReply, Mapping[str, Any]]:
         """The next line, and what is known from what was said."""
         replies = 0
         for message in reversed(request.messages):
             if isinstance(message, Reply):
                 replies += 1
-            if not isinstance(message, Said):
+            if not isinstance(message, UserText):
                 continue
             for scene in self._script.scenes:
                 if scene.agent in (None, self._agent) and (fits := scene.when.search(message.text)):
-                    line = scene.lines[replies] if replies < len(scene.lines) else Line(text=ENDED)
+                    line = scene.lines[replies] if replies < len(scene.lines) else RehearsedReply(text=ENDED)
                     return line, fits.groupdict()
-        return next(self._lines, Line(text=ENDED)), {}
+        return next(self._lines, RehearsedReply(text=ENDED)), {}
 
-    async def ask(self, request: Request, hear: Hear | None = None) -> Reply:
+    async def ask(self, request: ModelRequest, hear: TextListener | None = None) -> Reply:
         line, known = self._next(request)
         if line.delay:
             await asyncio.sleep(line.delay)
@@ -138,10 +138,10 @@ class Rehearsal:
         if hear is not None and text:
             hear(text)
         calls = tuple(
-            Call(f"call_{new_id()[-12:]}_{number}", tool, _filled(arguments, results))
+            RequestedCall(f"call_{new_id()[-12:]}_{number}", tool, _filled(arguments, results))
             for number, (tool, arguments) in enumerate(line.calls)
         )
-        finish = line.finish or (Finish.TOOL_CALLS if calls else Finish.STOP)
+        finish = line.finish or (FinishReason.TOOL_CALLS if calls else FinishReason.STOP)
         return Reply(text, calls, finish, Usage(line.tokens, len(text) // 4))
 
 
@@ -150,11 +150,11 @@ def for_agent(model: Model, agent: str) -> Model:
     return model.for_agent(agent) if isinstance(model, Rehearsal) else model
 
 
-def _results(request: Request) -> dict[str, Mapping[str, Any]]:
+def _results(request: ModelRequest) -> dict[str, Mapping[str, Any]]:
     """What earlier calls gave that is an object, by the call, oldest first."""
     found: dict[str, Mapping[str, Any]] = {}
     for message in request.messages:
-        if isinstance(message, Returned) and not message.failed:
+        if isinstance(message, CallReturn) and not message.failed:
             try:
                 value = json.loads(message.text)
             except ValueError:
@@ -191,7 +191,7 @@ def _look_up(path: str, results: Sequence[Mapping[str, Any]]) -> Any:
     raise ModelRefused(f"The rehearsal refers to {path!r}, which no earlier result has.")
 
 
-def load(path: Path) -> Script:
+def load(path: Path) -> RehearsalScript:
     import yaml
 
     try:
@@ -212,7 +212,7 @@ def load(path: Path) -> Script:
     agents = content.get("agents") or {}
     if not isinstance(agents, dict):
         raise ConfigError(f"{path}: agents: must be a table of lists, got {json_type(agents)}.")
-    return Script(
+    return RehearsalScript(
         _lines(path, "replies", content.get("replies") or []),
         {str(name): _lines(path, f"agents.{name}", lines) for name, lines in agents.items()},
         _scenes(path, content.get("scenes") or []),
@@ -240,18 +240,18 @@ def _scene(path: Path, where: str, scene: Any) -> Scene:
     return Scene(str(agent) if agent is not None else None, when, lines)
 
 
-def _lines(path: Path, where: str, lines: Any) -> tuple[Line, ...]:
+def _lines(path: Path, where: str, lines: Any) -> tuple[RehearsedReply, ...]:
     if not isinstance(lines, list):
         raise ConfigError(f"{path}: {where}: must be a list, got {json_type(lines)}.")
     return tuple(_line(path, f"{where}[{number}]", line) for number, line in enumerate(lines, start=1))
 
 
-def _line(path: Path, where: str, line: Any) -> Line:
+def _line(path: Path, where: str, line: Any) -> RehearsedReply:
     def wrong(problem: str) -> ConfigError:
         return ConfigError(f"{path}: {where}: {problem}.")
 
     if isinstance(line, str):
-        return Line(text=line)
+        return RehearsedReply(text=line)
     if not isinstance(line, dict):
         raise wrong(f"must be text or a table, got {json_type(line)}")
     for key in line:
@@ -260,15 +260,15 @@ def _line(path: Path, where: str, line: Any) -> Line:
     fault, finish = line.get("fault"), line.get("finish")
     if fault is not None and fault not in FAULTS:
         raise wrong(f"fault must be one of {', '.join(FAULTS)}")
-    if finish is not None and finish not in list(Finish):
-        raise wrong(f"finish must be one of {', '.join(Finish)}")
+    if finish is not None and finish not in list(FinishReason):
+        raise wrong(f"finish must be one of {', '.join(FinishReason)}")
     calls = line.get("calls") or []
     if not isinstance(calls, list) or not all(isinstance(call, dict) and "tool" in call for call in calls):
         raise wrong("calls must be a list of {tool, arguments}")
-    return Line(
+    return RehearsedReply(
         str(line.get("text") or ""),
         tuple((str(call["tool"]), call.get("arguments") or {}) for call in calls),
-        Finish(finish) if finish else None,
+        FinishReason(finish) if finish else None,
         fault,
         int(line.get("tokens") or 0),
         float(line.get("delay") or 0.0),

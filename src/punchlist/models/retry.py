@@ -12,13 +12,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from punchlist.models.model import Hear, Model, ModelBusy, Reply, Request, Traits
+from punchlist.models.model import Model, ModelBusy, ModelInfo, ModelRequest, Reply, TextListener
 
 Sleep = Callable[[float], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     tries: int = 4
     first: float = 1.0
     most: float = 60.0
@@ -31,16 +31,16 @@ class Patience:
         return longest * (0.5 + 0.5 * chance)
 
 
-PATIENT: Final = Patience()
+PATIENT: Final = RetryPolicy()
 
 
-class Persistent:
+class RetryingModel:
     """A model that is asked again."""
 
     def __init__(
         self,
         model: Model,
-        patience: Patience = PATIENT,
+        patience: RetryPolicy = PATIENT,
         *,
         told: Callable[[str], None] | None = None,
         sleep: Sleep = asyncio.sleep,
@@ -57,10 +57,10 @@ class Persistent:
         return self._model.name
 
     @property
-    def traits(self) -> Traits:
+    def traits(self) -> ModelInfo:
         return self._model.traits
 
-    async def ask(self, request: Request, hear: Hear | None = None) -> Reply:
+    async def ask(self, request: ModelRequest, hear: TextListener | None = None) -> Reply:
         for number in range(1, self._patience.tries + 1):
             try:
                 return await self._model.ask(request, hear)

@@ -20,11 +20,11 @@ _TAIL: Final = 32
 _EVENTS: Final = "text/event-stream"
 
 
-class TooMuch(Exception):
+class ReplyTooLong(Exception):
     """The answer is longer than it may be."""
 
 
-class Reading:
+class StreamReader:
     def __init__(self, most: int = MOST_BYTES) -> None:
         self.most = most
         self.taken = 0
@@ -51,17 +51,17 @@ class Reading:
         packed = response.headers.get("content-encoding", "identity") != "identity"
         if response.status_code == httpx2.codes.OK:
             self.kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        response.stream = _Watched(response.stream, self, _UNPACKED if packed else 1)
+        response.stream = _WatchedStream(response.stream, self, _UNPACKED if packed else 1)
 
     def take(self, chunk: bytes, weight: int) -> None:
         self.taken += len(chunk) * weight
         self._tail = (self._tail + chunk)[-_TAIL:]
         if self.too_much:
-            raise TooMuch
+            raise ReplyTooLong
 
 
-class _Watched(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream, reading: Reading, weight: int) -> None:
+class _WatchedStream(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream, reading: StreamReader, weight: int) -> None:
         self._stream = stream
         self._reading = reading
         self._weight = weight

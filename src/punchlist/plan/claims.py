@@ -13,15 +13,15 @@ from typing import Final
 from punchlist.claims import repository as claim_records
 from punchlist.claims import service as claims
 from punchlist.claims import validation as claim_rules
-from punchlist.claims.lifecycle import SECONDS, Action
-from punchlist.claims.model import Claim, Claimant, Claimed, ListKind, NothingFree
+from punchlist.claims.lifecycle import SECONDS, ClaimAction
+from punchlist.claims.model import Claim, Claimant, ClaimGranted, ListKind, NothingToClaim
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import IllegalTransition, NotAllowed
 from punchlist.kernel.events import Change
 from punchlist.plan import snapshot as plan_snapshot
 from punchlist.plan.conditions import named, waits
-from punchlist.plan.lifecycle import OPEN, PLANNERS, Status
+from punchlist.plan.lifecycle import OPEN, PLANNERS, PlanStatus
 from punchlist.plan.model import TurnTodo, from_row
 from punchlist.plan.repository import COLUMNS, TurnTodoRepository
 from punchlist.plan.transitions import check_open, find, lock, stream
@@ -37,13 +37,13 @@ PAGE: Final = 50
 NEXT: Final = Statement(
     f"SELECT {columns(COLUMNS, of='few')}, claims.holder, claims.lease_until FROM ("
     f"SELECT {columns(COLUMNS)} FROM turn_todos "
-    f"WHERE turn_id = :turn_id AND status = '{Status.PENDING}' AND priority > :after ORDER BY priority LIMIT {PAGE}"
+    f"WHERE turn_id = :turn_id AND status = '{PlanStatus.PENDING}' AND priority > :after ORDER BY priority LIMIT {PAGE}"
     ") AS few LEFT JOIN claims ON claims.todo_id = few.id ORDER BY few.priority"
 )
 ANY_CONDITIONS: Final = Statement("SELECT id FROM todo_conditions WHERE turn_id = :turn_id LIMIT 1")
 
 
-class Claiming:
+class PlanClaims:
     """Who works on which todo."""
 
     def __init__(self, store: Store) -> None:
@@ -57,12 +57,12 @@ class Claiming:
         seconds: int = SECONDS,
         *,
         reason: str = "claim_todo",
-    ) -> Claimed[TurnTodo] | NothingFree:
+    ) -> ClaimGranted[TurnTodo] | NothingToClaim:
         """Take a todo that is open and nobody's; without an id, the first of the plan that is free.
 
         `at` is the process or the connection that the caller works in.
         """
-        by = _claimant(scope, at, Action.CLAIM)
+        by = _claimant(scope, at, ClaimAction.CLAIM)
         with self._store.write() as tx:
             lock(tx, scope)
             found = _next(tx, scope) if todo_id is None else _named(tx, scope, todo_id, by)
@@ -72,12 +72,12 @@ class Claiming:
             of = (ListKind.PLAN, scope.turn_id)
             claim = claims.take(tx, before, named(todo), todo.id, of, by, seconds)
             told = {**claims.told(claim), "until": claim.lease_until}
-            event_log.append(tx, _change(scope, Action.CLAIM, todo, reason, told))
-            return Claimed(todo, claim)
+            event_log.append(tx, _change(scope, ClaimAction.CLAIM, todo, reason, told))
+            return ClaimGranted(todo, claim)
 
     def renew_claim(self, scope: TurnScope, at: str, todo_id: str, fence: int, seconds: int = SECONDS) -> Claim:
         """Keep a todo for longer. Leaves no event: what matters is who took it, not how often it was kept."""
-        by = _claimant(scope, at, Action.RENEW)
+        by = _claimant(scope, at, ClaimAction.RENEW)
         with self._store.write() as tx:
             check_open(conversation_repository.turn(tx, scope.turn_id), scope)
             todo = find(TurnTodoRepository(tx), scope, todo_id)
@@ -87,12 +87,12 @@ class Claiming:
         self, scope: TurnScope, at: str, todo_id: str, fence: int | None, *, reason: str = "release_claim"
     ) -> Claim:
         """Give a todo back; a person can take it from anybody. The claim as it was."""
-        by = _claimant(scope, at, Action.RELEASE)
+        by = _claimant(scope, at, ClaimAction.RELEASE)
         with self._store.write() as tx:
             lock(tx, scope)
             todo = find(TurnTodoRepository(tx), scope, todo_id)
             claim = claims.release(tx, named(todo), todo.id, by, fence)
-            event_log.append(tx, _change(scope, Action.RELEASE, todo, reason, claims.told(claim)))
+            event_log.append(tx, _change(scope, ClaimAction.RELEASE, todo, reason, claims.told(claim)))
             return claim
 
 
@@ -106,7 +106,9 @@ def at_work(todos: Sequence[TurnTodo], claimed: Collection[str]) -> list[TurnTod
     if not claimed:
         return list(todos)
     return [
-        todo._replace(status=Status.IN_PROGRESS) if todo.id in claimed and todo.status is Status.PENDING else todo
+        todo._replace(status=PlanStatus.IN_PROGRESS)
+        if todo.id in claimed and todo.status is PlanStatus.PENDING
+        else todo
         for todo in todos
     ]
 
@@ -120,7 +122,7 @@ def waits_of(tx: Transaction, todo: TurnTodo) -> list[str]:
     return waits(at_work(plan_snapshot.todos_of(tx, todo.turn_id), live), conditions, tx.now()).get(todo.id, [])
 
 
-def _claimant(scope: TurnScope, at: str, action: Action) -> Claimant:
+def _claimant(scope: TurnScope, at: str, action: ClaimAction) -> Claimant:
     if scope.actor.role not in PLANNERS:
         who = " or ".join(sorted(PLANNERS))
         raise NotAllowed(f"{scope.actor.role.somebody} may not {action} a plan todo; {who} may.")
@@ -149,7 +151,7 @@ def _first_free(tx: Transaction, scope: TurnScope) -> TurnTodo | None:
     live = claim_records.live(tx, ListKind.PLAN, scope.turn_id)
     todos = plan_snapshot.todos_of(tx, scope.turn_id)
     waiting = waits(at_work(todos, live), plan_snapshot.conditions_of(tx, scope.turn_id), tx.now())
-    free = (t for t in todos if t.status is Status.PENDING and t.id not in live and t.id not in waiting)
+    free = (t for t in todos if t.status is PlanStatus.PENDING and t.id not in live and t.id not in waiting)
     return next(free, None)
 
 
@@ -165,14 +167,14 @@ def _named(tx: Transaction, scope: TurnScope, todo_id: str, by: Claimant) -> tup
     return todo, claim
 
 
-def _nothing(tx: Transaction, scope: TurnScope) -> NothingFree:
+def _nothing(tx: Transaction, scope: TurnScope) -> NothingToClaim:
     live = claim_records.live(tx, ListKind.PLAN, scope.turn_id)
     open_ones = sum(1 for _, status, _ in TurnTodoRepository(tx).names(scope.turn_id) if status in OPEN)
     until = min((claim.lease_until for claim in live.values()), default=None)
-    return NothingFree(len(live), max(open_ones - len(live), 0), until)
+    return NothingToClaim(len(live), max(open_ones - len(live), 0), until)
 
 
-def _change(scope: TurnScope, action: Action, todo: TurnTodo, reason: str, told: dict[str, object]) -> Change:
+def _change(scope: TurnScope, action: ClaimAction, todo: TurnTodo, reason: str, told: dict[str, object]) -> Change:
     return Change(
         stream=stream(scope.turn_id),
         conversation_id=scope.conversation_id,

@@ -9,24 +9,30 @@ from typing import Any, Final
 
 from punchlist.errors import InvalidInput
 from punchlist.kernel import text
-from punchlist.plan.lifecycle import OPEN, Kind
-from punchlist.plan.model import Need
+from punchlist.plan.lifecycle import OPEN, ConditionKind
+from punchlist.plan.model import NewCondition
 
 MOST: Final = 20
 """Things that one todo can wait for, and things that it can claim."""
 
-LONGEST: Final = {Kind.PERSON: 1_000, Kind.TIME: 100, Kind.EVENT: 200, Kind.TODO: 500, Kind.RESOURCE: 500}
-FORMS: Final = {kind.value: kind for kind in Kind if kind is not Kind.RESOURCE}
+LONGEST: Final = {
+    ConditionKind.PERSON: 1_000,
+    ConditionKind.TIME: 100,
+    ConditionKind.EVENT: 200,
+    ConditionKind.TODO: 500,
+    ConditionKind.RESOURCE: 500,
+}
+FORMS: Final = {kind.value: kind for kind in ConditionKind if kind is not ConditionKind.RESOURCE}
 
 
-def parse_needs(raw: Any, where: str, problems: list[str]) -> tuple[Need, ...]:
+def parse_needs(raw: Any, where: str, problems: list[str]) -> tuple[NewCondition, ...]:
     found = [
         _parse_need(each, f"{where}[{index}]", problems) for index, each in enumerate(_array(raw, where, problems))
     ]
     return tuple(need for need in found if need is not None)
 
 
-def parse_need(raw: Any, where: str) -> Need:
+def parse_need(raw: Any, where: str) -> NewCondition:
     """One thing to wait for, or an error that says what is wrong with it."""
     problems: list[str] = []
     need = _parse_need(raw, where, problems)
@@ -38,7 +44,7 @@ def parse_need(raw: Any, where: str) -> Need:
 def parse_resources(raw: Any, where: str, problems: list[str]) -> tuple[str, ...]:
     claimed = []
     for index, each in enumerate(_array(raw, where, problems)):
-        if problem := text.line_problem(each, longest=LONGEST[Kind.RESOURCE]):
+        if problem := text.line_problem(each, longest=LONGEST[ConditionKind.RESOURCE]):
             problems.append(f"{where}[{index}]: {problem}")
         else:
             claimed.append(each.strip())
@@ -57,12 +63,12 @@ def _array(raw: Any, where: str, problems: list[str]) -> list[Any]:
     return []
 
 
-def _parse_need(raw: Any, where: str, problems: list[str]) -> Need | None:
+def _parse_need(raw: Any, where: str, problems: list[str]) -> NewCondition | None:
     if isinstance(raw, dict) and len(raw) == 1 and next(iter(raw)) in FORMS:
         ((form, subject),) = raw.items()
         kind, where = FORMS[form], f"{where}.{form}"
     elif isinstance(raw, str):
-        kind, subject = Kind.TODO, raw
+        kind, subject = ConditionKind.TODO, raw
     else:
         got = f"an object with {len(raw)} keys" if isinstance(raw, dict) and len(raw) != 1 else text.json_type(raw)
         problems.append(
@@ -73,7 +79,7 @@ def _parse_need(raw: Any, where: str, problems: list[str]) -> Need | None:
         problems.append(f"{where}: {problem}")
         return None
     subject = subject.strip()
-    if kind is Kind.TIME:
+    if kind is ConditionKind.TIME:
         time = _time(subject)
         if time is None:
             problems.append(
@@ -81,7 +87,7 @@ def _parse_need(raw: Any, where: str, problems: list[str]) -> Need | None:
             )
             return None
         subject = time
-    return Need(kind, subject)
+    return NewCondition(kind, subject)
 
 
 def _time(written: str) -> str | None:
@@ -101,7 +107,7 @@ def same(title: str) -> str:
     return " ".join(str(title).casefold().split())
 
 
-class Names:
+class TodoNames:
     """The todos that a planner can mean: any of the turn by its id, one by its title if only one has it."""
 
     def __init__(self, known: Iterable[Sequence[Any]], new: Iterable[tuple[str, str]] = ()) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from punchlist.errors import StoreDamaged
 from punchlist.plan.lifecycle import RESOLVABLE, ConditionStatus
-from punchlist.plan.model import Condition, Held, from_row, read_condition
+from punchlist.plan.model import Condition, HeldTodo, from_row, read_condition
 from punchlist.plan.repository import COLUMNS
 from punchlist.storage.statements import Statement, columns, insert, literals, update
 from punchlist.storage.store import Transaction
@@ -54,13 +54,13 @@ def find(tx: Transaction, condition_id: str) -> Condition | None:
     return _sound(row) if row else None
 
 
-def open_in(tx: Transaction, conversation_id: str) -> list[Held]:
+def open_in(tx: Transaction, conversation_id: str) -> list[HeldTodo]:
     """What is open in the turns of a conversation that have not ended, with the todos that it holds up.
 
     In the order of the plan.
     """
     rows = tx.all(OPEN_HELD, conversation_id=conversation_id)
-    return [Held(_sound(row[:_WIDTH]), from_row(row[_WIDTH:])) for row in rows]
+    return [HeldTodo(_sound(row[:_WIDTH]), from_row(row[_WIDTH:])) for row in rows]
 
 
 def answerable(tx: Transaction, conversation_id: str) -> list[Condition]:

@@ -20,33 +20,33 @@ from punchlist.plan.lifecycle import (
     CONDITION,
     OPEN,
     PLAN,
-    Action,
     ConditionAction,
+    ConditionKind,
     ConditionStatus,
-    Kind,
+    PlanAction,
 )
-from punchlist.plan.model import Condition, Held, Need, TurnTodo, Waiting
+from punchlist.plan.model import Condition, HeldTodo, NewCondition, TurnTodo, WaitingTodo
 from punchlist.plan.repository import TurnTodoRepository
 from punchlist.plan.transitions import apply, find, lock, new_conditions, stream
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 
 
-class Conditions:
+class ConditionService:
     """What holds todos up."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def wait(self, scope: TurnScope, todo_id: str, need: Need, *, reason: str = "wait_todo") -> Waiting:
+    def wait(self, scope: TurnScope, todo_id: str, need: NewCondition, *, reason: str = "wait_todo") -> WaitingTodo:
         """Have a todo wait for something; one in progress goes back to pending (C10)."""
         with self._store.write() as tx:
             lock(tx, scope)
             repository = TurnTodoRepository(tx)
             todo = find(repository, scope, todo_id)
-            status = PLAN.advance(todo.status, Action.WAIT, scope.actor.role)
+            status = PLAN.advance(todo.status, PlanAction.WAIT, scope.actor.role)
             problems: list[str] = []
-            meant = need_of(need, todo.id, condition_input.Names(repository.names(scope.turn_id)), "for", problems)
+            meant = need_of(need, todo.id, condition_input.TodoNames(repository.names(scope.turn_id)), "for", problems)
             if problems:
                 raise InvalidInput(problems)
             before = plan_snapshot.conditions_of(tx, scope.turn_id)
@@ -54,18 +54,18 @@ class Conditions:
             if added or todo.status is not status:
                 records.add(tx, added)
                 told = {"conditions": [one.told() for one in added]}
-                todo = apply(tx, scope, Action.WAIT, todo, reason, told, status=status, started_at=None)
+                todo = apply(tx, scope, PlanAction.WAIT, todo, reason, told, status=status, started_at=None)
             todos, conditions = plan_snapshot.todos_of(tx, scope.turn_id), [*before, *added]
             waits_for = waits(todos, conditions, tx.now()).get(todo.id, [])
-            conflicts = explained(todos, conditions, {todo.id}, tx.now()) if meant.kind is Kind.TODO else []
-            return Waiting(todo, waits_for, shortened(conflicts))
+            conflicts = explained(todos, conditions, {todo.id}, tx.now()) if meant.kind is ConditionKind.TODO else []
+            return WaitingTodo(todo, waits_for, shortened(conflicts))
 
-    def open_conditions(self, conversation_id: str) -> list[Held]:
+    def open_conditions(self, conversation_id: str) -> list[HeldTodo]:
         """What waits for a person, an event or a time, in the order of the plan."""
         with self._store.read() as tx:
             return [held for held in _holding(tx, conversation_id) if open_still(held.condition, tx.now())]
 
-    def resolve(self, conversation_id: str, wanted: str, answer: str, by: Actor) -> Held:
+    def resolve(self, conversation_id: str, wanted: str, answer: str, by: Actor) -> HeldTodo:
         """Answer the condition with this id, or with an id that ends so. The first answer stands."""
         answer = plan_validation.parse_answer(answer)
         with self._store.write() as tx:
@@ -82,9 +82,9 @@ class Conditions:
             if todo is None or todo.status not in OPEN:
                 state = todo.status if todo else "gone"
                 raise IllegalTransition(f"The todo that waited for this is {state}; it needs no answer any more.")
-            return Held(_resolve(tx, condition, answer, by, "answer"), todo)
+            return HeldTodo(_resolve(tx, condition, answer, by, "answer"), todo)
 
-    def happened(self, conversation_id: str, event: str, by: Actor, *, note: str = "") -> list[Held]:
+    def happened(self, conversation_id: str, event: str, by: Actor, *, note: str = "") -> list[HeldTodo]:
         """Say that an event has happened: all that wait for it in a session's open turns go on."""
         note = plan_validation.parse_note(note)
         with self._store.write() as tx:
@@ -96,22 +96,24 @@ class Conditions:
                     f"Nothing waits for the event {excerpt(event)!r}. `punchlist wake` lists the events that are "
                     "waited for."
                 )
-            return [Held(_resolve(tx, held.condition, note, by, "wake"), held.todo) for held in found]
+            return [HeldTodo(_resolve(tx, held.condition, note, by, "wake"), held.todo) for held in found]
 
 
-def need_of(need: Need, own: str, names: condition_input.Names, where: str, problems: list[str]) -> Need:
+def need_of(
+    need: NewCondition, own: str, names: condition_input.TodoNames, where: str, problems: list[str]
+) -> NewCondition:
     """The need with the id of the todo that it means; what cannot be found is added to `problems`."""
-    if need.kind is not Kind.TODO:
+    if need.kind is not ConditionKind.TODO:
         return need
-    return Need(Kind.TODO, names.find(need.subject, own, where, problems) or "")
+    return NewCondition(ConditionKind.TODO, names.find(need.subject, own, where, problems) or "")
 
 
-def _unless_there(conditions: Iterable[Condition], todo: TurnTodo, need: Need) -> list[Need]:
+def _unless_there(conditions: Iterable[Condition], todo: TurnTodo, need: NewCondition) -> list[NewCondition]:
     """The need, unless the todo has it already."""
     own = [
         one
         for one in conditions
-        if one.todo_id == todo.id and one.kind is not Kind.RESOURCE and one.status is ConditionStatus.OPEN
+        if one.todo_id == todo.id and one.kind is not ConditionKind.RESOURCE and one.status is ConditionStatus.OPEN
     ]
     if any((one.kind, one.subject) == (need.kind, need.subject) for one in own):
         return []
@@ -120,12 +122,12 @@ def _unless_there(conditions: Iterable[Condition], todo: TurnTodo, need: Need) -
     return [need]
 
 
-def _holding(tx: Transaction, conversation_id: str) -> list[Held]:
+def _holding(tx: Transaction, conversation_id: str) -> list[HeldTodo]:
     return [held for held in records.open_in(tx, conversation_id) if held.todo.status in OPEN]
 
 
-def _waiting_for(tx: Transaction, conversation_id: str, event: str) -> list[Held]:
-    wanted = (Kind.EVENT, event.strip())
+def _waiting_for(tx: Transaction, conversation_id: str, event: str) -> list[HeldTodo]:
+    wanted = (ConditionKind.EVENT, event.strip())
     return [h for h in _holding(tx, conversation_id) if (h.condition.kind, h.condition.subject) == wanted]
 
 

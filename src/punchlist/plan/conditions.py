@@ -18,15 +18,15 @@ from typing import Final, NamedTuple
 
 from punchlist.kernel.clock import moment
 from punchlist.kernel.text import visible
-from punchlist.plan.lifecycle import OPEN, RESOLVABLE, ConditionStatus, Kind, Status
-from punchlist.plan.model import Answer, Condition, TurnTodo
+from punchlist.plan.lifecycle import OPEN, RESOLVABLE, ConditionKind, ConditionStatus, PlanStatus
+from punchlist.plan.model import Condition, ConditionAnswer, TurnTodo
 
 HAPPENED: Final = "It has happened."
 MOST_WORK: Final = 100_000
 """Waits that are looked at to take circles apart one by one; what is left of them past that holds nobody up."""
 
 
-class Claim(NamedTuple):
+class ResourceConflict(NamedTuple):
     """A resource that several open todos claim, in the plan's order."""
 
     resource: str
@@ -44,7 +44,7 @@ def waits(todos: Sequence[TurnTodo], conditions: Iterable[Condition], now: str) 
             continue
         other = f"{title(known[claim.holder])}, which claims {visible(claim.resource)} too"
         for todo_id in claim.claimants:
-            if todo_id != claim.holder and known[todo_id].status is Status.PENDING:
+            if todo_id != claim.holder and known[todo_id].status is PlanStatus.PENDING:
                 words.setdefault(todo_id, []).append(other)
     return words
 
@@ -56,13 +56,13 @@ def _needs(known: Mapping[str, TurnTodo], conditions: Sequence[Condition], now: 
     words: dict[str, list[str]] = {}
     for condition in conditions:
         todo = known.get(condition.todo_id)
-        if todo is None or todo.status is not Status.PENDING:
+        if todo is None or todo.status is not PlanStatus.PENDING:
             continue
         word = None
-        if condition.kind is Kind.TODO:
+        if condition.kind is ConditionKind.TODO:
             if condition.subject in edges.get(todo.id, ()) and (todo.id, condition.subject) not in freed:
                 word = named(known[condition.subject])
-        elif condition.kind is not Kind.RESOURCE and not _come(condition, now):
+        elif condition.kind is not ConditionKind.RESOURCE and not _come(condition, now):
             word = wanted(condition)
         if word and word not in words.setdefault(todo.id, []):
             words[todo.id].append(word)
@@ -71,7 +71,7 @@ def _needs(known: Mapping[str, TurnTodo], conditions: Sequence[Condition], now: 
 
 def _come(condition: Condition, now: str) -> bool:
     """Whether the answer was given, the event has happened, the time has come."""
-    if condition.kind is Kind.TIME:
+    if condition.kind is ConditionKind.TIME:
         return moment(condition.subject) <= moment(now)
     return condition.status is ConditionStatus.RESOLVED
 
@@ -79,16 +79,16 @@ def _come(condition: Condition, now: str) -> bool:
 def wanted(condition: Condition) -> str:
     """In words, what a condition on a person, an event or a time waits for."""
     match condition.kind:
-        case Kind.PERSON:
+        case ConditionKind.PERSON:
             return f"an answer to “{visible(condition.subject)}”"
-        case Kind.EVENT:
+        case ConditionKind.EVENT:
             return f"the event “{visible(condition.subject)}”"
     return visible(condition.subject)
 
 
 def open_still(condition: Condition, now: str) -> bool:
     """Whether it waits for somebody to say something, or for a time that has not come."""
-    return condition.kind in (*RESOLVABLE, Kind.TIME) and not _come(condition, now)
+    return condition.kind in (*RESOLVABLE, ConditionKind.TIME) and not _come(condition, now)
 
 
 def title(todo: TurnTodo) -> str:
@@ -105,8 +105,8 @@ def dependencies(todos: Iterable[TurnTodo], conditions: Iterable[Condition]) -> 
     edges: dict[str, list[str]] = {}
     for condition in conditions:
         if (
-            condition.kind is Kind.TODO
-            and status.get(condition.todo_id) is Status.PENDING
+            condition.kind is ConditionKind.TODO
+            and status.get(condition.todo_id) is PlanStatus.PENDING
             and status.get(condition.subject) in OPEN
         ):
             edges.setdefault(condition.todo_id, []).append(condition.subject)
@@ -179,29 +179,31 @@ def _reached(start: str, edges: Mapping[str, Collection[str]]) -> set[str]:
     return reached
 
 
-def claims(todos: Sequence[TurnTodo], conditions: Iterable[Condition], waiting: Collection[str]) -> list[Claim]:
+def claims(
+    todos: Sequence[TurnTodo], conditions: Iterable[Condition], waiting: Collection[str]
+) -> list[ResourceConflict]:
     """What more than one open todo claims. `waiting` are the ids of those that wait for something else."""
     open_ones = {todo.id: (place, todo.status) for place, todo in enumerate(todos) if todo.status in OPEN}
     claimed: dict[str, set[str]] = {}
     for condition in conditions:
-        if condition.kind is Kind.RESOURCE and condition.todo_id in open_ones:
+        if condition.kind is ConditionKind.RESOURCE and condition.todo_id in open_ones:
             claimed.setdefault(condition.subject, set()).add(condition.todo_id)
     found = []
     for resource, ids in claimed.items():
         if len(ids) > 1:
             claimants = sorted(ids, key=open_ones.__getitem__)
-            running = [todo_id for todo_id in claimants if open_ones[todo_id][1] is Status.IN_PROGRESS]
+            running = [todo_id for todo_id in claimants if open_ones[todo_id][1] is PlanStatus.IN_PROGRESS]
             ready = [todo_id for todo_id in claimants if todo_id not in waiting]
-            found.append(Claim(resource, claimants, next(iter(running + ready), None)))
+            found.append(ResourceConflict(resource, claimants, next(iter(running + ready), None)))
     return found
 
 
-def answers(conditions: Iterable[Condition]) -> dict[str, list[Answer]]:
+def answers(conditions: Iterable[Condition]) -> dict[str, list[ConditionAnswer]]:
     """By todo, what was answered so far."""
-    found: dict[str, list[Answer]] = {}
+    found: dict[str, list[ConditionAnswer]] = {}
     for condition in conditions:
         if condition.kind in RESOLVABLE and condition.status is ConditionStatus.RESOLVED:
-            told = Answer(condition.kind, condition.subject, condition.answer or HAPPENED)
+            told = ConditionAnswer(condition.kind, condition.subject, condition.answer or HAPPENED)
             found.setdefault(condition.todo_id, []).append(told)
     return found
 
@@ -212,8 +214,8 @@ def notes(todos: Sequence[TurnTodo], conditions: Iterable[Condition]) -> dict[st
     found: dict[str, list[str]] = {}
     for condition in conditions:
         todo = known.get(condition.todo_id)
-        other = known.get(condition.subject) if condition.kind is Kind.TODO else None
-        if todo is not None and todo.status in OPEN and other is not None and other.status is Status.CANCELLED:
+        other = known.get(condition.subject) if condition.kind is ConditionKind.TODO else None
+        if todo is not None and todo.status in OPEN and other is not None and other.status is PlanStatus.CANCELLED:
             told = f"{named(other)}, which this waited for, was cancelled: {visible(other.outcome)}"
             found.setdefault(todo.id, []).append(told)
     return found

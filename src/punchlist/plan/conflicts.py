@@ -8,7 +8,7 @@ from typing import Any, Final
 from punchlist.kernel.text import visible
 from punchlist.plan.condition_input import same
 from punchlist.plan.conditions import claims, dependencies, loops, named, title, waits
-from punchlist.plan.lifecycle import OPEN, Kind, Status
+from punchlist.plan.lifecycle import OPEN, ConditionKind, PlanStatus
 from punchlist.plan.model import Condition, TurnTodo
 
 MOST: Final = 20
@@ -45,7 +45,7 @@ def explained(
     known = {todo.id: todo for todo in todos}
     circles, _ = loops(dependencies(todos, conditions), list(known))
     told = [_circle(circle, known) for circle in circles if not set(about).isdisjoint(circle)]
-    waiting = waits(todos, [one for one in conditions if one.kind is not Kind.RESOURCE], now)
+    waiting = waits(todos, [one for one in conditions if one.kind is not ConditionKind.RESOURCE], now)
     for claim in claims(todos, conditions, waiting):
         if not set(about).isdisjoint(claim.claimants):
             told.append(_claim(claim.resource, claim.claimants, claim.holder, known))
@@ -66,7 +66,7 @@ def _circle(circle: Sequence[str], known: Mapping[str, TurnTodo]) -> str:
 
 def _claim(resource: str, claimants: Sequence[str], holder: str | None, known: Mapping[str, TurnTodo]) -> str:
     first = known[holder or claimants[0]]
-    if first.status is Status.IN_PROGRESS:
+    if first.status is PlanStatus.IN_PROGRESS:
         why = "is in progress"
     elif first.id == claimants[0]:
         why = "comes first in the plan"

@@ -9,14 +9,14 @@ from punchlist.kernel.actors import Role
 from punchlist.kernel.lifecycle import NEW, Lifecycle
 
 
-class Status(StrEnum):
+class PlanStatus(StrEnum):
     PENDING = "pending"
     IN_PROGRESS = "in_progress"
     COMPLETED = "completed"
     CANCELLED = "cancelled"
 
 
-class Action(StrEnum):
+class PlanAction(StrEnum):
     CREATE = "create"
     START = "start"
     COMPLETE = "complete"
@@ -32,25 +32,25 @@ PLANNERS: Final = frozenset({Role.SUPERVISOR, Role.LEAD, Role.OWNER, Role.PERSON
 PLAN: Final = Lifecycle(
     "plan todo",
     {
-        (NEW, Action.CREATE): Status.PENDING,
-        (Status.PENDING, Action.START): Status.IN_PROGRESS,
-        (Status.PENDING, Action.COMPLETE): Status.COMPLETED,
-        (Status.IN_PROGRESS, Action.COMPLETE): Status.COMPLETED,
-        (Status.PENDING, Action.CANCEL): Status.CANCELLED,
-        (Status.IN_PROGRESS, Action.CANCEL): Status.CANCELLED,
-        (Status.PENDING, Action.WAIT): Status.PENDING,
-        (Status.IN_PROGRESS, Action.WAIT): Status.PENDING,
-        (Status.PENDING, Action.RETRY): Status.PENDING,
-        (Status.IN_PROGRESS, Action.RETRY): Status.PENDING,
+        (NEW, PlanAction.CREATE): PlanStatus.PENDING,
+        (PlanStatus.PENDING, PlanAction.START): PlanStatus.IN_PROGRESS,
+        (PlanStatus.PENDING, PlanAction.COMPLETE): PlanStatus.COMPLETED,
+        (PlanStatus.IN_PROGRESS, PlanAction.COMPLETE): PlanStatus.COMPLETED,
+        (PlanStatus.PENDING, PlanAction.CANCEL): PlanStatus.CANCELLED,
+        (PlanStatus.IN_PROGRESS, PlanAction.CANCEL): PlanStatus.CANCELLED,
+        (PlanStatus.PENDING, PlanAction.WAIT): PlanStatus.PENDING,
+        (PlanStatus.IN_PROGRESS, PlanAction.WAIT): PlanStatus.PENDING,
+        (PlanStatus.PENDING, PlanAction.RETRY): PlanStatus.PENDING,
+        (PlanStatus.IN_PROGRESS, PlanAction.RETRY): PlanStatus.PENDING,
     },
     # Workers do not know about the plan: whoever delegated marks what they did (T13).
-    allowed=dict.fromkeys(Action, PLANNERS),
+    allowed=dict.fromkeys(PlanAction, PLANNERS),
 )
 
-OPEN: Final = frozenset({Status.PENDING, Status.IN_PROGRESS})
+OPEN: Final = frozenset({PlanStatus.PENDING, PlanStatus.IN_PROGRESS})
 
 
-class Kind(StrEnum):
+class ConditionKind(StrEnum):
     """What a todo can wait for."""
 
     PERSON = "person"
@@ -82,4 +82,4 @@ CONDITION: Final = Lifecycle(
 )
 
 # What somebody says has come; whether a time has, or a todo has ended, is seen by looking.
-RESOLVABLE: Final = frozenset({Kind.PERSON, Kind.EVENT})
+RESOLVABLE: Final = frozenset({ConditionKind.PERSON, ConditionKind.EVENT})

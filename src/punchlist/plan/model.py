@@ -10,14 +10,14 @@ from typing import Any, NamedTuple, TypedDict
 from punchlist.claims.model import Claim
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.clock import moment
-from punchlist.plan.lifecycle import ConditionStatus, Kind, Status
+from punchlist.plan.lifecycle import ConditionKind, ConditionStatus, PlanStatus
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class NewCondition:
     """What must be so first, as the planner says it: another todo by its id or its title."""
 
-    kind: Kind
+    kind: ConditionKind
     subject: str
 
 
@@ -30,7 +30,7 @@ class NewTodo:
     completion_criteria: str = ""
     agent_type: str | None = None
     order: int | None = None
-    blocked_by: tuple[Need, ...] = ()
+    blocked_by: tuple[NewCondition, ...] = ()
     resources: tuple[str, ...] = ()
 
 
@@ -44,7 +44,7 @@ class TurnTodo(NamedTuple):
     context: str
     completion_criteria: str
     agent_type: str | None
-    status: Status
+    status: PlanStatus
     priority: int
     outcome: str | None
     created_at: str
@@ -65,7 +65,7 @@ class TurnTodo(NamedTuple):
         return {"priority": self.priority, **{key: value for key, value in told.items() if value}}
 
 
-_STATUS = {status.value: status for status in Status}
+_STATUS = {status.value: status for status in PlanStatus}
 
 
 def from_row(row: tuple[Any, ...]) -> TurnTodo:
@@ -136,7 +136,7 @@ class Condition(NamedTuple):
     conversation_id: str
     turn_id: str
     todo_id: str
-    kind: Kind
+    kind: ConditionKind
     # What a person is asked, when it is time, the event's name, the other todo's id, what is claimed.
     subject: str
     status: ConditionStatus
@@ -153,31 +153,31 @@ class Condition(NamedTuple):
 def read_condition(row: tuple[Any, ...]) -> Condition | str:
     """A row as a condition or, where it is none, what is wrong with it (C11)."""
     try:
-        read = Condition._make((*row[:4], Kind(row[4]), row[5], ConditionStatus(row[6]), *row[7:]))
-        if read.kind is not Kind.TIME or moment(read.subject).tzinfo is not None:
+        read = Condition._make((*row[:4], ConditionKind(row[4]), row[5], ConditionStatus(row[6]), *row[7:]))
+        if read.kind is not ConditionKind.TIME or moment(read.subject).tzinfo is not None:
             return read
     except (ValueError, TypeError):
         pass
     return f"{StoreDamaged.not_as_written(f'Condition {row[0]!r} of todo {row[3]!r}')} It is left out."
 
 
-class Answer(NamedTuple):
+class ConditionAnswer(NamedTuple):
     """What a person said, or what is known of an event that has happened."""
 
-    kind: Kind
+    kind: ConditionKind
     subject: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldTodo:
     """A condition, and the todo that it holds up."""
 
     condition: Condition
     todo: TurnTodo
 
 
-class Summary(TypedDict):
+class PlanSummary(TypedDict):
     total: int
     pending: int
     inProgress: int
@@ -190,41 +190,41 @@ class Plan:
     """A turn's todos, those asked for, and the counts of all; by id, what they wait for and what was answered."""
 
     items: list[TurnTodo]
-    counts: dict[Status, int]
+    counts: dict[PlanStatus, int]
     waits: Mapping[str, list[str]] = field(default_factory=dict)
-    answers: Mapping[str, list[Answer]] = field(default_factory=dict)
+    answers: Mapping[str, list[ConditionAnswer]] = field(default_factory=dict)
     notes: Mapping[str, list[str]] = field(default_factory=dict)
     claims: Mapping[str, Claim] = field(default_factory=dict)
     """By id, what somebody holds."""
 
     @property
     def remaining(self) -> int:
-        return self.counts[Status.PENDING] + self.counts[Status.IN_PROGRESS]
+        return self.counts[PlanStatus.PENDING] + self.counts[PlanStatus.IN_PROGRESS]
 
     @property
-    def summary(self) -> Summary:
+    def summary(self) -> PlanSummary:
         return {
             "total": sum(self.counts.values()),
-            "pending": self.counts[Status.PENDING],
-            "inProgress": self.counts[Status.IN_PROGRESS],
-            "completed": self.counts[Status.COMPLETED],
-            "cancelled": self.counts[Status.CANCELLED],
+            "pending": self.counts[PlanStatus.PENDING],
+            "inProgress": self.counts[PlanStatus.IN_PROGRESS],
+            "completed": self.counts[PlanStatus.COMPLETED],
+            "cancelled": self.counts[PlanStatus.CANCELLED],
         }
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PlanSnapshot:
     """All of a turn's todos in their order, as far as they can be read; by id, waits and answers."""
 
     todos: list[TurnTodo]
     waits: Mapping[str, list[str]] = field(default_factory=dict)
-    answers: Mapping[str, list[Answer]] = field(default_factory=dict)
+    answers: Mapping[str, list[ConditionAnswer]] = field(default_factory=dict)
     notes: Mapping[str, list[str]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Created:
+class CreatedTodos:
     """The todos of one batch, how many are pending in all, and what about them is in conflict (C12)."""
 
     todos: list[TurnTodo]
@@ -233,7 +233,7 @@ class Created:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedTodo:
     """A todo that was completed or cancelled, and how many remain."""
 
     todo: TurnTodo
@@ -241,7 +241,7 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingTodo:
     """A todo that was told to wait, and for what it does now."""
 
     todo: TurnTodo
@@ -250,7 +250,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedTodo:
     """A todo whose work failed: to be tried once more, or skipped."""
 
     todo: TurnTodo

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from punchlist.kernel.events import Event
-from punchlist.plan.lifecycle import Action, ConditionAction, ConditionStatus, Kind, Status
+from punchlist.plan.lifecycle import ConditionAction, ConditionKind, ConditionStatus, PlanAction, PlanStatus
 from punchlist.plan.model import Condition, TurnTodo
 
-_CHANGES: Final = frozenset(Action) - {Action.CREATE}
+_CHANGES: Final = frozenset(PlanAction) - {PlanAction.CREATE}
 """Claims and answers are in the same stream, and leave a todo as it is."""
 
 
@@ -18,7 +18,7 @@ def replay(turn_id: str, events: Sequence[Event]) -> dict[str, TurnTodo]:
     todos: dict[str, TurnTodo] = {}
     for event in events:
         data = event.payload()
-        if event.action == Action.CREATE:
+        if event.action == PlanAction.CREATE:
             for start, end, by in data.get("shifts", []):
                 for todo in list(todos.values()):
                     if start <= todo.priority < end:
@@ -26,7 +26,9 @@ def replay(turn_id: str, events: Sequence[Event]) -> dict[str, TurnTodo]:
             todos[event.subject] = _created(turn_id, event)
         elif event.action in _CHANGES:
             changes = {name: data[name] for name in TurnTodo._fields if name in data}
-            todos[event.subject] = todos[event.subject]._replace(**{**changes, "status": Status(event.to_status or "")})
+            todos[event.subject] = todos[event.subject]._replace(
+                **{**changes, "status": PlanStatus(event.to_status or "")}
+            )
     return todos
 
 
@@ -61,7 +63,7 @@ def _set(turn_id: str, event: Event, told: dict[str, str]) -> Condition:
         conversation_id=event.conversation_id,
         turn_id=turn_id,
         todo_id=event.subject,
-        kind=Kind(told["kind"]),
+        kind=ConditionKind(told["kind"]),
         subject=told["subject"],
         status=ConditionStatus.OPEN,
         answer=None,
@@ -81,7 +83,7 @@ def _created(turn_id: str, event: Event) -> TurnTodo:
         context=data.get("context", ""),
         completion_criteria=data.get("completion_criteria", ""),
         agent_type=data.get("agent_type"),
-        status=Status(event.to_status or ""),
+        status=PlanStatus(event.to_status or ""),
         priority=data["priority"],
         outcome=None,
         created_at=event.at,

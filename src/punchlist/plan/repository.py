@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from punchlist.claims.model import ListKind
 from punchlist.errors import StoreDamaged
-from punchlist.plan.lifecycle import OPEN, Status
+from punchlist.plan.lifecycle import OPEN, PlanStatus
 from punchlist.plan.model import TurnTodo, from_row
 from punchlist.plan.validation import Shift
 from punchlist.storage.statements import Statement, columns, insert, literals, update
@@ -54,7 +54,7 @@ UPDATE: Final = update(
 )
 
 
-_NONE: Final = dict.fromkeys(Status, 0)
+_NONE: Final = dict.fromkeys(PlanStatus, 0)
 
 
 class TurnTodoRepository:
@@ -73,9 +73,9 @@ class TurnTodoRepository:
         for shift in shifts:
             self._tx.run(SHIFT, turn_id=turn_id, start=shift.start, end=shift.end, by=shift.by)
 
-    def find_by_turn(self, turn_id: str, status: Collection[Status] | None = None) -> list[TurnTodo]:
+    def find_by_turn(self, turn_id: str, status: Collection[PlanStatus] | None = None) -> list[TurnTodo]:
         """A turn's todos in their order: all, or those in one of the given states."""
-        wanted = frozenset(Status if status is None else status)
+        wanted = frozenset(PlanStatus if status is None else status)
         if wanted == OPEN:
             rows = self._tx.all(OPEN_BY_TURN, turn_id=turn_id)
         elif len(wanted) == 1:
@@ -103,7 +103,7 @@ class TurnTodoRepository:
         )
         return changed if rows else None
 
-    def count_by_status(self, turn_id: str) -> dict[Status, int]:
+    def count_by_status(self, turn_id: str) -> dict[PlanStatus, int]:
         return counted(self._tx.all(COUNTS, turn_id=turn_id))
 
     def names(self, turn_id: str) -> list[tuple[Any, ...]]:
@@ -114,7 +114,7 @@ class TurnTodoRepository:
         """As `names`; none when the turn has ended or is another conversation's."""
         return self._tx.all(NAMES_IF_OPEN, conversation_id=conversation_id, turn_id=turn_id)
 
-    def verified_counts(self, conversation_id: str, turn_id: str) -> tuple[dict[Status, int], bool]:
+    def verified_counts(self, conversation_id: str, turn_id: str) -> tuple[dict[PlanStatus, int], bool]:
         """As `count_by_status`, but told by two indexes: damage to one of them would hide todos.
 
         And whether any todo has conditions or was ever claimed, which in most plans none has been.
@@ -134,16 +134,16 @@ class TurnTodoRepository:
         return counts, bool(more)
 
 
-def counted(rows: Iterable[tuple[Any, ...]]) -> dict[Status, int]:
+def counted(rows: Iterable[tuple[Any, ...]]) -> dict[PlanStatus, int]:
     counts = _NONE.copy()
     for status, count in rows:
         if status not in counts:
             raise StoreDamaged.not_as_written("The state of a todo")
-        counts[Status(status)] = count
+        counts[PlanStatus(status)] = count
     return counts
 
 
-def tallied(statuses: Iterable[str]) -> dict[Status, int]:
+def tallied(statuses: Iterable[str]) -> dict[PlanStatus, int]:
     """How many there are in each state."""
     counts = _NONE.copy()
     try:

@@ -23,12 +23,22 @@ from punchlist.kernel.text import visible
 from punchlist.plan import condition_repository
 from punchlist.plan import snapshot as plan_snapshot
 from punchlist.plan import validation as plan_validation
-from punchlist.plan.claims import Claiming, at_work, used, waits_of
-from punchlist.plan.condition_input import Names
-from punchlist.plan.condition_service import Conditions, need_of
+from punchlist.plan.claims import PlanClaims, at_work, used, waits_of
+from punchlist.plan.condition_input import TodoNames
+from punchlist.plan.condition_service import ConditionService, need_of
 from punchlist.plan.conflicts import duplicates, explained, shortened
-from punchlist.plan.lifecycle import OPEN, PLAN, Action, Kind, Status
-from punchlist.plan.model import Condition, Created, Ended, Failed, Look, Need, NewTodo, Plan, TurnTodo
+from punchlist.plan.lifecycle import OPEN, PLAN, ConditionKind, PlanAction, PlanStatus
+from punchlist.plan.model import (
+    Condition,
+    CreatedTodos,
+    EndedTodo,
+    FailedTodo,
+    NewCondition,
+    NewTodo,
+    Plan,
+    PlanSnapshot,
+    TurnTodo,
+)
 from punchlist.plan.repository import TurnTodoRepository, tallied
 from punchlist.plan.transitions import apply, change, find, lock, lock_names, new_conditions, no_turn, retries, stream
 from punchlist.storage import event_log
@@ -37,10 +47,10 @@ from punchlist.storage.store import Transaction
 __all__ = ["Plans", "stream"]
 
 
-class Plans(Conditions, Claiming):
-    def create(self, scope: TurnScope, items: Sequence[NewTodo], *, reason: str = "create_todo") -> Created:
+class Plans(ConditionService, PlanClaims):
+    def create(self, scope: TurnScope, items: Sequence[NewTodo], *, reason: str = "create_todo") -> CreatedTodos:
         """Add items to the turn's plan, all or none (T2)."""
-        status = PLAN.advance(NEW, Action.CREATE, scope.actor.role)
+        status = PLAN.advance(NEW, PlanAction.CREATE, scope.actor.role)
         with self._store.write() as tx:
             known = lock_names(tx, scope)
             repository = TurnTodoRepository(tx)
@@ -53,7 +63,7 @@ class Plans(Conditions, Claiming):
             conditions = _conditions(items, todos, known, now)
             repository.make_room(scope.turn_id, shifts)
             repository.create_batch(todos)
-            changes = [change(scope, Action.CREATE, None, todo, reason, todo.described()) for todo in todos]
+            changes = [change(scope, PlanAction.CREATE, None, todo, reason, todo.described()) for todo in todos]
             if shifts:
                 changes[0].data["shifts"] = [[shift.start, shift.end, shift.by] for shift in shifts]
             for made in changes:
@@ -64,9 +74,9 @@ class Plans(Conditions, Claiming):
             conflicts = duplicates(known, todos)
             if conditions:
                 conflicts += _conflicts(tx, scope, conditions)
-            return Created(todos, counts[Status.PENDING] + len(todos), shortened(conflicts))
+            return CreatedTodos(todos, counts[PlanStatus.PENDING] + len(todos), shortened(conflicts))
 
-    def list(self, scope: TurnScope, status: Collection[Status] | None = None) -> Plan:
+    def list(self, scope: TurnScope, status: Collection[PlanStatus] | None = None) -> Plan:
         """The turn's todos, by default what remains, and the counts of all of them (T3)."""
         with self._store.read() as tx:
             repository = TurnTodoRepository(tx)
@@ -88,7 +98,7 @@ class Plans(Conditions, Claiming):
             todos = at_work(plan_snapshot.todos_of(tx, scope.turn_id), claims)
             return Plan(items, counts, *plan_snapshot.standing(todos, found, tx.now()), claims)
 
-    def look(self, scope: TurnScope) -> Look:
+    def look(self, scope: TurnScope) -> PlanSnapshot:
         """The whole plan for the loop, with what is wrong with it instead of an error (C11)."""
         with self._store.read() as tx:
             return plan_snapshot.look(tx, scope)
@@ -101,25 +111,25 @@ class Plans(Conditions, Claiming):
             lock(tx, scope)
             repository = TurnTodoRepository(tx)
             todo = find(repository, scope, todo_id)
-            status = PLAN.advance(todo.status, Action.START, scope.actor.role)
-            for running in repository.find_by_turn(scope.turn_id, {Status.IN_PROGRESS}):
+            status = PLAN.advance(todo.status, PlanAction.START, scope.actor.role)
+            for running in repository.find_by_turn(scope.turn_id, {PlanStatus.IN_PROGRESS}):
                 raise IllegalTransition(
                     f"“{visible(running.title)}” ({running.id}) is in progress, and a turn works on one todo at a "
                     "time. Complete or cancel it first."
                 )
             used(tx, scope, todo, fence)
             _check_free(tx, todo)
-            return apply(tx, scope, Action.START, todo, reason, status=status, started_at=tx.now())
+            return apply(tx, scope, PlanAction.START, todo, reason, status=status, started_at=tx.now())
 
     def end(
         self,
         scope: TurnScope,
         todo_id: str,
         outcome: str,
-        action: Action = Action.COMPLETE,
+        action: PlanAction = PlanAction.COMPLETE,
         *,
         fence: int | None = None,
-    ) -> Ended:
+    ) -> EndedTodo:
         """Complete or cancel an item, with what came of it (T4). One that is claimed needs its fence (X3)."""
         with self._store.write() as tx:
             lock(tx, scope)
@@ -129,9 +139,9 @@ class Plans(Conditions, Claiming):
             told = settle(tx, used(tx, scope, todo, fence))
             ended = apply(tx, scope, action, todo, outcome, told, status=status, outcome=outcome, completed_at=tx.now())
             counts = repository.count_by_status(scope.turn_id)
-            return Ended(ended, counts[Status.PENDING] + counts[Status.IN_PROGRESS])
+            return EndedTodo(ended, counts[PlanStatus.PENDING] + counts[PlanStatus.IN_PROGRESS])
 
-    def fail(self, scope: TurnScope, todo_id: str, error: str, *, fence: int | None = None) -> Failed:
+    def fail(self, scope: TurnScope, todo_id: str, error: str, *, fence: int | None = None) -> FailedTodo:
         """The work on an item failed: it is tried once more, then skipped with the error (C8)."""
         error = plan_validation.storable_error(error)
         with self._store.write() as tx:
@@ -139,7 +149,7 @@ class Plans(Conditions, Claiming):
             repository = TurnTodoRepository(tx)
             todo = find(repository, scope, todo_id)
             retry = not retries(tx, todo)
-            action = Action.RETRY if retry else Action.CANCEL
+            action = PlanAction.RETRY if retry else PlanAction.CANCEL
             status = PLAN.advance(todo.status, action, scope.actor.role)
             # Whoever tries again claims again.
             told = settle(tx, used(tx, scope, todo, fence))
@@ -149,7 +159,7 @@ class Plans(Conditions, Claiming):
                 changes = {"status": status, "outcome": outcome, "completed_at": tx.now()}
             failed = apply(tx, scope, action, todo, error, told, **changes)
             counts = repository.count_by_status(scope.turn_id)
-            return Failed(failed, retry, counts[Status.PENDING] + counts[Status.IN_PROGRESS])
+            return FailedTodo(failed, retry, counts[PlanStatus.PENDING] + counts[PlanStatus.IN_PROGRESS])
 
 
 def _in_order(items: Sequence[TurnTodo], total: int) -> bool:
@@ -159,12 +169,13 @@ def _in_order(items: Sequence[TurnTodo], total: int) -> bool:
     return len(places) == len(items) and (not places or (min(places) >= 0 and max(places) < total))
 
 
-def _room(counts: dict[Status, int], more: int) -> int:
+def _room(counts: dict[PlanStatus, int], more: int) -> int:
     """How many todos the plan has, when it can take more of them."""
     already = sum(counts.values())
     if already + more > plan_validation.MAX_PLAN:
         raise InvalidInput(
-            f"items: a plan holds at most {plan_validation.MAX_PLAN} todos; this one has {already} and {more} more were sent"
+            f"items: a plan holds at most {plan_validation.MAX_PLAN} todos; "
+            f"this one has {already} and {more} more were sent"
         )
     return already
 
@@ -184,7 +195,7 @@ def _conditions(
     """What the new todos wait for and claim, by id; those with nothing are not in it."""
     if not any(item.blocked_by or item.resources for item in items):
         return {}
-    names = Names(known, [(todo.id, todo.title) for todo in todos])
+    names = TodoNames(known, [(todo.id, todo.title) for todo in todos])
     problems: list[str] = []
     made: dict[str, list[Condition]] = {}
     for index, (item, todo) in enumerate(zip(items, todos, strict=True)):
@@ -192,7 +203,7 @@ def _conditions(
             need_of(need, todo.id, names, f"items[{index}].blockedBy[{number}]", problems)
             for number, need in enumerate(item.blocked_by)
         ]
-        needs += [Need(Kind.RESOURCE, resource) for resource in item.resources]
+        needs += [NewCondition(ConditionKind.RESOURCE, resource) for resource in item.resources]
         if needs:
             made[todo.id] = new_conditions(todo, needs, now)
     if problems:
@@ -206,7 +217,7 @@ def _conflicts(tx: Transaction, scope: TurnScope, about: Collection[str]) -> Seq
     )
 
 
-def _new_todo(scope: TurnScope, item: NewTodo, status: Status, position: int, now: str) -> TurnTodo:
+def _new_todo(scope: TurnScope, item: NewTodo, status: PlanStatus, position: int, now: str) -> TurnTodo:
     return TurnTodo(
         id=new_id(),
         conversation_id=scope.conversation_id,

@@ -12,7 +12,7 @@ from typing import Any, Final
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import StoreDamaged
 from punchlist.plan import condition_repository, conditions
-from punchlist.plan.model import Condition, Look, TurnTodo, read_condition, read_todo
+from punchlist.plan.model import Condition, PlanSnapshot, TurnTodo, read_condition, read_todo
 from punchlist.plan.repository import BY_TURN, COLUMNS, LOOK, LOOK_AT_NONE
 from punchlist.plan.transitions import no_turn
 from punchlist.storage.store import Transaction
@@ -32,7 +32,7 @@ def has_conditions(rows: Rows) -> bool:
     return bool(rows and rows[0][-1])
 
 
-def look(tx: Transaction, scope: TurnScope, rows: Rows | None = None) -> Look:
+def look(tx: Transaction, scope: TurnScope, rows: Rows | None = None) -> PlanSnapshot:
     """Called before each request to a model: one statement, and one more when the plan has conditions."""
     if rows is None:
         rows = rows_of(tx, scope)
@@ -46,16 +46,16 @@ def look(tx: Transaction, scope: TurnScope, rows: Rows | None = None) -> Look:
     if counted != len(rows):
         problems.append(_not_all(scope))
     if not any_conditions:
-        return Look(todos, problems=problems)
+        return PlanSnapshot(todos, problems=problems)
     found = _conditions(tx, scope.turn_id, problems)
-    return Look(todos, *standing(todos, found, tx.now()), problems)
+    return PlanSnapshot(todos, *standing(todos, found, tx.now()), problems)
 
 
-def _look_at_none(tx: Transaction, scope: TurnScope) -> Look:
+def _look_at_none(tx: Transaction, scope: TurnScope) -> PlanSnapshot:
     row = tx.one(LOOK_AT_NONE, conversation_id=scope.conversation_id, turn_id=scope.turn_id)
     if row is None or row[0] != scope.conversation_id:
         raise no_turn(scope)
-    return Look([], problems=[_not_all(scope)] if row[1] else [])
+    return PlanSnapshot([], problems=[_not_all(scope)] if row[1] else [])
 
 
 def _not_all(scope: TurnScope) -> str:

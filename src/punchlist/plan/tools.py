@@ -6,15 +6,15 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from punchlist.claims.model import Claim, Claimed, NothingFree
+from punchlist.claims.model import Claim, ClaimGranted, NothingToClaim
 from punchlist.claims.validation import parse_fence
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import InvalidInput
-from punchlist.kernel.tool import Arguments, Schema, Tool, ToolResult, schema
+from punchlist.kernel.tool import Arguments, ListToolSpec, Schema, ToolResult, schema
 from punchlist.plan import condition_input
 from punchlist.plan import validation as plan_validation
-from punchlist.plan.lifecycle import PLANNERS, Action, Kind, Status
-from punchlist.plan.model import Answer, Ended, Failed, Look, Plan, TurnTodo
+from punchlist.plan.lifecycle import PLANNERS, ConditionKind, PlanAction, PlanStatus
+from punchlist.plan.model import ConditionAnswer, EndedTodo, FailedTodo, Plan, PlanSnapshot, TurnTodo
 
 if TYPE_CHECKING:
     from punchlist.plan.service import Plans
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _STRING: Final[Schema] = {"type": "string"}
 _STRING_OR_NULL: Final[Schema] = {"type": ["string", "null"]}
 _INTEGER: Final[Schema] = {"type": "integer"}
-_STATUS: Final[Schema] = {"type": "string", "enum": [status.value for status in Status]}
+_STATUS: Final[Schema] = {"type": "string", "enum": [status.value for status in PlanStatus]}
 _ID: Final[Schema] = {"type": "string", "description": "A todo's id, as create_todo or list_todo returned it"}
 
 _FENCE: Final[Schema] = {"type": "integer", "description": "Of your claim, if it is claimed"}
@@ -112,7 +112,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
     }
 
 
-def standing_json(plan: Plan | Look, todo_id: str) -> dict[str, Any]:
+def standing_json(plan: Plan | PlanSnapshot, todo_id: str) -> dict[str, Any]:
     """What a todo waits for, what was answered, what is to be known of it: only what there is."""
     told = {
         "waitsFor": plan.waits.get(todo_id),
@@ -127,16 +127,16 @@ def _held(plan: Plan, todo_id: str) -> dict[str, str | None]:
     return {"claimedBy": claim.holder, "claimedUntil": claim.lease_until} if claim else {}
 
 
-def _answer_json(answer: Answer) -> dict[str, str]:
-    return {"question" if answer.kind is Kind.PERSON else "event": answer.subject, "answer": answer.text}
+def _answer_json(answer: ConditionAnswer) -> dict[str, str]:
+    return {"question" if answer.kind is ConditionKind.PERSON else "event": answer.subject, "answer": answer.text}
 
 
-def plan_tools(plans: Callable[[], Plans]) -> list[Tool[TurnScope]]:
+def plan_tools(plans: Callable[[], Plans]) -> list[ListToolSpec[TurnScope]]:
     """The tools over a service that is asked for when one is called, so that listing them costs nothing."""
     return [_create_todo(plans), _list_todo(plans), _start_todo(plans), _wait_todo(plans), _complete_todo(plans)]
 
 
-def _create_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
+def _create_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
     def run(scope: TurnScope, args: Arguments) -> ToolResult:
         created = plans().create(scope, plan_validation.parse_items(args.get("items")))
         return _result(
@@ -147,7 +147,7 @@ def _create_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
             }
         )
 
-    return Tool(
+    return ListToolSpec(
         name="create_todo",
         title="Plan this turn",
         description=(
@@ -172,11 +172,11 @@ def _create_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
     )
 
 
-def _list_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
+def _list_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
     def run(scope: TurnScope, args: Arguments) -> ToolResult:
         return _result(plan_json(plans().list(scope, plan_validation.parse_filter(args.get("status")))))
 
-    return Tool(
+    return ListToolSpec(
         name="list_todo",
         title="Read the plan",
         description="List this turn's todos in their order; what remains, unless a status is given. "
@@ -201,12 +201,12 @@ def _list_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
     )
 
 
-def _start_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
+def _start_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
     def run(scope: TurnScope, args: Arguments) -> ToolResult:
         todo_id, fence = plan_validation.parse_id(args.get("todoId")), _fence(args)
         return _result(todo_json(plans().start(scope, todo_id, fence=fence)))
 
-    return Tool(
+    return ListToolSpec(
         name="start_todo",
         title="Start a todo",
         description="Mark a todo as in progress before working on it. One at a time.",
@@ -219,7 +219,7 @@ def _start_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
     )
 
 
-def _wait_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
+def _wait_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
     def run(scope: TurnScope, args: Arguments) -> ToolResult:
         todo_id = plan_validation.parse_id(args.get("todoId"))
         waiting = plans().wait(scope, todo_id, condition_input.parse_need(args.get("for"), "for"))
@@ -233,7 +233,7 @@ def _wait_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
             }
         )
 
-    return Tool(
+    return ListToolSpec(
         name="wait_todo",
         title="Have a todo wait",
         description=(
@@ -256,17 +256,17 @@ def _wait_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
     )
 
 
-def _complete_todo(plans: Callable[[], Plans]) -> Tool[TurnScope]:
+def _complete_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
     def run(scope: TurnScope, args: Arguments) -> ToolResult:
         todo_id = plan_validation.parse_id(args.get("todoId"))
         outcome = plan_validation.parse_outcome(args.get("outcome"))
         action = plan_validation.parse_ending(args.get("status"))
-        if action is Action.RETRY:
+        if action is PlanAction.RETRY:
             failed = plans().fail(scope, todo_id, outcome, fence=_fence(args))
             return _result({**_ended_json(failed), "retry": failed.retry, "next": AGAIN if failed.retry else SKIPPED})
         return _result(_ended_json(plans().end(scope, todo_id, outcome, action, fence=_fence(args))))
 
-    return Tool(
+    return ListToolSpec(
         name="complete_todo",
         title="Finish a todo",
         description=(
@@ -302,7 +302,7 @@ def _fence(args: Arguments) -> int | None:
     return None if args.get("fence") is None else parse_fence(args["fence"])
 
 
-def _ended_json(ended: Ended | Failed) -> dict[str, Any]:
+def _ended_json(ended: EndedTodo | FailedTodo) -> dict[str, Any]:
     return {
         "id": ended.todo.id,
         "title": ended.todo.title,
@@ -328,11 +328,11 @@ class ClaimablePlan:
 
     def claim(
         self, todo_id: str | None, seconds: int, mission_slug: str | None
-    ) -> tuple[dict[str, Any], Claim] | NothingFree:
+    ) -> tuple[dict[str, Any], Claim] | NothingToClaim:
         if mission_slug is not None:
             raise InvalidInput("missionSlug: is for the list mission; a plan belongs to its turn")
         claimed = self._plans.claim(self._scope, self._at, todo_id, seconds)
-        return (todo_json(claimed.todo), claimed.claim) if isinstance(claimed, Claimed) else claimed
+        return (todo_json(claimed.todo), claimed.claim) if isinstance(claimed, ClaimGranted) else claimed
 
     def renew(self, todo_id: str, fence: int, seconds: int) -> Claim:
         return self._plans.renew_claim(self._scope, self._at, todo_id, fence, seconds)

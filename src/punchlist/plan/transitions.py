@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from punchlist.conversations import repository as conversation_repository
-from punchlist.conversations.model import Turn, TurnScope
+from punchlist.conversations.model import StoredTurn, TurnScope
 from punchlist.errors import Conflict, IllegalTransition, NotFound
 from punchlist.kernel.events import Change
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import visible
-from punchlist.plan.lifecycle import Action, ConditionStatus, Status
-from punchlist.plan.model import Condition, Need, TurnTodo
+from punchlist.plan.lifecycle import ConditionStatus, PlanAction, PlanStatus
+from punchlist.plan.model import Condition, NewCondition, TurnTodo
 from punchlist.plan.repository import TurnTodoRepository
 from punchlist.storage import event_log
 from punchlist.storage.statements import Statement
@@ -27,7 +27,7 @@ def stream(turn_id: str) -> str:
     return f"plan:{turn_id}"
 
 
-def lock(tx: Transaction, scope: TurnScope) -> Turn:
+def lock(tx: Transaction, scope: TurnScope) -> StoredTurn:
     return check_open(conversation_repository.lock_turn(tx, scope.turn_id), scope)
 
 
@@ -44,7 +44,7 @@ def lock_names(tx: Transaction, scope: TurnScope) -> list[tuple[Any, ...]]:
     return repository.names(scope.turn_id)
 
 
-def check_open(turn: Turn | None, scope: TurnScope) -> Turn:
+def check_open(turn: StoredTurn | None, scope: TurnScope) -> StoredTurn:
     if turn is None or turn.conversation_id != scope.conversation_id:
         raise no_turn(scope)
     if not turn.open:
@@ -67,11 +67,11 @@ def find(repository: TurnTodoRepository, scope: TurnScope, todo_id: str) -> Turn
 
 def retries(tx: Transaction, todo: TurnTodo) -> int:
     """How often the work on a todo has failed and was to be tried again; the trail knows."""
-    row = tx.one(TAKEN, stream=stream(todo.turn_id), subject=todo.id, action=Action.RETRY.value)
+    row = tx.one(TAKEN, stream=stream(todo.turn_id), subject=todo.id, action=PlanAction.RETRY.value)
     return int(row[0]) if row else 0
 
 
-def new_conditions(todo: TurnTodo, needs: Iterable[Need], now: str) -> list[Condition]:
+def new_conditions(todo: TurnTodo, needs: Iterable[NewCondition], now: str) -> list[Condition]:
     needs = list(dict.fromkeys(needs))
     # In the order of their ids, since that is the order in which they are read back.
     return [
@@ -95,7 +95,7 @@ def new_conditions(todo: TurnTodo, needs: Iterable[Need], now: str) -> list[Cond
 def apply(
     tx: Transaction,
     scope: TurnScope,
-    action: Action,
+    action: PlanAction,
     todo: TurnTodo,
     reason: str,
     told: dict[str, Any] | None = None,
@@ -111,7 +111,7 @@ def apply(
 
 
 def change(
-    scope: TurnScope, action: Action, before: Status | None, todo: TurnTodo, reason: str, data: dict[str, Any]
+    scope: TurnScope, action: PlanAction, before: PlanStatus | None, todo: TurnTodo, reason: str, data: dict[str, Any]
 ) -> Change:
     return Change(
         stream=stream(scope.turn_id),

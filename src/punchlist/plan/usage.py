@@ -8,7 +8,7 @@ from typing import Any
 
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations import usage as conversation_usage
-from punchlist.conversations.usage import Asked, Evidence
+from punchlist.conversations.usage import CallEvidence, ModelRequestUsage
 from punchlist.errors import NotFound
 from punchlist.kernel.clock import moment
 from punchlist.kernel.text import excerpt
@@ -17,14 +17,14 @@ from punchlist.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class PlanAccount:
+class PlanTodoUsage:
     """Of one todo. What a model's tokens cost is not kept with its requests."""
 
     seconds: float
     requests: int
     input_tokens: int
     output_tokens: int
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[CallEvidence, ...]
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -36,11 +36,11 @@ class PlanAccount:
         }
 
 
-class PlanAccounts:
+class PlanUsageService:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def of(self, turn_id: str, todos: Sequence[TurnTodo]) -> dict[str, PlanAccount]:
+    def of(self, turn_id: str, todos: Sequence[TurnTodo]) -> dict[str, PlanTodoUsage]:
         """By id, those of the turn's todos that were begun."""
         with self._store.read() as tx:
             turn = conversation_repository.turn(tx, turn_id)
@@ -53,10 +53,12 @@ class PlanAccounts:
         return {todo.id: _account(todo, calls, requests, now) for todo in todos if todo.started_at is not None}
 
 
-def _account(todo: TurnTodo, calls: Sequence[Evidence], requests: Sequence[Asked], now: str) -> PlanAccount:
+def _account(
+    todo: TurnTodo, calls: Sequence[CallEvidence], requests: Sequence[ModelRequestUsage], now: str
+) -> PlanTodoUsage:
     since, until = todo.started_at or now, todo.completed_at or now
     asked = [one for one in requests if since <= one.at <= until]
-    return PlanAccount(
+    return PlanTodoUsage(
         max(0.0, (moment(until) - moment(since)).total_seconds()),
         len(asked),
         sum(one.input_tokens for one in asked),

@@ -9,7 +9,7 @@ from typing import Any, Final
 from punchlist.errors import InvalidInput
 from punchlist.kernel import text
 from punchlist.plan.condition_input import parse_needs, parse_resources
-from punchlist.plan.lifecycle import Action, Status
+from punchlist.plan.lifecycle import PlanAction, PlanStatus
 from punchlist.plan.model import NewTodo
 
 MAX_BATCH: Final = 1_000
@@ -21,16 +21,16 @@ LONGEST_ID: Final = 100
 
 # What other tools call the ways in which work on an item ends (W11).
 ENDINGS: Final = {
-    "completed": Action.COMPLETE,
-    "complete": Action.COMPLETE,
-    "done": Action.COMPLETE,
-    "cancelled": Action.CANCEL,
-    "canceled": Action.CANCEL,
-    "failed": Action.RETRY,
-    "failure": Action.RETRY,
-    "error": Action.RETRY,
+    "completed": PlanAction.COMPLETE,
+    "complete": PlanAction.COMPLETE,
+    "done": PlanAction.COMPLETE,
+    "cancelled": PlanAction.CANCEL,
+    "canceled": PlanAction.CANCEL,
+    "failed": PlanAction.RETRY,
+    "failure": PlanAction.RETRY,
+    "error": PlanAction.RETRY,
 }
-FILTERS: Final = {**{status.value: frozenset({status}) for status in Status}, "all": frozenset(Status)}
+FILTERS: Final = {**{status.value: frozenset({status}) for status in PlanStatus}, "all": frozenset(PlanStatus)}
 
 
 def parse_items(raw: Any) -> list[NewTodo]:
@@ -81,7 +81,7 @@ def _parse_item(raw: Any, where: str, problems: list[str]) -> NewTodo | None:
     )
 
 
-def parse_filter(raw: Any) -> frozenset[Status] | None:
+def parse_filter(raw: Any) -> frozenset[PlanStatus] | None:
     """The states asked for; None for the default, what remains."""
     if raw is None:
         return None
@@ -90,9 +90,9 @@ def parse_filter(raw: Any) -> frozenset[Status] | None:
     raise InvalidInput(f"status: must be one of {', '.join(FILTERS)}, got {_shown(raw)}")
 
 
-def parse_ending(raw: Any) -> Action:
+def parse_ending(raw: Any) -> PlanAction:
     if raw is None:
-        return Action.COMPLETE
+        return PlanAction.COMPLETE
     if isinstance(raw, str) and raw.strip().lower() in ENDINGS:
         return ENDINGS[raw.strip().lower()]
     raise InvalidInput(f"status: must be completed, cancelled or failed, got {_shown(raw)}")

@@ -45,7 +45,7 @@ class RunAction(StrEnum):
     RETRY = "retry"
 
 
-class Wish(StrEnum):
+class ControlRequest(StrEnum):
     PAUSE = "pause"
     STOP = "stop"
 

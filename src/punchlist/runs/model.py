@@ -6,10 +6,10 @@ import json
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from punchlist.runs.lifecycle import RunStatus, Wish
+from punchlist.runs.lifecycle import ControlRequest, RunStatus
 
 
-class Kind(StrEnum):
+class RunKind(StrEnum):
     """What a run does."""
 
     EXECUTE = "execute"
@@ -30,7 +30,7 @@ class Run(NamedTuple):
     """A row of `runs`."""
 
     id: str
-    kind: Kind
+    kind: RunKind
     status: RunStatus
     mission_id: str | None
     pillar_id: str | None
@@ -43,7 +43,7 @@ class Run(NamedTuple):
     attempts: int
     executor: str | None
     turn_id: str | None
-    wish: Wish | None
+    wish: ControlRequest | None
     message: str | None
     why: str
     result: str | None
@@ -100,7 +100,9 @@ class Run(NamedTuple):
 
 def from_row(row: tuple[Any, ...]) -> Run:
     run = Run(*row)
-    return run._replace(kind=Kind(run.kind), status=RunStatus(run.status), wish=run.wish and Wish(run.wish))
+    return run._replace(
+        kind=RunKind(run.kind), status=RunStatus(run.status), wish=run.wish and ControlRequest(run.wish)
+    )
 
 
 _GAP: Final = "\n\n"
@@ -118,7 +120,7 @@ def after(message: str, heard: str) -> str | None:
     return message.removeprefix(f"{heard}{_GAP}")
 
 
-class Spending(NamedTuple):
+class RunSpending(NamedTuple):
     """What a part of a run has used."""
 
     input_tokens: int = 0

@@ -11,17 +11,17 @@ from punchlist.errors import Conflict
 from punchlist.kernel.actors import SYSTEM
 from punchlist.runs import repository as run_repository
 from punchlist.runs.lifecycle import IN_HAND, OPEN, RunAction, RunStatus
-from punchlist.runs.model import Run, Spending, after, together
+from punchlist.runs.model import Run, RunSpending, after, together
 from punchlist.runs.service import end_turn, step, stream
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 
 
-class NotOurs(Conflict):
+class RunNotOwned(Conflict):
     """Another worker has the run in hand, or it has ended."""
 
 
-class RunBook:
+class RunQueue:
     def __init__(self, store: Store, executor: str) -> None:
         self._store = store
         self.executor = executor
@@ -112,7 +112,7 @@ class RunBook:
         with self._store.write() as tx:
             return self._step(tx, self._locked(tx, run_id), RunAction.AT, "at work", turn_id=turn_id)
 
-    def spend(self, run_id: str, turn_id: str, used: Spending) -> Run:
+    def spend(self, run_id: str, turn_id: str, used: RunSpending) -> Run:
         """What a turn has used, counted once however often it is said."""
         reason = f"turn {turn_id}"
         with self._store.write() as tx:
@@ -184,7 +184,7 @@ class RunBook:
         return step(tx, Scope(run.conversation_id, SYSTEM), run, action, reason, **changes)
 
 
-def _not_ours(run_id: str, run: Run | None) -> NotOurs:
+def _not_ours(run_id: str, run: Run | None) -> RunNotOwned:
     if run is None:
-        return NotOurs(f"Run {run_id} is gone.")
-    return NotOurs(f"Run {run_id} is {run.status}, in the hand of {run.executor or 'nobody'}.")
+        return RunNotOwned(f"Run {run_id} is gone.")
+    return RunNotOwned(f"Run {run_id} is {run.status}, in the hand of {run.executor or 'nobody'}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from punchlist.runs.lifecycle import OPEN, RunStatus
-from punchlist.runs.model import Kind, Run, from_row
+from punchlist.runs.model import Run, RunKind, from_row
 from punchlist.storage.statements import ROW_LOCK, Statement, columns, insert, literals, update
 from punchlist.storage.store import Transaction
 
@@ -18,7 +18,7 @@ _CHANGED: Final = (
 )
 _BUSY: Final = literals(status for status in OPEN if status is not RunStatus.QUEUED)
 # It says nothing in the chat that others could be interrupted by.
-_ALONGSIDE: Final = f"'{Kind.COLLECT}'"
+_ALONGSIDE: Final = f"'{RunKind.COLLECT}'"
 
 INSERT: Final = insert("runs", Run._fields)
 BY_ID: Final = Statement(f"{_ROW} WHERE id = :id")
@@ -51,7 +51,7 @@ LAST_OF: Final = Statement(
     f"{_ROW} WHERE mission_id = :mission_id AND kind = :kind AND id <> :but {_NEWEST_FIRST} LIMIT 1"
 )
 CHAT_OPEN: Final = Statement(
-    f"SELECT id FROM runs WHERE conversation_id = :conversation_id AND ended_at IS NULL AND kind = '{Kind.CHAT}' "
+    f"SELECT id FROM runs WHERE conversation_id = :conversation_id AND ended_at IS NULL AND kind = '{RunKind.CHAT}' "
     "LIMIT 1"
 )
 ENDING_SO: Final = Statement(f"{_ROW} WHERE id LIKE :like LIMIT 2")
@@ -73,7 +73,7 @@ def found(tx: Transaction, statement: Statement, **params: Any) -> list[Run]:
 
 def has_to_wait(tx: Transaction, run: Run) -> bool:
     """Whether another run works in its chat."""
-    if run.kind is Kind.COLLECT:
+    if run.kind is RunKind.COLLECT:
         return False
     return tx.one(CHAT_BUSY, conversation_id=run.conversation_id) is not None
 

@@ -16,8 +16,8 @@ from punchlist.kernel.json_encoder import compact
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.process_id import lives
 from punchlist.runs import repository as run_repository
-from punchlist.runs.lifecycle import IN_HAND, OPEN, RUN, RunAction, RunStatus, Wish
-from punchlist.runs.model import Kind, Run, together
+from punchlist.runs.lifecycle import IN_HAND, OPEN, RUN, ControlRequest, RunAction, RunStatus
+from punchlist.runs.model import Run, RunKind, together
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 
@@ -36,7 +36,7 @@ def queue(
     tx: Transaction,
     scope: Scope,
     *,
-    kind: Kind | str,
+    kind: RunKind | str,
     conversation_id: str,
     agent: str,
     request: dict[str, Any],
@@ -49,7 +49,7 @@ def queue(
     """Put a run on the list, inside of the transaction of whatever it follows from. The same id makes one run."""
     if id is not None and (there := run_repository.run(tx, id)):
         return there
-    kind = Kind(kind)
+    kind = RunKind(kind)
     status = RUN.advance(NEW, RunAction.QUEUE, scope.actor.role)
     now = tx.now()
     made = Run(
@@ -101,12 +101,12 @@ def stop_for_todo(tx: Transaction, scope: Scope, todo_id: str, reason: str) -> N
     """The work on a todo is to end, since the todo has."""
     for run in run_repository.found(tx, run_repository.OF_TODO, todo_id=todo_id):
         if run.status in OPEN and (locked := run_repository.lock(tx, run.id)) and locked.status in OPEN:
-            ask(tx, scope, locked, reason, wish=Wish.STOP, why=text.excerpt(reason, LONGEST_REASON))
+            ask(tx, scope, locked, reason, wish=ControlRequest.STOP, why=text.excerpt(reason, LONGEST_REASON))
 
 
 def ask(tx: Transaction, scope: Scope, run: Run, reason: str, **wanted: Any) -> Run:
     """Say what is wanted of a run that is locked; a stop of one that nobody has in hand is done at once."""
-    if wanted.get("wish") is Wish.STOP and (run.status not in IN_HAND or _abandoned(run)):
+    if wanted.get("wish") is ControlRequest.STOP and (run.status not in IN_HAND or _abandoned(run)):
         end_turn(tx, scope, run, reason)
         return step(tx, scope, run, RunAction.STOP, reason, wish=None, why=reason, ended_at=tx.now(), executor=None)
     return step(tx, scope, run, RunAction.ASK, reason, **wanted)
@@ -182,11 +182,18 @@ class Runs:
         with self._store.write() as tx:
             run = self._locked(tx, id)
             _check_open(run, "pause")
-            if run.wish is Wish.STOP:
+            if run.wish is ControlRequest.STOP:
                 raise IllegalTransition(f"Run {run.id} is about to be stopped; `punchlist runs show` says when it is.")
-            if run.wish is Wish.PAUSE:
+            if run.wish is ControlRequest.PAUSE:
                 raise IllegalTransition(f"Run {run.id} is paused already, or about to be.")
-            return ask(tx, scope, run, reason or "a person wants it to pause", wish=Wish.PAUSE, why=reason or "paused")
+            return ask(
+                tx,
+                scope,
+                run,
+                reason or "a person wants it to pause",
+                wish=ControlRequest.PAUSE,
+                why=reason or "paused",
+            )
 
     def resume(self, scope: Scope, id: str, reason: str = "") -> Run:
         """It goes on: after a pause where it was, after a failure or a stop anew."""
@@ -197,7 +204,7 @@ class Runs:
                 anew = {"leg": run.leg + 1, "executor": None, "ended_at": None, "why": "", "wish": None}
                 return step(tx, scope, run, RunAction.RETRY, reason or "to be tried again", **anew)
             _check_open(run, "resume")
-            if run.wish is not Wish.PAUSE:
+            if run.wish is not ControlRequest.PAUSE:
                 raise IllegalTransition(f"Run {run.id} is {run.status}, and nobody wants it paused: it goes on.")
             return ask(tx, scope, run, reason or "a person lets it go on", wish=None, why="")
 
@@ -209,7 +216,7 @@ class Runs:
             raise InvalidInput("message: must not be empty")
         with self._store.write() as tx:
             run = self._locked(tx, id)
-            if run.kind not in (Kind.EXECUTE, Kind.DELEGATE, Kind.CHAT):
+            if run.kind not in (RunKind.EXECUTE, RunKind.DELEGATE, RunKind.CHAT):
                 raise IllegalTransition(f"Run {run.id} is a {run.kind}: there is no agent in it that could be told.")
             _check_open(run, "redirect")
             said = together(run.message, message.strip())
@@ -223,7 +230,7 @@ class Runs:
         with self._store.write() as tx:
             run = self._locked(tx, id)
             why = reason or "a person stopped it"
-            return ask(tx, scope, run, why, wish=Wish.STOP, why=why)
+            return ask(tx, scope, run, why, wish=ControlRequest.STOP, why=why)
 
     def _locked(self, tx: Transaction, id: str) -> Run:
         run = run_repository.lock(tx, id)

@@ -12,14 +12,14 @@ import asyncio
 from collections.abc import Callable
 from typing import ParamSpec, Protocol, TypeVar
 
-from punchlist.storage.sqlite import AT_ONCE, WouldWait
+from punchlist.storage.sqlite import AT_ONCE, WouldBlock
 from punchlist.storage.store import Store
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Aside(Protocol):
+class AsyncBridge(Protocol):
     async def __call__(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
 
 
@@ -42,11 +42,11 @@ async def in_thread(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) 
     return await asyncio.to_thread(work, *args, **kwargs)
 
 
-def bridge(store: Store) -> Aside:
+def bridge(store: Store) -> AsyncBridge:
     async def here(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return at_once(work, *args, **kwargs)
-        except WouldWait:
+        except WouldBlock:
             pass
         return await asyncio.to_thread(work, *args, **kwargs)
 

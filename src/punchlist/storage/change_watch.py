@@ -16,7 +16,7 @@ MOST_MISSED: Final = 30
 """Looks in a row for which a database may be gone."""
 
 
-class Watch:
+class ChangeWatch:
     """Holds a connection of its own, since SQLite counts changes as one connection sees them."""
 
     def __init__(self, store: Store) -> None:
@@ -24,7 +24,7 @@ class Watch:
         self._connection: Any = None
         self._seen: int | None = None
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> ChangeWatch:
         self.changed()
         return self
 
@@ -68,7 +68,7 @@ class Watch:
             self._connection = None
 
 
-class Patience:
+class PollBackoff:
     """For those who look again and again: a server that is gone for a moment is no reason to end, one that stays away
     is."""
 

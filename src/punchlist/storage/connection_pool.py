@@ -18,7 +18,7 @@ MOST: Final = 32
 """Connections in use at once; whoever comes later waits for one."""
 
 
-class Connections:
+class ConnectionPool:
     def __init__(self, connect: Callable[[], Any]) -> None:
         self._connect = connect
         self._reset()

@@ -26,7 +26,7 @@ _PORTS: Final = re.compile(r"[\d,]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class DatabaseUrl:
     kind: Kind
     place: str = field(repr=False)
     """The path of a SQLite file as it was written; the URL of a PostgreSQL database."""
@@ -38,7 +38,7 @@ class Address:
         return Path(self.place) if self.kind == "sqlite" else None
 
 
-def read_address(text: str) -> Address:
+def read_address(text: str) -> DatabaseUrl:
     text = text.strip()
     if problem := line_problem(text, longest=LONGEST):
         raise ConfigError(f"The database address {problem}.")
@@ -63,17 +63,17 @@ def read_address(text: str) -> Address:
     return _sqlite(path[1:])
 
 
-def _sqlite(path: str) -> Address:
+def _sqlite(path: str) -> DatabaseUrl:
     path = os.path.expanduser(path)
     if not path or path == ":memory:":
         raise ConfigError("The database must be a file: several processes share it. Give sqlite:///PATH.")
     decoded = unquote(path)
     if decoded != path and os.path.exists(decoded) and not os.path.exists(path):
         raise ConfigError(f"The path of a SQLite address is taken as it is written. Write sqlite:///{decoded}.")
-    return Address("sqlite", path, f"sqlite:///{path}")
+    return DatabaseUrl("sqlite", path, f"sqlite:///{path}")
 
 
-def _postgresql(rest: str) -> Address:
+def _postgresql(rest: str) -> DatabaseUrl:
     from psycopg import Error
     from psycopg.conninfo import timeout_from_conninfo
     from psycopg.pq import Conninfo
@@ -89,7 +89,7 @@ def _postgresql(rest: str) -> Address:
     if not _ONE_AT.fullmatch(rest.partition("?")[0]) or not _PORTS.fullmatch(said.get("port", "")):
         raise _unreadable()
     secret = {option.keyword.decode() for option in options if option.dispchar == b"*"}
-    return Address("postgresql", url, _told({name: "***" if name in secret else said[name] for name in said}))
+    return DatabaseUrl("postgresql", url, _told({name: "***" if name in secret else said[name] for name in said}))
 
 
 def _told(said: dict[str, str]) -> str:

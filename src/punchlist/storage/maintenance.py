@@ -102,7 +102,7 @@ def _up_to_date(copy: Path, path: Path) -> Iterator[Path]:
         yield ready
 
 
-class _SomebodyWrote(Exception):
+class _ConcurrentWrite(Exception):
     """What was set aside is no longer all there is."""
 
 
@@ -125,7 +125,7 @@ def _exchange(path: Path, reader: sqlite3.Connection) -> Path:
                     source.backup(target)
                 _replace(reader, writer, lock)
                 return kept
-            except _SomebodyWrote:
+            except _ConcurrentWrite:
                 kept.unlink()
             except BaseException:
                 # Once the database is replaced, what was there is nowhere else.
@@ -148,7 +148,7 @@ def _replace(reader: sqlite3.Connection, writer: sqlite3.Connection, lock: sqlit
         # After the first page nobody else can write, and nothing is committed before the last.
         nonlocal looked
         if not looked and (status == sqlite3.SQLITE_BUSY or _changes(lock) != before):
-            raise _SomebodyWrote
+            raise _ConcurrentWrite
         looked = True
 
     lock.execute("COMMIT")

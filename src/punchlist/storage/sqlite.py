@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 from punchlist.errors import Conflict, StoreBusy, StoreDamaged, StoreUnavailable
 from punchlist.storage.statements import Kind
-from punchlist.storage.wal_files import Identity, Log, beside, identity
+from punchlist.storage.wal_files import Identity, WalFiles, beside, identity
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
@@ -28,7 +28,7 @@ AT_ONCE: Final = ContextVar("at once", default=False)
 """Set by whoever cannot wait for other writers, such as an event loop: then a write begins at once or not at all."""
 
 
-class WouldWait(StoreBusy):
+class WouldBlock(StoreBusy):
     """Nothing has begun: somebody else is writing."""
 
 
@@ -45,7 +45,7 @@ class SQLite:
         self.name = f"sqlite:///{path}"
         # Not `abspath`, to which `link/..` is the link's own folder: to whoever opens it, it is not.
         self._file = str(path.absolute())
-        self._open: WeakSet[_Connection] = WeakSet()
+        self._open: WeakSet[_SqliteConnection] = WeakSet()
         self._counting = Lock()
         self._settings = (
             "PRAGMA foreign_keys = ON",
@@ -56,7 +56,7 @@ class SQLite:
             f"PRAGMA synchronous = {synchronous}",
         )
 
-    def connect(self, *, make: bool = False) -> _Connection:
+    def connect(self, *, make: bool = False) -> _SqliteConnection:
         """To a file that is there; only with `make` to a new one, which nobody takes for one that was emptied."""
         # Other threads may be at a file that has lost its name.
         with self._counting:
@@ -71,7 +71,7 @@ class SQLite:
             isolation_level=None,
             timeout=_SLICE_SECONDS,
             check_same_thread=False,
-            factory=_Connection,
+            factory=_SqliteConnection,
         )
         try:
             connection.file = file
@@ -88,14 +88,14 @@ class SQLite:
     def is_new(self) -> bool:
         return identity(self._file) is None
 
-    def still_there(self, connection: _Connection, *, with_log: bool = False) -> bool:
+    def still_there(self, connection: _SqliteConnection, *, with_log: bool = False) -> bool:
         if connection.log is None:
             self._remember_log(connection)
         if connection.file is None or connection.file != identity(self._file):
             return False
         return not with_log or connection.log is None or connection.log.has_its_name()
 
-    def _remember_log(self, connection: _Connection) -> None:
+    def _remember_log(self, connection: _SqliteConnection) -> None:
         # In this order: it is the file's own as long as the file has the name.
         log = beside(self._file)
         if log is None or connection.file is None or connection.file != identity(self._file):
@@ -144,8 +144,8 @@ class SQLite:
                 raise
             raise self._would_wait() from None
 
-    def _would_wait(self) -> WouldWait:
-        return WouldWait(f"{self.path} is being written to by somebody else.")
+    def _would_wait(self) -> WouldBlock:
+        return WouldBlock(f"{self.path} is being written to by somebody else.")
 
     def begin_read(self, cursor: sqlite3.Cursor) -> None:
         if not AT_ONCE.get():
@@ -198,12 +198,12 @@ class SQLite:
         )
 
 
-class _Connection(sqlite3.Connection):
+class _SqliteConnection(sqlite3.Connection):
     patient = True
     """How long it waits for others is remembered, since setting it costs as much as a small statement."""
     file: Identity | None = None
     """The file that had the name just before it was opened; None if there was none."""
-    log: Log | None = None
+    log: WalFiles | None = None
     """What lies beside it, as soon as there is something."""
 
     def let_go_of_log(self) -> None:

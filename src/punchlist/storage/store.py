@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 from punchlist.errors import InvalidInput, StoreDamaged, StoreUnavailable
 from punchlist.kernel.clock import Clock, system_clock, timestamp
-from punchlist.storage.connection_pool import Connections
+from punchlist.storage.connection_pool import ConnectionPool
 from punchlist.storage.statements import Kind, Statement
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class Transaction:
         return self._now
 
 
-class _Session:
+class _TransactionContext:
     """One transaction from begin to end, as a context manager."""
 
     __slots__ = ("_connection", "_cursor", "_store", "_writing")
@@ -231,7 +231,7 @@ class Store:
         """How often this process has written to each stream; for those who want to know whether to look again."""
         self.database = database
         self.clock = clock
-        self.connections = Connections(database.connect)
+        self.connections = ConnectionPool(database.connect)
         self._looked = 0.0
         self.renew: Callable[[Store], None] = lambda _: None
         """Makes sure that the database is there, and as we want it."""
@@ -242,10 +242,10 @@ class Store:
         return self.database.engine()
 
     def write(self) -> AbstractContextManager[Transaction]:
-        return _Session(self, writing=True)
+        return _TransactionContext(self, writing=True)
 
     def read(self) -> AbstractContextManager[Transaction]:
-        return _Session(self, writing=False)
+        return _TransactionContext(self, writing=False)
 
     def is_current(self, connection: Any) -> bool:
         """Whether a connection still leads to what people call the database. Readers lose nothing and writers ask once

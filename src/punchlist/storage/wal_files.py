@@ -23,7 +23,7 @@ Identity = tuple[int, int]
 SUFFIXES: Final = ("-wal", "-shm")
 
 
-class Log(NamedTuple):
+class WalFiles(NamedTuple):
     """What lies beside a file."""
 
     place: str
@@ -49,11 +49,11 @@ class Log(NamedTuple):
                     os.unlink(self.place + suffix)
 
 
-def beside(file: str) -> Log | None:
+def beside(file: str) -> WalFiles | None:
     """None where there is no log."""
     place = os.path.realpath(file)
     parts = tuple(identity(place + suffix) for suffix in SUFFIXES)
-    return None if parts[0] is None else Log(place, parts)
+    return None if parts[0] is None else WalFiles(place, parts)
 
 
 def identity(path: str) -> Identity | None:

@@ -8,13 +8,13 @@ from typing import Any, Final, NamedTuple
 from punchlist.checklist import service as checklist
 from punchlist.checklist.model import Checklist, to_json
 from punchlist.conversations import history, message_queue
-from punchlist.conversations.message_queue import Queued
-from punchlist.conversations.model import Conversation, Message, Trace, Turn
+from punchlist.conversations.message_queue import QueuedMessage
+from punchlist.conversations.model import Conversation, Message, StoredTurn, Trace
 from punchlist.plan.model import TurnTodo
 from punchlist.plan.repository import TurnTodoRepository
 from punchlist.plan.tools import todo_json
 from punchlist.storage.store import Store
-from punchlist.surfaces.conversation_view import TurnStory, every_turn, tell
+from punchlist.surfaces.conversation_view import TurnView, every_turn, tell
 from punchlist.toolcalls import sql as toolcalls
 from punchlist.toolcalls.stored_call import StoredCall
 
@@ -22,25 +22,25 @@ FORMAT: Final = 1
 """Grows when a field goes away or changes its meaning; new fields may come at any time."""
 
 
-class Everything(NamedTuple):
+class ConversationRecord(NamedTuple):
     """What is stored of one conversation, as of one moment."""
 
     conversation: Conversation
-    turns: list[Turn]
+    turns: list[StoredTurn]
     messages: list[Message]
     calls: list[StoredCall]
     traces: list[Trace]
-    queued: list[Queued]
+    queued: list[QueuedMessage]
     plans: dict[str, list[TurnTodo]]
     checklist: Checklist
 
 
-def gather(store: Store, conversation: Conversation) -> Everything:
+def gather(store: Store, conversation: Conversation) -> ConversationRecord:
     id = conversation.id
     with store.read() as tx:
         turns = history.turns_of(tx, id)
         todos = TurnTodoRepository(tx)
-        return Everything(
+        return ConversationRecord(
             conversation,
             turns,
             history.messages_of(tx, id),
@@ -52,14 +52,14 @@ def gather(store: Store, conversation: Conversation) -> Everything:
         )
 
 
-def as_json(found: Everything) -> dict[str, Any]:
+def as_json(found: ConversationRecord) -> dict[str, Any]:
     stories = {story.turn.id: story for story in every_turn(tell(found.turns, found.messages))}
     return {
         "format": FORMAT,
         "conversation": conversation_json(found.conversation),
         "turns": [
             {
-                **turn_json(stories.get(turn.id) or TurnStory(turn)),
+                **turn_json(stories.get(turn.id) or TurnView(turn)),
                 "todos": [todo_json(todo) for todo in found.plans[turn.id]],
             }
             for turn in found.turns
@@ -84,7 +84,7 @@ def conversation_json(conversation: Conversation) -> dict[str, Any]:
     }
 
 
-def turn_json(story: TurnStory) -> dict[str, Any]:
+def turn_json(story: TurnView) -> dict[str, Any]:
     turn, usage = story.turn, story.usage
     return {
         "id": turn.id,

@@ -10,19 +10,24 @@ import re
 from collections.abc import Iterator
 
 from punchlist.kernel.text import visible, visible_block
-from punchlist.plan.lifecycle import Status
+from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.model import TurnTodo
-from punchlist.surfaces.conversation_json import Everything
-from punchlist.surfaces.conversation_view import Called, Replied, Said, TurnStory, tell
+from punchlist.surfaces.conversation_json import ConversationRecord
+from punchlist.surfaces.conversation_view import CallStep, ReplyStep, SpokenStep, TurnView, tell
 
-BOXES = {Status.PENDING: "[ ]", Status.IN_PROGRESS: "[>]", Status.COMPLETED: "[x]", Status.CANCELLED: "[-]"}
+BOXES = {
+    PlanStatus.PENDING: "[ ]",
+    PlanStatus.IN_PROGRESS: "[>]",
+    PlanStatus.COMPLETED: "[x]",
+    PlanStatus.CANCELLED: "[-]",
+}
 
 
-def as_markdown(found: Everything) -> str:
+def as_markdown(found: ConversationRecord) -> str:
     return "\n\n".join(_document(found)) + "\n"
 
 
-def _document(found: Everything) -> Iterator[str]:
+def _document(found: ConversationRecord) -> Iterator[str]:
     conversation = found.conversation
     yield f"# Conversation {_code(conversation.id)}"
     if conversation.title:
@@ -30,7 +35,7 @@ def _document(found: Everything) -> Iterator[str]:
     yield f"Started {conversation.created_at}: {len(found.turns)} turns, {len(found.messages)} messages."
     number = 0
     for one in tell(found.turns, found.messages):
-        if isinstance(one, TurnStory):
+        if isinstance(one, TurnView):
             number += 1
             yield from _turn(one, found, f"## Turn {number}")
         else:
@@ -46,7 +51,7 @@ def _document(found: Everything) -> Iterator[str]:
             yield _quote(queued.content)
 
 
-def _turn(story: TurnStory, found: Everything, heading: str) -> Iterator[str]:
+def _turn(story: TurnView, found: ConversationRecord, heading: str) -> Iterator[str]:
     turn, usage = story.turn, story.usage
     yield heading
     yield "\n".join(
@@ -59,11 +64,11 @@ def _turn(story: TurnStory, found: Everything, heading: str) -> Iterator[str]:
     )
     for step in story.steps:
         match step:
-            case Said():
+            case SpokenStep():
                 yield from _said(step)
-            case Replied():
+            case ReplyStep():
                 yield from _replied(step, turn.agent_id)
-            case TurnStory():
+            case TurnView():
                 yield from _turn(step, found, f"### Worker {_code(step.turn.agent_id)}")
     todos = found.plans[turn.id]
     if todos:
@@ -75,12 +80,12 @@ def _todo(todo: TurnTodo) -> str:
     return f"- {BOXES[todo.status]} {_code(todo.title)}" + (f": {_code(todo.outcome)}" if todo.outcome else "")
 
 
-def _said(said: Said) -> Iterator[str]:
+def _said(said: SpokenStep) -> Iterator[str]:
     yield f"**{'request' if said.asked else visible(said.kind)}**"
     yield _quote(said.text)
 
 
-def _replied(replied: Replied, agent: str) -> Iterator[str]:
+def _replied(replied: ReplyStep, agent: str) -> Iterator[str]:
     if replied.text:
         yield f"**{_code(agent)}**"
         yield _quote(replied.text)
@@ -89,7 +94,7 @@ def _replied(replied: Replied, agent: str) -> Iterator[str]:
         yield _result(call)
 
 
-def _result(call: Called) -> str:
+def _result(call: CallStep) -> str:
     if call.result is None:
         return "*no result*"
     fence = _longer_than_any("`", call.result, 3)

@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 
 from punchlist.agent.message_kinds import CONTINUATION, RESULT, TEXT
 from punchlist.agent.transcript import from_row
-from punchlist.conversations.model import Message, Turn
+from punchlist.conversations.model import Message, StoredTurn
 from punchlist.errors import StoreDamaged
+from punchlist.models.model import CallReturn, Reply, Usage
 from punchlist.models.model import Message as Heard
-from punchlist.models.model import Reply, Returned, Usage
 
 DAMAGED = "damaged"
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SpokenStep:
     """Something that was said to the agent, or noted beside the work. `kind` is that of the message."""
 
     role: str
@@ -36,7 +36,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class CallStep:
     """A call, and what came of it; no result while there is none."""
 
     tool: str
@@ -46,14 +46,14 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True)
-class Replied:
+class ReplyStep:
     text: str
-    calls: tuple[Called, ...]
+    calls: tuple[CallStep, ...]
 
 
 @dataclass(slots=True)
-class TurnStory:
-    turn: Turn
+class TurnView:
+    turn: StoredTurn
     steps: list[Step] = field(default_factory=list)
     iterations: int = 0
     continuations: int = 0
@@ -65,18 +65,18 @@ class TurnStory:
         return "open" if self.turn.open else f"ended: {self.turn.end_reason or 'no reason given'}"
 
 
-Step = Said | Replied | TurnStory
+Step = SpokenStep | ReplyStep | TurnView
 
 
-def tell(turns: Sequence[Turn], messages: Sequence[Message]) -> list[TurnStory | Said]:
+def tell(turns: Sequence[StoredTurn], messages: Sequence[Message]) -> list[TurnView | SpokenStep]:
     """The turns of a conversation, each worker's inside the one that it works for, and what was said outside of any."""
-    stories = {turn.id: TurnStory(turn) for turn in turns}
+    stories = {turn.id: TurnView(turn) for turn in turns}
     told: dict[str | None, list[Message]] = defaultdict(list)
     for message in messages:
         told[message.turn_id if message.turn_id in stories else None].append(message)
     # A turn stands where its first message does; one without any, at the end.
     places = {id: told[id][0].position if told[id] else len(messages) + number for number, id in enumerate(stories, 1)}
-    outer: list[tuple[int, TurnStory | Said]] = [(one.position, _said(one)) for one in told[None]]
+    outer: list[tuple[int, TurnView | SpokenStep]] = [(one.position, _said(one)) for one in told[None]]
     inner: dict[str, list[tuple[int, Step]]] = defaultdict(list)
     for id, story in stories.items():
         parent = story.turn.parent_turn_id
@@ -89,21 +89,21 @@ def tell(turns: Sequence[Turn], messages: Sequence[Message]) -> list[TurnStory |
     return [one for _, one in sorted(outer, key=lambda placed: placed[0])]
 
 
-def every_turn(told: Iterable[Step]) -> Iterator[TurnStory]:
+def every_turn(told: Iterable[Step]) -> Iterator[TurnView]:
     """The turns of a story, each before its workers'."""
     for one in told:
-        if isinstance(one, TurnStory):
+        if isinstance(one, TurnView):
             yield one
             yield from every_turn(one.steps)
 
 
-def _fill(story: TurnStory, messages: Sequence[Message], workers: Sequence[tuple[int, Step]]) -> None:
+def _fill(story: TurnView, messages: Sequence[Message], workers: Sequence[tuple[int, Step]]) -> None:
     steps: list[tuple[int, Step]] = list(workers)
     # From the end, so that each reply meets its own results: models number their calls alike every time.
-    results: dict[str, Returned] = {}
+    results: dict[str, CallReturn] = {}
     for message in reversed(messages):
         match _heard(message):
-            case Returned() as returned:
+            case CallReturn() as returned:
                 results[returned.call_id] = returned
             case Reply() as reply:
                 story.iterations += 1
@@ -123,16 +123,18 @@ def _heard(message: Message) -> Heard | None:
         return None
 
 
-def _replied(reply: Reply, results: dict[str, Returned]) -> Replied:
-    return Replied(reply.text, tuple(_called(call.tool, call.arguments, results.get(call.id)) for call in reply.calls))
+def _replied(reply: Reply, results: dict[str, CallReturn]) -> ReplyStep:
+    return ReplyStep(
+        reply.text, tuple(_called(call.tool, call.arguments, results.get(call.id)) for call in reply.calls)
+    )
 
 
-def _called(tool: str, arguments: object, result: Returned | None) -> Called:
+def _called(tool: str, arguments: object, result: CallReturn | None) -> CallStep:
     written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=repr)
-    return Called(tool, written, result.text if result else None, bool(result and result.failed))
+    return CallStep(tool, written, result.text if result else None, bool(result and result.failed))
 
 
-def _said(message: Message) -> Said:
+def _said(message: Message) -> SpokenStep:
     # Stored as a reply or a result, and yet neither: not what was written.
     damaged = message.role in ("assistant", "tool") and message.kind in ("reply", RESULT)
-    return Said(message.role, DAMAGED if damaged else message.kind, message.content)
+    return SpokenStep(message.role, DAMAGED if damaged else message.kind, message.content)

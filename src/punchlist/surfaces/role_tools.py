@@ -19,15 +19,15 @@ from punchlist.errors import NotFound
 from punchlist.kernel.actors import Role
 from punchlist.kernel.process_id import this_process
 from punchlist.kernel.text import excerpt
-from punchlist.kernel.tool import C, Tool, ToolResult, arguments
+from punchlist.kernel.tool import C, ListToolSpec, ToolResult, arguments
 from punchlist.missions.model import MissionScope
 from punchlist.missions.todos.tools import mission_tools
 from punchlist.plan.tools import ClaimablePlan, plan_tools
-from punchlist.surfaces.services import Desk
+from punchlist.surfaces.services import Services
 
 
-class Toolbox:
-    def __init__(self, desk: Desk, role: Role, place: str | None = None) -> None:
+class RoleTools:
+    def __init__(self, desk: Services, role: Role, place: str | None = None) -> None:
         """Clients of one process are told apart by their `place` when they claim."""
         self._desk = desk
         self._role = role
@@ -36,7 +36,7 @@ class Toolbox:
         self._of_turns = self._usable(plan_tools(lambda: desk.plans))
         self._of_claims = self._usable(claim_tools(self._claimable))
         self._of_missions = self._usable(mission_tools(lambda: desk.mission_todos, lambda: desk.checks))
-        self._all: dict[str, Tool[Any]] = {
+        self._all: dict[str, ListToolSpec[Any]] = {
             **self._of_sessions,
             **self._of_turns,
             **self._of_claims,
@@ -44,7 +44,7 @@ class Toolbox:
         }
 
     @property
-    def tools(self) -> Sequence[Tool[Any]]:
+    def tools(self) -> Sequence[ListToolSpec[Any]]:
         return list(self._all.values())
 
     @property
@@ -70,7 +70,7 @@ class Toolbox:
             return tool.run(self._in_turn(scope), args)
         return tool.run(in_missions(scope) if name in self._of_missions else scope, args)
 
-    def _usable(self, tools: Iterable[Tool[C]]) -> dict[str, Tool[C]]:
+    def _usable(self, tools: Iterable[ListToolSpec[C]]) -> dict[str, ListToolSpec[C]]:
         """Those that are for the role, by name."""
         return {tool.name: tool for tool in tools if self._role in tool.roles}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from punchlist.agent.agents_config import Agents
+    from punchlist.agent.agents_config import AgentsConfig
     from punchlist.agent.definitions import AgentDefinition
     from punchlist.checklist.service import Checklists
     from punchlist.config import Settings
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from punchlist.conversations.service import Conversations
     from punchlist.engine.worker import Worker
     from punchlist.missions.escalations.service import Escalations
-    from punchlist.missions.metrics.collection import Collecting
+    from punchlist.missions.metrics.collection import MetricCollection
     from punchlist.missions.metrics.service import Metrics
     from punchlist.missions.model import Mission
-    from punchlist.missions.planning.prompt_data import Briefing
+    from punchlist.missions.planning.prompt_data import PromptData
     from punchlist.missions.service import Missions
-    from punchlist.missions.todos.checks import Checks
+    from punchlist.missions.todos.checks import CompletionChecks
     from punchlist.missions.todos.service import MissionTodos
     from punchlist.models.model import Model
     from punchlist.plan.service import Plans
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from punchlist.toolcalls.approval_store import Approvals
     from punchlist.toolcalls.policy import Mode
     from punchlist.tools.settings import ToolSettings
-    from punchlist.tools.tool_session import Site
+    from punchlist.tools.tool_session import ToolSite
     from punchlist.trust import Trust
 
 
-class Desk(Protocol):
+class Services(Protocol):
     @property
     def settings(self) -> Settings: ...
 
@@ -62,13 +62,13 @@ class Desk(Protocol):
     def escalations(self) -> Escalations: ...
 
     @property
-    def briefing(self) -> Briefing: ...
+    def briefing(self) -> PromptData: ...
 
     @property
-    def collecting(self) -> Collecting: ...
+    def collecting(self) -> MetricCollection: ...
 
     @property
-    def checks(self) -> Checks: ...
+    def checks(self) -> CompletionChecks: ...
 
     def trusts_mission(self, mission: Mission) -> bool: ...
 
@@ -88,7 +88,7 @@ class Desk(Protocol):
     def approvals(self) -> Approvals: ...
 
     @property
-    def agents(self) -> Agents: ...
+    def agents(self) -> AgentsConfig: ...
 
     @property
     def trust(self) -> Trust: ...
@@ -96,4 +96,4 @@ class Desk(Protocol):
     @property
     def tool_settings(self) -> ToolSettings: ...
 
-    def site(self, scope: Scope, workspace: Path, turn_id: str | None = None) -> Site: ...
+    def site(self, scope: Scope, workspace: Path, turn_id: str | None = None) -> ToolSite: ...

@@ -12,10 +12,10 @@ from typing import Final, NamedTuple
 
 from punchlist.errors import InvalidInput, PunchlistError
 from punchlist.kernel.text import excerpt, json_type
-from punchlist.toolcalls.approvals import Expiry, Question, prefixes_of
+from punchlist.toolcalls.approvals import ApprovalExpiry, ApprovalQuestion, prefixes_of
 from punchlist.toolcalls.concurrency import circle
-from punchlist.toolcalls.policy import Decision, Policy, Verdict, fingerprint
-from punchlist.toolcalls.repeat_detection import TOO_OFTEN, Repeats
+from punchlist.toolcalls.policy import Policy, PolicyDecision, Verdict, fingerprint
+from punchlist.toolcalls.repeat_detection import TOO_OFTEN, RepeatDetector
 from punchlist.toolcalls.states import CallError, ToolCallRequest
 from punchlist.toolcalls.tool import NOTHING, AgentTool, Arguments, Resources
 
@@ -46,8 +46,8 @@ class Admitted:
     key: str
     """The same for the same call."""
     resources: Resources
-    decision: Decision
-    question: Question | None = None
+    decision: PolicyDecision
+    question: ApprovalQuestion | None = None
 
 
 class Admission:
@@ -58,14 +58,14 @@ class Admission:
         tools: Toolbox,
         policy: Policy,
         *,
-        expiry: Expiry = Expiry(),  # noqa: B008 - a value
-        repeats: Repeats | None = None,
+        expiry: ApprovalExpiry = ApprovalExpiry(),  # noqa: B008 - a value
+        repeats: RepeatDetector | None = None,
         known: Mapping[str, str] | None = None,
     ) -> None:
         self._tools = tools
         self.policy = policy
         self._expiry = expiry
-        self._repeats = repeats or Repeats()
+        self._repeats = repeats or RepeatDetector()
         self._known = dict(known or {})
 
     def admit(self, request: ToolCallRequest, now: datetime, *, counted: bool = True) -> Admitted | Refused:
@@ -107,23 +107,27 @@ class Admission:
         if (seen := fingerprint(admitted.tool)) is not None:
             self._known[admitted.tool.name] = seen
 
-    def _decide(self, tool: AgentTool, arguments: Arguments, key: str, counted: bool) -> Decision:
+    def _decide(self, tool: AgentTool, arguments: Arguments, key: str, counted: bool) -> PolicyDecision:
         decision = self.policy.decide(tool, arguments)
         often = self._repeats.seen(key, tool.effect) if counted else 0
         if decision.verdict is not Verdict.ALLOW:
             return decision
         if tool.server is not None and self._known.get(tool.name) not in {None, fingerprint(tool)}:
-            return Decision(Verdict.ASK, f"what {tool.server} says of {tool.name} has changed since it was let run")
+            return PolicyDecision(
+                Verdict.ASK, f"what {tool.server} says of {tool.name} has changed since it was let run"
+            )
         if often >= TOO_OFTEN:
-            return Decision(Verdict.ASK, f"the same call was made {often} times with nothing in between: a loop?")
+            return PolicyDecision(Verdict.ASK, f"the same call was made {often} times with nothing in between: a loop?")
         return decision
 
-    def _question(self, tool: AgentTool, request: ToolCallRequest, decision: Decision, now: datetime) -> Question:
+    def _question(
+        self, tool: AgentTool, request: ToolCallRequest, decision: PolicyDecision, now: datetime
+    ) -> ApprovalQuestion:
         judged = self.policy.judge(tool, request.arguments)
         shown = tool.preview(request.arguments)
         if len(shown) > LONGEST_PREVIEW:
             shown = f"{shown[:LONGEST_PREVIEW]}\n… [{len(shown) - LONGEST_PREVIEW:,} characters more]"
-        return Question(
+        return ApprovalQuestion(
             text=shown,
             why=decision.why,
             asked_at=now,

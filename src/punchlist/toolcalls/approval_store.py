@@ -22,7 +22,7 @@ from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 from punchlist.toolcalls import approvals
 from punchlist.toolcalls import sql as toolcall_sql
-from punchlist.toolcalls.approvals import Answer, OnExpiry, Question
+from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalQuestion, OnExpiry
 from punchlist.toolcalls.lifecycle import APPROVAL, OPEN_APPROVALS, ApprovalAction, ApprovalStatus
 from punchlist.toolcalls.stored_call import StoredApproval, StoredCall, new_approval, storable, trail_text
 
@@ -37,7 +37,7 @@ def stream(call_id: str) -> str:
 # --- inside somebody's transaction; the conversation is locked ----------------------------------------------
 
 
-def ask(tx: Transaction, call: StoredCall, question: Question, redactor: Redactor) -> None:
+def ask(tx: Transaction, call: StoredCall, question: ApprovalQuestion, redactor: Redactor) -> None:
     approval = new_approval(call, question, redactor)
     status = APPROVAL.advance(NEW, ApprovalAction.ASK, SYSTEM.role)
     tx.run(toolcall_sql.INSERT_APPROVAL, **approval._asdict())
@@ -45,7 +45,7 @@ def ask(tx: Transaction, call: StoredCall, question: Question, redactor: Redacto
     event_log.append(tx, _change(approval, ApprovalAction.ASK, None, status, SYSTEM, approval.why, kept))
 
 
-def answered_otherwise(tx: Transaction, call_id: str, said: Answer) -> bool:
+def answered_otherwise(tx: Transaction, call_id: str, said: ApprovalAnswer) -> bool:
     """Whether the question takes no such answer any more."""
     found = toolcall_sql.approval(tx, call_id)
     if found is None or found.status in OPEN_APPROVALS:
@@ -53,7 +53,7 @@ def answered_otherwise(tx: Transaction, call_id: str, said: Answer) -> bool:
     return found.answer is None or (found.answer.outcome, found.answer.by) != (said.outcome, said.by)
 
 
-def answer(tx: Transaction, call_id: str, said: Answer, redactor: Redactor) -> None:
+def answer(tx: Transaction, call_id: str, said: ApprovalAnswer, redactor: Redactor) -> None:
     """Write a person's answer, unless it is there already: given elsewhere, it was written there."""
     found = _get(tx, call_id)
     if found.answer is not None:
@@ -181,7 +181,7 @@ class Approvals:
             raise NotFound(f"There is no call {excerpt(call_id)!r}.")
         return found
 
-    def answer(self, call_id: str, said: Answer) -> StoredApproval:
+    def answer(self, call_id: str, said: ApprovalAnswer) -> StoredApproval:
         """Write an answer down; whoever has the call in hand goes on with it."""
         self.watch_the_clock()
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 
 from punchlist.errors import PunchlistError, StoreError
 from punchlist.kernel.clock import Clock
-from punchlist.toolcalls.approvals import Answer, OnExpiry
+from punchlist.toolcalls.approvals import ApprovalAnswer, OnExpiry
 from punchlist.toolcalls.journal import Ask, Journal
 from punchlist.toolcalls.states import WaitingToolCall
 
@@ -19,18 +19,18 @@ INTERVAL: Final = 0.05
 _LOG: Final = logging.getLogger(__name__)
 
 
-class Answered(Protocol):
-    def __call__(self, call_id: str, answer: Answer, *, at_hand: bool) -> None:
+class ReceivedAnswer(Protocol):
+    def __call__(self, call_id: str, answer: ApprovalAnswer, *, at_hand: bool) -> None:
         """Raises when an answer makes no sense; one from elsewhere never does."""
 
 
-class Asking:
+class ApprovalWatcher:
     """Two tasks at most, and only while something waits."""
 
     def __init__(
         self,
         waiting: Callable[[], list[WaitingToolCall]],
-        answered: Answered,
+        answered: ReceivedAnswer,
         expired: Callable[[str], None],
         journal: Journal | None,
         ask: Ask | None,

@@ -12,7 +12,7 @@ from typing import Final
 from punchlist.errors import InvalidInput
 from punchlist.kernel import text
 from punchlist.kernel.actors import Actor
-from punchlist.toolcalls.policy import Decision, Judged, Rule, Verdict, fingerprint
+from punchlist.toolcalls.policy import JudgedPart, PolicyDecision, Rule, Verdict, fingerprint
 from punchlist.toolcalls.tool import AgentTool, Arguments
 
 LONGEST_REASON: Final = 2_000
@@ -31,7 +31,7 @@ _RUN_ANYTHING: Final = frozenset(
 )
 
 
-class Outcome(StrEnum):
+class ApprovalOutcome(StrEnum):
     PROCEED_ONCE = "proceed_once"
     PROCEED_ALWAYS_TOOL = "proceed_always_tool"
     PROCEED_ALWAYS_PREFIX = "proceed_always_prefix"
@@ -47,7 +47,7 @@ class OnExpiry(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Expiry:
+class ApprovalExpiry:
     """What happens to a question that nobody answers."""
 
     then: OnExpiry = OnExpiry.WAIT
@@ -58,7 +58,7 @@ class Expiry:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ApprovalQuestion:
     """What a person is asked: what would happen, and why they are asked."""
 
     text: str
@@ -71,19 +71,19 @@ class Question:
     on_expiry: OnExpiry = OnExpiry.WAIT
 
     @property
-    def outcomes(self) -> list[Outcome]:
+    def outcomes(self) -> list[ApprovalOutcome]:
         """The answers that make sense for it."""
         not_these = set()
         if not self.prefixes:
-            not_these.add(Outcome.PROCEED_ALWAYS_PREFIX)
+            not_these.add(ApprovalOutcome.PROCEED_ALWAYS_PREFIX)
         if self.server is None:
-            not_these.add(Outcome.PROCEED_ALWAYS_SERVER)
-        return [outcome for outcome in Outcome if outcome not in not_these]
+            not_these.add(ApprovalOutcome.PROCEED_ALWAYS_SERVER)
+        return [outcome for outcome in ApprovalOutcome if outcome not in not_these]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    outcome: Outcome
+class ApprovalAnswer:
+    outcome: ApprovalOutcome
     by: Actor
     arguments: Arguments | None = None
     """The arguments to use instead, for MODIFY."""
@@ -92,10 +92,10 @@ class Answer:
 
     @property
     def proceeds(self) -> bool:
-        return self.outcome is not Outcome.CANCEL
+        return self.outcome is not ApprovalOutcome.CANCEL
 
 
-def prefixes_of(judged: Sequence[Judged]) -> tuple[tuple[str, ...], ...]:
+def prefixes_of(judged: Sequence[JudgedPart]) -> tuple[tuple[str, ...], ...]:
     """What to allow so that a line like this one is not asked about again: program and subcommand."""
     asked = [one for one in judged if one.decision.verdict is Verdict.ASK]
     if not asked or not all(one.words for one in asked):
@@ -113,34 +113,34 @@ def _beginning(words: tuple[str, ...]) -> tuple[str, ...]:
     return words[:3] if rest[0] in ("run", "exec") and len(rest) > 1 else words[:2]
 
 
-def check(question: Question, answer: Answer) -> None:
+def check(question: ApprovalQuestion, answer: ApprovalAnswer) -> None:
     """Refuse an answer that makes no sense for the question."""
     if answer.outcome not in question.outcomes:
         possible = ", ".join(question.outcomes)
         raise InvalidInput(f"outcome: {answer.outcome} is no answer to this question. Possible: {possible}.")
-    if answer.outcome is Outcome.MODIFY and answer.arguments is None:
+    if answer.outcome is ApprovalOutcome.MODIFY and answer.arguments is None:
         raise InvalidInput("arguments: are required to modify a call")
     if problem := text.block_problem(answer.reason, longest=LONGEST_REASON):
         raise InvalidInput(f"reason: {problem}")
 
 
-def rules_from(answer: Answer, question: Question, tool: AgentTool) -> list[Rule]:
+def rules_from(answer: ApprovalAnswer, question: ApprovalQuestion, tool: AgentTool) -> list[Rule]:
     """What "always" means from now on in this session."""
     source = f"said by {answer.by}"
     match answer.outcome:
-        case Outcome.PROCEED_ALWAYS_TOOL:
+        case ApprovalOutcome.PROCEED_ALWAYS_TOOL:
             return [Rule(Verdict.ALLOW, tool.name, fingerprint=fingerprint(tool), source=source)]
-        case Outcome.PROCEED_ALWAYS_PREFIX:
+        case ApprovalOutcome.PROCEED_ALWAYS_PREFIX:
             return [Rule(Verdict.ALLOW, tool.name, commands=question.prefixes, source=source)]
-        case Outcome.PROCEED_ALWAYS_SERVER:
+        case ApprovalOutcome.PROCEED_ALWAYS_SERVER:
             return [Rule(Verdict.ALLOW, server=question.server, source=source)]
     return []
 
 
-def permission(answer: Answer) -> Decision:
-    return Decision(Verdict.ALLOW, f"{answer.by} said {answer.outcome.replace('_', ' ')}")
+def permission(answer: ApprovalAnswer) -> PolicyDecision:
+    return PolicyDecision(Verdict.ALLOW, f"{answer.by} said {answer.outcome.replace('_', ' ')}")
 
 
-def told_no(answer: Answer) -> str:
+def told_no(answer: ApprovalAnswer) -> str:
     """What the model reads when a person has said no."""
     return f"{answer.by.name} said no{f': {answer.reason}' if answer.reason else '.'}"

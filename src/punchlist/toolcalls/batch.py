@@ -7,18 +7,18 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Final
 
 from punchlist.kernel.cancel_signal import CancelSignal
-from punchlist.toolcalls.call_entry import Entry, held_up
-from punchlist.toolcalls.lifecycle import ENDED, Status
+from punchlist.toolcalls.call_entry import CallEntry, held_up
+from punchlist.toolcalls.lifecycle import ENDED, CallStatus
 from punchlist.toolcalls.states import CompletedToolCall, ToolCall
 
-_STILL: Final = ENDED | {Status.AWAITING_APPROVAL}
+_STILL: Final = ENDED | {CallStatus.AWAITING_APPROVAL}
 
 
-class Batch:
+class CallBatch:
     """`await batch` waits until every call has ended and gives them in the order of the requests."""
 
     def __init__(self, settled: Callable[[], Awaitable[None]], cancel: Callable[[Sequence[str], str], None]) -> None:
-        self._entries: list[Entry] = []
+        self._entries: list[CallEntry] = []
         self._settled = settled
         self._cancel = cancel
         self._open = 0
@@ -26,7 +26,7 @@ class Batch:
         self._over = asyncio.Event()
         self._moved = asyncio.Event()
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: CallEntry) -> None:
         self._entries.append(entry)
         self._open += 1
 
@@ -72,9 +72,9 @@ class Batch:
         await self._settled()
         return self.calls
 
-    def _still(self, entry: Entry) -> bool:
+    def _still(self, entry: CallEntry) -> bool:
         # What waits for another cannot begin before that has ended.
-        return entry.call.status in _STILL or (entry.call.status is Status.SCHEDULED and held_up(entry))
+        return entry.call.status in _STILL or (entry.call.status is CallStatus.SCHEDULED and held_up(entry))
 
     def __await__(self) -> Generator[None, None, list[CompletedToolCall]]:
         return self.ended().__await__()

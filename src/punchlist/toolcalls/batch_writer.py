@@ -15,26 +15,26 @@ from typing import Final
 from punchlist.errors import Conflict, StoreError
 from punchlist.kernel.actors import Actor
 from punchlist.storage.async_bridge import at_once, bridge, waits_for_a_server
-from punchlist.storage.change_watch import Watch
-from punchlist.storage.sqlite import WouldWait
+from punchlist.storage.change_watch import ChangeWatch
+from punchlist.storage.sqlite import WouldBlock
 from punchlist.storage.store import Store
-from punchlist.toolcalls.approvals import Answer
+from punchlist.toolcalls.approvals import ApprovalAnswer
 from punchlist.toolcalls.policy import Rule
-from punchlist.toolcalls.repository import Along, Ledger
+from punchlist.toolcalls.repository import Along, ToolCallRepository
 from punchlist.toolcalls.states import Transition, WaitingToolCall
 
 A_MOMENT: Final = 0.002
 
 
-class Recorder:
+class BatchWriter:
     """A `Journal`. Belongs to one event loop."""
 
-    def __init__(self, ledger: Ledger, store: Store) -> None:
+    def __init__(self, ledger: ToolCallRepository, store: Store) -> None:
         self._ledger = ledger
         self._aside = bridge(store)
         self._slow = waits_for_a_server(store)
         self._soon = False
-        self._watch = Watch(store)
+        self._watch = ChangeWatch(store)
         self._watching = False
         self._looking = threading.Lock()
         self._closed = False
@@ -112,7 +112,7 @@ class Recorder:
         mark, (steps, rules, along) = self._noted, self._take()
         try:
             self._lost |= at_once(self._ledger.record, steps, rules, along)
-        except WouldWait:
+        except WouldBlock:
             self._put_back(steps, rules, along)
             return False
         except BaseException:
@@ -159,10 +159,10 @@ class Recorder:
             await self._aside(self._ledger.escalate, self._escalations[0])
             self._escalations.pop(0)
 
-    async def answers(self, call_ids: Sequence[str]) -> Sequence[tuple[str, Answer]]:
+    async def answers(self, call_ids: Sequence[str]) -> Sequence[tuple[str, ApprovalAnswer]]:
         return await asyncio.to_thread(self._look, call_ids)
 
-    def _look(self, call_ids: Sequence[str]) -> Sequence[tuple[str, Answer]]:
+    def _look(self, call_ids: Sequence[str]) -> Sequence[tuple[str, ApprovalAnswer]]:
         with self._looking:
             if self._closed:
                 return []

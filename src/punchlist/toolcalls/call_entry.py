@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from punchlist.toolcalls.admission import Admitted
-from punchlist.toolcalls.lifecycle import Status
+from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.states import CallError, ToolCall
 
 if TYPE_CHECKING:
-    from punchlist.toolcalls.batch import Batch
+    from punchlist.toolcalls.batch import CallBatch
 
 
-class Entry:
+class CallEntry:
     """One call. Changed by the scheduler alone, and only from the event loop."""
 
     __slots__ = (
@@ -31,7 +31,7 @@ class Entry:
         "waits_for",
     )
 
-    def __init__(self, call: ToolCall, batch: Batch) -> None:
+    def __init__(self, call: ToolCall, batch: CallBatch) -> None:
         self.call = call
         self.request = call.request
         self.batch = batch
@@ -43,29 +43,29 @@ class Entry:
         """When it is stopped, and once it was told to stop, when it is given up; in the event loop's time."""
         self.cause: str | CallError | None = None
         """Why it is being ended from outside: a cancellation's reason, or the error of a time limit."""
-        self.waits_for: Sequence[Entry] = ()
+        self.waits_for: Sequence[CallEntry] = ()
         """What must end first: the calls it depends on, or the identical one that runs for it."""
-        self.followers: list[Entry] | None = None
+        self.followers: list[CallEntry] | None = None
         """Those that wait for this one, if there are any."""
-        self.leader: Entry | None = None
+        self.leader: CallEntry | None = None
         """The identical call of the same batch that runs for both."""
 
-    def follow(self, other: Entry) -> None:
+    def follow(self, other: CallEntry) -> None:
         self.waits_for = [*self.waits_for, other]
         if other.followers is None:
             other.followers = []
         other.followers.append(self)
 
-    def no_longer_wait_for(self, other: Entry) -> None:
+    def no_longer_wait_for(self, other: CallEntry) -> None:
         self.waits_for = [one for one in self.waits_for if one is not other]
 
 
-def held_up(entry: Entry) -> bool:
+def held_up(entry: CallEntry) -> bool:
     """Whether a person must answer before it can go on. Chains may be long: no recursion."""
     waiting, seen = [entry], {entry}
     while waiting:
         one = waiting.pop()
-        if one.call.status is Status.AWAITING_APPROVAL:
+        if one.call.status is CallStatus.AWAITING_APPROVAL:
             return True
         for other in one.waits_for:
             if other not in seen:

@@ -12,12 +12,12 @@ from punchlist.errors import IllegalTransition, NotFound
 from punchlist.kernel.actors import SYSTEM, Actor
 from punchlist.kernel.lifecycle import NEW
 from punchlist.toolcalls.admission import Admitted
-from punchlist.toolcalls.approvals import Answer
-from punchlist.toolcalls.batch import Batch
-from punchlist.toolcalls.call_entry import Entry
-from punchlist.toolcalls.concurrency import Claims, Slots
+from punchlist.toolcalls.approvals import ApprovalAnswer
+from punchlist.toolcalls.batch import CallBatch
+from punchlist.toolcalls.call_entry import CallEntry
+from punchlist.toolcalls.concurrency import ResourceLocks, Slots
 from punchlist.toolcalls.journal import Journal
-from punchlist.toolcalls.lifecycle import ENDED, TOOL_CALL, Action, Status
+from punchlist.toolcalls.lifecycle import ENDED, TOOL_CALL, CallAction, CallStatus
 from punchlist.toolcalls.listeners import Listeners
 from punchlist.toolcalls.states import (
     CancelledToolCall,
@@ -33,29 +33,29 @@ from punchlist.toolcalls.states import (
 )
 
 
-class Ending(NamedTuple):
+class CallEnding(NamedTuple):
     """The last step of a call."""
 
-    entry: Entry
-    action: Action
+    entry: CallEntry
+    action: CallAction
     call: CompletedToolCall
     by: Actor = SYSTEM
     reason: str = ""
-    answer: Answer | None = None
+    answer: ApprovalAnswer | None = None
     alone: bool = False
     """It says nothing about identical calls: they go on without it."""
 
 
-class Calls:
+class CallTable:
     def __init__(self, journal: Journal | None, listeners: Listeners, concurrent: int) -> None:
         self._journal = journal
         self._listeners = listeners
-        self.open: dict[str, Entry] = {}
-        self.over: dict[str, Status] = {}
+        self.open: dict[str, CallEntry] = {}
+        self.over: dict[str, CallStatus] = {}
         self._completed: list[CompletedToolCall] = []
-        self._ready: list[Entry] = []
-        self.on_their_own: list[Entry] = []
-        self._claims = Claims()
+        self._ready: list[CallEntry] = []
+        self.on_their_own: list[CallEntry] = []
+        self._claims = ResourceLocks()
         self._slots = Slots(concurrent)
 
     def knows(self, call_id: str) -> bool:
@@ -64,41 +64,41 @@ class Calls:
     def waiting(self) -> list[WaitingToolCall]:
         return [entry.call for entry in self.open.values() if isinstance(entry.call, WaitingToolCall)]
 
-    def waiting_entry(self, call_id: str) -> Entry:
+    def waiting_entry(self, call_id: str) -> CallEntry:
         entry = self.open.get(call_id)
         if entry is None and call_id not in self.over:
             raise NotFound(f"There is no call {call_id!r} that waits for approval.")
         status = self.over[call_id] if entry is None else entry.call.status
-        if entry is None or status is not Status.AWAITING_APPROVAL:
+        if entry is None or status is not CallStatus.AWAITING_APPROVAL:
             raise IllegalTransition(f"Call {call_id!r} does not wait for approval: it is {status}.")
         return entry
 
     # --- steps ------------------------------------------------------------------------------------------
 
-    def receive(self, request: ToolCallRequest, batch: Batch, at: datetime, by: Actor) -> Entry:
-        entry = Entry(ValidatingToolCall(request), batch)
-        TOOL_CALL.advance(NEW, Action.RECEIVE, by.role)
+    def receive(self, request: ToolCallRequest, batch: CallBatch, at: datetime, by: Actor) -> CallEntry:
+        entry = CallEntry(ValidatingToolCall(request), batch)
+        TOOL_CALL.advance(NEW, CallAction.RECEIVE, by.role)
         self.open[request.call_id] = entry
         batch.add(entry)
-        self._tell(Transition(at, Action.RECEIVE, None, entry.call, by, ""))
+        self._tell(Transition(at, CallAction.RECEIVE, None, entry.call, by, ""))
         return entry
 
-    def take_in(self, call: WaitingToolCall, admitted: Admitted, batch: Batch) -> None:
+    def take_in(self, call: WaitingToolCall, admitted: Admitted, batch: CallBatch) -> None:
         """A call that has a past: nothing happens to it here."""
-        entry = Entry(call, batch)
+        entry = CallEntry(call, batch)
         entry.admitted = admitted
         self.open[call.request.call_id] = entry
         batch.add(entry)
 
     def step(
         self,
-        entry: Entry,
-        action: Action,
+        entry: CallEntry,
+        action: CallAction,
         call: ToolCall,
         at: datetime,
         by: Actor = SYSTEM,
         reason: str = "",
-        answer: Answer | None = None,
+        answer: ApprovalAnswer | None = None,
     ) -> None:
         came_from = entry.call.status
         if TOOL_CALL.advance(came_from, action, by.role) is not call.status:
@@ -116,18 +116,18 @@ class Calls:
 
     # --- whose turn it is -------------------------------------------------------------------------------
 
-    def ready(self, entry: Entry) -> None:
+    def ready(self, entry: CallEntry) -> None:
         """Nothing but its turn is missing, once what it waits for has ended."""
         if not entry.waits_for:
             self._ready.append(entry)
 
-    def due(self) -> Iterator[Entry]:
+    def due(self) -> Iterator[CallEntry]:
         """The calls that may start now, each with a slot of its own."""
         if self._ready:
             self._line_up()
         while (call_id := self._slots.next()) is not None:
             found = self.open.get(call_id)
-            if found is None or found.call.status is not Status.SCHEDULED:
+            if found is None or found.call.status is not CallStatus.SCHEDULED:
                 self._slots.free()
             else:
                 yield found
@@ -140,12 +140,14 @@ class Calls:
             assert entry.admitted is not None
             request = entry.request
             # It may have been cancelled since.
-            if entry.call.status is Status.SCHEDULED and self._claims.claim(request.call_id, entry.admitted.resources):
+            if entry.call.status is CallStatus.SCHEDULED and self._claims.claim(
+                request.call_id, entry.admitted.resources
+            ):
                 self._slots.queue(request.call_id, request.priority)
 
     # --- endings ----------------------------------------------------------------------------------------
 
-    def end(self, ending: Ending) -> None:
+    def end(self, ending: CallEnding) -> None:
         """End a call, and with it all that cannot go on without it."""
         endings = deque((ending,))
         while endings:
@@ -163,12 +165,12 @@ class Calls:
                     continue
                 if follower.leader is one.entry:
                     endings.append(self._as_its_twin(follower, one.call))
-                elif one.call.status is not Status.SUCCESS:
+                elif one.call.status is not CallStatus.SUCCESS:
                     endings.append(cancelled(follower, _missing(one.call), one.call.ended_at))
-                elif follower.call.status is Status.SCHEDULED:
+                elif follower.call.status is CallStatus.SCHEDULED:
                     self.ready(follower)
 
-    def _let_go(self, entry: Entry, call: CompletedToolCall) -> None:
+    def _let_go(self, entry: CallEntry, call: CompletedToolCall) -> None:
         call_id = entry.request.call_id
         del self.open[call_id]
         self.over[call_id] = call.status
@@ -179,20 +181,20 @@ class Calls:
             self._slots.queue(freed, self.open[freed].request.priority)
         entry.batch.has_ended()
 
-    def _as_its_twin(self, follower: Entry, leaders: CompletedToolCall) -> Ending:
+    def _as_its_twin(self, follower: CallEntry, leaders: CompletedToolCall) -> CallEnding:
         """What becomes of a call whose identical twin ran for both."""
         request, why = follower.request, f"as {leaders.request.call_id}, which is the same call"
         if isinstance(leaders, CancelledToolCall):
-            return Ending(follower, Action.CANCEL, replace(leaders, request=request), reason=why)
+            return CallEnding(follower, CallAction.CANCEL, replace(leaders, request=request), reason=why)
         assert follower.admitted is not None
         started = leaders.started_at if isinstance(leaders, SuccessfulToolCall) else leaders.ended_at
         executing = ExecutingToolCall(request, follower.admitted.tool, started)
-        self.step(follower, Action.EXECUTE, executing, leaders.ended_at, reason=why)
+        self.step(follower, CallAction.EXECUTE, executing, leaders.ended_at, reason=why)
         if isinstance(leaders, SuccessfulToolCall):
-            return Ending(follower, Action.SUCCEED, replace(leaders, request=request), reason=why)
-        return Ending(follower, Action.FAIL, replace(leaders, request=request), reason=why)
+            return CallEnding(follower, CallAction.SUCCEED, replace(leaders, request=request), reason=why)
+        return CallEnding(follower, CallAction.FAIL, replace(leaders, request=request), reason=why)
 
-    def part_from_twins(self, entry: Entry) -> None:
+    def part_from_twins(self, entry: CallEntry) -> None:
         """Identical calls that counted on this one: the first of them stands in for the others from now on."""
         twins = [one for one in entry.followers or () if one.leader is entry and one.call.status not in ENDED]
         if not twins:
@@ -205,7 +207,7 @@ class Calls:
             other.follow(first)
         self.on_their_own.append(first)
 
-    def take_on_their_own(self) -> list[Entry]:
+    def take_on_their_own(self) -> list[CallEntry]:
         """Calls that have to be looked at anew, since nobody runs for them any more."""
         alone, self.on_their_own = self.on_their_own, []
         return [entry for entry in alone if entry.call.status not in ENDED]
@@ -221,11 +223,11 @@ class Calls:
         return not self.open and bool(self._completed)
 
 
-def cancelled(entry: Entry, reason: str, at: datetime, by: Actor = SYSTEM) -> Ending:
-    return Ending(entry, Action.CANCEL, CancelledToolCall(entry.request, reason, at), by, reason)
+def cancelled(entry: CallEntry, reason: str, at: datetime, by: Actor = SYSTEM) -> CallEnding:
+    return CallEnding(entry, CallAction.CANCEL, CancelledToolCall(entry.request, reason, at), by, reason)
 
 
-def _urgency(entry: Entry) -> int:
+def _urgency(entry: CallEntry) -> int:
     return -entry.request.priority
 
 

@@ -66,7 +66,7 @@ class _Key:
         return not (self.readers or self.writer or self.waiting)
 
 
-class Claims:
+class ResourceLocks:
     """Who reads and writes which keys."""
 
     def __init__(self) -> None:

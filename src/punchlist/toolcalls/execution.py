@@ -12,8 +12,8 @@ from typing import Any, Final
 from punchlist.errors import PunchlistError, StoreBusy
 from punchlist.kernel.text import excerpt
 from punchlist.toolcalls.results import as_result, cut
-from punchlist.toolcalls.states import CallError, Result
-from punchlist.toolcalls.tool import AgentTool, Arguments, ConnectionLost, Effect, Transient
+from punchlist.toolcalls.states import CallError, CallResult
+from punchlist.toolcalls.tool import AgentTool, Arguments, ConnectionLost, Effect, TransientFailure
 
 TIME_LIMIT: Final = 120.0
 PAUSE: Final = 0.2
@@ -23,7 +23,7 @@ Show = Callable[[str, str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ExecutionEnvironment:
     """What calls run in: where long output goes, what must not be shown, how long they may take."""
 
     folder: Path | None = None
@@ -37,7 +37,12 @@ class RunningCall:
     __slots__ = ("_loop", "_redact", "_show", "_thread", "call_id", "deadline", "folder")
 
     def __init__(
-        self, call_id: str, around: Surroundings, deadline: float | None, show: Show, loop: asyncio.AbstractEventLoop
+        self,
+        call_id: str,
+        around: ExecutionEnvironment,
+        deadline: float | None,
+        show: Show,
+        loop: asyncio.AbstractEventLoop,
     ) -> None:
         self.call_id = call_id
         self.folder = around.folder
@@ -55,8 +60,8 @@ class RunningCall:
 
 
 async def execute(
-    tool: AgentTool, arguments: Arguments, running: RunningCall, around: Surroundings
-) -> Result | CallError:
+    tool: AgentTool, arguments: Arguments, running: RunningCall, around: ExecutionEnvironment
+) -> CallResult | CallError:
     try:
         value = await _run(tool, arguments, running)
         return as_result(value, redact=around.redact, keep=lambda text: _keep(around.folder, running.call_id, text))
@@ -73,8 +78,8 @@ async def _run(tool: AgentTool, arguments: Arguments, running: RunningCall) -> A
     """Once more where the failure passes and nothing can be done twice (C8)."""
     try:
         return await tool.run(arguments, running)
-    except (Transient, ConnectionLost, ConnectionError, StoreBusy) as failure:
-        if not isinstance(failure, Transient) and tool.effect is not Effect.READ:
+    except (TransientFailure, ConnectionLost, ConnectionError, StoreBusy) as failure:
+        if not isinstance(failure, TransientFailure) and tool.effect is not Effect.READ:
             raise
         running.output(f"{failure} Trying once more.\n")
         await asyncio.sleep(PAUSE)

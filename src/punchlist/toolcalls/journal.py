@@ -7,11 +7,11 @@ from typing import Protocol
 
 from punchlist.errors import Conflict
 from punchlist.kernel.actors import Actor
-from punchlist.toolcalls.approvals import Answer
+from punchlist.toolcalls.approvals import ApprovalAnswer
 from punchlist.toolcalls.policy import Rule
 from punchlist.toolcalls.states import Transition, WaitingToolCall
 
-Ask = Callable[[WaitingToolCall, str | None], Awaitable[Answer | None]]
+Ask = Callable[[WaitingToolCall, str | None], Awaitable[ApprovalAnswer | None]]
 """Puts a question to a person, one at a time; again, with what was wrong, when the answer could not be used. None
 means that they did not answer: the call goes on waiting."""
 
@@ -31,7 +31,7 @@ class Journal(Protocol):
     async def settled(self, call_id: str | None = None) -> None:
         """Raises a StoreError when the record could not be made, or when another process has `call_id` now."""
 
-    async def answers(self, call_ids: Sequence[str]) -> Sequence[tuple[str, Answer]]:
+    async def answers(self, call_ids: Sequence[str]) -> Sequence[tuple[str, ApprovalAnswer]]:
         """Answers to these calls that were given elsewhere since it was last asked."""
 
     def escalate(self, call: WaitingToolCall) -> None:

@@ -9,7 +9,7 @@ from punchlist.kernel.actors import Role
 from punchlist.kernel.lifecycle import ANYBODY, NEW, Lifecycle
 
 
-class Status(StrEnum):
+class CallStatus(StrEnum):
     VALIDATING = "validating"
     SCHEDULED = "scheduled"
     AWAITING_APPROVAL = "awaiting_approval"
@@ -19,7 +19,7 @@ class Status(StrEnum):
     CANCELLED = "cancelled"
 
 
-class Action(StrEnum):
+class CallAction(StrEnum):
     RECEIVE = "receive"
     ACCEPT = "accept"
     REJECT = "reject"
@@ -38,31 +38,31 @@ _SCHEDULER: Final = frozenset({Role.SYSTEM})
 TOOL_CALL: Final = Lifecycle(
     "tool call",
     {
-        (NEW, Action.RECEIVE): Status.VALIDATING,
-        (Status.VALIDATING, Action.ACCEPT): Status.SCHEDULED,
-        (Status.VALIDATING, Action.REJECT): Status.ERROR,
-        (Status.SCHEDULED, Action.EXECUTE): Status.EXECUTING,
-        (Status.SCHEDULED, Action.ASK): Status.AWAITING_APPROVAL,
-        (Status.AWAITING_APPROVAL, Action.APPROVE): Status.SCHEDULED,
-        (Status.AWAITING_APPROVAL, Action.DENY): Status.CANCELLED,
-        (Status.EXECUTING, Action.SUCCEED): Status.SUCCESS,
-        (Status.EXECUTING, Action.FAIL): Status.ERROR,
-        (Status.VALIDATING, Action.CANCEL): Status.CANCELLED,
-        (Status.SCHEDULED, Action.CANCEL): Status.CANCELLED,
-        (Status.AWAITING_APPROVAL, Action.CANCEL): Status.CANCELLED,
-        (Status.EXECUTING, Action.CANCEL): Status.CANCELLED,
+        (NEW, CallAction.RECEIVE): CallStatus.VALIDATING,
+        (CallStatus.VALIDATING, CallAction.ACCEPT): CallStatus.SCHEDULED,
+        (CallStatus.VALIDATING, CallAction.REJECT): CallStatus.ERROR,
+        (CallStatus.SCHEDULED, CallAction.EXECUTE): CallStatus.EXECUTING,
+        (CallStatus.SCHEDULED, CallAction.ASK): CallStatus.AWAITING_APPROVAL,
+        (CallStatus.AWAITING_APPROVAL, CallAction.APPROVE): CallStatus.SCHEDULED,
+        (CallStatus.AWAITING_APPROVAL, CallAction.DENY): CallStatus.CANCELLED,
+        (CallStatus.EXECUTING, CallAction.SUCCEED): CallStatus.SUCCESS,
+        (CallStatus.EXECUTING, CallAction.FAIL): CallStatus.ERROR,
+        (CallStatus.VALIDATING, CallAction.CANCEL): CallStatus.CANCELLED,
+        (CallStatus.SCHEDULED, CallAction.CANCEL): CallStatus.CANCELLED,
+        (CallStatus.AWAITING_APPROVAL, CallAction.CANCEL): CallStatus.CANCELLED,
+        (CallStatus.EXECUTING, CallAction.CANCEL): CallStatus.CANCELLED,
     },
     allowed={
-        **dict.fromkeys(Action, _SCHEDULER),
-        Action.RECEIVE: ANYBODY,
-        Action.CANCEL: ANYBODY,
+        **dict.fromkeys(CallAction, _SCHEDULER),
+        CallAction.RECEIVE: ANYBODY,
+        CallAction.CANCEL: ANYBODY,
         # An agent does not answer for the person; neither does the clock (S5).
-        Action.APPROVE: _PERSON,
-        Action.DENY: _PERSON,
+        CallAction.APPROVE: _PERSON,
+        CallAction.DENY: _PERSON,
     },
 )
 
-ENDED: Final = frozenset({Status.SUCCESS, Status.ERROR, Status.CANCELLED})
+ENDED: Final = frozenset({CallStatus.SUCCESS, CallStatus.ERROR, CallStatus.CANCELLED})
 
 
 class ApprovalStatus(StrEnum):

@@ -79,18 +79,18 @@ class Rule:
         return f"{self.verdict} {', '.join(about)} ({self.source})"
 
 
-class Decision(NamedTuple):
+class PolicyDecision(NamedTuple):
     verdict: Verdict
     why: str
     rule: Rule | None = None
 
 
-class Judged(NamedTuple):
+class JudgedPart(NamedTuple):
     """One part of a call, such as one command of a line, and what is said of it."""
 
     part: str
     words: tuple[str, ...]
-    decision: Decision
+    decision: PolicyDecision
 
 
 def fingerprint(tool: AgentTool) -> str | None:
@@ -105,33 +105,36 @@ class Policy:
         self.rules = tuple(rules)
         self.session = list(session)
         self._modes = {
-            effect: Decision(verdict, _mode_says(mode, effect, verdict)) for effect, verdict in _BY_MODE[mode].items()
+            effect: PolicyDecision(verdict, _mode_says(mode, effect, verdict))
+            for effect, verdict in _BY_MODE[mode].items()
         }
 
-    def decide(self, tool: AgentTool, arguments: Arguments) -> Decision:
+    def decide(self, tool: AgentTool, arguments: Arguments) -> PolicyDecision:
         if tool.command(arguments) is None:
             return self._judge(tool, arguments, None)
         return strictest(self.judge(tool, arguments))
 
-    def judge(self, tool: AgentTool, arguments: Arguments) -> list[Judged]:
+    def judge(self, tool: AgentTool, arguments: Arguments) -> list[JudgedPart]:
         """Each part of a call with its own decision; never empty."""
         line = tool.command(arguments)
         if line is None:
-            return [Judged(tool.name, (), self._judge(tool, arguments, None))]
+            return [JudgedPart(tool.name, (), self._judge(tool, arguments, None))]
         from punchlist.toolcalls.shell import parse
 
         parsed = parse(line)
         judged = [
-            Judged(" ".join(command.words) or "(unknown program)", command.words, self._judge(tool, arguments, command))
+            JudgedPart(
+                " ".join(command.words) or "(unknown program)", command.words, self._judge(tool, arguments, command)
+            )
             for command in parsed.commands
         ]
         if parsed.unclear or not judged:
             decision = self._judge(tool, arguments, None)
             why = parsed.unclear or "there is no command in it"
-            judged.append(Judged(f"({why})", (), decision))
+            judged.append(JudgedPart(f"({why})", (), decision))
         return judged
 
-    def _judge(self, tool: AgentTool, arguments: Arguments, command: SimpleCommand | None) -> Decision:
+    def _judge(self, tool: AgentTool, arguments: Arguments, command: SimpleCommand | None) -> PolicyDecision:
         if not self.rules and not self.session:
             return self._by_mode(tool, arguments)
         settings = _first(self.rules, self.mode, tool, arguments, command)
@@ -140,20 +143,20 @@ class Policy:
         session = _first(self.session, self.mode, tool, arguments, command)
         return session or settings or self._by_mode(tool, arguments)
 
-    def _by_mode(self, tool: AgentTool, arguments: Arguments) -> Decision:
+    def _by_mode(self, tool: AgentTool, arguments: Arguments) -> PolicyDecision:
         decision = self._modes[tool.effect]
         if self.mode is Mode.YOLO:
             return decision
         if tool.server is not None and tool.effect is Effect.READ:
-            return Decision(Verdict.ASK, f"that {tool.name} only reads is what its server says")
+            return PolicyDecision(Verdict.ASK, f"that {tool.name} only reads is what its server says")
         if decision.verdict is Verdict.ALLOW and tool.effect is Effect.EDIT:
             for key in tool.resources(arguments).writes:
                 if any(fnmatchcase(key, pattern) for pattern in PROTECTED):
-                    return Decision(Verdict.ASK, f"{key.partition(':')[2]} decides what agents may do")
+                    return PolicyDecision(Verdict.ASK, f"{key.partition(':')[2]} decides what agents may do")
         return decision
 
 
-def strictest(judged: Sequence[Judged]) -> Decision:
+def strictest(judged: Sequence[JudgedPart]) -> PolicyDecision:
     return max((one.decision for one in judged), key=lambda decision: _STRICTNESS[decision.verdict])
 
 
@@ -170,12 +173,12 @@ def _mode_says(mode: Mode, effect: Effect, verdict: Verdict) -> str:
 
 def _first(
     rules: Sequence[Rule], mode: Mode, tool: AgentTool, arguments: Arguments, command: SimpleCommand | None
-) -> Decision | None:
+) -> PolicyDecision | None:
     for rule in rules:
         verdict = _applies(rule, mode, tool, arguments, command)
         if verdict is not None:
             doubt = "" if verdict is rule.verdict else "it cannot be ruled out that this falls under: "
-            return Decision(verdict, f"{doubt}{rule}{f': {rule.why}' if rule.why else ''}", rule)
+            return PolicyDecision(verdict, f"{doubt}{rule}{f': {rule.why}' if rule.why else ''}", rule)
     return None
 
 

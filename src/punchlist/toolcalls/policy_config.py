@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
-from punchlist.kernel.settings_table import Table
-from punchlist.toolcalls.approvals import Expiry, OnExpiry
+from punchlist.kernel.settings_table import SettingsTable
+from punchlist.toolcalls.approvals import ApprovalExpiry, OnExpiry
 from punchlist.toolcalls.policy import Mode, Rule, Verdict
 
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -33,7 +33,7 @@ MOST_RULES: Final = 1_000
 @dataclass(frozen=True, slots=True)
 class PolicySettings:
     mode: Mode | None = None
-    expiry: Expiry | None = None
+    expiry: ApprovalExpiry | None = None
     rules: tuple[Rule, ...] = ()
 
     @property
@@ -57,7 +57,7 @@ def together(layers: Sequence[PolicySettings]) -> PolicySettings:
     )
 
 
-def read(table: Table) -> PolicySettings:
+def read(table: SettingsTable) -> PolicySettings:
     table.only("mode", "expiry", "on_expiry", "rules")
     rules = table.tables("rules")
     if len(rules) > MOST_RULES:
@@ -66,7 +66,7 @@ def read(table: Table) -> PolicySettings:
     return PolicySettings(mode, _expiry(table), tuple(map(_rule, rules)))
 
 
-def _expiry(table: Table) -> Expiry | None:
+def _expiry(table: SettingsTable) -> ApprovalExpiry | None:
     if "expiry" not in table.content:
         if "on_expiry" in table.content:
             raise table.wrong("on_expiry", 'needs an expiry, such as "24h"')
@@ -76,10 +76,10 @@ def _expiry(table: Table) -> Expiry | None:
     if not found or not int(found[1]):
         raise table.wrong("expiry", 'must be a time such as "30m", "24h" or "7d"')
     then = OnExpiry(table.text("on_expiry", OnExpiry.DENY, one_of=list(OnExpiry)))
-    return Expiry(then, timedelta(**{_UNITS[found[2]]: int(found[1])}))
+    return ApprovalExpiry(then, timedelta(**{_UNITS[found[2]]: int(found[1])}))
 
 
-def _rule(table: Table) -> Rule:
+def _rule(table: SettingsTable) -> Rule:
     table.only("decision", "tool", "command", "arguments", "mode", "why")
     if "decision" not in table.content:
         raise table.wrong("decision", f"is required, one of {', '.join(Verdict)}")

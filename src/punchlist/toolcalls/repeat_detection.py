@@ -14,7 +14,7 @@ TOO_OFTEN: Final = 5
 _CHANGES_NOTHING: Final = (Effect.READ, Effect.LIST)
 
 
-class Repeats:
+class RepeatDetector:
     """Counts identical calls as long as nothing else changed the world in between.
 
     Running the tests again after an edit is work; running them again after nothing is a loop. So

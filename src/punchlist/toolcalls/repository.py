@@ -24,9 +24,9 @@ from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 from punchlist.toolcalls import approval_store
 from punchlist.toolcalls import sql as toolcall_sql
-from punchlist.toolcalls.approvals import EXPIRED, Answer, told_no
+from punchlist.toolcalls.approvals import EXPIRED, ApprovalAnswer, told_no
 from punchlist.toolcalls.journal import AnsweredElsewhere
-from punchlist.toolcalls.lifecycle import TOOL_CALL, Action, ApprovalStatus, Status
+from punchlist.toolcalls.lifecycle import TOOL_CALL, ApprovalStatus, CallAction, CallStatus
 from punchlist.toolcalls.policy import Rule
 from punchlist.toolcalls.states import Transition, WaitingToolCall
 from punchlist.toolcalls.stored_call import (
@@ -64,7 +64,7 @@ Along = Callable[[Transaction], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CallScope:
     """Where calls are made: given by the surface."""
 
     scope: Scope
@@ -74,11 +74,11 @@ class Place:
     """Whoever worked on the turn before is known to have lost it, even if it lives."""
 
 
-class Ledger:
+class ToolCallRepository:
     """The records of one scheduler's calls. Called from one thread at a time."""
 
     def __init__(
-        self, store: Store, place: Place, redactor: Redactor | None = None, seal: Callable[[str], str] | None = None
+        self, store: Store, place: CallScope, redactor: Redactor | None = None, seal: Callable[[str], str] | None = None
     ) -> None:
         """`seal` makes of a text what only this user can; without it, every stored rule is believed."""
         self._store = store
@@ -168,10 +168,10 @@ class Ledger:
         approval = toolcall_sql.approval(tx, call.id)
         first = approval.answer if approval else None
         if first is not None and not first.proceeds:
-            why, action, by = told_no(first), Action.DENY, first.by
+            why, action, by = told_no(first), CallAction.DENY, first.by
         else:
-            why, action, by = EXPIRED if first is None else ANSWERED_TWICE, Action.CANCEL, SYSTEM
-        status = TOOL_CALL.advance(Status(call.status), action, by.role)
+            why, action, by = EXPIRED if first is None else ANSWERED_TWICE, CallAction.CANCEL, SYSTEM
+        status = TOOL_CALL.advance(CallStatus(call.status), action, by.role)
         why = storable(self._redactor.text(why))
         columns: dict[str, Any] = {
             "status": status.value,
@@ -190,7 +190,7 @@ class Ledger:
             approval_store.answer(tx, call.id, step.answer, self._redactor)
             # The call has them now, without secrets once it has ended.
             tx.run(toolcall_sql.FORGET_ARGUMENTS, id=call.id)
-        elif step.action is Action.CANCEL and step.came_from is Status.AWAITING_APPROVAL:
+        elif step.action is CallAction.CANCEL and step.came_from is CallStatus.AWAITING_APPROVAL:
             approval_store.withdraw(tx, call.id, step.by, self._redactor.text(step.reason))
 
     def _new(self, step: Transition, position: int) -> StoredCall:
@@ -244,7 +244,7 @@ class Ledger:
 
     # --- reading ----------------------------------------------------------------------------------------
 
-    def answers(self, call_ids: Sequence[str]) -> list[tuple[str, Answer]]:
+    def answers(self, call_ids: Sequence[str]) -> list[tuple[str, ApprovalAnswer]]:
         """What was answered by anybody of these calls."""
         with self._store.read() as tx:
             found = [toolcall_sql.approval(tx, call_id) for call_id in call_ids]
@@ -302,9 +302,9 @@ class Ledger:
         return lives(call.owner) is False
 
     def _end_for(self, call: StoredCall, why: str) -> StoredCall | None:
-        running = call.status == Status.EXECUTING
-        action = Action.FAIL if running else Action.CANCEL
-        status = TOOL_CALL.advance(Status(call.status), action, SYSTEM.role)
+        running = call.status == CallStatus.EXECUTING
+        action = CallAction.FAIL if running else CallAction.CANCEL
+        status = TOOL_CALL.advance(CallStatus(call.status), action, SYSTEM.role)
         with self._store.write() as tx:
             self._conversations.ensure(tx, self._place.scope)
             columns: dict[str, Any] = {
@@ -326,7 +326,7 @@ class Ledger:
         with self._store.write() as tx:
             self._conversations.ensure(tx, self._place.scope)
             call = toolcall_sql.call(tx, call_id)
-            if call is None or call.status != Status.AWAITING_APPROVAL:
+            if call is None or call.status != CallStatus.AWAITING_APPROVAL:
                 return None
             # What we left ourselves, in a turn that waited, is ours to go on with.
             if call.owner != self._owner and lives(call.owner) is True and not self._left(call):
@@ -335,12 +335,14 @@ class Ledger:
             if not toolcall_sql.update_call(tx, call, ours):
                 return None
             taken = {"owner": self._owner}
-            event_log.append(tx, self._told(call, "take_over", Status.AWAITING_APPROVAL, taken, SYSTEM, _no_more(call)))
+            event_log.append(
+                tx, self._told(call, "take_over", CallStatus.AWAITING_APPROVAL, taken, SYSTEM, _no_more(call))
+            )
         self._last[call_id] = ours
         return ours
 
     def _told(
-        self, call: StoredCall, action: str, status: Status, columns: dict[str, Any], by: Actor, reason: str
+        self, call: StoredCall, action: str, status: CallStatus, columns: dict[str, Any], by: Actor, reason: str
     ) -> Change:
         return Change(
             stream=stream(call.conversation_id),
@@ -362,9 +364,9 @@ def _no_more(call: StoredCall) -> str:
 def _why_over(tx: Transaction, call: StoredCall) -> str | None:
     """Why a call of a process that is no more cannot go on; None for one that still waits for a person."""
     match call.status:
-        case Status.EXECUTING:
+        case CallStatus.EXECUTING:
             return INTERRUPTED
-        case Status.AWAITING_APPROVAL:
+        case CallStatus.AWAITING_APPROVAL:
             approval = toolcall_sql.approval(tx, call.id)
             if approval is not None and approval.status == ApprovalStatus.EXPIRED:
                 return EXPIRED

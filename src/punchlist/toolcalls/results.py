@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from punchlist.kernel.text import json_type
-from punchlist.toolcalls.states import Result
+from punchlist.toolcalls.states import CallResult
 from punchlist.toolcalls.tool import ToolFailure
 
 LONGEST: Final = 30_000
@@ -23,11 +23,11 @@ _TOO_DEEP: Final = "The tool returned something nested too deeply for JSON."
 _SCALARS: Final = (str, int, float, bool, type(None))
 
 
-def as_result(value: Any, *, redact: Callable[[str], str], keep: Callable[[str], Path | None]) -> Result:
+def as_result(value: Any, *, redact: Callable[[str], str], keep: Callable[[str], Path | None]) -> CallResult:
     """The value as text and, if it was structured, as data. `keep` puts a long text on disk."""
     if type(value) is int or value is None:
-        return Result(_json(value), value)
-    if isinstance(value, Result):
+        return CallResult(_json(value), value)
+    if isinstance(value, CallResult):
         # Made by a tool of ours, which knows where the whole text is; bounded all the same.
         return replace(value, text=cut(redact(value.text)).text) if len(value.text) > _BOUND else _safe(value, redact)
     if not isinstance(value, str):
@@ -36,10 +36,10 @@ def as_result(value: Any, *, redact: Callable[[str], str], keep: Callable[[str],
     text = redact(value) if isinstance(value, str) else _json(value)
     if len(text) > LONGEST:
         return cut(text, keep(text))
-    return Result(text) if isinstance(value, str) else Result(text, value)
+    return CallResult(text) if isinstance(value, str) else CallResult(text, value)
 
 
-def _safe(result: Result, redact: Callable[[str], str]) -> Result:
+def _safe(result: CallResult, redact: Callable[[str], str]) -> CallResult:
     return replace(result, text=redact(result.text), data=redacted(result.data, redact))
 
 
@@ -61,19 +61,19 @@ def redacted(value: Any, redact: Callable[[str], str]) -> Any:
     return value
 
 
-def cut(text: str, kept: Path | None = None) -> Result:
+def cut(text: str, kept: Path | None = None) -> CallResult:
     """The beginning and the end of a text that is too long; one that is not, as it is."""
     if len(text) <= LONGEST:
-        return Result(text)
+        return CallResult(text)
     head, tail = text[: LONGEST // 2], text[-(LONGEST // 2) :]
-    return Result(f"{head}{_gap(len(text) - len(head) - len(tail), kept)}{tail}", output_file=_name(kept))
+    return CallResult(f"{head}{_gap(len(text) - len(head) - len(tail), kept)}{tail}", output_file=_name(kept))
 
 
-def pieced(head: str, left_out: int, tail: str, kept: Path | None) -> Result:
+def pieced(head: str, left_out: int, tail: str, kept: Path | None) -> CallResult:
     """A result of which only the beginning and the end were kept in memory."""
     if not left_out:
-        return Result(head + tail)
-    return Result(f"{head}{_gap(left_out, kept)}{tail}", output_file=_name(kept))
+        return CallResult(head + tail)
+    return CallResult(f"{head}{_gap(left_out, kept)}{tail}", output_file=_name(kept))
 
 
 def _name(kept: Path | None) -> str | None:

@@ -24,31 +24,31 @@ from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.kernel.clock import Clock, system_clock
 from punchlist.toolcalls.admission import Admission, Admitted, Refused, check_ids, wrong_dependencies
-from punchlist.toolcalls.approval_response import Answering
-from punchlist.toolcalls.approval_watcher import Asking
-from punchlist.toolcalls.approvals import Answer, Outcome, Question
-from punchlist.toolcalls.batch import Batch
-from punchlist.toolcalls.call_entry import Entry, held_up
-from punchlist.toolcalls.call_table import Calls, Ending, cancelled
+from punchlist.toolcalls.approval_response import ApprovalResponder
+from punchlist.toolcalls.approval_watcher import ApprovalWatcher
+from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome, ApprovalQuestion
+from punchlist.toolcalls.batch import CallBatch
+from punchlist.toolcalls.call_entry import CallEntry, held_up
+from punchlist.toolcalls.call_table import CallEnding, CallTable, cancelled
 from punchlist.toolcalls.concurrency import CONCURRENT
-from punchlist.toolcalls.execution import RunningCall, Surroundings, execute
+from punchlist.toolcalls.execution import ExecutionEnvironment, RunningCall, execute
 from punchlist.toolcalls.journal import AnsweredElsewhere, Ask, Journal
-from punchlist.toolcalls.lifecycle import ENDED, Action, Status
+from punchlist.toolcalls.lifecycle import ENDED, CallAction, CallStatus
 from punchlist.toolcalls.listeners import Listeners
 from punchlist.toolcalls.policy import Policy, Verdict
 from punchlist.toolcalls.states import (
     CallError,
+    CallResult,
     CancelledToolCall,
     ErroredToolCall,
     ExecutingToolCall,
-    Result,
     ScheduledToolCall,
     SuccessfulToolCall,
     ToolCall,
     ToolCallRequest,
     WaitingToolCall,
 )
-from punchlist.toolcalls.timeouts import Deadlines
+from punchlist.toolcalls.timeouts import CallTimeouts
 from punchlist.toolcalls.tool import AgentTool
 
 GRACE: Final = 5.0
@@ -58,8 +58,8 @@ SLACK: Final = 0.5
 """Seconds at most by which a time limit may be passed before we step in."""
 
 ENDING: Final = "the program is ending"
-OnConfirm = Callable[[Outcome, Mapping[str, Any]], Awaitable[None] | None]
-Twins = dict[tuple[str, tuple[str, ...]], Entry]
+OnConfirm = Callable[[ApprovalOutcome, Mapping[str, Any]], Awaitable[None] | None]
+Twins = dict[tuple[str, tuple[str, ...]], CallEntry]
 _PERSON: Final = Actor(Role.PERSON, "person")
 _AGENT: Final = Actor(Role.SUPERVISOR, "agent")
 
@@ -74,7 +74,7 @@ class CoreToolScheduler:
         journal: Journal | None = None,
         ask: Ask | None = None,
         listeners: Listeners | None = None,
-        around: Surroundings | None = None,
+        around: ExecutionEnvironment | None = None,
         concurrent: int = CONCURRENT,
         actor: Actor = _AGENT,
         clock: Clock = system_clock,
@@ -83,25 +83,25 @@ class CoreToolScheduler:
         self._admission = admission or Admission(box, policy or Policy())
         self._journal = journal
         self._listeners = listeners or Listeners()
-        self._around = around or Surroundings()
+        self._around = around or ExecutionEnvironment()
         self._actor = actor
         self._clock = clock
-        self._calls = Calls(journal, self._listeners, concurrent)
-        self._deadlines = Deadlines(self._time_is_up)
-        self._answers = Answering(self._calls, self._admission, journal, clock)
-        self._asking = Asking(self._calls.waiting, self._take_answer, self._take_expiry, journal, ask, clock)
+        self._calls = CallTable(journal, self._listeners, concurrent)
+        self._deadlines = CallTimeouts(self._time_is_up)
+        self._answers = ApprovalResponder(self._calls, self._admission, journal, clock)
+        self._asking = ApprovalWatcher(self._calls.waiting, self._take_answer, self._take_expiry, journal, ask, clock)
         self._background: set[asyncio.Task[None]] = set()
 
     # --- the four methods of the seed ------------------------------------------------------------------
 
     def schedule(
         self, requests: ToolCallRequest | Sequence[ToolCallRequest], signal: CancelSignal | None = None
-    ) -> Batch:
+    ) -> CallBatch:
         """Take on one call or several. Await the answer for what came of them."""
         wanted = [requests] if isinstance(requests, ToolCallRequest) else list(requests)
         check_ids(wanted, self._calls.knows)
         wrong = wrong_dependencies(wanted, self._calls.knows)
-        batch, now = Batch(self._settled, self._cancel), self._clock()
+        batch, now = CallBatch(self._settled, self._cancel), self._clock()
         entries = [self._calls.receive(request, batch, now, self._actor) for request in wanted]
         twins: Twins = {}
         for entry in entries:
@@ -115,13 +115,13 @@ class CoreToolScheduler:
         self,
         call_id: str,
         on_confirm: OnConfirm | None,
-        outcome: Outcome,
+        outcome: ApprovalOutcome,
         signal: CancelSignal | None = None,
         payload: Mapping[str, Any] | None = None,
     ) -> None:
         """A person's answer. `payload` may hold `arguments` (to modify), `reason` (to cancel) and `by`, an Actor."""
         told = payload or {}
-        answer = Answer(outcome, told.get("by", _PERSON), told.get("arguments"), told.get("reason", ""))
+        answer = ApprovalAnswer(outcome, told.get("by", _PERSON), told.get("arguments"), told.get("reason", ""))
         self._answers.consider(self._calls.waiting_entry(call_id), answer)
         if on_confirm is not None:
             heard = on_confirm(outcome, told)
@@ -140,7 +140,7 @@ class CoreToolScheduler:
     def attempt_execution_of_scheduled_calls(self, signal: CancelSignal | None = None) -> None:
         """Start whatever can start now."""
         if signal is not None and signal.is_set:
-            scheduled = [id for id, entry in self._calls.open.items() if entry.call.status is Status.SCHEDULED]
+            scheduled = [id for id, entry in self._calls.open.items() if entry.call.status is CallStatus.SCHEDULED]
             self._cancel(scheduled, signal.reason or "cancelled")
             return
         for entry in self._calls.due():
@@ -179,7 +179,7 @@ class CoreToolScheduler:
         await asyncio.gather(*running, *self._background, return_exceptions=True)
         await self._settled()
 
-    def resume(self, request: ToolCallRequest, question: Question) -> Batch:
+    def resume(self, request: ToolCallRequest, question: ApprovalQuestion) -> CallBatch:
         """Take on a call that another process left waiting for a person; it goes on waiting here."""
         check_ids([request], self._calls.knows)
         admitted = self._admission.admit(request, self._clock(), counted=False)
@@ -187,14 +187,14 @@ class CoreToolScheduler:
             raise InvalidInput(f"Call {request.call_id} can no longer run. {admitted.error.message}")
         if admitted.decision.verdict is Verdict.DENY:
             raise NotAllowed(f"Call {request.call_id} can no longer run: {admitted.decision.why}.")
-        batch = Batch(self._settled, self._cancel)
+        batch = CallBatch(self._settled, self._cancel)
         self._calls.take_in(WaitingToolCall(request, admitted.tool, question), admitted, batch)
         self._asking.begin()
         return batch
 
     # --- in ---------------------------------------------------------------------------------------------
 
-    def _admit(self, entry: Entry, wrong: CallError | None, twins: Twins, now: datetime) -> None:
+    def _admit(self, entry: CallEntry, wrong: CallError | None, twins: Twins, now: datetime) -> None:
         if entry.call.status in ENDED:
             # What it depends on was refused before it was looked at.
             return
@@ -202,12 +202,12 @@ class CoreToolScheduler:
         if isinstance(admitted, Refused):
             told = CallError(admitted.error.code, self._around.redact(admitted.error.message))
             error = ErroredToolCall(entry.request, told, now)
-            self._calls.end(Ending(entry, Action.REJECT, error, reason=told.code))
+            self._calls.end(CallEnding(entry, CallAction.REJECT, error, reason=told.code))
             return
         entry.admitted = admitted
         decision = admitted.decision
         scheduled = ScheduledToolCall(entry.request, admitted.tool, decision)
-        self._calls.step(entry, Action.ACCEPT, scheduled, now, reason=decision.why)
+        self._calls.step(entry, CallAction.ACCEPT, scheduled, now, reason=decision.why)
         if decision.verdict is Verdict.DENY:
             self._calls.end(cancelled(entry, f"Denied: {decision.why}.", now))
             return
@@ -218,33 +218,33 @@ class CoreToolScheduler:
         elif not entry.request.depends_on or self._wait_for_others(entry, now):
             self._ask_or_line_up(entry, admitted, now)
 
-    def _wait_for_others(self, entry: Entry, now: datetime) -> bool:
+    def _wait_for_others(self, entry: CallEntry, now: datetime) -> bool:
         """Get in line behind what it depends on; False when that has failed already."""
         for call_id in dict.fromkeys(entry.request.depends_on):
             if call_id in self._calls.open:
                 entry.follow(self._calls.open[call_id])
-            elif (ended := self._calls.over[call_id]) is not Status.SUCCESS:
+            elif (ended := self._calls.over[call_id]) is not CallStatus.SUCCESS:
                 reason = f"It depends on {call_id}, which ended with {ended}."
                 self._calls.end(cancelled(entry, reason, now))
                 return False
         return True
 
-    def _ask_or_line_up(self, entry: Entry, admitted: Admitted, now: datetime) -> None:
+    def _ask_or_line_up(self, entry: CallEntry, admitted: Admitted, now: datetime) -> None:
         if admitted.question is None:
             self._calls.ready(entry)
             return
         waiting = WaitingToolCall(entry.request, admitted.tool, admitted.question)
-        self._calls.step(entry, Action.ASK, waiting, now, reason=admitted.question.why)
+        self._calls.step(entry, CallAction.ASK, waiting, now, reason=admitted.question.why)
         entry.batch.has_paused()
         self._asking.begin()
 
     # --- through ----------------------------------------------------------------------------------------
 
-    def _start(self, entry: Entry) -> None:
+    def _start(self, entry: CallEntry) -> None:
         admitted = entry.admitted
         assert admitted is not None
         request, tool, now = entry.request, admitted.tool, self._clock()
-        self._calls.step(entry, Action.EXECUTE, ExecutingToolCall(request, tool, now), now)
+        self._calls.step(entry, CallAction.EXECUTE, ExecutingToolCall(request, tool, now), now)
         loop = asyncio.get_running_loop()
         limit = self._limit(admitted)
         deadline = loop.time() + limit
@@ -253,8 +253,8 @@ class CoreToolScheduler:
         running = RunningCall(request.call_id, self._around, deadline, self._listeners.output, loop)
         entry.task = loop.create_task(self._run(entry, admitted, running))
 
-    async def _run(self, entry: Entry, admitted: Admitted, running: RunningCall) -> None:
-        outcome: Result | CallError | str
+    async def _run(self, entry: CallEntry, admitted: Admitted, running: RunningCall) -> None:
+        outcome: CallResult | CallError | str
         entry.begun = True
         try:
             if self._journal is not None:
@@ -267,23 +267,23 @@ class CoreToolScheduler:
         except Exception as error:
             code = error.code if isinstance(error, PunchlistError) else "internal"
             outcome = CallError(code, f"Not run, since it could not be recorded. {error}")
-        if entry.call.status is Status.EXECUTING:
+        if entry.call.status is CallStatus.EXECUTING:
             self._finish(entry, entry.cause or outcome)
 
-    def _finish(self, entry: Entry, outcome: Result | CallError | str) -> None:
+    def _finish(self, entry: CallEntry, outcome: CallResult | CallError | str) -> None:
         self._deadlines.forget(entry)
         call, now = entry.call, self._clock()
         assert isinstance(call, ExecutingToolCall)
         match outcome:
-            case Result():
+            case CallResult():
                 done = SuccessfulToolCall(call.request, call.tool, outcome, call.started_at, now)
-                self._calls.end(Ending(entry, Action.SUCCEED, done))
+                self._calls.end(CallEnding(entry, CallAction.SUCCEED, done))
             case CallError():
                 error = ErroredToolCall(call.request, outcome, now)
-                self._calls.end(Ending(entry, Action.FAIL, error, reason=outcome.code))
+                self._calls.end(CallEnding(entry, CallAction.FAIL, error, reason=outcome.code))
             case str():
                 over = CancelledToolCall(call.request, outcome, now)
-                self._calls.end(Ending(entry, Action.CANCEL, over, self._actor, outcome, alone=True))
+                self._calls.end(CallEnding(entry, CallAction.CANCEL, over, self._actor, outcome, alone=True))
             case _:
                 assert_never(outcome)
         self._go_on()
@@ -291,7 +291,7 @@ class CoreToolScheduler:
     def _limit(self, admitted: Admitted) -> float:
         return admitted.request.timeout or admitted.tool.time_limit or self._around.time_limit
 
-    def _time_is_up(self, entry: Entry) -> None:
+    def _time_is_up(self, entry: CallEntry) -> None:
         if entry.cause is not None:
             # It was told to end and has not: it holds nobody up any longer.
             self._finish(entry, entry.cause)
@@ -299,7 +299,7 @@ class CoreToolScheduler:
             limit = self._limit(entry.admitted)
             self._stop(entry, CallError("timed_out", f"It took longer than its limit of {limit:g} s and was ended."))
 
-    def _stop(self, entry: Entry, cause: str | CallError) -> None:
+    def _stop(self, entry: CallEntry, cause: str | CallError) -> None:
         """Make a running call end."""
         if entry.cause is None and entry.task is not None:
             entry.cause = cause
@@ -315,7 +315,7 @@ class CoreToolScheduler:
             entry = self._calls.open.get(call_id)
             if entry is None:
                 continue
-            if entry.call.status is Status.EXECUTING:
+            if entry.call.status is CallStatus.EXECUTING:
                 self._stop(entry, reason)
             else:
                 self._calls.end(cancelled(entry, reason, self._clock(), self._actor)._replace(alone=True))
@@ -356,10 +356,10 @@ class CoreToolScheduler:
         if self._journal is not None:
             await self._journal.settled()
 
-    def _take_answer(self, call_id: str, answer: Answer, *, at_hand: bool) -> None:
+    def _take_answer(self, call_id: str, answer: ApprovalAnswer, *, at_hand: bool) -> None:
         """An answer from `ask`, at hand, or from elsewhere."""
         entry = self._calls.open.get(call_id)
-        if entry is None or entry.call.status is not Status.AWAITING_APPROVAL:
+        if entry is None or entry.call.status is not CallStatus.AWAITING_APPROVAL:
             return
         try:
             self._answers.apply(entry, answer)
@@ -372,6 +372,6 @@ class CoreToolScheduler:
 
     def _take_expiry(self, call_id: str) -> None:
         entry = self._calls.open.get(call_id)
-        if entry is not None and entry.call.status is Status.AWAITING_APPROVAL:
+        if entry is not None and entry.call.status is CallStatus.AWAITING_APPROVAL:
             self._answers.expire(entry)
             self._go_on()

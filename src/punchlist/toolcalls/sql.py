@@ -8,7 +8,7 @@ from typing import Any, Final
 from punchlist.kernel.ids import new_id
 from punchlist.storage.statements import Statement, columns, insert, literals, update
 from punchlist.storage.store import Transaction
-from punchlist.toolcalls.lifecycle import OPEN_APPROVALS, ApprovalStatus, Status
+from punchlist.toolcalls.lifecycle import OPEN_APPROVALS, ApprovalStatus, CallStatus
 from punchlist.toolcalls.stored_call import StoredApproval, StoredCall, call_from_row
 
 _NAMES: Final = (*StoredCall._fields, "checksum")
@@ -54,7 +54,7 @@ LAST_POSITION: Final = Statement(
 # What each server's tool looked like when it last ran.
 LAST_FINGERPRINT: Final = Statement(
     "SELECT fingerprint FROM tool_calls "
-    f"WHERE tool = :tool AND fingerprint IS NOT NULL AND status = '{Status.SUCCESS}' "
+    f"WHERE tool = :tool AND fingerprint IS NOT NULL AND status = '{CallStatus.SUCCESS}' "
     "ORDER BY created_at DESC, position DESC LIMIT 1"
 )
 

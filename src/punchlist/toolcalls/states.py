@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from punchlist.kernel.actors import Actor
 from punchlist.kernel.ids import new_id
-from punchlist.toolcalls.approvals import Answer, Question
-from punchlist.toolcalls.lifecycle import Action, Status
-from punchlist.toolcalls.policy import Decision
+from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalQuestion
+from punchlist.toolcalls.lifecycle import CallAction, CallStatus
+from punchlist.toolcalls.policy import PolicyDecision
 from punchlist.toolcalls.tool import NOTHING, AgentTool, Arguments, Resources
 
 
@@ -28,7 +28,7 @@ class ToolCallRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CallResult:
     """What came of a call: `text` for the model, bounded; `data` for programs, where it was structured and small."""
 
     text: str
@@ -46,30 +46,30 @@ class CallError(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ValidatingToolCall:
-    status: ClassVar[Literal[Status.VALIDATING]] = Status.VALIDATING
+    status: ClassVar[Literal[CallStatus.VALIDATING]] = CallStatus.VALIDATING
     request: ToolCallRequest
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduledToolCall:
-    status: ClassVar[Literal[Status.SCHEDULED]] = Status.SCHEDULED
+    status: ClassVar[Literal[CallStatus.SCHEDULED]] = CallStatus.SCHEDULED
     request: ToolCallRequest
     tool: AgentTool
-    permission: Decision | None
+    permission: PolicyDecision | None
     """Why it may run; None while that has not been decided."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingToolCall:
-    status: ClassVar[Literal[Status.AWAITING_APPROVAL]] = Status.AWAITING_APPROVAL
+    status: ClassVar[Literal[CallStatus.AWAITING_APPROVAL]] = CallStatus.AWAITING_APPROVAL
     request: ToolCallRequest
     tool: AgentTool
-    question: Question
+    question: ApprovalQuestion
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutingToolCall:
-    status: ClassVar[Literal[Status.EXECUTING]] = Status.EXECUTING
+    status: ClassVar[Literal[CallStatus.EXECUTING]] = CallStatus.EXECUTING
     request: ToolCallRequest
     tool: AgentTool
     started_at: datetime
@@ -77,17 +77,17 @@ class ExecutingToolCall:
 
 @dataclass(frozen=True, slots=True)
 class SuccessfulToolCall:
-    status: ClassVar[Literal[Status.SUCCESS]] = Status.SUCCESS
+    status: ClassVar[Literal[CallStatus.SUCCESS]] = CallStatus.SUCCESS
     request: ToolCallRequest
     tool: AgentTool
-    result: Result
+    result: CallResult
     started_at: datetime
     ended_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class ErroredToolCall:
-    status: ClassVar[Literal[Status.ERROR]] = Status.ERROR
+    status: ClassVar[Literal[CallStatus.ERROR]] = CallStatus.ERROR
     request: ToolCallRequest
     error: CallError
     ended_at: datetime
@@ -95,7 +95,7 @@ class ErroredToolCall:
 
 @dataclass(frozen=True, slots=True)
 class CancelledToolCall:
-    status: ClassVar[Literal[Status.CANCELLED]] = Status.CANCELLED
+    status: ClassVar[Literal[CallStatus.CANCELLED]] = CallStatus.CANCELLED
     request: ToolCallRequest
     reason: str
     ended_at: datetime
@@ -117,10 +117,10 @@ class Transition(NamedTuple):
     """One step of one call: what listeners are told and what is stored."""
 
     at: datetime
-    action: Action
-    came_from: Status | None
+    action: CallAction
+    came_from: CallStatus | None
     call: ToolCall
     by: Actor
     reason: str
-    answer: Answer | None = None
+    answer: ApprovalAnswer | None = None
     """What the person said, where this is a person's doing."""

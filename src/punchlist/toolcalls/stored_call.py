@@ -17,8 +17,8 @@ from punchlist.kernel.json_encoder import compact
 from punchlist.kernel.secrets import Redactor
 from punchlist.kernel.text import excerpt, visible_block
 from punchlist.toolcalls.admission import LONGEST_ARGUMENTS
-from punchlist.toolcalls.approvals import Answer, OnExpiry, Outcome, Question
-from punchlist.toolcalls.lifecycle import Action, ApprovalStatus, Status
+from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome, ApprovalQuestion, OnExpiry
+from punchlist.toolcalls.lifecycle import ApprovalStatus, CallAction, CallStatus
 from punchlist.toolcalls.policy import Mode, Rule, Verdict, fingerprint
 from punchlist.toolcalls.states import (
     CancelledToolCall,
@@ -81,7 +81,7 @@ class StoredCall(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         told: dict[str, Any] = {"callId": self.id, "tool": self.tool, "status": self.status}
-        if self.status == Status.SUCCESS:
+        if self.status == CallStatus.SUCCESS:
             told["result"] = self.result
         elif self.explanation is not None:
             told["error"] = {"code": self.error_code or self.status, "message": self.explanation}
@@ -108,8 +108,8 @@ class StoredApproval(NamedTuple):
     reason: str
 
     @property
-    def asked(self) -> Question:
-        return Question(
+    def asked(self) -> ApprovalQuestion:
+        return ApprovalQuestion(
             self.question,
             self.why,
             moment(self.asked_at),
@@ -125,12 +125,12 @@ class StoredApproval(NamedTuple):
         return late and self.status == ApprovalStatus.PENDING and self.on_expiry != OnExpiry.WAIT
 
     @property
-    def answer(self) -> Answer | None:
+    def answer(self) -> ApprovalAnswer | None:
         if self.outcome is None or self.answered_by is None:
             return None
         role, _, name = self.answered_by.partition(":")
         arguments = json.loads(self.arguments) if self.arguments else None
-        return Answer(Outcome(self.outcome), Actor(Role(role), name), arguments, self.reason)
+        return ApprovalAnswer(ApprovalOutcome(self.outcome), Actor(Role(role), name), arguments, self.reason)
 
 
 def call_from_row(row: tuple[Any, ...]) -> StoredCall:
@@ -148,7 +148,7 @@ def new_call(transition: Transition, redactor: Redactor, **place: Any) -> Stored
         tool=storable(redactor.text(excerpt(request.tool, _LONGEST_NAME))),
         arguments=safe,
         exact=exact,
-        status=Status.VALIDATING.value,
+        status=CallStatus.VALIDATING.value,
         effect=None,
         fingerprint=None,
         terms=_ENCODE(_terms(request)),
@@ -180,9 +180,9 @@ def changed_columns(transition: Transition, redactor: Redactor) -> dict[str, Any
     columns: dict[str, Any] = {"status": transition.call.status.value}
     match transition.call:
         case ScheduledToolCall(tool=tool) as call:
-            if transition.action is Action.ACCEPT:
+            if transition.action is CallAction.ACCEPT:
                 columns |= {"effect": tool.effect.value, "fingerprint": fingerprint(tool)}
-            elif transition.answer is not None and transition.answer.outcome is Outcome.MODIFY:
+            elif transition.answer is not None and transition.answer.outcome is ApprovalOutcome.MODIFY:
                 columns["arguments"], columns["exact"] = _arguments(call.request.arguments, redactor)
         case ExecutingToolCall():
             columns["started_at"] = timestamp(transition.call.started_at)
@@ -213,7 +213,7 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def new_approval(call: StoredCall, question: Question, redactor: Redactor) -> StoredApproval:
+def new_approval(call: StoredCall, question: ApprovalQuestion, redactor: Redactor) -> StoredApproval:
     return StoredApproval(
         call_id=call.id,
         conversation_id=call.conversation_id,

@@ -6,25 +6,25 @@ import asyncio
 import math
 from collections.abc import Callable
 
-from punchlist.toolcalls.call_entry import Entry
+from punchlist.toolcalls.call_entry import CallEntry
 
 
-class Deadlines:
+class CallTimeouts:
     """Says whose deadline has passed; an entry may be given a new one at any time by watching it again."""
 
-    def __init__(self, passed: Callable[[Entry], None]) -> None:
+    def __init__(self, passed: Callable[[CallEntry], None]) -> None:
         self._passed = passed
-        self._watched: set[Entry] = set()
+        self._watched: set[CallEntry] = set()
         self._next = math.inf
         self._timer: asyncio.TimerHandle | None = None
 
-    def watch(self, entry: Entry, deadline: float) -> None:
+    def watch(self, entry: CallEntry, deadline: float) -> None:
         entry.deadline = deadline
         self._watched.add(entry)
         if deadline < self._next:
             self._look_again_at(deadline)
 
-    def forget(self, entry: Entry) -> None:
+    def forget(self, entry: CallEntry) -> None:
         self._watched.discard(entry)
         if not self._watched and self._timer is not None:
             self._timer.cancel()

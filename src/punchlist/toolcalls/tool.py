@@ -47,7 +47,7 @@ class ToolFailure(PunchlistError):
     code: ClassVar[str] = "tool_failed"
 
 
-class Transient(ToolFailure):
+class TransientFailure(ToolFailure):
     """It failed for a reason that passes, and has done nothing: it is tried once more before anybody hears of it."""
 
     code = "transient"
@@ -65,7 +65,7 @@ class TimedOut(ToolFailure):
     code = "timed_out"
 
 
-class Running(Protocol):
+class ToolContext(Protocol):
     """A call while it runs, as its tool sees it."""
 
     @property
@@ -122,4 +122,4 @@ class AgentTool(Protocol):
     def command(self, arguments: Arguments) -> str | None:
         """The command line a shell would run, for tools that run one: policy judges it by parsing."""
 
-    async def run(self, arguments: Arguments, running: Running) -> Any: ...
+    async def run(self, arguments: Arguments, running: ToolContext) -> Any: ...

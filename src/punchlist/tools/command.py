@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from punchlist.kernel import child_processes
 from punchlist.toolcalls.execution import output_file
-from punchlist.toolcalls.states import Result
-from punchlist.toolcalls.tool import Effect, Running, TimedOut, ToolFailure
+from punchlist.toolcalls.states import CallResult
+from punchlist.toolcalls.tool import Effect, TimedOut, ToolContext, ToolFailure
 from punchlist.tools.function_tool import FunctionTool
-from punchlist.tools.output import LARGEST, Output
-from punchlist.tools.process import Program
+from punchlist.tools.output import LARGEST, BoundedOutput
+from punchlist.tools.process import ToolProcess
 from punchlist.tools.workspace import Workspace
 
 TIMEOUT: Final = 120.0
@@ -28,7 +28,7 @@ _QUIET: Final = {"PAGER": "cat", "GIT_PAGER": "cat", "TERM": "dumb", "NO_COLOR":
 
 
 def command_tool(workspace: Workspace, redact: Callable[[str], str] = str) -> FunctionTool:
-    async def run_command(command: str, running: Running, timeout: float = TIMEOUT) -> Result:
+    async def run_command(command: str, running: ToolContext, timeout: float = TIMEOUT) -> CallResult:
         """Run a shell command in the workspace's folder and give what it prints. A command that runs longer than
         `timeout` seconds (120) is ended, and so is everything that it leaves running."""
         if not 0 < timeout <= LONGEST_TIMEOUT:
@@ -51,19 +51,19 @@ def command_tool(workspace: Workspace, redact: Callable[[str], str] = str) -> Fu
 async def run_program(
     arguments: Sequence[str],
     workspace: Workspace,
-    running: Running,
+    running: ToolContext,
     timeout: float,
     redact: Callable[[str], str] = str,
     *,
     input: bytes = b"",
     fine: Sequence[int] = (0,),
-) -> Result:
+) -> CallResult:
     """Run a program to its end, or to its time limit; nothing of it is left running in any case."""
     file = output_file(running.folder, running.call_id) if running.folder else None
-    output, mark = Output(file, running.output, redact), running.call_id
+    output, mark = BoundedOutput(file, running.output, redact), running.call_id
     limit = _limit(timeout, running)
     environment = {**os.environ, **_QUIET, child_processes.MARK: mark}
-    program = Program(arguments, folder=workspace.root, environment=environment, input=input, take=output.add)
+    program = ToolProcess(arguments, folder=workspace.root, environment=environment, input=input, take=output.add)
     patience = child_processes.PATIENCE
     try:
         late = await _wait(program, output, _warned_at(limit))
@@ -82,7 +82,7 @@ async def run_program(
     return result
 
 
-def _limit(timeout: float, running: Running) -> float:
+def _limit(timeout: float, running: ToolContext) -> float:
     """Seconds that the program has: its own limit, or what is left of the call's."""
     if running.deadline is None:
         return timeout
@@ -94,7 +94,7 @@ def _warned_at(limit: float) -> float:
     return limit - min(child_processes.PATIENCE, limit * 0.08)
 
 
-async def _wait(program: Program, output: Output, seconds: float) -> bool:
+async def _wait(program: ToolProcess, output: BoundedOutput, seconds: float) -> bool:
     """Wait until the program ends or prints too much; whether it took too long."""
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
@@ -121,7 +121,7 @@ async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
     task.result()
 
 
-async def _clear_away(program: Program, output: Output, mark: str, patience: float) -> None:
+async def _clear_away(program: ToolProcess, output: BoundedOutput, mark: str, patience: float) -> None:
     try:
         await child_processes.end_all(mark, program.pid, patience, program.started_at)
         await asyncio.wait({program.ended}, timeout=_LAST_WORDS)
@@ -131,7 +131,7 @@ async def _clear_away(program: Program, output: Output, mark: str, patience: flo
 
 
 def _problem(
-    code: int | None, output: Output, left: Sequence[child_processes.Running], fine: Sequence[int]
+    code: int | None, output: BoundedOutput, left: Sequence[child_processes.ChildProcess], fine: Sequence[int]
 ) -> str | None:
     if output.too_much:
         return f"It printed more than {LARGEST // 1_000_000} MB and was ended. Send its output to a file, or to `tail`."

@@ -27,7 +27,7 @@ MOST_ENTRIES: Final = 1_000
 
 
 def file_tools(workspace: Workspace) -> list[FunctionTool]:
-    files = Files(workspace)
+    files = FileTools(workspace)
     return [
         FunctionTool(
             files.read_file,
@@ -50,7 +50,7 @@ def file_tools(workspace: Workspace) -> list[FunctionTool]:
     ]
 
 
-class Files:
+class FileTools:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 

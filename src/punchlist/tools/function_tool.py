@@ -24,7 +24,7 @@ from pydantic.errors import PydanticUserError
 
 from punchlist.errors import InvalidInput
 from punchlist.kernel.text import excerpt, visible_block
-from punchlist.toolcalls.tool import NOTHING, Arguments, Effect, Resources, Running, Schema
+from punchlist.toolcalls.tool import NOTHING, Arguments, Effect, Resources, Schema, ToolContext
 
 _STRICT: Final = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=False)
 _PLAIN: Final = (str, int, bool, str | None, int | None, list[str], dict[str, Any], Any)
@@ -115,7 +115,7 @@ class FunctionTool:
     def command(self, arguments: Arguments) -> str | None:
         return None if self._command is None else self._command(**self._values(arguments))
 
-    async def run(self, arguments: Arguments, running: Running) -> Any:
+    async def run(self, arguments: Arguments, running: ToolContext) -> Any:
         values = self._values(arguments)
         if self._running is not None:
             values[self._running] = running
@@ -149,7 +149,7 @@ def _parameters(name: str, function: Function) -> tuple[type[BaseModel], str | N
     running: str | None = None
     signature = inspect.signature(function, eval_str=True)
     for parameter in signature.parameters.values():
-        if parameter.annotation is Running:
+        if parameter.annotation is ToolContext:
             running = parameter.name
         elif parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise InvalidInput(f"{name}: a tool's parameters have names; {parameter} has none.")

@@ -8,10 +8,10 @@ from typing import Any, Generic, TypeVar
 
 from punchlist.kernel.events import canonical
 from punchlist.kernel.text import visible_block
-from punchlist.kernel.tool import Tool
-from punchlist.storage.async_bridge import Aside
-from punchlist.toolcalls.states import Result
-from punchlist.toolcalls.tool import NOTHING, Arguments, Effect, Resources, Running, Schema
+from punchlist.kernel.tool import ListToolSpec
+from punchlist.storage.async_bridge import AsyncBridge
+from punchlist.toolcalls.states import CallResult
+from punchlist.toolcalls.tool import NOTHING, Arguments, Effect, Resources, Schema, ToolContext
 
 C = TypeVar("C")
 
@@ -22,7 +22,7 @@ class ListTool(Generic[C]):
     server: str | None = None
     time_limit: float | None = None
 
-    def __init__(self, tool: Tool[C], scope: C, aside: Aside) -> None:
+    def __init__(self, tool: ListToolSpec[C], scope: C, aside: AsyncBridge) -> None:
         self._tool = tool
         self._aside = aside
         self._scope = scope
@@ -44,31 +44,31 @@ class ListTool(Generic[C]):
     def command(self, arguments: Arguments) -> str | None:  # noqa: ARG002
         return None
 
-    async def run(self, arguments: Arguments, running: Running) -> Any:
+    async def run(self, arguments: Arguments, running: ToolContext) -> Any:
         return await self._call(arguments, running.call_id)
 
-    async def _call(self, arguments: Arguments, call_id: str) -> Result:
+    async def _call(self, arguments: Arguments, call_id: str) -> CallResult:
         field = self._tool.request_field
         if field is not None and arguments.get(field) is None:
             arguments = {**arguments, field: call_id}
         result = await self._aside(self._tool.run, self._scope, arguments)
-        return Result(result.text, result.data)
+        return CallResult(result.text, result.data)
 
 
 class RepeatableListTool(ListTool[C]):
     """One that is called once more when a program ended in the middle of a call."""
 
-    def __init__(self, tool: Tool[C], scope: C, aside: Aside) -> None:
+    def __init__(self, tool: ListToolSpec[C], scope: C, aside: AsyncBridge) -> None:
         super().__init__(tool, scope, aside)
         self._left: dict[str, str] = {}
 
     def take_up(self, arguments: Arguments, call_id: str) -> None:
         self._left[canonical(dict(arguments))] = call_id
 
-    async def run(self, arguments: Arguments, running: Running) -> Any:
+    async def run(self, arguments: Arguments, running: ToolContext) -> Any:
         # As the call that was left: if that has happened, it is known by its id.
         return await self._call(arguments, self._left.pop(canonical(dict(arguments)), running.call_id))
 
 
-def list_tool(tool: Tool[C], scope: C, aside: Aside) -> ListTool[C]:
+def list_tool(tool: ListToolSpec[C], scope: C, aside: AsyncBridge) -> ListTool[C]:
     return RepeatableListTool(tool, scope, aside) if tool.again else ListTool(tool, scope, aside)

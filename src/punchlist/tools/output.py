@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from punchlist.toolcalls.results import LONGEST, pieced
-from punchlist.toolcalls.states import Result
+from punchlist.toolcalls.states import CallResult
 
 LARGEST: Final = 50_000_000
 """Bytes. A program that prints more is not read by anybody; it is ended."""
@@ -23,7 +23,7 @@ _LONGEST_LINE: Final = 100_000
 _LONGEST_SECRET: Final = 5_000
 
 
-class Output:
+class BoundedOutput:
     def __init__(self, file: Path | None, show: Callable[[str], None], redact: Callable[[str], str] = str) -> None:
         self._path = file
         self._show = show
@@ -107,6 +107,6 @@ class Output:
         self._line = ""
         self._close()
 
-    def result(self) -> Result:
+    def result(self) -> CallResult:
         left_out = self._length - len(self._head) - len(self._tail)
         return pieced(self._head, left_out, self._tail, self._path if left_out else None)

@@ -21,7 +21,7 @@ from punchlist.toolcalls.tool import ToolFailure
 _CHUNK: Final = 65_536
 
 
-class Program:
+class ToolProcess:
     """`ended` is done when the program itself has ended, `silent` when nobody can print any more."""
 
     def __init__(

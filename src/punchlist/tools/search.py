@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from punchlist.kernel.text import excerpt
-from punchlist.toolcalls.states import Result
-from punchlist.toolcalls.tool import Effect, Running, ToolFailure
+from punchlist.toolcalls.states import CallResult
+from punchlist.toolcalls.tool import Effect, ToolContext, ToolFailure
 from punchlist.tools.command import run_program
 from punchlist.tools.function_tool import FunctionTool
 from punchlist.tools.workspace import Workspace
@@ -30,14 +30,14 @@ _PROGRAM: Final = Path(__file__).with_name("searching.py")
 
 
 def search_tools(workspace: Workspace, redact: Callable[[str], str] = str) -> list[FunctionTool]:
-    async def find_files(pattern: str, running: Running) -> str:
+    async def find_files(pattern: str, running: ToolContext) -> str:
         """Find files of the workspace by a pattern such as *.py or src/**/test_*.py. A pattern without / is looked
         for in every folder. Hidden folders are left out."""
         _check(pattern)
         found = await _python(workspace, running, redact, {"find": pattern, "most": MOST_MATCHES})
         return found.text.strip() or "No file fits."
 
-    async def search_text(pattern: str, running: Running, path: str = ".") -> Result | str:
+    async def search_text(pattern: str, running: ToolContext, path: str = ".") -> CallResult | str:
         """Search the text files of the workspace, or of one folder or file in it, for a regular expression. Gives
         file, line number and line."""
         _check(pattern)
@@ -52,7 +52,7 @@ def search_tools(workspace: Workspace, redact: Callable[[str], str] = str) -> li
             line = _ripgrep(ripgrep, pattern, place)
             found = await run_program(line, workspace, running, TIMEOUT, redact, fine=(0, 1))
         text = _first(re.sub(r"^\./", "", found.text.replace("\r\n", "\n"), flags=re.MULTILINE).rstrip("\n"))
-        return Result(text, output_file=found.output_file) if text else "No line fits."
+        return CallResult(text, output_file=found.output_file) if text else "No line fits."
 
     return [
         FunctionTool(find_files, effect=Effect.READ, time_limit=TIMEOUT + 5),
@@ -69,8 +69,8 @@ def _ripgrep(program: str, pattern: str, where: str) -> list[str]:
 
 
 async def _python(
-    workspace: Workspace, running: Running, redact: Callable[[str], str], asked: dict[str, str | int]
-) -> Result:
+    workspace: Workspace, running: ToolContext, redact: Callable[[str], str], asked: dict[str, str | int]
+) -> CallResult:
     sent = json.dumps(asked).encode()
     program = [sys.executable, "-I", "-W", "ignore", str(_PROGRAM)]
     return await run_program(program, workspace, running, TIMEOUT, redact, input=sent)

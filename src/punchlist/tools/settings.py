@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from punchlist.config import Settings, Tables
+from punchlist.config import Settings, SettingsTables
 from punchlist.errors import ConfigError
-from punchlist.kernel.settings_table import Table
+from punchlist.kernel.settings_table import SettingsTable
 from punchlist.toolcalls import policy_config
 from punchlist.toolcalls.policy_config import PolicySettings
 from punchlist.tools.mcp.settings import McpServer
@@ -76,9 +76,9 @@ def wants(settings: Settings) -> Sequence[str]:
     return _read(settings.project).loosens if settings.project is not None else ()
 
 
-def _read(tables: Tables) -> _Layer:
-    def table(name: str) -> Table:
-        return Table.of(tables.path, name, tables.content.get(name, {}))
+def _read(tables: SettingsTables) -> _Layer:
+    def table(name: str) -> SettingsTable:
+        return SettingsTable.of(tables.path, name, tables.content.get(name, {}))
 
     workspace, mcp = table("workspace"), table("mcp")
     workspace.only("also")
@@ -91,7 +91,7 @@ def _read(tables: Tables) -> _Layer:
     )
 
 
-def _server(name: str, table: Table) -> McpServer:
+def _server(name: str, table: SettingsTable) -> McpServer:
     table.only("command", "env", "cwd", "url", "headers", "start_timeout", "call_timeout")
     folder = table.text("cwd")
     said = (

@@ -11,14 +11,14 @@ from punchlist.kernel import child_processes
 from punchlist.kernel.secrets import Redactor
 from punchlist.storage.store import Store
 from punchlist.toolcalls.admission import Admission
-from punchlist.toolcalls.approvals import Expiry
-from punchlist.toolcalls.batch_writer import Recorder
-from punchlist.toolcalls.execution import Surroundings
+from punchlist.toolcalls.approvals import ApprovalExpiry
+from punchlist.toolcalls.batch_writer import BatchWriter
+from punchlist.toolcalls.execution import ExecutionEnvironment
 from punchlist.toolcalls.journal import Ask
 from punchlist.toolcalls.listeners import Listeners
 from punchlist.toolcalls.policy import Mode, Policy
-from punchlist.toolcalls.repeat_detection import Repeats
-from punchlist.toolcalls.repository import Ledger, Place
+from punchlist.toolcalls.repeat_detection import RepeatDetector
+from punchlist.toolcalls.repository import CallScope, ToolCallRepository
 from punchlist.toolcalls.scheduler import CoreToolScheduler
 from punchlist.toolcalls.tool import AgentTool
 from punchlist.tools.builtin import native_tools
@@ -29,11 +29,11 @@ from punchlist.tools.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class ToolSite:
     """Where work is done, for whom, and what is known of it."""
 
     store: Store
-    place: Place
+    place: CallScope
     settings: ToolSettings
     outputs: Path
     environment: Mapping[str, str] = field(repr=False)
@@ -43,7 +43,7 @@ class Site:
     def redactor(self) -> Redactor:
         return Redactor(self.environment)
 
-    def for_tool(self, name: str) -> Site:
+    def for_tool(self, name: str) -> ToolSite:
         """The same, with no more servers than one tool needs: starting them takes time."""
         ours = {tool.name for tool in native_tools(self.workspace)}
         needed = [one for one in self.settings.servers if name.startswith(f"{one.name}{SEPARATOR}")]
@@ -52,8 +52,8 @@ class Site:
             return self
         return replace(self, settings=replace(self.settings, servers=tuple(needed)))
 
-    def ledger(self) -> Ledger:
-        return Ledger(self.store, self.place, self.redactor, self.seal)
+    def ledger(self) -> ToolCallRepository:
+        return ToolCallRepository(self.store, self.place, self.redactor, self.seal)
 
     @property
     def workspace(self) -> Workspace:
@@ -61,18 +61,18 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class Workbench:
+class ToolSession:
     scheduler: CoreToolScheduler
     tools: Mapping[str, AgentTool]
     policy: Policy
-    ledger: Ledger
-    recorder: Recorder
+    ledger: ToolCallRepository
+    recorder: BatchWriter
     notes: Sequence[str]
     """What could not be had, such as a server that does not answer."""
 
 
 @asynccontextmanager
-async def toolbox(site: Site) -> AsyncIterator[tuple[Mapping[str, AgentTool], Sequence[str]]]:
+async def toolbox(site: ToolSite) -> AsyncIterator[tuple[Mapping[str, AgentTool], Sequence[str]]]:
     """The tools that can be called here, ours and those of the servers, and notes on those that are missing."""
     ours: list[AgentTool] = list(native_tools(site.workspace, site.redactor.text))
     async with McpServers(site.settings.servers) as servers:
@@ -82,14 +82,14 @@ async def toolbox(site: Site) -> AsyncIterator[tuple[Mapping[str, AgentTool], Se
 
 @asynccontextmanager
 async def workbench(
-    site: Site,
+    site: ToolSite,
     *,
     mode: Mode | None = None,
     ask: Ask | None = None,
     listeners: Listeners | None = None,
     extra: Sequence[AgentTool] = (),
     allowed: Callable[[str], bool] | None = None,
-) -> AsyncIterator[Workbench]:
+) -> AsyncIterator[ToolSession]:
     """`extra` tools join those of the site; of all of them only those whose names are `allowed` are there."""
     redactor, ledger = site.redactor, site.ledger()
     for left in ledger.recover():
@@ -102,27 +102,27 @@ async def workbench(
         admission = Admission(
             tools,
             policy,
-            expiry=site.settings.policy.expiry or Expiry(),
-            repeats=Repeats(ledger.history()),
+            expiry=site.settings.policy.expiry or ApprovalExpiry(),
+            repeats=RepeatDetector(ledger.history()),
             known=ledger.fingerprints(served),
         )
-        recorder = Recorder(ledger, site.store)
+        recorder = BatchWriter(ledger, site.store)
         scheduler = CoreToolScheduler(
             admission=admission,
             journal=recorder,
             ask=ask,
             listeners=listeners,
-            around=Surroundings(site.outputs, redactor.text),
+            around=ExecutionEnvironment(site.outputs, redactor.text),
             actor=site.place.scope.actor,
             clock=site.store.clock,
         )
         try:
-            yield Workbench(scheduler, tools, policy, ledger, recorder, notes)
+            yield ToolSession(scheduler, tools, policy, ledger, recorder, notes)
         finally:
             await scheduler.close()
             recorder.close()
 
 
-def policy_of(settings: ToolSettings, mode: Mode | None, ledger: Ledger) -> Policy:
+def policy_of(settings: ToolSettings, mode: Mode | None, ledger: ToolCallRepository) -> Policy:
     chosen = mode or settings.policy.mode or Mode.DEFAULT
     return Policy(chosen, settings.policy.rules, ledger.session_rules())

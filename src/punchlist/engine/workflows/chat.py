@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from punchlist.conversations.message_queue import MessageQueue
-from punchlist.conversations.model import Line, Scope
-from punchlist.engine.turns import Task
-from punchlist.engine.worker_services import Post
-from punchlist.engine.workflow_context import Shop
+from punchlist.conversations.model import NewMessage, Scope
+from punchlist.engine.turns import TurnTask
+from punchlist.engine.worker_services import AgentPosition
+from punchlist.engine.workflow_context import WorkflowContext
 from punchlist.engine.workflows.cycle import last_cycle
 from punchlist.kernel.actors import Actor, Role
 from punchlist.missions.model import Mission
@@ -16,7 +16,7 @@ from punchlist.missions.planning.prompts import news_text
 from punchlist.runs.model import Run
 
 
-async def chat(run: Run, shop: Shop) -> str:
+async def chat(run: Run, shop: WorkflowContext) -> str:
     mission = await shop.aside(shop.mission, run) if run.mission_id else None
     pillar = await shop.aside(shop.pillar, run) if run.pillar_id else None
     agent = shop.agent(run.agent)
@@ -26,18 +26,18 @@ async def chat(run: Run, shop: Shop) -> str:
         turn_id = await shop.step(f"next.{answered}", lambda: _next(run, shop))
         if turn_id is None:
             return f"{answered} answered."
-        post = Post(run.conversation_id, mission, pillar)
-        task = Task(f"answer.{answered}", post, agent, Line("user", "text", ""), remark)
+        post = AgentPosition(run.conversation_id, mission, pillar)
+        task = TurnTask(f"answer.{answered}", post, agent, NewMessage("user", "text", ""), remark)
         await shop.turns.take(run, task, begun=turn_id)
         answered += 1
 
 
-def _news(shop: Shop, mission: Mission) -> str:
+def _news(shop: WorkflowContext, mission: Mission) -> str:
     """What the Lead does not see in the mission chat (M9)."""
     return news_text(shop.premises.briefing.news(mission, last_cycle(shop.premises.store, mission)))
 
 
-async def _next(run: Run, shop: Shop) -> str | None:
+async def _next(run: Run, shop: WorkflowContext) -> str | None:
     """The turn that the next message has begun."""
     scope = Scope(run.conversation_id, Actor(Role.SYSTEM, run.agent))
     queue, conversations = MessageQueue(shop.premises.store), shop.premises.conversations

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from punchlist.conversations.model import Notice
-from punchlist.engine.workflow_context import Shop
+from punchlist.conversations.model import NoticeKind
+from punchlist.engine.workflow_context import WorkflowContext
 from punchlist.kernel.text import visible
-from punchlist.missions.metrics.collection import Collected
+from punchlist.missions.metrics.collection import CollectedMetric
 from punchlist.missions.model import Mission
 from punchlist.runs.model import Run
 
 
-async def collect(run: Run, shop: Shop) -> str:
+async def collect(run: Run, shop: WorkflowContext) -> str:
     mission = await shop.aside(shop.mission, run)
 
     async def each() -> list[str]:
@@ -23,11 +23,11 @@ async def collect(run: Run, shop: Shop) -> str:
 
     lines = await shop.step("collect", each)
     text = "\n".join(lines) or "There was nothing to collect."
-    await shop.post("tell", run, mission.conversation_id, Notice.NOTE, f"[run {run.id}]\n{text}")
+    await shop.post("tell", run, mission.conversation_id, NoticeKind.NOTE, f"[run {run.id}]\n{text}")
     return text
 
 
-def told(mission: Mission, collected: list[Collected]) -> list[str]:
+def told(mission: Mission, collected: list[CollectedMetric]) -> list[str]:
     lines = []
     for one in collected:
         metric = one.metric

@@ -9,10 +9,10 @@ from typing import TypedDict
 
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import LEAD, OWNER
-from punchlist.conversations.model import Line, Notice
-from punchlist.engine.turns import Came, Task
-from punchlist.engine.worker_services import Post
-from punchlist.engine.workflow_context import Shop
+from punchlist.conversations.model import NewMessage, NoticeKind
+from punchlist.engine.turns import StepResult, TurnTask
+from punchlist.engine.worker_services import AgentPosition
+from punchlist.engine.workflow_context import WorkflowContext
 from punchlist.engine.workflows.todo_claim import hold, renewed
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.chats.quote import marked
@@ -26,14 +26,14 @@ from punchlist.runs.model import Run
 from punchlist.storage.async_bridge import in_thread
 
 
-class _Looked(TypedDict):
+class _TodoState(TypedDict):
     """How a todo stands, as a step keeps it."""
 
     status: str
     text: str
 
 
-async def execute(run: Run, shop: Shop) -> str:
+async def execute(run: Run, shop: WorkflowContext) -> str:
     mission, pillar = await shop.aside(shop.mission, run), await shop.aside(shop.pillar, run)
     feedback: str | None = None
     rounds = policy_of(mission).most_reviews + 1
@@ -54,7 +54,7 @@ async def execute(run: Run, shop: Shop) -> str:
             return f"The todo is {after}."
         feedback = said["text"] or said["why"]
         await shop.post(
-            f"feedback.{number}", run, run.conversation_id, Notice.TODO_FEEDBACK, _numbered(run, number, feedback)
+            f"feedback.{number}", run, run.conversation_id, NoticeKind.TODO_FEEDBACK, _numbered(run, number, feedback)
         )
 
     async def ask() -> None:
@@ -65,7 +65,7 @@ async def execute(run: Run, shop: Shop) -> str:
     return f"The Lead has sent it back {rounds} times; a person is asked."
 
 
-def ask_a_person(run: Run, shop: Shop, why: str) -> None:
+def ask_a_person(run: Run, shop: WorkflowContext, why: str) -> None:
     """About a todo that nobody works on any more, though it is not done."""
     with shop.premises.store.write() as tx:
         mission = mission_repository.lock_mission(tx, str(run.mission_id))
@@ -74,8 +74,8 @@ def ask_a_person(run: Run, shop: Shop, why: str) -> None:
             open_for_work(tx, shop.scope(run), mission, todo, why)
 
 
-async def _look(run: Run, shop: Shop, number: int, feedback: str | None) -> _Looked:
-    async def look() -> _Looked:
+async def _look(run: Run, shop: WorkflowContext, number: int, feedback: str | None) -> _TodoState:
+    async def look() -> _TodoState:
         todo = await shop.aside(shop.premises.todos.get, str(run.todo_id))
         text = prompts.delegation_text(todo) if feedback is None else prompts.feedback_text(todo, feedback)
         return {"status": todo.status.value, "text": text}
@@ -83,19 +83,19 @@ async def _look(run: Run, shop: Shop, number: int, feedback: str | None) -> _Loo
     return await shop.step(f"look.{number}", look)
 
 
-async def _status(run: Run, shop: Shop) -> str:
+async def _status(run: Run, shop: WorkflowContext) -> str:
     return (await shop.aside(shop.premises.todos.get, str(run.todo_id))).status.value
 
 
-async def _work(run: Run, shop: Shop, number: int, mission: Mission, pillar: Pillar, request: str) -> str:
+async def _work(run: Run, shop: WorkflowContext, number: int, mission: Mission, pillar: Pillar, request: str) -> str:
     """What its owner reports; an owner who could not finish says why."""
-    post = Post(pillar.todo_conversation_id, mission, pillar, run.todo_id)
+    post = AgentPosition(pillar.todo_conversation_id, mission, pillar, run.todo_id)
 
     def remark() -> str:
         return _standing(shop.premises.todos.get(str(run.todo_id)))
 
-    line = Line("user", Notice.TODO_DELEGATION.value, request)
-    came = await shop.turns.take(run, Task(f"work.{number}", post, shop.agent(OWNER), line, remark))
+    line = NewMessage("user", NoticeKind.TODO_DELEGATION.value, request)
+    came = await shop.turns.take(run, TurnTask(f"work.{number}", post, shop.agent(OWNER), line, remark))
 
     async def worked() -> None:
         await shop.aside(shop.premises.todos.worked, shop.scope(run), str(run.todo_id))
@@ -103,12 +103,14 @@ async def _work(run: Run, shop: Shop, number: int, mission: Mission, pillar: Pil
     await shop.step(f"worked.{number}", worked)
     finished = came["reason"] == Reason.COMPLETED
     report = came["text"] if finished else f"It did not finish ({came['reason']}: {came['why']}). {came['text']}"
-    kind = Notice.TODO_RESULT if finished else Notice.TODO_ERROR
+    kind = NoticeKind.TODO_RESULT if finished else NoticeKind.TODO_ERROR
     await shop.post(f"report.{number}", run, pillar.todo_conversation_id, kind, _numbered(run, number, report))
     return report
 
 
-async def _review(run: Run, shop: Shop, number: int, mission: Mission, pillar: Pillar, report: str) -> Came:
+async def _review(
+    run: Run, shop: WorkflowContext, number: int, mission: Mission, pillar: Pillar, report: str
+) -> StepResult:
     async def checked() -> str:
         todo = await shop.aside(shop.premises.todos.get, str(run.todo_id))
         check = None
@@ -120,9 +122,10 @@ async def _review(run: Run, shop: Shop, number: int, mission: Mission, pillar: P
 
     prompt = await shop.step(f"check.{number}", checked)
     # In the chat where the work was done; the Lead of all pillars, though.
-    post = Post(pillar.todo_conversation_id, mission)
+    post = AgentPosition(pillar.todo_conversation_id, mission)
     return await shop.turns.take(
-        run, Task(f"review.{number}", post, shop.agent(LEAD), Line("user", Notice.TODO_RESULT.value, prompt))
+        run,
+        TurnTask(f"review.{number}", post, shop.agent(LEAD), NewMessage("user", NoticeKind.TODO_RESULT.value, prompt)),
     )
 
 

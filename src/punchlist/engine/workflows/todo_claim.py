@@ -13,9 +13,9 @@ from typing import Final, TypedDict
 
 from punchlist.claims import repository as claim_records
 from punchlist.claims import validation as claim_rules
-from punchlist.claims.model import Claimed
-from punchlist.conversations.model import Message, Notice
-from punchlist.engine.workflow_context import Shop
+from punchlist.claims.model import ClaimGranted
+from punchlist.conversations.model import Message, NoticeKind
+from punchlist.engine.workflow_context import WorkflowContext
 from punchlist.errors import Conflict, IllegalTransition, PunchlistError
 from punchlist.missions.chats.quote import unmarked
 from punchlist.missions.model import Mission, MissionTodo
@@ -28,14 +28,14 @@ SECONDS: Final = 120
 INTERVAL: Final = 0.5
 
 
-class Holding(TypedDict):
+class ClaimState(TypedDict):
     """As a step keeps it: a claim of ours, somebody's report, or neither, when the todo has ended."""
 
     fence: int | None
     report: str | None
 
 
-async def hold(run: Run, shop: Shop, mission: Mission) -> Holding:
+async def hold(run: Run, shop: WorkflowContext, mission: Mission) -> ClaimState:
     while True:
         now = await shop.turns.heed(run)
         todo = await shop.aside(shop.premises.todos.get, str(run.todo_id))
@@ -49,7 +49,7 @@ async def hold(run: Run, shop: Shop, mission: Mission) -> Holding:
         await asyncio.sleep(INTERVAL)
 
 
-def _look(run: Run, shop: Shop, mission: Mission, todo: MissionTodo) -> Holding | str:
+def _look(run: Run, shop: WorkflowContext, mission: Mission, todo: MissionTodo) -> ClaimState | str:
     """What is so now; in words what is waited for, when it is held by somebody else."""
     if todo.status not in OPEN:
         return {"fence": None, "report": None}
@@ -61,11 +61,11 @@ def _look(run: Run, shop: Shop, mission: Mission, todo: MissionTodo) -> Holding 
         return _ours(run, shop, todo) or str(held)
     except IllegalTransition:
         return {"fence": None, "report": None}
-    assert isinstance(claimed, Claimed)
+    assert isinstance(claimed, ClaimGranted)
     return {"fence": claimed.claim.fence, "report": None}
 
 
-def _ours(run: Run, shop: Shop, todo: MissionTodo) -> Holding | None:
+def _ours(run: Run, shop: WorkflowContext, todo: MissionTodo) -> ClaimState | None:
     """What this run has claimed before its worker died."""
     with shop.premises.store.read() as tx:
         claim = claim_records.find(tx, todo.id)
@@ -75,14 +75,14 @@ def _ours(run: Run, shop: Shop, todo: MissionTodo) -> Holding | None:
     return {"fence": claim.fence, "report": None} if claim is not None and mine else None
 
 
-def _reported(shop: Shop, conversation_id: str, todo: MissionTodo) -> str | None:
+def _reported(shop: WorkflowContext, conversation_id: str, todo: MissionTodo) -> str | None:
     """What an owner who works elsewhere has reported since the todo was started, or last sent back."""
     mark = f"[TODO {todo.id}"
     newest: str | None = None
     for message in shop.premises.conversations.posted(conversation_id):
         if message.created_at < (todo.started_at or "") or not message.content.startswith(mark):
             continue
-        newest = _said(message) if message.kind == Notice.TODO_RESULT else None
+        newest = _said(message) if message.kind == NoticeKind.TODO_RESULT else None
     return newest
 
 
@@ -91,7 +91,7 @@ def _said(message: Message) -> str:
 
 
 @asynccontextmanager
-async def renewed(run: Run, shop: Shop, fence: int | None) -> AsyncIterator[None]:
+async def renewed(run: Run, shop: WorkflowContext, fence: int | None) -> AsyncIterator[None]:
     """As long as somebody works on it, the todo stays ours."""
 
     async def renew() -> None:
@@ -110,7 +110,7 @@ async def renewed(run: Run, shop: Shop, fence: int | None) -> AsyncIterator[None
             renewing.cancel()
 
 
-def _claims(shop: Shop) -> MissionClaims:
+def _claims(shop: WorkflowContext) -> MissionClaims:
     return MissionClaims(shop.premises.store)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from punchlist.integrations.install.settings_json import SettingsJson
-from punchlist.integrations.install.text_edits import Unfit
+from punchlist.integrations.install.text_edits import UneditableFile
 
 
 def distrusted_project(root: Path, config: Mapping[str, Any]) -> Iterator[str]:
@@ -25,7 +25,7 @@ def distrusted_project(root: Path, config: Mapping[str, Any]) -> Iterator[str]:
 def distrusted_hooks(file: Path, content: SettingsJson, config: Mapping[str, Any]) -> Iterator[str]:
     try:
         places = list(content.places(file.read_text(encoding="utf-8-sig")))
-    except (OSError, ValueError, Unfit):
+    except (OSError, ValueError, UneditableFile):
         # That is told elsewhere.
         return
     state = _table(_table(config, "hooks"), "state")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 from typing import Final
 
-from punchlist.integrations.install.files import Change
+from punchlist.integrations.install.files import FileChange
 
 _CONTEXT: Final = 3
 _LONGEST: Final = 2_000
@@ -15,7 +15,7 @@ _AROUND: Final = 60
 _UNENDED: Final = "\\ No newline at end of file"
 
 
-def diff(change: Change) -> str:
+def diff(change: FileChange) -> str:
     old, new = _lines(change.before), _lines(change.after)
     was = str(change.path) if change.before is not None else os.devnull
     becomes = str(change.path) if change.after is not None else os.devnull

@@ -28,7 +28,7 @@ _UNWRITABLE: Final = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class EntryCommand:
     """How Punchlist is started, and for which host's sake."""
 
     program: tuple[str, ...]

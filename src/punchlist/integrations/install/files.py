@@ -18,7 +18,7 @@ _WRITABLE: Final = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """What becomes of a file; None is for no file."""
 
     path: Path
@@ -61,9 +61,9 @@ def decoded(path: Path, content: bytes) -> tuple[bytes, str]:
         ) from None
 
 
-def apply(changes: Sequence[Change], folders: Iterable[Path], note: Callable[[], None]) -> None:
+def apply(changes: Sequence[FileChange], folders: Iterable[Path], note: Callable[[], None]) -> None:
     """Make the folders and all changes, or none. `note` is called when nothing but renaming is left to do."""
-    made, staged, done = list[Path](), dict[Path, Path](), list[Change]()
+    made, staged, done = list[Path](), dict[Path, Path](), list[FileChange]()
     try:
         for change in changes:
             _check(change)
@@ -116,7 +116,7 @@ def write_private(path: Path, content: bytes) -> None:
         raise _cannot(path, "be written", error) from error
 
 
-def _check(change: Change) -> None:
+def _check(change: FileChange) -> None:
     with suppress(FileNotFoundError):
         if not change.path.stat().st_mode & _WRITABLE:
             raise ConfigError(
@@ -156,7 +156,7 @@ def _put(target: Path, staged: Path | None) -> None:
         staged.replace(target)
 
 
-def _undo(done: Sequence[Change], staged: Iterable[Path], made: Sequence[Path]) -> None:
+def _undo(done: Sequence[FileChange], staged: Iterable[Path], made: Sequence[Path]) -> None:
     for beside in staged:
         with suppress(OSError):
             beside.unlink()

@@ -10,11 +10,11 @@ from typing import Any, Final, Protocol
 
 from punchlist.errors import ConfigError
 from punchlist.integrations.install.codex_trust import config_of, distrusted_hooks, distrusted_project
-from punchlist.integrations.install.entry_command import Command
+from punchlist.integrations.install.entry_command import EntryCommand
 from punchlist.integrations.install.host_names import HostName
-from punchlist.integrations.install.settings_json import Hook, Server, SettingsJson, Way
+from punchlist.integrations.install.settings_json import HookEntry, ServerEntry, SettingsJson, Way
 from punchlist.integrations.install.settings_toml import SettingsToml
-from punchlist.integrations.install.text_edits import Edited, Piece
+from punchlist.integrations.install.text_edits import EditedText, InsertedText
 from punchlist.integrations.install.whole_file import WholeFile
 
 SECONDS: Final = 20
@@ -29,31 +29,33 @@ PASSED_ON: Final = [
 """What decides which list is meant. Codex gives all of it to hooks, but to a server only what is named."""
 
 
-class Scope(StrEnum):
+class InstallScope(StrEnum):
     PROJECT = "project"
     USER = "user"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class InstallLocation:
     """Where to install: a project's folder, or the user's own configuration."""
 
-    scope: Scope
+    scope: InstallScope
     root: Path
     home: Path
     environment: Mapping[str, str]
 
     def folder(self, name: str, variable: str | None = None) -> Path:
         """A host's folder: in the project, or in the home, unless a variable says where."""
-        named = self.environment.get(variable) if variable and self.scope is Scope.USER else None
+        named = self.environment.get(variable) if variable and self.scope is InstallScope.USER else None
         return Path(named).absolute() if named else self.root / name
 
 
-class Content(Protocol):
+class ManagedContent(Protocol):
     """What of ours is in one file. Texts in, texts out."""
 
-    def merged(self, text: str | None) -> Edited: ...
-    def stripped(self, text: str, inserted: tuple[Piece, ...] = (), made: tuple[Way, ...] | None = None) -> str | None:
+    def merged(self, text: str | None) -> EditedText: ...
+    def stripped(
+        self, text: str, inserted: tuple[InsertedText, ...] = (), made: tuple[Way, ...] | None = None
+    ) -> str | None:
         """None if nothing is left of the file."""
 
     def set_back(self, text: str) -> str:
@@ -68,7 +70,7 @@ class HostFile:
     """One file of a host. It may have several names; the first that is there counts."""
 
     names: tuple[Path, ...]
-    content: Content
+    content: ManagedContent
 
     @property
     def path(self) -> Path:
@@ -80,37 +82,37 @@ class Host:
     name: HostName
     title: str
     program: str
-    files: Callable[[Place, Command], list[HostFile]]
+    files: Callable[[InstallLocation, EntryCommand], list[HostFile]]
     then_in_project: tuple[str, ...]
     then_for_user: tuple[str, ...]
-    distrust: Callable[[Place, Command], Iterator[str]] = lambda _place, _command: iter(())
+    distrust: Callable[[InstallLocation, EntryCommand], Iterator[str]] = lambda _place, _command: iter(())
     """What keeps the host from using what is installed, as far as it can be seen."""
     finds_root: Callable[[Path], bool] = lambda _root: False
     """Whether it reads what is in a project's root when it is started in a folder of the project."""
 
-    def then(self, scope: Scope) -> tuple[str, ...]:
+    def then(self, scope: InstallScope) -> tuple[str, ...]:
         """What the person still has to do."""
-        return self.then_for_user if scope is Scope.USER else self.then_in_project
+        return self.then_for_user if scope is InstallScope.USER else self.then_in_project
 
 
-def _hooks(stop: str, prompt: str, start: str, tool: str, timeout: int, **more: Any) -> tuple[Hook, ...]:
+def _hooks(stop: str, prompt: str, start: str, tool: str, timeout: int, **more: Any) -> tuple[HookEntry, ...]:
     return (
-        Hook(stop, "stop", timeout, **more),
-        Hook(prompt, "prompt", timeout, **more),
-        Hook(start, "session-start", timeout, **more),
-        Hook(tool, "tool", timeout, **more),
+        HookEntry(stop, "stop", timeout, **more),
+        HookEntry(prompt, "prompt", timeout, **more),
+        HookEntry(start, "session-start", timeout, **more),
+        HookEntry(tool, "tool", timeout, **more),
     )
 
 
-def _stdio(command: Command, **more: Any) -> dict[str, Any]:
+def _stdio(command: EntryCommand, **more: Any) -> dict[str, Any]:
     return {"command": command.server[0], "args": command.server[1:], **more}
 
 
-def _claude_code(place: Place, command: Command) -> list[HostFile]:
+def _claude_code(place: InstallLocation, command: EntryCommand) -> list[HostFile]:
     hooks = _hooks("Stop", "UserPromptSubmit", "SessionStart", "PostToolUse", SECONDS)
-    server = Server("mcpServers", {"type": "stdio", **_stdio(command)})
+    server = ServerEntry("mcpServers", {"type": "stdio", **_stdio(command)})
     folder = place.folder(".claude", "CLAUDE_CONFIG_DIR")
-    if place.scope is Scope.PROJECT:
+    if place.scope is InstallScope.PROJECT:
         servers = place.root / ".mcp.json"
     elif place.environment.get("CLAUDE_CONFIG_DIR"):
         servers = folder / ".claude.json"
@@ -122,10 +124,10 @@ def _claude_code(place: Place, command: Command) -> list[HostFile]:
     ]
 
 
-def _codex(place: Place, command: Command) -> list[HostFile]:
+def _codex(place: InstallLocation, command: EntryCommand) -> list[HostFile]:
     hooks = _hooks("Stop", "UserPromptSubmit", "SessionStart", "PostToolUse", SECONDS)
     # A turn could begin before the tools are there, were the server not required.
-    server = Server("mcp_servers", _stdio(command, required=True, env_vars=PASSED_ON))
+    server = ServerEntry("mcp_servers", _stdio(command, required=True, env_vars=PASSED_ON))
     folder = place.folder(".codex", "CODEX_HOME")
     return [
         HostFile((folder / "hooks.json",), SettingsJson(command, hooks)),
@@ -133,10 +135,10 @@ def _codex(place: Place, command: Command) -> list[HostFile]:
     ]
 
 
-def _codex_distrust(place: Place, command: Command) -> Iterator[str]:
+def _codex_distrust(place: InstallLocation, command: EntryCommand) -> Iterator[str]:
     home = place.environment.get("CODEX_HOME")
     config = config_of(Path(home).absolute() if home else place.home / ".codex")
-    if place.scope is Scope.PROJECT:
+    if place.scope is InstallScope.PROJECT:
         yield from distrusted_project(place.root, config)
     for file in _codex(place, command):
         if isinstance(file.content, SettingsJson):
@@ -148,18 +150,20 @@ def _in_repository(root: Path) -> bool:
     return any((folder / ".git").exists() for folder in (root, *root.parents))
 
 
-def _gemini(place: Place, command: Command) -> list[HostFile]:
+def _gemini(place: InstallLocation, command: EntryCommand) -> list[HostFile]:
     hooks = _hooks("AfterAgent", "BeforeAgent", "SessionStart", "AfterTool", SECONDS * 1000, named=True)
-    content = SettingsJson(command, hooks, Server("mcpServers", _stdio(command)), (("hooksConfig", "enabled"), False))
+    content = SettingsJson(
+        command, hooks, ServerEntry("mcpServers", _stdio(command)), (("hooksConfig", "enabled"), False)
+    )
     folder = place.folder(".gemini")
-    if place.scope is Scope.USER and (home := place.environment.get("GEMINI_CLI_HOME")):
+    if place.scope is InstallScope.USER and (home := place.environment.get("GEMINI_CLI_HOME")):
         folder = Path(home).absolute() / ".gemini"
     return [HostFile((folder / "settings.json",), content)]
 
 
-def _opencode(place: Place, command: Command) -> list[HostFile]:
-    server = Server("mcp", {"type": "local", "command": command.server, "enabled": True})
-    if place.scope is Scope.PROJECT:
+def _opencode(place: InstallLocation, command: EntryCommand) -> list[HostFile]:
+    server = ServerEntry("mcp", {"type": "local", "command": command.server, "enabled": True})
+    if place.scope is InstallScope.PROJECT:
         folder, plugins = place.root, place.root / ".opencode"
     else:
         base = place.environment.get("XDG_CONFIG_HOME")
@@ -172,7 +176,7 @@ def _opencode(place: Place, command: Command) -> list[HostFile]:
     ]
 
 
-def opencode_plugin(command: Command) -> str:
+def opencode_plugin(command: EntryCommand) -> str:
     """The plugin's source with the command in it."""
     import json
     from importlib.resources import files

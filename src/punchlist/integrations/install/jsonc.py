@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from punchlist.integrations.install.text_edits import Edit, Unfit, line_at, newline
+from punchlist.integrations.install.text_edits import TextEdit, UneditableFile, line_at, newline
 from punchlist.kernel.text import excerpt
 
 _TRIVIA: Final = re.compile(r"(?:[ \t\r\n]++|//[^\r\n]*+|/\*(?s:.*?)\*/)*+")
@@ -28,7 +28,7 @@ _BLANK: Final = " \t\r\n"
 _BEGINS_TRIVIA: Final = frozenset(_BLANK + "/")
 
 
-class Node:
+class JsonNode:
     """A value and its place. `opens` is `{`, `[`, or nothing for a value that holds no others."""
 
     __slots__ = ("begins", "commas", "end", "keys", "nodes", "opens", "start")
@@ -38,7 +38,7 @@ class Node:
         self.opens = opens
         self.end = end
         # There can be very many nodes, and most hold no others.
-        self.nodes: list[Node] = [] if opens else _NOTHING
+        self.nodes: list[JsonNode] = [] if opens else _NOTHING
         self.keys: list[str] = [] if opens else _NOTHING
         self.begins: list[int] = [] if opens else _NOTHING
         """Where each element begins: its key in an object, its value in an array."""
@@ -49,7 +49,7 @@ class Node:
 _NOTHING: Final[list[Any]] = []
 
 
-def parse(text: str) -> Node | None:
+def parse(text: str) -> JsonNode | None:
     """The one value of a text; None if there is nothing but blanks and comments."""
     at = _after_trivia(text, 0)
     if at == len(text):
@@ -61,10 +61,10 @@ def parse(text: str) -> Node | None:
     return root
 
 
-def _value(text: str, at: int) -> tuple[Node, int]:
+def _value(text: str, at: int) -> tuple[JsonNode, int]:
     """A value and the place after it. Without recursion: texts may be nested as deep as they like."""
     root = node = _begun(text, at)
-    around = list[Node]()
+    around = list[JsonNode]()
     at = node.end if node.end >= 0 else at + 1
     while node.end < 0:
         at = _after_trivia(text, at)
@@ -95,16 +95,16 @@ def _value(text: str, at: int) -> tuple[Node, int]:
     return root, at
 
 
-def _begun(text: str, at: int) -> Node:
+def _begun(text: str, at: int) -> JsonNode:
     if text[at : at + 1] in ("{", "["):
-        return Node(at, text[at])
+        return JsonNode(at, text[at])
     found = _STRING.match(text, at) or _SCALAR.match(text, at)
     if found is None:
         raise _unexpected(text, at, "a value")
-    return Node(at, "", found.end())
+    return JsonNode(at, "", found.end())
 
 
-def _key(text: str, at: int, node: Node) -> int:
+def _key(text: str, at: int, node: JsonNode) -> int:
     found = _STRING.match(text, at)
     if found is None:
         raise _unexpected(text, at, "a key in double quotes")
@@ -126,16 +126,16 @@ def _loaded(string: str) -> str:
     return str(json.loads(string)) if "\\" in string else string[1:-1]
 
 
-def _unexpected(text: str, at: int, wanted: str) -> Unfit:
+def _unexpected(text: str, at: int, wanted: str) -> UneditableFile:
     column = at - (text.rfind("\n", 0, at) + 1) + 1
     there = f"“{excerpt(text[at : at + 20], 20)}”" if at < len(text) else "the end of the file"
-    return Unfit(f"is not valid JSON: expected {wanted}, found {there} (column {column})", line_at(text, at))
+    return UneditableFile(f"is not valid JSON: expected {wanted}, found {there} (column {column})", line_at(text, at))
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-def plain(text: str, node: Node) -> Any:
+def plain(text: str, node: JsonNode) -> Any:
     """The value as Python has it; of a key that is there twice, the last, as the programs read it."""
     if node.opens == "{":
         return dict(zip(node.keys, (plain(text, one) for one in node.nodes), strict=True))
@@ -144,15 +144,15 @@ def plain(text: str, node: Node) -> Any:
     return json.loads(text[node.start : node.end])
 
 
-def member(text: str, node: Node, key: str) -> Node | None:
+def member(text: str, node: JsonNode, key: str) -> JsonNode | None:
     """What an object has by a key. Twice the same key is for a person to sort out: programs differ in which counts."""
     found = [one for name, one in zip(node.keys, node.nodes, strict=True) if name == key]
     if len(found) > 1:
-        raise Unfit(f"has the key “{excerpt(key)}” twice in one object", line_at(text, found[1].start))
+        raise UneditableFile(f"has the key “{excerpt(key)}” twice in one object", line_at(text, found[1].start))
     return found[0] if found else None
 
 
-def kind(text: str, node: Node) -> str:
+def kind(text: str, node: JsonNode) -> str:
     if node.opens:
         return "an object" if node.opens == "{" else "an array"
     first = text[node.start]
@@ -170,7 +170,7 @@ def bare(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
+class JsonStyle:
     """How a text is laid out."""
 
     newline: str
@@ -181,16 +181,16 @@ class Style:
     """The whole of it is on one line."""
 
 
-def style(text: str, root: Node | None) -> Style:
+def style(text: str, root: JsonNode | None) -> JsonStyle:
     ends = newline(text)
     if root is None or not root.nodes:
-        return Style(ends, "  ", tight=False, flat=False)
+        return JsonStyle(ends, "  ", tight=False, flat=False)
     flat = "\n" not in text[root.start : root.end]
     tight = flat and bool(root.keys) and text[root.nodes[0].start - 1] == ":"
-    return Style(ends, _unit(text, root), tight, flat)
+    return JsonStyle(ends, _unit(text, root), tight, flat)
 
 
-def _unit(text: str, root: Node) -> str:
+def _unit(text: str, root: JsonNode) -> str:
     """One step of indentation, from the first line that is one step in."""
     own = _indentation(text, root.begins[0])
     return own[len(_margin(text, root.start)) :] if own else "  "
@@ -203,7 +203,7 @@ def _indentation(text: str, at: int) -> str | None:
     return before if line and not before.strip(" \t") else None
 
 
-def indentation(text: str, node: Node) -> str | None:
+def indentation(text: str, node: JsonNode) -> str | None:
     """How far in the lines of a value are that goes over several; None if it does not."""
     return _margin(text, node.start) if "\n" in text[node.start : node.end] else None
 
@@ -214,7 +214,7 @@ def _margin(text: str, at: int) -> str:
     return text[line : line + len(text[line:at]) - len(text[line:at].lstrip(" \t"))]
 
 
-def written(value: Any, look: Style, indentation: str | None) -> str:
+def written(value: Any, look: JsonStyle, indentation: str | None) -> str:
     """A value in a text's style; on one line if there is no indentation."""
     if indentation is None:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":") if look.tight else (", ", ": "))
@@ -222,7 +222,7 @@ def written(value: Any, look: Style, indentation: str | None) -> str:
     return lines.replace("\n", look.newline + indentation)
 
 
-def added(text: str, node: Node, new: Mapping[str, Any] | Sequence[Any], look: Style) -> list[Edit]:
+def added(text: str, node: JsonNode, new: Mapping[str, Any] | Sequence[Any], look: JsonStyle) -> list[TextEdit]:
     """Edits that put new elements at an object's or an array's end."""
     inside = _indentation(text, node.begins[0]) if node.nodes else None
     if not node.nodes and not look.flat:
@@ -235,20 +235,20 @@ def added(text: str, node: Node, new: Mapping[str, Any] | Sequence[Any], look: S
     last = node.nodes[-1].end
     if len(node.commas) == len(node.nodes):
         at = _end_of_line(text, node.commas[-1] + 1, on_lines=inside is not None)
-        return [Edit(at, at, "".join(f"{gap}{one}," for one in elements))]
+        return [TextEdit(at, at, "".join(f"{gap}{one}," for one in elements))]
     at = _end_of_line(text, last, on_lines=inside is not None)
     joined = ",".join(f"{gap}{one}" for one in elements)
-    return [Edit(last, last, ","), Edit(at, at, joined)]
+    return [TextEdit(last, last, ","), TextEdit(at, at, joined)]
 
 
-def _elements(new: Mapping[str, Any] | Sequence[Any], look: Style, inside: str | None) -> list[str]:
+def _elements(new: Mapping[str, Any] | Sequence[Any], look: JsonStyle, inside: str | None) -> list[str]:
     if isinstance(new, Mapping):
         colon = ":" if look.tight else ": "
         return [f"{json.dumps(key)}{colon}{written(value, look, inside)}" for key, value in new.items()]
     return [written(value, look, inside) for value in new]
 
 
-def _first(text: str, node: Node, elements: list[str], gap: str, look: Style, *, on_lines: bool) -> Edit:
+def _first(text: str, node: JsonNode, elements: list[str], gap: str, look: JsonStyle, *, on_lines: bool) -> TextEdit:
     """Into an empty object or array: after whatever comment is in it."""
     inner = text[node.start + 1 : node.end - 1]
     at = node.start + 1 + len(inner.rstrip())
@@ -258,7 +258,7 @@ def _first(text: str, node: Node, elements: list[str], gap: str, look: Style, *,
         closing = "" if "\n" in rest else look.newline + _margin(text, node.start)
     else:
         joined, closing = joined.removeprefix(gap), ""
-    return Edit(at, at, joined + closing)
+    return TextEdit(at, at, joined + closing)
 
 
 def _end_of_line(text: str, at: int, *, on_lines: bool) -> int:
@@ -272,32 +272,32 @@ def _end_of_line(text: str, at: int, *, on_lines: bool) -> int:
 # --- taking out ------------------------------------------------------------------------------------------------------
 
 
-def cut(text: str, node: Node, places: Collection[int]) -> list[Edit]:
+def cut(text: str, node: JsonNode, places: Collection[int]) -> list[TextEdit]:
     """Edits that take elements out of an object or an array, with their commas and the blanks before them."""
     gone = sorted(places)
     stay = [place for place in range(len(node.nodes)) if place not in set(gone)]
     if not stay and not _comments(text, node):
-        return [Edit(node.start + 1, node.end - 1, "")]
+        return [TextEdit(node.start + 1, node.end - 1, "")]
     commas = [node.commas[place] for place in gone if place < len(node.commas)]
     if stay and len(commas) < len(gone):
         # The last element went, and had none: what is last now must not have one either.
         commas.append(node.commas[stay[-1]])
-    edits = [Edit(comma, comma + 1, "") for comma in commas]
+    edits = [TextEdit(comma, comma + 1, "") for comma in commas]
     return [*edits, *(_cut_one(text, node, place) for place in gone)]
 
 
-def _cut_one(text: str, node: Node, place: int) -> Edit:
+def _cut_one(text: str, node: JsonNode, place: int) -> TextEdit:
     start, end = node.begins[place], node.nodes[place].end
     before = start
     while text[before - 1] in _BLANK:
         before -= 1
     if "\n" in text[before:start] and not _ends_line(text, node, place):
         # What stays on the line needs its beginning, and a comment above it its end.
-        return Edit(start, end, "")
-    return Edit(before, end, "")
+        return TextEdit(start, end, "")
+    return TextEdit(before, end, "")
 
 
-def _ends_line(text: str, node: Node, place: int) -> bool:
+def _ends_line(text: str, node: JsonNode, place: int) -> bool:
     """Whether nothing is behind an element on its line but its comma."""
     at = node.nodes[place].end
     if place < len(node.commas) and not text[at : node.commas[place]].strip(_BLANK):
@@ -307,11 +307,11 @@ def _ends_line(text: str, node: Node, place: int) -> bool:
     return text[at] in "\r\n"
 
 
-def _comments(text: str, node: Node) -> bool:
+def _comments(text: str, node: JsonNode) -> bool:
     return any(piece.strip(_BLANK + ",") for piece in _gaps(text, node))
 
 
-def _gaps(text: str, node: Node) -> Iterator[str]:
+def _gaps(text: str, node: JsonNode) -> Iterator[str]:
     """What is between the elements of a node."""
     at = node.start + 1
     for begins, one in zip(node.begins, node.nodes, strict=True):

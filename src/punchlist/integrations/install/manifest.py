@@ -13,7 +13,7 @@ from typing import Any
 
 from punchlist.integrations.install.files import write_private
 from punchlist.integrations.install.settings_json import Way
-from punchlist.integrations.install.text_edits import Piece
+from punchlist.integrations.install.text_edits import InsertedText
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class FileRecord:
     path: str
     before: bytes | None
     after: str
-    inserted: tuple[Piece, ...] = ()
+    inserted: tuple[InsertedText, ...] = ()
     made: tuple[Way, ...] = ()
 
     def made_this(self, content: bytes) -> bool:
@@ -35,7 +35,7 @@ class FileRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class InstallRecord:
     program: tuple[str, ...]
     named: bool = False
     """Whether somebody named the program, and did not leave it to us."""
@@ -47,7 +47,7 @@ class Record:
         return next((one for one in self.files if one.path == str(path)), None)
 
 
-class Records:
+class InstallManifest:
     """The record of one host at one place."""
 
     def __init__(self, data: Path, host: str, scope: str, root: Path) -> None:
@@ -55,16 +55,16 @@ class Records:
         self._file = data / "installs" / f"{host}-{scope}-{name}.json"
         self._about = {"host": host, "scope": scope, "root": str(root)}
 
-    def read(self) -> Record | None:
+    def read(self) -> InstallRecord | None:
         """None also for what cannot be relied upon: our entries are then known by their commands."""
         try:
             told = json.loads(self._file.read_bytes())
             files = tuple(_file_record(one) for one in told["files"])
-            return Record(tuple(told["program"]), bool(told["named"]), tuple(told["folders"]), files)
+            return InstallRecord(tuple(told["program"]), bool(told["named"]), tuple(told["folders"]), files)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
-    def write(self, record: Record | None) -> None:
+    def write(self, record: InstallRecord | None) -> None:
         if record is None:
             with suppress(FileNotFoundError):
                 self._file.unlink()
@@ -91,7 +91,9 @@ def _told(one: FileRecord) -> dict[str, Any]:
 def _file_record(told: dict[str, Any]) -> FileRecord:
     before = base64.b64decode(told["before"]) if told["before"] is not None else None
     made = tuple(tuple(way) for way in told["made"])
-    return FileRecord(told["path"], before, told["after"], tuple(Piece(*piece) for piece in told["inserted"]), made)
+    return FileRecord(
+        told["path"], before, told["after"], tuple(InsertedText(*piece) for piece in told["inserted"]), made
+    )
 
 
 def digest(content: bytes) -> str:

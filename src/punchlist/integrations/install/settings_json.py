@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from punchlist.integrations.install import jsonc
-from punchlist.integrations.install.entry_command import NAME, Command
-from punchlist.integrations.install.jsonc import Node
+from punchlist.integrations.install.entry_command import NAME, EntryCommand
+from punchlist.integrations.install.jsonc import JsonNode
 from punchlist.integrations.install.text_edits import (
-    Edit,
-    Edited,
-    Piece,
-    Unfit,
+    EditedText,
+    InsertedText,
+    TextEdit,
+    UneditableFile,
     apply,
     insertions,
     line_at,
@@ -36,7 +36,7 @@ Way = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Hook:
+class HookEntry:
     """One of our hooks: the host's event, ours, and how the host is told."""
 
     at: str
@@ -54,7 +54,7 @@ class Hook:
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ServerEntry:
     """The table of servers in a host's settings, and how ours is written there."""
 
     table: str
@@ -75,7 +75,7 @@ class _Found:
     at: str
     group: int
     place: int
-    node: Node
+    node: JsonNode
     event: str
     line: str
 
@@ -84,9 +84,9 @@ class _Found:
 class SettingsJson:
     """What of ours belongs into one file."""
 
-    command: Command
-    hooks: tuple[Hook, ...] = ()
-    server: Server | None = None
+    command: EntryCommand
+    hooks: tuple[HookEntry, ...] = ()
+    server: ServerEntry | None = None
     off: tuple[Way, bool] | None = None
     """The setting by which a person switches all hooks off."""
     opening: Mapping[str, Any] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class SettingsJson:
 
     # --- putting in ---
 
-    def merged(self, text: str | None) -> Edited:
+    def merged(self, text: str | None) -> EditedText:
         """The text with our entries, brought up to date; the same text if they are."""
         text, root = self._less_stale(text or "")
         if root is None:
@@ -102,12 +102,12 @@ class SettingsJson:
             ends = newline(text)
             gap = ends if text and not text.endswith("\n") else ""
             body = gap + jsonc.written(made, jsonc.style(text, None), "") + ends
-            edits = [Edit(len(text), len(text), body)]
-            return Edited(apply(text, edits), insertions(text, edits), tuple(self._ways()))
+            edits = [TextEdit(len(text), len(text), body)]
+            return EditedText(apply(text, edits), insertions(text, edits), tuple(self._ways()))
         look = jsonc.style(text, root)
-        edits = list[Edit]()
+        edits = list[TextEdit]()
         _merge(text, root, self._wanted(text, root, edits, look), look, edits, ())
-        return Edited(apply(text, edits), insertions(text, edits), tuple(_absent(text, root, self._ways())))
+        return EditedText(apply(text, edits), insertions(text, edits), tuple(_absent(text, root, self._ways())))
 
     def _all_new(self) -> dict[str, Any]:
         made = dict[str, Any](self.opening)
@@ -117,7 +117,7 @@ class SettingsJson:
             made[self.server.table] = {NAME: dict(self.server.value)}
         return made
 
-    def _wanted(self, text: str, root: Node, edits: list[Edit], look: jsonc.Style) -> dict[str, Any]:
+    def _wanted(self, text: str, root: JsonNode, edits: list[TextEdit], look: jsonc.JsonStyle) -> dict[str, Any]:
         """What has to be there. Hooks of ours that are there already are brought up to date on the way."""
         wanted = dict[str, Any]()
         there = {found.at: found for found in self._found(text, root)}
@@ -137,20 +137,20 @@ class SettingsJson:
             wanted[self.server.table] = {NAME: dict(value)}
         return wanted
 
-    def _renewed(self, text: str, present: Node) -> dict[str, Any]:
+    def _renewed(self, text: str, present: JsonNode) -> dict[str, Any]:
         """What has to be written of the server that is there."""
         assert self.server is not None
         value = jsonc.plain(text, present)
         if not self.command.is_server(words_of(value)):
             where = line_at(text, present.start)
-            raise Unfit(
+            raise UneditableFile(
                 f"{self.server.table}.{NAME} is there already and was not made by this command. "
                 "Rename or remove it, then install again",
                 where,
             )
         return due(value, spelled(self.server.value, self.command.renewed(words_of(value))))
 
-    def _less_stale(self, text: str) -> tuple[str, Node | None]:
+    def _less_stale(self, text: str) -> tuple[str, JsonNode | None]:
         """The text less hooks of ours that are where none of ours belongs, or there twice."""
         root = _object(text)
         if root is None:
@@ -168,7 +168,7 @@ class SettingsJson:
 
     # --- taking out ---
 
-    def stripped(self, text: str, inserted: tuple[Piece, ...] = (), made: tuple[Way, ...] | None = None) -> str:
+    def stripped(self, text: str, inserted: tuple[InsertedText, ...] = (), made: tuple[Way, ...] | None = None) -> str:
         """The text less our entries, and less the tables that were made for them; without knowing: that are empty."""
         root = _with_ours(text)
         if root is None:
@@ -179,7 +179,7 @@ class SettingsJson:
             root = jsonc.parse(text)
             assert root is not None
         hooks = list(self._found(text, root))
-        edits, gone = list[Edit](), set[int]()
+        edits, gone = list[TextEdit](), set[int]()
         if hooks:
             edits += _cut_hooks(text, root, hooks, made, gone)
         if self.server and self._our_server(text, root):
@@ -199,7 +199,7 @@ class SettingsJson:
         root = _with_ours(text)
         return apply(text, self._chosen(text, root)) if root else text
 
-    def _chosen(self, text: str, root: Node) -> Iterator[Edit]:
+    def _chosen(self, text: str, root: JsonNode) -> Iterator[TextEdit]:
         """Edits that put our own values in the place of those that a person chose."""
         look = jsonc.style(text, root)
         entries = {hook.event: hook.entry("") for hook in self.hooks}
@@ -238,7 +238,7 @@ class SettingsJson:
         root = _object(text)
         return ((found.at, found.group, found.place) for found in (self._found(text, root) if root else ()))
 
-    def _server_piece(self, text: str, root: Node | None) -> tuple[str, str, list[str]]:
+    def _server_piece(self, text: str, root: JsonNode | None) -> tuple[str, str, list[str]]:
         assert self.server is not None
         what = f"{self.server.table}.{NAME}"
         present = self._server(text, root) if root else None
@@ -250,15 +250,15 @@ class SettingsJson:
             return what, "of somebody else", []
         return what, state(value, spelled(self.server.value, self.command.renewed(words))), words
 
-    def _server(self, text: str, root: Node) -> Node | None:
+    def _server(self, text: str, root: JsonNode) -> JsonNode | None:
         table = _inner(text, root, self.server.table, "{") if self.server else None
         return jsonc.member(text, table, NAME) if table else None
 
-    def _our_server(self, text: str, root: Node) -> Node | None:
+    def _our_server(self, text: str, root: JsonNode) -> JsonNode | None:
         found = self._server(text, root)
         return found if found and self.command.is_server(words_of(jsonc.plain(text, found))) else None
 
-    def _found(self, text: str, root: Node) -> Iterator[_Found]:
+    def _found(self, text: str, root: JsonNode) -> Iterator[_Found]:
         """Every hook that runs our command for this host, under whatever event."""
         events = _inner(text, root, HOOKS, "{") if self.hooks else None
         if events is None:
@@ -281,15 +281,15 @@ class SettingsJson:
             yield (self.server.table,)
 
 
-def _line(text: str, node: Node) -> str | None:
+def _line(text: str, node: JsonNode) -> str | None:
     found = dict(zip(node.keys, node.nodes, strict=True)).get("command") if node.opens == "{" else None
     said = jsonc.plain(text, found) if found is not None and not found.opens else None
     return said if isinstance(said, str) else None
 
 
-def _setting(text: str, root: Node, way: Way) -> Any:
+def _setting(text: str, root: JsonNode, way: Way) -> Any:
     """A value that holds no others; None if there is none."""
-    node: Node | None = root
+    node: JsonNode | None = root
     for key in way:
         node = jsonc.member(text, node, key) if node is not None and node.opens == "{" else None
     return jsonc.plain(text, node) if node is not None and not node.opens else None
@@ -320,33 +320,35 @@ def state(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
     return "old" if due(value, wanted) else "there"
 
 
-def _with_ours(text: str) -> Node | None:
+def _with_ours(text: str) -> JsonNode | None:
     """The object of a text, if there can be anything of ours in it: every command of ours has `--for`."""
     # Settings can be megabytes.
     return _object(text) if "--for" in text else None
 
 
-def _object(text: str) -> Node | None:
+def _object(text: str) -> JsonNode | None:
     root = jsonc.parse(text)
     if root is not None and root.opens != "{":
-        raise Unfit(f"must be an object, got {jsonc.kind(text, root)}", line_at(text, root.start))
+        raise UneditableFile(f"must be an object, got {jsonc.kind(text, root)}", line_at(text, root.start))
     return root
 
 
-def _inner(text: str, node: Node, key: str, opens: str, way: Way = ()) -> Node | None:
+def _inner(text: str, node: JsonNode, key: str, opens: str, way: Way = ()) -> JsonNode | None:
     """The object or the array that an object has by a key."""
     found = jsonc.member(text, node, key)
     if found is not None and found.opens != opens:
         kind = "an object" if opens == "{" else "an array"
         spelled_way = ".".join(excerpt(one) for one in (*way, key))
-        raise Unfit(
+        raise UneditableFile(
             f"{spelled_way} must be {kind}, got {jsonc.kind(text, found)}. Correct or remove it, then try again",
             line_at(text, found.start),
         )
     return found
 
 
-def _merge(text: str, node: Node, wanted: Mapping[str, Any], look: jsonc.Style, edits: list[Edit], way: Way) -> None:
+def _merge(
+    text: str, node: JsonNode, wanted: Mapping[str, Any], look: jsonc.JsonStyle, edits: list[TextEdit], way: Way
+) -> None:
     missing = dict[str, Any]()
     for key, want in wanted.items():
         present = jsonc.member(text, node, key)
@@ -366,14 +368,14 @@ def _merge(text: str, node: Node, wanted: Mapping[str, Any], look: jsonc.Style, 
         edits += jsonc.added(text, node, missing, look)
 
 
-def _set_back(text: str, node: Node, ours: Mapping[str, Any], look: jsonc.Style) -> Iterator[Edit]:
+def _set_back(text: str, node: JsonNode, ours: Mapping[str, Any], look: jsonc.JsonStyle) -> Iterator[TextEdit]:
     for key, present in zip(node.keys, node.nodes, strict=True):
         if key in ours and key not in STARTS_US and jsonc.plain(text, present) != ours[key]:
             yield _replaced(text, present, ours[key], look)
 
 
-def _replaced(text: str, present: Node, value: Any, look: jsonc.Style) -> Edit:
-    return Edit(present.start, present.end, jsonc.written(value, look, jsonc.indentation(text, present)))
+def _replaced(text: str, present: JsonNode, value: Any, look: jsonc.JsonStyle) -> TextEdit:
+    return TextEdit(present.start, present.end, jsonc.written(value, look, jsonc.indentation(text, present)))
 
 
 def _made(want: Any) -> Any:
@@ -382,9 +384,9 @@ def _made(want: Any) -> Any:
     return {key: _made(one) for key, one in want.items()} if isinstance(want, Mapping) else want
 
 
-def _absent(text: str, root: Node, ways: Iterator[Way]) -> Iterator[Way]:
+def _absent(text: str, root: JsonNode, ways: Iterator[Way]) -> Iterator[Way]:
     for way in ways:
-        node: Node | None = root
+        node: JsonNode | None = root
         for key in way:
             node = jsonc.member(text, node, key) if node is not None else None
         if node is None:
@@ -392,15 +394,15 @@ def _absent(text: str, root: Node, ways: Iterator[Way]) -> Iterator[Way]:
 
 
 def _cut_hooks(
-    text: str, root: Node, hooks: Iterable[_Found], made: tuple[Way, ...] | None, gone: set[int] | None = None
-) -> list[Edit]:
+    text: str, root: JsonNode, hooks: Iterable[_Found], made: tuple[Way, ...] | None, gone: set[int] | None = None
+) -> list[TextEdit]:
     """Edits that take hooks out, and what is empty without them. If all hooks go, `gone` is told, and cuts them."""
     events = _inner(text, root, HOOKS, "{")
     assert events is not None
     ours = dict[str, dict[int, set[int]]]()
     for found in hooks:
         ours.setdefault(found.at, {}).setdefault(found.group, set()).add(found.place)
-    edits, events_gone = list[Edit](), set[int]()
+    edits, events_gone = list[TextEdit](), set[int]()
     for at, places in ours.items():
         groups = events.nodes[events.keys.index(at)]
         inner = {group: _commands(groups.nodes[group]) for group in places}
@@ -418,13 +420,13 @@ def _cut_hooks(
     return [*edits, *(jsonc.cut(text, events, events_gone) if events_gone else ())]
 
 
-def _commands(group: Node) -> Node:
+def _commands(group: JsonNode) -> JsonNode:
     """The array of commands in a group of hooks; an empty one if there is none."""
     found = dict(zip(group.keys, group.nodes, strict=True)).get(HOOKS) if group.opens == "{" else None
-    return found if found is not None and found.opens == "[" else Node(group.start, "[", group.start)
+    return found if found is not None and found.opens == "[" else JsonNode(group.start, "[", group.start)
 
 
-def _exactly(text: str, inserted: tuple[Piece, ...], left: str) -> str | None:
+def _exactly(text: str, inserted: tuple[InsertedText, ...], left: str) -> str | None:
     """The text less the very pieces that were put in, if that comes to the same as what should be left of it."""
     exact = without_pieces(text, inserted) if inserted else None
     # A file in which there is nothing says what an empty object says.

@@ -18,13 +18,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from punchlist.integrations.install.entry_command import NAME, Command
-from punchlist.integrations.install.settings_json import STARTS_US, Server, Way, due, spelled, state, words_of
+from punchlist.integrations.install.entry_command import NAME, EntryCommand
+from punchlist.integrations.install.settings_json import STARTS_US, ServerEntry, Way, due, spelled, state, words_of
 from punchlist.integrations.install.text_edits import (
-    Edit,
-    Edited,
-    Piece,
-    Unfit,
+    EditedText,
+    InsertedText,
+    TextEdit,
+    UneditableFile,
     apply,
     insertions,
     line_at,
@@ -47,7 +47,7 @@ _LINE: Final = re.compile(r"line (\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class TomlStatement:
     """From the beginning of its line to the end of its last."""
 
     start: int
@@ -59,10 +59,10 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class SettingsToml:
-    command: Command
-    server: Server
+    command: EntryCommand
+    server: ServerEntry
 
-    def merged(self, text: str | None) -> Edited:
+    def merged(self, text: str | None) -> EditedText:
         text = text or ""
         tables = _loaded(text)
         present = self._present(tables)
@@ -70,7 +70,7 @@ class SettingsToml:
             return self._appended(text, tables)
         words = words_of(present)
         if not self.command.is_server(words):
-            raise Unfit(
+            raise UneditableFile(
                 f"{self._name} is there already and was not made by this command. "
                 "Rename or remove it, then install again",
                 self._line(text),
@@ -79,10 +79,12 @@ class SettingsToml:
         edits = list(self._updates(text, present, wanted))
         new = apply(text, edits)
         if self._present(_loaded(new)) != {**present, **wanted}:
-            raise Unfit(f"{self._name} is written in a way that cannot be brought up to date", self._line(text))
-        return Edited(new, insertions(text, edits))
+            raise UneditableFile(
+                f"{self._name} is written in a way that cannot be brought up to date", self._line(text)
+            )
+        return EditedText(new, insertions(text, edits))
 
-    def _appended(self, text: str, tables: Mapping[str, Any]) -> Edited:
+    def _appended(self, text: str, tables: Mapping[str, Any]) -> EditedText:
         ends = newline(text)
         before = "" if not text else ends if text.endswith("\n") else ends * 2
         lines = [f"[{self._name}]", *(f"{key} = {written(value)}" for key, value in self.server.value.items())]
@@ -90,31 +92,31 @@ class SettingsToml:
         try:
             tomllib.loads(text + piece)
         except ValueError:
-            raise Unfit(
+            raise UneditableFile(
                 f"{self.server.table} is written on one line, where nothing can be added. "
                 f"Write it as tables, [{self.server.table}.NAME], then install again",
                 next((line_at(text, one.start) for one in _statements(text) if one.way[0] == self.server.table), None),
             ) from None
         made = () if self.server.table in tables else ((self.server.table,),)
-        return Edited(text + piece, insertions(text, [Edit(len(text), len(text), piece)]), made)
+        return EditedText(text + piece, insertions(text, [TextEdit(len(text), len(text), piece)]), made)
 
-    def _updates(self, text: str, present: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[Edit]:
+    def _updates(self, text: str, present: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[TextEdit]:
         ours = list(self._ours(text))
         places = {one.way: one for one in ours if not one.heading}
         for key, value in wanted.items():
             found = places.get((self.server.table, NAME, key))
             if found is not None and present.get(key) != value:
-                yield Edit(*found.value, written(value))
+                yield TextEdit(*found.value, written(value))
         missing = [key for key in wanted if key not in present]
         heading = next((one for one in ours if one.heading and one.way == (self.server.table, NAME)), None)
         if missing and heading:
             ends = newline(text)
             gap = "" if text[: heading.end].endswith("\n") else ends
-            yield Edit(
+            yield TextEdit(
                 heading.end, heading.end, gap + "".join(f"{key} = {written(wanted[key])}{ends}" for key in missing)
             )
 
-    def stripped(self, text: str, inserted: tuple[Piece, ...] = (), made: tuple[Way, ...] | None = None) -> str:
+    def stripped(self, text: str, inserted: tuple[InsertedText, ...] = (), made: tuple[Way, ...] | None = None) -> str:
         del made  # A heading without tables is nobody's.
         text = self.set_back(text)
         tables = _loaded(text)
@@ -126,7 +128,9 @@ class SettingsToml:
         if _same(left, remaining, self.server.table):
             exact = without_pieces(text, inserted) if inserted else None
             return exact if exact is not None and _same(exact, remaining, self.server.table) else left
-        raise Unfit(f"{self._name} is written in a way that cannot be taken out. Remove it by hand", self._line(text))
+        raise UneditableFile(
+            f"{self._name} is written in a way that cannot be taken out. Remove it by hand", self._line(text)
+        )
 
     def set_back(self, text: str) -> str:
         """The text with the values that a person chose in our table as we write them."""
@@ -156,13 +160,13 @@ class SettingsToml:
     def _present(self, tables: Mapping[str, Any]) -> dict[str, Any] | None:
         table = tables.get(self.server.table, {})
         if not isinstance(table, dict):
-            raise Unfit(f"{self.server.table} must be a table. Correct or remove it, then try again")
+            raise UneditableFile(f"{self.server.table} must be a table. Correct or remove it, then try again")
         present = table.get(NAME)
         if present is not None and not isinstance(present, dict):
-            raise Unfit(f"{self._name} must be a table. Correct or remove it, then try again")
+            raise UneditableFile(f"{self._name} must be a table. Correct or remove it, then try again")
         return present
 
-    def _ours(self, text: str) -> Iterator[Statement]:
+    def _ours(self, text: str) -> Iterator[TomlStatement]:
         ours = (self.server.table, NAME)
         return (one for one in _statements(text) if one.way[:2] == ours)
 
@@ -181,13 +185,13 @@ def _loaded(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except RecursionError:
-        raise Unfit("is nested too deep to be read") from None
+        raise UneditableFile("is nested too deep to be read") from None
     except ValueError as error:
         line = _LINE.search(str(error))
-        raise Unfit(f"is not valid TOML: {error}", int(line.group(1)) if line else None) from None
+        raise UneditableFile(f"is not valid TOML: {error}", int(line.group(1)) if line else None) from None
 
 
-def _statements(text: str) -> Iterator[Statement]:
+def _statements(text: str) -> Iterator[TomlStatement]:
     """The headings, and the keys with their values, each with the whole way to it. The text is known to be TOML."""
     table: Way = ()
     start = at = depth = last = 0
@@ -199,10 +203,10 @@ def _statements(text: str) -> Iterator[Statement]:
         if not token or (token in ("\n", "\r\n") and depth == 0):
             if last > start and equals is None:
                 table = _way(text[start:last])
-                yield Statement(start, at, table, heading=True)
+                yield TomlStatement(start, at, table, heading=True)
             elif equals is not None:
                 begins = last - len(text[equals:last].lstrip())
-                yield Statement(start, at, (*table, *_way(f"{text[start : equals - 1]}=0")), False, (begins, last))
+                yield TomlStatement(start, at, (*table, *_way(f"{text[start : equals - 1]}=0")), False, (begins, last))
             if not token:
                 return
             start, equals = at, None
@@ -222,11 +226,11 @@ def _way(statement: str) -> Way:
     return tuple(way)
 
 
-def _cuts(text: str, statements: Iterable[Statement]) -> Iterator[Edit]:
+def _cuts(text: str, statements: Iterable[TomlStatement]) -> Iterator[TextEdit]:
     """Each statement, and the blank line above a heading."""
     for one in statements:
         above = next((ends for ends in ("\r\n", "\n") if one.heading and text[: one.start].endswith(ends * 2)), "")
-        yield Edit(one.start - len(above), one.end, "")
+        yield TextEdit(one.start - len(above), one.end, "")
 
 
 def _same(text: str, tables: Mapping[str, Any], table: str) -> bool:

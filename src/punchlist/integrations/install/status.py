@@ -13,15 +13,15 @@ from punchlist.config import HOOK_LOG, PROJECT_FOLDER
 from punchlist.errors import PunchlistError
 from punchlist.integrations.install.entry_command import NAME, starts
 from punchlist.integrations.install.host_names import HostName
-from punchlist.integrations.install.hosts import HOSTS, Host, Scope
-from punchlist.integrations.install.installer import TWICE, Installation, data_folder, place
+from punchlist.integrations.install.hosts import HOSTS, Host, InstallScope
+from punchlist.integrations.install.installer import TWICE, Installer, data_folder, place
 
 LAST_LINES: Final = 3
 _LARGEST_LOG: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class EntryStatus:
     """One of our entries, and how it is: there, old, missing, of somebody else, unreadable."""
 
     path: Path
@@ -43,9 +43,9 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class ScopeStanding:
-    scope: Scope
-    pieces: tuple[Piece, ...]
+class ScopeStatus:
+    scope: InstallScope
+    pieces: tuple[EntryStatus, ...]
     problem: str = ""
     lost: tuple[str, ...] = ()
     """Programs that are written there and are not to be found."""
@@ -82,7 +82,7 @@ class ScopeStanding:
         }
 
     def lines(self) -> Iterator[str]:
-        yield f"  {'this project' if self.scope is Scope.PROJECT else 'you':<13} {self.state}"
+        yield f"  {'this project' if self.scope is InstallScope.PROJECT else 'you':<13} {self.state}"
         if self.problem:
             yield f"      {self.problem}"
         told = _HOW if self.state == "partly" else _HOW.keys() - {"missing"}
@@ -105,12 +105,12 @@ _HOW: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class HostStatus:
     """One host, in both scopes."""
 
     host: Host
     program: str | None
-    scopes: tuple[ScopeStanding, ...]
+    scopes: tuple[ScopeStatus, ...]
 
     def as_json(self) -> dict[str, Any]:
         scopes = [one.as_json() for one in self.scopes]
@@ -131,25 +131,25 @@ class Standing:
             yield f"      It is installed for you and for this project. {TWICE}"
 
 
-def standing(name: HostName, root: Path | None, folder: Path, environment: Mapping[str, str]) -> Standing:
+def standing(name: HostName, root: Path | None, folder: Path, environment: Mapping[str, str]) -> HostStatus:
     """How a host stands, for somebody who is in a folder of a project."""
     host = HOSTS[name]
     program = shutil.which(host.program, path=environment.get("PATH", os.defpath))
-    return Standing(host, program, tuple(_in_scope(host, scope, root, folder, environment) for scope in Scope))
+    return HostStatus(host, program, tuple(_in_scope(host, scope, root, folder, environment) for scope in InstallScope))
 
 
 def _in_scope(
-    host: Host, scope: Scope, root: Path | None, folder: Path, environment: Mapping[str, str]
-) -> ScopeStanding:
+    host: Host, scope: InstallScope, root: Path | None, folder: Path, environment: Mapping[str, str]
+) -> ScopeStatus:
     try:
-        there = Installation(host, place(scope, root, environment))
-        pieces = tuple(Piece(*one) for one in there.state())
+        there = Installer(host, place(scope, root, environment))
+        pieces = tuple(EntryStatus(*one) for one in there.state())
     except PunchlistError as error:
-        return ScopeStanding(scope, (), str(error))
+        return ScopeStatus(scope, (), str(error))
     if not any(piece.is_live for piece in pieces):
-        return ScopeStanding(scope, pieces)
+        return ScopeStatus(scope, pieces)
     programs = {piece.words[0] for piece in pieces if piece.words and not starts(piece.words, environment)}
-    return ScopeStanding(
+    return ScopeStatus(
         scope,
         pieces,
         lost=tuple(sorted(programs)),

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 _AROUND: Final = 40
 
 
-class Edit(NamedTuple):
+class TextEdit(NamedTuple):
     """Put `text` in the place of what is from `start` to `end`."""
 
     start: int
@@ -18,7 +18,7 @@ class Edit(NamedTuple):
     text: str
 
 
-class Piece(NamedTuple):
+class InsertedText(NamedTuple):
     """Something that was put into a text, and what it is between."""
 
     before: str
@@ -27,7 +27,7 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class EditedText:
     """A text with our entries in it.
 
     `inserted` are the pieces that were put in, if nothing was replaced: whoever takes them out again has every other
@@ -35,11 +35,11 @@ class Edited:
     """
 
     text: str
-    inserted: tuple[Piece, ...] = ()
+    inserted: tuple[InsertedText, ...] = ()
     made: tuple[tuple[str, ...], ...] = ()
 
 
-class Unfit(Exception):
+class UneditableFile(Exception):
     """A file's text cannot be worked with; where in it, and why."""
 
     def __init__(self, why: str, line: int | None = None) -> None:
@@ -48,7 +48,7 @@ class Unfit(Exception):
         super().__init__(why)
 
 
-def apply(text: str, edits: Iterable[Edit]) -> str:
+def apply(text: str, edits: Iterable[TextEdit]) -> str:
     """All at once: places are those of `text`. Edits do not overlap; at one place they go in as they come."""
     parts, at = list[str](), 0
     for start, end, new in sorted(edits, key=lambda edit: edit[:2]):
@@ -57,38 +57,38 @@ def apply(text: str, edits: Iterable[Edit]) -> str:
     return "".join((*parts, text[at:]))
 
 
-def insertions(text: str, edits: Iterable[Edit]) -> tuple[Piece, ...]:
+def insertions(text: str, edits: Iterable[TextEdit]) -> tuple[InsertedText, ...]:
     """What edits put into a text, neighbours as one piece; nothing if they also take something away."""
     put = dict[int, str]()
     for start, end, new in sorted(edits, key=lambda edit: edit[:2]):
         if start != end:
             return ()
         put[start] = put.get(start, "") + new
-    after = apply(text, (Edit(place, place, new) for place, new in put.items()))
-    pieces, moved = list[Piece](), 0
+    after = apply(text, (TextEdit(place, place, new) for place, new in put.items()))
+    pieces, moved = list[InsertedText](), 0
     for place, new in put.items():
         start = place + moved
         moved += len(new)
         end = place + moved
-        pieces.append(Piece(after[max(0, start - _AROUND) : start], new, after[end : end + _AROUND]))
+        pieces.append(InsertedText(after[max(0, start - _AROUND) : start], new, after[end : end + _AROUND]))
     return tuple(pieces)
 
 
-def without_pieces(text: str, pieces: Iterable[Piece]) -> str | None:
+def without_pieces(text: str, pieces: Iterable[InsertedText]) -> str | None:
     """`text` less the pieces, as far as each is to be found in one place only; else None."""
-    cuts = list[Edit]()
+    cuts = list[TextEdit]()
     for piece in pieces:
         start = _only_place(text, piece)
         if start is None:
             return None
-        cuts.append(Edit(start, start + len(piece.text), ""))
+        cuts.append(TextEdit(start, start + len(piece.text), ""))
     cuts.sort()
     if any(one.end > after.start for one, after in pairwise(cuts)):
         return None
     return apply(text, cuts)
 
 
-def _only_place(text: str, piece: Piece) -> int | None:
+def _only_place(text: str, piece: InsertedText) -> int | None:
     """Where a piece is. Somebody may have edited what is around it."""
     before, new, after = piece
     for left, right in ((before, after), (before, ""), ("", after), ("", "")):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from punchlist.integrations.install.settings_json import Way
-from punchlist.integrations.install.text_edits import Edited, Piece, Unfit
+from punchlist.integrations.install.text_edits import EditedText, InsertedText, UneditableFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,12 +15,14 @@ class WholeFile:
     content: str
     words: tuple[str, ...]
 
-    def merged(self, text: str | None) -> Edited:
+    def merged(self, text: str | None) -> EditedText:
         if text is not None and not self._ours(text):
-            raise Unfit("is there already and was not made by this command. Move it away, then install again")
-        return Edited(self.content)
+            raise UneditableFile("is there already and was not made by this command. Move it away, then install again")
+        return EditedText(self.content)
 
-    def stripped(self, text: str, inserted: tuple[Piece, ...] = (), made: tuple[Way, ...] | None = None) -> str | None:
+    def stripped(
+        self, text: str, inserted: tuple[InsertedText, ...] = (), made: tuple[Way, ...] | None = None
+    ) -> str | None:
         del inserted, made
         return None if text.strip() and self._ours(text) else text
 

@@ -8,28 +8,28 @@ from typing import Final
 
 from punchlist.conversations import repository as conversation_records
 from punchlist.conversations import service as conversations_service
-from punchlist.conversations.model import Conversation, Message, MessageRole, Notice, Scope
+from punchlist.conversations.model import Conversation, Message, MessageRole, NoticeKind, Scope
 from punchlist.conversations.service import LONGEST_MESSAGE, Conversations
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.events import canonical
 from punchlist.kernel.text import raw_problem
-from punchlist.missions.todos.lifecycle import Channel
+from punchlist.missions.todos.lifecycle import ChatChannel
 from punchlist.storage import event_log
 from punchlist.storage.store import Transaction
 
 # The kinds of messages that are posted to them.
-TODO_DELEGATION: Final = Notice.TODO_DELEGATION.value
-TODO_RESULT: Final = Notice.TODO_RESULT.value
-TODO_ERROR: Final = Notice.TODO_ERROR.value
-TODO_FEEDBACK: Final = Notice.TODO_FEEDBACK.value
-RECOMMENDATION: Final = Notice.RECOMMENDATION.value
-PLANNING: Final = Notice.PLANNING.value
-DEADLINE_WARNING: Final = Notice.DEADLINE_WARNING.value
-ESCALATION: Final = Notice.ESCALATION.value
-REMINDER: Final = Notice.REMINDER.value
-CYCLE_REPORT: Final = Notice.CYCLE_REPORT.value
-WORKER_RESULT: Final = Notice.WORKER_RESULT.value
-NOTE: Final = Notice.NOTE.value
+TODO_DELEGATION: Final = NoticeKind.TODO_DELEGATION.value
+TODO_RESULT: Final = NoticeKind.TODO_RESULT.value
+TODO_ERROR: Final = NoticeKind.TODO_ERROR.value
+TODO_FEEDBACK: Final = NoticeKind.TODO_FEEDBACK.value
+RECOMMENDATION: Final = NoticeKind.RECOMMENDATION.value
+PLANNING: Final = NoticeKind.PLANNING.value
+DEADLINE_WARNING: Final = NoticeKind.DEADLINE_WARNING.value
+ESCALATION: Final = NoticeKind.ESCALATION.value
+REMINDER: Final = NoticeKind.REMINDER.value
+CYCLE_REPORT: Final = NoticeKind.CYCLE_REPORT.value
+WORKER_RESULT: Final = NoticeKind.WORKER_RESULT.value
+NOTE: Final = NoticeKind.NOTE.value
 
 _MOST_TRIES: Final = 1_000
 
@@ -55,7 +55,11 @@ def post(
 
 
 def metadata(
-    channel: Channel, mission_id: str, mission_slug: str, pillar_id: str | None = None, pillar_slug: str | None = None
+    channel: ChatChannel,
+    mission_id: str,
+    mission_slug: str,
+    pillar_id: str | None = None,
+    pillar_slug: str | None = None,
 ) -> dict[str, str]:
     told = {"channel": channel.value, "missionId": mission_id, "missionSlug": mission_slug}
     if pillar_id is not None and pillar_slug is not None:

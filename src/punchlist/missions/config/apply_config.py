@@ -13,11 +13,11 @@ from punchlist.conversations.service import Conversations
 from punchlist.kernel.events import Change, canonical
 from punchlist.kernel.ids import new_id
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.changes import Told, change
+from punchlist.missions.changes import MissionEventWriter, change
 from punchlist.missions.chats import service as chat_service
 from punchlist.missions.config.model import MetricConfig, MissionConfig, PillarConfig
 from punchlist.missions.model import Metric, Mission, Pillar, Strategy
-from punchlist.missions.todos.lifecycle import Channel
+from punchlist.missions.todos.lifecycle import ChatChannel
 from punchlist.storage.store import Transaction
 
 Row = TypeVar("Row", Pillar, Metric)
@@ -35,7 +35,9 @@ def furnish(
         pillar = there.get(said.slug)
         if pillar is None:
             pillar = _add_pillar(tx, conversations, scope, mission, said, position)
-            told.append(change(scope, mission, Told.ADD_PILLAR, pillar.id, REASON, pillar._asdict(), to="active"))
+            told.append(
+                change(scope, mission, MissionEventWriter.ADD_PILLAR, pillar.id, REASON, pillar._asdict(), to="active")
+            )
         kept[said.slug] = pillar._replace(
             name=said.name, description=said.description, position=position, status="active"
         )
@@ -43,7 +45,7 @@ def furnish(
     for slug, changed in (kept | gone).items():
         if slug in there and there[slug] != changed:
             mission_repository.update_pillar(tx, changed)
-            told.append(_told(scope, mission, Told.CHANGE_PILLAR, there[slug], changed))
+            told.append(_told(scope, mission, MissionEventWriter.CHANGE_PILLAR, there[slug], changed))
     told += _set_strategies(tx, scope, mission, config, kept, gone.values())
     told += _set_metrics(tx, scope, mission, config, kept)
     return told
@@ -58,11 +60,11 @@ def _add_pillar(
             tx,
             conversations,
             scope,
-            chat_service.chat_id(mission.slug, said.slug, todos=channel is Channel.PILLAR_TODO),
+            chat_service.chat_id(mission.slug, said.slug, todos=channel is ChatChannel.PILLAR_TODO),
             title,
             chat_service.metadata(channel, mission.id, mission.slug, id, said.slug),
         )
-        for channel, title in ((Channel.PILLAR, said.name), (Channel.PILLAR_TODO, f"[TODOs] {said.name}"))
+        for channel, title in ((ChatChannel.PILLAR, said.name), (ChatChannel.PILLAR_TODO, f"[TODOs] {said.name}"))
     ]
     pillar = Pillar(
         id=id,
@@ -102,11 +104,11 @@ def _set_strategies(
         ]
         mission_repository.replace_strategies(tx, pillar_id, made)
         data = {"strategies": [one._asdict() for one in made]}
-        told.append(change(scope, mission, Told.SET_STRATEGIES, pillar_id, REASON, data))
+        told.append(change(scope, mission, MissionEventWriter.SET_STRATEGIES, pillar_id, REASON, data))
     return told
 
 
-class _Place(NamedTuple):
+class _PillarChats(NamedTuple):
     pillar_id: str
     position: int
     said: MetricConfig
@@ -117,7 +119,7 @@ def _set_metrics(
 ) -> list[Change]:
     there = {metric.slug: metric for metric in mission_repository.metrics_of(tx, mission.id)}
     wanted = {
-        said.slug: _Place(pillars[pillar.slug].id, position, said)
+        said.slug: _PillarChats(pillars[pillar.slug].id, position, said)
         for pillar in config.pillars
         for position, said in enumerate(pillar.metrics)
     }
@@ -127,7 +129,9 @@ def _set_metrics(
             continue
         metric = _metric(new_id(), mission.id, place, tx.now())
         mission_repository.insert_metric(tx, metric)
-        told.append(change(scope, mission, Told.ADD_METRIC, metric.id, REASON, metric._asdict(), to="active"))
+        told.append(
+            change(scope, mission, MissionEventWriter.ADD_METRIC, metric.id, REASON, metric._asdict(), to="active")
+        )
     for slug, metric in there.items():
         if slug in wanted:
             as_said = _metric(metric.id, mission.id, wanted[slug], metric.created_at)
@@ -136,11 +140,11 @@ def _set_metrics(
             changed = metric._replace(status="archived")
         if changed != metric:
             mission_repository.update_metric(tx, changed)
-            told.append(_told(scope, mission, Told.CHANGE_METRIC, metric, changed))
+            told.append(_told(scope, mission, MissionEventWriter.CHANGE_METRIC, metric, changed))
     return told
 
 
-def _metric(id: str, mission_id: str, place: _Place, created_at: str) -> Metric:
+def _metric(id: str, mission_id: str, place: _PillarChats, created_at: str) -> Metric:
     said = place.said
     return Metric(
         id=id,
@@ -162,7 +166,7 @@ def _metric(id: str, mission_id: str, place: _Place, created_at: str) -> Metric:
     )
 
 
-def _told(scope: Scope, mission: Mission, action: Told, old: Row, new: Row) -> Change:
+def _told(scope: Scope, mission: Mission, action: MissionEventWriter, old: Row, new: Row) -> Change:
     return change(scope, mission, action, old.id, REASON, changes(old, new), came_from=old.status, to=new.status)
 
 

@@ -35,11 +35,11 @@ from punchlist.missions.config.model import (
     PillarConfig,
     StaleBacklog,
     StrategyConfig,
-    Template,
     TodoPolicy,
+    TodoTemplate,
 )
 from punchlist.missions.model import Mission
-from punchlist.missions.todos.lifecycle import Priority
+from punchlist.missions.todos.lifecycle import TodoPriority
 
 LARGEST_FILE: Final = 1_000_000
 LONGEST_NAME: Final = 200
@@ -62,7 +62,7 @@ MOST_COST: Final = 1_000_000
 
 DIRECTIONS: Final = ("up", "down")
 STRATEGY_STATES: Final = ("proposed", "active", "paused", "done", "dropped")
-PRIORITIES: Final = tuple(priority.value for priority in Priority)
+PRIORITIES: Final = tuple(priority.value for priority in TodoPriority)
 
 MISSION_FIELDS: Final = ("name", "slug", "description", "todo", "cadence", "pillars", "templates", "checks")
 TODO_FIELDS: Final = (
@@ -289,11 +289,11 @@ def _checks(file: Fields) -> dict[str, Mapping[str, Any]]:
     return checks
 
 
-def _template(fields: Fields) -> Template:
+def _template(fields: Fields) -> TodoTemplate:
     title = fields.line("title", longest=LONGEST_NAME)
     if "slug" not in fields and not title:
         fields.require("slug")
-    return Template(
+    return TodoTemplate(
         slug=fields.slug(name=title),
         title=title,
         description=fields.block("description", longest=LONGEST_BLOCK),

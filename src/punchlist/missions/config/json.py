@@ -11,8 +11,8 @@ from punchlist.missions.config.model import (
     OverduePending,
     PillarConfig,
     StaleBacklog,
-    Template,
     TodoPolicy,
+    TodoTemplate,
 )
 from punchlist.missions.model import Mission
 
@@ -73,7 +73,7 @@ def _pillar_json(pillar: PillarConfig) -> dict[str, Any]:
     }
 
 
-def _template_json(template: Template) -> dict[str, Any]:
+def _template_json(template: TodoTemplate) -> dict[str, Any]:
     told = {
         "slug": template.slug,
         "title": template.title,

@@ -84,7 +84,7 @@ class PillarConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class TodoTemplate:
     """Todos of a kind: what is said of one stands in for what its maker leaves out."""
 
     slug: str
@@ -104,6 +104,6 @@ class MissionConfig:
     todo: TodoPolicy = field(default_factory=TodoPolicy)
     cadence: Cadence = field(default_factory=Cadence)
     pillars: tuple[PillarConfig, ...] = ()
-    templates: tuple[Template, ...] = ()
+    templates: tuple[TodoTemplate, ...] = ()
     checks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Commands by name that a todo's check can refer to: {"command": [..], "timeoutSeconds": 600}."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from punchlist.errors import StoreDamaged
 from punchlist.missions.model import Escalation
-from punchlist.missions.todos.lifecycle import EscalationStatus, Status
+from punchlist.missions.todos.lifecycle import EscalationStatus, TodoStatus
 from punchlist.storage.statements import Statement, columns, insert, update
 from punchlist.storage.store import Transaction
 
@@ -40,7 +40,7 @@ IN_STATE_SINCE: Final = Statement(
 # The stream is read once, and not at all when nothing in the backlog is that old.
 UNTOUCHED: Final = Statement(
     "SELECT subject, max(at) FROM events WHERE stream = :stream AND subject IN ("
-    f"SELECT id FROM mission_todos WHERE mission_id = :mission_id AND status = '{Status.BACKLOG}' "
+    f"SELECT id FROM mission_todos WHERE mission_id = :mission_id AND status = '{TodoStatus.BACKLOG}' "
     "AND ended_at IS NULL AND created_at <= :before) GROUP BY subject"
 )
 
@@ -89,7 +89,7 @@ def all_of(tx: Transaction, mission_id: str) -> list[Escalation]:
     return [_from_row(row) for row in tx.all(ALL_OF_MISSION, mission_id=mission_id)]
 
 
-def in_state_since(tx: Transaction, stream: str, todo_id: str, status: Status) -> str | None:
+def in_state_since(tx: Transaction, stream: str, todo_id: str, status: TodoStatus) -> str | None:
     """When a todo came into the state it is in."""
     row = tx.one(IN_STATE_SINCE, stream=stream, subject=todo_id, status=status.value)
     return row[0] if row else None

@@ -20,7 +20,7 @@ from punchlist.missions.model import Escalation, Mission, MissionScope, MissionT
 from punchlist.missions.todos import deadlines
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.execution import execute, under_way
-from punchlist.missions.todos.lifecycle import MISSION, OPEN, Action, EscalationAction, Status
+from punchlist.missions.todos.lifecycle import MISSION, OPEN, EscalationAction, TodoAction, TodoStatus
 from punchlist.missions.todos.transitions import answer_questions, apply, cancel, find
 from punchlist.missions.todos.validation import check_mission
 from punchlist.storage.store import Store, Transaction
@@ -30,7 +30,7 @@ LONGEST_REASON: Final = 2_000
 _LONGEST_ID: Final = 100
 
 
-class Answer(StrEnum):
+class EscalationAnswer(StrEnum):
     EXTEND = "extend"
     CANCEL = "cancel"
     # It is all right as it is.
@@ -72,20 +72,20 @@ class Escalations:
         reason = reason.strip()
         with self._store.write() as tx:
             mission, asked, todo = _locked(tx, scope, id)
-            if choice is not Answer.KEEP and todo.status not in OPEN:
+            if choice is not EscalationAnswer.KEEP and todo.status not in OPEN:
                 raise IllegalTransition(
                     f"“{visible(todo.title)}” is {todo.status} already. Answer `keep` to close this."
                 )
-            until = _future(tx, mission, deadline) if choice is Answer.EXTEND else None
+            until = _future(tx, mission, deadline) if choice is EscalationAnswer.EXTEND else None
             said = f"{choice}{f' to {until}' if until else ''}{f': {reason}' if reason else ''}"
             given = {"answer": said, "answered_by": str(scope.actor), "answered_at": tx.now()}
             done = step(tx, scope, mission, asked, EscalationAction.ANSWER, said, **given)
-            if choice is Answer.CANCEL:
+            if choice is EscalationAnswer.CANCEL:
                 cancel(tx, scope, mission, todo, reason or f"{scope.actor.name} answered: cancel")
             elif until is not None:
                 _extend(tx, scope, mission, todo, until, reason or f"{scope.actor.name} answered: extend")
             _tell(tx, scope, mission, todo, choice, said)
-            if asked.kind == REVIEW and choice is not Answer.CANCEL:
+            if asked.kind == REVIEW and choice is not EscalationAnswer.CANCEL:
                 _go_on(tx, scope, todo, said)
             return done
 
@@ -101,14 +101,16 @@ def open_for_work(tx: Transaction, scope: Scope, mission: Mission, todo: Mission
     return made or next(one for one in todo_repository.asked(tx, todo.id) if one.kind == REVIEW)
 
 
-def _choice(answer: str, deadline: str | None) -> Answer:
+def _choice(answer: str, deadline: str | None) -> EscalationAnswer:
     try:
-        choice = Answer(answer)
+        choice = EscalationAnswer(answer)
     except ValueError:
-        raise InvalidInput(f"answer: must be one of {', '.join(Answer)}, got {excerpt(str(answer))!r}") from None
-    if choice is Answer.EXTEND and deadline is None:
+        raise InvalidInput(
+            f"answer: must be one of {', '.join(EscalationAnswer)}, got {excerpt(str(answer))!r}"
+        ) from None
+    if choice is EscalationAnswer.EXTEND and deadline is None:
         raise InvalidInput("deadline: is needed to extend; write a day such as 2026-02-21")
-    if choice is not Answer.EXTEND and deadline is not None:
+    if choice is not EscalationAnswer.EXTEND and deadline is not None:
         raise InvalidInput(f"deadline: goes with `extend`, not with `{choice}`")
     return choice
 
@@ -150,23 +152,25 @@ def _future(tx: Transaction, mission: Mission, deadline: str | None) -> str:
 
 
 def _extend(tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, until: str, reason: str) -> None:
-    MISSION.advance(todo.status, Action.EXTEND, scope.actor.role)
-    apply(tx, scope, mission, Action.EXTEND, todo, reason, deadline=until, overdue_at=None)
+    MISSION.advance(todo.status, TodoAction.EXTEND, scope.actor.role)
+    apply(tx, scope, mission, TodoAction.EXTEND, todo, reason, deadline=until, overdue_at=None)
     answer_questions(tx, scope, mission, todo, f"extended to {until}: {reason}", OVERDUE)
 
 
 def _go_on(tx: Transaction, scope: Scope, todo: MissionTodo, said: str) -> None:
     """Work that had come to no end is taken up again."""
     pillar = mission_repository.pillar(tx, todo.pillar_id)
-    if pillar is not None and todo.status is Status.IN_PROGRESS and not under_way(tx, todo):
+    if pillar is not None and todo.status is TodoStatus.IN_PROGRESS and not under_way(tx, todo):
         execute(tx, scope, pillar, todo, said)
 
 
-def _tell(tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, choice: Answer, said: str) -> None:
+def _tell(
+    tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, choice: EscalationAnswer, said: str
+) -> None:
     """In the mission chat, where the Lead reads it; and where it is worked on, if it still is."""
     note = f"Answer of {visible(scope.actor.name)} about {title(todo)} {visible(said)}"
     chat_service.post(tx, scope, mission.conversation_id, chat_service.NOTE, note)
-    if todo.status is Status.IN_PROGRESS and choice is not Answer.CANCEL:
+    if todo.status is TodoStatus.IN_PROGRESS and choice is not EscalationAnswer.CANCEL:
         pillar = mission_repository.pillar(tx, todo.pillar_id)
         assert pillar is not None
         chat_service.post(tx, scope, pillar.todo_conversation_id, chat_service.NOTE, note)

@@ -12,13 +12,13 @@ from punchlist.kernel.events import canonical
 from punchlist.missions.config.collector import RUNS
 from punchlist.missions.config.model import MissionConfig
 from punchlist.missions.config.trust import TrustOf, trusted_collector, trusted_config
-from punchlist.missions.metrics.collectors import CannotCollect, collect
+from punchlist.missions.metrics.collectors import CollectorError, collect
 from punchlist.missions.metrics.service import BY_HAND, Metrics
 from punchlist.missions.model import Metric, Mission
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class CollectedMetric:
     """What came of one metric: a value, or why there is none."""
 
     metric: Metric
@@ -30,7 +30,7 @@ class Collected:
 
 
 @dataclass(frozen=True, slots=True)
-class Collecting:
+class MetricCollection:
     """Where and how collectors run."""
 
     metrics: Metrics
@@ -42,7 +42,7 @@ class Collecting:
 
     def run(
         self, scope: Scope, mission_slug: str, slugs: Collection[str] = (), *, once: str | None = None
-    ) -> list[Collected]:
+    ) -> list[CollectedMetric]:
         """The metrics that are named, or all that are not recorded by hand. One that fails stops no other. Each is
         recorded once in the name of `once`, however often that is interrupted."""
         mission, wanted = self.metrics.to_collect(mission_slug, slugs)
@@ -51,7 +51,7 @@ class Collecting:
 
     def _collect(
         self, scope: Scope, mission: Mission, metric: Metric, config: MissionConfig | None, once: str | None
-    ) -> Collected:
+    ) -> CollectedMetric:
         trusted = trusted_collector(config, metric.slug)
         try:
             value = collect(
@@ -62,12 +62,12 @@ class Collecting:
                 environment=self.environment,
                 allow_private=self.allow_private,
             )
-        except CannotCollect as error:
+        except CollectorError as error:
             if _kind(metric) != BY_HAND:
                 self.metrics.failed(scope, metric.id, str(error))
-            return Collected(metric, error=str(error))
+            return CollectedMetric(metric, error=str(error))
         self.metrics.record(scope, mission.slug, metric.slug, value, source=_kind(metric), once=once)
-        return Collected(metric, value)
+        return CollectedMetric(metric, value)
 
 
 def _kind(metric: Metric) -> str:

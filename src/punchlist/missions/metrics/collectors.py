@@ -20,8 +20,8 @@ from punchlist.kernel.text import excerpt, json_type
 from punchlist.missions.config.collector import LONGEST_SECONDS, RUNS
 from punchlist.missions.metrics import process_runner
 from punchlist.missions.metrics import status as metric_status
-from punchlist.missions.metrics.http_fetch import CannotFetch, fetch
-from punchlist.missions.metrics.process_runner import CannotStart, Ran, told
+from punchlist.missions.metrics.http_fetch import FetchError, fetch
+from punchlist.missions.metrics.process_runner import ProcessResult, ProcessStartError, told
 from punchlist.missions.model import Metric
 from punchlist.storage.open_files import is_held
 
@@ -35,7 +35,7 @@ _STEP: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLL
 _LEAF: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 
 
-class CannotCollect(PunchlistError):
+class CollectorError(PunchlistError):
     """A collector failed; the message says how, and holds no secret."""
 
     code = "cannot_collect"
@@ -54,28 +54,28 @@ def collect(
     how, redactor = metric.how, Redactor(environment)
     kind = str(how.get("type", "manual"))
     if kind == "manual":
-        raise CannotCollect(
+        raise CollectorError(
             f"{metric.slug} is recorded by hand: `punchlist metric record {mission_slug} {metric.slug} VALUE`."
         )
     if kind in RUNS and not trusted:
-        raise CannotCollect(
+        raise CollectorError(
             f"{metric.slug}: its {kind} collector runs only when the mission's file is trusted. "
             f"Read it, then run `punchlist mission trust {mission_slug}`."
         )
     try:
         return metric_status.value(_collector(kind)(how, workspace, environment, allow_private))
-    except (InvalidInput, _Failed, CannotFetch) as error:
-        raise CannotCollect(redactor.text(f"{metric.slug}: {error}.")) from None
+    except (InvalidInput, _CollectorFailed, FetchError) as error:
+        raise CollectorError(redactor.text(f"{metric.slug}: {error}.")) from None
 
 
-class _Failed(Exception):
+class _CollectorFailed(Exception):
     pass
 
 
 def _collector(kind: str) -> Callable[[Mapping[str, Any], Path, Mapping[str, str], bool], float]:
     found = {"command": _command, "file": _file, "http": _http, "python": _python}.get(kind)
     if found is None:
-        raise _Failed(f"there is no collector of type {excerpt(kind)!r}")
+        raise _CollectorFailed(f"there is no collector of type {excerpt(kind)!r}")
     return found
 
 
@@ -94,7 +94,7 @@ def _python(how: Mapping[str, Any], workspace: Path, environment: Mapping[str, s
     ran = _run(arguments, workspace, environment, _seconds(how, SECONDS), MOST_OUTPUT, "the function")
     value = _answer(ran)
     if value.startswith(("nan", "inf", "-inf")):
-        raise _Failed(f"the function returned {value}, which is no number that can be compared")
+        raise _CollectorFailed(f"the function returned {value}, which is no number that can be compared")
     return metric_status.number(value)
 
 
@@ -123,19 +123,19 @@ def _seconds(how: Mapping[str, Any], usual: float) -> float:
 
 def _run(
     arguments: list[str], workspace: Path, environment: Mapping[str, str], seconds: float, most: int, what: str
-) -> Ran:
+) -> ProcessResult:
     """What a program printed that ended well."""
     try:
         ran = process_runner.run(arguments, folder=workspace, environment=environment, seconds=seconds, most=most)
-    except CannotStart as error:
-        raise _Failed(f"{what} {excerpt(arguments[0])!r} cannot be started: {error}") from None
+    except ProcessStartError as error:
+        raise _CollectorFailed(f"{what} {excerpt(arguments[0])!r} cannot be started: {error}") from None
     if ran.late:
-        raise _Failed(f"{what} took longer than its limit of {seconds:g} s and was ended")
+        raise _CollectorFailed(f"{what} took longer than its limit of {seconds:g} s and was ended")
     if ran.too_much:
-        raise _Failed(f"{what} printed more than {most // 1024} KB and was ended; a number is enough")
+        raise _CollectorFailed(f"{what} printed more than {most // 1024} KB and was ended; a number is enough")
     if ran.code:
         ended = f"was ended by signal {-ran.code}" if ran.code < 0 else f"ended with exit code {ran.code}"
-        raise _Failed(f"{what} {ended}{f': {excerpt(ran.last_error, 300)}' if ran.last_error else ''}")
+        raise _CollectorFailed(f"{what} {ended}{f': {excerpt(ran.last_error, 300)}' if ran.last_error else ''}")
     return ran
 
 
@@ -143,21 +143,21 @@ def _inside(workspace: Path, path: str) -> bytes:
     """A file of the workspace, wherever symbolic links lead."""
     root = Path(os.path.realpath(workspace))
     if "\x00" in path:
-        raise _Failed(f"{excerpt(path)!r} is no path")
+        raise _CollectorFailed(f"{excerpt(path)!r} is no path")
     real = Path(os.path.realpath(root / path))
     if root not in real.parents:
-        raise _Failed(f"{excerpt(path)!r} leads out of the workspace {root}; name a file inside")
+        raise _CollectorFailed(f"{excerpt(path)!r} leads out of the workspace {root}; name a file inside")
     try:
         descriptor = _opened(root, real)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise _Failed(f"{excerpt(path)!r} is no regular file")
+            raise _CollectorFailed(f"{excerpt(path)!r} is no regular file")
         with os.fdopen(descriptor, "rb") as file:
             content = file.read(MOST_CONTENT + 1)
     except OSError as error:
-        raise _Failed(f"{excerpt(path)!r} cannot be read: {error.strerror or error}") from None
+        raise _CollectorFailed(f"{excerpt(path)!r} cannot be read: {error.strerror or error}") from None
     if len(content) > MOST_CONTENT:
-        raise _Failed(f"{excerpt(path)!r} is larger than {MOST_CONTENT // 1024} KB")
+        raise _CollectorFailed(f"{excerpt(path)!r} is larger than {MOST_CONTENT // 1024} KB")
     return content
 
 
@@ -170,7 +170,9 @@ def _opened(root: Path, real: Path) -> int:
             os.close(folder)
             folder = inner
         if is_held(os.stat(real.name, dir_fd=folder, follow_symlinks=False)):
-            raise _Failed(f"{excerpt(real.name)!r} is a database that is in use here, and is not opened as a file")
+            raise _CollectorFailed(
+                f"{excerpt(real.name)!r} is a database that is in use here, and is not opened as a file"
+            )
         return os.open(real.name, _LEAF, dir_fd=folder)
     finally:
         os.close(folder)
@@ -192,39 +194,39 @@ def _matched(pattern: str, text: str, environment: Mapping[str, str]) -> str:
         arguments, folder=Path("/"), environment=environment, seconds=MATCH_SECONDS, most=2 * MOST_CONTENT, input=asked
     )
     if ran.late:
-        raise _Failed(f"the pattern took longer than {MATCH_SECONDS:g} s; write one that repeats less")
+        raise _CollectorFailed(f"the pattern took longer than {MATCH_SECONDS:g} s; write one that repeats less")
     return _answer(ran)
 
 
-def _answer(ran: Ran) -> str:
+def _answer(ran: ProcessResult) -> str:
     """What `collecting.py` says."""
     try:
         answer = json.loads(ran.output)
     except ValueError:
-        raise _Failed(f"it gave no answer ({excerpt(ran.last_error, 200)})") from None
+        raise _CollectorFailed(f"it gave no answer ({excerpt(ran.last_error, 200)})") from None
     if "error" in answer:
-        raise _Failed(excerpt(str(answer["error"]), 300))
+        raise _CollectorFailed(excerpt(str(answer["error"]), 300))
     return str(answer["value"])
 
 
 def _in_json(content: bytes, pointer: str) -> float:
     try:
         found = _pointed(json.loads(content), pointer)
-    except _Failed:
+    except _CollectorFailed:
         raise
     except (ValueError, RecursionError):
-        raise _Failed(f"what came is no JSON: {excerpt(told(content).strip())!r}") from None
+        raise _CollectorFailed(f"what came is no JSON: {excerpt(told(content).strip())!r}") from None
     if isinstance(found, str):
         return metric_status.number(found)
     if isinstance(found, bool) or not isinstance(found, int | float):
-        raise _Failed(f"{_place(pointer)} is {json_type(found)}, not a number")
+        raise _CollectorFailed(f"{_place(pointer)} is {json_type(found)}, not a number")
     return metric_status.value(found)
 
 
 def _pointed(document: Any, pointer: str) -> Any:
     """What a JSON pointer (RFC 6901) leads to."""
     if pointer and not pointer.startswith("/"):
-        raise _Failed(f"the pointer {excerpt(pointer)!r} must begin with /")
+        raise _CollectorFailed(f"the pointer {excerpt(pointer)!r} must begin with /")
     for step in pointer.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
         if isinstance(document, dict) and name in document:
@@ -232,7 +234,7 @@ def _pointed(document: Any, pointer: str) -> Any:
         elif isinstance(document, list) and name.isascii() and name.isdigit() and int(name) < len(document):
             document = document[int(name)]
         else:
-            raise _Failed(f"{_place(pointer)} is not in what came: there is no {excerpt(name)!r}")
+            raise _CollectorFailed(f"{_place(pointer)} is not in what came: there is no {excerpt(name)!r}")
     return document
 
 

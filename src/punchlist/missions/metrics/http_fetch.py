@@ -32,7 +32,7 @@ _NAT64: Final = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("6
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
-class CannotFetch(Exception):
+class FetchError(Exception):
     """Why, in words that hold no secret."""
 
 
@@ -53,7 +53,7 @@ def fetch(
     thread.join(seconds)
     if thread.is_alive():
         request.abandon()
-        raise CannotFetch(f"{request.shown} took longer than its limit of {seconds:g} s")
+        raise FetchError(f"{request.shown} took longer than its limit of {seconds:g} s")
     if request.failure is not None:
         raise request.failure
     return request.document
@@ -64,13 +64,13 @@ def _checked(url: str) -> SplitResult:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise CannotFetch(f"{excerpt(url)!r} is no web address") from None
+        raise FetchError(f"{excerpt(url)!r} is no web address") from None
     if parts.scheme not in _PORTS or not parts.hostname:
-        raise CannotFetch(f"{excerpt(url)!r} is no web address; it begins with https:// or http://")
+        raise FetchError(f"{excerpt(url)!r} is no web address; it begins with https:// or http://")
     if "@" in parts.netloc:
-        raise CannotFetch("the address holds a name or password; send them with `headers` and a ${VARIABLE}")
+        raise FetchError("the address holds a name or password; send them with `headers` and a ${VARIABLE}")
     if port == 0 or re.search(r"[\x00-\x20\x7f]", url):
-        raise CannotFetch(f"{excerpt(url)!r} is no web address")
+        raise FetchError(f"{excerpt(url)!r} is no web address")
     return parts
 
 
@@ -80,7 +80,7 @@ def _filled(headers: Mapping[str, str], environment: Mapping[str, str]) -> dict[
     def variable(found: re.Match[str]) -> str:
         value = environment.get(found[1])
         if value is None:
-            raise CannotFetch(f"a header needs the environment variable {found[1]}, which is not set")
+            raise FetchError(f"a header needs the environment variable {found[1]}, which is not set")
         return value
 
     return {name: _VARIABLE.sub(variable, value) for name, value in headers.items()}
@@ -93,8 +93,8 @@ class _Request:
     most: int
     allow_private: bool
     document: bytes = b""
-    failure: CannotFetch | None = None
-    connection: _Connection | None = None
+    failure: FetchError | None = None
+    connection: _PinnedConnection | None = None
     response: http.client.HTTPResponse | None = None
 
     @property
@@ -105,13 +105,13 @@ class _Request:
     def see_through(self) -> None:
         try:
             self.document = self._follow()
-        except CannotFetch as failure:
+        except FetchError as failure:
             self.failure = failure
         except (OSError, http.client.HTTPException) as error:
-            self.failure = CannotFetch(f"{self.shown} cannot be reached: {_reason(error)}")
+            self.failure = FetchError(f"{self.shown} cannot be reached: {_reason(error)}")
         except ValueError:
             # Such as a header with a line break; what it holds is not told.
-            self.failure = CannotFetch(f"{self.shown} cannot be asked: its path or a header holds what cannot be sent")
+            self.failure = FetchError(f"{self.shown} cannot be asked: its path or a header holds what cannot be sent")
         finally:
             self._let_go()
 
@@ -133,16 +133,16 @@ class _Request:
                 self.url = self._next(location)
                 continue
             if response.status != http.client.OK:
-                raise CannotFetch(f"{self.shown} answered {response.status} {excerpt(response.reason or '', 60)}")
+                raise FetchError(f"{self.shown} answered {response.status} {excerpt(response.reason or '', 60)}")
             return self._read(response)
-        raise CannotFetch(f"{self.shown} redirects more than {_MOST_REDIRECTS} times")
+        raise FetchError(f"{self.shown} redirects more than {_MOST_REDIRECTS} times")
 
     def _ask(self) -> http.client.HTTPResponse:
         self._let_go()
         host = self.url.hostname or ""
         port = self.url.port or _PORTS[self.url.scheme]
         addresses = _addresses(host, port, self.allow_private)
-        self.connection = _Connection(host, port, addresses, tls=self.url.scheme == "https")
+        self.connection = _PinnedConnection(host, port, addresses, tls=self.url.scheme == "https")
         path = (self.url.path or "/") + (f"?{self.url.query}" if self.url.query else "")
         sent = {"Accept": "application/json", "User-Agent": "punchlist", **self.headers}
         self.connection.request("GET", path, headers={**sent, "Accept-Encoding": "identity", "Connection": "close"})
@@ -154,7 +154,7 @@ class _Request:
         while data := response.read(_CHUNK):
             document += data
             if len(document) > self.most:
-                raise CannotFetch(f"{self.shown} answered with more than {self.most:,} bytes")
+                raise FetchError(f"{self.shown} answered with more than {self.most:,} bytes")
         return bytes(document)
 
     def _next(self, location: str) -> SplitResult:
@@ -163,14 +163,14 @@ class _Request:
         same_place = (here.scheme, here.port) == (there.scheme, there.port)
         to_tls = (here.scheme, there.scheme, there.port or 443) == ("http", "https", 443)
         if here.hostname != there.hostname or not (same_place or to_tls):
-            raise CannotFetch(
+            raise FetchError(
                 f"{self.shown} redirects to {excerpt(there.netloc)} ({there.scheme}), which is not followed; "
                 "write the address that is meant"
             )
         return there
 
 
-class _Connection(http.client.HTTPConnection):
+class _PinnedConnection(http.client.HTTPConnection):
     """To one of some addresses, whatever the name means by now."""
 
     def __init__(self, host: str, port: int, addresses: list[str], *, tls: bool) -> None:
@@ -215,11 +215,11 @@ def _addresses(host: str, port: int, allow_private: bool) -> list[str]:
     try:
         found: list[Any] = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise CannotFetch(f"the host {excerpt(host)!r} is not known: {_reason(error)}") from None
+        raise FetchError(f"the host {excerpt(host)!r} is not known: {_reason(error)}") from None
     addresses = list(dict.fromkeys(str(one[4][0]) for one in found))
     for address in addresses:
         if not allow_private and not is_public(address):
-            raise CannotFetch(
+            raise FetchError(
                 f"the host {excerpt(host)!r} is {address}, an address of this machine or of a private network, "
                 "which is not asked unless a person allows it with PUNCHLIST_PRIVATE_ADDRESSES=allow"
             )

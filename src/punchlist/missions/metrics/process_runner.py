@@ -30,12 +30,12 @@ _LAST_WORDS: Final = 0.2
 _QUIET: Final = {"PAGER": "cat", "GIT_PAGER": "cat", "TERM": "dumb", "NO_COLOR": "1", "GIT_TERMINAL_PROMPT": "0"}
 
 
-class CannotStart(Exception):
+class ProcessStartError(Exception):
     """There is no such program, or it may not be run."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class ProcessResult:
     code: int | None
     """None when it had to be ended."""
     output: bytes
@@ -66,7 +66,7 @@ def run(
     most: int,
     input: bytes = b"",
     stop_at_most: bool = True,
-) -> Ran:
+) -> ProcessResult:
     """Run a program. One that prints more than `most` bytes is ended, or only its first are kept."""
     mark = f"metric-{new_id()}"
     begun = time.monotonic()
@@ -88,10 +88,10 @@ def run(
             )
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise CannotStart(reason) from None
+            raise ProcessStartError(reason) from None
         assert process.stdout is not None
         assert process.stderr is not None
-        reader = stack.enter_context(_Reader(process.stdout, process.stderr, most, stop_at_most))
+        reader = stack.enter_context(_PipeReader(process.stdout, process.stderr, most, stop_at_most))
         try:
             late = _wait(process, reader, begun + seconds)
         finally:
@@ -101,10 +101,10 @@ def run(
                 process.wait(_LAST_WORDS)
         ended = late or reader.too_much
         code = None if ended else process.returncode
-        return Ran(code, bytes(reader.output), reader.tail, reader.errors, late, reader.too_much)
+        return ProcessResult(code, bytes(reader.output), reader.tail, reader.errors, late, reader.too_much)
 
 
-def _wait(process: subprocess.Popen[bytes], reader: _Reader, until: float) -> bool:
+def _wait(process: subprocess.Popen[bytes], reader: _PipeReader, until: float) -> bool:
     """Until the program ends or prints too much; whether it took too long."""
     pause = 0.002
     while process.poll() is None:
@@ -121,7 +121,7 @@ def _wait(process: subprocess.Popen[bytes], reader: _Reader, until: float) -> bo
     return False
 
 
-class _Reader:
+class _PipeReader:
     """Takes what comes from both pipes, and keeps what is wanted of it."""
 
     def __init__(self, output: IO[bytes], errors: IO[bytes], most: int, stop_at_most: bool) -> None:
@@ -134,7 +134,7 @@ class _Reader:
         self._pipes = (output, errors)
         self._selector = selectors.DefaultSelector()
 
-    def __enter__(self) -> _Reader:
+    def __enter__(self) -> _PipeReader:
         for which, pipe in enumerate(self._pipes):
             os.set_blocking(pipe.fileno(), False)
             self._selector.register(pipe, selectors.EVENT_READ, which)

@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 from punchlist.kernel.events import Event
 from punchlist.missions.metrics import repository as metric_repository
 from punchlist.missions.metrics.service import MetricAction
-from punchlist.missions.model import Metric, Reading
+from punchlist.missions.model import Metric, MetricReading
 from punchlist.storage.store import Transaction
 
 
-def readings(events: Sequence[Event]) -> dict[str, Reading]:
+def readings(events: Sequence[Event]) -> dict[str, MetricReading]:
     """The readings by id."""
-    told: dict[str, Reading] = {}
+    told: dict[str, MetricReading] = {}
     for event in events:
         if event.action == MetricAction.RECORD:
             data = event.payload()
-            told[event.subject] = Reading(**{name: data[name] for name in Reading._fields})
+            told[event.subject] = MetricReading(**{name: data[name] for name in MetricReading._fields})
     return told
 
 

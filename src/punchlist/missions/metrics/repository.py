@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from punchlist.missions.model import Metric, Reading
+from punchlist.missions.model import Metric, MetricReading
 from punchlist.storage.statements import Statement, columns, insert
 from punchlist.storage.store import Transaction
 
-_READING: Final = f"SELECT {columns(Reading._fields)} FROM metric_readings"
+_READING: Final = f"SELECT {columns(MetricReading._fields)} FROM metric_readings"
 
 # In the order of the file. What is no longer in it is kept, but not looked at.
 OF_MISSION: Final = Statement(
@@ -17,12 +17,12 @@ OF_MISSION: Final = Statement(
     "ORDER BY pillars.position, pillars.id, metrics.position, metrics.id"
 )
 SET_ERROR: Final = Statement("UPDATE metrics SET last_error = :error, last_error_at = :at WHERE id = :metric_id")
-INSERT: Final = insert("metric_readings", Reading._fields)
+INSERT: Final = insert("metric_readings", MetricReading._fields)
 NEWEST: Final = Statement(f"{_READING} WHERE metric_id = :metric_id ORDER BY position DESC LIMIT :most")
 READINGS: Final = Statement(f"{_READING} WHERE mission_id = :mission_id ORDER BY metric_id, position")
 
 
-class Placed(NamedTuple):
+class PillarMetric(NamedTuple):
     """A metric and the pillar that it belongs to."""
 
     metric: Metric
@@ -30,25 +30,25 @@ class Placed(NamedTuple):
     active: bool
 
 
-def of_mission(tx: Transaction, mission_id: str) -> list[Placed]:
+def of_mission(tx: Transaction, mission_id: str) -> list[PillarMetric]:
     """Those that are archived, too."""
     return [
-        Placed(metric := Metric(*row[2:]), row[0], "active" == row[1] == metric.status)
+        PillarMetric(metric := Metric(*row[2:]), row[0], "active" == row[1] == metric.status)
         for row in tx.all(OF_MISSION, mission_id=mission_id)
     ]
 
 
-def newest(tx: Transaction, metric_id: str, most: int) -> list[Reading]:
+def newest(tx: Transaction, metric_id: str, most: int) -> list[MetricReading]:
     """The last readings, oldest first."""
-    return [Reading(*row) for row in reversed(tx.all(NEWEST, metric_id=metric_id, most=most))]
+    return [MetricReading(*row) for row in reversed(tx.all(NEWEST, metric_id=metric_id, most=most))]
 
 
-def all_readings(tx: Transaction, mission_id: str) -> list[Reading]:
+def all_readings(tx: Transaction, mission_id: str) -> list[MetricReading]:
     """All of a mission; to compare them with the trail."""
-    return [Reading(*row) for row in tx.all(READINGS, mission_id=mission_id)]
+    return [MetricReading(*row) for row in tx.all(READINGS, mission_id=mission_id)]
 
 
-def add(tx: Transaction, reading: Reading) -> None:
+def add(tx: Transaction, reading: MetricReading) -> None:
     tx.run(INSERT, **reading._asdict())
 
 

@@ -24,9 +24,9 @@ from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import change, check_active, find_mission, lock_mission
 from punchlist.missions.metrics import repository as metric_repository
 from punchlist.missions.metrics import status as metric_status
-from punchlist.missions.metrics.repository import Placed
+from punchlist.missions.metrics.repository import PillarMetric
 from punchlist.missions.metrics.status import MetricStatus, Trend
-from punchlist.missions.model import Metric, Mission, MissionScope, Reading
+from punchlist.missions.model import Metric, MetricReading, Mission, MissionScope
 from punchlist.missions.todos.lifecycle import LEADS
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
@@ -49,11 +49,11 @@ class MetricView:
 
     metric: Metric
     pillar_slug: str
-    current: Reading | None
+    current: MetricReading | None
     status: MetricStatus
     trend: Trend
     stale: bool
-    readings: list[Reading]
+    readings: list[MetricReading]
     """The newest ones, oldest first."""
 
     @property
@@ -82,7 +82,7 @@ class MetricView:
         }
 
 
-def reading_json(reading: Reading) -> dict[str, Any]:
+def reading_json(reading: MetricReading) -> dict[str, Any]:
     return {"value": reading.value, "at": reading.at, "source": reading.source, "note": reading.note}
 
 
@@ -105,7 +105,7 @@ class Metrics:
         source: str = BY_HAND,
         note: str = "",
         once: str | None = None,
-    ) -> Reading:
+    ) -> MetricReading:
         """Add a reading, as the newest. One that a collector brought ends what went wrong with it before. With `once`,
         only if it has not been added in that name: what was interrupted is done again."""
         _check_actor(scope, mission_slug)
@@ -124,7 +124,7 @@ class Metrics:
             own = new_id() if once is None else sha256(f"{once}:{metric.id}".encode()).hexdigest()[:32]
             if (before := next((one for one in last if one.id == own), None)) is not None:
                 return before
-            reading = Reading(
+            reading = MetricReading(
                 id=own,
                 mission_id=mission.id,
                 metric_id=metric.id,
@@ -179,7 +179,7 @@ class Metrics:
             return mission, [metric for metric in every if metric.how.get("type", BY_HAND) != BY_HAND]
 
 
-def _view(tx: Transaction, placed: Placed, most: int) -> MetricView:
+def _view(tx: Transaction, placed: PillarMetric, most: int) -> MetricView:
     metric = placed.metric
     readings = metric_repository.newest(tx, metric.id, most)
     current = readings[-1] if readings else None
@@ -194,7 +194,7 @@ def _view(tx: Transaction, placed: Placed, most: int) -> MetricView:
     )
 
 
-def _find(tx: Transaction, mission: Mission, slug: str, *, archived: bool = False) -> Placed:
+def _find(tx: Transaction, mission: Mission, slug: str, *, archived: bool = False) -> PillarMetric:
     every = metric_repository.of_mission(tx, mission.id)
     found = next((placed for placed in every if placed.metric.slug == slug), None)
     if found is None:

@@ -25,8 +25,15 @@ from punchlist.missions.escalations.transitions import OVERDUE, ask, standing, s
 from punchlist.missions.model import Escalation, Mission, MissionTodo
 from punchlist.missions.planning import prompts
 from punchlist.missions.todos import repository as todo_repository
-from punchlist.missions.todos.deadlines import Swept, due
-from punchlist.missions.todos.lifecycle import ACTIVE, MISSION, Action, EscalationAction, EscalationStatus, Status
+from punchlist.missions.todos.deadlines import OverdueReport, due
+from punchlist.missions.todos.lifecycle import (
+    ACTIVE,
+    MISSION,
+    EscalationAction,
+    EscalationStatus,
+    TodoAction,
+    TodoStatus,
+)
 from punchlist.missions.todos.transitions import apply, cancel
 from punchlist.storage.store import Store, Transaction
 
@@ -35,7 +42,7 @@ FLAG: Final = "overdue"
 _MOST_NAMED: Final = 20
 
 
-class _Handled(NamedTuple):
+class _OverdueAction(NamedTuple):
     """What has become of a todo that was found to be overdue."""
 
     todo: MissionTodo
@@ -44,18 +51,18 @@ class _Handled(NamedTuple):
     asked: Escalation | None
 
 
-class Deadlines:
+class OverdueService:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def sweep(self, scope: Scope, mission_id: str) -> Swept:
+    def sweep(self, scope: Scope, mission_id: str) -> OverdueReport:
         """Look after one mission, as the system. Nothing is done in one that is archived."""
         with self._store.write() as tx:
             mission = mission_repository.lock_mission(tx, mission_id)
             if mission is None:
                 raise NotFound(f"There is no mission with id {mission_id!r}.")
             if mission.status != "active":
-                return Swept()
+                return OverdueReport()
             policy, now = policy_of(mission), moment(tx.now())
             # Before new ones are asked: those are no day old.
             reminded = _remind(tx, scope, mission, policy, now)
@@ -63,7 +70,9 @@ class Deadlines:
             return _look_at_backlog(tx, scope, mission, policy, now, swept._replace(reminded=reminded))
 
 
-def _look_at_deadlines(tx: Transaction, scope: Scope, mission: Mission, policy: TodoPolicy, now: datetime) -> Swept:
+def _look_at_deadlines(
+    tx: Transaction, scope: Scope, mission: Mission, policy: TodoPolicy, now: datetime
+) -> OverdueReport:
     zone = cadence_of(mission).timezone
     ends = {
         todo: due(todo.deadline, zone)
@@ -77,7 +86,7 @@ def _look_at_deadlines(tx: Transaction, scope: Scope, mission: Mission, policy: 
         else:
             handled.append(_handle(tx, scope, mission, policy, todo))
             overdue.append(handled[-1].todo)
-    return Swept(
+    return OverdueReport(
         overdue=tuple(overdue),
         demoted=_those(handled, "demoted"),
         cancelled=_those(handled, "cancelled"),
@@ -86,18 +95,20 @@ def _look_at_deadlines(tx: Transaction, scope: Scope, mission: Mission, policy: 
     )
 
 
-def _those(handled: Sequence[_Handled], what: str) -> tuple[MissionTodo, ...]:
+def _those(handled: Sequence[_OverdueAction], what: str) -> tuple[MissionTodo, ...]:
     return tuple(one.todo for one in handled if one.what == what)
 
 
-def _handle(tx: Transaction, scope: Scope, mission: Mission, policy: TodoPolicy, todo: MissionTodo) -> _Handled:
+def _handle(tx: Transaction, scope: Scope, mission: Mission, policy: TodoPolicy, todo: MissionTodo) -> _OverdueAction:
     """Flag it, do what the mission's policy says, and ask a person."""
     was = standing(tx, mission, todo)
     reason = f"It was due {todo.deadline}."
-    if todo.status is Status.IN_PROGRESS:
+    if todo.status is TodoStatus.IN_PROGRESS:
         flagged = _flag(tx, scope, mission, todo, reason)
         _warn(tx, scope, flagged)
-        return _Handled(flagged, "warned", _ask(tx, scope, mission, flagged, was, "Whoever works on it was warned."))
+        return _OverdueAction(
+            flagged, "warned", _ask(tx, scope, mission, flagged, was, "Whoever works on it was warned.")
+        )
     if policy.overdue_pending is OverduePending.CANCEL:
         flagged = _flag(tx, scope, mission, todo, reason)
         asked = _ask(
@@ -105,18 +116,18 @@ def _handle(tx: Transaction, scope: Scope, mission: Mission, policy: TodoPolicy,
         )
         ended = cancel(tx, scope, mission, flagged, f"{reason} It was never started.")
         # With its todo, the question has come to an end.
-        return _Handled(ended, "cancelled", asked and escalation_repository.find(tx, asked.id))
+        return _OverdueAction(ended, "cancelled", asked and escalation_repository.find(tx, asked.id))
     if policy.overdue_pending is OverduePending.KEEP:
         flagged = _flag(tx, scope, mission, todo, reason)
-        return _Handled(flagged, "kept", _ask(tx, scope, mission, flagged, was, "It was never started."))
+        return _OverdueAction(flagged, "kept", _ask(tx, scope, mission, flagged, was, "It was never started."))
     if mission_repository.capacity(tx, mission).backlog >= policy.backlog_limit:
         flagged = _flag(tx, scope, mission, todo, reason)
         full = f"It was never started. It stays pending, since the backlog is full ({policy.backlog_limit})."
-        return _Handled(flagged, "kept", _ask(tx, scope, mission, flagged, was, full))
-    status = MISSION.advance(todo.status, Action.DEMOTE, scope.actor.role)
-    demoted = apply(tx, scope, mission, Action.DEMOTE, todo, reason, status=status, overdue_at=tx.now())
+        return _OverdueAction(flagged, "kept", _ask(tx, scope, mission, flagged, was, full))
+    status = MISSION.advance(todo.status, TodoAction.DEMOTE, scope.actor.role)
+    demoted = apply(tx, scope, mission, TodoAction.DEMOTE, todo, reason, status=status, overdue_at=tx.now())
     moved = "It was never started, so it was moved to the backlog."
-    return _Handled(demoted, "demoted", _ask(tx, scope, mission, demoted, was, moved))
+    return _OverdueAction(demoted, "demoted", _ask(tx, scope, mission, demoted, was, moved))
 
 
 def _flag(tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, reason: str) -> MissionTodo:
@@ -153,8 +164,8 @@ def _remind(
 
 
 def _look_at_backlog(
-    tx: Transaction, scope: Scope, mission: Mission, policy: TodoPolicy, now: datetime, swept: Swept
-) -> Swept:
+    tx: Transaction, scope: Scope, mission: Mission, policy: TodoPolicy, now: datetime, swept: OverdueReport
+) -> OverdueReport:
     """What nobody has touched for long is put before the owner, or cancelled if the mission says so."""
     before = timestamp(now - timedelta(days=policy.stale_backlog_after_days))
     ids = escalation_repository.untouched(tx, mission_changes.stream(mission.id), mission.id, before)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from punchlist.conversations.model import Notice
+from punchlist.conversations.model import NoticeKind
 from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition
 from punchlist.missions.config.json import cadence_of
@@ -15,20 +15,20 @@ from punchlist.missions.escalations.service import Escalations
 from punchlist.missions.metrics.service import Metrics, MetricView
 from punchlist.missions.model import Mission, MissionTodo, Pillar
 from punchlist.missions.planning import prompts
-from punchlist.missions.planning.prompts import MetricLine, News, Posted, Report
+from punchlist.missions.planning.prompts import LeadUpdates, MetricLine, PlanningReport, PostedMessage
 from punchlist.missions.service import Missions
-from punchlist.missions.todos.deadlines import Swept
+from punchlist.missions.todos.deadlines import OverdueReport
 from punchlist.missions.todos.lifecycle import OPEN as UNENDED
-from punchlist.missions.todos.lifecycle import Status
+from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.missions.todos.service import MissionTodos
 from punchlist.runs.lifecycle import OPEN
 from punchlist.runs.service import Runs
 
-_RESULTS: Final = (Notice.TODO_RESULT, Notice.TODO_ERROR, Notice.WORKER_RESULT)
+_RESULTS: Final = (NoticeKind.TODO_RESULT, NoticeKind.TODO_ERROR, NoticeKind.WORKER_RESULT)
 
 
 @dataclass(frozen=True, slots=True)
-class Briefing:
+class PromptData:
     missions: Missions
     todos: MissionTodos
     metrics: Metrics
@@ -51,10 +51,10 @@ class Briefing:
             stale=stale,
         )
 
-    def for_lead(self, mission: Mission, reports: Mapping[str, str], swept: Swept, since: str) -> str:
+    def for_lead(self, mission: Mission, reports: Mapping[str, str], swept: OverdueReport, since: str) -> str:
         """`reports` are what the owners said, by the slugs of their pillars; `since` is when the Lead last looked."""
         lines = self._lines(mission)
-        told = [Report(pillar, text, lines.get(pillar, ())) for pillar, text in reports.items()]
+        told = [PlanningReport(pillar, text, lines.get(pillar, ())) for pillar, text in reports.items()]
         # Also those that were found before this cycle, and are as they were.
         late = [todo for todo in self.todos.list(mission.slug, status=UNENDED).items if todo.overdue_at is not None]
         known = {todo.id for todo in swept.overdue}
@@ -63,16 +63,16 @@ class Briefing:
         capacity = self.todos.capacity(mission.slug)
         return prompts.lead_review_prompt(mission, told, capacity, swept, asked, self.news(mission, since))
 
-    def news(self, mission: Mission, since: str) -> News:
+    def news(self, mission: Mission, since: str) -> LeadUpdates:
         """What has come in the TODO chats, and what nobody works on (M9)."""
         posted = [
-            Posted(one.pillar.slug, message.kind, message.content)
+            PostedMessage(one.pillar.slug, message.kind, message.content)
             for one in self.missions.standing(mission)
             for message in self.conversations.posted(one.pillar.todo_conversation_id)
             if message.created_at >= since and message.kind in _RESULTS
         ]
-        running = self.todos.list(mission.slug, status={Status.IN_PROGRESS}).items
-        return News(posted, [(todo, why) for todo in running if (why := self._idle(todo)) is not None])
+        running = self.todos.list(mission.slug, status={TodoStatus.IN_PROGRESS}).items
+        return LeadUpdates(posted, [(todo, why) for todo in running if (why := self._idle(todo)) is not None])
 
     def _idle(self, todo: MissionTodo) -> str | None:
         """How the last run on a todo ended, when none is open."""

@@ -18,7 +18,7 @@ from punchlist.kernel.text import ELLIPSIS, visible, visible_block
 from punchlist.missions.chats.quote import quoted
 from punchlist.missions.model import Capacity, Escalation, Mission, MissionTodo, Pillar, Strategy
 from punchlist.missions.todos import pagination
-from punchlist.missions.todos.deadlines import Swept, is_overdue
+from punchlist.missions.todos.deadlines import OverdueReport, is_overdue
 from punchlist.missions.todos.lifecycle import ACTIVE
 
 MOST_TODOS: Final = 60
@@ -77,7 +77,7 @@ class MetricLine:
     slug: str | None = None
 
 
-class Report(NamedTuple):
+class PlanningReport(NamedTuple):
     """What a pillar's owner said at the end of planning, and how its metrics stand."""
 
     pillar: str
@@ -85,7 +85,7 @@ class Report(NamedTuple):
     metrics: Sequence[MetricLine] = ()
 
 
-class Posted(NamedTuple):
+class PostedMessage(NamedTuple):
     """Something that was posted to a pillar's TODO chat."""
 
     pillar: str
@@ -93,15 +93,15 @@ class Posted(NamedTuple):
     text: str
 
 
-class News(NamedTuple):
+class LeadUpdates(NamedTuple):
     """What a Lead cannot see in the mission chat: what was posted where work is done, and todos in progress that
     nobody works on, each with how its last run ended."""
 
-    posted: Sequence[Posted] = ()
+    posted: Sequence[PostedMessage] = ()
     idle: Sequence[tuple[MissionTodo, str]] = ()
 
 
-NO_NEWS: Final = News()
+NO_NEWS: Final = LeadUpdates()
 
 
 def planning_prompt(
@@ -156,11 +156,11 @@ def planning_prompt(
 
 def lead_review_prompt(
     mission: Mission,
-    reports: Sequence[Report],
+    reports: Sequence[PlanningReport],
     capacity: Capacity,
-    swept: Swept,
+    swept: OverdueReport,
     escalations: Sequence[Escalation] = (),
-    news: News = NO_NEWS,
+    news: LeadUpdates = NO_NEWS,
 ) -> str:
     """What is put into the mission chat when the owners have planned: the Lead looks across pillars."""
     said = [part for report in reports[:MOST_LINES] for part in _report(report)]
@@ -280,12 +280,12 @@ def _asked(escalation: Escalation) -> str:
     return f"- {_line(said)} (todo id {escalation.todo_id})"
 
 
-def news_text(news: News) -> str:
+def news_text(news: LeadUpdates) -> str:
     """What a Lead is told beside its lists, when there is something."""
     return "\n\n".join("\n".join([heading, *lines]) for heading, lines in _news_sections(news))
 
 
-def _news_sections(news: News) -> list[tuple[str, list[str]]]:
+def _news_sections(news: LeadUpdates) -> list[tuple[str, list[str]]]:
     sections = []
     if news.posted:
         sections.append(("### Reported since the last cycle", _bounded([_posted(one) for one in news.posted])))
@@ -295,12 +295,12 @@ def _news_sections(news: News) -> list[tuple[str, list[str]]]:
     return sections
 
 
-def _posted(one: Posted) -> str:
+def _posted(one: PostedMessage) -> str:
     # It is quoted already where it was posted; what comes first says of which todo or run it is.
     return f"- {_line(one.pillar)}, {_line(one.kind)}\n{_block(one.text)}"
 
 
-def _report(report: Report) -> list[str]:
+def _report(report: PlanningReport) -> list[str]:
     return [
         f"#### {_line(report.pillar)}",
         *[metric_line(one) for one in report.metrics[:MOST_LINES]],
@@ -309,7 +309,7 @@ def _report(report: Report) -> list[str]:
     ]
 
 
-def _swept_lines(swept: Swept) -> list[str]:
+def _swept_lines(swept: OverdueReport) -> list[str]:
     moved = {todo.id: what for what, todos in _moved(swept) for todo in todos}
     lines = [
         f"- {_named(todo)}: {todo.status.value}, was due {_line(todo.deadline or '')}{moved.get(todo.id, '')}"
@@ -319,7 +319,7 @@ def _swept_lines(swept: Swept) -> list[str]:
     return lines + [f"- {_named(todo)}: stale in the backlog; cancelled" for todo in swept.pruned]
 
 
-def _moved(swept: Swept) -> Sequence[tuple[str, Sequence[MissionTodo]]]:
+def _moved(swept: OverdueReport) -> Sequence[tuple[str, Sequence[MissionTodo]]]:
     return (
         ("; its owner was warned", swept.warned),
         ("; moved to the backlog", swept.demoted),

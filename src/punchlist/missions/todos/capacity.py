@@ -8,25 +8,25 @@ from __future__ import annotations
 
 from punchlist.errors import IllegalTransition
 from punchlist.missions.model import Capacity
-from punchlist.missions.todos.lifecycle import Action
+from punchlist.missions.todos.lifecycle import TodoAction
 
 
-def room_for_new(wanted: Action, capacity: Capacity) -> tuple[Action, str | None]:
+def room_for_new(wanted: TodoAction, capacity: Capacity) -> tuple[TodoAction, str | None]:
     """Whether a new todo is created or shelved, and what is to be said when that is not what was wanted."""
     warning = None
-    if wanted is Action.CREATE:
+    if wanted is TodoAction.CREATE:
         if capacity.active < capacity.active_limit:
-            return Action.CREATE, None
+            return TodoAction.CREATE, None
         warning = f"{_active_reached(capacity)} Created in backlog instead."
     _check_backlog(capacity)
-    return Action.SHELVE, warning
+    return TodoAction.SHELVE, warning
 
 
-def check_room(action: Action, capacity: Capacity) -> None:
+def check_room(action: TodoAction, capacity: Capacity) -> None:
     """Raises when the list that a todo is to move to is full."""
-    if action is Action.PROMOTE and capacity.active >= capacity.active_limit:
+    if action is TodoAction.PROMOTE and capacity.active >= capacity.active_limit:
         raise IllegalTransition(f"{_active_reached(capacity)} Complete, cancel or demote an item first.")
-    if action is Action.DEMOTE:
+    if action is TodoAction.DEMOTE:
         _check_backlog(capacity)
 
 

@@ -20,9 +20,9 @@ from punchlist.missions.config.collector import COMMAND_SECONDS
 from punchlist.missions.config.trust import TrustOf, trusted_config
 from punchlist.missions.metrics import process_runner
 from punchlist.missions.metrics import repository as metric_repository
-from punchlist.missions.metrics.process_runner import CannotStart, Ran, told
+from punchlist.missions.metrics.process_runner import ProcessResult, ProcessStartError, told
 from punchlist.missions.metrics.status import shown
-from punchlist.missions.model import Metric, Mission, MissionScope, MissionTodo, Reading
+from punchlist.missions.model import Metric, MetricReading, Mission, MissionScope, MissionTodo
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store
 
@@ -41,7 +41,7 @@ class CheckResult:
     """What was seen; for the Lead, and for whoever has to go on."""
 
 
-class Checks:
+class CompletionChecks:
     def __init__(
         self,
         store: Store,
@@ -116,7 +116,7 @@ class Checks:
                 most=0,
                 stop_at_most=False,
             )
-        except CannotStart as error:
+        except ProcessStartError as error:
             return CheckResult(False, self._redact(f"{spelled} cannot be started: {error}."))
         if ran.late:
             ended = f"took longer than its limit of {seconds:g} s and was ended"
@@ -144,7 +144,7 @@ class Checks:
             holds(reading.value), f"{metric.name} is {shown(reading.value, metric.unit)}; wanted: {wanted}."
         )
 
-    def _newest(self, mission: Mission, slug: str) -> tuple[Metric | None, Reading | None]:
+    def _newest(self, mission: Mission, slug: str) -> tuple[Metric | None, MetricReading | None]:
         with self._store.read() as tx:
             metric = mission_repository.metric_by_slug(tx, mission.id, slug)
             if metric is None or metric.status != "active":
@@ -164,7 +164,7 @@ class Checks:
         return max((at for at in row or () if at), default=todo.created_at)
 
 
-def _printed(ran: Ran) -> str:
+def _printed(ran: ProcessResult) -> str:
     """The end of what a command printed: that is where tests say what failed."""
     lines = [line.rstrip() for line in told(ran.tail + ran.errors).splitlines() if line.strip()][-_LAST_LINES:]
     return f"\n{visible_block(chr(10).join(lines))[-_LONGEST:]}" if lines else ""

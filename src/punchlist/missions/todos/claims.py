@@ -12,8 +12,8 @@ from typing import Any
 from punchlist.claims import repository as claim_records
 from punchlist.claims import service as claims
 from punchlist.claims import validation as claim_rules
-from punchlist.claims.lifecycle import SECONDS, Action
-from punchlist.claims.model import Claim, Claimant, Claimed, ListKind, NothingFree
+from punchlist.claims.lifecycle import SECONDS, ClaimAction
+from punchlist.claims.model import Claim, Claimant, ClaimGranted, ListKind, NothingToClaim
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions import repository as mission_repository
@@ -21,7 +21,7 @@ from punchlist.missions.changes import change, check_active, find_pillar, lock_m
 from punchlist.missions.model import Mission, MissionScope, MissionTodo
 from punchlist.missions.todos import pagination
 from punchlist.missions.todos import repository as todo_repository
-from punchlist.missions.todos.lifecycle import MEMBERS, Status
+from punchlist.missions.todos.lifecycle import MEMBERS, TodoStatus
 from punchlist.missions.todos.tools import todo_json
 from punchlist.missions.todos.transitions import find
 from punchlist.missions.todos.validation import check_mission, check_pillar
@@ -43,13 +43,13 @@ class MissionClaims:
         *,
         pillar: str | None = None,
         reason: str = "claim_todo",
-    ) -> Claimed[MissionTodo] | NothingFree:
+    ) -> ClaimGranted[MissionTodo] | NothingToClaim:
         """Take a todo that is in progress and nobody's; without an id, the most urgent.
 
         Whoever is bound to a pillar takes only what is of that. `at` is the process or the connection that
         the caller works in.
         """
-        by = _claimant(scope, at, Action.CLAIM)
+        by = _claimant(scope, at, ClaimAction.CLAIM)
         check_mission(scope, mission_slug)
         if pillar is not None:
             check_pillar(scope, pillar)
@@ -59,16 +59,16 @@ class MissionClaims:
                 found = _next(tx, mission, pillar or scope.pillar_slug)
             else:
                 found = _named(tx, scope, mission, todo_id)
-            if isinstance(found, NothingFree):
+            if isinstance(found, NothingToClaim):
                 return found
             todo, before = found
             claim = claims.take(tx, before, _words(todo), todo.id, (ListKind.MISSION, mission.id), by, seconds)
-            _tell(tx, scope, mission, Action.CLAIM, todo, reason, until=claim.lease_until, **claims.told(claim))
-            return Claimed(todo, claim)
+            _tell(tx, scope, mission, ClaimAction.CLAIM, todo, reason, until=claim.lease_until, **claims.told(claim))
+            return ClaimGranted(todo, claim)
 
     def renew_claim(self, scope: MissionScope, at: str, todo_id: str, fence: int, seconds: int = SECONDS) -> Claim:
         """Keep a todo for longer; leaves no event."""
-        by = _claimant(scope, at, Action.RENEW)
+        by = _claimant(scope, at, ClaimAction.RENEW)
         with self._store.write() as tx:
             todo, _ = _standing(tx, scope, todo_id, lock=False)
             return claims.renew(tx, _words(todo), todo.id, by, fence, seconds)
@@ -77,11 +77,11 @@ class MissionClaims:
         self, scope: MissionScope, at: str, todo_id: str, fence: int | None, *, reason: str = "release_claim"
     ) -> Claim:
         """Give a todo back; a person can take it from anybody. The claim as it was."""
-        by = _claimant(scope, at, Action.RELEASE)
+        by = _claimant(scope, at, ClaimAction.RELEASE)
         with self._store.write() as tx:
             todo, mission = _standing(tx, scope, todo_id, lock=True)
             claim = claims.release(tx, _words(todo), todo.id, by, fence)
-            _tell(tx, scope, mission, Action.RELEASE, todo, reason, **claims.told(claim))
+            _tell(tx, scope, mission, ClaimAction.RELEASE, todo, reason, **claims.told(claim))
             return claim
 
 
@@ -96,12 +96,12 @@ class ClaimableMission:
 
     def claim(
         self, todo_id: str | None, seconds: int, mission_slug: str | None
-    ) -> tuple[dict[str, Any], Claim] | NothingFree:
+    ) -> tuple[dict[str, Any], Claim] | NothingToClaim:
         slug = mission_slug or self._scope.mission_slug
         if slug is None:
             raise InvalidInput("missionSlug: is required; a todo is claimed from one mission")
         claimed = self._claims.claim(self._scope, self._at, slug, todo_id, seconds)
-        return (todo_json(claimed.todo), claimed.claim) if isinstance(claimed, Claimed) else claimed
+        return (todo_json(claimed.todo), claimed.claim) if isinstance(claimed, ClaimGranted) else claimed
 
     def renew(self, todo_id: str, fence: int, seconds: int) -> Claim:
         return self._claims.renew_claim(self._scope, self._at, todo_id, fence, seconds)
@@ -110,20 +110,22 @@ class ClaimableMission:
         return self._claims.release_claim(self._scope, self._at, todo_id, fence)
 
 
-def _claimant(scope: MissionScope, at: str, action: Action) -> Claimant:
+def _claimant(scope: MissionScope, at: str, action: ClaimAction) -> Claimant:
     if scope.actor.role not in MEMBERS:
         who = " or ".join(sorted(MEMBERS))
         raise NotAllowed(f"{scope.actor.role.somebody} may not {action} a mission todo; {who} may.")
     return Claimant(scope, at)
 
 
-def _next(tx: Transaction, mission: Mission, pillar_slug: str | None) -> tuple[MissionTodo, Claim | None] | NothingFree:
+def _next(
+    tx: Transaction, mission: Mission, pillar_slug: str | None
+) -> tuple[MissionTodo, Claim | None] | NothingToClaim:
     """The most urgent that is free, and the claim that was on it."""
     pillar = find_pillar(tx, mission, pillar_slug) if pillar_slug is not None else None
     started = [
         todo
         for todo in todo_repository.open_of(tx, mission.id)
-        if todo.status is Status.IN_PROGRESS and (pillar is None or todo.pillar_id == pillar.id)
+        if todo.status is TodoStatus.IN_PROGRESS and (pillar is None or todo.pillar_id == pillar.id)
     ]
     held: list[Claim] = []
     for todo in sorted(started, key=pagination.place):
@@ -131,13 +133,13 @@ def _next(tx: Transaction, mission: Mission, pillar_slug: str | None) -> tuple[M
         if before is None or not claim_rules.live(before, tx.now()):
             return todo, before
         held.append(before)
-    return NothingFree(len(held), 0, min((claim.lease_until for claim in held), default=None))
+    return NothingToClaim(len(held), 0, min((claim.lease_until for claim in held), default=None))
 
 
 def _named(tx: Transaction, scope: MissionScope, mission: Mission, todo_id: str) -> tuple[MissionTodo, Claim | None]:
     todo = find(tx, mission, todo_id)
     _check_pillar_of(tx, scope, todo)
-    if todo.status is not Status.IN_PROGRESS:
+    if todo.status is not TodoStatus.IN_PROGRESS:
         raise IllegalTransition(
             f"Cannot claim {_words(todo)}: it is {todo.status}, and only what is in progress can be."
         )
@@ -170,7 +172,13 @@ def _words(todo: MissionTodo) -> str:
 
 
 def _tell(
-    tx: Transaction, scope: MissionScope, mission: Mission, action: Action, todo: MissionTodo, reason: str, **told: Any
+    tx: Transaction,
+    scope: MissionScope,
+    mission: Mission,
+    action: ClaimAction,
+    todo: MissionTodo,
+    reason: str,
+    **told: Any,
 ) -> None:
     data = {"title": todo.title, **told}
     event_log.append(tx, change(scope, mission, action, todo.id, reason, data, came_from=todo.status, to=todo.status))

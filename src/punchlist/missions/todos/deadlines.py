@@ -26,7 +26,7 @@ class Deadline(NamedTuple):
     passed: bool
 
 
-class Swept(NamedTuple):
+class OverdueReport(NamedTuple):
     """What looking after a mission's deadlines came to. The first two are how things stand, the rest is what was done:
     a second look at the same moment finds the same and does nothing."""
 

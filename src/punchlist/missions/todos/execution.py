@@ -13,7 +13,7 @@ from punchlist.missions.model import Mission, MissionTodo, Pillar
 from punchlist.runs import repository as run_records
 from punchlist.runs import service as runs
 from punchlist.runs.lifecycle import OPEN
-from punchlist.runs.model import Kind, Run
+from punchlist.runs.model import Run, RunKind
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Transaction
 
@@ -30,7 +30,7 @@ def execute(tx: Transaction, scope: Scope, pillar: Pillar, todo: MissionTodo, re
     return runs.queue(
         tx,
         scope,
-        kind=Kind.EXECUTE,
+        kind=RunKind.EXECUTE,
         conversation_id=pillar.todo_conversation_id,
         agent=PILLAR_OWNER,
         request={"todoId": todo.id, "title": todo.title},
@@ -45,7 +45,7 @@ def check_pace(tx: Transaction, mission: Mission) -> None:
     """Work that makes work comes to an end: agents start only so many todos a day, for only so much money."""
     policy = policy_of(mission)
     since = timestamp(moment(tx.now()) - DAY)
-    row = tx.one(PACE, mission_id=mission.id, since=since, kind=Kind.EXECUTE.value)
+    row = tx.one(PACE, mission_id=mission.id, since=since, kind=RunKind.EXECUTE.value)
     started, cost = (int(row[0]), float(row[1])) if row else (0, 0.0)
     if started >= policy.starts_per_day:
         raise IllegalTransition(

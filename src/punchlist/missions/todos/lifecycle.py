@@ -9,14 +9,14 @@ from punchlist.kernel.actors import Role
 from punchlist.kernel.lifecycle import NEW, Lifecycle
 
 
-class Priority(StrEnum):
+class TodoPriority(StrEnum):
     CRITICAL = "critical"
     HIGH = "high"
     MEDIUM = "medium"
     LOW = "low"
 
 
-class Channel(StrEnum):
+class ChatChannel(StrEnum):
     """What a chat of a mission is for; in the conversation's metadata (M1)."""
 
     MISSION = "mission"
@@ -24,7 +24,7 @@ class Channel(StrEnum):
     PILLAR_TODO = "pillar-todo"
 
 
-class Status(StrEnum):
+class TodoStatus(StrEnum):
     BACKLOG = "backlog"
     PENDING = "pending"
     IN_PROGRESS = "in_progress"
@@ -32,7 +32,7 @@ class Status(StrEnum):
     CANCELLED = "cancelled"
 
 
-class Action(StrEnum):
+class TodoAction(StrEnum):
     CREATE = "create"
     # A new todo that is only a candidate, by wish or since all slots are taken.
     SHELVE = "shelve"
@@ -50,38 +50,38 @@ LEADS: Final = frozenset({Role.LEAD, Role.PERSON, Role.SYSTEM})
 """Who decides. A person is who the Lead works for, the system does what a mission's policies say."""
 MEMBERS: Final = LEADS | {Role.OWNER}
 
-OPEN: Final = frozenset({Status.BACKLOG, Status.PENDING, Status.IN_PROGRESS})
-ACTIVE: Final = frozenset({Status.PENDING, Status.IN_PROGRESS})
+OPEN: Final = frozenset({TodoStatus.BACKLOG, TodoStatus.PENDING, TodoStatus.IN_PROGRESS})
+ACTIVE: Final = frozenset({TodoStatus.PENDING, TodoStatus.IN_PROGRESS})
 """Those that take one of the scarce slots."""
 
 MISSION: Final = Lifecycle(
     "mission todo",
     {
-        (NEW, Action.CREATE): Status.PENDING,
-        (NEW, Action.SHELVE): Status.BACKLOG,
-        (Status.BACKLOG, Action.PROMOTE): Status.PENDING,
-        (Status.PENDING, Action.DEMOTE): Status.BACKLOG,
-        (Status.PENDING, Action.START): Status.IN_PROGRESS,
-        (Status.IN_PROGRESS, Action.COMPLETE): Status.COMPLETED,
-        **{(status, Action.CANCEL): Status.CANCELLED for status in Status if status in OPEN},
+        (NEW, TodoAction.CREATE): TodoStatus.PENDING,
+        (NEW, TodoAction.SHELVE): TodoStatus.BACKLOG,
+        (TodoStatus.BACKLOG, TodoAction.PROMOTE): TodoStatus.PENDING,
+        (TodoStatus.PENDING, TodoAction.DEMOTE): TodoStatus.BACKLOG,
+        (TodoStatus.PENDING, TodoAction.START): TodoStatus.IN_PROGRESS,
+        (TodoStatus.IN_PROGRESS, TodoAction.COMPLETE): TodoStatus.COMPLETED,
+        **{(status, TodoAction.CANCEL): TodoStatus.CANCELLED for status in TodoStatus if status in OPEN},
         **{
             (status, action): status
-            for action in (Action.EXTEND, Action.REPRIORITIZE)
-            for status in Status
+            for action in (TodoAction.EXTEND, TodoAction.REPRIORITIZE)
+            for status in TodoStatus
             if status in OPEN
         },
     },
     allowed={
-        Action.CREATE: MEMBERS,
-        Action.SHELVE: MEMBERS,
-        Action.PROMOTE: LEADS,
-        Action.DEMOTE: LEADS,
-        Action.START: LEADS,
+        TodoAction.CREATE: MEMBERS,
+        TodoAction.SHELVE: MEMBERS,
+        TodoAction.PROMOTE: LEADS,
+        TodoAction.DEMOTE: LEADS,
+        TodoAction.START: LEADS,
         # Whoever did the work does not call it done; nor does a policy.
-        Action.COMPLETE: frozenset({Role.LEAD, Role.PERSON}),
-        Action.CANCEL: MEMBERS,
-        Action.EXTEND: LEADS,
-        Action.REPRIORITIZE: LEADS,
+        TodoAction.COMPLETE: frozenset({Role.LEAD, Role.PERSON}),
+        TodoAction.CANCEL: MEMBERS,
+        TodoAction.EXTEND: LEADS,
+        TodoAction.REPRIORITIZE: LEADS,
     },
 )
 

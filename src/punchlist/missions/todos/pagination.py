@@ -16,31 +16,33 @@ from typing import Final, NamedTuple
 
 from punchlist.errors import InvalidInput
 from punchlist.missions.model import Capacity, MissionTodo
-from punchlist.missions.todos.lifecycle import Priority, Status
+from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 
 LIMIT: Final = 100
 MOST: Final = 500
 LONGEST_CURSOR: Final = 300
 
-_STATUSES: Final = {status: rank for rank, status in enumerate((Status.IN_PROGRESS, Status.PENDING, Status.BACKLOG))}
-_PRIORITIES: Final = {priority: rank for rank, priority in enumerate(Priority)}
+_STATUSES: Final = {
+    status: rank for rank, status in enumerate((TodoStatus.IN_PROGRESS, TodoStatus.PENDING, TodoStatus.BACKLOG))
+}
+_PRIORITIES: Final = {priority: rank for rank, priority in enumerate(TodoPriority)}
 
 Place = tuple[int, int, str, str]
 
 
-class Ended(NamedTuple):
+class EndedCursor(NamedTuple):
     """The last todo of a page, when it had ended; the next page begins after it."""
 
     at: str
     id: str
 
 
-NEWEST: Final = Ended("9999", "")
+NEWEST: Final = EndedCursor("9999", "")
 """Before the first of those that ended."""
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class TodoPage:
     """A page of a mission's todos."""
 
     items: list[MissionTodo]
@@ -63,12 +65,12 @@ def cursor_after(todo: MissionTodo) -> str:
     return base64.urlsafe_b64encode(json.dumps(mark).encode()).decode().rstrip("=")
 
 
-def parse_cursor(cursor: str) -> Place | Ended:
+def parse_cursor(cursor: str) -> Place | EndedCursor:
     try:
         if len(cursor) <= LONGEST_CURSOR:
             match json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))):
                 case [str(at), str(id)] if _plain(at, id):
-                    return Ended(at, id)
+                    return EndedCursor(at, id)
                 case [int(status), int(priority), str(at), str(id)] if _plain(at, id):
                     return status, priority, at, id
     except (ValueError, binascii.Error, RecursionError):

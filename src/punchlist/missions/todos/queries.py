@@ -18,14 +18,14 @@ from punchlist.missions.model import Capacity, Mission, MissionTodo, Pillar
 from punchlist.missions.todos import pagination
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos import validation as todo_validation
-from punchlist.missions.todos.lifecycle import ACTIVE, OPEN, Status
-from punchlist.missions.todos.pagination import NEWEST, Ended, Listed
+from punchlist.missions.todos.lifecycle import ACTIVE, OPEN, TodoStatus
+from punchlist.missions.todos.pagination import NEWEST, EndedCursor, TodoPage
 from punchlist.storage.store import Store, Transaction
 
 _OF_AN_ID: Final = re.compile(r"[0-9a-f-]{1,36}", re.ASCII)
 
 
-class TodoLists:
+class TodoQueries:
     def __init__(self, store: Store) -> None:
         self._store = store
 
@@ -34,22 +34,22 @@ class TodoLists:
         mission_slug: str,
         *,
         pillar: str | None = None,
-        status: Collection[Status] | None = None,
+        status: Collection[TodoStatus] | None = None,
         archived: bool = False,
         limit: int = pagination.LIMIT,
         cursor: str | None = None,
-    ) -> Listed:
+    ) -> TodoPage:
         """A page of what is not archived; with `archived`, of all. A pillar's are its own, and those open that also
         affect it."""
         after = pagination.parse_cursor(cursor) if cursor is not None else None
-        wanted = frozenset(Status) if status is None else frozenset(status)
+        wanted = frozenset(TodoStatus) if status is None else frozenset(status)
         with self._store.read() as tx:
             mission = find_mission(tx, mission_slug)
             pillars = mission_records.pillars_of(tx, mission.id)
             own = _pillar(mission, pillars, pillar)
             unended = todo_repository.open_of(tx, mission.id)
             items: list[MissionTodo] = []
-            if not isinstance(after, Ended) and wanted & OPEN:
+            if not isinstance(after, EndedCursor) and wanted & OPEN:
                 of_pillar = [todo for todo in unended if todo.status in wanted and (not own or _matters(todo, own))]
                 items = sorted(
                     (t for t in of_pillar if after is None or pagination.place(t) > after), key=pagination.place
@@ -61,10 +61,10 @@ class TodoLists:
                     pillar_id=own.id if own else None,
                     status=next(iter(wanted - OPEN)) if len(wanted - OPEN) == 1 else None,
                     since="0" if archived else _archived_before(tx, mission),
-                    after=after if isinstance(after, Ended) else NEWEST,
+                    after=after if isinstance(after, EndedCursor) else NEWEST,
                     most=limit + 1 - len(items),
                 )
-            return Listed(
+            return TodoPage(
                 items[:limit],
                 _capacity(mission, unended),
                 pagination.cursor_after(items[limit - 1]) if len(items) > limit else None,

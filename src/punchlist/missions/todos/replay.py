@@ -8,7 +8,7 @@ from typing import Any
 from punchlist.kernel.events import Event
 from punchlist.missions.model import MissionTodo
 from punchlist.missions.todos import repository as todo_repository
-from punchlist.missions.todos.lifecycle import Action, Priority, Status
+from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
 from punchlist.storage.store import Transaction
 
 
@@ -26,7 +26,7 @@ def replay(events: Sequence[Event]) -> dict[str, MissionTodo]:
 
 def makes_todo(event: Event) -> bool:
     """Whether an event of a mission puts a row into `mission_todos`."""
-    return event.action in (Action.CREATE, Action.SHELVE)
+    return event.action in (TodoAction.CREATE, TodoAction.SHELVE)
 
 
 def compare(tx: Transaction, mission_id: str, events: Sequence[Event]) -> Iterator[str]:
@@ -41,4 +41,6 @@ def compare(tx: Transaction, mission_id: str, events: Sequence[Event]) -> Iterat
 def _told(todo: MissionTodo, event: Event) -> MissionTodo:
     data = event.payload()
     changed = todo._replace(**{name: data[name] for name in MissionTodo._fields if name in data})
-    return changed._replace(status=Status(event.to_status or changed.status), priority=Priority(changed.priority))
+    return changed._replace(
+        status=TodoStatus(event.to_status or changed.status), priority=TodoPriority(changed.priority)
+    )

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from punchlist.errors import StoreDamaged
 from punchlist.missions.model import Escalation, MissionTodo
-from punchlist.missions.todos.lifecycle import EscalationStatus, Priority, Status
-from punchlist.missions.todos.pagination import Ended
+from punchlist.missions.todos.lifecycle import EscalationStatus, TodoPriority, TodoStatus
+from punchlist.missions.todos.pagination import EndedCursor
 from punchlist.storage.statements import Statement, columns, insert, literals, update
 from punchlist.storage.store import Transaction
 
@@ -59,7 +59,7 @@ CREATED: Final = Statement(
 )
 
 
-def _ended(of_pillar: bool, status: Status | None) -> Statement:
+def _ended(of_pillar: bool, status: TodoStatus | None) -> Statement:
     """A page of those that ended, newest first, after `at` and `id`, down to what is archived."""
     whose = "pillar_id" if of_pillar else "mission_id"
     only = f"AND status = '{status}' " if status is not None else ""
@@ -72,7 +72,7 @@ def _ended(of_pillar: bool, status: Status | None) -> Statement:
 ENDED: Final = {
     (of_pillar, status): _ended(of_pillar, status)
     for of_pillar in (False, True)
-    for status in (None, Status.COMPLETED, Status.CANCELLED)
+    for status in (None, TodoStatus.COMPLETED, TodoStatus.CANCELLED)
 }
 
 
@@ -109,9 +109,9 @@ def ended_page(
     *,
     mission_id: str,
     pillar_id: str | None,
-    status: Status | None,
+    status: TodoStatus | None,
     since: str,
-    after: Ended,
+    after: EndedCursor,
     most: int,
 ) -> list[MissionTodo]:
     """Newest first: those that ended before `after`, but not before `since`."""
@@ -164,8 +164,8 @@ def created_as(tx: Transaction, stream: str, todo_id: str) -> str | None:
     return str(row[0]) if row else None
 
 
-_STATUS: Final = {status.value: status for status in Status}
-_PRIORITY: Final = {priority.value: priority for priority in Priority}
+_STATUS: Final = {status.value: status for status in TodoStatus}
+_PRIORITY: Final = {priority.value: priority for priority in TodoPriority}
 
 
 def from_row(row: tuple[Any, ...]) -> MissionTodo:

@@ -22,61 +22,61 @@ from punchlist.missions.chats import service as chat_service
 from punchlist.missions.chats.quote import marked, quoted
 from punchlist.missions.config.json import cadence_of
 from punchlist.missions.escalations.transitions import OVERDUE
-from punchlist.missions.model import Done, Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar
+from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar, TodoChange
 from punchlist.missions.todos import deadlines
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos import validation as todo_validation
 from punchlist.missions.todos.capacity import check_room, is_full, room_for_new
 from punchlist.missions.todos.completion import not_passed, passed_since_work, result_json
 from punchlist.missions.todos.execution import check_pace, execute
-from punchlist.missions.todos.lifecycle import LEADS, MEMBERS, MISSION, OPEN, Action, Priority, Status
-from punchlist.missions.todos.queries import TodoLists
+from punchlist.missions.todos.lifecycle import LEADS, MEMBERS, MISSION, OPEN, TodoAction, TodoPriority, TodoStatus
+from punchlist.missions.todos.queries import TodoQueries
 from punchlist.missions.todos.todo_drafts import drafted, made_before, metric_problem
 from punchlist.missions.todos.transitions import CHECK, WORK, answer_questions, apply, cancel, find, freed, make
 from punchlist.missions.todos.validation import check_mission, check_pillar
 from punchlist.runs import service as runs
-from punchlist.runs.model import Kind, Run
+from punchlist.runs.model import Run, RunKind
 from punchlist.storage.store import Transaction
 
 COLLECTOR: Final = "collector"
 REPORTERS: Final = frozenset({Role.OWNER, Role.PERSON, Role.SYSTEM})
 
 
-class MissionTodos(TodoLists):
+class MissionTodos(TodoQueries):
     def create(
         self, scope: MissionScope, mission_slug: str, new: NewMissionTodo, *, reason: str = "mission_todo_create"
-    ) -> Done:
+    ) -> TodoChange:
         """A new todo: pending if there is a slot, else in the backlog, if there is room (M2)."""
-        MISSION.permit(Action.CREATE, scope.actor.role)
+        MISSION.permit(TodoAction.CREATE, scope.actor.role)
         check_mission(scope, mission_slug)
         check_pillar(scope, new.pillar_slug)
         with self._store.read() as tx:
             mission = find_mission(tx, mission_slug)
             # To be refused takes no lock: those who ask in vain do not keep others waiting.
             if is_full(mission_repository.capacity(tx, mission)) and isinstance(
-                done := _placed(tx, scope, mission, new), Done
+                done := _placed(tx, scope, mission, new), TodoChange
             ):
                 return done
         with self._store.write() as tx:
             mission = lock_mission(tx, mission_slug)
             placed = _placed(tx, scope, mission, new)
-            if isinstance(placed, Done):
+            if isinstance(placed, TodoChange):
                 return placed
             todo, told = placed.todo, placed.todo.justification or reason
             make(tx, scope, mission, placed.action, todo, told, target=placed.target.value)
-            return Done(todo, " ".join(placed.warnings) or None)
+            return TodoChange(todo, " ".join(placed.warnings) or None)
 
     def update(
         self,
         scope: MissionScope,
         mission_slug: str,
         todo_id: str,
-        action: Action,
+        action: TodoAction,
         reason: str,
         *,
         deadline: str | None = None,
-        priority: Priority | None = None,
-    ) -> Done:
+        priority: TodoPriority | None = None,
+    ) -> TodoChange:
         """Promote, demote, start, cancel, extend or reprioritize a todo, for a reason (M4, M5)."""
         if action not in todo_validation.UPDATES.values():
             raise InvalidInput(
@@ -85,29 +85,29 @@ class MissionTodos(TodoLists):
         reason = todo_validation.parse_reason(reason)
         if problems := todo_validation.misplaced(action, deadline is not None, priority is not None):
             raise InvalidInput(problems)
-        if scope.actor.role is Role.OWNER and action in (Action.PROMOTE, Action.DEMOTE):
+        if scope.actor.role is Role.OWNER and action in (TodoAction.PROMOTE, TodoAction.DEMOTE):
             self._recommend(scope, mission_slug, todo_id, action, reason)
         MISSION.permit(action, scope.actor.role)
         with self._store.write() as tx:
             mission, todo, pillar = self._locked(tx, scope, mission_slug, todo_id)
             status = MISSION.advance(todo.status, action, scope.actor.role)
             match action:
-                case Action.CANCEL:
-                    return Done(cancel(tx, scope, mission, todo, reason))
-                case Action.START:
+                case TodoAction.CANCEL:
+                    return TodoChange(cancel(tx, scope, mission, todo, reason))
+                case TodoAction.START:
                     if scope.actor.role is not Role.PERSON:
                         check_pace(tx, mission)
                     changed = apply(tx, scope, mission, action, todo, reason, status=status, started_at=tx.now())
-                    return Done(changed, run_id=execute(tx, scope, pillar, changed, reason).id)
-                case Action.EXTEND:
+                    return TodoChange(changed, run_id=execute(tx, scope, pillar, changed, reason).id)
+                case TodoAction.EXTEND:
                     until = _future(tx, mission, deadline or "")
                     changed = apply(tx, scope, mission, action, todo, reason, deadline=until, overdue_at=None)
                     answer_questions(tx, scope, mission, todo, f"extended to {until}: {reason}", OVERDUE)
-                    return Done(changed)
-                case Action.REPRIORITIZE:
-                    return Done(apply(tx, scope, mission, action, todo, reason, priority=priority))
+                    return TodoChange(changed)
+                case TodoAction.REPRIORITIZE:
+                    return TodoChange(apply(tx, scope, mission, action, todo, reason, priority=priority))
             check_room(action, mission_repository.capacity(tx, mission))
-            return Done(apply(tx, scope, mission, action, todo, reason, status=status))
+            return TodoChange(apply(tx, scope, mission, action, todo, reason, status=status))
 
     def complete(
         self,
@@ -118,31 +118,31 @@ class MissionTodos(TodoLists):
         *,
         metrics_impacted: Sequence[str] = (),
         override_reason: str | None = None,
-    ) -> Done:
+    ) -> TodoChange:
         """Call a todo done (M6). A check that has not passed since the last work is in the way, unless the Lead says
         why it is not (M16)."""
-        MISSION.permit(Action.COMPLETE, scope.actor.role)
+        MISSION.permit(TodoAction.COMPLETE, scope.actor.role)
         outcome, override_reason = (
             todo_validation.parse_outcome(outcome),
             todo_validation.parse_override(override_reason),
         )
         with self._store.write() as tx:
             mission, todo, _ = self._locked(tx, scope, mission_slug, todo_id)
-            status = MISSION.advance(todo.status, Action.COMPLETE, scope.actor.role)
+            status = MISSION.advance(todo.status, TodoAction.COMPLETE, scope.actor.role)
             slugs = _known_metrics(tx, mission, metrics_impacted)
             passed = passed_since_work(todo)
             if not passed and override_reason is None:
                 raise not_passed(todo)
             done = _complete(tx, scope, mission, todo, outcome, status, slugs, None if passed else override_reason)
-            return Done(done, run_id=_collect(tx, scope, mission, slugs, todo).id if slugs else None)
+            return TodoChange(done, run_id=_collect(tx, scope, mission, slugs, todo).id if slugs else None)
 
     def due_check(self, scope: MissionScope, mission_slug: str, todo_id: str) -> MissionTodo | None:
         """The todo, if somebody who may complete it would have to have its check run first."""
-        MISSION.permit(Action.COMPLETE, scope.actor.role)
+        MISSION.permit(TodoAction.COMPLETE, scope.actor.role)
         check_mission(scope, mission_slug)
         with self._store.read() as tx:
             todo = find(tx, find_mission(tx, mission_slug), todo_id)
-        return todo if todo.status is Status.IN_PROGRESS and not passed_since_work(todo) else None
+        return todo if todo.status is TodoStatus.IN_PROGRESS and not passed_since_work(todo) else None
 
     def record_check(self, scope: MissionScope, todo_id: str, passed: bool, detail: str = "") -> MissionTodo:
         """Keep what came of a todo's check."""
@@ -164,20 +164,20 @@ class MissionTodos(TodoLists):
             raise NotAllowed(f"{scope.actor.role.somebody} may not work on a mission todo; its pillar's owner does.")
         with self._store.write() as tx:
             mission, todo = _lock_of(tx, scope, todo_id)
-            if todo.status is not Status.IN_PROGRESS:
+            if todo.status is not TodoStatus.IN_PROGRESS:
                 return todo
             return apply(tx, scope, mission, WORK, todo, "it was worked on", worked_at=tx.now())
 
     def report(
         self, scope: MissionScope, mission_slug: str, todo_id: str, result: str, *, fence: int | None = None
-    ) -> Done:
+    ) -> TodoChange:
         """What came of the work, said in the TODO chat for the Lead to review (M8)."""
         if scope.actor.role not in REPORTERS:
             raise NotAllowed(f"{scope.actor.role.somebody} may not report on a mission todo; its pillar's owner does.")
         result = todo_validation.parse_result(result)
         with self._store.write() as tx:
             mission, todo, pillar = self._locked(tx, scope, mission_slug, todo_id)
-            if todo.status is not Status.IN_PROGRESS:
+            if todo.status is not TodoStatus.IN_PROGRESS:
                 raise IllegalTransition(
                     f"“{visible(todo.title)}” ({todo.id}) is {todo.status}; only work that is in progress is reported."
                 )
@@ -191,9 +191,9 @@ class MissionTodos(TodoLists):
                 chat_service.TODO_RESULT,
                 f"[TODO {todo.id}]\n{marked(result)}",
             )
-            return Done(changed)
+            return TodoChange(changed)
 
-    def _recommend(self, scope: MissionScope, mission_slug: str, todo_id: str, action: Action, reason: str) -> None:
+    def _recommend(self, scope: MissionScope, mission_slug: str, todo_id: str, action: TodoAction, reason: str) -> None:
         """An owner does not promote or demote: it is said to the Lead, and the owner is told so (M4)."""
         with self._store.write() as tx:
             mission, todo, pillar = self._locked(tx, scope, mission_slug, todo_id)
@@ -222,20 +222,20 @@ class _Placed(NamedTuple):
     """A new todo that there is room for."""
 
     todo: MissionTodo
-    action: Action
-    target: Status
+    action: TodoAction
+    target: TodoStatus
     """Where it was to go."""
     warnings: list[str]
 
 
-def _placed(tx: Transaction, scope: MissionScope, mission: Mission, new: NewMissionTodo) -> _Placed | Done:
+def _placed(tx: Transaction, scope: MissionScope, mission: Mission, new: NewMissionTodo) -> _Placed | TodoChange:
     """Where a new todo goes, or what the same request has made before."""
     check_active(mission)
     pillar = find_pillar(tx, mission, new.pillar_slug)
     draft, warnings = drafted(tx, scope, mission, pillar, new)
     if before := made_before(tx, mission, draft):
-        return Done(before, f"The request {before.request_id!r} was made before; this is the todo it made.")
-    wanted = Action.SHELVE if draft.status is Status.BACKLOG else Action.CREATE
+        return TodoChange(before, f"The request {before.request_id!r} was made before; this is the todo it made.")
+    wanted = TodoAction.SHELVE if draft.status is TodoStatus.BACKLOG else TodoAction.CREATE
     action, warning = room_for_new(wanted, mission_repository.capacity(tx, mission))
     todo = draft._replace(status=MISSION.advance(NEW, action, scope.actor.role))
     return _Placed(todo, action, draft.status, [warning, *warnings] if warning else warnings)
@@ -266,7 +266,7 @@ def _collect(tx: Transaction, scope: MissionScope, mission: Mission, slugs: list
     return runs.queue(
         tx,
         scope,
-        kind=Kind.COLLECT,
+        kind=RunKind.COLLECT,
         conversation_id=mission.conversation_id,
         agent=COLLECTOR,
         request={"metrics": slugs},
@@ -281,7 +281,7 @@ def _complete(
     mission: Mission,
     todo: MissionTodo,
     outcome: str,
-    status: Status,
+    status: TodoStatus,
     slugs: list[str],
     override_reason: str | None,
 ) -> MissionTodo:
@@ -290,7 +290,7 @@ def _complete(
         tx,
         scope,
         mission,
-        Action.COMPLETE,
+        TodoAction.COMPLETE,
         todo,
         outcome,
         {**freed(tx, todo), **({"metrics_impacted": slugs} if slugs else {})},

@@ -19,7 +19,7 @@ from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMiss
 from punchlist.missions.todos import deadlines
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos import validation as todo_validation
-from punchlist.missions.todos.lifecycle import Priority
+from punchlist.missions.todos.lifecycle import TodoPriority
 from punchlist.storage.store import Transaction
 
 _SAID: Final = (
@@ -70,7 +70,7 @@ def drafted(
         completion_criteria=new.completion_criteria.strip(),
         deadline=deadline,
         status=new.target,
-        priority=new.priority or Priority.MEDIUM,
+        priority=new.priority or TodoPriority.MEDIUM,
         assigned_agent=new.assigned_agent.strip() if new.assigned_agent else None,
         outcome=None,
         created_at=tx.now(),
@@ -130,7 +130,7 @@ def _filled(mission: Mission, new: NewMissionTodo, problems: list[str]) -> NewMi
         description=new.description or template.get("description", ""),
         justification=new.justification or template.get("justification", ""),
         completion_criteria=new.completion_criteria or template.get("completionCriteria", ""),
-        priority=Priority(template["priority"]) if unsaid else new.priority,
+        priority=TodoPriority(template["priority"]) if unsaid else new.priority,
         check=new.check if new.check is not None else template.get("check"),
     )
 
@@ -159,7 +159,8 @@ def _check_check(tx: Transaction, scope: MissionScope, mission: Mission, check: 
             )
         case {"name": str(name)} if name not in (there := mission.config["checks"]):
             problems.append(
-                f"check.name: mission {mission.slug!r} has no check {excerpt(name)!r}.{todo_validation.near(name, there)}"
+                f"check.name: mission {mission.slug!r} has no check {excerpt(name)!r}."
+                f"{todo_validation.near(name, there)}"
             )
         case {"metric": str(slug)}:
             if problem := metric_problem(tx, mission, slug):

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from punchlist.kernel.actors import Role
-from punchlist.kernel.tool import Arguments, Schema, Tool, ToolResult, schema
-from punchlist.missions.model import Done, MissionScope, MissionTodo
+from punchlist.kernel.tool import Arguments, ListToolSpec, Schema, ToolResult, schema
+from punchlist.missions.model import MissionScope, MissionTodo, TodoChange
 from punchlist.missions.todos import pagination
 from punchlist.missions.todos import validation as todo_validation
-from punchlist.missions.todos.lifecycle import Priority, Status
+from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 
 if TYPE_CHECKING:
-    from punchlist.missions.todos.pagination import Listed
+    from punchlist.missions.todos.pagination import TodoPage
     from punchlist.missions.todos.service import MissionTodos
 
 TEAM: Final = frozenset({Role.PERSON, Role.LEAD, Role.OWNER})
@@ -28,8 +28,8 @@ _STRING_OR_NULL: Final[Schema] = {"type": ["string", "null"]}
 _INTEGER: Final[Schema] = {"type": "integer"}
 _BOOLEAN: Final[Schema] = {"type": "boolean"}
 _OBJECT: Final[Schema] = {"type": "object"}
-_STATUS: Final[Schema] = {"type": "string", "enum": [status.value for status in Status]}
-_PRIORITY: Final[Schema] = {"type": "string", "enum": [priority.value for priority in Priority]}
+_STATUS: Final[Schema] = {"type": "string", "enum": [status.value for status in TodoStatus]}
+_PRIORITY: Final[Schema] = {"type": "string", "enum": [priority.value for priority in TodoPriority]}
 
 _TODO_FIELDS: Final[dict[str, Schema]] = {
     "id": _STRING,
@@ -63,7 +63,7 @@ _TODO: Final[Schema] = schema(list(_TODO_FIELDS), **_TODO_FIELDS, **_MORE_FIELDS
 _DONE: Final[Schema] = schema(list(_TODO_FIELDS), **_TODO_FIELDS, **_MORE_FIELDS, warning=_STRING, runId=_STRING)
 
 
-class Checker(Protocol):
+class CheckRunner(Protocol):
     def run(self, scope: MissionScope, todo: MissionTodo) -> object:
         """Look whether a todo's check holds now, and keep what came of it."""
 
@@ -100,12 +100,12 @@ def todo_json(todo: MissionTodo, pillar_slug: str | None = None, *, escalated: b
     }
 
 
-def done_json(done: Done) -> dict[str, Any]:
+def done_json(done: TodoChange) -> dict[str, Any]:
     more = {"warning": done.warning, "runId": done.run_id}
     return {**todo_json(done.todo), **{name: value for name, value in more.items() if value}}
 
 
-def list_json(listed: Listed) -> dict[str, Any]:
+def list_json(listed: TodoPage) -> dict[str, Any]:
     return {
         "items": [
             todo_json(todo, listed.pillars.get(todo.pillar_id), escalated=todo.id in listed.escalated)
@@ -117,18 +117,18 @@ def list_json(listed: Listed) -> dict[str, Any]:
 
 
 def mission_tools(
-    todos: Callable[[], MissionTodos], checks: Callable[[], Checker] | None = None
-) -> list[Tool[MissionScope]]:
+    todos: Callable[[], MissionTodos], checks: Callable[[], CheckRunner] | None = None
+) -> list[ListToolSpec[MissionScope]]:
     """The tools over services that are asked for when one is called, so that listing them costs nothing."""
     return [_create(todos), _update(todos), _complete(todos, checks), _list(todos), _report(todos)]
 
 
-def _create(todos: Callable[[], MissionTodos]) -> Tool[MissionScope]:
+def _create(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
     def run(scope: MissionScope, args: Arguments) -> ToolResult:
         mission_slug, new = todo_validation.parse_new(args)
         return _result(done_json(todos().create(scope, mission_slug, new)))
 
-    return Tool(
+    return ListToolSpec(
         name="mission_todo_create",
         title="Add a mission todo",
         description=(
@@ -165,7 +165,7 @@ def _create(todos: Callable[[], MissionTodos]) -> Tool[MissionScope]:
     )
 
 
-def _update(todos: Callable[[], MissionTodos]) -> Tool[MissionScope]:
+def _update(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
     def run(scope: MissionScope, args: Arguments) -> ToolResult:
         asked = todo_validation.parse_update(args)
         done = todos().update(
@@ -179,7 +179,7 @@ def _update(todos: Callable[[], MissionTodos]) -> Tool[MissionScope]:
         )
         return _result(done_json(done))
 
-    return Tool(
+    return ListToolSpec(
         name="mission_todo_update",
         title="Move a mission todo",
         description=(
@@ -204,7 +204,9 @@ def _update(todos: Callable[[], MissionTodos]) -> Tool[MissionScope]:
     )
 
 
-def _complete(todos: Callable[[], MissionTodos], checks: Callable[[], Checker] | None) -> Tool[MissionScope]:
+def _complete(
+    todos: Callable[[], MissionTodos], checks: Callable[[], CheckRunner] | None
+) -> ListToolSpec[MissionScope]:
     def run(scope: MissionScope, args: Arguments) -> ToolResult:
         asked = todo_validation.parse_completion(args)
         if checks is not None and asked.override_reason is None:
@@ -221,7 +223,7 @@ def _complete(todos: Callable[[], MissionTodos], checks: Callable[[], Checker] |
         )
         return _result(done_json(done))
 
-    return Tool(
+    return ListToolSpec(
         name="mission_todo_complete",
         title="Call a mission todo done",
         description=(
@@ -244,7 +246,7 @@ def _complete(todos: Callable[[], MissionTodos], checks: Callable[[], Checker] |
     )
 
 
-def _list(todos: Callable[[], MissionTodos]) -> Tool[MissionScope]:
+def _list(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
     def run(scope: MissionScope, args: Arguments) -> ToolResult:
         asked = todo_validation.parse_query(args)
         todo_validation.check_mission(scope, asked.mission_slug)
@@ -258,7 +260,7 @@ def _list(todos: Callable[[], MissionTodos]) -> Tool[MissionScope]:
         )
         return _result(list_json(listed))
 
-    return Tool(
+    return ListToolSpec(
         name="mission_todo_list",
         title="Read a mission's todos",
         description=(
@@ -292,14 +294,14 @@ def _list(todos: Callable[[], MissionTodos]) -> Tool[MissionScope]:
     )
 
 
-def _report(todos: Callable[[], MissionTodos]) -> Tool[MissionScope]:
+def _report(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
     def run(scope: MissionScope, args: Arguments) -> ToolResult:
         asked = todo_validation.parse_report(args)
         return _result(
             done_json(todos().report(scope, asked.mission_slug, asked.todo_id, asked.result, fence=asked.fence))
         )
 
-    return Tool(
+    return ListToolSpec(
         name="mission_todo_report",
         title="Report on a mission todo",
         description="Tell the Lead what came of the todo you work on, with what shows that its criteria are met.",

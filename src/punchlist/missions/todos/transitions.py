@@ -18,7 +18,7 @@ from punchlist.kernel.text import excerpt
 from punchlist.missions.changes import change
 from punchlist.missions.model import Mission, MissionTodo
 from punchlist.missions.todos import repository as records
-from punchlist.missions.todos.lifecycle import ESCALATION, LEADS, MISSION, Action, EscalationAction
+from punchlist.missions.todos.lifecycle import ESCALATION, LEADS, MISSION, EscalationAction, TodoAction
 from punchlist.runs import service as runs
 from punchlist.storage import event_log
 from punchlist.storage.store import Transaction
@@ -38,7 +38,7 @@ def find(tx: Transaction, mission: Mission, todo_id: str) -> MissionTodo:
 
 
 def make(
-    tx: Transaction, scope: Scope, mission: Mission, action: Action, todo: MissionTodo, reason: str, **told: Any
+    tx: Transaction, scope: Scope, mission: Mission, action: TodoAction, todo: MissionTodo, reason: str, **told: Any
 ) -> None:
     """Put a new todo on the list. `told` is what the event says besides."""
     records.add(tx, todo)
@@ -68,10 +68,10 @@ def apply(
 
 def cancel(tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, reason: str) -> MissionTodo:
     """It will not be done: its slot is free, its run is asked to stop, nobody is asked about it any more."""
-    status = MISSION.advance(todo.status, Action.CANCEL, scope.actor.role)
+    status = MISSION.advance(todo.status, TodoAction.CANCEL, scope.actor.role)
     told = freed(tx, todo)
     changes: dict[str, Any] = {"status": status, "outcome": reason, "ended_at": tx.now()}
-    ended = apply(tx, scope, mission, Action.CANCEL, todo, reason, told, **changes)
+    ended = apply(tx, scope, mission, TodoAction.CANCEL, todo, reason, told, **changes)
     answer_questions(tx, scope, mission, todo, f"cancelled: {reason}")
     runs.stop_for_todo(tx, _on_behalf(scope), todo.id, f"Its todo was cancelled: {excerpt(reason, 500)}")
     return ended

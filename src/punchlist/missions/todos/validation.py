@@ -13,7 +13,7 @@ from punchlist.errors import InvalidInput, NotAllowed
 from punchlist.kernel import text
 from punchlist.missions.model import MissionScope, NewMissionTodo
 from punchlist.missions.todos import pagination
-from punchlist.missions.todos.lifecycle import ACTIVE, OPEN, Action, Priority, Status
+from punchlist.missions.todos.lifecycle import ACTIVE, OPEN, TodoAction, TodoPriority, TodoStatus
 
 LONGEST_TITLE: Final = 500
 LONGEST_BLOCK: Final = 20_000
@@ -26,21 +26,21 @@ MOST_WORDS: Final = 100
 UPDATES: Final = {
     action.value: action
     for action in (
-        Action.PROMOTE,
-        Action.DEMOTE,
-        Action.START,
-        Action.CANCEL,
-        Action.EXTEND,
-        Action.REPRIORITIZE,
+        TodoAction.PROMOTE,
+        TodoAction.DEMOTE,
+        TodoAction.START,
+        TodoAction.CANCEL,
+        TodoAction.EXTEND,
+        TodoAction.REPRIORITIZE,
     )
 }
-TARGETS: Final = {"pending": Status.PENDING, "backlog": Status.BACKLOG}
-PRIORITIES: Final = {priority.value: priority for priority in Priority}
-FILTERS: Final[dict[str, frozenset[Status]]] = {
-    **{status.value: frozenset({status}) for status in Status},
+TARGETS: Final = {"pending": TodoStatus.PENDING, "backlog": TodoStatus.BACKLOG}
+PRIORITIES: Final = {priority.value: priority for priority in TodoPriority}
+FILTERS: Final[dict[str, frozenset[TodoStatus]]] = {
+    **{status.value: frozenset({status}) for status in TodoStatus},
     "active": ACTIVE,
     "open": OPEN,
-    "all": frozenset(Status),
+    "all": frozenset(TodoStatus),
 }
 
 CREATE_FIELDS: Final = (
@@ -66,17 +66,17 @@ REPORT_FIELDS: Final = ("missionSlug", "todoId", "result", "fence")
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
+class TodoUpdate:
     mission_slug: str
     todo_id: str
-    action: Action
+    action: TodoAction
     reason: str
     deadline: str | None
-    priority: Priority | None
+    priority: TodoPriority | None
 
 
 @dataclass(frozen=True, slots=True)
-class Completion:
+class TodoCompletion:
     mission_slug: str
     todo_id: str
     outcome: str
@@ -85,24 +85,24 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class TodoQuery:
     mission_slug: str
     pillar: str | None
-    status: frozenset[Status] | None
+    status: frozenset[TodoStatus] | None
     archived: bool
     limit: int
     cursor: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class OwnerReport:
     mission_slug: str
     todo_id: str
     result: str
     fence: int | None = None
 
 
-class _Reader:
+class _FieldReader:
     """Reads fields one by one and collects what is wrong with them."""
 
     def __init__(self, args: Mapping[str, Any], known: Collection[str]) -> None:
@@ -194,7 +194,7 @@ class _Reader:
 
 def parse_new(args: Mapping[str, Any]) -> tuple[str, NewMissionTodo]:
     """The mission's slug, and what is said of its new todo."""
-    reader = _Reader(args, CREATE_FIELDS)
+    reader = _FieldReader(args, CREATE_FIELDS)
     mission = _mission(reader)
     new = NewMissionTodo(
         pillar_slug=reader.required("pillarSlug", "a pillar of the mission"),
@@ -210,7 +210,7 @@ def parse_new(args: Mapping[str, Any]) -> tuple[str, NewMissionTodo]:
         deadline=reader.line("deadline"),
         priority=reader.choice("priority", PRIORITIES),
         assigned_agent=reader.line("assignedAgent"),
-        target=reader.choice("targetStatus", TARGETS) or Status.PENDING,
+        target=reader.choice("targetStatus", TARGETS) or TodoStatus.PENDING,
         also_affects=reader.names("alsoAffects"),
         check=reader.check("check"),
         template=reader.line("template"),
@@ -220,10 +220,10 @@ def parse_new(args: Mapping[str, Any]) -> tuple[str, NewMissionTodo]:
     return mission, new
 
 
-def parse_update(args: Mapping[str, Any]) -> Update:
-    reader = _Reader(args, UPDATE_FIELDS)
+def parse_update(args: Mapping[str, Any]) -> TodoUpdate:
+    reader = _FieldReader(args, UPDATE_FIELDS)
     mission, todo_id = _mission(reader), _todo(reader)
-    action: Action | None = reader.choice("action", UPDATES)
+    action: TodoAction | None = reader.choice("action", UPDATES)
     if not reader.given("action"):
         reader.problems.append(f"action: is required; one of {', '.join(UPDATES)}")
     reason = reader.required_block("reason", "say why", longest=LONGEST_REASON)
@@ -232,13 +232,13 @@ def parse_update(args: Mapping[str, Any]) -> Update:
         reader.problems += misplaced(action, reader.given("deadline"), reader.given("priority"))
     reader.done()
     assert action is not None
-    return Update(mission, todo_id, action, reason, deadline, priority)
+    return TodoUpdate(mission, todo_id, action, reason, deadline, priority)
 
 
-def misplaced(action: Action, deadline: bool, priority: bool) -> list[str]:
+def misplaced(action: TodoAction, deadline: bool, priority: bool) -> list[str]:
     """What an update lacks, or says that its action has no use for."""
     problems = []
-    for name, given, of in (("deadline", deadline, Action.EXTEND), ("priority", priority, Action.REPRIORITIZE)):
+    for name, given, of in (("deadline", deadline, TodoAction.EXTEND), ("priority", priority, TodoAction.REPRIORITIZE)):
         if action is of and not given:
             problems.append(f"{name}: is required to {action}")
         elif given and action is not of:
@@ -246,9 +246,9 @@ def misplaced(action: Action, deadline: bool, priority: bool) -> list[str]:
     return problems
 
 
-def parse_completion(args: Mapping[str, Any]) -> Completion:
-    reader = _Reader(args, COMPLETE_FIELDS)
-    completion = Completion(
+def parse_completion(args: Mapping[str, Any]) -> TodoCompletion:
+    reader = _FieldReader(args, COMPLETE_FIELDS)
+    completion = TodoCompletion(
         _mission(reader),
         _todo(reader),
         reader.required_block("outcome", "say what was accomplished"),
@@ -259,9 +259,9 @@ def parse_completion(args: Mapping[str, Any]) -> Completion:
     return completion
 
 
-def parse_query(args: Mapping[str, Any]) -> Query:
-    reader = _Reader(args, LIST_FIELDS)
-    query = Query(
+def parse_query(args: Mapping[str, Any]) -> TodoQuery:
+    reader = _FieldReader(args, LIST_FIELDS)
+    query = TodoQuery(
         _mission(reader),
         reader.line("pillarSlug"),
         reader.choice("status", FILTERS),
@@ -273,18 +273,20 @@ def parse_query(args: Mapping[str, Any]) -> Query:
     return query
 
 
-def parse_report(args: Mapping[str, Any]) -> Report:
-    reader = _Reader(args, REPORT_FIELDS)
-    report = Report(_mission(reader), _todo(reader), reader.required_block("result", "say what was done and found"))
+def parse_report(args: Mapping[str, Any]) -> OwnerReport:
+    reader = _FieldReader(args, REPORT_FIELDS)
+    report = OwnerReport(
+        _mission(reader), _todo(reader), reader.required_block("result", "say what was done and found")
+    )
     reader.done()
     return replace(report, fence=None if args.get("fence") is None else parse_fence(args["fence"]))
 
 
-def _mission(reader: _Reader) -> str:
+def _mission(reader: _FieldReader) -> str:
     return reader.required("missionSlug", "the mission that is meant")
 
 
-def _todo(reader: _Reader) -> str:
+def _todo(reader: _FieldReader) -> str:
     return reader.required("todoId", "a todo's id, as mission_todo_list gives it")
 
 

@@ -10,7 +10,7 @@ from punchlist.kernel.text import excerpt, visible, visible_block
 from punchlist.surfaces.cli.context import JsonOption, columns, complain, front, say, say_json
 
 if TYPE_CHECKING:
-    from punchlist.agent.agents_config import Agents
+    from punchlist.agent.agents_config import AgentsConfig
     from punchlist.agent.definitions import AgentDefinition
 
 _MOST_TOLD: Final = 10
@@ -79,7 +79,7 @@ def show(
     say("\n".join(["", *(f"  │ {line}" for line in visible_block(agent.prompt).splitlines())]))
 
 
-def _agents(context: typer.Context, as_json: bool) -> Agents:
+def _agents(context: typer.Context, as_json: bool) -> AgentsConfig:
     found = front(context).desk(as_json=as_json).agents
     if left_out := found.distrusted:
         told = [f"  - {wanted}" for wanted in left_out[:_MOST_TOLD]]
@@ -88,7 +88,7 @@ def _agents(context: typer.Context, as_json: bool) -> Agents:
     return found
 
 
-def _json(found: Agents, agent: AgentDefinition) -> dict[str, Any]:
+def _json(found: AgentsConfig, agent: AgentDefinition) -> dict[str, Any]:
     from punchlist.agent.agents_config import settings_of
 
     return {
@@ -103,14 +103,14 @@ def _json(found: Agents, agent: AgentDefinition) -> dict[str, Any]:
     }
 
 
-def _origins(found: Agents, agent: AgentDefinition) -> list[str]:
+def _origins(found: AgentsConfig, agent: AgentDefinition) -> list[str]:
     from punchlist.agent.definitions import BUILT_IN
 
     built_in = ["built in"] if agent.name in BUILT_IN else []
     return [*built_in, *map(str, found.origins[agent.name])]
 
 
-def _model(found: Agents, agent: AgentDefinition) -> str:
+def _model(found: AgentsConfig, agent: AgentDefinition) -> str:
     return visible(agent.model or found.default_model or "the run's")
 
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.context import Front, JsonOption, SessionOption, front, moment, say, say_json
+from punchlist.surfaces.cli.context import CliContext, JsonOption, SessionOption, front, moment, say, say_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from punchlist.plan.model import Held
-    from punchlist.surfaces.services import Desk
+    from punchlist.plan.model import HeldTodo
+    from punchlist.surfaces.services import Services
 
 GOES_ON = "`punchlist run --resume` goes on with it."
 
@@ -76,7 +76,7 @@ def wake(
     say(GOES_ON)
 
 
-def _list_questions(entry: Front, session: str | None, as_json: bool) -> None:
+def _list_questions(entry: CliContext, session: str | None, as_json: bool) -> None:
     desk = entry.desk(session, as_json=as_json)
     asked = [held for held in _open(desk) if held.condition.kind == "person"]
     if as_json:
@@ -92,7 +92,7 @@ def _list_questions(entry: Front, session: str | None, as_json: bool) -> None:
     say("Answer with: punchlist answer ID TEXT")
 
 
-def _list_events(entry: Front, session: str | None, as_json: bool) -> None:
+def _list_events(entry: CliContext, session: str | None, as_json: bool) -> None:
     desk = entry.desk(session, as_json=as_json)
     waiting = [held for held in _open(desk) if held.condition.kind != "person"]
     if as_json:
@@ -105,11 +105,11 @@ def _list_events(entry: Front, session: str | None, as_json: bool) -> None:
         say(f"{visible(held.todo.title)}  {what} {visible(held.condition.subject)}")
 
 
-def _open(desk: Desk) -> Sequence[Held]:
+def _open(desk: Services) -> Sequence[HeldTodo]:
     return desk.plans.open_conditions(desk.settings.session)
 
 
-def _json(held: Held) -> dict[str, Any]:
+def _json(held: HeldTodo) -> dict[str, Any]:
     condition = held.condition
     return {
         "id": condition.id,

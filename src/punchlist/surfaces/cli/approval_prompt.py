@@ -17,7 +17,7 @@ from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.text import visible, visible_block
 
 if TYPE_CHECKING:
-    from punchlist.toolcalls.approvals import Answer, Outcome
+    from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
     from punchlist.toolcalls.states import WaitingToolCall
     from punchlist.toolcalls.tool import Arguments
 
@@ -31,7 +31,7 @@ _WORDS: Final = {
 }
 
 
-class Terminal:
+class ApprovalPrompt:
     """The terminal that somebody types at. Questions go there, wherever our output is sent."""
 
     def __init__(self, screen: TextIO) -> None:
@@ -39,7 +39,7 @@ class Terminal:
         self.before_asking: Callable[[], None] = lambda: None
 
     @classmethod
-    def at_hand(cls) -> Terminal | None:
+    def at_hand(cls) -> ApprovalPrompt | None:
         if not sys.stdin.isatty():
             return None
         try:
@@ -55,15 +55,15 @@ class Terminal:
         line = sys.stdin.readline()
         return line if line else None
 
-    async def ask(self, call: WaitingToolCall, problem: str | None = None) -> Answer | None:
+    async def ask(self, call: WaitingToolCall, problem: str | None = None) -> ApprovalAnswer | None:
         from punchlist.tools.function_tool import in_thread
 
         # A thread that waits for a key cannot be stopped; this one does not keep the program from ending.
-        answer: Answer | None = await in_thread(self._ask, {"call": call, "problem": problem})
+        answer: ApprovalAnswer | None = await in_thread(self._ask, {"call": call, "problem": problem})
         return answer
 
-    def _ask(self, call: WaitingToolCall, problem: str | None) -> Answer | None:
-        from punchlist.toolcalls.approvals import Answer, Outcome
+    def _ask(self, call: WaitingToolCall, problem: str | None) -> ApprovalAnswer | None:
+        from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
 
         self.before_asking()
         keys = self._show(call)
@@ -74,22 +74,22 @@ class Terminal:
             outcome = keys.get(typed.strip().lower()[:1])
             if outcome is None:
                 self._say(f"Please type one of {', '.join(keys)}.")
-            elif outcome is Outcome.CANCEL:
-                return Answer(outcome, by, reason=(self._line("Why not? (the model is told) ") or "").strip())
-            elif outcome is not Outcome.MODIFY:
-                return Answer(outcome, by)
+            elif outcome is ApprovalOutcome.CANCEL:
+                return ApprovalAnswer(outcome, by, reason=(self._line("Why not? (the model is told) ") or "").strip())
+            elif outcome is not ApprovalOutcome.MODIFY:
+                return ApprovalAnswer(outcome, by)
             elif (arguments := self._edited(call.request.arguments)) is not None:
-                return Answer(outcome, by, arguments)
+                return ApprovalAnswer(outcome, by, arguments)
         self._say("\nNo answer. It waits for one from elsewhere (`punchlist approvals`); Ctrl-C ends it.")
         return None
 
-    def _show(self, call: WaitingToolCall) -> dict[str, Outcome]:
+    def _show(self, call: WaitingToolCall) -> dict[str, ApprovalOutcome]:
         """The question and the answers there are, by their keys."""
         question = call.question
         prefixes = " / ".join(map(" ".join, question.prefixes))
         self._say(f"\n{visible(call.request.tool)} wants to run: {visible(question.why)}.")
         self._say(f"\n{visible_block(question.text)}\n")
-        keys: dict[str, Outcome] = {}
+        keys: dict[str, ApprovalOutcome] = {}
         for outcome in question.outcomes:
             key, words = _WORDS[outcome]
             keys[key] = outcome

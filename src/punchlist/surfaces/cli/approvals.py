@@ -12,8 +12,8 @@ from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.cli.context import JsonOption, SessionOption, front, moment, say, say_json
 
 if TYPE_CHECKING:
-    from punchlist.surfaces.services import Desk
-    from punchlist.toolcalls.approvals import Answer, Outcome
+    from punchlist.surfaces.services import Services
+    from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
     from punchlist.toolcalls.stored_call import StoredApproval, StoredCall
 
 app = typer.Typer(help="See and answer the calls that wait for approval.", invoke_without_command=True)
@@ -21,7 +21,7 @@ app = typer.Typer(help="See and answer the calls that wait for approval.", invok
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The call's id, or its end.", show_default=False)]
 
 
-class Always(StrEnum):
+class AlwaysChoice(StrEnum):
     TOOL = "tool"
     PREFIX = "prefix"
     SERVER = "server"
@@ -57,7 +57,7 @@ def _list(context: typer.Context, session: str | None, as_json: bool) -> None:
         say("\n".join(f"  │ {line}" for line in visible_block(approval.question).splitlines()[:20]) + "\n")
 
 
-def _json(desk: Desk, approval: StoredApproval) -> dict[str, Any]:
+def _json(desk: Services, approval: StoredApproval) -> dict[str, Any]:
     call = desk.approvals.call(approval.call_id)
     return {
         "callId": approval.call_id,
@@ -78,15 +78,15 @@ def approve(
     context: typer.Context,
     call: IdArgument,
     always: Annotated[
-        Always | None,
+        AlwaysChoice | None,
         typer.Option("--always", help="Also from now on in its session: this tool, this command prefix, this server."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Let a call run. If the process that asked is gone, it runs here and now."""
-    from punchlist.toolcalls.approvals import Outcome
+    from punchlist.toolcalls.approvals import ApprovalOutcome
 
-    outcome = Outcome(f"proceed_always_{always}") if always else Outcome.PROCEED_ONCE
+    outcome = ApprovalOutcome(f"proceed_always_{always}") if always else ApprovalOutcome.PROCEED_ONCE
     _answer(context, call, as_json, outcome)
 
 
@@ -98,9 +98,9 @@ def deny(
     as_json: JsonOption = False,
 ) -> None:
     """Say no to a call."""
-    from punchlist.toolcalls.approvals import Outcome
+    from punchlist.toolcalls.approvals import ApprovalOutcome
 
-    _answer(context, call, as_json, Outcome.CANCEL, reason=reason)
+    _answer(context, call, as_json, ApprovalOutcome.CANCEL, reason=reason)
 
 
 @app.command()
@@ -112,22 +112,22 @@ def modify(
 ) -> None:
     """Let a call run with other arguments."""
     from punchlist.surfaces.cli.tools import parse_arguments
-    from punchlist.toolcalls.approvals import Outcome
+    from punchlist.toolcalls.approvals import ApprovalOutcome
 
-    _answer(context, call, as_json, Outcome.MODIFY, arguments=parse_arguments(arguments))
+    _answer(context, call, as_json, ApprovalOutcome.MODIFY, arguments=parse_arguments(arguments))
 
 
-def _answer(context: typer.Context, wanted: str, as_json: bool, outcome: Outcome, **said: Any) -> None:
+def _answer(context: typer.Context, wanted: str, as_json: bool, outcome: ApprovalOutcome, **said: Any) -> None:
     from punchlist.kernel.process_id import lives
-    from punchlist.toolcalls.approvals import Answer
-    from punchlist.toolcalls.lifecycle import Status
+    from punchlist.toolcalls.approvals import ApprovalAnswer
+    from punchlist.toolcalls.lifecycle import CallStatus
 
     entry = front(context)
     desk = entry.desk(as_json=as_json)
     approval = desk.approvals.find(wanted)
     call = desk.approvals.call(approval.call_id)
-    answer = Answer(outcome, entry.scope(desk).actor, **said)
-    left_behind = call.status == Status.AWAITING_APPROVAL and lives(call.owner) is not True
+    answer = ApprovalAnswer(outcome, entry.scope(desk).actor, **said)
+    left_behind = call.status == CallStatus.AWAITING_APPROVAL and lives(call.owner) is not True
     code = _go_on_here(desk, call, approval, answer, as_json) if left_behind else None
     if code is None:
         desk.approvals.answer(call.id, answer)
@@ -139,7 +139,9 @@ def _answer(context: typer.Context, wanted: str, as_json: bool, outcome: Outcome
     raise typer.Exit(code)
 
 
-def _go_on_here(desk: Desk, call: StoredCall, approval: StoredApproval, answer: Answer, as_json: bool) -> int | None:
+def _go_on_here(
+    desk: Services, call: StoredCall, approval: StoredApproval, answer: ApprovalAnswer, as_json: bool
+) -> int | None:
     """See a call through whose process is no more; None when another process was faster."""
     from punchlist.conversations.model import Scope
     from punchlist.surfaces.cli.tool_call import deny_call, resume_call

@@ -10,13 +10,13 @@ import typer
 
 from punchlist.errors import IllegalTransition, NotFound
 from punchlist.kernel.text import excerpt, visible
-from punchlist.missions.todos.lifecycle import Channel
+from punchlist.missions.todos.lifecycle import ChatChannel
 from punchlist.surfaces.cli.context import JsonOption, front, moment, say, say_json
 
 if TYPE_CHECKING:
     from punchlist.missions.model import Mission
     from punchlist.runs.model import Run
-    from punchlist.surfaces.services import Desk
+    from punchlist.surfaces.services import Services
 
 app = typer.Typer(help="Read the chats of missions, and write in them.", no_args_is_help=True)
 
@@ -29,11 +29,11 @@ ChatArgument = Annotated[
 TODOS = "todos"
 
 
-class Chat(NamedTuple):
+class MissionChat(NamedTuple):
     """A chat of a mission, by the name that people use."""
 
     name: str
-    channel: Channel
+    channel: ChatChannel
     conversation_id: str
 
 
@@ -52,11 +52,11 @@ def list_chats(
 ) -> None:
     """List the chats of missions: what waits in each, and when something was last said."""
     from punchlist.conversations.message_queue import MessageQueue
-    from punchlist.conversations.recent import Reading
+    from punchlist.conversations.recent import RecentMessages
 
     desk = front(context).desk(as_json=as_json)
     missions = [desk.missions.get(mission)] if mission is not None else desk.missions.list()
-    reading, queue = Reading(desk.store), MessageQueue(desk.store, desk.conversations)
+    reading, queue = RecentMessages(desk.store), MessageQueue(desk.store, desk.conversations)
     busy = {run.conversation_id: run for run in desk.runs.list(most=10_000) if _works(run)}
     told = []
     for chat in (chat for one in missions for chat in _chats(desk, one)):
@@ -102,13 +102,13 @@ def show(
 ) -> None:
     """Show what was said in a chat, by whom and when; and what waits to be heard."""
     from punchlist.conversations.message_queue import MessageQueue
-    from punchlist.conversations.recent import Reading
+    from punchlist.conversations.recent import RecentMessages
     from punchlist.surfaces.cli import chat_view
     from punchlist.surfaces.conversation_json import conversation_json
 
     desk = front(context).desk(as_json=as_json)
     conversation = desk.conversations.get(_conversation(desk, chat))
-    heard = Reading(desk.store).last(conversation.id, last)
+    heard = RecentMessages(desk.store).last(conversation.id, last)
     waiting = MessageQueue(desk.store, desk.conversations).waiting(conversation.id)
     if as_json:
         say_json(
@@ -125,7 +125,7 @@ def show(
         say(line)
 
 
-def _check_heard(desk: Desk, metadata: str) -> None:
+def _check_heard(desk: Services, metadata: str) -> None:
     """In the chats of a mission that is archived, nobody answers."""
     slug = json.loads(metadata).get("missionSlug")
     if slug is not None and desk.missions.get(slug).status != "active":
@@ -160,7 +160,7 @@ def send(
     if run is not None:
         say(f"{visible(run.agent)} is at work there (run {run.id[-8:]}, {run.status}); it hears this afterwards.")
         say(f"To interrupt it instead: punchlist runs redirect {run.id[-8:]} TEXT")
-    elif json.loads(conversation.metadata).get("channel") in list(Channel):
+    elif json.loads(conversation.metadata).get("channel") in list(ChatChannel):
         say("A worker sees to the answer: punchlist worker")
     else:
         say(f"The next `punchlist run --session {visible(conversation_id)}` takes it up when its own turn has ended.")
@@ -174,16 +174,16 @@ def _works(run: Run) -> bool:
 # --- which one is meant -----------------------------------------------------------------------------------
 
 
-def _chats(desk: Desk, mission: Mission) -> list[Chat]:
-    chats = [Chat(mission.slug, Channel.MISSION, mission.conversation_id)]
+def _chats(desk: Services, mission: Mission) -> list[MissionChat]:
+    chats = [MissionChat(mission.slug, ChatChannel.MISSION, mission.conversation_id)]
     for standing in desk.missions.standing(mission):
         pillar, name = standing.pillar, f"{mission.slug}/{standing.pillar.slug}"
-        chats.append(Chat(name, Channel.PILLAR, pillar.conversation_id))
-        chats.append(Chat(f"{name}/{TODOS}", Channel.PILLAR_TODO, pillar.todo_conversation_id))
+        chats.append(MissionChat(name, ChatChannel.PILLAR, pillar.conversation_id))
+        chats.append(MissionChat(f"{name}/{TODOS}", ChatChannel.PILLAR_TODO, pillar.todo_conversation_id))
     return chats
 
 
-def _conversation(desk: Desk, named: str) -> str:
+def _conversation(desk: Services, named: str) -> str:
     """By what people call it; else it is the id of a session."""
     slug, _, rest = named.partition("/")
     mission = next((one for one in desk.missions.list(archived=True) if one.slug == slug), None)

@@ -8,26 +8,26 @@ from typing import Any, Final
 
 from punchlist.agent.message_kinds import TEXT
 from punchlist.agent.transcript import from_row
-from punchlist.conversations.message_queue import Queued
-from punchlist.conversations.model import MessageRole, Notice
-from punchlist.conversations.recent import Heard
+from punchlist.conversations.message_queue import QueuedMessage
+from punchlist.conversations.model import MessageRole, NoticeKind
+from punchlist.conversations.recent import ChatEntry
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.text import visible, visible_block
-from punchlist.models.model import Message, Reply, Returned
+from punchlist.models.model import CallReturn, Message, Reply
 from punchlist.surfaces.cli.context import moment
 from punchlist.surfaces.cli.layout import fit, terminal
 from punchlist.surfaces.conversation_json import message_json
 
 _INDENT: Final = "  "
-_WHOLE: Final = frozenset({TEXT, *(notice.value for notice in Notice)})
+_WHOLE: Final = frozenset({TEXT, *(notice.value for notice in NoticeKind)})
 """Kinds that are said for people to read; of the rest, a line will do."""
 
 
-def heard_json(heard: Heard) -> dict[str, Any]:
+def heard_json(heard: ChatEntry) -> dict[str, Any]:
     return {**message_json(heard.message), "agent": heard.turn.agent_id if heard.turn else None}
 
 
-def lines(heard: Sequence[Heard], waiting: Sequence[Queued]) -> Iterator[str]:
+def lines(heard: Sequence[ChatEntry], waiting: Sequence[QueuedMessage]) -> Iterator[str]:
     cells = terminal()
     for one in heard:
         yield from _message(one, cells)
@@ -38,7 +38,7 @@ def lines(heard: Sequence[Heard], waiting: Sequence[Queued]) -> Iterator[str]:
         yield from _whole(queued.content)
 
 
-def _message(one: Heard, cells: int) -> Iterator[str]:
+def _message(one: ChatEntry, cells: int) -> Iterator[str]:
     message = one.message
     agent = visible(one.turn.agent_id) if one.turn else "punchlist"
     inside = _INDENT if one.turn and one.turn.parent_turn_id else ""
@@ -50,7 +50,7 @@ def _message(one: Heard, cells: int) -> Iterator[str]:
             for call in calls:
                 arguments = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
                 yield fit(f"{inside}{_INDENT}→ {visible(call.tool)} {visible(arguments)}", cells)
-        case Returned() as result:
+        case CallReturn() as result:
             said = " ".join(result.text.split())
             mark = "✗" if result.failed else "✓"
             yield fit(f"{inside}{_INDENT}{mark} {visible(result.tool)} {visible(said)}", cells)
@@ -62,14 +62,14 @@ def _message(one: Heard, cells: int) -> Iterator[str]:
             yield fit(f"{inside}{_INDENT}{visible(message.kind)}: {visible(said)}", cells)
 
 
-def _told(one: Heard) -> Message | None:
+def _told(one: ChatEntry) -> Message | None:
     try:
         return from_row(one.message)
     except StoreDamaged:
         return None
 
 
-def _who(one: Heard, agent: str) -> str:
+def _who(one: ChatEntry, agent: str) -> str:
     message, delegated = one.message, one.turn is not None and one.turn.parent_turn_id is not None
     if message.kind == TEXT:
         said = f"for {agent}" if delegated else "person"

@@ -14,12 +14,12 @@ import typer
 from punchlist.config import Settings, load, person
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.text import visible, visible_block
-from punchlist.surfaces.services import Desk
+from punchlist.surfaces.services import Services
 
 if TYPE_CHECKING:
     from punchlist.conversations.model import Scope
 
-OpenDesk = Callable[[Settings], Desk]
+OpenServices = Callable[[Settings], Services]
 
 SessionOption = Annotated[
     str | None, typer.Option("--session", "-s", metavar="ID", help="The session to use. Default: this project's.")
@@ -28,27 +28,27 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on stdout."
 WhyOption = Annotated[str | None, typer.Option("--why", metavar="TEXT", help="A reason for the event trail.")]
 
 
-class Front:
+class CliContext:
     """One run of the program."""
 
-    def __init__(self, open_desk: OpenDesk) -> None:
+    def __init__(self, open_desk: OpenServices) -> None:
         self.open_desk = open_desk
         self.json = False
 
-    def desk(self, session: str | None = None, *, as_json: bool = False) -> Desk:
+    def desk(self, session: str | None = None, *, as_json: bool = False) -> Services:
         self.json = self.json or as_json
         return self.open_desk(load({"session": session}))
 
-    def scope(self, desk: Desk) -> Scope:
+    def scope(self, desk: Services) -> Scope:
         """The person at the terminal, in the session chosen."""
         from punchlist.conversations.model import Scope
 
         return Scope(desk.settings.session, Actor(Role.PERSON, person()))
 
 
-def front(context: typer.Context) -> Front:
+def front(context: typer.Context) -> CliContext:
     found = context.find_root().obj
-    assert isinstance(found, Front)
+    assert isinstance(found, CliContext)
     return found
 
 

@@ -8,21 +8,21 @@ from typing import Final
 from punchlist.agent.message_kinds import CONTINUATION, ENDING
 from punchlist.kernel.text import excerpt, visible, visible_block
 from punchlist.surfaces.cli.context import columns, moment, say
-from punchlist.surfaces.conversation_view import Called, Replied, Said, Step, TurnStory
+from punchlist.surfaces.conversation_view import CallStep, ReplyStep, SpokenStep, Step, TurnView
 
 INDENT: Final = "  "
 _NARROWEST: Final = 40
 
 
-def print_story(told: Sequence[TurnStory | Said]) -> None:
+def print_story(told: Sequence[TurnView | SpokenStep]) -> None:
     width = max(columns(), _NARROWEST)
     for one in told:
         say()
-        lines = _turn(one, width) if isinstance(one, TurnStory) else _said(one, one.kind, width)
+        lines = _turn(one, width) if isinstance(one, TurnView) else _said(one, one.kind, width)
         say("\n".join(lines))
 
 
-def _turn(story: TurnStory, width: int, who: str = "person") -> Iterator[str]:
+def _turn(story: TurnView, width: int, who: str = "person") -> Iterator[str]:
     turn, usage = story.turn, story.usage
     yield f"Turn {visible(turn.id)}  {moment(turn.started_at)}  {visible(turn.agent_id)}"
     yield f"{INDENT}{visible(story.state)}"
@@ -32,7 +32,7 @@ def _turn(story: TurnStory, width: int, who: str = "person") -> Iterator[str]:
     )
     continued = 0
     for step in story.steps:
-        if isinstance(step, Said) and step.kind == CONTINUATION:
+        if isinstance(step, SpokenStep) and step.kind == CONTINUATION:
             continued += 1
             lines = _said(step, f"{CONTINUATION} {continued}", width)
         else:
@@ -42,16 +42,16 @@ def _turn(story: TurnStory, width: int, who: str = "person") -> Iterator[str]:
 
 def _step(step: Step, width: int, who: str, agent: str) -> Iterator[str]:
     match step:
-        case Said():
+        case SpokenStep():
             if step.asked or step.kind == ENDING:
                 yield from _whole(who if step.asked else step.kind, step.text)
             else:
                 yield from _said(step, step.kind, width)
-        case Replied():
+        case ReplyStep():
             yield from _whole(agent, step.text)
             for call in step.calls:
                 yield from (f"{INDENT}{line}" for line in _called(call, width))
-        case TurnStory():
+        case TurnView():
             yield from (f"{INDENT}{line}" if line else line for line in _turn(step, width - 4, agent))
 
 
@@ -61,12 +61,12 @@ def _whole(who: str, text: str) -> Iterator[str]:
         yield f"{INDENT}{line}".rstrip()
 
 
-def _said(said: Said, label: str, width: int) -> Iterator[str]:
+def _said(said: SpokenStep, label: str, width: int) -> Iterator[str]:
     """What the loop says is known: its first line will do."""
     yield excerpt(f"{label}: {_first_line(said.text)}", width - 2)
 
 
-def _called(call: Called, width: int) -> Iterator[str]:
+def _called(call: CallStep, width: int) -> Iterator[str]:
     yield excerpt(f"→ {call.tool} {call.arguments}", width - 4)
     if call.result is None:
         yield f"{INDENT}… no result yet"

@@ -15,8 +15,8 @@ from punchlist.surfaces.cli.context import JsonOption, SessionOption, front, jso
 if TYPE_CHECKING:
     from punchlist.conversations.history import Overview
     from punchlist.conversations.model import Conversation
-    from punchlist.surfaces.conversation_view import Said, TurnStory
-    from punchlist.surfaces.services import Desk
+    from punchlist.surfaces.conversation_view import SpokenStep, TurnView
+    from punchlist.surfaces.services import Services
 
 app = typer.Typer(help="List, show and export what was said and done.", no_args_is_help=True)
 
@@ -25,7 +25,7 @@ ConversationArgument = Annotated[
 ]
 
 
-class Format(StrEnum):
+class ExportFormat(StrEnum):
     JSON = "json"
     MARKDOWN = "markdown"
 
@@ -120,19 +120,19 @@ def show(
     print_story(chosen)
 
 
-def _conversation(desk: Desk, named: str | None) -> Conversation:
+def _conversation(desk: Services, named: str | None) -> Conversation:
     return desk.conversations.get(named or desk.settings.session)
 
 
-def _newest(told: list[TurnStory | Said], limit: int) -> list[TurnStory | Said]:
+def _newest(told: list[TurnView | SpokenStep], limit: int) -> list[TurnView | SpokenStep]:
     """The last turns, and what was said between them."""
-    from punchlist.surfaces.conversation_view import TurnStory
+    from punchlist.surfaces.conversation_view import TurnView
 
-    places = [place for place, one in enumerate(told) if isinstance(one, TurnStory)]
+    places = [place for place, one in enumerate(told) if isinstance(one, TurnView)]
     return told[places[-limit] :] if len(places) > limit else told
 
 
-def _turn(conversation: Conversation, told: list[TurnStory | Said], wanted: str) -> TurnStory:
+def _turn(conversation: Conversation, told: list[TurnView | SpokenStep], wanted: str) -> TurnView:
     from punchlist.surfaces.conversation_view import every_turn
 
     found = [story for story in every_turn(told) if wanted and story.turn.id.endswith(wanted)]
@@ -154,7 +154,9 @@ def counted(number: int, noun: str) -> str:
 def export(
     context: typer.Context,
     conversation: ConversationArgument = None,
-    format: Annotated[Format, typer.Option("--format", "-f", help="For programs, or for people.")] = Format.JSON,
+    format: Annotated[
+        ExportFormat, typer.Option("--format", "-f", help="For programs, or for people.")
+    ] = ExportFormat.JSON,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file instead of stdout.")
     ] = None,
@@ -165,11 +167,11 @@ def export(
     from punchlist.import_export.files import write
     from punchlist.surfaces.conversation_json import as_json, gather
 
-    desk = front(context).desk(session, as_json=output is None and format is Format.JSON)
+    desk = front(context).desk(session, as_json=output is None and format is ExportFormat.JSON)
     if output is not None and not force and output.exists():
         raise InvalidInput(f"{visible(output)} exists already. Name a new file, or say --force to replace it.")
     found = gather(desk.store, _conversation(desk, conversation))
-    if format is Format.JSON:
+    if format is ExportFormat.JSON:
         written = json_text(as_json(found), indent=2) + "\n"
     else:
         from punchlist.surfaces.conversation_markdown import as_markdown

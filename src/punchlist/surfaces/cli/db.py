@@ -14,8 +14,8 @@ from punchlist.kernel.text import visible
 from punchlist.surfaces.cli.context import JsonOption, complain, front, knows_escapes, say, say_json
 
 if TYPE_CHECKING:
-    from punchlist.audit.check import Report
-    from punchlist.surfaces.services import Desk
+    from punchlist.audit.check import CheckReport
+    from punchlist.surfaces.services import Services
 
 app = typer.Typer(help="Look after the database.", no_args_is_help=True)
 
@@ -114,7 +114,7 @@ def restore(
         say(f"Restored {visible(str(file))}." + (f" The old database is kept as {visible(str(kept))}." if kept else ""))
 
 
-def _address(desk: Desk) -> str:
+def _address(desk: Services) -> str:
     from punchlist.storage.database_url import read_address
 
     address = read_address(desk.settings.database)
@@ -126,7 +126,7 @@ def _progress(events: int) -> None:
         print(f"\r{events:,} events checked", end="", file=sys.stderr, flush=True)
 
 
-def _print(address: str, report: Report) -> None:
+def _print(address: str, report: CheckReport) -> None:
     say(f"{address}  (schema {visible(report.revision)})")
     for size in report.sizes:
         say(f"  {size.table:<14} {size.rows:>10,} rows {size.bytes:>14,} bytes")

@@ -13,13 +13,13 @@ from typing import Annotated, Final
 import typer
 
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.context import Front, JsonOption, front, say, say_json
+from punchlist.surfaces.cli.context import CliContext, JsonOption, front, say, say_json
 from punchlist.surfaces.cli.run import finish
 
 GOAL: Final = "Get release 1.2 ready."
 
 
-class Show(StrEnum):
+class DemoStep(StrEnum):
     RUN = "run"
     MISSION = "mission"
 
@@ -27,8 +27,9 @@ class Show(StrEnum):
 def demo(
     context: typer.Context,
     what: Annotated[
-        Show, typer.Argument(help="An agent with a goal, or a mission with its Lead and owners.", show_default=False)
-    ] = Show.RUN,
+        DemoStep,
+        typer.Argument(help="An agent with a goal, or a mission with its Lead and owners.", show_default=False),
+    ] = DemoStep.RUN,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the folder, to look around in.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -38,7 +39,7 @@ def demo(
     """
     from punchlist import demo as stage
 
-    source = Path(stage.__file__).parent / ("mission" if what is Show.MISSION else "")
+    source = Path(stage.__file__).parent / ("mission" if what is DemoStep.MISSION else "")
     folder = Path(tempfile.mkdtemp(prefix="punchlist-demo-"))
     shutil.copytree(source / "project", folder, dirs_exist_ok=True)
     (folder / ".punchlist").mkdir()
@@ -49,9 +50,9 @@ def demo(
     os.chdir(folder)
     try:
         entry = front(context)
-        code = _mission(entry, source, as_json) if what is Show.MISSION else _run(entry, source, as_json)
+        code = _mission(entry, source, as_json) if what is DemoStep.MISSION else _run(entry, source, as_json)
         if not as_json and keep:
-            look = "mission show developer-experience" if what is Show.MISSION else "conversations show"
+            look = "mission show developer-experience" if what is DemoStep.MISSION else "conversations show"
             say(f"\nLook around: cd {visible(folder)} && punchlist {look}", error=True)
     finally:
         os.chdir(before)
@@ -61,19 +62,19 @@ def demo(
     raise typer.Exit(code)
 
 
-def _run(entry: Front, source: Path, as_json: bool) -> int:
-    from punchlist.surfaces.cli.run_session import Runner
+def _run(entry: CliContext, source: Path, as_json: bool) -> int:
+    from punchlist.surfaces.cli.run_session import RunSession
     from punchlist.surfaces.cli.tools import ModeChoice
 
     desk = entry.desk(as_json=as_json)
     model = f"rehearsal:{source / 'rehearsal.yaml'}"
-    runner = Runner(desk, entry.scope(desk), model, ModeChoice.YOLO, quiet=as_json, waits=False)
+    runner = RunSession(desk, entry.scope(desk), model, ModeChoice.YOLO, quiet=as_json, waits=False)
     if not as_json:
         say(f'$ punchlist run "{GOAL}"', error=True)
     return finish(desk, runner.studio, runner.run(desk.agents.named("supervisor"), GOAL), as_json)
 
 
-def _mission(entry: Front, source: Path, as_json: bool) -> int:
+def _mission(entry: CliContext, source: Path, as_json: bool) -> int:
     from punchlist.surfaces.cli.demo_mission import play
 
     if not as_json:

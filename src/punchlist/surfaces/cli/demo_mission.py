@@ -15,8 +15,8 @@ from punchlist.surfaces.cli.worker import work
 
 if TYPE_CHECKING:
     from punchlist.missions.model import Mission, MissionScope
-    from punchlist.surfaces.conversation_view import Called, TurnStory
-    from punchlist.surfaces.services import Desk
+    from punchlist.surfaces.conversation_view import CallStep, TurnView
+    from punchlist.surfaces.services import Services
 
 _MISSION: Final = "developer-experience"
 _EARLIER: Final = (
@@ -32,7 +32,7 @@ _TITLES: Final = (
 _HIDDEN: Final = ("missionSlug", "pillarSlug", "requestId")
 
 
-def play(desk: Desk, source: Path, *, quiet: bool) -> dict[str, Any]:
+def play(desk: Services, source: Path, *, quiet: bool) -> dict[str, Any]:
     """From a mission.json to a todo that is done; what came of it, for programs."""
     from punchlist.engine.periodic import begin_cycle
     from punchlist.missions.config import file
@@ -57,19 +57,19 @@ def play(desk: Desk, source: Path, *, quiet: bool) -> dict[str, Any]:
     }
 
 
-def _record(desk: Desk, scope: MissionScope) -> None:
+def _record(desk: Services, scope: MissionScope) -> None:
     for metric, value in _EARLIER:
         desk.metrics.record(scope, _MISSION, metric, value)
 
 
-def _tell(desk: Desk, mission: Mission) -> None:
-    from punchlist.surfaces.conversation_view import TurnStory, tell
+def _tell(desk: Services, mission: Mission) -> None:
+    from punchlist.surfaces.conversation_view import TurnView, tell
 
     (standing,) = desk.missions.standing(mission)
-    pillar, stories = standing.pillar, list[TurnStory]()
+    pillar, stories = standing.pillar, list[TurnView]()
     for chat in (pillar.conversation_id, mission.conversation_id, pillar.todo_conversation_id):
         told = tell(desk.conversations.turns(chat), desk.conversations.messages(chat))
-        stories += [one for one in told if isinstance(one, TurnStory)]
+        stories += [one for one in told if isinstance(one, TurnView)]
     for title, story in zip(_TITLES, stories, strict=True):
         say(f"\n{title}\n")
         _tell_turn(story)
@@ -83,21 +83,21 @@ def _tell(desk: Desk, mission: Mission) -> None:
         say(line)
 
 
-def _tell_turn(story: TurnStory) -> None:
-    from punchlist.surfaces.conversation_view import Replied, Said
+def _tell_turn(story: TurnView) -> None:
+    from punchlist.surfaces.conversation_view import ReplyStep, SpokenStep
 
     for step in story.steps:
         match step:
-            case Said(text=text):
+            case SpokenStep(text=text):
                 _indented(text, "  > ", most=12)
-            case Replied(text=text, calls=calls):
+            case ReplyStep(text=text, calls=calls):
                 if text:
                     _indented(text, f"  {story.turn.agent_id}: ")
                 for call in calls:
                     _tell_call(call)
 
 
-def _tell_call(call: Called) -> None:
+def _tell_call(call: CallStep) -> None:
     import json
 
     say(f"  [calls {visible(call.tool)}]")
@@ -107,7 +107,7 @@ def _tell_call(call: Called) -> None:
     say(f"    → {_came(call)}")
 
 
-def _came(call: Called) -> str:
+def _came(call: CallStep) -> str:
     """In a few words, what a call gave."""
     import json
 

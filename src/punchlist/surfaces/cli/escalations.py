@@ -13,13 +13,13 @@ from punchlist.surfaces.cli.context import JsonOption, front, moment, say, say_j
 
 if TYPE_CHECKING:
     from punchlist.missions.model import Escalation, MissionScope
-    from punchlist.surfaces.cli.context import Front
-    from punchlist.surfaces.services import Desk
+    from punchlist.surfaces.cli.context import CliContext
+    from punchlist.surfaces.services import Services
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The escalation's id, or its end.", show_default=False)]
 
 
-class Choice(StrEnum):
+class EscalationChoice(StrEnum):
     EXTEND = "extend"
     CANCEL = "cancel"
     KEEP = "keep"
@@ -61,7 +61,7 @@ def _wrapped(text: str) -> Iterator[str]:
 def answer(
     context: typer.Context,
     id: IdArgument,
-    choice: Annotated[Choice, typer.Argument(metavar="extend|cancel|keep", show_default=False)],
+    choice: Annotated[EscalationChoice, typer.Argument(metavar="extend|cancel|keep", show_default=False)],
     date: Annotated[
         str | None,
         typer.Argument(metavar="[DATE]", help="With extend: the new deadline, such as 2026-02-21.", show_default=False),
@@ -90,7 +90,7 @@ def acknowledge(context: typer.Context, id: IdArgument, as_json: JsonOption = Fa
         say(f"You are not reminded of {seen.id[-8:]} any more. To answer it: punchlist mission answer {seen.id[-8:]} …")
 
 
-def _scope(entry: Front, desk: Desk) -> MissionScope:
+def _scope(entry: CliContext, desk: Services) -> MissionScope:
     """The person at the terminal, who is bound to no mission."""
     from punchlist.missions.model import MissionScope
 

@@ -18,12 +18,12 @@ from punchlist.surfaces.cli.context import JsonOption, SessionOption, front, say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from punchlist.import_export.formats import Format
-    from punchlist.import_export.import_plan import Import
-    from punchlist.import_export.item import Entry, Found, Loss
-    from punchlist.import_export.targets import Made, Target
-    from punchlist.surfaces.cli.context import Front
-    from punchlist.surfaces.services import Desk
+    from punchlist.import_export.formats import ExchangeFormat
+    from punchlist.import_export.import_plan import ImportPlan
+    from punchlist.import_export.item import ExchangeItem, Loss, ParsedFile
+    from punchlist.import_export.targets import ImportedItem, ImportTarget
+    from punchlist.surfaces.cli.context import CliContext
+    from punchlist.surfaces.services import Services
 
 MOST_SHOWN = 50
 
@@ -95,7 +95,7 @@ def _check_mission(chosen: ListChoice | None, mission: str | None, pillar: str |
         raise typer.BadParameter("needs --mission, whose pillar it is", param_hint="--pillar")
 
 
-def _read(source: str, of: FormatChoice | None) -> tuple[Format, Found]:
+def _read(source: str, of: FormatChoice | None) -> tuple[ExchangeFormat, ParsedFile]:
     from punchlist.import_export import files
     from punchlist.import_export.formats import FORMATS, guess, guess_folder
 
@@ -115,8 +115,8 @@ def _read(source: str, of: FormatChoice | None) -> tuple[Format, Found]:
 
 
 def _target(
-    entry: Front, desk: Desk, into: ListChoice, format: Format, mission: str | None, pillar: str | None
-) -> Target:
+    entry: CliContext, desk: Services, into: ListChoice, format: ExchangeFormat, mission: str | None, pillar: str | None
+) -> ImportTarget:
     from punchlist.import_export.checklist_target import ChecklistTarget
     from punchlist.import_export.mission_target import MissionTarget
     from punchlist.import_export.plan_target import PlanTarget
@@ -146,11 +146,11 @@ def _target(
 
 
 def _import_json(
-    desk: Desk,
-    format: Format,
-    target: Target,
-    decided: Import,
-    made: Sequence[Made],
+    desk: Services,
+    format: ExchangeFormat,
+    target: ImportTarget,
+    decided: ImportPlan,
+    made: Sequence[ImportedItem],
     remarks: Sequence[str],
     *,
     dry_run: bool,
@@ -171,7 +171,13 @@ def _import_json(
 
 
 def _tell_import(
-    format: Format, target: Target, decided: Import, made: Sequence[Made], remarks: Sequence[str], *, dry_run: bool
+    format: ExchangeFormat,
+    target: ImportTarget,
+    decided: ImportPlan,
+    made: Sequence[ImportedItem],
+    remarks: Sequence[str],
+    *,
+    dry_run: bool,
 ) -> None:
     new = len(decided.new)
     does = "Would add" if dry_run else "Added"
@@ -266,7 +272,7 @@ def export(
         _tell_lost(format.name, fitted.lost, [])
 
 
-def _usual(entry: Front, desk: Desk) -> ListChoice:
+def _usual(entry: CliContext, desk: Services) -> ListChoice:
     """The list that there is, so that what was imported without a word about where comes out again."""
     if not desk.checklists.get(desk.settings.session).items and _turn(entry, desk) and _plan(entry, desk, None):
         return ListChoice.PLAN
@@ -274,8 +280,8 @@ def _usual(entry: Front, desk: Desk) -> ListChoice:
 
 
 def _entries(
-    entry: Front, desk: Desk, which: ListChoice, mission: str | None, pillar: str | None, turn: str | None
-) -> list[Entry]:
+    entry: CliContext, desk: Services, which: ListChoice, mission: str | None, pillar: str | None, turn: str | None
+) -> list[ExchangeItem]:
     from punchlist.import_export import sources
 
     match which:
@@ -287,7 +293,7 @@ def _entries(
             return _plan(entry, desk, turn)
 
 
-def _plan(entry: Front, desk: Desk, turn: str | None) -> list[Entry]:
+def _plan(entry: CliContext, desk: Services, turn: str | None) -> list[ExchangeItem]:
     """The plan of a turn; without one named, of the open one or else the last."""
     from punchlist.conversations.model import TurnScope
     from punchlist.import_export import sources
@@ -298,14 +304,14 @@ def _plan(entry: Front, desk: Desk, turn: str | None) -> list[Entry]:
     return sources.of_turn(desk.plans, desk.store, TurnScope(scope.conversation_id, scope.actor, turn))
 
 
-def _turn(entry: Front, desk: Desk) -> str | None:
+def _turn(entry: CliContext, desk: Services) -> str | None:
     session = entry.scope(desk).conversation_id
     last = (one for one in desk.conversations.turns(session) if one.parent_turn_id is None)
     found = desk.conversations.current_turn(session) or next(last, None)
     return found.id if found else None
 
 
-def _as_text(format: Format, entries: list[Entry]) -> str:
+def _as_text(format: ExchangeFormat, entries: list[ExchangeItem]) -> str:
     if format.write is None:
         raise InvalidInput(
             f"{format.name} is a folder with a file for each task. Name one: export --to {format.name} DIR"
@@ -313,7 +319,7 @@ def _as_text(format: Format, entries: list[Entry]) -> str:
     return format.write(entries)
 
 
-def _write(format: Format, entries: list[Entry], path: Path, *, force: bool) -> int | None:
+def _write(format: ExchangeFormat, entries: list[ExchangeItem], path: Path, *, force: bool) -> int | None:
     """Write the file, or the files of a folder: how many those are."""
     from punchlist.import_export import files
 

@@ -17,8 +17,8 @@ from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.cli.context import JsonOption, front, say, say_json
 
 if TYPE_CHECKING:
-    from punchlist.integrations.install.files import Change
-    from punchlist.integrations.install.installer import Installation, Plan
+    from punchlist.integrations.install.files import FileChange
+    from punchlist.integrations.install.installer import Installer, InstallPlan
 
 AgentArgument = Annotated[HostName, typer.Argument(metavar="AGENT", help=f"{', '.join(HostName)}.", show_default=False)]
 UserOption = Annotated[bool, typer.Option("--user", help="For all your projects, instead of this one.")]
@@ -46,7 +46,7 @@ def install(
     front(context).json = as_json
     there = _installation(agent, user)
     program = given(command) if command is not None else None
-    task = _Task(
+    task = _InstallJob(
         there,
         lambda: there.install(program),
         nothing=f"{there.host.title}: already installed for {_where(there)}. There is nothing to change.",
@@ -69,7 +69,7 @@ def uninstall(
     """Take out of an agent's configuration what `install` put in, and nothing else."""
     front(context).json = as_json
     there = _installation(agent, user)
-    task = _Task(
+    task = _InstallJob(
         there,
         there.uninstall,
         nothing=f"{there.host.title}: not installed for {_where(there)}. There is nothing to take out.",
@@ -78,9 +78,9 @@ def uninstall(
     _carry_out(task, dry_run=dry_run, yes=yes, as_json=as_json)
 
 
-class _Task(NamedTuple):
-    there: Installation
-    plan: Callable[[], Plan]
+class _InstallJob(NamedTuple):
+    there: Installer
+    plan: Callable[[], InstallPlan]
     nothing: str
     done: str
     start_in: Path | None = None
@@ -88,7 +88,7 @@ class _Task(NamedTuple):
     """What there is to know in the folder that this is called in."""
 
 
-def _carry_out(task: _Task, *, dry_run: bool, yes: bool, as_json: bool) -> None:
+def _carry_out(task: _InstallJob, *, dry_run: bool, yes: bool, as_json: bool) -> None:
     there, agreed = task.there, None
     if dry_run:
         _tell(task, _shown(task, quiet=as_json), None, as_json)
@@ -107,7 +107,7 @@ def _carry_out(task: _Task, *, dry_run: bool, yes: bool, as_json: bool) -> None:
     _tell(task, plan, backups, as_json)
 
 
-def _tell(task: _Task, plan: Plan, backups: list[Path] | None, as_json: bool) -> None:
+def _tell(task: _InstallJob, plan: InstallPlan, backups: list[Path] | None, as_json: bool) -> None:
     """What was done; `backups` is None if it was only to show."""
     notes = [*task.here, *task.there.notes(plan)]
     if as_json:
@@ -133,13 +133,13 @@ def _tell(task: _Task, plan: Plan, backups: list[Path] | None, as_json: bool) ->
         say(visible(note))
 
 
-def _change_json(change: Change) -> dict[str, str]:
+def _change_json(change: FileChange) -> dict[str, str]:
     from punchlist.integrations.install.diff import diff
 
     return {"path": str(change.path), "action": change.action, "diff": diff(change)}
 
 
-def _shown(task: _Task, *, quiet: bool = False, error: bool = False) -> Plan:
+def _shown(task: _InstallJob, *, quiet: bool = False, error: bool = False) -> InstallPlan:
     """What would change, after somebody has seen it."""
     from punchlist.integrations.install.diff import diff
 
@@ -155,18 +155,18 @@ def _shown(task: _Task, *, quiet: bool = False, error: bool = False) -> Plan:
     return plan
 
 
-def _installation(agent: HostName, user: bool) -> Installation:
-    from punchlist.integrations.install.hosts import HOSTS, Scope
-    from punchlist.integrations.install.installer import Installation, place
+def _installation(agent: HostName, user: bool) -> Installer:
+    from punchlist.integrations.install.hosts import HOSTS, InstallScope
+    from punchlist.integrations.install.installer import Installer, place
 
-    scope = Scope.USER if user else Scope.PROJECT
-    return Installation(HOSTS[agent], place(scope, project_root(Path.cwd()), os.environ))
+    scope = InstallScope.USER if user else InstallScope.PROJECT
+    return Installer(HOSTS[agent], place(scope, project_root(Path.cwd()), os.environ))
 
 
-def _where(there: Installation) -> str:
-    from punchlist.integrations.install.hosts import Scope
+def _where(there: Installer) -> str:
+    from punchlist.integrations.install.hosts import InstallScope
 
-    return "you" if there.place.scope is Scope.USER else f"the project {visible(there.place.root)}"
+    return "you" if there.place.scope is InstallScope.USER else f"the project {visible(there.place.root)}"
 
 
 # --- status ----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from punchlist.surfaces.cli.context import columns
 from punchlist.surfaces.cli.conversations import counted
 
 if TYPE_CHECKING:
-    from punchlist.missions.usage import Account
+    from punchlist.missions.usage import RunUsage
 
 NARROWEST: Final = 40
 
@@ -25,11 +25,11 @@ def fit(text: str, cells: int) -> str:
     return text if width(text) <= cells else clip(text, cells - 1) + ELLIPSIS
 
 
-def used(account: Account) -> str:
+def used(account: RunUsage) -> str:
     return f"{counted(account.runs, 'run')}, {spent(account)}"
 
 
-def spent(account: Account) -> str:
+def spent(account: RunUsage) -> str:
     cost = f", ${account.cost:,.4f}" if account.cost else ""
     return (
         f"{account.input_tokens:,} tokens in, {account.output_tokens:,} out{cost}, {account.seconds:,.1f} s, "

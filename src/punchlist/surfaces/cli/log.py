@@ -31,7 +31,7 @@ def log(
 ) -> None:
     """Show the event trail, oldest first; with --json one object a line."""
     from punchlist.storage import event_log
-    from punchlist.storage.change_watch import Patience, Watch
+    from punchlist.storage.change_watch import ChangeWatch, PollBackoff
 
     desk = front(context).desk(session, as_json=as_json)
     chosen = None if everything else desk.settings.session
@@ -42,8 +42,8 @@ def log(
     if not follow:
         return
     seen = deque(events, maxlen=REMEMBERED)
-    patience = Patience()
-    with Watch(desk.store) as watch:
+    patience = PollBackoff()
+    with ChangeWatch(desk.store) as watch:
         while True:
             events = []
             with patience, desk.store.read() as tx:

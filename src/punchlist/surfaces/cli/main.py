@@ -15,7 +15,7 @@ import typer.core
 from punchlist import __version__
 from punchlist.errors import PunchlistError
 from punchlist.kernel.text import visible_block
-from punchlist.surfaces.cli.context import Front, OpenDesk, complain, say, say_json
+from punchlist.surfaces.cli.context import CliContext, OpenServices, complain, say, say_json
 
 EXIT_ERROR = 1
 EXIT_INTERRUPTED = 130
@@ -59,7 +59,7 @@ COMMANDS: Final = {
 """As a newcomer needs them: a group of commands is an `app`, any other is a function."""
 
 
-class Commands(typer.core.TyperGroup):
+class LazyCommands(typer.core.TyperGroup):
     """Each command is loaded and made when it is asked for: whoever runs one does not pay for the others."""
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
@@ -113,7 +113,7 @@ def _in_short(name: str, limit: int) -> str:
 
 app = typer.Typer(
     name="punchlist",
-    cls=Commands,
+    cls=LazyCommands,
     help="The todo list that AI agents finish.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -147,10 +147,10 @@ class UsageError(Protocol):
     def format_message(self) -> str: ...
 
 
-def start(open_desk: OpenDesk) -> None:
+def start(open_desk: OpenServices) -> None:
     """Run one command. Every error we know ends in a sentence on stderr, never in a traceback."""
     _mend_streams()
-    front = Front(open_desk)
+    front = CliContext(open_desk)
     try:
         code = app(obj=front, prog_name="punchlist", standalone_mode=False)
         sys.stdout.flush()

@@ -12,7 +12,7 @@ import typer
 from punchlist.errors import NotFound
 from punchlist.kernel.actors import Actor, Role
 from punchlist.surfaces.cli.context import SessionOption, front
-from punchlist.surfaces.services import Desk
+from punchlist.surfaces.services import Services
 
 
 class ClientRole(StrEnum):
@@ -45,7 +45,7 @@ def mcp(
     """Serve the lists over MCP: on standard input and output, or over HTTP."""
     from punchlist.host_sessions import AGENT_NAME
     from punchlist.missions.model import MissionScope
-    from punchlist.surfaces.mcp.host_scope import Seat, SeatedScope
+    from punchlist.surfaces.mcp.host_scope import HostScope, HostSession
     from punchlist.surfaces.mcp.lazy_services import late
     from punchlist.surfaces.mcp.stdio import serve
 
@@ -66,7 +66,7 @@ def mcp(
         if session:
             scope = MissionScope(session, actor, mission, pillar)
         else:
-            scope = SeatedScope(Seat(desk, os.environ, agent), actor, mission, pillar)
+            scope = HostScope(HostSession(desk, os.environ, agent), actor, mission, pillar)
     if http:
         from punchlist.surfaces.mcp.http_server import serve as serve_http
 
@@ -75,12 +75,12 @@ def mcp(
         serve(desk, scope)
 
 
-def _trusted(desk: Desk) -> Desk:
+def _trusted(desk: Services) -> Services:
     desk.trust.check_database(desk.settings)
     return desk
 
 
-def _bound(desk: Desk, mission: str | None, pillar: str | None) -> Desk:
+def _bound(desk: Services, mission: str | None, pillar: str | None) -> Services:
     """The desk, where there is the mission that a caller is bound to."""
     if mission is not None:
         known = [one.pillar.slug for one in desk.missions.standing(desk.missions.get(mission))]

@@ -11,11 +11,11 @@ from punchlist.surfaces.cli.context import JsonOption, columns, front, moment, s
 from punchlist.surfaces.cli.plot import NARROWEST, Level, in_sight, plot, sparkline
 
 if TYPE_CHECKING:
-    from punchlist.missions.metrics.collection import Collected
+    from punchlist.missions.metrics.collection import CollectedMetric
     from punchlist.missions.metrics.service import MetricView
     from punchlist.missions.model import MissionScope
-    from punchlist.surfaces.cli.context import Front
-    from punchlist.surfaces.services import Desk
+    from punchlist.surfaces.cli.context import CliContext
+    from punchlist.surfaces.services import Services
 
 app = typer.Typer(help="Look at the metrics of a mission, and record readings.", no_args_is_help=True)
 
@@ -137,14 +137,14 @@ def collect(
         raise typer.Exit(1)
 
 
-def _scope(entry: Front, desk: Desk, mission_slug: str) -> MissionScope:
+def _scope(entry: CliContext, desk: Services, mission_slug: str) -> MissionScope:
     """The person at the terminal, in the mission's chat."""
     from punchlist.missions.model import MissionScope
 
     return MissionScope(desk.missions.get(mission_slug).conversation_id, entry.scope(desk).actor)
 
 
-def _came(one: Collected) -> str:
+def _came(one: CollectedMetric) -> str:
     from punchlist.missions.metrics.status import shown
 
     if one.value is None:

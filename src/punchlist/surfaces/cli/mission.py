@@ -16,8 +16,8 @@ from punchlist.surfaces.cli.context import JsonOption, front, json_text, say, sa
 if TYPE_CHECKING:
     from punchlist.missions.config.model import MissionConfig
     from punchlist.missions.model import Capacity, Mission
-    from punchlist.missions.service import Applied, Preview
-    from punchlist.surfaces.services import Desk
+    from punchlist.missions.service import ApplyPreview, ApplyResult
+    from punchlist.surfaces.services import Services
 
 app = typer.Typer(help="Make, change and look at missions: goals that take months.", no_args_is_help=True)
 
@@ -133,14 +133,14 @@ def apply(
         _say_applied(desk, applied, wants)
 
 
-def _show_changes(config: MissionConfig, preview: Preview, *, error: bool) -> None:
+def _show_changes(config: MissionConfig, preview: ApplyPreview, *, error: bool) -> None:
     if not preview.lines:
         say(f"Nothing changes: mission {config.slug} is as the file says.", error=error)
     for line in (*preview.lines, *(f"! {warning}" for warning in preview.warnings)):
         say(visible(line), error=error)
 
 
-def _say_applied(desk: Desk, applied: Applied, wants: list[str]) -> None:
+def _say_applied(desk: Services, applied: ApplyResult, wants: list[str]) -> None:
     mission = applied.mission
     if applied.created:
         say(f"Made mission {mission.slug}. Its chat is {visible(mission.conversation_id)}.")
@@ -154,19 +154,21 @@ def _say_applied(desk: Desk, applied: Applied, wants: list[str]) -> None:
         )
 
 
-def _applied_json(desk: Desk, config: MissionConfig, source: str, outcome: Applied | Preview) -> dict[str, Any]:
+def _applied_json(
+    desk: Services, config: MissionConfig, source: str, outcome: ApplyResult | ApplyPreview
+) -> dict[str, Any]:
     from punchlist.missions.config import file
-    from punchlist.missions.service import Applied
+    from punchlist.missions.service import ApplyResult
 
-    done = isinstance(outcome, Applied)
-    mission = outcome.mission if isinstance(outcome, Applied) else None
+    done = isinstance(outcome, ApplyResult)
+    mission = outcome.mission if isinstance(outcome, ApplyResult) else None
     return {
         "slug": config.slug,
         "missionId": mission.id if mission else None,
         "conversationId": mission.conversation_id if mission else None,
         "dryRun": not done,
         "created": outcome.created,
-        "changes": outcome.changes if isinstance(outcome, Applied) else outcome.lines,
+        "changes": outcome.changes if isinstance(outcome, ApplyResult) else outcome.lines,
         "warnings": outcome.warnings,
         "asksFor": file.wants(config),
         "trusted": desk.trust.trusts_text(_trust_name(desk, config.slug), mission.source if mission else source),
@@ -223,7 +225,7 @@ def trust(
         say(f"The file of mission {mission.slug} is {'trusted' if trusted else 'not trusted'}.")
 
 
-def _trust_name(desk: Desk, slug: str) -> str:
+def _trust_name(desk: Services, slug: str) -> str:
     from punchlist.missions.config.trust import trust_name
 
     return trust_name(slug, desk.settings.root or Path.cwd())

@@ -13,26 +13,26 @@ from punchlist.missions.config.json import cadence_of
 from punchlist.missions.config.model import Cadence
 from punchlist.missions.metrics.service import MetricView
 from punchlist.missions.metrics.status import LOOKED_AT, shown
-from punchlist.missions.model import Mission, MissionTodo, Standing
+from punchlist.missions.model import Mission, MissionTodo, PillarState
 from punchlist.missions.planning.cadence import next_tick
 from punchlist.missions.todos.deadlines import is_overdue
-from punchlist.missions.todos.lifecycle import Status
-from punchlist.missions.todos.pagination import MOST, Listed
+from punchlist.missions.todos.lifecycle import TodoStatus
+from punchlist.missions.todos.pagination import MOST, TodoPage
 from punchlist.missions.todos.tools import list_json
 from punchlist.runs.lifecycle import RunStatus
-from punchlist.runs.model import Kind, Run
+from punchlist.runs.model import Run, RunKind
 from punchlist.surfaces.cli.context import moment
 from punchlist.surfaces.cli.layout import fit, terminal
 from punchlist.surfaces.cli.metric import SIGNS
 from punchlist.surfaces.cli.plot import sparkline
-from punchlist.surfaces.services import Desk
+from punchlist.surfaces.services import Services
 
 ICONS: Final = {
-    Status.BACKLOG: "·",
-    Status.PENDING: "○",
-    Status.IN_PROGRESS: "▶",
-    Status.COMPLETED: "✓",
-    Status.CANCELLED: "✗",
+    TodoStatus.BACKLOG: "·",
+    TodoStatus.PENDING: "○",
+    TodoStatus.IN_PROGRESS: "▶",
+    TodoStatus.COMPLETED: "✓",
+    TodoStatus.CANCELLED: "✗",
 }
 _GAUGE: Final = 10
 _TITLE: Final = 20
@@ -47,11 +47,11 @@ _AT_REST: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
+class MissionBoard:
     mission: Mission
-    standing: Sequence[Standing]
+    standing: Sequence[PillarState]
     metrics: Sequence[MetricView]
-    listed: Listed
+    listed: TodoPage
     cadence: Cadence
     next_cycle: str | None
     now: datetime
@@ -59,12 +59,12 @@ class Board:
     """By todo in progress, the newest of its runs."""
 
 
-def look(desk: Desk, slug: str, *, archived: bool = False) -> Board:
+def look(desk: Services, slug: str, *, archived: bool = False) -> MissionBoard:
     mission = desk.missions.get(slug)
     cadence = cadence_of(mission)
     active = cadence.cron is not None and mission.status == "active"
     now, listed = desk.store.clock(), desk.mission_todos.list(slug, archived=archived, limit=MOST)
-    return Board(
+    return MissionBoard(
         mission,
         desk.missions.standing(mission),
         desk.metrics.show(slug),
@@ -76,16 +76,16 @@ def look(desk: Desk, slug: str, *, archived: bool = False) -> Board:
     )
 
 
-def _runs(desk: Desk, mission: Mission, listed: Listed) -> dict[str, Run]:
+def _runs(desk: Services, mission: Mission, listed: TodoPage) -> dict[str, Run]:
     found: dict[str, Run] = {}
-    if at_work := {todo.id for todo in listed.items if todo.status is Status.IN_PROGRESS}:
+    if at_work := {todo.id for todo in listed.items if todo.status is TodoStatus.IN_PROGRESS}:
         for run in desk.runs.list(mission_id=mission.id, ended=True, most=MOST):
-            if run.kind is Kind.EXECUTE and run.todo_id in at_work:
+            if run.kind is RunKind.EXECUTE and run.todo_id in at_work:
                 found.setdefault(run.todo_id, run)
     return found
 
 
-def board_json(board: Board) -> dict[str, Any]:
+def board_json(board: MissionBoard) -> dict[str, Any]:
     todos = list_json(board.listed)
     return {
         "nextCycle": board.next_cycle,
@@ -107,7 +107,7 @@ def board_json(board: Board) -> dict[str, Any]:
     }
 
 
-def lines(board: Board) -> Iterator[str]:
+def lines(board: MissionBoard) -> Iterator[str]:
     """For the terminal; safe to print."""
     mission, capacity = board.mission, board.listed.capacity
     ended = f"  archived {moment(mission.updated_at)}" if mission.status != "active" else ""
@@ -132,7 +132,7 @@ def lines(board: Board) -> Iterator[str]:
         yield f"\nOnly the first {len(board.listed.items)} todos are shown."
 
 
-def _pillar(board: Board, one: Standing) -> Iterator[str]:
+def _pillar(board: MissionBoard, one: PillarState) -> Iterator[str]:
     yield f"\n{visible(one.pillar.name)} ({one.pillar.slug})"
     if one.pillar.description:
         yield f"  {excerpt(_on_a_line(one.pillar.description), 200)}"
@@ -164,7 +164,7 @@ def _metric(view: MetricView) -> Iterator[str]:
         yield fit(f"    not collected: {visible(metric.last_error.removeprefix(f'{metric.slug}: '))}", terminal())
 
 
-def _todo(board: Board, todo: MissionTodo) -> Iterator[str]:
+def _todo(board: MissionBoard, todo: MissionTodo) -> Iterator[str]:
     open_until = todo.deadline if todo.ended_at is None else None
     due = f"  due {visible(open_until)}" if open_until else ""
     late = " overdue" if open_until and is_overdue(open_until, board.cadence.timezone, board.now) else ""

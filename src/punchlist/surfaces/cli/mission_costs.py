@@ -12,9 +12,9 @@ from punchlist.surfaces.cli.context import JsonOption, front, say, say_json
 
 if TYPE_CHECKING:
     from punchlist.missions.model import Mission
-    from punchlist.missions.todos.pagination import Listed
-    from punchlist.missions.usage import MissionAccount
-    from punchlist.surfaces.services import Desk
+    from punchlist.missions.todos.pagination import TodoPage
+    from punchlist.missions.usage import MissionUsage
+    from punchlist.surfaces.services import Services
 
 
 def costs(
@@ -23,11 +23,11 @@ def costs(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a mission has used: tokens, money, time and tool calls."""
-    from punchlist.missions.usage import Accounts
+    from punchlist.missions.usage import MissionUsageService
 
     desk = front(context).desk(as_json=as_json)
     mission = desk.missions.get(slug)
-    account = Accounts(desk.store).mission(mission.id)
+    account = MissionUsageService(desk.store).mission(mission.id)
     listed = desk.mission_todos.list(slug, archived=True, limit=1)
     if as_json:
         say_json(_json(desk, mission, account, listed))
@@ -36,7 +36,7 @@ def costs(
         say(line)
 
 
-def _json(desk: Desk, mission: Mission, account: MissionAccount, listed: Listed) -> dict[str, Any]:
+def _json(desk: Services, mission: Mission, account: MissionUsage, listed: TodoPage) -> dict[str, Any]:
     return {
         "missionSlug": mission.slug,
         **account.account.as_json(),
@@ -47,7 +47,7 @@ def _json(desk: Desk, mission: Mission, account: MissionAccount, listed: Listed)
     }
 
 
-def _lines(desk: Desk, mission: Mission, account: MissionAccount, listed: Listed) -> Iterator[str]:
+def _lines(desk: Services, mission: Mission, account: MissionUsage, listed: TodoPage) -> Iterator[str]:
     from punchlist.surfaces.cli.layout import fit, terminal, used
 
     yield fit(visible(mission.name), terminal())

@@ -15,7 +15,7 @@ from punchlist.surfaces.cli.worker import ModelOption, casting, work
 
 if TYPE_CHECKING:
     from punchlist.missions.model import Mission
-    from punchlist.surfaces.services import Desk
+    from punchlist.surfaces.services import Services
 
 QUEUED: Final = "A worker goes on with it: `punchlist worker`, or --work to do it here."
 WorkOption = Annotated[bool, typer.Option("--work", help="Work on it here, until nothing is left to do.")]
@@ -90,7 +90,7 @@ def prompt(
         say(text.rstrip())
 
 
-def _chosen(desk: Desk, slug: str | None) -> list[Mission]:
+def _chosen(desk: Services, slug: str | None) -> list[Mission]:
     missions = desk.missions.list()
     if slug is not None and (slug.lower() != NOW or slug in [one.slug for one in missions]):
         return [desk.missions.get(slug)]

@@ -10,14 +10,14 @@ import typer
 from punchlist.claims.lifecycle import LONGEST, SECONDS, SHORTEST
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.text import line_problem, visible
-from punchlist.plan.lifecycle import Status
+from punchlist.plan.lifecycle import PlanStatus
 from punchlist.surfaces.cli.context import JsonOption, SessionOption, WhyOption, front, moment, say, say_json
 
 if TYPE_CHECKING:
     from punchlist.conversations.model import TurnScope
     from punchlist.plan.model import Plan, TurnTodo
-    from punchlist.plan.usage import PlanAccount
-    from punchlist.surfaces.services import Desk
+    from punchlist.plan.usage import PlanTodoUsage
+    from punchlist.surfaces.services import Services
 
 app = typer.Typer(help="Show the plan of the present turn, and take todos of it.", no_args_is_help=True)
 
@@ -31,7 +31,7 @@ AsOption = Annotated[
 
 TERMINAL = "terminal"
 LONGEST_PLACE = 100
-ICONS = {Status.PENDING: "○", Status.IN_PROGRESS: "▶", Status.COMPLETED: "✓", Status.CANCELLED: "✗"}
+ICONS = {PlanStatus.PENDING: "○", PlanStatus.IN_PROGRESS: "▶", PlanStatus.COMPLETED: "✓", PlanStatus.CANCELLED: "✗"}
 
 
 @app.callback()
@@ -67,7 +67,7 @@ def show(
         turn = current.id
         if not current.open and not as_json:
             say(f"The last turn, which has ended ({visible(current.end_reason)}):\n")
-    states = None if remaining else frozenset(Status)
+    states = None if remaining else frozenset(PlanStatus)
     plan = desk.plans.list(TurnScope(scope.conversation_id, scope.actor, turn), states)
     taken = _taken(desk, turn, plan) if costs else {}
     if as_json:
@@ -80,10 +80,10 @@ def show(
         _print(plan, taken)
 
 
-def _taken(desk: Desk, turn_id: str, plan: Plan) -> Mapping[str, PlanAccount]:
-    from punchlist.plan.usage import PlanAccounts
+def _taken(desk: Services, turn_id: str, plan: Plan) -> Mapping[str, PlanTodoUsage]:
+    from punchlist.plan.usage import PlanUsageService
 
-    return PlanAccounts(desk.store).of(turn_id, plan.items)
+    return PlanUsageService(desk.store).of(turn_id, plan.items)
 
 
 @app.command()
@@ -98,15 +98,15 @@ def claim(
     as_json: JsonOption = False,
 ) -> None:
     """Take a todo, so that nobody else works on it until the time is over."""
-    from punchlist.claims.model import Claimed, NothingFree
+    from punchlist.claims.model import ClaimGranted, NothingToClaim
     from punchlist.claims.tools import claim_json
     from punchlist.plan.tools import todo_json
 
     desk, scope = _present(context, session, as_json)
     claimed = (
-        desk.plans.claim(scope, place(name), todo_id, seconds, reason="plan claim") if scope else NothingFree(0, 0)
+        desk.plans.claim(scope, place(name), todo_id, seconds, reason="plan claim") if scope else NothingToClaim(0, 0)
     )
-    if not isinstance(claimed, Claimed):
+    if not isinstance(claimed, ClaimGranted):
         if as_json:
             say_json({"todo": None, "next": str(claimed)})
         else:
@@ -183,7 +183,7 @@ def complete(
         say(f"“{visible(ended.todo.title)}” is completed; {ended.remaining} remaining.")
 
 
-def _present(context: typer.Context, session: str | None, as_json: bool) -> tuple[Desk, TurnScope | None]:
+def _present(context: typer.Context, session: str | None, as_json: bool) -> tuple[Services, TurnScope | None]:
     """The desk, and where the person stands in the open turn, if there is one."""
     from punchlist.conversations.model import TurnScope
 
@@ -194,7 +194,7 @@ def _present(context: typer.Context, session: str | None, as_json: bool) -> tupl
     return desk, TurnScope(scope.conversation_id, scope.actor, turn.id) if turn else None
 
 
-def _open(context: typer.Context, session: str | None, as_json: bool) -> tuple[Desk, TurnScope]:
+def _open(context: typer.Context, session: str | None, as_json: bool) -> tuple[Services, TurnScope]:
     desk, scope = _present(context, session, as_json)
     if scope is None:
         raise NotFound(f"Session {desk.settings.session!r} has no open turn, so there is no plan to change.")
@@ -210,10 +210,10 @@ def place(name: str) -> str:
 def _nothing() -> Plan:
     from punchlist.plan.model import Plan
 
-    return Plan([], dict.fromkeys(Status, 0))
+    return Plan([], dict.fromkeys(PlanStatus, 0))
 
 
-def _print(plan: Plan, taken: Mapping[str, PlanAccount]) -> None:
+def _print(plan: Plan, taken: Mapping[str, PlanTodoUsage]) -> None:
     summary = plan.summary
     if not summary["total"]:
         say("The plan is empty.")

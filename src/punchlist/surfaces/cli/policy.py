@@ -13,7 +13,7 @@ from punchlist.surfaces.cli.tools import ModeOption, ToolArgument, parse_argumen
 
 if TYPE_CHECKING:
     from punchlist.toolcalls.policy import Mode
-    from punchlist.tools.tool_session import Site
+    from punchlist.tools.tool_session import ToolSite
 
 app = typer.Typer(help="See what may run, and why.", no_args_is_help=True)
 
@@ -77,7 +77,7 @@ def explain(
             say(f"  {part['decision']:<5}  {excerpt(part['part'], 40):<40}  {visible(part['why'])}")
 
 
-async def _explain(site: Site, name: str, arguments: Any, mode: Mode | None) -> tuple[dict[str, Any], list[str]]:
+async def _explain(site: ToolSite, name: str, arguments: Any, mode: Mode | None) -> tuple[dict[str, Any], list[str]]:
     from punchlist.errors import InvalidInput, NotFound
     from punchlist.kernel.tool import arguments as checked
     from punchlist.toolcalls.admission import unknown_tool

@@ -11,8 +11,8 @@ from punchlist.kernel.text import excerpt, visible
 from punchlist.surfaces.cli.context import JsonOption, SessionOption, columns, front, moment, say, say_json
 
 if TYPE_CHECKING:
-    from punchlist.conversations.message_queue import MessageQueue, Queued
-    from punchlist.surfaces.services import Desk
+    from punchlist.conversations.message_queue import MessageQueue, QueuedMessage
+    from punchlist.surfaces.services import Services
 
 app = typer.Typer(help="Leave messages for an agent that is at work.", invoke_without_command=True)
 
@@ -90,7 +90,7 @@ def remove(
     _answer(removed, as_json, f"Removed {removed.id[-8:]}.")
 
 
-def _queue(desk: Desk) -> MessageQueue:
+def _queue(desk: Services) -> MessageQueue:
     from punchlist.conversations.message_queue import MessageQueue
 
     return MessageQueue(desk.store, desk.conversations)
@@ -103,12 +103,12 @@ def _read(text: str) -> str:
     return said
 
 
-def _answer(queued: Queued, as_json: bool, told: str) -> None:
+def _answer(queued: QueuedMessage, as_json: bool, told: str) -> None:
     if as_json:
         say_json(queued.as_json())
     else:
         say(visible(told))
 
 
-def _line(queued: Queued) -> str:
+def _line(queued: QueuedMessage) -> str:
     return " ".join(queued.content.split())

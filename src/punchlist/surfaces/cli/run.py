@@ -18,8 +18,8 @@ from punchlist.surfaces.cli.tools import ModeOption, warn_of_distrust
 
 if TYPE_CHECKING:
     from punchlist.agent.definitions import AgentDefinition
-    from punchlist.agent.runtime import Outcome, Studio
-    from punchlist.surfaces.services import Desk
+    from punchlist.agent.runtime import AgentRuntime, TurnOutcome
+    from punchlist.surfaces.services import Services
 
 EXIT_CODES: Final = {
     "completed": 0,
@@ -103,7 +103,7 @@ def run(
     """
     from punchlist.agent.definitions import with_overrides
     from punchlist.models.providers import usual
-    from punchlist.surfaces.cli.run_session import Runner
+    from punchlist.surfaces.cli.run_session import RunSession
 
     entry = front(context)
     wanted = _goal(goal, file, resume)
@@ -123,7 +123,7 @@ def run(
         "seconds": seconds,
         "cost": cost,
     }
-    runner = Runner(desk, entry.scope(desk), named, mode, quiet=as_json, waits=wait)
+    runner = RunSession(desk, entry.scope(desk), named, mode, quiet=as_json, waits=wait)
 
     def choose(name: str) -> AgentDefinition:
         return with_overrides(agents.named(agent or name), **asked)
@@ -161,7 +161,7 @@ def _goal(goal: str | None, file: Path | None, resume: bool) -> str | None:
     return text.strip()
 
 
-def finish(desk: Desk, studio: Studio, outcome: Outcome, as_json: bool) -> int:
+def finish(desk: Services, studio: AgentRuntime, outcome: TurnOutcome, as_json: bool) -> int:
     """Tell what came of it; the exit code."""
     ended, todos = outcome.ended, _todos(desk, studio, outcome.turn_id)
     if as_json:
@@ -189,14 +189,14 @@ def finish(desk: Desk, studio: Studio, outcome: Outcome, as_json: bool) -> int:
     return EXIT_CODES[ended.reason]
 
 
-def _todos(desk: Desk, studio: Studio, turn_id: str) -> list[dict[str, Any]]:
+def _todos(desk: Services, studio: AgentRuntime, turn_id: str) -> list[dict[str, Any]]:
     from punchlist.checklist.model import to_json
     from punchlist.conversations.model import TurnScope
-    from punchlist.plan.lifecycle import Status
+    from punchlist.plan.lifecycle import PlanStatus
     from punchlist.plan.tools import standing_json, todo_json
 
     scope = studio.site.place.scope
-    plan = desk.plans.list(TurnScope(scope.conversation_id, scope.actor, turn_id), frozenset(Status))
+    plan = desk.plans.list(TurnScope(scope.conversation_id, scope.actor, turn_id), frozenset(PlanStatus))
     if plan.items:
         return [{**todo_json(todo), **standing_json(plan, todo.id)} for todo in plan.items]
     return [dict(to_json(item)) for item in desk.checklists.get(scope.conversation_id).items]

@@ -9,16 +9,16 @@ from typing import Any, Final, TextIO
 
 from punchlist.agent.continuation import Reason
 from punchlist.agent.events import (
+    AgentEvent,
     CallChanged,
     Continued,
     ListChanged,
-    News,
-    Noted,
-    Replied,
-    TurnBegan,
+    NoteAdded,
+    ReplyReceived,
     TurnEnded,
+    TurnStarted,
 )
-from punchlist.agent.list_state import Task
+from punchlist.agent.list_state import ListItem
 from punchlist.agent.tool_execution import SUSPENDED
 from punchlist.checklist.box import LINES_PER_ITEM, framed
 from punchlist.kernel.text import visible
@@ -42,33 +42,33 @@ _AROUND: Final = 6
 """Lines of the frame, and a little of what happens."""
 
 
-class Watcher:
+class RunDisplay:
     """Told of the news. In a terminal the list is drawn below the lines, and drawn again when it changes."""
 
     def __init__(self, screen: TextIO, *, live: bool) -> None:
         self._screen = screen
         self._live = live
-        self._tasks: Sequence[Task] = ()
+        self._tasks: Sequence[ListItem] = ()
         self._mode = ""
         self._drawn = 0
         self._top: str | None = None
 
     @classmethod
-    def on_stderr(cls) -> Watcher:
+    def on_stderr(cls) -> RunDisplay:
         return cls(sys.stderr, live=knows_escapes(sys.stderr))
 
-    def tell(self, news: News) -> None:
+    def tell(self, news: AgentEvent) -> None:
         for line in self._lines(news):
             self._print(f"{'' if news.turn_id == self._top else f'  {news.agent} '}{line}")
 
     def note(self, text: str) -> None:
         self._print(f"· {visible(text)}")
 
-    def _lines(self, news: News) -> list[str]:
+    def _lines(self, news: AgentEvent) -> list[str]:
         match news:
-            case TurnBegan():
+            case TurnStarted():
                 return [self._begun(news)]
-            case Replied(text=text) if news.calls and text.strip():
+            case ReplyReceived(text=text) if news.calls and text.strip():
                 return [f"  {_first(text)}"]
             case CallChanged(call=call):
                 return _of_call(call)
@@ -78,7 +78,7 @@ class Watcher:
             case Continued():
                 self._mode = _mode(news.count, news.most)
                 return [f"· stopped early; {self._mode}"]
-            case Noted(text=text):
+            case NoteAdded(text=text):
                 return [f"· {_first(text)}"]
             case TurnEnded(ended=ended):
                 if news.turn_id == self._top:
@@ -89,7 +89,7 @@ class Watcher:
                 return [f"· {'waits' if ended.reason is Reason.WAITING else f'ended as {ended.reason}'}: {used}"]
         return []
 
-    def _begun(self, news: TurnBegan) -> str:
+    def _begun(self, news: TurnStarted) -> str:
         word = f"{'goes on' if news.resumed else 'begins'}, with {visible(news.model)}"
         if news.parent is not None:
             return word
@@ -148,7 +148,7 @@ def _mode(count: int, most: int) -> str:
     return f"continued {count} of {most} times"
 
 
-def _label(task: Task) -> str:
+def _label(task: ListItem) -> str:
     return visible(f"{task.title}{f' ({task.note})' if task.note else ''}")
 
 

@@ -13,67 +13,69 @@ from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import AgentDefinition
-from punchlist.agent.model_resolver import Casting
+from punchlist.agent.model_resolver import ModelResolver
 from punchlist.agent.resume import go_on
-from punchlist.agent.runtime import Audience, Outcome, Studio
+from punchlist.agent.runtime import AgentRuntime, Interaction, TurnOutcome
 from punchlist.agent.wait import until_it_can_go_on
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.kernel.process_id import this_process
 from punchlist.storage.async_bridge import bridge
-from punchlist.surfaces.cli.approval_prompt import Terminal
-from punchlist.surfaces.cli.run_display import Watcher
+from punchlist.surfaces.cli.approval_prompt import ApprovalPrompt
+from punchlist.surfaces.cli.run_display import RunDisplay
 from punchlist.toolcalls.policy import Mode
 
 if TYPE_CHECKING:
     from punchlist.conversations.model import Scope
     from punchlist.surfaces.cli.tools import ModeChoice
-    from punchlist.surfaces.services import Desk
+    from punchlist.surfaces.services import Services
 
 _NOTHING_MORE: Final = (Reason.WAITING, Reason.CANCELLED, Reason.ERROR)
 """After these, a message that waits goes on waiting."""
 CANCELLED: Final = 130
 
 
-class Runner:
+class RunSession:
     def __init__(
-        self, desk: Desk, scope: Scope, model: str, mode: ModeChoice | None, *, quiet: bool, waits: bool
+        self, desk: Services, scope: Scope, model: str, mode: ModeChoice | None, *, quiet: bool, waits: bool
     ) -> None:
-        terminal = Terminal.at_hand()
-        watcher = None if quiet else Watcher.on_stderr()
+        terminal = ApprovalPrompt.at_hand()
+        watcher = None if quiet else RunDisplay.on_stderr()
         if terminal and watcher:
             terminal.before_asking = watcher.put_away
-        audience = Audience(
+        audience = Interaction(
             ask=terminal.ask if terminal else None,
             tell=watcher.tell if watcher else None,
             stays=waits,
         )
         self._waits = waits
         self._signal = CancelSignal()
-        self.studio = Studio(
+        self.studio = AgentRuntime(
             desk.site(scope, Path.cwd()),
             desk.conversations,
             desk.plans,
             desk.checklists,
-            Casting(model, os.environ, watcher.note if watcher else None),
+            ModelResolver(model, os.environ, watcher.note if watcher else None),
             Mode(mode) if mode else None,
             audience,
             desk.agents.definitions,
         )
         self._watcher = watcher
 
-    def run(self, agent: AgentDefinition, goal: str) -> Outcome:
+    def run(self, agent: AgentDefinition, goal: str) -> TurnOutcome:
         left = self.studio.conversations.current_turn(self.studio.site.place.scope.conversation_id)
         if left is not None and left.owner is None and self._watcher:
             self._watcher.note(f"the turn that was left open ({left.id[-8:]}) ends with this new goal")
         return self._see_through(self.studio.work(agent, goal, self._signal), lambda _: agent)
 
-    def resume(self, choose: Callable[[str], AgentDefinition]) -> Outcome:
+    def resume(self, choose: Callable[[str], AgentDefinition]) -> TurnOutcome:
         return self._see_through(go_on(self.studio, choose, self._signal), choose)
 
-    def _see_through(self, first: Coroutine[Any, Any, Outcome], choose: Callable[[str], AgentDefinition]) -> Outcome:
-        async def see_through() -> Outcome:
+    def _see_through(
+        self, first: Coroutine[Any, Any, TurnOutcome], choose: Callable[[str], AgentDefinition]
+    ) -> TurnOutcome:
+        async def see_through() -> TurnOutcome:
             self._stop_on_interrupt()
             outcome = await self._stay(await first, choose)
             while outcome.ended.reason not in _NOTHING_MORE:
@@ -89,7 +91,7 @@ class Runner:
             if self._watcher:
                 self._watcher.put_away()
 
-    async def _stay(self, outcome: Outcome, choose: Callable[[str], AgentDefinition]) -> Outcome:
+    async def _stay(self, outcome: TurnOutcome, choose: Callable[[str], AgentDefinition]) -> TurnOutcome:
         """With --wait, a turn that has to wait is gone on with as soon as it can be."""
         while self._waits and outcome.ended.reason is Reason.WAITING and not self._signal.is_set:
             if not await until_it_can_go_on(self.studio, outcome.turn_id, self._signal):
@@ -97,7 +99,7 @@ class Runner:
             outcome = await go_on(self.studio, choose, self._signal)
         return outcome
 
-    async def _queued(self, choose: Callable[[str], AgentDefinition]) -> Outcome | None:
+    async def _queued(self, choose: Callable[[str], AgentDefinition]) -> TurnOutcome | None:
         """A turn with the next message that a person left for the agent, if there is one (S10)."""
         studio = self.studio
         agent = choose("supervisor")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from punchlist.conversations.model import Scope
     from punchlist.runs.model import Run
     from punchlist.runs.service import Runs
-    from punchlist.surfaces.services import Desk
+    from punchlist.surfaces.services import Services
     from punchlist.toolcalls.stored_call import StoredApproval
 
 app = typer.Typer(help="See what is worked on in the background; pause, resume, redirect or stop it.")
@@ -95,8 +95,8 @@ def show(context: typer.Context, run: IdArgument, as_json: JsonOption = False) -
         say(line)
 
 
-def _lines(desk: Desk, run: Run, waiting: list[StoredApproval]) -> Iterator[str]:
-    from punchlist.missions.usage import Account
+def _lines(desk: Services, run: Run, waiting: list[StoredApproval]) -> Iterator[str]:
+    from punchlist.missions.usage import RunUsage
     from punchlist.surfaces.cli.layout import spent
 
     yield f"Run {visible(run.id)}: {_state(run)}"
@@ -118,7 +118,7 @@ def _lines(desk: Desk, run: Run, waiting: list[StoredApproval]) -> Iterator[str]
         yield f"  turn      {visible(run.turn_id)}"
     if run.ended_at is not None:
         yield f"  ended     {moment(run.ended_at)}"
-    yield f"  used      {spent(Account(1, run.input_tokens, run.output_tokens, run.cost, run.seconds, run.calls))}"
+    yield f"  used      {spent(RunUsage(1, run.input_tokens, run.output_tokens, run.cost, run.seconds, run.calls))}"
     if run.message is not None:
         yield "\nIts agent is yet to be told"
         yield from (f"  {line}" for line in visible_block(run.message).splitlines())

@@ -10,15 +10,15 @@ import typer
 from punchlist.claims.lifecycle import SECONDS
 from punchlist.errors import InvalidInput
 from punchlist.kernel.text import line_problem, visible, visible_block
-from punchlist.missions.todos.lifecycle import Priority
+from punchlist.missions.todos.lifecycle import TodoPriority
 from punchlist.surfaces.cli.context import JsonOption, front, moment, say, say_json
 from punchlist.surfaces.cli.plan import LONGEST_PLACE, TERMINAL, AsOption, SecondsOption
 
 if TYPE_CHECKING:
-    from punchlist.missions.model import Done, Mission, MissionScope, MissionTodo
+    from punchlist.missions.model import Mission, MissionScope, MissionTodo, TodoChange
     from punchlist.missions.todos.claims import MissionClaims
-    from punchlist.surfaces.cli.context import Front
-    from punchlist.surfaces.services import Desk
+    from punchlist.surfaces.cli.context import CliContext
+    from punchlist.surfaces.services import Services
 
 app = typer.Typer(help="Look at the todos of missions, and decide on them.", no_args_is_help=True)
 
@@ -106,7 +106,7 @@ def create(
     deadline: Annotated[
         str | None, typer.Option("--deadline", metavar="DATE", help="2026-02-21, or a time with its zone.")
     ] = None,
-    priority: Annotated[Priority | None, typer.Option("--priority", "-p", help="How urgent it is.")] = None,
+    priority: Annotated[TodoPriority | None, typer.Option("--priority", "-p", help="How urgent it is.")] = None,
     backlog: Annotated[bool, typer.Option("--backlog", help="For later: not on the active list.")] = False,
     also_affects: Annotated[
         list[str] | None, typer.Option("--also-affects", metavar="SLUG", help="Another pillar; may be repeated.")
@@ -222,7 +222,7 @@ def extend(
 def reprioritize(
     context: typer.Context,
     todo: IdArgument,
-    priority: Annotated[Priority, typer.Argument(metavar="PRIORITY", help="critical, high, medium or low.")],
+    priority: Annotated[TodoPriority, typer.Argument(metavar="PRIORITY", help="critical, high, medium or low.")],
     why: WhyOption,
     as_json: JsonOption = False,
 ) -> None:
@@ -310,7 +310,7 @@ def claim(
     as_json: JsonOption = False,
 ) -> None:
     """Take a todo that is in progress, so that nobody else works on it until the time is over."""
-    from punchlist.claims.model import Claimed
+    from punchlist.claims.model import ClaimGranted
     from punchlist.claims.tools import claim_json
     from punchlist.missions.todos.tools import todo_json
 
@@ -320,7 +320,7 @@ def claim(
     claimed = _claims(desk).claim(
         _scope(entry, desk), _place(name), mission, wanted, seconds, pillar=pillar, reason="todo claim"
     )
-    if not isinstance(claimed, Claimed):
+    if not isinstance(claimed, ClaimGranted):
         if as_json:
             say_json({"todo": None, "next": str(claimed)})
         else:
@@ -376,7 +376,7 @@ def release(
         say(f"It is free. {visible(freed.holder)} had it.")
 
 
-def _claims(desk: Desk) -> MissionClaims:
+def _claims(desk: Services) -> MissionClaims:
     from punchlist.missions.todos.claims import MissionClaims
 
     return MissionClaims(desk.store)
@@ -391,7 +391,7 @@ def _place(name: str) -> str:
 # --- common to all ----------------------------------------------------------------------------------------
 
 
-def _scope(entry: Front, desk: Desk) -> MissionScope:
+def _scope(entry: CliContext, desk: Services) -> MissionScope:
     """The person at the terminal, who is bound to no mission."""
     from punchlist.missions.model import MissionScope
 
@@ -399,11 +399,11 @@ def _scope(entry: Front, desk: Desk) -> MissionScope:
     return MissionScope(scope.conversation_id, scope.actor)
 
 
-def _mission(desk: Desk, todo: MissionTodo) -> Mission:
+def _mission(desk: Services, todo: MissionTodo) -> Mission:
     return next(one for one in desk.missions.list(archived=True) if one.id == todo.mission_id)
 
 
-def _answer(done: Done, as_json: bool, told: str) -> None:
+def _answer(done: TodoChange, as_json: bool, told: str) -> None:
     from punchlist.missions.todos.tools import done_json
 
     if as_json:

@@ -13,34 +13,34 @@ from punchlist.checklist.text_width import width
 from punchlist.claims import repository as claim_records
 from punchlist.claims.model import Claim
 from punchlist.conversations.model import Message
-from punchlist.conversations.recent import Reading
-from punchlist.conversations.usage import Evidence
+from punchlist.conversations.recent import RecentMessages
+from punchlist.conversations.usage import CallEvidence
 from punchlist.kernel.text import visible, visible_block
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.config.json import cadence_of
 from punchlist.missions.model import Escalation, Mission, MissionTodo
 from punchlist.missions.todos.completion import result_of
 from punchlist.missions.todos.deadlines import is_overdue
-from punchlist.missions.todos.lifecycle import OPEN, Status
-from punchlist.missions.todos.pagination import Listed
+from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
+from punchlist.missions.todos.pagination import TodoPage
 from punchlist.missions.todos.tools import todo_json
-from punchlist.missions.usage import Accounts, TodoAccount
+from punchlist.missions.usage import MissionUsageService, TodoUsage
 from punchlist.runs.model import Run
 from punchlist.surfaces.cli.context import moment
 from punchlist.surfaces.cli.layout import fit, terminal, used
 from punchlist.surfaces.cli.mission_board import ICONS
-from punchlist.surfaces.services import Desk
+from punchlist.surfaces.services import Services
 
 _ROOMY: Final = 72
 """From this many columns on, a todo takes one line of a list."""
 _MESSAGES: Final = 5
 _EVIDENCE: Final = 20
 _HEADINGS: Final = {
-    Status.IN_PROGRESS: "In progress",
-    Status.PENDING: "Pending",
-    Status.BACKLOG: "Backlog",
-    Status.COMPLETED: "Ended",
-    Status.CANCELLED: "Ended",
+    TodoStatus.IN_PROGRESS: "In progress",
+    TodoStatus.PENDING: "Pending",
+    TodoStatus.BACKLOG: "Backlog",
+    TodoStatus.COMPLETED: "Ended",
+    TodoStatus.CANCELLED: "Ended",
 }
 _HEADING: Final = re.compile(r"^\[TODO [^]\n]*\]\s*")
 _CALL_ICONS: Final = {"success": "✓", "error": "✗", "cancelled": "✗"}
@@ -49,7 +49,7 @@ _CALL_ICONS: Final = {"success": "✓", "error": "✗", "cancelled": "✗"}
 # --- a list -----------------------------------------------------------------------------------------------
 
 
-def listing(mission: Mission, listed: Listed, now: datetime) -> Iterator[str]:
+def listing(mission: Mission, listed: TodoPage, now: datetime) -> Iterator[str]:
     cells, capacity = terminal(), listed.capacity
     yield fit(visible(mission.name), cells)
     yield (
@@ -68,7 +68,7 @@ def listing(mission: Mission, listed: Listed, now: datetime) -> Iterator[str]:
         yield f"\nThere are more: --cursor {listed.cursor}"
 
 
-def _entry(mission: Mission, listed: Listed, todo: MissionTodo, now: datetime, cells: int) -> Iterator[str]:
+def _entry(mission: Mission, listed: TodoPage, todo: MissionTodo, now: datetime, cells: int) -> Iterator[str]:
     asked = ["you are asked about it"] if todo.id in listed.escalated else []
     pillar = visible(listed.pillars.get(todo.pillar_id, ""))
     facts = "  ".join([*_dates(mission, todo, now), todo.priority.value, *asked, pillar])
@@ -101,13 +101,13 @@ def _late(mission: Mission, todo: MissionTodo, now: datetime) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class TodoDetail:
     mission: Mission
     pillar: str
     chat: str
     todo: MissionTodo
     runs: Sequence[Run]
-    account: TodoAccount
+    account: TodoUsage
     asked: Sequence[Escalation]
     claim: Claim | None
     messages: Sequence[Message]
@@ -128,7 +128,7 @@ class Page:
         }
 
 
-def look(desk: Desk, mission: Mission, todo: MissionTodo) -> Page:
+def look(desk: Services, mission: Mission, todo: MissionTodo) -> TodoDetail:
     with desk.store.read() as tx:
         # One that is archived, too.
         pillar = mission_repository.pillar(tx, todo.pillar_id)
@@ -136,20 +136,20 @@ def look(desk: Desk, mission: Mission, todo: MissionTodo) -> Page:
         claim = claim_records.find(tx, todo.id)
         live = claim is not None and claim.holder is not None and tx.now() < claim.lease_until
     asked = [one for one in desk.escalations.list(mission.slug) if one.todo_id == todo.id]
-    return Page(
+    return TodoDetail(
         mission,
         pillar.slug,
         pillar.todo_conversation_id,
         todo,
         desk.runs.of_todo(todo.id),
-        Accounts(desk.store).todo(todo.id),
+        MissionUsageService(desk.store).todo(todo.id),
         asked,
         claim if live else None,
-        Reading(desk.store).about(pillar.todo_conversation_id, todo.id, _MESSAGES),
+        RecentMessages(desk.store).about(pillar.todo_conversation_id, todo.id, _MESSAGES),
     )
 
 
-def lines(page: Page, now: datetime) -> Iterator[str]:
+def lines(page: TodoDetail, now: datetime) -> Iterator[str]:
     todo, cells = page.todo, terminal()
     yield f"{ICONS[todo.status]} {visible(todo.title)}"
     for name, value in _facts(page, now):
@@ -171,7 +171,7 @@ def lines(page: Page, now: datetime) -> Iterator[str]:
     yield from _work(page, cells)
 
 
-def _facts(page: Page, now: datetime) -> Iterator[tuple[str, str]]:
+def _facts(page: TodoDetail, now: datetime) -> Iterator[tuple[str, str]]:
     todo, mission = page.todo, page.mission
     others = ", ".join(visible(slug) for slug in json.loads(todo.also_affects))
     yield "id", todo.id
@@ -208,7 +208,7 @@ def _check(todo: MissionTodo) -> str:
     return f"{said} ({'passed' if result.get('passed') else 'did not pass'} {moment(str(result.get('at')))})"
 
 
-def _work(page: Page, cells: int) -> Iterator[str]:
+def _work(page: TodoDetail, cells: int) -> Iterator[str]:
     if page.runs:
         yield "\nRuns"
         for run in page.runs:
@@ -235,5 +235,5 @@ def _text(message: Message) -> str:
     return " ".join(_HEADING.sub("", message.content).split())
 
 
-def _shown(one: Evidence) -> str:
+def _shown(one: CallEvidence) -> str:
     return f"{_CALL_ICONS.get(one.status, '…')} {visible(one.tool)} ({visible(one.agent)})  {visible(one.told)}"

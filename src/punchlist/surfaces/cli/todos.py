@@ -11,7 +11,7 @@ import typer
 
 from punchlist.checklist import render
 from punchlist.checklist.box import box
-from punchlist.checklist.lifecycle import Action
+from punchlist.checklist.lifecycle import ChecklistAction
 from punchlist.checklist.model import to_json
 from punchlist.surfaces.cli.context import (
     JsonOption,
@@ -27,10 +27,10 @@ from punchlist.surfaces.cli.context import (
 )
 
 if TYPE_CHECKING:
-    from punchlist.checklist.model import Checklist, Rewrite
+    from punchlist.checklist.model import Checklist, ChecklistChange
     from punchlist.checklist.service import Checklists
     from punchlist.conversations.model import Scope
-    from punchlist.surfaces.services import Desk
+    from punchlist.surfaces.services import Services
 
 app = typer.Typer(help="Show and change the session's checklist.", invoke_without_command=True)
 
@@ -41,7 +41,7 @@ Doing = Annotated[
 LOOK_AGAIN = 1.0
 """Seconds after which a watched list is drawn again anyway: the terminal may have been resized."""
 
-Change = Callable[["Checklists", "Scope"], "Rewrite"]
+Change = Callable[["Checklists", "Scope"], "ChecklistChange"]
 
 
 @app.callback()
@@ -80,7 +80,7 @@ def add(
     )
 
 
-def _step(action: Action) -> Callable[..., None]:
+def _step(action: ChecklistAction) -> Callable[..., None]:
     """A command that takes one item one step along its lifecycle."""
 
     def command(
@@ -96,9 +96,9 @@ def _step(action: Action) -> Callable[..., None]:
     return command
 
 
-app.command("start", help="Mark an item as in progress.")(_step(Action.START))
-app.command("done", help="Mark an item as completed.")(_step(Action.COMPLETE))
-app.command("reopen", help="Put an item back to pending.")(_step(Action.REOPEN))
+app.command("start", help="Mark an item as in progress.")(_step(ChecklistAction.START))
+app.command("done", help="Mark an item as completed.")(_step(ChecklistAction.COMPLETE))
+app.command("reopen", help="Put an item back to pending.")(_step(ChecklistAction.REOPEN))
 
 
 @app.command()
@@ -158,7 +158,7 @@ def _change(context: typer.Context, session: str | None, as_json: bool, change: 
     _print(desk, rewrite.checklist, rewrite, as_json=as_json)
 
 
-def _print(desk: Desk, checklist: Checklist, rewrite: Rewrite | None = None, *, as_json: bool) -> None:
+def _print(desk: Services, checklist: Checklist, rewrite: ChecklistChange | None = None, *, as_json: bool) -> None:
     if as_json:
         say_json(_json(desk, checklist, rewrite))
         return
@@ -166,7 +166,7 @@ def _print(desk: Desk, checklist: Checklist, rewrite: Rewrite | None = None, *, 
         say(_painted(line))
 
 
-def _json(desk: Desk, checklist: Checklist, rewrite: Rewrite | None) -> dict[str, Any]:
+def _json(desk: Services, checklist: Checklist, rewrite: ChecklistChange | None) -> dict[str, Any]:
     return {
         "session": desk.settings.session,
         "todos": [to_json(item) for item in checklist.items],
@@ -177,19 +177,19 @@ def _json(desk: Desk, checklist: Checklist, rewrite: Rewrite | None) -> dict[str
     }
 
 
-def follow(desk: Desk, *, as_json: bool) -> None:
+def follow(desk: Services, *, as_json: bool) -> None:
     """Show the list whenever it changes, until the person has seen enough."""
-    from punchlist.storage.change_watch import Patience, Watch
+    from punchlist.storage.change_watch import ChangeWatch, PollBackoff
 
-    draw, patience = _drawer(desk, as_json=as_json), Patience()
-    with Watch(desk.store) as watch:
+    draw, patience = _drawer(desk, as_json=as_json), PollBackoff()
+    with ChangeWatch(desk.store) as watch:
         while True:
             with patience:
                 draw(desk.checklists.get(desk.settings.session))
             watch.wait(LOOK_AGAIN)
 
 
-def _drawer(desk: Desk, *, as_json: bool) -> Callable[[Checklist], None]:
+def _drawer(desk: Services, *, as_json: bool) -> Callable[[Checklist], None]:
     """On a terminal the box is drawn over the last one; elsewhere each change is printed."""
     last: list[str] = []
     shown: Checklist | None = None

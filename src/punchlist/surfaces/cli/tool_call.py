@@ -9,10 +9,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.kernel.text import visible_block
-from punchlist.surfaces.cli.approval_prompt import Terminal
+from punchlist.surfaces.cli.approval_prompt import ApprovalPrompt
 from punchlist.surfaces.cli.context import complain, knows_escapes, say, say_json
 from punchlist.toolcalls import approvals
-from punchlist.toolcalls.lifecycle import Action, Status
+from punchlist.toolcalls.lifecycle import CallAction, CallStatus
 from punchlist.toolcalls.listeners import Listeners
 from punchlist.toolcalls.states import (
     CancelledToolCall,
@@ -26,17 +26,22 @@ from punchlist.toolcalls.states import (
 from punchlist.tools.tool_session import workbench
 
 if TYPE_CHECKING:
-    from punchlist.toolcalls.approvals import Answer, Question
-    from punchlist.toolcalls.batch import Batch
+    from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalQuestion
+    from punchlist.toolcalls.batch import CallBatch
     from punchlist.toolcalls.policy import Mode
-    from punchlist.tools.tool_session import Site
+    from punchlist.tools.tool_session import ToolSite
 
-EXIT_CODES: Final = {Status.SUCCESS: 0, Status.ERROR: 1, Status.CANCELLED: 3, Status.AWAITING_APPROVAL: 4}
+EXIT_CODES: Final = {
+    CallStatus.SUCCESS: 0,
+    CallStatus.ERROR: 1,
+    CallStatus.CANCELLED: 3,
+    CallStatus.AWAITING_APPROVAL: 4,
+}
 
 
-def run_call(site: Site, request: ToolCallRequest, mode: Mode | None, *, as_json: bool) -> int:
+def run_call(site: ToolSite, request: ToolCallRequest, mode: Mode | None, *, as_json: bool) -> int:
     """Schedule a call and see it through; the exit code."""
-    terminal = Terminal.at_hand()
+    terminal = ApprovalPrompt.at_hand()
 
     async def run() -> int:
         live = _Live.wanted(as_json)
@@ -54,7 +59,7 @@ def run_call(site: Site, request: ToolCallRequest, mode: Mode | None, *, as_json
 
 
 def resume_call(
-    site: Site, tool: str, call_id: str, question: Question, answer: Answer, *, as_json: bool
+    site: ToolSite, tool: str, call_id: str, question: ApprovalQuestion, answer: ApprovalAnswer, *, as_json: bool
 ) -> int | None:
     """Go on with a call that was left waiting, now that it has an answer; None when another process has it."""
     payload = {"by": answer.by, "reason": answer.reason, "arguments": answer.arguments}
@@ -74,21 +79,21 @@ def resume_call(
     return asyncio.run(run())
 
 
-def deny_call(site: Site, call_id: str, answer: Answer, *, as_json: bool) -> int | None:
+def deny_call(site: ToolSite, call_id: str, answer: ApprovalAnswer, *, as_json: bool) -> int | None:
     """End a call that was left waiting; None when another process has it."""
     ledger = site.ledger()
     call = ledger.take_over(call_id)
     if call is None:
         return None
     denied = CancelledToolCall(call.request, approvals.told_no(answer), site.store.clock())
-    came_from = Status.AWAITING_APPROVAL
-    step = Transition(denied.ended_at, Action.DENY, came_from, denied, answer.by, answer.reason, answer)
+    came_from = CallStatus.AWAITING_APPROVAL
+    step = Transition(denied.ended_at, CallAction.DENY, came_from, denied, answer.by, answer.reason, answer)
     if ledger.record([step]):
         return None
     return _report(denied, as_json, _Live())
 
 
-def _cancel_on_interrupt(batch: Batch) -> None:
+def _cancel_on_interrupt(batch: CallBatch) -> None:
     with suppress(NotImplementedError):
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, batch.cancel, "A person pressed Ctrl-C.")
 

@@ -14,8 +14,8 @@ from punchlist.kernel.text import excerpt, visible, visible_block
 from punchlist.surfaces.cli.context import JsonOption, SessionOption, columns, complain, front, moment, say, say_json
 
 if TYPE_CHECKING:
-    from punchlist.surfaces.services import Desk
-    from punchlist.tools.tool_session import Site
+    from punchlist.surfaces.services import Services
+    from punchlist.tools.tool_session import ToolSite
 
 app = typer.Typer(help="See and call the tools that an agent has here.", no_args_is_help=True)
 
@@ -74,7 +74,7 @@ def list_tools(context: typer.Context, session: SessionOption = None, as_json: J
         complain(note)
 
 
-async def _tools(site: Site) -> tuple[list[dict[str, Any]], list[str]]:
+async def _tools(site: ToolSite) -> tuple[list[dict[str, Any]], list[str]]:
     from punchlist.tools.tool_session import toolbox
 
     async with toolbox(site) as (tools, notes):
@@ -159,7 +159,7 @@ def parse_arguments(written: str) -> Any:
         ) from None
 
 
-def warn_of_distrust(desk: Desk, *more_of_it: str) -> None:
+def warn_of_distrust(desk: Services, *more_of_it: str) -> None:
     """Of tools, and of whatever else the command would use."""
     wanted = (*desk.tool_settings.distrusted, *more_of_it)
     if wanted:

@@ -14,8 +14,8 @@ from punchlist.surfaces.cli.run import NO_MODEL
 from punchlist.surfaces.cli.tools import ModeChoice, ModeOption, warn_of_distrust
 
 if TYPE_CHECKING:
-    from punchlist.agent.model_resolver import Casting
-    from punchlist.surfaces.services import Desk
+    from punchlist.agent.model_resolver import ModelResolver
+    from punchlist.surfaces.services import Services
 
 SLOTS: Final = 8
 MOST_TOLD: Final = 20
@@ -45,7 +45,7 @@ def worker(
 
 
 def work(
-    desk: Desk,
+    desk: Services,
     model: str | None,
     mode: ModeChoice | None,
     *,
@@ -80,7 +80,7 @@ def work(
         _tell_what_waits(desk, tell)
 
 
-def _tell_what_waits(desk: Desk, tell: Callable[[str], None]) -> None:
+def _tell_what_waits(desk: Services, tell: Callable[[str], None]) -> None:
     """Why it is idle although there is work: what only a person can let go on."""
     from punchlist.runs.lifecycle import RunStatus
 
@@ -90,12 +90,12 @@ def _tell_what_waits(desk: Desk, tell: Callable[[str], None]) -> None:
             tell(f"{run.kind} {run.id[-8:]} {what}{f': {run.why}' if run.why else ''}")
 
 
-def casting(desk: Desk, model: str | None, told: Callable[[str], None] | None = None) -> Casting:
+def casting(desk: Services, model: str | None, told: Callable[[str], None] | None = None) -> ModelResolver:
     """Which model speaks for which agent; `told` hears when one is busy or gives way to another."""
-    from punchlist.agent.model_resolver import Casting
+    from punchlist.agent.model_resolver import ModelResolver
     from punchlist.models.providers import usual
 
     named = model or desk.agents.default_model or usual(os.environ)
     if named is None:
         raise ConfigError(NO_MODEL)
-    return Casting(named, os.environ, told)
+    return ModelResolver(named, os.environ, told)

@@ -20,17 +20,17 @@ from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from punchlist.config import Settings, load
-from punchlist.host_sessions import AGENT_NAME, Seats, notes_folder
+from punchlist.host_sessions import AGENT_NAME, HostSessions, notes_folder
 from punchlist.surfaces.hooks.log import note
-from punchlist.surfaces.hooks.payload import NAMES, HookEvent, Told, Unreadable, read
+from punchlist.surfaces.hooks.payload import NAMES, HookEvent, HookPayload, UnreadablePayload, read
 from punchlist.surfaces.hooks.quick_check import surely_nothing_open
-from punchlist.surfaces.hooks.tool_counter import Uses
+from punchlist.surfaces.hooks.tool_counter import ToolCounter
 
 if TYPE_CHECKING:
     from punchlist.agent.definitions import AgentDefinition
     from punchlist.conversations.model import Scope
-    from punchlist.integrations.hook_service import Hosts
-    from punchlist.surfaces.services import Desk
+    from punchlist.integrations.hook_service import HookService
+    from punchlist.surfaces.services import Services
 
 _LARGEST: Final = 16 * 1024 * 1024
 _PATIENCE: Final = 8.0
@@ -43,13 +43,13 @@ _AGENT: Final = re.compile(AGENT_NAME)
 _PROJECTS: Final = {"claude-code": "CLAUDE_PROJECT_DIR"}
 """Where a program says in which folder it was started, which is where its server works."""
 
-OpenDesk = Callable[[Settings], "Desk"]
+OpenServices = Callable[[Settings], "Services"]
 Reply = dict[str, Any]
 
 
-def run(open_desk: OpenDesk, arguments: Sequence[str]) -> NoReturn:
+def run(open_desk: OpenServices, arguments: Sequence[str]) -> NoReturn:
     """Answer, and end the program."""
-    line = _Line()
+    line = _AnswerLine()
     where = _here()
     watchdog = Timer(_PATIENCE, _give_up, (line, where, arguments))
     watchdog.daemon = True
@@ -59,7 +59,7 @@ def run(open_desk: OpenDesk, arguments: Sequence[str]) -> NoReturn:
             print("punchlist hook is for the programs of agents, which write JSON to it.", file=sys.stderr)
         elif (told := read(*_understood(arguments), sys.stdin.buffer.read(_LARGEST))) is not None:
             where = _folder(told, os.environ) or where
-            reply, pause = _answer(_Visit(open_desk, load(cwd=where), told))
+            reply, pause = _answer(_HookCall(open_desk, load(cwd=where), told))
             watchdog.cancel()
             time.sleep(min(pause, _LONGEST_PAUSE))
             line.say(reply)
@@ -69,7 +69,7 @@ def run(open_desk: OpenDesk, arguments: Sequence[str]) -> NoReturn:
     os._exit(0)
 
 
-class _Line:
+class _AnswerLine:
     """Where the answer goes; the first one counts."""
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ def _here() -> Path | None:
         return None
 
 
-def _give_up(line: _Line, where: Path | None, arguments: Sequence[str]) -> None:
+def _give_up(line: _AnswerLine, where: Path | None, arguments: Sequence[str]) -> None:
     try:
         line.say({})
         note(where, os.environ, f"{_call(arguments)}: took longer than {_PATIENCE:g} seconds")
@@ -99,7 +99,7 @@ def _give_up(line: _Line, where: Path | None, arguments: Sequence[str]) -> None:
 
 
 def _complain(where: Path | None, arguments: Sequence[str], error: BaseException) -> None:
-    told = str(error) if isinstance(error, Unreadable) else f"{type(error).__name__}: {error}"
+    told = str(error) if isinstance(error, UnreadablePayload) else f"{type(error).__name__}: {error}"
     note(where, os.environ, f"{_call(arguments)}: {told}")
 
 
@@ -114,14 +114,14 @@ def _understood(arguments: Sequence[str]) -> tuple[HookEvent, str | None]:
         place = rest.index("--for")
         agent = rest[place + 1]
         if not _AGENT.fullmatch(agent):
-            raise Unreadable("--for: is no name of an agent")
+            raise UnreadablePayload("--for: is no name of an agent")
         del rest[place : place + 2]
     if len(rest) != 1 or rest[0] not in NAMES:
-        raise Unreadable(f"there is no such hook; there are: {', '.join(HookEvent)}")
+        raise UnreadablePayload(f"there is no such hook; there are: {', '.join(HookEvent)}")
     return NAMES[rest[0]], agent
 
 
-def _folder(told: Told, environment: Mapping[str, str]) -> Path | None:
+def _folder(told: HookPayload, environment: Mapping[str, str]) -> Path | None:
     """Where the agent works, wherever the hook was started. An agent may go into another project for a while, and its
     program tells of that; its list stays where it is."""
     begun = environment.get(_PROJECTS.get(told.agent or "", ""))
@@ -129,7 +129,7 @@ def _folder(told: Told, environment: Mapping[str, str]) -> Path | None:
     return next((place for place in places if place.is_dir()), None)
 
 
-def _answer(visit: _Visit) -> tuple[Reply, float]:
+def _answer(visit: _HookCall) -> tuple[Reply, float]:
     """What to say, and how many seconds to wait before."""
     match visit.told.event:
         case HookEvent.STOP:
@@ -143,12 +143,12 @@ def _answer(visit: _Visit) -> tuple[Reply, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Visit:
+class _HookCall:
     """One event of one agent."""
 
-    open_desk: OpenDesk
+    open_desk: OpenServices
     settings: Settings
-    told: Told
+    told: HookPayload
 
     def stop(self) -> tuple[Reply, float]:
         if self.told.planning or not self._has_lists():
@@ -246,17 +246,17 @@ class _Visit:
 
     def _session(self) -> str:
         """The agent's, as far as it has one already."""
-        return Seats(self.settings, os.environ).find(self.told.own_session)
+        return HostSessions(self.settings, os.environ).find(self.told.own_session)
 
-    def _uses(self) -> Uses:
-        return Uses(notes_folder(self.settings, os.environ), self.told.own_session or "")
+    def _uses(self) -> ToolCounter:
+        return ToolCounter(notes_folder(self.settings, os.environ), self.told.own_session or "")
 
     def _context(self, text: str) -> Reply:
         from punchlist.surfaces.hooks.replies import context
 
         return context(self.told.name, text)
 
-    def _agent(self, desk: Desk) -> AgentDefinition:
+    def _agent(self, desk: Services) -> AgentDefinition:
         """As whom the agents of others are limited."""
         from punchlist.agent.definitions import BUILT_IN, with_overrides
         from punchlist.agent.env_overrides import from_environment
@@ -266,15 +266,15 @@ class _Visit:
         supervisor = desk.agents.named("supervisor") if settled else BUILT_IN["supervisor"]
         return with_overrides(supervisor, continues=continues, continuations=continuations)
 
-    def _hosts(self) -> tuple[Hosts, Scope]:
+    def _hosts(self) -> tuple[HookService, Scope]:
         from punchlist.conversations.model import Scope
-        from punchlist.integrations.hook_service import Hosts
+        from punchlist.integrations.hook_service import HookService
         from punchlist.kernel.actors import Actor, Role
 
         desk = self.open_desk(self.settings)
         desk.trust.check_database(self.settings)
-        seats = Seats(self.settings, os.environ)
+        seats = HostSessions(self.settings, os.environ)
         agent, own = self.told.agent, self.told.own_session
         session = seats.find(own) if agent is None else seats.take(agent, own)
         actor = Actor(Role.SUPERVISOR, agent or _STRANGER)
-        return Hosts(desk.store, desk.conversations, desk.checklists, self._agent(desk)), Scope(session, actor)
+        return HookService(desk.store, desk.conversations, desk.checklists, self._agent(desk)), Scope(session, actor)

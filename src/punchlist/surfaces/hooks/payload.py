@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from punchlist.integrations.background_work import Work
+from punchlist.integrations.background_work import BackgroundWork
 from punchlist.kernel.text import excerpt
 
 
@@ -44,7 +44,7 @@ _MOST_WORK: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class HookPayload:
     event: HookEvent
     agent: str | None
     """Whose program it is; None where nobody has said."""
@@ -58,7 +58,7 @@ class Told:
     arguments: Any = None
     planning: bool = False
     """It may look at things, and change nothing."""
-    work: tuple[Work, ...] = ()
+    work: tuple[BackgroundWork, ...] = ()
 
     @property
     def own_session(self) -> str | None:
@@ -83,24 +83,24 @@ _USUAL: Final = {
 }
 
 
-class Unreadable(Exception):
+class UnreadablePayload(Exception):
     """What came is not what a program says to a hook."""
 
 
-def read(event: HookEvent, agent: str | None, data: bytes) -> Told | None:
+def read(event: HookEvent, agent: str | None, data: bytes) -> HookPayload | None:
     """What was said; None when it is of no concern to us."""
     try:
         said = json.loads(data)
     except (ValueError, RecursionError):
-        raise Unreadable(f"what came on standard input ({len(data):,} bytes) is not JSON") from None
+        raise UnreadablePayload(f"what came on standard input ({len(data):,} bytes) is not JSON") from None
     if not isinstance(said, Mapping):
-        raise Unreadable("what came on standard input is not a JSON object")
+        raise UnreadablePayload("what came on standard input is not a JSON object")
     name = _text(said, "hook_event_name")
     if name in _OF_OTHERS or _text(said, "agent_id"):
         # What happens inside of a subagent is between it and the agent, whose list it is.
         return None
     session = _text(said, "session_id")
-    return Told(
+    return HookPayload(
         event,
         agent,
         name or _USUAL[event],
@@ -115,10 +115,10 @@ def read(event: HookEvent, agent: str | None, data: bytes) -> Told | None:
     )
 
 
-def _work(said: Any) -> tuple[Work, ...]:
+def _work(said: Any) -> tuple[BackgroundWork, ...]:
     under_way = [one for one in said if isinstance(one, Mapping)] if isinstance(said, list) else []
     return tuple(
-        Work(excerpt(_text(one, "type") or "work"), excerpt(_text(one, "description") or ""))
+        BackgroundWork(excerpt(_text(one, "type") or "work"), excerpt(_text(one, "description") or ""))
         for one in under_way
         if _text(one, "status") in _UNDER_WAY
     )[:_MOST_WORK]

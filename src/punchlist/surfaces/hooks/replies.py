@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from punchlist.agent.continuation import Continue, Reason, Stop, Wait, ending
-from punchlist.integrations.hook_service import Verdict
+from punchlist.integrations.hook_service import StopDecision
 from punchlist.kernel.text import visible_block
 
 Reply = dict[str, Any]
@@ -25,7 +25,7 @@ def most_sent_back(agent: str | None, environment: Mapping[str, str]) -> int | N
     return (int(said) if said.isdigit() and len(said) < 10 else usual) or None
 
 
-def verdict(came: Verdict) -> Reply:
+def verdict(came: StopDecision) -> Reply:
     if came.quiet:
         return NOTHING
     match came.decision:

@@ -18,7 +18,7 @@ _OLDEST: Final = 7 * 24 * 3600.0
 _NAME: Final = re.compile("[0-9a-f]{16}")
 
 
-class Uses:
+class ToolCounter:
     def __init__(self, folder: Path, session: str) -> None:
         self._folder = folder / _FOLDER
         self._file = self._folder / hashlib.sha256(session.encode()).hexdigest()[:16]

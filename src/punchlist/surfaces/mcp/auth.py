@@ -15,7 +15,7 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
-from punchlist.surfaces.mcp.capabilities import Offer
+from punchlist.surfaces.mcp.capabilities import Capabilities
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 SHORTEST_TOKEN: Final = 16
@@ -32,21 +32,21 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Guest:
+class Principal:
     """Somebody with a token, and what it opens."""
 
-    offer: Offer
+    offer: Capabilities
     token: str
 
 
-class Door:
-    def __init__(self, keys: Mapping[str, Offer], names: Collection[str] = ()) -> None:
+class Authenticator:
+    def __init__(self, keys: Mapping[str, Capabilities], names: Collection[str] = ()) -> None:
         """`keys` are the tokens and what each opens; `names` are what this server is called beside its loopback
         names."""
         self._keys = dict(keys)
         self._names = LOOPBACK | {name.lower() for name in names}
 
-    def admit(self, headers: Iterable[tuple[str, str]]) -> Guest | Refusal:
+    def admit(self, headers: Iterable[tuple[str, str]]) -> Principal | Refusal:
         given: dict[str, list[str]] = {}
         for name, value in headers:
             given.setdefault(name.lower(), []).append(value.strip())
@@ -62,12 +62,12 @@ class Door:
     def _welcome(self, origin: str) -> bool:
         return origin.lower().startswith(("http://", "https://")) and _name_in(origin) in self._names
 
-    def _who(self, token: str) -> Guest | None:
+    def _who(self, token: str) -> Principal | None:
         """All are compared, each in a time that says nothing of how alike they are."""
         found = None
         for key, offer in self._keys.items():
             if hmac.compare_digest(key.encode(), token.encode()):
-                found = Guest(offer, key)
+                found = Principal(offer, key)
         return found
 
 

@@ -12,18 +12,18 @@ from punchlist.checklist.model import to_json
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.errors import NotFound, PunchlistError
 from punchlist.kernel.text import excerpt, visible
-from punchlist.kernel.tool import Tool, ToolResult
-from punchlist.plan.lifecycle import Status
+from punchlist.kernel.tool import ListToolSpec, ToolResult
+from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.model import Plan
 from punchlist.plan.tools import plan_json
-from punchlist.surfaces.mcp.mission_resources import URI_TEMPLATE, MissionRoom
-from punchlist.surfaces.mcp.pending_questions import Questions
-from punchlist.surfaces.mcp.prompts import Prompts
-from punchlist.surfaces.role_tools import Toolbox, in_missions
-from punchlist.surfaces.services import Desk
+from punchlist.surfaces.mcp.mission_resources import URI_TEMPLATE, MissionResources
+from punchlist.surfaces.mcp.pending_questions import PendingQuestions
+from punchlist.surfaces.mcp.prompts import McpPrompts
+from punchlist.surfaces.role_tools import RoleTools, in_missions
+from punchlist.surfaces.services import Services
 
 if TYPE_CHECKING:
-    from punchlist.storage.change_watch import Watch
+    from punchlist.storage.change_watch import ChangeWatch
 
 CHECKLIST_URI: Final = "punchlist://checklist"
 PLAN_URI: Final = "punchlist://plan"
@@ -47,31 +47,31 @@ class ListResource:
     read: Callable[[], dict[str, Any]]
 
 
-class Offer:
-    def __init__(self, desk: Desk, scope: Scope, place: str | None = None) -> None:
+class Capabilities:
+    def __init__(self, desk: Services, scope: Scope, place: str | None = None) -> None:
         """A scope that is bound to a mission or a pillar (`MissionScope`) acts nowhere else in missions. Clients of one
         process are told apart by their `place` when they claim."""
         self._desk = desk
         self._scope = scope
-        self._toolbox = Toolbox(desk, scope.actor.role, place)
-        self._room = MissionRoom(desk, in_missions(scope)) if self._toolbox.has_missions else None
-        self.prompts = Prompts(desk, scope, self._room, has_plan=self._toolbox.has_plan)
-        self.questions = Questions(desk, scope) if self._toolbox.has_plan else None
+        self._toolbox = RoleTools(desk, scope.actor.role, place)
+        self._room = MissionResources(desk, in_missions(scope)) if self._toolbox.has_missions else None
+        self.prompts = McpPrompts(desk, scope, self._room, has_plan=self._toolbox.has_plan)
+        self.questions = PendingQuestions(desk, scope) if self._toolbox.has_plan else None
 
-    def at(self, place: str) -> Offer:
+    def at(self, place: str) -> Capabilities:
         """The same for another client of this process."""
-        return Offer(self._desk, self._scope, place)
+        return Capabilities(self._desk, self._scope, place)
 
     def warm_up(self) -> None:
         """Open the database now; otherwise the first call does."""
         _ = self._desk.checklists, self._desk.plans
 
-    def watch(self) -> Watch:
-        from punchlist.storage.change_watch import Watch
+    def watch(self) -> ChangeWatch:
+        from punchlist.storage.change_watch import ChangeWatch
 
-        return Watch(self._desk.store)
+        return ChangeWatch(self._desk.store)
 
-    def tools(self) -> Sequence[Tool[Any]]:
+    def tools(self) -> Sequence[ListToolSpec[Any]]:
         return self._toolbox.tools
 
     def instructions(self) -> str:
@@ -130,6 +130,6 @@ class Offer:
         # Looking at the plan does not open a turn.
         turn = self._desk.conversations.current_turn(self._scope.conversation_id)
         if turn is None:
-            return {"turnId": None, **plan_json(Plan([], dict.fromkeys(Status, 0)))}
+            return {"turnId": None, **plan_json(Plan([], dict.fromkeys(PlanStatus, 0)))}
         scope = TurnScope(self._scope.conversation_id, self._scope.actor, turn.id)
-        return {"turnId": turn.id, **plan_json(self._desk.plans.list(scope, frozenset(Status)))}
+        return {"turnId": turn.id, **plan_json(self._desk.plans.list(scope, frozenset(PlanStatus)))}

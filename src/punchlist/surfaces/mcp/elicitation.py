@@ -21,9 +21,9 @@ from punchlist.errors import PunchlistError
 from punchlist.kernel.text import visible
 from punchlist.kernel.tool import ToolResult
 from punchlist.surfaces.mcp import messages
-from punchlist.surfaces.mcp.capabilities import Offer
-from punchlist.surfaces.mcp.messages import Json, Request
-from punchlist.surfaces.mcp.pending_questions import Question
+from punchlist.surfaces.mcp.capabilities import Capabilities
+from punchlist.surfaces.mcp.messages import Json, RpcRequest
+from punchlist.surfaces.mcp.pending_questions import PendingQuestion
 
 logger = logging.getLogger(__name__)
 
@@ -38,26 +38,26 @@ _FIRST_VERSION: Final = "2025-06-18"
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _PendingCall:
     """A call that is open until the person has answered, and what it is answered if they do not."""
 
-    request: Request
-    question: Question
+    request: RpcRequest
+    question: PendingQuestion
     otherwise: Json
     timer: Timer
 
 
-class Asking:
-    def __init__(self, offer: Offer, patience: float) -> None:
+class Elicitation:
+    def __init__(self, offer: Capabilities, patience: float) -> None:
         self._questions = offer.questions
         self._call = offer.call
         self._patience = patience
         # Over HTTP, calls of one client are made at the same time.
         self._guard = Lock()
-        self._asked: dict[str, _Asked] = {}
+        self._asked: dict[str, _PendingCall] = {}
         self._count = 0
 
-    def called(self, request: Request, tool: str, arguments: object) -> Json | None:
+    def called(self, request: RpcRequest, tool: str, arguments: object) -> Json | None:
         """The result of a call; None when it comes later, since a person is asked first."""
         if self._questions is None or not request.alone or not _can_ask(request):
             return told(self._call(tool, arguments))
@@ -100,7 +100,7 @@ class Asking:
         for asked_id in list(self._asked):
             self._take_back(asked_id)
 
-    def _heard(self, request: Request, tool: str, arguments: object) -> Json | None:
+    def _heard(self, request: RpcRequest, tool: str, arguments: object) -> Json | None:
         """What comes of a call that is made again with what the person said; None for one that brings nothing."""
         assert self._questions is not None
         responses = request.params.get("inputResponses")
@@ -115,7 +115,7 @@ class Asking:
             return told(self._call(tool, arguments) if question.open else self._questions.standing(question))
         return None
 
-    def _ask(self, request: Request, question: Question, otherwise: Json) -> bool:
+    def _ask(self, request: RpcRequest, question: PendingQuestion, otherwise: Json) -> bool:
         """Whether there was room for one more question."""
         with self._guard:
             if len(self._asked) >= MOST_ASKED:
@@ -124,7 +124,7 @@ class Asking:
             asked_id = f"ask-{self._count}"
             timer = Timer(self._patience, self._give_up, (asked_id,))
             timer.daemon = True
-            self._asked[asked_id] = _Asked(request, question, otherwise, timer)
+            self._asked[asked_id] = _PendingCall(request, question, otherwise, timer)
         timer.start()
         request.send({"jsonrpc": "2.0", "id": asked_id, "method": _METHOD, "params": _form(question)})
         return True
@@ -133,7 +133,7 @@ class Asking:
         if (asked := self._take_back(asked_id)) is not None:
             asked.request.send(messages.response(asked.request.id, asked.otherwise))
 
-    def _take_back(self, asked_id: str) -> _Asked | None:
+    def _take_back(self, asked_id: str) -> _PendingCall | None:
         """Whoever takes the question back is the only one to go on with it; the client need not ask any more."""
         asked = self._asked.pop(asked_id, None)
         if asked is not None:
@@ -146,7 +146,7 @@ def told(result: ToolResult) -> Json:
     return {"content": [messages.text_block(result.text)], "structuredContent": result.data, "isError": False}
 
 
-def _input_required(question: Question) -> Json:
+def _input_required(question: PendingQuestion) -> Json:
     """The question's own id says what an answer is for: there is no state that somebody could tamper with."""
     return {
         "resultType": "input_required",
@@ -154,7 +154,7 @@ def _input_required(question: Question) -> Json:
     }
 
 
-def _form(question: Question) -> Json:
+def _form(question: PendingQuestion) -> Json:
     return {
         "mode": "form",
         "message": f"“{visible(question.todo_title)}” waits for your answer:\n{visible(question.text)}",
@@ -166,7 +166,7 @@ def _form(question: Question) -> Json:
     }
 
 
-def _can_ask(request: Request) -> bool:
+def _can_ask(request: RpcRequest) -> bool:
     """Whether the client shows forms: it says so, or it says only that it asks, which once meant forms."""
     elicitation: Any = request.capabilities.get("elicitation")
     known = isinstance(elicitation, dict) and request.version >= _FIRST_VERSION

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-from punchlist.host_sessions import Seats
+from punchlist.host_sessions import HostSessions
 from punchlist.kernel.actors import Actor
 from punchlist.missions.model import MissionScope
-from punchlist.surfaces.services import Desk
+from punchlist.surfaces.services import Services
 
 
-class Seat:
-    def __init__(self, desk: Desk, environment: Mapping[str, str], agent: str) -> None:
+class HostSession:
+    def __init__(self, desk: Services, environment: Mapping[str, str], agent: str) -> None:
         self._desk = desk
         self._environment = environment
         self._agent = agent
@@ -20,8 +20,8 @@ class Seat:
         self._session = ""
 
     @cached_property
-    def _seats(self) -> Seats:
-        return Seats(self._desk.settings, self._environment)
+    def _seats(self) -> HostSessions:
+        return HostSessions(self._desk.settings, self._environment)
 
     def session(self) -> str:
         # There is a seat only where there is a database.
@@ -32,14 +32,14 @@ class Seat:
         return self._session
 
 
-class SeatedScope(MissionScope):
+class HostScope(MissionScope):
     """A scope whose session is looked up at every use: an agent can go on with another session of its own, which only
     its hooks hear of."""
 
     __slots__ = ("seat",)
-    seat: Seat
+    seat: HostSession
 
-    def __init__(self, seat: Seat, actor: Actor, mission: str | None = None, pillar: str | None = None) -> None:
+    def __init__(self, seat: HostSession, actor: Actor, mission: str | None = None, pillar: str | None = None) -> None:
         given = {"seat": seat, "actor": actor, "mission_slug": mission, "pillar_slug": pillar}
         for name, value in given.items():
             object.__setattr__(self, name, value)

@@ -23,8 +23,8 @@ from starlette.types import Receive, Scope, Send
 
 from punchlist.kernel.text import excerpt
 from punchlist.surfaces.mcp import elicitation, messages
-from punchlist.surfaces.mcp.auth import Door, Guest, Refusal
-from punchlist.surfaces.mcp.capabilities import Offer
+from punchlist.surfaces.mcp.auth import Authenticator, Principal, Refusal
+from punchlist.surfaces.mcp.capabilities import Capabilities
 from punchlist.surfaces.mcp.messages import (
     HANDSHAKE_VERSIONS,
     HEADER_MISMATCH,
@@ -39,10 +39,10 @@ from punchlist.surfaces.mcp.messages import (
     Json,
     ProtocolError,
 )
-from punchlist.surfaces.mcp.notifications import Announcer
-from punchlist.surfaces.mcp.outbox import STILL_HERE_EVENT, Mailbox, event
-from punchlist.surfaces.mcp.protocol import Connection
-from punchlist.surfaces.mcp.sessions import Session, Sessions
+from punchlist.surfaces.mcp.notifications import ChangeNotifier
+from punchlist.surfaces.mcp.outbox import STILL_HERE_EVENT, Outbox, event
+from punchlist.surfaces.mcp.protocol import ClientConnection
+from punchlist.surfaces.mcp.sessions import ClientSession, ClientSessions
 
 MOST_STREAMS: Final = 100
 
@@ -65,7 +65,7 @@ _STATUS: Final = {
 _NOT_KEPT: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
-class Rejected(Exception):
+class HttpRejection(Exception):
     """The request is not answered; why is said in its status, and in words."""
 
     def __init__(self, status: int, why: str, headers: Mapping[str, str] | None = None) -> None:
@@ -74,20 +74,20 @@ class Rejected(Exception):
         self.headers = headers or {}
 
 
-class Endpoint:
+class McpEndpoint:
     """The ASGI application of one address. `keys` are the tokens that are taken, and what each opens."""
 
     def __init__(
         self,
-        keys: Mapping[str, Offer],
+        keys: Mapping[str, Capabilities],
         names: Collection[str] = (),
         *,
         clock: Callable[[], float] = time.monotonic,
         patience: float = elicitation.PATIENCE,
     ) -> None:
-        self._door = Door(keys, names)
-        self._announcers = {token: Announcer(offer) for token, offer in keys.items()}
-        self._sessions = Sessions(clock)
+        self._door = Authenticator(keys, names)
+        self._announcers = {token: ChangeNotifier(offer) for token, offer in keys.items()}
+        self._sessions = ClientSessions(clock)
         self._clock = clock
         self._patience = patience
         self._streams = 0
@@ -96,7 +96,7 @@ class Endpoint:
         request = Request(scope, receive)
         try:
             response = await self._respond(request)
-        except Rejected as error:
+        except HttpRejection as error:
             told = messages.failure(None, ProtocolError(INVALID_REQUEST, str(error)))
             response = _json(told, error.status, error.headers)
         except ProtocolError as error:
@@ -108,7 +108,7 @@ class Endpoint:
     async def _respond(self, request: Request) -> Response:
         guest = self._door.admit(request.headers.items())
         if isinstance(guest, Refusal):
-            raise Rejected(guest.status, guest.why, guest.headers)
+            raise HttpRejection(guest.status, guest.why, guest.headers)
         for name in (_VERSION, _SESSION, _METHOD, _NAME):
             if len(request.headers.getlist(name)) > 1:
                 raise ProtocolError(HEADER_MISMATCH, f"{name}: is there more than once")
@@ -117,7 +117,7 @@ class Endpoint:
             return await self._post(request, guest)
         if stateless or request.method not in ("GET", "DELETE"):
             allowed = "POST" if stateless else "GET, POST, DELETE"
-            raise Rejected(405, f"{request.method}: is not answered here", {"Allow": allowed})
+            raise HttpRejection(405, f"{request.method}: is not answered here", {"Allow": allowed})
         session = self._session(request, guest)
         if request.method == "DELETE":
             await run_in_threadpool(self._sessions.end, session)
@@ -126,7 +126,7 @@ class Endpoint:
 
     # --- POST: a message -----------------------------------------------------------------------
 
-    async def _post(self, request: Request, guest: Guest) -> Response:
+    async def _post(self, request: Request, guest: Principal) -> Response:
         _check_types(request)
         message = messages.decode(await _body(request))
         meta = messages.envelope(message.get("params")) if isinstance(message, dict) else None
@@ -140,15 +140,15 @@ class Endpoint:
         session = self._session(request, guest)
         return await self._answer(session.connection, message, {})
 
-    async def _begin(self, guest: Guest, message: Json) -> Response:
-        session = Session(guest, self._announcers[guest.token], Mailbox(), self._clock(), self._patience)
+    async def _begin(self, guest: Principal, message: Json) -> Response:
+        session = ClientSession(guest, self._announcers[guest.token], Outbox(), self._clock(), self._patience)
         answer = await run_in_threadpool(session.connection.answer, message)
         if not isinstance(answer, dict) or "result" not in answer:
             return _json(answer, _BAD_REQUEST)
         self._sessions.begin(session)
         return _json(answer, headers={_SESSION: session.id})
 
-    async def _stateless(self, request: Request, guest: Guest, message: Any, meta: Json | None) -> Response:
+    async def _stateless(self, request: Request, guest: Principal, message: Any, meta: Json | None) -> Response:
         """Each request stands for itself, and its headers say what it says."""
         if not isinstance(message, dict) or "method" not in message:
             raise ProtocolError(INVALID_REQUEST, "The body must be one request or one notification.")
@@ -160,15 +160,15 @@ class Endpoint:
             _check_headers(request, message, meta)
         except ProtocolError as error:
             return _json(messages.failure(_plain_id(message["id"]), error), _STATUS.get(error.code, _BAD_REQUEST))
-        mailbox = Mailbox()
+        mailbox = Outbox()
         announcer = self._announcers[guest.token]
-        return await self._answer(Connection(guest.offer, mailbox.put, announcer), message, _STATUS, mailbox)
+        return await self._answer(ClientConnection(guest.offer, mailbox.put, announcer), message, _STATUS, mailbox)
 
     async def _answer(
-        self, connection: Connection, message: Any, statuses: Mapping[int, int], own: Mailbox | None = None
+        self, connection: ClientConnection, message: Any, statuses: Mapping[int, int], own: Outbox | None = None
     ) -> Response:
         """`own` is the mailbox of a connection that is there for this request only."""
-        mailbox = own or Mailbox()
+        mailbox = own or Outbox()
         answer = await run_in_threadpool(connection.answer, message, mailbox.put)
         if answer is not None:
             error = answer.get("error") if isinstance(answer, dict) else None
@@ -179,11 +179,11 @@ class Endpoint:
 
     # --- GET: what the server says by itself ---------------------------------------------------
 
-    def _get(self, request: Request, session: Session) -> Response:
+    def _get(self, request: Request, session: ClientSession) -> Response:
         if not _accepts(request, "text/event-stream"):
-            raise Rejected(406, "Accept: must have text/event-stream")
+            raise HttpRejection(406, "Accept: must have text/event-stream")
         if session.streaming:
-            raise Rejected(409, "There is a stream for this session already.")
+            raise HttpRejection(409, "There is a stream for this session already.")
         session.streaming = True
 
         def left() -> None:
@@ -192,16 +192,16 @@ class Endpoint:
 
         return self._stream(session.mailbox.take(), left)
 
-    def _session(self, request: Request, guest: Guest) -> Session:
+    def _session(self, request: Request, guest: Principal) -> ClientSession:
         version = request.headers.get(_VERSION)
         if version is not None and version not in HANDSHAKE_VERSIONS:
             raise messages.unsupported(version)
         id = request.headers.get(_SESSION)
         if id is None:
-            raise Rejected(_BAD_REQUEST, "Mcp-Session-Id: is missing; begin with initialize")
+            raise HttpRejection(_BAD_REQUEST, "Mcp-Session-Id: is missing; begin with initialize")
         session = self._sessions.find(id, guest)
         if session is None:
-            raise Rejected(404, "Mcp-Session-Id: there is no such session; begin anew with initialize")
+            raise HttpRejection(404, "Mcp-Session-Id: there is no such session; begin anew with initialize")
         return session
 
     def _stream(self, arriving: AsyncIterator[Json | str], left: Callable[[], object] | None) -> Response:
@@ -213,7 +213,7 @@ class Endpoint:
         self._streams += 1
         if self._streams > MOST_STREAMS:
             ended()
-            raise Rejected(503, f"{MOST_STREAMS} streams are open, which is the limit.", {"Retry-After": "10"})
+            raise HttpRejection(503, f"{MOST_STREAMS} streams are open, which is the limit.", {"Retry-After": "10"})
         return _Stream(arriving, ended)
 
 
@@ -237,7 +237,7 @@ async def _events(arriving: AsyncIterator[Json | str]) -> AsyncIterator[bytes]:
         yield STILL_HERE_EVENT if isinstance(message, str) else event(message)
 
 
-async def _until_answered(mailbox: Mailbox, request_id: object) -> AsyncIterator[Json | str]:
+async def _until_answered(mailbox: Outbox, request_id: object) -> AsyncIterator[Json | str]:
     async for message in mailbox.take():
         yield message
         if isinstance(message, dict) and "method" not in message and message.get("id") == request_id:
@@ -255,11 +255,11 @@ def _plain_id(id: Any) -> str | int | None:
 def _check_types(request: Request) -> None:
     kind, _, rest = request.headers.get("content-type", "").partition(";")
     if kind.strip().lower() != "application/json" or "charset" in rest.lower().replace("charset=utf-8", ""):
-        raise Rejected(415, "Content-Type: must be application/json")
+        raise HttpRejection(415, "Content-Type: must be application/json")
     if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise Rejected(415, "Content-Encoding: is not understood")
+        raise HttpRejection(415, "Content-Encoding: is not understood")
     if not (_accepts(request, "application/json") and _accepts(request, "text/event-stream")):
-        raise Rejected(406, "Accept: must have application/json and text/event-stream")
+        raise HttpRejection(406, "Accept: must have application/json and text/event-stream")
 
 
 def _accepts(request: Request, wanted: str) -> bool:
@@ -269,7 +269,7 @@ def _accepts(request: Request, wanted: str) -> bool:
 
 async def _body(request: Request) -> bytes:
     """What was sent, as far as it is not too much: the rest is not even taken in."""
-    too_long = Rejected(413, f"A message must be shorter than {LONGEST_MESSAGE:,} bytes.", {"Connection": "close"})
+    too_long = HttpRejection(413, f"A message must be shorter than {LONGEST_MESSAGE:,} bytes.", {"Connection": "close"})
     announced = request.headers.get("content-length", "")
     if announced.isdigit() and int(announced) > LONGEST_MESSAGE:
         raise too_long

@@ -15,15 +15,15 @@ from starlette.routing import Route
 from punchlist.conversations.model import Scope
 from punchlist.errors import ConfigError
 from punchlist.surfaces.mcp.auth import is_wildcard, token_problem
-from punchlist.surfaces.mcp.capabilities import Offer
-from punchlist.surfaces.mcp.http import Endpoint
-from punchlist.surfaces.services import Desk
+from punchlist.surfaces.mcp.capabilities import Capabilities
+from punchlist.surfaces.mcp.http import McpEndpoint
+from punchlist.surfaces.services import Services
 
 TOKEN_VARIABLE: Final = "PUNCHLIST_MCP_TOKEN"
 PATH: Final = "/mcp"
 
 
-def serve(desk: Desk, scope: Scope, host: str, port: int, environment: Mapping[str, str]) -> None:
+def serve(desk: Services, scope: Scope, host: str, port: int, environment: Mapping[str, str]) -> None:
     """Answer until somebody ends the program. Where and with which token is said in one line on stderr; a token that
     was given by the environment is not repeated."""
     if is_wildcard(host):
@@ -33,14 +33,14 @@ def serve(desk: Desk, scope: Scope, host: str, port: int, environment: Mapping[s
         raise ConfigError(f"{TOKEN_VARIABLE}: {problem}")
     token = given or secrets.token_urlsafe(32)
     listening = _listen(host, port)
-    offer = Offer(desk, scope)
+    offer = Capabilities(desk, scope)
     # Before anybody is let in: what cannot be opened is said at once.
     offer.warm_up()
     shown = f"[{host}]" if ":" in host else host
     told = f"that of {TOKEN_VARIABLE}" if given else token
     line = f"punchlist: http://{shown}:{listening.getsockname()[1]}{PATH} token: {told}"
     config = uvicorn.Config(
-        application(Endpoint({token: offer}, [host])),
+        application(McpEndpoint({token: offer}, [host])),
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -48,10 +48,10 @@ def serve(desk: Desk, scope: Scope, host: str, port: int, environment: Mapping[s
         ws="none",
         timeout_graceful_shutdown=1,
     )
-    _Server(config, line).run(sockets=[listening])
+    _HttpServer(config, line).run(sockets=[listening])
 
 
-class _Server(uvicorn.Server):
+class _HttpServer(uvicorn.Server):
     """Says its line when it is there: whoever reads it can connect, and end it."""
 
     def __init__(self, config: uvicorn.Config, line: str) -> None:
@@ -63,7 +63,7 @@ class _Server(uvicorn.Server):
         print(self._line, file=sys.stderr, flush=True)
 
 
-def application(endpoint: Endpoint) -> Starlette:
+def application(endpoint: McpEndpoint) -> Starlette:
     """The endpoint, and nothing anywhere else."""
     app = Starlette(routes=[Route(PATH, endpoint)])
     app.router.redirect_slashes = False

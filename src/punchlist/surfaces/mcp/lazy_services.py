@@ -11,19 +11,19 @@ from threading import Lock
 from typing import Any, cast
 
 from punchlist.errors import ConfigError
-from punchlist.surfaces.services import Desk
+from punchlist.surfaces.services import Services
 
 
-def late(opened: Callable[[], Desk]) -> Desk:
+def late(opened: Callable[[], Services]) -> Services:
     """The desk that `opened` gives, once something is wanted of it."""
-    return cast("Desk", _LateDesk(opened))
+    return cast("Services", _LazyServices(opened))
 
 
-class _LateDesk:
-    def __init__(self, opened: Callable[[], Desk]) -> None:
+class _LazyServices:
+    def __init__(self, opened: Callable[[], Services]) -> None:
         self._open = opened
         self._opening = Lock()
-        self._desk: Desk | None = None
+        self._desk: Services | None = None
 
     def __getattr__(self, part: str) -> Any:
         with self._opening:

@@ -42,7 +42,7 @@ class ProtocolError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RpcRequest:
     """One request, and who sent it."""
 
     id: RequestId

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from punchlist.missions.model import Mission, MissionScope
 from punchlist.missions.todos import validation as todo_validation
 from punchlist.missions.todos.tools import list_json
-from punchlist.surfaces.services import Desk
+from punchlist.surfaces.services import Services
 
 if TYPE_CHECKING:
     from punchlist.missions.model import Pillar
@@ -17,8 +17,8 @@ _PREFIX: Final = URI_TEMPLATE.removesuffix("{slug}")
 MOST_LISTED: Final = 100
 
 
-class MissionRoom:
-    def __init__(self, desk: Desk, scope: MissionScope) -> None:
+class MissionResources:
+    def __init__(self, desk: Services, scope: MissionScope) -> None:
         """Whoever is bound to a mission or a pillar sees no other."""
         self._desk = desk
         self.scope = scope

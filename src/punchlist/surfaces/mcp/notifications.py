@@ -8,7 +8,7 @@ from threading import Lock, Thread
 from typing import Final
 
 from punchlist.errors import PunchlistError
-from punchlist.surfaces.mcp.capabilities import Offer
+from punchlist.surfaces.mcp.capabilities import Capabilities
 
 logger = logging.getLogger(__name__)
 
@@ -18,10 +18,10 @@ _AT_MOST: Final = 1.0
 Tell = Callable[[str], None]
 
 
-class Announcer:
+class ChangeNotifier:
     """Looks as long as somebody follows something: one thread, however many follow."""
 
-    def __init__(self, offer: Offer) -> None:
+    def __init__(self, offer: Capabilities) -> None:
         self._offer = offer
         self._guard = Lock()
         self._followers: dict[str, set[Tell]] = {}

@@ -17,7 +17,7 @@ STILL_HERE: Final = 15.0
 """Seconds after which a stream says that it is still there; so a client that is gone is noticed."""
 
 
-class Mailbox:
+class Outbox:
     def __init__(self) -> None:
         """Made on the event loop that takes out."""
         self._loop = asyncio.get_running_loop()

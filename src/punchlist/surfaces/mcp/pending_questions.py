@@ -12,10 +12,10 @@ from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.tool import ToolResult, arguments
 from punchlist.plan import condition_input
 from punchlist.plan import validation as plan_validation
-from punchlist.plan.lifecycle import Kind, Status
-from punchlist.plan.model import Held, Plan
+from punchlist.plan.lifecycle import ConditionKind, PlanStatus
+from punchlist.plan.model import HeldTodo, Plan
 from punchlist.plan.tools import standing_json
-from punchlist.surfaces.services import Desk
+from punchlist.surfaces.services import Services
 
 TOOL: Final = "wait_todo"
 ANSWERED: Final = "The person has answered. Go on with it."
@@ -24,7 +24,7 @@ PERSON: Final = Actor(Role.PERSON, "mcp")
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PendingQuestion:
     """What a todo waits for a person to say."""
 
     id: str
@@ -37,20 +37,20 @@ class Question:
     open: bool = True
 
 
-class Questions:
-    def __init__(self, desk: Desk, scope: Scope) -> None:
+class PendingQuestions:
+    def __init__(self, desk: Services, scope: Scope) -> None:
         self._desk = desk
         self._scope = scope
 
-    def asked_by(self, tool: str, raw_arguments: object) -> Question | None:
+    def asked_by(self, tool: str, raw_arguments: object) -> PendingQuestion | None:
         """What a person can be asked at once, when this call has made a todo wait for their answer."""
         if (named := _named(tool, raw_arguments)) is None:
             return None
         held = self._desk.plans.open_conditions(self._scope.conversation_id)
-        asked = [one for one in held if one.condition.kind is Kind.PERSON]
+        asked = [one for one in held if one.condition.kind is ConditionKind.PERSON]
         return next((_question(one) for one in asked if (one.todo.id, one.condition.subject) == named), None)
 
-    def asked_before(self, tool: str, raw_arguments: object, question_id: str) -> Question | None:
+    def asked_before(self, tool: str, raw_arguments: object, question_id: str) -> PendingQuestion | None:
         """The question with this id, when the same call had it asked; it may have been answered since, by anybody."""
         if (asked := self.asked_by(tool, raw_arguments)) is not None:
             return asked if asked.id == question_id else None
@@ -60,10 +60,10 @@ class Questions:
         todo_id, text = named
         plan = self._plan(turn.conversation_id, turn.id)
         title = next((todo.title for todo in plan.items if todo.id == todo_id), "")
-        question = Question(question_id, turn.conversation_id, turn.id, todo_id, title, text, open=False)
+        question = PendingQuestion(question_id, turn.conversation_id, turn.id, todo_id, title, text, open=False)
         return question if _answered(plan, question) else None
 
-    def answer(self, question: Question, said: str) -> ToolResult:
+    def answer(self, question: PendingQuestion, said: str) -> ToolResult:
         """What `punchlist answer` does; then how the todo stands. If somebody was faster, theirs is the answer."""
         if not question.open:
             return self.standing(question)
@@ -73,7 +73,7 @@ class Questions:
             return self.standing(question, str(error))
         return self.standing(question)
 
-    def standing(self, question: Question, problem: str = "") -> ToolResult:
+    def standing(self, question: PendingQuestion, problem: str = "") -> ToolResult:
         """How the todo stands now, as wait_todo tells it."""
         plan = self._plan(question.conversation_id, question.turn_id)
         todo = next((one for one in plan.items if one.id == question.todo_id), None)
@@ -81,7 +81,7 @@ class Questions:
         data: dict[str, Any] = {
             "id": question.todo_id,
             "title": question.todo_title,
-            "status": todo.status.value if todo else Status.CANCELLED.value,
+            "status": todo.status.value if todo else PlanStatus.CANCELLED.value,
             "waitsFor": told.get("waitsFor", []),
         }
         if answers := told.get("answers"):
@@ -92,7 +92,7 @@ class Questions:
 
     def _plan(self, conversation_id: str, turn_id: str) -> Plan:
         scope = TurnScope(conversation_id, self._scope.actor, turn_id)
-        return self._desk.plans.list(scope, frozenset(Status))
+        return self._desk.plans.list(scope, frozenset(PlanStatus))
 
 
 def _named(tool: str, raw_arguments: object) -> tuple[str, str] | None:
@@ -102,17 +102,19 @@ def _named(tool: str, raw_arguments: object) -> tuple[str, str] | None:
     try:
         args = arguments(raw_arguments)
         need = condition_input.parse_need(args.get("for"), "for")
-        return (plan_validation.parse_id(args.get("todoId")), need.subject) if need.kind is Kind.PERSON else None
+        return (
+            (plan_validation.parse_id(args.get("todoId")), need.subject) if need.kind is ConditionKind.PERSON else None
+        )
     except PunchlistError:
         return None
 
 
-def _question(held: Held) -> Question:
+def _question(held: HeldTodo) -> PendingQuestion:
     condition = held.condition
     of = (condition.conversation_id, condition.turn_id, held.todo.id)
-    return Question(condition.id, *of, held.todo.title, condition.subject)
+    return PendingQuestion(condition.id, *of, held.todo.title, condition.subject)
 
 
-def _answered(plan: Plan, question: Question) -> bool:
+def _answered(plan: Plan, question: PendingQuestion) -> bool:
     answers = plan.answers.get(question.todo_id, ())
-    return any((answer.kind, answer.subject) == (Kind.PERSON, question.text) for answer in answers)
+    return any((answer.kind, answer.subject) == (ConditionKind.PERSON, question.text) for answer in answers)

@@ -15,11 +15,11 @@ from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.actors import Role
 from punchlist.kernel.clock import system_clock, timestamp
 from punchlist.kernel.text import block_problem, excerpt
-from punchlist.surfaces.mcp.mission_resources import URI_TEMPLATE, MissionRoom
-from punchlist.surfaces.services import Desk
+from punchlist.surfaces.mcp.mission_resources import URI_TEMPLATE, MissionResources
+from punchlist.surfaces.services import Services
 
 if TYPE_CHECKING:
-    from punchlist.agent.list_state import View
+    from punchlist.agent.list_state import ListState
 
 LONGEST_REQUEST: Final = 20_000
 NEWS: Final = timedelta(days=7)
@@ -41,47 +41,49 @@ _NOTHING: Final = "(Nothing is on the lists.)"
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class PromptArgument:
     name: str
     description: str
     required: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class McpPrompt:
     name: str
     title: str
     description: str
-    arguments: tuple[Argument, ...]
+    arguments: tuple[PromptArgument, ...]
     fill: Callable[[Mapping[str, str]], str]
 
 
-class Prompts:
-    def __init__(self, desk: Desk, scope: Scope, room: MissionRoom | None, *, has_plan: bool) -> None:
+class McpPrompts:
+    def __init__(self, desk: Services, scope: Scope, room: MissionResources | None, *, has_plan: bool) -> None:
         self._desk = desk
         self._scope = scope
         self._room = room
         self._has_plan = has_plan
 
-    def all(self) -> list[Prompt]:
-        request = Argument("request", "What is to be done", required=True)
+    def all(self) -> list[McpPrompt]:
+        request = PromptArgument("request", "What is to be done", required=True)
         offered = [
-            Prompt("plan", "Plan this", "Plan a request as todos, then work through them", (request,), self._plan),
-            Prompt("go-on", "Go on", "Go on with what is open on the lists", (), self._go_on),
-            Prompt("review-list", "Review the list", "Look through the lists before going on", (), self._review_list),
+            McpPrompt("plan", "Plan this", "Plan a request as todos, then work through them", (request,), self._plan),
+            McpPrompt("go-on", "Go on", "Go on with what is open on the lists", (), self._go_on),
+            McpPrompt(
+                "review-list", "Review the list", "Look through the lists before going on", (), self._review_list
+            ),
         ]
         if self._room is None:
             return offered
         bound = self._room.scope
-        mission = Argument("mission", "The mission's slug", required=bound.mission_slug is None)
-        pillar = Argument("pillar", "The pillar's slug", required=bound.pillar_slug is None)
+        mission = PromptArgument("mission", "The mission's slug", required=bound.mission_slug is None)
+        pillar = PromptArgument("pillar", "The pillar's slug", required=bound.pillar_slug is None)
         if bound.actor.role is Role.LEAD:
             told = "How a mission stands, for its Lead to decide"
-            return [*offered, Prompt("review-mission", "Review a mission", told, (mission,), self._review_mission)]
+            return [*offered, McpPrompt("review-mission", "Review a mission", told, (mission,), self._review_mission)]
         told = "How a pillar stands, for its owner to plan"
-        return [*offered, Prompt("plan-pillar", "Plan a pillar", told, (mission, pillar), self._plan_pillar)]
+        return [*offered, McpPrompt("plan-pillar", "Plan a pillar", told, (mission, pillar), self._plan_pillar)]
 
-    def get(self, name: str, arguments: Mapping[str, Any]) -> tuple[Prompt, str]:
+    def get(self, name: str, arguments: Mapping[str, Any]) -> tuple[McpPrompt, str]:
         prompt = self._find(name)
         problems = [
             f"{wanted.name}: is missing"
@@ -109,7 +111,7 @@ class Prompts:
             raise NotFound("There is nothing to complete there.")
         return [slug for slug in self._slugs(argument, given) if slug.startswith(begun)]
 
-    def _find(self, name: str) -> Prompt:
+    def _find(self, name: str) -> McpPrompt:
         for prompt in self.all():
             if prompt.name == name:
                 return prompt
@@ -169,18 +171,18 @@ class Prompts:
         raise NotFound(f"Mission {mission.slug!r} has no pillar {excerpt(slug)!r}. There are: {known}.")
 
     def _review_mission(self, given: Mapping[str, str]) -> str:
-        from punchlist.missions.todos.deadlines import Swept
+        from punchlist.missions.todos.deadlines import OverdueReport
 
         room = self._team()
         mission = room.mission(given.get("mission") or room.scope.mission_slug or "")
         silent = {pillar.slug: "" for pillar in room.pillars(mission)}
-        return self._desk.briefing.for_lead(mission, silent, Swept(), timestamp(system_clock() - NEWS))
+        return self._desk.briefing.for_lead(mission, silent, OverdueReport(), timestamp(system_clock() - NEWS))
 
-    def _team(self) -> MissionRoom:
+    def _team(self) -> MissionResources:
         assert self._room is not None
         return self._room
 
-    def _lists(self) -> View:
+    def _lists(self) -> ListState:
         """What is open, and as a model is told of it. Looking does not open a turn."""
         from punchlist.agent.list_state import TurnLists
 

@@ -17,10 +17,10 @@ from typing import Any, Final, TypeVar
 from punchlist import __version__
 from punchlist.errors import PunchlistError
 from punchlist.kernel.text import excerpt, json_type, visible_block
-from punchlist.kernel.tool import Tool
+from punchlist.kernel.tool import ListToolSpec
 from punchlist.surfaces.mcp import elicitation, messages
-from punchlist.surfaces.mcp.capabilities import Offer
-from punchlist.surfaces.mcp.elicitation import Asking
+from punchlist.surfaces.mcp.capabilities import Capabilities
+from punchlist.surfaces.mcp.elicitation import Elicitation
 from punchlist.surfaces.mcp.messages import (
     CAPABILITIES_KEY,
     HANDSHAKE_VERSIONS,
@@ -33,12 +33,12 @@ from punchlist.surfaces.mcp.messages import (
     VERSION_KEY,
     Json,
     ProtocolError,
-    Request,
     RequestId,
+    RpcRequest,
     Send,
 )
-from punchlist.surfaces.mcp.notifications import Announcer
-from punchlist.surfaces.mcp.subscriptions import Following
+from punchlist.surfaces.mcp.notifications import ChangeNotifier
+from punchlist.surfaces.mcp.subscriptions import Subscriptions
 
 logger = logging.getLogger(__name__)
 
@@ -58,19 +58,24 @@ _MOST_IN_BATCH: Final = 100
 _MOST_COMPLETIONS: Final = 100
 
 
-class Connection:
+class ClientConnection:
     """One client. `send` carries notifications, which may come at any time and from another thread."""
 
     def __init__(
-        self, offer: Offer, send: Send, announcer: Announcer | None = None, *, patience: float = elicitation.PATIENCE
+        self,
+        offer: Capabilities,
+        send: Send,
+        announcer: ChangeNotifier | None = None,
+        *,
+        patience: float = elicitation.PATIENCE,
     ) -> None:
         self._offer = offer
         self._send = send
         self._version = HANDSHAKE_VERSIONS[0]
         self._capabilities: Mapping[str, Any] = {}
-        self._asking = Asking(offer, patience)
-        self._following = Following(offer, announcer or Announcer(offer), send)
-        self._methods: dict[str, Callable[[Request], Json | None]] = {
+        self._asking = Elicitation(offer, patience)
+        self._following = Subscriptions(offer, announcer or ChangeNotifier(offer), send)
+        self._methods: dict[str, Callable[[RpcRequest], Json | None]] = {
             "initialize": self._initialize,
             "server/discover": self._discover,
             "ping": lambda _: {},
@@ -127,15 +132,15 @@ class Connection:
         answers = [self.answer(message, alone=False) for message in batch if not isinstance(message, list)]
         return [answer for answer in answers if isinstance(answer, dict)] or None
 
-    def _request(self, request_id: RequestId, method: str, params: Json, send: Send, alone: bool) -> Request:
+    def _request(self, request_id: RequestId, method: str, params: Json, send: Send, alone: bool) -> RpcRequest:
         meta = messages.envelope(params)
         if meta is None:
-            return Request(request_id, method, params, send, self._capabilities, self._version, alone=alone)
+            return RpcRequest(request_id, method, params, send, self._capabilities, self._version, alone=alone)
         messages.check_envelope(meta)
         messages.check_responses(params)
-        return Request(request_id, method, params, send, meta[CAPABILITIES_KEY], meta[VERSION_KEY], True, alone)
+        return RpcRequest(request_id, method, params, send, meta[CAPABILITIES_KEY], meta[VERSION_KEY], True, alone)
 
-    def _respond(self, request: Request) -> Json | None:
+    def _respond(self, request: RpcRequest) -> Json | None:
         method = request.method
         if method not in self._methods or method in (_HANDSHAKE_ONLY if request.stateless else _STATELESS_ONLY):
             raise ProtocolError(METHOD_NOT_FOUND, "Method not found", excerpt(method))
@@ -153,7 +158,7 @@ class Connection:
 
     # --- the methods ---------------------------------------------------------------------------
 
-    def _initialize(self, request: Request) -> Json:
+    def _initialize(self, request: RpcRequest) -> Json:
         wanted = messages.text(request.params, "protocolVersion")
         capabilities = request.params.get("capabilities")
         self._capabilities = capabilities if isinstance(capabilities, dict) else {}
@@ -165,18 +170,18 @@ class Connection:
             "instructions": self._offer.instructions(),
         }
 
-    def _discover(self, _: Request) -> Json:
+    def _discover(self, _: RpcRequest) -> Json:
         return {
             "supportedVersions": list(STATELESS_VERSIONS),
             "capabilities": _CAPABILITIES,
             "instructions": self._offer.instructions(),
         }
 
-    def _list_tools(self, request: Request) -> Json:
+    def _list_tools(self, request: RpcRequest) -> Json:
         messages.no_cursor(request.params)
         return {"tools": [_described(tool) for tool in self._offer.tools()]}
 
-    def _call_tool(self, request: Request) -> Json | None:
+    def _call_tool(self, request: RpcRequest) -> Json | None:
         """What a model can put right is a result marked as an error, in the service's own words."""
         name = messages.text(request.params, "name")
         try:
@@ -184,7 +189,7 @@ class Connection:
         except PunchlistError as error:
             return {"content": [messages.text_block(visible_block(str(error)))], "isError": True}
 
-    def _list_resources(self, request: Request) -> Json:
+    def _list_resources(self, request: RpcRequest) -> Json:
         messages.no_cursor(request.params)
         resources = _or_refused(self._offer.listed)
         return {
@@ -194,16 +199,16 @@ class Connection:
             ]
         }
 
-    def _list_templates(self, request: Request) -> Json:
+    def _list_templates(self, request: RpcRequest) -> Json:
         messages.no_cursor(request.params)
         return {"resourceTemplates": [{**one, "mimeType": "application/json"} for one in self._offer.templates()]}
 
-    def _read_resource(self, request: Request) -> Json:
+    def _read_resource(self, request: RpcRequest) -> Json:
         uri = messages.text(request.params, "uri")
         content = _or_refused(lambda: self._offer.read(uri), {"uri": excerpt(uri)})
         return {"contents": [{"uri": uri, "mimeType": "application/json", "text": content}]}
 
-    def _list_prompts(self, request: Request) -> Json:
+    def _list_prompts(self, request: RpcRequest) -> Json:
         messages.no_cursor(request.params)
         return {
             "prompts": [
@@ -220,12 +225,12 @@ class Connection:
             ]
         }
 
-    def _get_prompt(self, request: Request) -> Json:
+    def _get_prompt(self, request: RpcRequest) -> Json:
         name, arguments = messages.text(request.params, "name"), messages.mapping(request.params, "arguments")
         prompt, said = _or_refused(lambda: self._offer.prompts.get(name, arguments))
         return {"description": prompt.description, "messages": [{"role": "user", "content": messages.text_block(said)}]}
 
-    def _complete(self, request: Request) -> Json:
+    def _complete(self, request: RpcRequest) -> Json:
         ref, argument = messages.mapping(request.params, "ref"), messages.mapping(request.params, "argument")
         name, begun = messages.text(argument, "name"), messages.text(argument, "value")
         given = messages.mapping(messages.mapping(request.params, "context"), "arguments")
@@ -246,7 +251,7 @@ def _refused(request_id: RequestId | None, code: int, message: str) -> Json:
     return messages.failure(request_id, ProtocolError(code, message))
 
 
-def _described(tool: Tool[Any]) -> Json:
+def _described(tool: ListToolSpec[Any]) -> Json:
     return {
         "name": tool.name,
         "title": tool.title,

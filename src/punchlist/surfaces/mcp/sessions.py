@@ -8,17 +8,19 @@ from hashlib import sha256
 from threading import Lock
 from typing import Final
 
-from punchlist.surfaces.mcp.auth import Guest
-from punchlist.surfaces.mcp.notifications import Announcer
-from punchlist.surfaces.mcp.outbox import Mailbox
-from punchlist.surfaces.mcp.protocol import Connection
+from punchlist.surfaces.mcp.auth import Principal
+from punchlist.surfaces.mcp.notifications import ChangeNotifier
+from punchlist.surfaces.mcp.outbox import Outbox
+from punchlist.surfaces.mcp.protocol import ClientConnection
 
 IDLE_SECONDS: Final = 3600.0
 MOST: Final = 100
 
 
-class Session:
-    def __init__(self, guest: Guest, announcer: Announcer, mailbox: Mailbox, now: float, patience: float) -> None:
+class ClientSession:
+    def __init__(
+        self, guest: Principal, announcer: ChangeNotifier, mailbox: Outbox, now: float, patience: float
+    ) -> None:
         self.id = secrets.token_urlsafe(32)
         self.token = guest.token
         self.mailbox = mailbox
@@ -27,16 +29,16 @@ class Session:
         self.streaming = False
         # Who holds a claim is shown to others, so it does not name the session itself.
         place = sha256(self.id.encode()).hexdigest()[:8]
-        self.connection = Connection(guest.offer.at(place), mailbox.put, announcer, patience=patience)
+        self.connection = ClientConnection(guest.offer.at(place), mailbox.put, announcer, patience=patience)
 
 
-class Sessions:
+class ClientSessions:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._guard = Lock()
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, ClientSession] = {}
 
-    def begin(self, session: Session) -> None:
+    def begin(self, session: ClientSession) -> None:
         """Where there are too many, the one that was used least lately makes room."""
         with self._guard:
             self._sessions[session.id] = session
@@ -46,7 +48,7 @@ class Sessions:
         for one in ended:
             self.end(one)
 
-    def find(self, id: str, guest: Guest) -> Session | None:
+    def find(self, id: str, guest: Principal) -> ClientSession | None:
         """A session belongs to the token that began it; for any other it is not there."""
         with self._guard:
             session = self._sessions.get(id)
@@ -58,11 +60,11 @@ class Sessions:
         self.end(session)
         return None
 
-    def end(self, session: Session) -> None:
+    def end(self, session: ClientSession) -> None:
         with self._guard:
             self._sessions.pop(session.id, None)
         session.connection.close()
         session.mailbox.put(None)
 
-    def _expired(self, session: Session) -> bool:
+    def _expired(self, session: ClientSession) -> bool:
         return not session.streaming and self._clock() - session.used_at > IDLE_SECONDS

@@ -18,28 +18,28 @@ from typing import Any, BinaryIO
 from punchlist.conversations.model import Scope
 from punchlist.errors import PunchlistError
 from punchlist.surfaces.mcp import messages, protocol
-from punchlist.surfaces.mcp.capabilities import Offer
+from punchlist.surfaces.mcp.capabilities import Capabilities
 from punchlist.surfaces.mcp.messages import LONGEST_MESSAGE, PARSE_ERROR, ProtocolError
-from punchlist.surfaces.services import Desk
+from punchlist.surfaces.services import Services
 
 
-def serve(desk: Desk, scope: Scope) -> None:
+def serve(desk: Services, scope: Scope) -> None:
     """Answer until the client closes its end. Standard output carries nothing but the protocol."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="punchlist: %(message)s")
     output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     # Whatever a library may print goes where people look for such things.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     with suppress(BrokenPipeError):
-        _Server(Offer(desk, scope), sys.stdin.buffer, output).run()
+        _StdioServer(Capabilities(desk, scope), sys.stdin.buffer, output).run()
 
 
-class _Server:
-    def __init__(self, offer: Offer, incoming: BinaryIO, outgoing: BinaryIO) -> None:
+class _StdioServer:
+    def __init__(self, offer: Capabilities, incoming: BinaryIO, outgoing: BinaryIO) -> None:
         self._offer = offer
         self._incoming = incoming
         self._outgoing = outgoing
         self._writing = Lock()
-        self._connection = protocol.Connection(offer, self._send)
+        self._connection = protocol.ClientConnection(offer, self._send)
         self._greeted = False
 
     def run(self) -> None:

@@ -7,24 +7,24 @@ from typing import Final
 
 from punchlist.kernel.text import excerpt
 from punchlist.surfaces.mcp import messages
-from punchlist.surfaces.mcp.capabilities import Offer
-from punchlist.surfaces.mcp.messages import INVALID_PARAMS, META, Json, ProtocolError, Request, Send
-from punchlist.surfaces.mcp.notifications import Announcer
+from punchlist.surfaces.mcp.capabilities import Capabilities
+from punchlist.surfaces.mcp.messages import INVALID_PARAMS, META, Json, ProtocolError, RpcRequest, Send
+from punchlist.surfaces.mcp.notifications import ChangeNotifier
 
 MOST_FOLLOWED: Final = 200
 _SUBSCRIPTION_KEY: Final = f"{META}subscriptionId"
 _UPDATED: Final = "notifications/resources/updated"
 
 
-class Following:
-    def __init__(self, offer: Offer, announcer: Announcer, send: Send) -> None:
+class Subscriptions:
+    def __init__(self, offer: Capabilities, announcer: ChangeNotifier, send: Send) -> None:
         self._offer = offer
         self._announcer = announcer
         self._send = send
         self._subscribed: set[str] = set()
-        self._streams: dict[str, tuple[Request, frozenset[str]]] = {}
+        self._streams: dict[str, tuple[RpcRequest, frozenset[str]]] = {}
 
-    def subscribe(self, request: Request) -> Json:
+    def subscribe(self, request: RpcRequest) -> Json:
         uri = messages.text(request.params, "uri")
         if not self._offer.knows(uri):
             raise ProtocolError(INVALID_PARAMS, f"There is no resource {excerpt(uri)!r}.")
@@ -34,13 +34,13 @@ class Following:
         self._announcer.follow(uri, self._announce)
         return {}
 
-    def unsubscribe(self, request: Request) -> Json:
+    def unsubscribe(self, request: RpcRequest) -> Json:
         uri = messages.text(request.params, "uri")
         self._subscribed.discard(uri)
         self._leave([uri])
         return {}
 
-    def listen(self, request: Request) -> None:
+    def listen(self, request: RpcRequest) -> None:
         """A stream that stays open: acknowledged now, fed by `_announce`, ended when it is cancelled."""
         self.end(request.key)
         wanted = request.params.get("notifications")

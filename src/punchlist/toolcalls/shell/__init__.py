@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from punchlist.kernel.text import excerpt
-from punchlist.toolcalls.shell.commands import Commands
-from punchlist.toolcalls.shell.parsed import LONGEST, Found, SimpleCommand
+from punchlist.toolcalls.shell.commands import CommandParser
+from punchlist.toolcalls.shell.parsed import LONGEST, ParseResult, SimpleCommand
 
 __all__ = ["LONGEST", "UNREADABLE", "CommandLine", "SimpleCommand", "parse"]
 
@@ -37,11 +37,11 @@ def parse(line: str) -> CommandLine:
     """Every command in `line`. Never raises; what cannot be judged is said in `unclear`."""
     if len(line) > LONGEST:
         return CommandLine((), f"The command is longer than {LONGEST} characters.")
-    found = Found()
+    found = ParseResult()
     if control := _CONTROL.search(line):
         found.doubt(f"It has a control character: {excerpt(control[0])}")
     try:
-        Commands(line, found).read_all()
+        CommandParser(line, found).read_all()
     except Exception:  # a mistake of ours must not let a command through, nor end the scheduler
         found.doubt(UNREADABLE)
     found.conclude()

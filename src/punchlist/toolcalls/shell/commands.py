@@ -8,9 +8,19 @@ from dataclasses import replace
 from typing import Final
 
 from punchlist.kernel.text import excerpt
-from punchlist.toolcalls.shell.parsed import DEEPEST, SimpleCommand, Stop
-from punchlist.toolcalls.shell.words import META, NUMBER, HereDocument, Making, Redirections, Words
-from punchlist.toolcalls.shell.wrappers import DECLARES, NAME, Computes, Doubt, Run, Script, Sets, Word, runs
+from punchlist.toolcalls.shell.parsed import DEEPEST, SimpleCommand, Unparsable
+from punchlist.toolcalls.shell.words import META, NUMBER, HereDocument, PartialWord, Redirections, WordParser
+from punchlist.toolcalls.shell.wrappers import (
+    DECLARES,
+    NAME,
+    EvaluatesArithmetic,
+    RunsCommand,
+    RunsScript,
+    SetsVariable,
+    Uncertain,
+    WrapperWord,
+    runs,
+)
 
 _BLANKS: Final = re.compile(r"(?:[ \t]|\\\n)*+")
 _COMMENT: Final = re.compile(r"#[^\n]*")
@@ -34,7 +44,7 @@ _NAMED_COPROC: Final = re.compile(rf"{NAME}[ \t]+(?=[({{]|(?:if|for|while|until|
 _COMPARES_NUMBERS: Final = {"-eq", "-ne", "-lt", "-le", "-gt", "-ge"}
 
 
-class Commands(Words):
+class CommandParser(WordParser):
     """Reads commands, and what is in them."""
 
     def read_all(self) -> None:
@@ -42,16 +52,16 @@ class Commands(Words):
             self.commands_until("")
             if self.pending:
                 raise self.stop("a here-document is missing")
-        except Stop as stop:
+        except Unparsable as stop:
             self.found.doubt(str(stop))
 
     def script(self, text: str, within: str, level: int) -> None:
         """Reads a text of its own. What cannot be read in it does not end the reading of the text around it."""
         if level >= DEEPEST:
-            raise Stop("It is nested too deep.")
+            raise Unparsable("It is nested too deep.")
         self.found.spend(text)
         self.found.count_word()
-        Commands(text, self.found, within, level + 1).read_all()
+        CommandParser(text, self.found, within, level + 1).read_all()
 
     def blanks(self) -> None:
         self.take(_BLANKS)
@@ -157,7 +167,7 @@ class Commands(Words):
     def prefix(self, word: str) -> None:
         self.blanks()
         if word != "!":
-            self.emit([Word(word)])
+            self.emit([WrapperWord(word)])
             self.within = word
         if word == "time":
             self.take(re.compile(r"(?:-p(?=[ \t\n;|&)]|\Z)[ \t]*)?(?:--[ \t]+)?"))
@@ -202,8 +212,8 @@ class Commands(Words):
         (self.found.counters if numbers else self.found.variables).add(name[0])
         self.emit([], (name[0],))
 
-    def words(self) -> list[Word]:
-        words: list[Word] = []
+    def words(self) -> list[WrapperWord]:
+        words: list[WrapperWord] = []
         self.blanks()
         while self.peek() not in {"", "\n", ";"}:
             words.append(self.word())
@@ -239,7 +249,7 @@ class Commands(Words):
             if char != "|":
                 raise self.stop("a case is not plain")
 
-    def function(self, name: Word) -> None:
+    def function(self, name: WrapperWord) -> None:
         if not name.known:
             raise self.stop("a function's name is not known")
         self.found.functions.add(name.text)
@@ -252,7 +262,7 @@ class Commands(Words):
 
     def condition(self) -> None:
         """`[[ … ]]`. A plain sh takes it for a command named `[[`, and what follows `&&` in it for another."""
-        words: list[Word] = []
+        words: list[WrapperWord] = []
         self.blanks()
         while True:
             char = self.peek()
@@ -280,7 +290,7 @@ class Commands(Words):
         if not re.compile(r"(?:![ \t]+)*-[a-zA-Z][ \t]").match(self.text, self.at):
             self.found.doubt("Bash and sh do not agree what [[ … ]] is.")
 
-    def condition_numbers(self, words: Sequence[Word]) -> None:
+    def condition_numbers(self, words: Sequence[WrapperWord]) -> None:
         for at, word in enumerate(words):
             if word.text in _COMPARES_NUMBERS:
                 for operand in words[max(at - 1, 0) : at + 2 : 2]:
@@ -289,7 +299,7 @@ class Commands(Words):
                 self.found.doubt("Which variable [[ looks up is not known before it runs.")
 
     def simple_command(self) -> None:
-        words: list[Word] = []
+        words: list[WrapperWord] = []
         names: list[str] = []
         redirections = Redirections()
         start = self.at
@@ -308,7 +318,7 @@ class Commands(Words):
             raise self.stop("a command is missing")
         self.finish(words, names, redirections)
 
-    def command_word(self, words: list[Word], names: list[str], redirections: Redirections) -> None:
+    def command_word(self, words: list[WrapperWord], names: list[str], redirections: Redirections) -> None:
         if redirections.both:
             self.found.doubt("Words follow &>, and a plain sh takes them for a command of their own.")
         if not words and (assignment := _ASSIGNMENT.match(self.text, self.at)):
@@ -320,11 +330,11 @@ class Commands(Words):
         declared = _ASSIGNMENT.match(self.text, self.at) if words else None
         if declared and self.text.startswith("(", declared.end()):
             self.assignment(declared)
-            words.append(Word(declared[0], known=False))
+            words.append(WrapperWord(declared[0], known=False))
         else:
             words.append(self.word())
 
-    def definition(self, words: Sequence[Word], *, plain: bool) -> None:
+    def definition(self, words: Sequence[WrapperWord], *, plain: bool) -> None:
         if len(words) != 1 or not plain or not _FUNCTION.match(self.text, self.at):
             raise self.stop("a parenthesis is out of place")
         self.function(words[0])
@@ -338,7 +348,7 @@ class Commands(Words):
             self.found.variables.add(name)
             return
         substitution = self.text.startswith(("<(", ">("), self.at)
-        value = self.word() if substitution or (self.peek() and self.peek() not in META) else Word("")
+        value = self.word() if substitution or (self.peek() and self.peek() not in META) else WrapperWord("")
         computed = value.raw.startswith("$((") and value.raw.endswith("))") and value.raw.count("$((") == 1
         number = (value.known and NUMBER.match(value.text)) or (computed and value.raw.count("))") == 1)
         (self.found.counters if number else self.found.variables).add(name)
@@ -357,7 +367,7 @@ class Commands(Words):
         if self.peek() and self.peek() not in META:
             raise self.stop("a word is not plain")
 
-    def finish(self, words: Sequence[Word], names: Sequence[str], redirections: Redirections) -> None:
+    def finish(self, words: Sequence[WrapperWord], names: Sequence[str], redirections: Redirections) -> None:
         self.emit(words, names, redirections.writes)
         if isinstance(redirections.stdin, HereDocument):
             redirections.stdin.reader = tuple(words)
@@ -385,7 +395,7 @@ class Commands(Words):
             return
         if operator in {">&", "<&"} and self.take(_CLOSES):
             self.end_of_word()  # bash takes `>&-x` for `>&- x`
-            redirections.input(match[1], operator, Word("-"))
+            redirections.input(match[1], operator, WrapperWord("-"))
             return
         target = self.word()
         redirections.input(match[1], operator, replace(target, text=target.text + "\n"))
@@ -426,13 +436,13 @@ class Commands(Words):
         self.found.spend(body)
         known = document.quoted or not re.search(r"[$`\\]", body)
         if not known:
-            Commands(body, self.found, "substitution", self.level + 1).expansions()
+            CommandParser(body, self.found, "substitution", self.level + 1).expansions()
         if document.reader:
-            self.look_inside(document.reader, Word(body, known), self.level)
+            self.look_inside(document.reader, WrapperWord(body, known), self.level)
 
     def expansions(self) -> None:
         """The substitutions in the body of a here-document."""
-        ignored = Making(0)
+        ignored = PartialWord(0)
         while char := self.peek():
             if char == "$":
                 self.dollar(ignored, quoted=True)
@@ -446,7 +456,11 @@ class Commands(Words):
                 self.take(re.compile(r"[^$`\\]+"))
 
     def emit(
-        self, words: Sequence[Word], names: Sequence[str] = (), writes: Sequence[str] = (), within: str | None = None
+        self,
+        words: Sequence[WrapperWord],
+        names: Sequence[str] = (),
+        writes: Sequence[str] = (),
+        within: str | None = None,
     ) -> None:
         known: list[str] = []
         for word in words:
@@ -459,25 +473,25 @@ class Commands(Words):
         complete = len(known) == len(words)
         self.found.add(SimpleCommand(tuple(known), complete, tuple(names), tuple(writes), within))
 
-    def look_inside(self, words: Sequence[Word], stdin: Word | None, level: int) -> None:
+    def look_inside(self, words: Sequence[WrapperWord], stdin: WrapperWord | None, level: int) -> None:
         """What a command that was listed runs in its turn."""
         if level >= DEEPEST:
-            raise Stop("It is nested too deep.")
+            raise Unparsable("It is nested too deep.")
         if not words[0].known:
             self.found.doubt(f"The program's name is not known before it runs: {excerpt(words[0].raw, 40)}")
             return
         self.found.programs.add(words[0].text)
         for finding in runs(words, stdin):
             match finding:
-                case Run():
+                case RunsCommand():
                     self.found.variables.update(finding.assignments)
                     self.emit(finding.words, finding.assignments, within=finding.within)
                     self.look_inside(finding.words, stdin, level + 1)
-                case Script():
+                case RunsScript():
                     self.script(finding.text, finding.within, level)
-                case Sets():
+                case SetsVariable():
                     (self.found.counters if finding.counter else self.found.variables).add(finding.name)
-                case Computes():
+                case EvaluatesArithmetic():
                     self.compute(finding.raw)
-                case Doubt():
+                case Uncertain():
                     self.found.doubt(finding.reason)

@@ -25,12 +25,12 @@ class SimpleCommand:
     within: str  # "" at top level, else what it was found inside of: "substitution", "sudo", "bash -c"
 
 
-class Stop(Exception):
+class Unparsable(Exception):
     """From here on this text cannot be read."""
 
 
 @dataclass(slots=True)
-class Found:
+class ParseResult:
     """What was found in the line, by all readers of its parts together."""
 
     commands: list[SimpleCommand] = field(default_factory=list)
@@ -48,18 +48,18 @@ class Found:
 
     def add(self, command: SimpleCommand) -> None:
         if len(self.commands) >= MOST_COMMANDS:
-            raise Stop(f"It has more than {MOST_COMMANDS} commands.")
+            raise Unparsable(f"It has more than {MOST_COMMANDS} commands.")
         self.commands.append(command)
 
     def spend(self, text: str) -> None:
         self.budget -= len(text)
         if self.budget < 0:
-            raise Stop("It has too many commands inside of commands.")
+            raise Unparsable("It has too many commands inside of commands.")
 
     def count_word(self) -> None:
         self.words += 1
         if self.words > MOST_WORDS:
-            raise Stop(f"It has more than {MOST_WORDS} words.")
+            raise Unparsable(f"It has more than {MOST_WORDS} words.")
 
     def conclude(self) -> None:
         for name in sorted(self.functions & self.programs):

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from punchlist.kernel.text import excerpt
-from punchlist.toolcalls.shell.parsed import DEEPEST, Found, Stop
-from punchlist.toolcalls.shell.wrappers import NAME, Word
+from punchlist.toolcalls.shell.parsed import DEEPEST, ParseResult, Unparsable
+from punchlist.toolcalls.shell.wrappers import NAME, WrapperWord
 
 META: Final = frozenset(" \t\n|&;()<>")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./:,=@%+\-\]^!}#]+")
@@ -28,7 +28,7 @@ _ANSI_LETTERS: Final = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?
 
 
 @dataclass(slots=True)
-class Making:
+class PartialWord:
     """A word that is being read."""
 
     start: int
@@ -50,25 +50,25 @@ class HereDocument:
     delimiter: str
     quoted: bool
     tabs: bool  # `<<-`: tabs in front of its lines do not count
-    reader: tuple[Word, ...] = ()  # the command it is the input of
+    reader: tuple[WrapperWord, ...] = ()  # the command it is the input of
 
 
 @dataclass(slots=True)
 class Redirections:
     writes: list[str] = field(default_factory=list)
-    stdin: Word | HereDocument | None = None
+    stdin: WrapperWord | HereDocument | None = None
     both: bool = False
 
-    def input(self, number: str | None, operator: str, source: Word | HereDocument) -> None:
+    def input(self, number: str | None, operator: str, source: WrapperWord | HereDocument) -> None:
         """Only what is the standard input in the end is what a shell would run."""
         if (number or ("0" if operator.startswith("<") else "1")).strip("0") == "":
             self.stdin = source if operator.startswith("<<") else None
 
 
-class Words:
+class WordParser:
     """Reads words, and the commands in their substitutions."""
 
-    def __init__(self, text: str, found: Found, within: str = "", level: int = 0) -> None:
+    def __init__(self, text: str, found: ParseResult, within: str = "", level: int = 0) -> None:
         self.text = text
         self.at = 0
         self.found = found
@@ -90,12 +90,14 @@ class Words:
             self.at = match.end()
         return match
 
-    def stop(self, problem: str) -> Stop:
-        return Stop(f"It cannot be read as a shell command: {problem} near {excerpt(self.text[self.at :], 20)!r}.")
+    def stop(self, problem: str) -> Unparsable:
+        return Unparsable(
+            f"It cannot be read as a shell command: {problem} near {excerpt(self.text[self.at :], 20)!r}."
+        )
 
     def descend(self, within: str) -> str:
         if self.level >= DEEPEST:
-            raise Stop("It is nested too deep.")
+            raise Unparsable("It is nested too deep.")
         self.level += 1
         outer, self.within = self.within, within
         return outer
@@ -104,9 +106,9 @@ class Words:
         self.level -= 1
         self.within = outer
 
-    def word(self) -> Word:
+    def word(self) -> WrapperWord:
         self.found.count_word()
-        making = Making(self.at)
+        making = PartialWord(self.at)
         while self.at < len(self.text):
             if plain := self.take(_PLAIN):
                 making.add(plain[0])
@@ -122,9 +124,9 @@ class Words:
                 self.unquoted(char, making)
         if self.at == making.start:
             raise self.stop("a word is missing")
-        return Word("".join(making.parts), making.known, making.single, self.text[making.start : self.at])
+        return WrapperWord("".join(making.parts), making.known, making.single, self.text[making.start : self.at])
 
-    def unquoted(self, char: str, making: Making) -> None:
+    def unquoted(self, char: str, making: PartialWord) -> None:
         match char:
             case "'":
                 self.single_quotes(making)
@@ -144,7 +146,7 @@ class Words:
                 making.add(char)
                 self.at += 1
 
-    def pattern(self, char: str, making: Making) -> None:
+    def pattern(self, char: str, making: PartialWord) -> None:
         alone = self.at == making.start
         before, after, end = self.text[self.at - 1 : self.at], self.peek(1), self.peek(2)
         self.at += 1
@@ -158,7 +160,7 @@ class Words:
         else:
             making.lose(single=char == "~")
 
-    def backslash(self, making: Making) -> None:
+    def backslash(self, making: PartialWord) -> None:
         following = self.peek(1)
         self.at += 2 if following else 1
         if following == "\n":
@@ -169,7 +171,7 @@ class Words:
         else:
             raise self.stop("a backslash is the last character")
 
-    def single_quotes(self, making: Making) -> None:
+    def single_quotes(self, making: PartialWord) -> None:
         end = self.text.find("'", self.at + 1)
         if end < 0:
             raise self.stop("a quote is not closed")
@@ -181,7 +183,7 @@ class Words:
             self.found.doubt("A here-document begins in the middle of something else.")
         self.at = end
 
-    def double_quotes(self, making: Making) -> None:
+    def double_quotes(self, making: PartialWord) -> None:
         start = self.at
         self.at += 1
         while (char := self.peek()) != '"':
@@ -198,13 +200,13 @@ class Words:
         end, self.at = self.at + 1, start
         self.skip_to(end)
 
-    def quoted_backslash(self, making: Making) -> None:
+    def quoted_backslash(self, making: PartialWord) -> None:
         following = self.peek(1)
         if following != "\n":
             making.add(following if following in {"$", "`", '"', "\\"} else "\\" + following)
         self.at += 2
 
-    def backticks(self, making: Making, *, quoted: bool) -> None:
+    def backticks(self, making: PartialWord, *, quoted: bool) -> None:
         match = _BACKTICKS.match(self.text, self.at)
         if match is None:
             raise self.stop("a backtick is not closed")
@@ -226,7 +228,7 @@ class Words:
         end, self.at, self.pending = self.at, start, pending
         self.skip_to(end)
 
-    def dollar(self, making: Making, *, quoted: bool) -> None:
+    def dollar(self, making: PartialWord, *, quoted: bool) -> None:
         following = self.peek(1)
         if following == "(":
             if self.peek(2) == "(":
@@ -252,7 +254,7 @@ class Words:
             making.add("$")
             self.at += 1
 
-    def ansi_quotes(self, making: Making) -> None:
+    def ansi_quotes(self, making: PartialWord) -> None:
         match = _ANSI.match(self.text, self.at)
         if match is None:
             raise self.stop("a quote is not closed")
@@ -266,7 +268,7 @@ class Words:
             else:
                 making.add(char)
 
-    def parameter(self, making: Making, *, quoted: bool) -> None:
+    def parameter(self, making: PartialWord, *, quoted: bool) -> None:
         match = self.take(_PARAMETER)
         if match is None:
             raise self.stop("an expansion is not plain")
@@ -291,7 +293,7 @@ class Words:
 
     def parameter_word(self, *, quoted: bool) -> None:
         outer = self.descend(self.within)
-        ignored = Making(self.at)
+        ignored = PartialWord(self.at)
         while (char := self.peek()) != "}":
             if not char:
                 raise self.stop("an expansion is not closed")
@@ -337,9 +339,9 @@ class Words:
     def arithmetic_value(self) -> None:
         start = self.at
         if self.peek() == "$":
-            self.dollar(Making(start), quoted=True)
+            self.dollar(PartialWord(start), quoted=True)
         else:
-            self.backticks(Making(start), quoted=True)
+            self.backticks(PartialWord(start), quoted=True)
         self.compute(self.text[start : self.at])
 
     def compute(self, raw: str) -> None:

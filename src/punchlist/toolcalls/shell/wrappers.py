@@ -18,36 +18,36 @@ _COUNTING: Final = re.compile(rf"({NAME})(\+\+|--|[-+*/%]?=-?[0-9]+)\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class WrapperWord:
     text: str  # its value, up to the first part that is not known
     known: bool = True
     single: bool = True  # it is one word, whatever its value turns out to be
     raw: str = ""
 
 
-UNKNOWN: Final = Word("", known=False, single=False)
+UNKNOWN: Final = WrapperWord("", known=False, single=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    words: tuple[Word, ...]
+class RunsCommand:
+    words: tuple[WrapperWord, ...]
     within: str
     assignments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
+class RunsScript:
     text: str
     within: str
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class Uncertain:
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Sets:
+class SetsVariable:
     """A variable gets a value by a builtin; `counter` when that can only be a number."""
 
     name: str
@@ -55,44 +55,44 @@ class Sets:
 
 
 @dataclass(frozen=True, slots=True)
-class Computes:
+class EvaluatesArithmetic:
     """This may be used as a number, and bash runs commands in what is used as a number."""
 
     raw: str
 
 
-Finding = Run | Script | Doubt | Sets | Computes
-Words = Sequence[Word]
+Finding = RunsCommand | RunsScript | Uncertain | SetsVariable | EvaluatesArithmetic
+Words = Sequence[WrapperWord]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class WrapperCall:
     name: str
     words: Words  # without the program
-    stdin: Word | None
+    stdin: WrapperWord | None
 
 
-Reader = Callable[[Call], Iterator[Finding]]
+Reader = Callable[[WrapperCall], Iterator[Finding]]
 
 
-def program(word: Word) -> str:
+def program(word: WrapperWord) -> str:
     """The name to look up: without folder, and in small letters since some file systems do not tell them apart."""
     return word.text.rsplit("/", 1)[-1].lower().removesuffix(".exe")
 
 
-def runs(words: Words, stdin: Word | None) -> Iterator[Finding]:
+def runs(words: Words, stdin: WrapperWord | None) -> Iterator[Finding]:
     """What `words`, a command whose first word is known, runs or may run. `stdin` is its here-document, if any."""
     name = program(words[0])
     if words[0].text.startswith(("-", "=")):
-        yield Doubt(f"A program named {words[0].text!r} is read differently by different shells.")
+        yield Uncertain(f"A program named {words[0].text!r} is read differently by different shells.")
     interpreter = re.match(r"(python|perl|ruby|node|php|lua)[0-9.]*\Z", name)
     try:
         if interpreter:
-            yield from _interpreter(Call(interpreter[1], words[1:], stdin))
+            yield from _interpreter(WrapperCall(interpreter[1], words[1:], stdin))
         elif reader := _READERS.get(name):
-            yield from reader(Call(name, words[1:], stdin))
+            yield from reader(WrapperCall(name, words[1:], stdin))
     except _Unread:
-        yield Doubt(f"The options of {name} leave open which program it runs.")
+        yield Uncertain(f"The options of {name} leave open which program it runs.")
 
 
 class _Unread(Exception):
@@ -100,7 +100,7 @@ class _Unread(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class WrapperOptions:
     flags: str = ""
     valued: str = ""
     long: str = ""
@@ -118,7 +118,7 @@ class _Read:
     seen: set[str] = field(default_factory=set)
 
 
-def _read_options(options: Options, words: Words) -> _Read:
+def _read_options(options: WrapperOptions, words: Words) -> _Read:
     read = _Read()
     ended = False
     while read.at < len(words):
@@ -142,14 +142,14 @@ def _read_options(options: Options, words: Words) -> _Read:
     return read
 
 
-def _assigned(word: Word) -> str:
+def _assigned(word: WrapperWord) -> str:
     assignment = _ASSIGNMENT.match(word.text)
     if assignment is None or not word.single:
         raise _Unread
     return assignment[1]
 
 
-def _read_option(options: Options, words: Words, read: _Read) -> None:
+def _read_option(options: WrapperOptions, words: Words, read: _Read) -> None:
     text = words[read.at].text
     read.at += 1
     if text.startswith("--"):
@@ -178,74 +178,76 @@ def _value(words: Words, read: _Read) -> str:
     return words[read.at - 1].text
 
 
-_WRAPPERS: dict[str, Options] = {
-    "sudo": Options(
+_WRAPPERS: dict[str, WrapperOptions] = {
+    "sudo": WrapperOptions(
         "ABbEHKklNnPSsiVv",
         "CDgpRrTtUu",
         "askpass background bell list login non-interactive preserve-env set-home shell stdin validate version",
         "chdir chroot close-from command-timeout group other-user prompt role type user",
         assignments=True,
     ),
-    "doas": Options("n", "Cu"),
-    "env": Options("i0v", "uC", "ignore-environment null debug", "unset chdir", assignments=True),
-    "nice": Options("0123456789", "n", "", "adjustment"),
-    "ionice": Options("t", "cn"),
-    "nohup": Options(),
-    "timeout": Options("fpv", "ks", "foreground preserve-status verbose", "kill-after signal", operands=1),
-    "time": Options("apvq", "fo", "append portability quiet verbose", "format output"),
-    "stdbuf": Options("", "ioe", "", "input output error"),
-    "setsid": Options("cfw", "", "ctty fork wait"),
-    "exec": Options("cl", "a"),
-    "command": Options("p", silent="vV"),
-    "builtin": Options(),
-    "busybox": Options(),
-    "toybox": Options(),
+    "doas": WrapperOptions("n", "Cu"),
+    "env": WrapperOptions("i0v", "uC", "ignore-environment null debug", "unset chdir", assignments=True),
+    "nice": WrapperOptions("0123456789", "n", "", "adjustment"),
+    "ionice": WrapperOptions("t", "cn"),
+    "nohup": WrapperOptions(),
+    "timeout": WrapperOptions("fpv", "ks", "foreground preserve-status verbose", "kill-after signal", operands=1),
+    "time": WrapperOptions("apvq", "fo", "append portability quiet verbose", "format output"),
+    "stdbuf": WrapperOptions("", "ioe", "", "input output error"),
+    "setsid": WrapperOptions("cfw", "", "ctty fork wait"),
+    "exec": WrapperOptions("cl", "a"),
+    "command": WrapperOptions("p", silent="vV"),
+    "builtin": WrapperOptions(),
+    "busybox": WrapperOptions(),
+    "toybox": WrapperOptions(),
 }
 _WRAPPERS |= {f"g{name}": _WRAPPERS[name] for name in ("env", "nice", "nohup", "timeout", "time", "stdbuf")}
 
-_XARGS: Final = Options(
+_XARGS: Final = WrapperOptions(
     "0oprtx",
     "aEdILnPs",
     "exit interactive no-run-if-empty null open-tty show-limits verbose",
     "arg-file delimiter max-args max-chars max-procs process-slot-var",
 )
-_WATCH: Final = Options("bcegtwx", "n", "beep color errexit chgexit no-title no-wrap exec", "interval")
-_PARALLEL: Final = Options("0ktuvX", "jnN", "bar dry-run halt-on-error keep-order line-buffer ungroup verbose", "jobs")
+_WATCH: Final = WrapperOptions("bcegtwx", "n", "beep color errexit chgexit no-title no-wrap exec", "interval")
+_PARALLEL: Final = WrapperOptions(
+    "0ktuvX", "jnN", "bar dry-run halt-on-error keep-order line-buffer ungroup verbose", "jobs"
+)
 _ASKS_SUDO: Final = {*"lvkKV", "list", "validate", "version"}
 
 
-def _wrapper(call: Call) -> Iterator[Finding]:
+def _wrapper(call: WrapperCall) -> Iterator[Finding]:
     name, words = call.name, call.words
     options = _WRAPPERS[name]
     read = _read_options(options, words)
     rest = tuple(words[read.at :])
     if rest and not read.seen & set(options.silent):
-        yield Run(rest, name, tuple(read.assignments))
+        yield RunsCommand(rest, name, tuple(read.assignments))
     elif name == "sudo" and not read.seen & _ASKS_SUDO:
-        yield Doubt("sudo without a command starts a shell that reads its commands from its input.")
+        yield Uncertain("sudo without a command starts a shell that reads its commands from its input.")
 
 
-def _replaced(words: Words, mark: str) -> tuple[Word, ...]:
+def _replaced(words: Words, mark: str) -> tuple[WrapperWord, ...]:
     """The words in which `mark` is replaced by something that is not known before it runs."""
     return tuple(replace(w, text=w.text.partition(mark)[0], known=False) if mark in w.text else w for w in words)
 
 
-def _xargs(call: Call) -> Iterator[Finding]:
+def _xargs(call: WrapperCall) -> Iterator[Finding]:
     name, words = call.name, call.words
     read = _read_options(_XARGS, words)
     if rest := tuple(words[read.at :]):
         mark = read.values.get("I")
-        yield Run((*(_replaced(rest, mark) if mark else rest), UNKNOWN), name)
+        yield RunsCommand((*(_replaced(rest, mark) if mark else rest), UNKNOWN), name)
 
 
-def _could_be_an_action(word: Word) -> bool:
+def _could_be_an_action(word: WrapperWord) -> bool:
     return not word.known and not (word.single and word.text and word.text[0] not in "-(!,);+")
 
 
-def _find(call: Call) -> Iterator[Finding]:
+def _find(call: WrapperCall) -> Iterator[Finding]:
     words = call.words
     if any(map(_could_be_an_action, words)):
-        yield Doubt("A word of find is not known before it runs; it could be -exec.")
+        yield Uncertain("A word of find is not known before it runs; it could be -exec.")
     at = 0
     while at < len(words):
         action = words[at].text
@@ -256,7 +258,7 @@ def _find(call: Call) -> Iterator[Finding]:
         while at < len(words) and not _ends_action(words, at):
             at += 1
         if inner := words[start:at]:
-            yield Run(_replaced(inner, "{}"), f"find {action}")
+            yield RunsCommand(_replaced(inner, "{}"), f"find {action}")
 
 
 def _ends_action(words: Words, at: int) -> bool:
@@ -265,33 +267,33 @@ def _ends_action(words: Words, at: int) -> bool:
 
 def _joined(name: str, words: Words) -> Iterator[Finding]:
     if all(word.known for word in words):
-        yield Script(" ".join(word.text for word in words), name)
+        yield RunsScript(" ".join(word.text for word in words), name)
     else:
-        yield Doubt(f"What {name} runs is not known before it runs.")
+        yield Uncertain(f"What {name} runs is not known before it runs.")
 
 
-def _eval(call: Call) -> Iterator[Finding]:
+def _eval(call: WrapperCall) -> Iterator[Finding]:
     name, words = call.name, call.words
     yield from _joined(name, words[1:] if words and words[0].text == "--" else words)
 
 
-def _watch(call: Call) -> Iterator[Finding]:
+def _watch(call: WrapperCall) -> Iterator[Finding]:
     name, words = call.name, call.words
     read = _read_options(_WATCH, words)
     yield from _joined(name, words[read.at :])
     if read.seen & {"x", "exec"} and words[read.at :]:
-        yield Run(tuple(words[read.at :]), name)
+        yield RunsCommand(tuple(words[read.at :]), name)
 
 
-def _parallel(call: Call) -> Iterator[Finding]:
+def _parallel(call: WrapperCall) -> Iterator[Finding]:
     name, words = call.name, call.words
-    yield Doubt("parallel makes its commands from its arguments and its input.")
+    yield Uncertain("parallel makes its commands from its arguments and its input.")
     read = _read_options(_PARALLEL, words)
     rest = list(words[read.at :])
     ends = [at for at, word in enumerate(rest) if word.text.startswith(":::")]
     template = rest[: ends[0]] if ends else rest
     if template and all(word.known for word in template):
-        yield Script(" ".join(word.text for word in template), name)
+        yield RunsScript(" ".join(word.text for word in template), name)
 
 
 _SHELLS: Final = ["sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash"]
@@ -302,26 +304,26 @@ _SHELL_NAMES: Final = re.compile(r"-(login|norc|noprofile|posix|verbose|restrict
 _INPUT: Final = re.compile(r"(/dev/stdin|/dev/fd/.*|/proc/.*/fd/.*)\Z")
 
 
-def _shell(call: Call) -> Iterator[Finding]:
+def _shell(call: WrapperCall) -> Iterator[Finding]:
     name, words, stdin = call.name, call.words, call.stdin
     if any(word.text in {"--version", "--help"} for word in words[:1]):
         return
     letters, at = _shell_options(words)
     if "i" in letters:
-        yield Doubt(f"{name} -i reads aliases and functions from files.")
+        yield Uncertain(f"{name} -i reads aliases and functions from files.")
     first = words[at] if at < len(words) else None
     if "c" in letters:
         if first is None or not first.known:
-            yield Doubt(f"What {name} -c runs is not known before it runs.")
+            yield Uncertain(f"What {name} -c runs is not known before it runs.")
         else:
-            yield Script(first.text, f"{name} -c")
+            yield RunsScript(first.text, f"{name} -c")
     elif first is None or "s" in letters or _INPUT.match(first.text):
         if stdin is not None and stdin.known:
-            yield Script(stdin.text, f"{name} <<")
+            yield RunsScript(stdin.text, f"{name} <<")
         else:
-            yield Doubt(f"{name} reads its commands from its input.")
+            yield Uncertain(f"{name} reads its commands from its input.")
     elif not first.known:
-        yield Doubt(f"Which script {name} runs is not known before it runs.")
+        yield Uncertain(f"Which script {name} runs is not known before it runs.")
 
 
 def _shell_options(words: Words) -> tuple[set[str], int]:
@@ -352,7 +354,7 @@ _TELLS: Final = {"--version", "--help", "-h", "-V", "--eval", "--print"}
 _CODE_OPTIONS: Final = {"python": "cm", "perl": "eE", "ruby": "e", "node": "ep", "php": "r", "lua": "e"}
 
 
-def _interpreter(call: Call) -> Iterator[Finding]:
+def _interpreter(call: WrapperCall) -> Iterator[Finding]:
     """Code in another language is not taken apart; but code that is not even in the line is said to be unknown."""
     name, words, stdin = call.name, call.words, call.stdin
     script = None
@@ -365,84 +367,84 @@ def _interpreter(call: Call) -> Iterator[Finding]:
             return
     if script is None or script.text == "-" or _INPUT.match(script.text):
         if stdin is None or not stdin.known:
-            yield Doubt(f"{name} reads its program from its input.")
+            yield Uncertain(f"{name} reads its program from its input.")
     elif not script.known and not script.text:
-        yield Doubt(f"Which program {name} runs is not known before it runs.")
+        yield Uncertain(f"Which program {name} runs is not known before it runs.")
 
 
-def _source(call: Call) -> Iterator[Finding]:
+def _source(call: WrapperCall) -> Iterator[Finding]:
     name, words = call.name, call.words
     if any(not word.known or _INPUT.match(word.text) for word in words[:2]):
-        yield Doubt(f"What {name} reads is not known before it runs.")
+        yield Uncertain(f"What {name} reads is not known before it runs.")
 
 
-def _trap(call: Call) -> Iterator[Finding]:
+def _trap(call: WrapperCall) -> Iterator[Finding]:
     name, words = call.name, call.words
     words = words[1:] if words and words[0].text == "--" else words
     if any(not word.known for word in words):
-        yield Doubt("What trap runs is not known before it runs.")
+        yield Uncertain("What trap runs is not known before it runs.")
     elif len(words) > 1 and words[0].text not in {"-", "-l", "-p"}:
-        yield Script(words[0].text, name)
+        yield RunsScript(words[0].text, name)
 
 
-def _opaque(call: Call) -> Iterator[Finding]:
+def _opaque(call: WrapperCall) -> Iterator[Finding]:
     if call.words:
-        yield Doubt(f"{call.name} can run or redefine commands in ways that are not taken apart.")
+        yield Uncertain(f"{call.name} can run or redefine commands in ways that are not taken apart.")
 
 
-def _always_opaque(call: Call) -> Iterator[Finding]:
-    yield Doubt(f"{call.name} can run commands in ways that are not taken apart.")
+def _always_opaque(call: WrapperCall) -> Iterator[Finding]:
+    yield Uncertain(f"{call.name} can run commands in ways that are not taken apart.")
 
 
-def _set(call: Call) -> Iterator[Finding]:
+def _set(call: WrapperCall) -> Iterator[Finding]:
     for word in call.words:
         if word.text == "--":
             return
         letters = word.text[1:] if word.text[:1] in {"-", "+"} else ""
         if not word.known or word.text in {"history", "histexpand", "keyword"} or set(letters) & {"H", "k"}:
-            yield Doubt("set changes how the rest of the line is read.")
+            yield Uncertain("set changes how the rest of the line is read.")
 
 
 # Bash computes the subscript in a name that a builtin is given, and a subscript may hold a command:
 # `read 'a[$(rm x)]'`. So a name must be known and plain.
-def _names(call: Call) -> Iterator[Finding]:
+def _names(call: WrapperCall) -> Iterator[Finding]:
     name, words = call.name, call.words
     for word in words:
         variable = word.text.partition("=")[0].removesuffix("+")
         assigned = _ASSIGNMENT.match(word.text) is not None
         option = word.text[:1] == "-"
         if not (word.known or (assigned and name != "unset")) or not (option or _NAME_OR_NUMBER.match(variable)):
-            yield Doubt(f"A name given to {name} is not plain; bash could run a command in it.")
+            yield Uncertain(f"A name given to {name} is not plain; bash could run a command in it.")
         elif option and name in DECLARES and set(word.text) & {"i", "n"}:
-            yield Doubt(f"{name} {word.text} makes bash compute the values of a variable.")
+            yield Uncertain(f"{name} {word.text} makes bash compute the values of a variable.")
         elif option and name in {"mapfile", "readarray"} and "C" in word.text:
-            yield Doubt(f"{name} -C runs a command for every line it reads.")
+            yield Uncertain(f"{name} -C runs a command for every line it reads.")
         elif not option:
-            yield Sets(variable)
+            yield SetsVariable(variable)
 
 
 _NAME_OR_NUMBER: Final = re.compile(r"[^\[\]$`]*\Z")
 DECLARES: Final = {"declare", "typeset", "local", "export", "readonly"}
 
 
-def _printf(call: Call) -> Iterator[Finding]:
+def _printf(call: WrapperCall) -> Iterator[Finding]:
     words = call.words
     if not words:
         return
     format = words[0]
     if not format.known and format.text in {"", "-"} and (len(words) > 1 or not format.single):
-        yield Doubt("The format of printf is not known before it runs.")
+        yield Uncertain("The format of printf is not known before it runs.")
     elif format.text.startswith("-v"):
         named = words[1:2] if format.text == "-v" else [replace(format, text=format.text[2:])]
         yield from _names(replace(call, words=named))
 
 
-def _let(call: Call) -> Iterator[Finding]:
+def _let(call: WrapperCall) -> Iterator[Finding]:
     for word in call.words:
         if word.known and (counting := _COUNTING.match(word.text)):
-            yield Sets(counting[1], counter=True)
+            yield SetsVariable(counting[1], counter=True)
         else:
-            yield Doubt("let computes a value that is not plain; bash could run a command in it.")
+            yield Uncertain("let computes a value that is not plain; bash could run a command in it.")
 
 
 _COMPARES: Final = {
@@ -450,20 +452,20 @@ _COMPARES: Final = {
 }
 
 
-def _test(call: Call) -> Iterator[Finding]:
+def _test(call: WrapperCall) -> Iterator[Finding]:
     name, words = call.name, call.words
-    for word, following in zip(words, [*words[1:], Word("]")], strict=False):
+    for word, following in zip(words, [*words[1:], WrapperWord("]")], strict=False):
         operator = not word.known and word.text in {"", "-"} and following.text not in _COMPARES
         looks_up = word.text in {"-v", "-R"} and not (following.known and _PLAIN_NAME.match(following.text))
         if not word.single:
-            yield Computes(word.raw)  # `$x` may be several words, and one of them -v
+            yield EvaluatesArithmetic(word.raw)  # `$x` may be several words, and one of them -v
         elif operator or (looks_up and following.text not in _COMPARES):
-            yield Doubt(f"A word of {name} could be -v with a name in which bash runs a command.")
+            yield Uncertain(f"A word of {name} could be -v with a name in which bash runs a command.")
 
 
-def _wait(call: Call) -> Iterator[Finding]:
+def _wait(call: WrapperCall) -> Iterator[Finding]:
     if any(not word.single or word.text.startswith("-p") for word in call.words):
-        yield Doubt("A word of wait could be -p with a name in which bash runs a command.")
+        yield Uncertain("A word of wait could be -p with a name in which bash runs a command.")
 
 
 _OPAQUE: Final = [

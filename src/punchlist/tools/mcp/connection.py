@@ -26,8 +26,8 @@ from punchlist.errors import ConfigError
 from punchlist.kernel.text import excerpt, visible_block
 from punchlist.toolcalls.tool import Arguments, ConnectionLost, ToolFailure
 from punchlist.tools.mcp.requests import all_pages, still_answers, tool_result
-from punchlist.tools.mcp.settings import McpServer, Pace, Secrets, filled_in
-from punchlist.tools.mcp.transport import ProcessWay, UrlWay, Way, leaf, load_sdk
+from punchlist.tools.mcp.settings import McpServer, ReconnectPolicy, ServerSecrets, filled_in
+from punchlist.tools.mcp.transport import ProcessServer, ServerTransport, UrlServer, leaf, load_sdk
 
 if TYPE_CHECKING:
     from mcp import Client, MCPError, types
@@ -43,7 +43,7 @@ class _Link:
         self.over = asyncio.Event()
         self.told = asyncio.Event()
         self.client: Client | None = None
-        self.way: Way
+        self.way: ServerTransport
         self.why = ""
         self.evidence = ""
         self.up_since: float | None = None
@@ -60,16 +60,16 @@ class _Link:
 
 
 @dataclass(frozen=True)
-class Listing:
+class ToolListing:
     tools: list[types.Tool]
     ended: bool
 
 
-class Connection:
-    def __init__(self, server: McpServer, pace: Pace) -> None:
+class ServerConnection:
+    def __init__(self, server: McpServer, pace: ReconnectPolicy) -> None:
         self.server = server
         self._pace = pace
-        self._secrets = Secrets(server)
+        self._secrets = ServerSecrets(server)
         self._link: _Link | None = None
         self._failures = 0
         self._not_before = 0.0
@@ -105,7 +105,7 @@ class Connection:
             f"did not finish the call within {limit}; it was told to stop.{_IN_DOUBT} Check, then ask for less."
         )
 
-    async def list_tools(self) -> Listing:
+    async def list_tools(self) -> ToolListing:
         """All pages, as far as they end."""
         link, client = await self._up()
         from mcp import MCPError
@@ -113,12 +113,12 @@ class Connection:
         tools: list[types.Tool] = []
         try:
             async with asyncio.timeout(self.server.start_timeout):
-                return Listing(tools, ended=await all_pages(client, tools))
+                return ToolListing(tools, ended=await all_pages(client, tools))
         except (MCPError, ValueError) as error:
             raise await self._refused(link, error) from None
         except TimeoutError:
             if tools:
-                return Listing(tools, ended=False)
+                return ToolListing(tools, ended=False)
             link.end(f"did not list its tools within {self.server.start_timeout:g} s")
             raise await self._broken(link) from None
 
@@ -220,7 +220,7 @@ class Connection:
 
     async def _hold(self, link: _Link, settings: McpServer) -> None:
         await asyncio.to_thread(load_sdk)
-        way = link.way = ProcessWay(settings) if settings.command else UrlWay(settings)
+        way = link.way = ProcessServer(settings) if settings.command else UrlServer(settings)
         async with AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout(self.server.start_timeout) as limit:
@@ -246,7 +246,7 @@ class Connection:
             settings = filled_in(self.server)
         except ConfigError as error:
             raise ToolFailure(str(error)) from None
-        self._secrets = Secrets(settings)
+        self._secrets = ServerSecrets(settings)
         return settings
 
     def _tell(self, link: _Link) -> None:

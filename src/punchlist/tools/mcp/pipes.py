@@ -9,7 +9,7 @@ from typing import Final, cast
 OUTPUT_KEPT: Final = 4096
 
 
-class Pipes(asyncio.SubprocessProtocol):
+class ProcessPipes(asyncio.SubprocessProtocol):
     """The process's side of things. `asyncio.subprocess` would report an exit only once all pipes are closed."""
 
     def __init__(self, over: Callable[[], None]) -> None:
@@ -64,7 +64,7 @@ class Pipes(asyncio.SubprocessProtocol):
         await self._writable.wait()
 
 
-class Lines:
+class LineBuffer:
     """Bytes as they come, made into whole lines without copying a long one again and again."""
 
     def __init__(self) -> None:

@@ -23,8 +23,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.kernel.text import excerpt, visible_block
-from punchlist.tools.mcp.pipes import OUTPUT_KEPT, Lines, Pipes
-from punchlist.tools.mcp.settings import Secrets
+from punchlist.tools.mcp.pipes import OUTPUT_KEPT, LineBuffer, ProcessPipes
+from punchlist.tools.mcp.settings import ServerSecrets
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -57,7 +57,7 @@ class ProcessTransport:
         self._env = env
         self._cwd = cwd
         self._over = over
-        self._pipes = Pipes(self._leave)
+        self._pipes = ProcessPipes(self._leave)
         self._stray = b""
         self._stray_size = 0
         self.fault = ""
@@ -126,7 +126,7 @@ class ProcessTransport:
             self._how = self.fault or _exit(self._process.get_returncode())
         return self._how
 
-    def evidence(self, secrets: Secrets) -> str:
+    def evidence(self, secrets: ServerSecrets) -> str:
         """What it printed, as far as it may explain a failure."""
         told = ""
         # Secrets go first: half of one, left by a cut, would not be recognized.
@@ -141,7 +141,7 @@ class ProcessTransport:
         from mcp.shared.message import SessionMessage
         from mcp.types import jsonrpc_message_adapter
 
-        lines = Lines()
+        lines = LineBuffer()
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError), to_us:
             while data := await self._pipes.stdout.read(256 * 1024):
                 for line in lines.whole(data):

@@ -9,21 +9,21 @@ from typing import Self
 
 from punchlist.errors import ConfigError
 from punchlist.toolcalls.tool import ToolFailure
-from punchlist.tools.mcp.connection import Connection
-from punchlist.tools.mcp.settings import McpServer, Pace
+from punchlist.tools.mcp.connection import ServerConnection
+from punchlist.tools.mcp.settings import McpServer, ReconnectPolicy
 from punchlist.tools.mcp.tool import LONGEST_SCHEMA, McpTool, tools_of
 
-__all__ = ["McpServer", "McpServers", "McpTool", "Pace"]
+__all__ = ["McpServer", "McpServers", "McpTool", "ReconnectPolicy"]
 
 
 class McpServers:
     """Nothing is started until tools are asked for; leaving the context ends every process and connection."""
 
-    def __init__(self, servers: Sequence[McpServer], *, pace: Pace | None = None) -> None:
+    def __init__(self, servers: Sequence[McpServer], *, pace: ReconnectPolicy | None = None) -> None:
         names = [server.name for server in servers]
         if twice := {name for name in names if names.count(name) > 1}:
             raise ConfigError(f"Two MCP servers are called '{min(twice)}'. Give each a name of its own.")
-        self._connections = [Connection(server, pace or Pace()) for server in servers]
+        self._connections = [ServerConnection(server, pace or ReconnectPolicy()) for server in servers]
 
     async def __aenter__(self) -> Self:
         return self
@@ -48,7 +48,7 @@ class McpServers:
         return [tool for tools, _ in answers for tool in tools], [note for _, notes in answers for note in notes]
 
 
-async def _tools(connection: Connection) -> tuple[list[McpTool], list[str]]:
+async def _tools(connection: ServerConnection) -> tuple[list[McpTool], list[str]]:
     try:
         listing = await connection.list_tools()
     except ToolFailure as failure:

@@ -61,7 +61,7 @@ class McpServer:
 
 
 @dataclass(frozen=True)
-class Pace:
+class ReconnectPolicy:
     """When a broken connection is opened again."""
 
     first: float = 0.5
@@ -102,7 +102,7 @@ def _values(server: McpServer, setting: Literal["env", "headers"]) -> dict[str, 
     return filled
 
 
-class Secrets:
+class ServerSecrets:
     """What must not be read in a message, even when the server itself says it."""
 
     def __init__(self, server: McpServer) -> None:

@@ -14,14 +14,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.kernel.text import ELLIPSIS, excerpt, visible_block
-from punchlist.toolcalls.tool import NOTHING, Arguments, Effect, Resources, Running, Schema, ToolFailure
+from punchlist.toolcalls.tool import NOTHING, Arguments, Effect, Resources, Schema, ToolContext, ToolFailure
 from punchlist.tools.mcp.arguments import ArgumentCheck
 from punchlist.tools.mcp.settings import SEPARATOR
 
 if TYPE_CHECKING:
     from mcp import types
 
-    from punchlist.tools.mcp.connection import Connection
+    from punchlist.tools.mcp.connection import ServerConnection
 
 LONGEST_DESCRIPTION: Final = 4_000
 LONGEST_SCHEMA: Final = 100_000
@@ -33,7 +33,7 @@ _ANY_OBJECT: Final[Schema] = {"type": "object"}
 class McpTool:
     """Implements `AgentTool`."""
 
-    def __init__(self, connection: Connection, tool: types.Tool, name: str) -> None:
+    def __init__(self, connection: ServerConnection, tool: types.Tool, name: str) -> None:
         self._connection = connection
         self._own_name = tool.name
         self.name = name
@@ -75,7 +75,7 @@ class McpTool:
     def command(self, arguments: Arguments) -> str | None:  # noqa: ARG002
         return None
 
-    async def run(self, arguments: Arguments, running: Running) -> Any:  # noqa: ARG002
+    async def run(self, arguments: Arguments, running: ToolContext) -> Any:  # noqa: ARG002
         result = await self._connection.call(self._own_name, arguments)
         if result.is_error:
             text = self._connection.safe(_text(result.content)) or "It gave no reason."
@@ -109,7 +109,7 @@ def _bytes(base64: str) -> int:
     return len(base64) * 3 // 4 - base64[-2:].count("=")
 
 
-def tools_of(connection: Connection, tools: Iterable[types.Tool]) -> list[McpTool]:
+def tools_of(connection: ServerConnection, tools: Iterable[types.Tool]) -> list[McpTool]:
     """With names that providers take, and no two alike."""
     taken: set[str] = set()
     made = []

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from punchlist.kernel.text import excerpt
 from punchlist.tools.mcp.process import LONGEST_MESSAGE, ProcessTransport
-from punchlist.tools.mcp.settings import McpServer, Secrets
+from punchlist.tools.mcp.settings import McpServer, ServerSecrets
 
 if TYPE_CHECKING:
     import httpx2
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _GOODBYE_LIMIT: Final = 1.0
 
 
-class Way(Protocol):
+class ServerTransport(Protocol):
     over: asyncio.Event
     """Set when the other side has ended the connection, and by whoever wants it ended."""
 
@@ -38,11 +38,11 @@ class Way(Protocol):
     def ended_by(self, error: MCPError) -> bool:
         """Whether an answer means that the connection is of no more use."""
 
-    def evidence(self, secrets: Secrets) -> str:
+    def evidence(self, secrets: ServerSecrets) -> str:
         """What may explain a failure, on lines of its own."""
 
 
-class ProcessWay:
+class ProcessServer:
     def __init__(self, server: McpServer) -> None:
         from mcp.client.stdio import get_default_environment
 
@@ -80,11 +80,11 @@ class ProcessWay:
         # The transport notices by itself.
         return False
 
-    def evidence(self, secrets: Secrets) -> str:
+    def evidence(self, secrets: ServerSecrets) -> str:
         return self._transport.evidence(secrets)
 
 
-class UrlWay:
+class UrlServer:
     def __init__(self, server: McpServer) -> None:
         self._server = server
         self._client: Client | None = None
@@ -133,7 +133,7 @@ class UrlWay:
         # In the older protocol, this is how a server says that it has forgotten the session.
         return self._status == 404 and self._client is not None and self._client.session.initialize_result is not None
 
-    def evidence(self, secrets: Secrets) -> str:
+    def evidence(self, secrets: ServerSecrets) -> str:
         if self._status < 400:
             return ""
         return f"\nIts last answer was HTTP {self._status} {excerpt(secrets.hide(self._reason))}".rstrip()

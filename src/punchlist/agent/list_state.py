@@ -48,6 +48,10 @@ class ListState:
     """Items that cannot be read, and are left out (C11)."""
     tasks: tuple[ListItem, ...] = ()
     """All of them, also those that have ended, for people to watch."""
+    plan_shown: str = ""
+    """The part of `shown` that is the plan."""
+    checklist: Checklist | None = None
+    """The session's checklist; None if it was not read or is damaged."""
     over: str | None = None
     """Why the turn has ended, when somebody has ended it."""
 
@@ -134,13 +138,16 @@ class TurnLists:
     def _view(self, plan: PlanSnapshot, checklist: Checklist | None, problems: tuple[str, ...]) -> ListState:
         items = checklist.items if checklist else ()
         own = items if checklist and checklist.revision != self._left else ()
-        shown = [_plan_text(plan), f"Checklist:\n{render.for_model(checklist)}" if checklist and items else ""]
+        plan_shown = _plan_text(plan)
+        shown = [plan_shown, f"Checklist:\n{render.for_model(checklist)}" if checklist and items else ""]
         return ListState(
             (*_open_tasks(plan), *_open_items(own)),
             "\n\n".join(part for part in shown if part),
             (checklist.revision if checklist else 0, *((todo.id, todo.status) for todo in plan.todos)),
             (*plan.problems, *problems),
             (*_tasks(plan), *(ListItem(render.label(item), item.status) for item in own)),
+            plan_shown,
+            checklist,
         )
 
     def _checklist(self, tx: Transaction) -> tuple[Checklist | None, tuple[str, ...]]:

@@ -75,9 +75,12 @@ def profile_command(report: Path, arguments: Sequence[str]) -> None:
 
     connect, leave = sqlite3.connect, os._exit
 
+    def record(statement: str) -> None:
+        statements[-1].append(statement)
+
     def traced_connect(*args: Any, **options: Any) -> sqlite3.Connection:
         connection = connect(*args, **options)
-        connection.set_trace_callback(lambda statement: statements[-1].append(statement))
+        connection.set_trace_callback(record)
         return connection
 
     def report_and_leave(code: int) -> None:

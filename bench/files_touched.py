@@ -79,7 +79,7 @@ def profile_command(report: Path, arguments: Sequence[str]) -> None:
         statements[-1].append(statement)
 
     def traced_connect(*args: Any, **options: Any) -> sqlite3.Connection:
-        connection = connect(*args, **options)
+        connection: sqlite3.Connection = connect(*args, **options)
         connection.set_trace_callback(record)
         return connection
 

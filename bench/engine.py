@@ -98,7 +98,7 @@ async def steps(store: Store, rounds: int) -> tuple[list[float], list[float]]:
         return "done"
 
     await durable.open(work)
-    await durable.give(queued(store, 1)[0])
+    await durable.enqueue(queued(store, 1)[0])
     found: tuple[list[float], list[float]] = await came
     await durable.close()
     return found
@@ -142,8 +142,8 @@ async def ours(path: str, runs: int) -> list[float]:
     house = App(load(environment={"PUNCHLIST_DATABASE_URL": path, "HOME": str(Path(path).parent)}))
     model = Rehearsal(RehearsalScript((RehearsedReply("Done."),), {}))
     begun = house.store.clock()
-    await house.worker(lambda _: model, Mode.YOLO, slots=8, tell=lambda _: None).work(until_idle=True)
-    ended = [run.ended_at for run in house.runs.list(ended=True, most=runs)]
+    await house.worker(lambda _: model, Mode.YOLO, slots=8, tell=lambda _: None).run(until_idle=True)
+    ended = [run.ended_at for run in house.runs.list(ended=True, limit=runs)]
     house.store.close()
     return sorted((moment(at) - begun).total_seconds() for at in ended if at)
 
@@ -171,7 +171,7 @@ async def bare(path: str, runs: int) -> list[float]:
         begun = perf_counter()
         await durable.open(work)
         for run in given:
-            await durable.give(run)
+            await durable.enqueue(run)
         await all_done.wait()
         await durable.close()
     return ends

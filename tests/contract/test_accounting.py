@@ -26,7 +26,7 @@ from punchlist.models.rehearsal import RehearsedReply
 from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.service import Plans
 from punchlist.plan.usage import PlanTodoUsage, PlanUsageService
-from punchlist.runs.model import Run, RunKind, RunSpending
+from punchlist.runs.model import Run, RunKind, UsageIncrement
 from punchlist.runs.queue import RunQueue
 from punchlist.runs.service import Runs
 from punchlist.storage.open import open_store
@@ -72,7 +72,7 @@ class Office:
 
     def start(self, title: str, pillar: str = BUILD) -> tuple[MissionTodo, Run]:
         todo = self.team.todo_in(TodoStatus.IN_PROGRESS, title, pillar=pillar)
-        (run,) = Runs(self.store).of_todo(todo.id)
+        (run,) = Runs(self.store).for_todo(todo.id)
         assert self.book.dispatch(run)
         begun = self.book.begin(run.id)
         assert begun
@@ -83,7 +83,7 @@ class Office:
         scope = Scope(run.conversation_id, Actor(Role.SUPERVISOR, "pillar-owner"))
         Rehearsing(self.store, scope, self.folder, *replies, **agents).run()
         turn = next(one for one in Conversations(self.store).turns(run.conversation_id) if not one.parent_turn_id)
-        self.book.at(run.id, turn.id)
+        self.book.set_turn(run.id, turn.id)
         return turn.id
 
 
@@ -139,7 +139,7 @@ def test_what_a_todo_has_used_is_what_its_runs_have_used(office: Office) -> None
     office.work(run, calls(LOOK, LOOK), says("Done."))
     # The turn is not over for the run; its calls are there to be seen.
     assert office.accounts.todo(todo.id).account == RunUsage(runs=1, calls=2)
-    office.book.spend(run.id, "turn-1", RunSpending(1_000, 100, 0.25, 2, 1.5))
+    office.book.add_usage(run.id, "turn-1", UsageIncrement(1_000, 100, 0.25, 2, 1.5))
     office.book.finish(run.id, "Done.")
     account = office.accounts.todo(todo.id).account
     assert account == RunUsage(1, 1_000, 100, 0.25, 1.5, 2)
@@ -154,10 +154,10 @@ def test_what_a_todo_has_used_is_what_its_runs_have_used(office: Office) -> None
 
 def test_a_mission_adds_up_by_pillar_and_by_todo(office: Office) -> None:
     todo, run = office.start("A")
-    office.book.spend(run.id, "turn-2", RunSpending(1_000, 100, 0.25, 2, 1.5))
+    office.book.add_usage(run.id, "turn-2", UsageIncrement(1_000, 100, 0.25, 2, 1.5))
     office.book.finish(run.id, "Done.")
     other, more = office.start("B", ONBOARDING)
-    office.book.spend(more.id, "turn-3", RunSpending(10, 1, 0.5, 1, 0.5))
+    office.book.add_usage(more.id, "turn-3", UsageIncrement(10, 1, 0.5, 1, 0.5))
     mission = office.team.mission
     cycle = Runs(office.store).queue(
         office.team.person,
@@ -169,7 +169,7 @@ def test_a_mission_adds_up_by_pillar_and_by_todo(office: Office) -> None:
     )
     assert office.book.dispatch(cycle)
     office.book.begin(cycle.id)
-    office.book.spend(cycle.id, "turn-4", RunSpending(5, 5, 1.0, 0, 1.0))
+    office.book.add_usage(cycle.id, "turn-4", UsageIncrement(5, 5, 1.0, 0, 1.0))
     told = office.accounts.mission(mission.id)
     pillars = {slug: pillar.id for slug, pillar in office.team.pillars.items()}
     assert told.account == RunUsage(3, 1_015, 106, 1.75, 3.0, 3)

@@ -18,7 +18,7 @@ from tests.contract.missions import Team, developer_experience
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
-from punchlist.engine.periodic import PeriodicTasks, begin_cycle
+from punchlist.engine.periodic import PeriodicTasks, enqueue_cycle
 from punchlist.errors import Conflict
 from punchlist.kernel.clock import timestamp
 from punchlist.missions.planning.cadence import due_tick
@@ -60,7 +60,7 @@ def clockwork(store: Store) -> PeriodicTasks:
 
 def cycles(store: Store) -> list[Run]:
     """Oldest first."""
-    return [run for run in reversed(Runs(store).list(ended=True, most=1_000)) if run.kind == "cycle"]
+    return [run for run in reversed(Runs(store).list(ended=True, limit=1_000)) if run.kind == "cycle"]
 
 
 def end_cycles(team: Team) -> None:
@@ -117,7 +117,7 @@ def test_two_cycles_at_once_are_refused(team: Team) -> None:
     def try_it(_: int) -> str:
         start.wait(30)
         try:
-            return begin_cycle(team.store, team.person, team.mission).status.value
+            return enqueue_cycle(team.store, team.person, team.mission).status.value
         except Conflict as error:
             return str(error)
 
@@ -127,7 +127,7 @@ def test_two_cycles_at_once_are_refused(team: Team) -> None:
     (run,) = cycles(team.store)
     assert [text for text in came if run.id in text] == [text for text in came if text != "queued"]
     end_cycles(team)
-    assert begin_cycle(team.store, team.person, team.mission).status == "queued"
+    assert enqueue_cycle(team.store, team.person, team.mission).status == "queued"
 
 
 @pytest.mark.spec("M10")

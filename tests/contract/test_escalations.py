@@ -254,11 +254,11 @@ def test_a_person_is_asked_once_about_work_that_does_not_come_to_an_end(
     assert [one.id for one in escalations.list()] == [asked.id]
     # Nobody works on it any more: who says to go on begins the work anew.
     runs = Runs(team.store)
-    for run in runs.of_todo(todo.id):
+    for run in runs.for_todo(todo.id):
         runs.stop(team.person, run.id)
     escalations.answer(team.person, asked.id, "keep")
     assert escalations.list() == []
-    assert [run.status.value for run in runs.of_todo(todo.id)] == ["queued", "stopped"]
+    assert [run.status.value for run in runs.for_todo(todo.id)] == ["queued", "stopped"]
 
 
 # --- the trail ---------------------------------------------------------------------------------------

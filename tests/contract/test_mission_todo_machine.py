@@ -114,7 +114,7 @@ class MissionMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Each start made one run; of what was cancelled, none goes on."""
-        runs = Runs(self.store).list(mission_id=self.team.mission.id, ended=True, most=1_000)
+        runs = Runs(self.store).list(mission_id=self.team.mission.id, ended=True, limit=1_000)
         assert len({run.todo_id for run in runs}) == len(runs)
         cancelled = {todo_id for todo_id, state in self.states.items() if state == "cancelled"}
         assert {run.status for run in runs if run.todo_id in cancelled} <= {"stopped"}

@@ -159,7 +159,7 @@ def test_a_start_sets_the_time_and_queues_a_run_in_the_pillars_todo_chat(
     assert (done.todo.status, done.todo.started_at) == ("in_progress", "2026-02-21T09:05:00.000000Z")
     (run,) = Runs(store).list()
     assert (run.id, run.kind, run.status, run.agent) == (done.run_id, "execute", "queued", "pillar-owner")
-    assert run.asked == {"todoId": todo.id, "title": "Profile the build"}
+    assert run.parameters == {"todoId": todo.id, "title": "Profile the build"}
     assert (run.mission_id, run.pillar_id, run.todo_id) == (team.mission.id, todo.pillar_id, todo.id)
     assert run.conversation_id == team.pillars[BUILD].todo_conversation_id
     assert Conversations(store).messages(run.conversation_id) == []
@@ -177,7 +177,7 @@ def test_whoever_cancels_says_why_and_the_run_is_stopped(store: Store, team: Tea
             "2026-02-21T09:00:00.000000Z",
             None,
         )
-        (run,) = Runs(store).of_todo(todo.id)
+        (run,) = Runs(store).for_todo(todo.id)
         assert run.status == "stopped"
         assert "No longer needed." in run.why
 
@@ -191,7 +191,7 @@ def test_completion_keeps_outcome_and_time_and_leaves_the_run_alone(
     done = team.todos.complete(team.lead, team.slug, todo.id, " It was\nts-loader. ").todo
     assert (done.status, done.outcome) == ("completed", "It was\nts-loader.")
     assert done.completed_at == done.ended_at == "2026-02-21T10:00:00.000000Z"
-    assert [run.status for run in Runs(store).of_todo(todo.id)] == ["queued"]
+    assert [run.status for run in Runs(store).for_todo(todo.id)] == ["queued"]
     assert team.todos.capacity(team.slug).active == 0
 
 
@@ -229,7 +229,7 @@ def test_metrics_that_were_impacted_are_collected_again_by_one_run(store: Store,
     done = team.todos.complete(team.lead, team.slug, todo.id, "done", metrics_impacted=slugs)
     (run,) = [run for run in Runs(store).list() if run.kind == "collect"]
     assert (run.id, run.agent, run.conversation_id) == (done.run_id, "collector", team.mission.conversation_id)
-    assert run.asked == {"metrics": ["cache-hit-rate", "local-build-time"]}
+    assert run.parameters == {"metrics": ["cache-hit-rate", "local-build-time"]}
     assert team.trail()[-1].payload()["metrics_impacted"] == ["cache-hit-rate", "local-build-time"]
 
 

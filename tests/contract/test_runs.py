@@ -19,9 +19,9 @@ from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.process_id import this_process
 from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
 from punchlist.runs.lifecycle import RUN, ControlRequest, RunAction, RunStatus
-from punchlist.runs.model import Run, RunKind, RunSpending
+from punchlist.runs.model import Run, RunKind, UsageIncrement
 from punchlist.runs.queue import RunNotOwned, RunQueue
-from punchlist.runs.service import Runs, stream
+from punchlist.runs.service import Runs, event_stream
 from punchlist.storage.store import Store
 
 pytestmark = pytest.mark.spec("M11")
@@ -162,7 +162,7 @@ def test_what_people_want_of_a_run_in_every_state(shop: Shop, wish: str) -> None
         after = WISHES[wish](shop.runs, shop.scope(), run.id)
         assert (after.status, after.wish, after.message) == expected, state
         assert after == shop.runs.get(run.id)
-        last = trail(shop.store, stream(run.id))[-1]
+        last = trail(shop.store, event_stream(run.id))[-1]
         assert (last.actor, last.from_status, last.to_status) == ("person:ada", state, after.status)
 
 
@@ -185,7 +185,7 @@ def test_the_same_id_makes_one_run(shop: Shop) -> None:
         assert shop.runs.queue(
             shop.scope(), kind="delegate", conversation_id="chat-1", agent="coder", request={}, id="cycle-x-2026"
         ) == first  # fmt: skip
-    assert [event.action for event in trail(shop.store, stream(first.id))] == ["queue"]
+    assert [event.action for event in trail(shop.store, event_stream(first.id))] == ["queue"]
 
 
 def test_a_run_is_found_by_the_end_of_its_id(shop: Shop) -> None:
@@ -207,7 +207,7 @@ def test_runs_are_listed_newest_first_and_those_that_ended_only_if_asked_for(sho
     assert [run.id for run in shop.runs.list(ended=True)] == [ours.id, open_run.id, ended.id]
     assert [run.id for run in shop.runs.list(mission_id=team.mission.id)] == [ours.id]
     assert [run.id for run in shop.runs.list(mission_id=team.mission.id, ended=True)] == [ours.id]
-    assert [run.id for run in shop.runs.list(ended=True, most=1)] == [ours.id]
+    assert [run.id for run in shop.runs.list(ended=True, limit=1)] == [ours.id]
 
 
 def test_one_run_at_a_time_works_in_a_chat(shop: Shop) -> None:
@@ -239,30 +239,30 @@ def test_a_run_that_is_paused_before_it_began_is_not_given_out_until_it_is_resum
 
 def test_its_worker_sees_to_a_pause_and_to_going_on(shop: Shop) -> None:
     run = shop.begun()
-    assert shop.book.wanted() == []
+    assert shop.book.with_requests() == []
     shop.runs.pause(shop.scope(), run.id)
-    assert [one.wish for one in shop.book.wanted()] == [ControlRequest.PAUSE]
+    assert [one.wish for one in shop.book.with_requests()] == [ControlRequest.PAUSE]
     assert shop.book.pause(run.id).status == "paused"
     with pytest.raises(IllegalTransition, match="is paused already"):
         shop.runs.pause(shop.scope(), run.id)
     shop.runs.resume(shop.scope(), run.id)
-    assert shop.book.wanted() == []
+    assert shop.book.with_requests() == []
     assert shop.book.resume(run.id).status == "running"
-    assert [event.action for event in trail(shop.store, stream(run.id))][-4:] == ["ask", "pause", "ask", "resume"]
+    assert [event.action for event in trail(shop.store, event_stream(run.id))][-4:] == ["ask", "pause", "ask", "resume"]
 
 
 def test_what_is_said_to_a_run_waits_until_its_agent_was_told(shop: Shop) -> None:
     run = shop.begun()
     shop.runs.redirect(shop.scope(), run.id, " Use SWC. ")
-    told = shop.book.wanted()[0].message
+    told = shop.book.with_requests()[0].message
     assert told == "Use SWC."
     # Something is said while the agent is being told.
     shop.runs.redirect(shop.scope(), run.id, "And measure.")
-    shop.book.heard(run.id, told)
+    shop.book.message_delivered(run.id, told)
     assert shop.runs.get(run.id).message == "And measure."
-    shop.book.heard(run.id, "And measure.")
+    shop.book.message_delivered(run.id, "And measure.")
     assert shop.runs.get(run.id).message is None
-    assert shop.book.wanted() == []
+    assert shop.book.with_requests() == []
 
 
 def test_nothing_that_cannot_be_said_is_said_to_a_run(shop: Shop) -> None:
@@ -293,8 +293,8 @@ def test_a_run_of_a_worker_on_another_machine_is_left_to_it_to_stop(shop: Shop) 
     there = RunQueue(shop.store, ELSEWHERE)
     assert there.begin(run.id) is not None
     assert shop.runs.stop(shop.scope(), run.id).status == "running"
-    assert [one.wish for one in there.wanted()] == [ControlRequest.STOP]
-    after = there.stopped(run.id, "a person stopped it")
+    assert [one.wish for one in there.with_requests()] == [ControlRequest.STOP]
+    after = there.stop(run.id, "a person stopped it")
     assert (after.status, after.wish) == ("stopped", None)
 
 
@@ -310,7 +310,7 @@ def test_a_failed_run_is_tried_again_from_the_queue(shop: Shop) -> None:
 def test_cancelling_a_todo_stops_the_work_on_it(store: Store, shop: Shop) -> None:
     team = developer_experience(store)
     waiting, working = (team.todo_in(TodoStatus.IN_PROGRESS, title) for title in ("A", "B"))
-    (queued,), (run,) = shop.runs.of_todo(waiting.id), shop.runs.of_todo(working.id)
+    (queued,), (run,) = shop.runs.for_todo(waiting.id), shop.runs.for_todo(working.id)
     team.update(waiting, TodoAction.CANCEL, "no longer needed")
     assert shop.runs.get(queued.id).status == "stopped"
     assert shop.book.dispatch(run) is not None
@@ -323,16 +323,16 @@ def test_cancelling_a_todo_stops_the_work_on_it(store: Store, shop: Shop) -> Non
 # --- only its worker moves it -------------------------------------------------------------------------------
 
 STEPS: Final[dict[str, Callable[[RunQueue, str], object]]] = {
-    "ours": lambda book, run: book.ours(run),
-    "spend": lambda book, run: book.spend(run, "t", RunSpending(1, 1)),
+    "ours": lambda book, run: book.get_owned(run),
+    "spend": lambda book, run: book.add_usage(run, "t", UsageIncrement(1, 1)),
     "wait": lambda book, run: book.wait(run, "for a person"),
     "wake": lambda book, run: book.wake(run, "it can go on"),
     "pause": lambda book, run: book.pause(run),
     "resume": lambda book, run: book.resume(run),
-    "heard": lambda book, run: book.heard(run, "Use SWC."),
+    "heard": lambda book, run: book.message_delivered(run, "Use SWC."),
     "finish": lambda book, run: book.finish(run, "Seen."),
     "fail": lambda book, run: book.fail(run, "No model."),
-    "stopped": lambda book, run: book.stopped(run, "enough"),
+    "stopped": lambda book, run: book.stop(run, "enough"),
 }
 
 
@@ -372,7 +372,7 @@ def test_a_step_that_was_taken_is_not_taken_twice(shop: Shop) -> None:
 def test_a_run_adds_up_what_it_uses(shop: Shop) -> None:
     run = shop.begun()
     for turn in ("first", "second", "second"):
-        shop.book.spend(run.id, turn, RunSpending(100, 10, 0.5, 3, 1.5))
+        shop.book.add_usage(run.id, turn, UsageIncrement(100, 10, 0.5, 3, 1.5))
     told = shop.book.finish(run.id, "Seen.").as_json()
     assert told["usage"] == {"inputTokens": 200, "outputTokens": 20}
     assert (told["cost"], told["toolCalls"], told["seconds"], told["result"]) == (1.0, 6, 3.0, "Seen.")
@@ -386,4 +386,4 @@ def test_a_run_that_is_not_there_is_told(shop: Shop) -> None:
             ask(shop.runs, shop.scope(), "x")
     assert shop.book.begin("x") is None
     with pytest.raises(PunchlistError, match="Run x is gone"):
-        shop.book.ours("x")
+        shop.book.get_owned("x")

@@ -86,7 +86,7 @@ def standing(house: App) -> dict[str, Any]:
     """What must be the same whatever happened on the way there."""
     mission = house.missions.get(SLUG)
     todos = house.mission_todos.list(SLUG).items
-    runs = house.runs.list(mission_id=mission.id, ended=True, most=1_000)
+    runs = house.runs.list(mission_id=mission.id, ended=True, limit=1_000)
     return {
         "todos": sorted((todo.title, todo.status.value, todo.outcome) for todo in todos),
         "readings": {

@@ -27,7 +27,7 @@ from tests.faults.processes import PATIENCE, ROOT, module
 from punchlist.agent.model_resolver import ModelResolver
 from punchlist.app import App
 from punchlist.config import load
-from punchlist.engine.periodic import begin_cycle
+from punchlist.engine.periodic import enqueue_cycle
 from punchlist.kernel.actors import Actor, Role
 from punchlist.missions.config import file
 from punchlist.missions.model import MissionScope
@@ -76,7 +76,7 @@ def begin(house: App, *, cycles: bool = True) -> None:
         for value in values[len(by_hand) :]:
             house.metrics.record(scope, SLUG, slug, value)
     if cycles:
-        begin_cycle(house.store, scope, mission, CYCLE)
+        enqueue_cycle(house.store, scope, mission, CYCLE)
 
 
 async def work(task: Task) -> None:
@@ -89,8 +89,8 @@ async def work(task: Task) -> None:
         print(f"{os.getpid()}: {line}", flush=True)
 
     ours = house.worker(casting, Mode(task.mode), slots=task.slots, tell=tell)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ours.end)
-    await ours.work(until_idle=task.until_idle)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ours.stop)
+    await ours.run(until_idle=task.until_idle)
     house.store.close()
 
 

@@ -16,7 +16,7 @@ from tests.faults.mission_project import mission_project
 from tests.faults.mission_worker import begin
 
 from punchlist.agent.model_resolver import ModelResolver
-from punchlist.engine.gc_workaround import found_between_steps
+from punchlist.engine.gc_workaround import collect_from_event_loop
 from punchlist.toolcalls.policy import Mode
 
 MEMOS: Final = 40
@@ -48,7 +48,7 @@ async def a_dictionary() -> object:
     gc.collect()
     shared = Shared()
     Rubbish(shared)
-    async with found_between_steps():
+    async with collect_from_event_loop():
         # None is left that could be used again, so that memory is asked for.
         others = [{number: number} for number in range(500)]
         gc.set_threshold(1)
@@ -77,7 +77,7 @@ async def a_worker(folder: str) -> object:
         gc.callbacks.append(look_begins)
 
     casting = ModelResolver(f"rehearsal:{folder}/rehearsal.yaml", os.environ)
-    await house.worker(casting, Mode.YOLO, slots=1, tell=tell).work(until_idle=True)
+    await house.worker(casting, Mode.YOLO, slots=1, tell=tell).run(until_idle=True)
     gc.callbacks.remove(look_begins)
     house.store.close()
     del began[threading.get_ident()]

@@ -89,7 +89,7 @@ def anything(crew: Crew, store: Store, database: str, *, processes: int, times: 
     changes = [f"{event.action} {event.subject}" for event in team.trail() if event.actor.startswith("lead:")]
     assert Counter(change.replace("shelve", "create") for change in changes) == Counter(made(outcomes))
     started = sum(change.startswith("start ") for change in changes)
-    assert len(Runs(store).list(mission_id=team.mission.id, ended=True, most=100_000)) == started
+    assert len(Runs(store).list(mission_id=team.mission.id, ended=True, limit=100_000)) == started
 
 
 @pytest.mark.spec("M2", "M4", "X7")

@@ -205,7 +205,7 @@ def test_a_run_whose_model_fails_says_so_in_the_chat_and_can_be_tried_again(
     life = started(nursery, task)
     (run,) = delegated(house, "Do it")
     until(partial(ended, house, [run]), lambda: life.said)
-    chat = run.asked["origin"]
+    chat = run.parameters["origin"]
     (told,) = [one.content for one in house.conversations.messages(chat) if one.kind == "todo_error"]
     assert "The key is wrong." in told
     assert house.runs.get(run.id).status == "failed", house.runs.get(run.id)

@@ -61,7 +61,7 @@ def chat_json(punchlist: Cli, *arguments: str, **extra: Any) -> Any:
 def work_in(team: Team) -> str:
     """A run that is at work in the first pillar's TODO chat; its id."""
     todo = team.todo_in(TodoStatus.IN_PROGRESS)
-    (run,) = Runs(team.store).of_todo(todo.id)
+    (run,) = Runs(team.store).for_todo(todo.id)
     book = RunQueue(team.store, this_process())
     assert book.dispatch(run)
     book.begin(run.id)

@@ -15,7 +15,7 @@ from tests.faults.processes import Program, eventually
 
 from punchlist.kernel.process_id import this_process
 from punchlist.missions.todos.lifecycle import TodoStatus
-from punchlist.runs.model import Run, RunSpending
+from punchlist.runs.model import Run, UsageIncrement
 from punchlist.runs.queue import RunQueue
 from punchlist.runs.service import Runs
 from punchlist.storage.open import open_store
@@ -39,7 +39,7 @@ def team(store: Store) -> Team:
 @pytest.fixture
 def run(team: Team) -> Run:
     """The work on a todo that was started."""
-    (queued,) = Runs(team.store).of_todo(team.todo_in(TodoStatus.IN_PROGRESS, "Replace babel-loader").id)
+    (queued,) = Runs(team.store).for_todo(team.todo_in(TodoStatus.IN_PROGRESS, "Replace babel-loader").id)
     return queued
 
 
@@ -65,7 +65,7 @@ def begin(book: RunQueue, run: Run) -> None:
 
 
 def test_runs_are_listed_newest_first(punchlist: Cli, team: Team, run: Run, book: RunQueue) -> None:
-    (later,) = Runs(team.store).of_todo(team.todo_in(TodoStatus.IN_PROGRESS, "Warm the cache").id)
+    (later,) = Runs(team.store).for_todo(team.todo_in(TodoStatus.IN_PROGRESS, "Warm the cache").id)
     assert runs(punchlist).splitlines() == [
         f"{later.id[-8:]}  queued      execute  Warm the cache",
         f"{run.id[-8:]}  queued      execute  Replace babel-loader",
@@ -87,7 +87,7 @@ def test_without_runs_that_is_said(punchlist: Cli) -> None:
 def test_a_run_is_shown_with_its_worker_and_what_it_used(punchlist: Cli, run: Run, book: RunQueue) -> None:
     assert f"Run {run.id}: queued" in runs(punchlist, "show", run.id[-6:])
     begin(book, run)
-    book.spend(run.id, "turn-1", RunSpending(1_200, 34, 0.05, 3, 2.0))
+    book.add_usage(run.id, "turn-1", UsageIncrement(1_200, 34, 0.05, 3, 2.0))
     book.wait(run.id, "a call waits for approval")
     told = runs(punchlist, "show", run.id)
     assert f"Run {run.id}: waiting\n  why       a call waits for approval\n" in told
@@ -122,7 +122,7 @@ def test_a_person_pauses_resumes_redirects_and_stops_a_run(punchlist: Cli, run: 
     assert "Its agent is yet to be told\n  Use SWC.\n" in runs(punchlist, "show", end)
     stopped = runs_json(punchlist, "stop", end)
     assert (stopped["status"], stopped["wish"], stopped["message"]) == ("running", "stop", "Use SWC.")
-    book.stopped(run.id, "a person stopped it")
+    book.stop(run.id, "a person stopped it")
     for action in (["pause"], ["stop"], ["redirect", "x"]):
         done = punchlist("runs", action[0], end, *action[1:])
         assert done.returncode == 1

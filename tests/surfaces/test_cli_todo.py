@@ -14,7 +14,7 @@ from tests.contract.missions import BUILD, ONBOARDING, SLUG, Team, developer_exp
 
 from punchlist.checklist.text_width import width
 from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
-from punchlist.runs.model import RunSpending
+from punchlist.runs.model import UsageIncrement
 from punchlist.runs.queue import RunQueue
 from punchlist.runs.service import Runs
 from punchlist.storage.open import open_store
@@ -338,14 +338,14 @@ def test_a_mission_adds_up_what_its_runs_have_used(mission: Cli, team: Team, sto
     assert "0 runs, 0 tokens in, 0 out, 0.0 s, 0 tool calls" in fine(mission, "mission", "costs", SLUG)
     book, ids = RunQueue(store, "elsewhere:1:1"), {}
     for title, pillar, used in (
-        ("A", BUILD, RunSpending(1_000, 10, 0.5, 2, 1.0)),
-        ("B", ONBOARDING, RunSpending(5, 5)),
+        ("A", BUILD, UsageIncrement(1_000, 10, 0.5, 2, 1.0)),
+        ("B", ONBOARDING, UsageIncrement(5, 5)),
     ):
         ids[title] = team.todo_in(TodoStatus.IN_PROGRESS, title, pillar=pillar).id
-        (run,) = Runs(store).of_todo(ids[title])
+        (run,) = Runs(store).for_todo(ids[title])
         assert book.dispatch(run)
         book.begin(run.id)
-        book.spend(run.id, f"turn of {run.id}", used)
+        book.add_usage(run.id, f"turn of {run.id}", used)
     told = fine(mission, "mission", "costs", SLUG)
     assert told.splitlines() == [
         "Developer Experience",

@@ -24,7 +24,7 @@ MOST: Final = 20
 
 
 def _check_number(tx: Transaction, mission_id: str, id: str) -> None:
-    others = run_records.found(tx, run_records.OPEN_OF, mission_id=mission_id, kind=RunKind.DELEGATE.value)
+    others = run_records.select(tx, run_records.OPEN_BY_KIND, mission_id=mission_id, kind=RunKind.DELEGATE.value)
     if len(others) >= MOST and id not in [one.id for one in others]:
         raise IllegalTransition(
             f"{len(others)} missions are with workers already, as many as there may be. Wait for their results."
@@ -54,7 +54,7 @@ class QueuedDelegation:
             title = excerpt(f"{worker}: {mission}", LONGEST_TITLE)
             about = {"channel": "run", "runId": id, "origin": origin}
             self._conversations.ensure(tx, there, title=title, metadata=about, reason="delegated, and not waited for")
-            runs.queue(
+            runs.enqueue(
                 tx,
                 self._scope,
                 kind=RunKind.DELEGATE,

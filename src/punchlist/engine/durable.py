@@ -39,7 +39,7 @@ Work = Callable[[str], Awaitable[str]]
 """From the id of a run to what came of it."""
 
 
-async def patiently(work: Callable[[], Awaitable[T]], tell: Callable[[str], None] = lambda _: None) -> T:
+async def retry_while_unavailable(work: Callable[[], Awaitable[T]], tell: Callable[[str], None] = lambda _: None) -> T:
     """A database that is gone for a while comes back: what could not be done is done then."""
     until = monotonic() + _PATIENCE
     while True:
@@ -52,11 +52,11 @@ async def patiently(work: Callable[[], Awaitable[T]], tell: Callable[[str], None
         await asyncio.sleep(_POLL)
 
 
-def patient(aside: AsyncBridge) -> AsyncBridge:
+def retrying_bridge(aside: AsyncBridge) -> AsyncBridge:
     """A bridge that waits for a database that is gone for a while; for what may be done twice."""
 
     async def call(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await patiently(lambda: aside(work, *args, **kwargs))
+        return await retry_while_unavailable(lambda: aside(work, *args, **kwargs))
 
     return call
 
@@ -64,7 +64,7 @@ def patient(aside: AsyncBridge) -> AsyncBridge:
 class WorkflowState(Enum):
     UNKNOWN = auto()
     OPEN = auto()
-    OVER = auto()
+    ENDED = auto()
 
 
 class DurableEngine:
@@ -108,21 +108,21 @@ class DurableEngine:
             DBOS.launch()
         await DBOS.register_queue_async(QUEUE, polling_interval_sec=_POLL)
 
-    async def give(self, run: Run) -> None:
+    async def enqueue(self, run: Run) -> None:
         """To whichever worker comes first. One that was given before is not given twice."""
         from dbos import DBOS, SetWorkflowID
 
         with SetWorkflowID(run.workflow_id):
             await DBOS.enqueue_workflow_async(QUEUE, self._workflow, run.id)
 
-    async def standing(self, run: Run) -> WorkflowState:
+    async def workflow_state(self, run: Run) -> WorkflowState:
         """What has become of a run that was given."""
         from dbos import DBOS
 
         found = await DBOS.get_workflow_status_async(run.workflow_id)
         if found is None:
             return WorkflowState.UNKNOWN
-        return WorkflowState.OPEN if found.status in _OPEN else WorkflowState.OVER
+        return WorkflowState.OPEN if found.status in _OPEN else WorkflowState.ENDED
 
     async def step(self, name: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Once: when its run is taken up again, what came of it is known."""
@@ -130,25 +130,25 @@ class DurableEngine:
 
         # The engine looks at the function, not at what it gives.
         async def once() -> T:
-            return await patiently(work)
+            return await retry_while_unavailable(work)
 
         return await DBOS.run_step_async({"name": name}, once)
 
-    async def others(self) -> set[str]:
+    async def other_executors(self) -> set[str]:
         """Workers that have runs in hand, but for ourselves."""
         from dbos import DBOS
 
         found = await DBOS.list_workflows_async(status=_PENDING, load_input=False, load_output=False)
         return {one.executor_id for one in found if one.executor_id} - {self._executor}
 
-    async def take_over(self, dead: Collection[str]) -> int:
+    async def recover(self, dead: Collection[str]) -> int:
         """What these have left goes back to the queue, for whoever comes first; how many."""
         from dbos import DBOS
 
         handles = await asyncio.to_thread(DBOS._recover_pending_workflows, list(dead))
         return len(handles)
 
-    async def forget(self, before: str) -> None:
+    async def delete_ended_before(self, before: str) -> None:
         """What ended before a moment, and is on our own list."""
         from dbos import DBOS
 

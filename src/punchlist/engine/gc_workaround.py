@@ -20,14 +20,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-WHILE_OBJECTS_ARE_MADE: Final = sys.version_info[:2] < (3, 12)
+COLLECTS_DURING_ALLOCATION: Final = sys.version_info[:2] < (3, 12)
 _LOOK: Final = 0.1
 
 
 @asynccontextmanager
-async def found_between_steps() -> AsyncIterator[None]:
+async def collect_from_event_loop() -> AsyncIterator[None]:
     """Nothing is looked for while objects are made; the event loop looks, when Python would have."""
-    if not WHILE_OBJECTS_ARE_MADE or not gc.isenabled():
+    if not COLLECTS_DURING_ALLOCATION or not gc.isenabled():
         yield
         return
     gc.disable()

@@ -39,7 +39,7 @@ _WRITTEN_IN: Final = Statement(
 )
 
 
-def begin_cycle(store: Store, scope: MissionScope, mission: Mission, id: str | None = None) -> Run:
+def enqueue_cycle(store: Store, scope: MissionScope, mission: Mission, id: str | None = None) -> Run:
     """Queue a cycle; while one is open, there is no second."""
     with store.write() as tx:
         # Who looks while another begins one waits until it is there.
@@ -47,7 +47,7 @@ def begin_cycle(store: Store, scope: MissionScope, mission: Mission, id: str | N
         check_active(locked or mission)
         if (open_cycle := _open_cycle(tx, mission.id)) and open_cycle != id:
             raise Conflict(f"Cycle {open_cycle} of mission {mission.slug!r} is not over. `punchlist runs` shows it.")
-        return runs.queue(
+        return runs.enqueue(
             tx,
             scope,
             kind=RunKind.CYCLE,
@@ -103,7 +103,7 @@ class PeriodicTasks:
         # In this order: whoever dies in between queues the same run again, which is then there.
         with suppress(Conflict):
             # While one is being worked on, that one does what this one would.
-            begin_cycle(self._premises.store, scope, mission, f"cycle-{mission.slug}-{tick}")
+            enqueue_cycle(self._premises.store, scope, mission, f"cycle-{mission.slug}-{tick}")
         self._premises.missions.take_tick(scope, mission.id, tick)
 
     def _answer_chats(self) -> None:
@@ -112,9 +112,9 @@ class PeriodicTasks:
         for conversation_id, mission_id, pillar_id in found:
             with self._premises.store.write() as tx:
                 conversation_records.lock_conversation(tx, conversation_id)
-                if tx.one(run_records.CHAT_OPEN, conversation_id=conversation_id):
+                if tx.one(run_records.OPEN_CHAT_RUN, conversation_id=conversation_id):
                     continue
-                runs.queue(
+                runs.enqueue(
                     tx,
                     MissionScope(conversation_id, SYSTEM),
                     kind=RunKind.CHAT,

@@ -29,14 +29,14 @@ from punchlist.conversations import repository as turn_records
 from punchlist.conversations.model import Message, NewMessage, Scope
 from punchlist.conversations.usage import with_workers
 from punchlist.engine.active_runs import PAUSED, TOLD, ActiveRun, ActiveRuns, RunStopped
-from punchlist.engine.durable import patient
+from punchlist.engine.durable import retrying_bridge
 from punchlist.engine.worker_services import AgentPosition, WorkerServices
 from punchlist.errors import PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.text import excerpt
 from punchlist.models.model import Reply
 from punchlist.runs.lifecycle import ControlRequest, RunStatus
-from punchlist.runs.model import Run, RunSpending, after
+from punchlist.runs.model import Run, UsageIncrement, remaining_text
 from punchlist.runs.queue import RunNotOwned, RunQueue
 from punchlist.storage.async_bridge import bridge
 from punchlist.toolcalls.approval_store import Approvals
@@ -91,7 +91,7 @@ class TurnSteps:
         self._hands = hands
         # Runs that rest take none.
         self._slots = asyncio.Semaphore(slots)
-        self._aside = patient(bridge(premises.store))
+        self._aside = retrying_bridge(bridge(premises.store))
 
     async def take(self, run: Run, task: TurnTask, begun: str | None = None) -> StepResult:
         """From its request to its end. `begun` is a turn that has its request already."""
@@ -110,7 +110,7 @@ class TurnSteps:
         await self._steps.step(f"{task.key}.spent", lambda: self._spent(run, came, seconds))
         if (
             came["reason"] == Reason.CANCELLED
-            and (await self._aside(self._book.ours, run.id)).wish is ControlRequest.STOP
+            and (await self._aside(self._book.get_owned, run.id)).wish is ControlRequest.STOP
         ):
             raise RunStopped
         if came["reason"] == Reason.ERROR:
@@ -120,7 +120,7 @@ class TurnSteps:
     async def _ours(self, run: Run) -> Run:
         if self._hands.take(run.id).superseded:
             raise RunNotOwned(f"Run {run.id} was given to this worker anew.")
-        return await self._aside(self._book.ours, run.id)
+        return await self._aside(self._book.get_owned, run.id)
 
     async def _begin(self, run: Run, task: TurnTask) -> str:
         # Nobody else works in this chat: the list of runs sees to that.
@@ -152,7 +152,7 @@ class TurnSteps:
             if self._hands.closing or now.wish is not None:
                 return _resting(turn_id, PAUSED)
             if now.turn_id != turn_id:
-                now = await self._aside(self._book.at, run.id, turn_id)
+                now = await self._aside(self._book.set_turn, run.id, turn_id)
             hand.at_work = True
             try:
                 return await self._at_work(hand, now, task, turn_id)
@@ -181,7 +181,7 @@ class TurnSteps:
         outcome = await studio.do(work, turn_id)
         if run.message is not None:
             left = unsaid(run.message, await self._aside(self._premises.conversations.of_turn, turn_id))
-            await self._aside(self._book.heard, run.id, run.message, left)
+            await self._aside(self._book.message_delivered, run.id, run.message, left)
         return _came(turn_id, outcome.ended, purse, monotonic() - since)
 
     async def _until_closed(self) -> None:
@@ -244,8 +244,8 @@ class TurnSteps:
 
     async def _spent(self, run: Run, came: StepResult, seconds: float) -> None:
         calls = await self._aside(self._calls, came["turnId"])
-        used = RunSpending(came["inputTokens"], came["outputTokens"], came["cost"], calls, seconds)
-        await self._aside(self._book.spend, run.id, came["turnId"], used)
+        used = UsageIncrement(came["inputTokens"], came["outputTokens"], came["cost"], calls, seconds)
+        await self._aside(self._book.add_usage, run.id, came["turnId"], used)
 
     def _calls(self, turn_id: str) -> int:
         with self._premises.store.read() as tx:
@@ -258,7 +258,7 @@ def unsaid(message: str | None, stored: Sequence[Message]) -> str | None:
     """What of the words for an agent it has not been told: people add to them while it is being told the first."""
     for row in stored:
         if message is not None and row.kind == TEXT:
-            message = after(message, row.content)
+            message = remaining_text(message, row.content)
     return message
 
 

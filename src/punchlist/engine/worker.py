@@ -14,8 +14,8 @@ from typing import Final
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import NoticeKind, Scope
 from punchlist.engine.active_runs import ActiveRuns, RunStopped
-from punchlist.engine.durable import DurableEngine, WorkflowState, patiently
-from punchlist.engine.gc_workaround import found_between_steps
+from punchlist.engine.durable import DurableEngine, WorkflowState, retry_while_unavailable
+from punchlist.engine.gc_workaround import collect_from_event_loop
 from punchlist.engine.liveness import locks
 from punchlist.engine.periodic import PeriodicTasks
 from punchlist.engine.turns import TurnSteps
@@ -82,13 +82,13 @@ class Worker:
         self._clockwork = PeriodicTasks(premises)
         self._ending = asyncio.Event()
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Come to rest; what is not finished goes on elsewhere, or here when there is a worker again."""
         self._ending.set()
 
-    async def work(self, *, until_idle: bool = False) -> None:
+    async def run(self, *, until_idle: bool = False) -> None:
         # From before the first of our threads.
-        async with found_between_steps():
+        async with collect_from_event_loop():
             await self._work(until_idle)
 
     async def _work(self, until_idle: bool) -> None:
@@ -128,13 +128,13 @@ class Worker:
         may find that what it waited for has come."""
         quiet = 0
         while not self._ending.is_set() and quiet < _QUIET:
-            await patiently(self._clockwork.tick)
-            quiet = quiet + 1 if await patiently(lambda: self._aside(self._nothing_to_do)) else 0
+            await retry_while_unavailable(self._clockwork.tick)
+            quiet = quiet + 1 if await retry_while_unavailable(lambda: self._aside(self._nothing_to_do)) else 0
             await asyncio.sleep(_LOOK)
 
     def _nothing_to_do(self) -> bool:
         ready = {run.id for run in self._book.ready(_MANY)}
-        return all(self._at_rest(run, ready) for run in self._premises.runs.list(most=_MANY))
+        return all(self._at_rest(run, ready) for run in self._premises.runs.list(limit=_MANY))
 
     def _at_rest(self, run: Run, ready: set[str]) -> bool:
         if run.wish is not None or run.message is not None:
@@ -157,12 +157,12 @@ class Worker:
         """From the list to the engine: as many as can be begun now, so that other workers find the rest."""
         for run in await self._aside(self._book.ready, self._slots - self._hands.engaged):
             if given := await self._aside(self._book.dispatch, run):
-                await self._durable.give(given)
+                await self._durable.enqueue(given)
 
     async def _heed(self) -> None:
         """What people want of the runs in our hands."""
         if len(self._hands):
-            for run in await self._aside(self._book.wanted):
+            for run in await self._aside(self._book.with_requests):
                 self._hands.heed(run)
 
     async def _reap(self) -> None:
@@ -172,31 +172,31 @@ class Worker:
             await asyncio.to_thread(self._locks.hold, self.executor)
             # They have lost theirs as well, and need a moment to come back.
             await asyncio.sleep(_GRACE)
-        others = await self._durable.others()
+        others = await self._durable.other_executors()
         dead = [one for one in others if await asyncio.to_thread(self._locks.free, one)]
         if dead:
-            count = await self._durable.take_over(dead)
+            count = await self._durable.recover(dead)
             self._tell(f"{', '.join(dead)} is no more; {count} of its runs go on")
-        for run in await self._aside(self._book.given):
+        for run in await self._aside(self._book.dispatched):
             if run.id in self._hands:
                 continue
-            match await self._durable.standing(run):
+            match await self._durable.workflow_state(run):
                 case WorkflowState.UNKNOWN:
                     # We died before the engine knew of it, or what the engine knew is gone.
-                    await self._durable.give(run)
-                case WorkflowState.OVER:
-                    if await self._aside(self._book.abandon, run, _GIVEN_UP):
+                    await self._durable.enqueue(run)
+                case WorkflowState.ENDED:
+                    if await self._aside(self._book.fail_lost, run, _GIVEN_UP):
                         await self._tell_of_failure(run, _GIVEN_UP)
 
     async def _forget(self) -> None:
-        await self._durable.forget(timestamp(self._premises.store.clock() - KEPT))
+        await self._durable.delete_ended_before(timestamp(self._premises.store.clock() - KEPT))
 
     # --- one run ------------------------------------------------------------------------------------------
 
     async def _see_through(self, run_id: str) -> str:
         while self._hands.supersede(run_id):
             await asyncio.sleep(_LOOK)
-        run = await patiently(lambda: self._aside(self._book.begin, run_id))
+        run = await retry_while_unavailable(lambda: self._aside(self._book.begin, run_id))
         if run is None:
             return "It has ended already."
         self._hands.take(run_id)
@@ -206,8 +206,8 @@ class Worker:
             if run.attempts > MOST_ATTEMPTS:
                 return await self._failed(run, f"It was begun {run.attempts} times, and its worker died each time.")
             came = await FLOWS[run.kind](run, self._shop)
-            await patiently(lambda: self._aside(self._book.finish, run_id, came))
-            await patiently(lambda: self._aside(self._pass_on, run_id))
+            await retry_while_unavailable(lambda: self._aside(self._book.finish, run_id, came))
+            await retry_while_unavailable(lambda: self._aside(self._pass_on, run_id))
             self._tell(f"{run.kind} {run_id[-8:]} is done")
             return excerpt(came, 500)
         except RunNotOwned as error:
@@ -231,34 +231,36 @@ class Worker:
         """What somebody said to the agent when it had said its last: whoever works next in the chat hears it."""
         run = self._premises.runs.get(run_id)
         if run.message is not None:
-            scope = Scope(run.asked.get("origin", run.conversation_id), Actor(Role.PERSON, "person"))
+            scope = Scope(run.parameters.get("origin", run.conversation_id), Actor(Role.PERSON, "person"))
             MessageQueue(self._premises.store).add(scope, run.message)
 
     async def _stopped(self, run: Run) -> str:
-        now = await patiently(lambda: self._aside(self._premises.runs.get, run.id))
+        now = await retry_while_unavailable(lambda: self._aside(self._premises.runs.get, run.id))
         why = now.why or "somebody stopped it"
         if run.kind is RunKind.CYCLE:
-            await patiently(lambda: self._aside(stop_planning, run, self._shop, why))
-        await patiently(lambda: self._aside(self._book.stopped, run.id, why))
+            await retry_while_unavailable(lambda: self._aside(stop_planning, run, self._shop, why))
+        await retry_while_unavailable(lambda: self._aside(self._book.stop, run.id, why))
         if run.kind is RunKind.EXECUTE:
-            await patiently(lambda: self._aside(ask_a_person, run, self._shop, f"Its run was stopped: {why}"))
+            await retry_while_unavailable(
+                lambda: self._aside(ask_a_person, run, self._shop, f"Its run was stopped: {why}")
+            )
         self._tell(f"{run.kind} {run.id[-8:]} was stopped")
         return why
 
     async def _failed(self, run: Run, why: str) -> str:
         self._tell(f"{run.kind} {run.id[-8:]} failed: {why}")
         await self._tell_of_failure(run, why)
-        await patiently(lambda: self._aside(self._book.fail, run.id, why))
+        await retry_while_unavailable(lambda: self._aside(self._book.fail, run.id, why))
         return why
 
     async def _tell_of_failure(self, run: Run, why: str) -> None:
         """In the chat; and a person is asked what is to become of a todo that nobody works on any more (M9)."""
-        chat = run.asked.get("origin", run.conversation_id)
+        chat = run.parameters.get("origin", run.conversation_id)
         told = f"[run {run.workflow_id}]\nIt failed: {visible(why)}"
-        await patiently(
+        await retry_while_unavailable(
             lambda: self._aside(
                 post_once, self._premises.store, self._shop.scope(run), chat, NoticeKind.TODO_ERROR.value, told
             )
         )
         if run.kind is RunKind.EXECUTE:
-            await patiently(lambda: self._aside(ask_a_person, run, self._shop, f"Its run failed: {why}"))
+            await retry_while_unavailable(lambda: self._aside(ask_a_person, run, self._shop, f"Its run failed: {why}"))

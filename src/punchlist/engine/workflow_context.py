@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from punchlist.agent.definitions import AgentDefinition
 from punchlist.conversations.model import NoticeKind
-from punchlist.engine.durable import patient
+from punchlist.engine.durable import retrying_bridge
 from punchlist.engine.turns import Steps, TurnSteps
 from punchlist.engine.worker_services import WorkerServices
 from punchlist.errors import NotFound
@@ -32,7 +32,7 @@ class WorkflowContext:
 
     @property
     def aside(self) -> AsyncBridge:
-        return patient(bridge(self.premises.store))
+        return retrying_bridge(bridge(self.premises.store))
 
     async def step(self, name: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return await self.steps.step(name, work)

@@ -26,7 +26,7 @@ OF_TODO: Final = Statement(f"SELECT {_SUMS} FROM runs WHERE todo_id = :todo_id")
 RUNS_OF_TODO: Final = Statement("SELECT id FROM runs WHERE todo_id = :todo_id ORDER BY created_at, id")
 # Each turn that a run has taken up is told in its trail.
 TAKEN_UP: Final = Statement(
-    f"SELECT data FROM events WHERE stream = :stream AND action = '{RunAction.AT}' ORDER BY version"
+    f"SELECT data FROM events WHERE stream = :stream AND action = '{RunAction.SET_TURN}' ORDER BY version"
 )
 
 
@@ -119,7 +119,7 @@ class MissionUsageService:
 
 def _turns_of(tx: Transaction, run_id: str) -> list[str]:
     """The ids of the turns that a run has taken up."""
-    told = (json.loads(data) for (data,) in tx.all(TAKEN_UP, stream=runs_service.stream(run_id)))
+    told = (json.loads(data) for (data,) in tx.all(TAKEN_UP, stream=runs_service.event_stream(run_id)))
     return [str(turn) for data in told if (turn := data.get("turn_id"))]
 
 

@@ -32,11 +32,11 @@ class RunAction(StrEnum):
     # By another worker, when the one before has died.
     BEGIN = "begin"
     # The turn it is at, and what that has used.
-    AT = "at"
-    SPEND = "spend"
+    SET_TURN = "at"
+    ADD_USAGE = "spend"
     WAIT = "wait"
     WAKE = "wake"
-    ASK = "ask"
+    CONTROL = "ask"
     PAUSE = "pause"
     RESUME = "resume"
     FINISH = "finish"
@@ -53,7 +53,7 @@ class ControlRequest(StrEnum):
 OPEN: Final = tuple(
     status for status in RunStatus if status not in (RunStatus.DONE, RunStatus.FAILED, RunStatus.STOPPED)
 )
-IN_HAND: Final = (RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PAUSED)
+OWNED: Final = (RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PAUSED)
 """States in which a worker has it."""
 _LEADS: Final = frozenset({Role.PERSON, Role.LEAD, Role.SYSTEM})
 
@@ -65,8 +65,8 @@ RUN: Final = Lifecycle(
         (RunStatus.DISPATCHED, RunAction.BEGIN): RunStatus.RUNNING,
         **{
             (status, action): status
-            for action in (RunAction.BEGIN, RunAction.AT, RunAction.SPEND)
-            for status in IN_HAND
+            for action in (RunAction.BEGIN, RunAction.SET_TURN, RunAction.ADD_USAGE)
+            for status in OWNED
         },
         (RunStatus.RUNNING, RunAction.WAIT): RunStatus.WAITING,
         (RunStatus.WAITING, RunAction.WAKE): RunStatus.RUNNING,
@@ -75,15 +75,15 @@ RUN: Final = Lifecycle(
         (RunStatus.PAUSED, RunAction.RESUME): RunStatus.RUNNING,
         (RunStatus.RUNNING, RunAction.FINISH): RunStatus.DONE,
         (RunStatus.DISPATCHED, RunAction.FAIL): RunStatus.FAILED,
-        **{(status, RunAction.FAIL): RunStatus.FAILED for status in IN_HAND},
+        **{(status, RunAction.FAIL): RunStatus.FAILED for status in OWNED},
         **{(status, RunAction.STOP): RunStatus.STOPPED for status in OPEN},
-        **{(status, RunAction.ASK): status for status in OPEN},
+        **{(status, RunAction.CONTROL): status for status in OPEN},
         (RunStatus.FAILED, RunAction.RETRY): RunStatus.QUEUED,
         (RunStatus.STOPPED, RunAction.RETRY): RunStatus.QUEUED,
     },
     allowed={
         **dict.fromkeys(RunAction, frozenset({Role.SYSTEM})),
         RunAction.QUEUE: ANYBODY,
-        **dict.fromkeys((RunAction.ASK, RunAction.STOP, RunAction.RETRY), _LEADS),
+        **dict.fromkeys((RunAction.CONTROL, RunAction.STOP, RunAction.RETRY), _LEADS),
     },
 )

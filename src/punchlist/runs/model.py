@@ -58,7 +58,7 @@ class Run(NamedTuple):
     seconds: float
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Any]:
         """What it is asked to do."""
         request: dict[str, Any] = json.loads(self.request)
         return request
@@ -79,7 +79,7 @@ class Run(NamedTuple):
             "conversationId": self.conversation_id,
             "turnId": self.turn_id,
             "agent": self.agent,
-            "request": self.asked,
+            "request": self.parameters,
             "createdBy": self.created_by,
             "attempts": self.attempts,
             "worker": self.executor,
@@ -108,19 +108,19 @@ def from_row(row: tuple[Any, ...]) -> Run:
 _GAP: Final = "\n\n"
 
 
-def together(message: str | None, more: str) -> str:
+def append_text(message: str | None, more: str) -> str:
     """What is to be said to an agent, when more is said before it has heard the first."""
     return f"{message}{_GAP}{more}" if message else more
 
 
-def after(message: str, heard: str) -> str | None:
+def remaining_text(message: str, heard: str) -> str | None:
     """What is left of it for one who has heard its beginning; all of it for one who has heard something else."""
     if message == heard:
         return None
     return message.removeprefix(f"{heard}{_GAP}")
 
 
-class RunSpending(NamedTuple):
+class UsageIncrement(NamedTuple):
     """What a part of a run has used."""
 
     input_tokens: int = 0

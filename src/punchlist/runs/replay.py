@@ -23,5 +23,5 @@ def replay(events: Sequence[Event]) -> Run | None:
 
 
 def compare(tx: Transaction, run_id: str, events: Sequence[Event]) -> Iterator[str]:
-    if replay(events) != run_repository.run(tx, run_id):
+    if replay(events) != run_repository.find(tx, run_id):
         yield f"run:{run_id}: it is not what its events made of it"

@@ -18,7 +18,7 @@ _CHANGED: Final = (
 )
 _BUSY: Final = literals(status for status in OPEN if status is not RunStatus.QUEUED)
 # It says nothing in the chat that others could be interrupted by.
-_ALONGSIDE: Final = f"'{RunKind.COLLECT}'"
+_SHARED: Final = f"'{RunKind.COLLECT}'"
 
 INSERT: Final = insert("runs", Run._fields)
 BY_ID: Final = Statement(f"{_ROW} WHERE id = :id")
@@ -27,37 +27,37 @@ UPDATE: Final = update("runs", _CHANGED, where="id = :run_id AND status = :was")
 # Those whose chat is free: of each chat the oldest, since one after the other works in it.
 READY: Final = Statement(
     f"{_ROW} WHERE ended_at IS NULL AND status = '{RunStatus.QUEUED}' AND wish IS NULL "
-    f"AND (kind = {_ALONGSIDE} OR NOT EXISTS ("
+    f"AND (kind = {_SHARED} OR NOT EXISTS ("
     "SELECT 1 FROM runs AS other WHERE other.conversation_id = runs.conversation_id "
-    f"AND other.status IN ({_BUSY}) AND other.kind <> {_ALONGSIDE})) "
-    f"{_OLDEST_FIRST} LIMIT :most"
+    f"AND other.status IN ({_BUSY}) AND other.kind <> {_SHARED})) "
+    f"{_OLDEST_FIRST} LIMIT :limit"
 )
 CHAT_BUSY: Final = Statement(
-    f"SELECT id FROM runs WHERE conversation_id = :conversation_id AND status IN ({_BUSY}) AND kind <> {_ALONGSIDE} "
+    f"SELECT id FROM runs WHERE conversation_id = :conversation_id AND status IN ({_BUSY}) AND kind <> {_SHARED} "
     "LIMIT 1"
 )
-OF_STATUS: Final = Statement(f"{_ROW} WHERE ended_at IS NULL AND status = :status {_OLDEST_FIRST}")
-WANTED: Final = Statement(
+BY_STATUS: Final = Statement(f"{_ROW} WHERE ended_at IS NULL AND status = :status {_OLDEST_FIRST}")
+WITH_REQUESTS: Final = Statement(
     f"{_ROW} WHERE ended_at IS NULL AND executor = :executor AND (wish IS NOT NULL OR message IS NOT NULL)"
 )
 OPEN_RUNS: Final = Statement(
-    f"{_ROW} WHERE ended_at IS NULL AND (:any = 1 OR mission_id = :mission_id) {_NEWEST_FIRST} LIMIT :most"
+    f"{_ROW} WHERE ended_at IS NULL AND (:any = 1 OR mission_id = :mission_id) {_NEWEST_FIRST} LIMIT :limit"
 )
-NEWEST: Final = Statement(f"{_ROW} {_NEWEST_FIRST} LIMIT :most")
-OF_MISSION: Final = Statement(f"{_ROW} WHERE mission_id = :mission_id {_NEWEST_FIRST} LIMIT :most")
-OF_TODO: Final = Statement(f"{_ROW} WHERE todo_id = :todo_id {_NEWEST_FIRST}")
-OPEN_OF: Final = Statement(f"{_ROW} WHERE ended_at IS NULL AND mission_id = :mission_id AND kind = :kind")
-LAST_OF: Final = Statement(
+NEWEST: Final = Statement(f"{_ROW} {_NEWEST_FIRST} LIMIT :limit")
+BY_MISSION: Final = Statement(f"{_ROW} WHERE mission_id = :mission_id {_NEWEST_FIRST} LIMIT :limit")
+BY_TODO: Final = Statement(f"{_ROW} WHERE todo_id = :todo_id {_NEWEST_FIRST}")
+OPEN_BY_KIND: Final = Statement(f"{_ROW} WHERE ended_at IS NULL AND mission_id = :mission_id AND kind = :kind")
+LATEST_BY_KIND: Final = Statement(
     f"{_ROW} WHERE mission_id = :mission_id AND kind = :kind AND id <> :but {_NEWEST_FIRST} LIMIT 1"
 )
-CHAT_OPEN: Final = Statement(
+OPEN_CHAT_RUN: Final = Statement(
     f"SELECT id FROM runs WHERE conversation_id = :conversation_id AND ended_at IS NULL AND kind = '{RunKind.CHAT}' "
     "LIMIT 1"
 )
-ENDING_SO: Final = Statement(f"{_ROW} WHERE id LIKE :like LIMIT 2")
+BY_ID_SUFFIX: Final = Statement(f"{_ROW} WHERE id LIKE :like LIMIT 2")
 
 
-def run(tx: Transaction, id: str) -> Run | None:
+def find(tx: Transaction, id: str) -> Run | None:
     row = tx.one(BY_ID, id=id)
     return from_row(row) if row else None
 
@@ -67,21 +67,21 @@ def lock(tx: Transaction, id: str) -> Run | None:
     return from_row(row) if row else None
 
 
-def found(tx: Transaction, statement: Statement, **params: Any) -> list[Run]:
+def select(tx: Transaction, statement: Statement, **params: Any) -> list[Run]:
     return [from_row(row) for row in tx.all(statement, **params)]
 
 
-def has_to_wait(tx: Transaction, run: Run) -> bool:
+def chat_is_busy(tx: Transaction, run: Run) -> bool:
     """Whether another run works in its chat."""
     if run.kind is RunKind.COLLECT:
         return False
     return tx.one(CHAT_BUSY, conversation_id=run.conversation_id) is not None
 
 
-def add(tx: Transaction, made: Run) -> None:
+def insert_run(tx: Transaction, made: Run) -> None:
     tx.run(INSERT, **made._asdict())
 
 
-def change(tx: Transaction, before: Run, after: Run) -> bool:
+def update_run(tx: Transaction, before: Run, after: Run) -> bool:
     values = {name: getattr(after, name) for name in _CHANGED}
     return bool(tx.run(UPDATE, run_id=before.id, was=before.status.value, **values))

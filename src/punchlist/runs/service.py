@@ -16,23 +16,23 @@ from punchlist.kernel.json_encoder import compact
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.process_id import lives
 from punchlist.runs import repository as run_repository
-from punchlist.runs.lifecycle import IN_HAND, OPEN, RUN, ControlRequest, RunAction, RunStatus
-from punchlist.runs.model import Run, RunKind, together
+from punchlist.runs.lifecycle import OWNED, OPEN, RUN, ControlRequest, RunAction, RunStatus
+from punchlist.runs.model import Run, RunKind, append_text
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 
-LONGEST_MESSAGE: Final = 50_000
-LONGEST_REASON: Final = 2_000
+MAX_MESSAGE_LENGTH: Final = 50_000
+MAX_REASON_LENGTH: Final = 2_000
 _ENCODE: Final = compact(ensure_ascii=False)
 _END_OF_ID: Final = re.compile(r"[0-9A-Za-z:.-]{1,100}")
 """Nothing that means something in a search."""
 
 
-def stream(run_id: str) -> str:
+def event_stream(run_id: str) -> str:
     return f"run:{run_id}"
 
 
-def queue(
+def enqueue(
     tx: Transaction,
     scope: Scope,
     *,
@@ -47,7 +47,7 @@ def queue(
     reason: str = "",
 ) -> Run:
     """Put a run on the list, inside of the transaction of whatever it follows from. The same id makes one run."""
-    if id is not None and (there := run_repository.run(tx, id)):
+    if id is not None and (there := run_repository.find(tx, id)):
         return there
     kind = RunKind(kind)
     status = RUN.advance(NEW, RunAction.QUEUE, scope.actor.role)
@@ -81,35 +81,39 @@ def queue(
         calls=0,
         seconds=0.0,
     )
-    run_repository.add(tx, made)
-    event_log.append(tx, change(scope, RunAction.QUEUE, None, made, reason or f"to {kind.value}", made._asdict()))
+    run_repository.insert_run(tx, made)
+    event_log.append(tx, run_change(scope, RunAction.QUEUE, None, made, reason or f"to {kind.value}", made._asdict()))
     return made
 
 
-def step(tx: Transaction, scope: Scope, run: Run, action: RunAction, reason: str, **changes: Any) -> Run:
+def transition(tx: Transaction, scope: Scope, run: Run, action: RunAction, reason: str, **changes: Any) -> Run:
     """Take a run, as it was just read, one step along: its row, and the event."""
     status = RUN.advance(run.status, action, scope.actor.role)
     after = run._replace(**{"status": status, "changed_at": tx.now(), **changes})
-    if not run_repository.change(tx, run, after):
+    if not run_repository.update_run(tx, run, after):
         raise Conflict(f"Run {run.id} was changed by somebody else at the same moment. Look again and retry.")
     told = {name: value for name, value in after._asdict().items() if value != getattr(run, name)}
-    event_log.append(tx, change(scope, action, run.status, after, text.excerpt(reason, 2_000), told))
+    event_log.append(tx, run_change(scope, action, run.status, after, text.excerpt(reason, 2_000), told))
     return after
 
 
 def stop_for_todo(tx: Transaction, scope: Scope, todo_id: str, reason: str) -> None:
     """The work on a todo is to end, since the todo has."""
-    for run in run_repository.found(tx, run_repository.OF_TODO, todo_id=todo_id):
+    for run in run_repository.select(tx, run_repository.BY_TODO, todo_id=todo_id):
         if run.status in OPEN and (locked := run_repository.lock(tx, run.id)) and locked.status in OPEN:
-            ask(tx, scope, locked, reason, wish=ControlRequest.STOP, why=text.excerpt(reason, LONGEST_REASON))
+            request_control(
+                tx, scope, locked, reason, wish=ControlRequest.STOP, why=text.excerpt(reason, MAX_REASON_LENGTH)
+            )
 
 
-def ask(tx: Transaction, scope: Scope, run: Run, reason: str, **wanted: Any) -> Run:
+def request_control(tx: Transaction, scope: Scope, run: Run, reason: str, **wanted: Any) -> Run:
     """Say what is wanted of a run that is locked; a stop of one that nobody has in hand is done at once."""
-    if wanted.get("wish") is ControlRequest.STOP and (run.status not in IN_HAND or _abandoned(run)):
+    if wanted.get("wish") is ControlRequest.STOP and (run.status not in OWNED or _owner_is_dead(run)):
         end_turn(tx, scope, run, reason)
-        return step(tx, scope, run, RunAction.STOP, reason, wish=None, why=reason, ended_at=tx.now(), executor=None)
-    return step(tx, scope, run, RunAction.ASK, reason, **wanted)
+        return transition(
+            tx, scope, run, RunAction.STOP, reason, wish=None, why=reason, ended_at=tx.now(), executor=None
+        )
+    return transition(tx, scope, run, RunAction.CONTROL, reason, **wanted)
 
 
 def end_turn(tx: Transaction, scope: Scope, run: Run, why: str) -> None:
@@ -122,7 +126,7 @@ def end_turn(tx: Transaction, scope: Scope, run: Run, why: str) -> None:
         end(tx, there, turn, text.excerpt(f"cancelled: {why}", LONGEST_TITLE))
 
 
-def _abandoned(run: Run) -> bool:
+def _owner_is_dead(run: Run) -> bool:
     return run.executor is None or lives(run.executor) is False
 
 
@@ -133,46 +137,46 @@ class Runs:
     def queue(self, scope: Scope, **wanted: Any) -> Run:
         """As `queue`, in a transaction of its own."""
         with self._store.write() as tx:
-            return queue(tx, scope, **wanted)
+            return enqueue(tx, scope, **wanted)
 
     def get(self, id: str) -> Run:
         with self._store.read() as tx:
-            found = run_repository.run(tx, id)
+            found = run_repository.find(tx, id)
         if found is None:
-            raise _no_such(id)
+            raise _unknown_run(id)
         return found
 
     def find(self, wanted: str) -> Run:
         """By its id, or by the end of that."""
         with self._store.read() as tx:
-            if found := run_repository.run(tx, wanted):
+            if found := run_repository.find(tx, wanted):
                 return found
             ends = (
-                run_repository.found(tx, run_repository.ENDING_SO, like=f"%{wanted}")
+                run_repository.select(tx, run_repository.BY_ID_SUFFIX, like=f"%{wanted}")
                 if _END_OF_ID.fullmatch(wanted)
                 else []
             )
         if len(ends) > 1:
             raise InvalidInput(f"{text.excerpt(wanted)!r} is the end of several ids; give more of it.")
         if not ends:
-            raise _no_such(wanted)
+            raise _unknown_run(wanted)
         return ends[0]
 
-    def of_todo(self, todo_id: str) -> list[Run]:
+    def for_todo(self, todo_id: str) -> list[Run]:
         with self._store.read() as tx:
-            return run_repository.found(tx, run_repository.OF_TODO, todo_id=todo_id)
+            return run_repository.select(tx, run_repository.BY_TODO, todo_id=todo_id)
 
-    def list(self, *, mission_id: str | None = None, ended: bool = False, most: int = 50) -> list[Run]:
+    def list(self, *, mission_id: str | None = None, ended: bool = False, limit: int = 50) -> list[Run]:
         """Newest first; those that have not ended, unless `ended`."""
         with self._store.read() as tx:
             if not ended:
                 any_mission = 0 if mission_id else 1
-                return run_repository.found(
-                    tx, run_repository.OPEN_RUNS, any=any_mission, mission_id=mission_id or "", most=most
+                return run_repository.select(
+                    tx, run_repository.OPEN_RUNS, any=any_mission, mission_id=mission_id or "", limit=limit
                 )
             if mission_id is None:
-                return run_repository.found(tx, run_repository.NEWEST, most=most)
-            return run_repository.found(tx, run_repository.OF_MISSION, mission_id=mission_id, most=most)
+                return run_repository.select(tx, run_repository.NEWEST, limit=limit)
+            return run_repository.select(tx, run_repository.BY_MISSION, mission_id=mission_id, limit=limit)
 
     # --- what people want (M11) ---------------------------------------------------------------------------
 
@@ -186,7 +190,7 @@ class Runs:
                 raise IllegalTransition(f"Run {run.id} is about to be stopped; `punchlist runs show` says when it is.")
             if run.wish is ControlRequest.PAUSE:
                 raise IllegalTransition(f"Run {run.id} is paused already, or about to be.")
-            return ask(
+            return request_control(
                 tx,
                 scope,
                 run,
@@ -202,15 +206,15 @@ class Runs:
             run = self._locked(tx, id)
             if run.status in (RunStatus.FAILED, RunStatus.STOPPED):
                 anew = {"leg": run.leg + 1, "executor": None, "ended_at": None, "why": "", "wish": None}
-                return step(tx, scope, run, RunAction.RETRY, reason or "to be tried again", **anew)
+                return transition(tx, scope, run, RunAction.RETRY, reason or "to be tried again", **anew)
             _check_open(run, "resume")
             if run.wish is not ControlRequest.PAUSE:
                 raise IllegalTransition(f"Run {run.id} is {run.status}, and nobody wants it paused: it goes on.")
-            return ask(tx, scope, run, reason or "a person lets it go on", wish=None, why="")
+            return request_control(tx, scope, run, reason or "a person lets it go on", wish=None, why="")
 
     def redirect(self, scope: Scope, id: str, message: str) -> Run:
         """Its agent is told at once; what it is at is interrupted for that."""
-        if problem := text.raw_problem(message, longest=LONGEST_MESSAGE):
+        if problem := text.raw_problem(message, longest=MAX_MESSAGE_LENGTH):
             raise InvalidInput(f"message: {problem}")
         if not message.strip():
             raise InvalidInput("message: must not be empty")
@@ -219,10 +223,10 @@ class Runs:
             if run.kind not in (RunKind.EXECUTE, RunKind.DELEGATE, RunKind.CHAT):
                 raise IllegalTransition(f"Run {run.id} is a {run.kind}: there is no agent in it that could be told.")
             _check_open(run, "redirect")
-            said = together(run.message, message.strip())
-            if len(said) > LONGEST_MESSAGE:
+            said = append_text(run.message, message.strip())
+            if len(said) > MAX_MESSAGE_LENGTH:
                 raise IllegalTransition(f"Run {run.id} has not heard what was said before. Wait until it has.")
-            return ask(tx, scope, run, "a person has said something", message=said)
+            return request_control(tx, scope, run, "a person has said something", message=said)
 
     def stop(self, scope: Scope, id: str, reason: str = "") -> Run:
         """It ends where it is; `resume` begins it anew."""
@@ -230,12 +234,12 @@ class Runs:
         with self._store.write() as tx:
             run = self._locked(tx, id)
             why = reason or "a person stopped it"
-            return ask(tx, scope, run, why, wish=ControlRequest.STOP, why=why)
+            return request_control(tx, scope, run, why, wish=ControlRequest.STOP, why=why)
 
     def _locked(self, tx: Transaction, id: str) -> Run:
         run = run_repository.lock(tx, id)
         if run is None:
-            raise _no_such(id)
+            raise _unknown_run(id)
         return run
 
 
@@ -245,19 +249,19 @@ def _check_open(run: Run, what: str) -> None:
 
 
 def _check_reason(reason: str) -> None:
-    if problem := text.block_problem(reason, longest=LONGEST_REASON):
+    if problem := text.block_problem(reason, longest=MAX_REASON_LENGTH):
         raise InvalidInput(f"reason: {problem}")
 
 
-def _no_such(id: str) -> NotFound:
+def _unknown_run(id: str) -> NotFound:
     return NotFound(f"There is no run {text.excerpt(id)!r}. `punchlist runs` lists those there are.")
 
 
-def change(
+def run_change(
     scope: Scope, action: RunAction, before: RunStatus | None, run: Run, reason: str, data: dict[str, Any]
 ) -> Change:
     return Change(
-        stream=stream(run.id),
+        stream=event_stream(run.id),
         conversation_id=run.conversation_id,
         actor=str(scope.actor),
         action=action,

@@ -17,7 +17,7 @@ async def collect(run: Run, shop: WorkflowContext) -> str:
     mission = await shop.aside(shop.mission, run)
 
     async def each() -> list[str]:
-        collecting, slugs = shop.premises.collecting, run.asked.get("metrics", ())
+        collecting, slugs = shop.premises.collecting, run.parameters.get("metrics", ())
         come = partial(collecting.run, shop.scope(run), mission.slug, slugs, once=run.id)
         return told(mission, await asyncio.to_thread(come))
 

@@ -63,7 +63,7 @@ async def plan(run: Run, shop: WorkflowContext) -> str:
     mission, pillar = await shop.aside(shop.mission, run), await shop.aside(shop.pillar, run)
 
     async def fill() -> str:
-        now, stale = shop.premises.store.clock(), run.asked.get("stale", ())
+        now, stale = shop.premises.store.clock(), run.parameters.get("stale", ())
         return await shop.aside(shop.premises.briefing.for_owner, mission, pillar, now, stale)
 
     text = await shop.step("prompt", fill)
@@ -92,7 +92,9 @@ def _for_lead(
 def last_cycle(store: Store, mission: Mission, but: str = "") -> str:
     """When the Lead last looked at all that was reported: as the cycle before this one began."""
     with store.read() as tx:
-        found = run_records.found(tx, run_records.LAST_OF, mission_id=mission.id, kind=RunKind.CYCLE.value, but=but)
+        found = run_records.select(
+            tx, run_records.LATEST_BY_KIND, mission_id=mission.id, kind=RunKind.CYCLE.value, but=but
+        )
     return found[0].created_at if found else mission.created_at
 
 
@@ -114,7 +116,7 @@ async def _plan(run: Run, shop: WorkflowContext, mission: Mission, stale: list[s
 
 
 def _queue(tx: Transaction, run: Run, shop: WorkflowContext, mission: Mission, pillar: Pillar, stale: list[str]) -> str:
-    queued = runs.queue(
+    queued = runs.enqueue(
         tx,
         shop.scope(run),
         kind=RunKind.PLAN,
@@ -144,22 +146,24 @@ async def _planned(run: Run, shop: WorkflowContext, planned: list[str]) -> list[
         if now.status is RunStatus.RUNNING and resting:
             # Somebody must do something before it goes on: that is to be seen.
             await shop.aside(
-                shop.book.wait, run.id, f"the planning of {', '.join(one.asked['pillar'] for one in left)}"
+                shop.book.wait, run.id, f"the planning of {', '.join(one.parameters['pillar'] for one in left)}"
             )
         if not left:
-            return [(one.asked["pillar"], one.result or f"({one.status}: {one.why})") for one in found]
+            return [(one.parameters["pillar"], one.result or f"({one.status}: {one.why})") for one in found]
         await asyncio.sleep(INTERVAL)
 
 
 def stop_planning(run: Run, shop: WorkflowContext, why: str) -> None:
     """A cycle that is stopped takes the planning of its pillars along."""
     with shop.premises.store.write() as tx:
-        for one in run_records.found(tx, run_records.OPEN_OF, mission_id=str(run.mission_id), kind=RunKind.PLAN.value):
-            locked = run_records.lock(tx, one.id) if one.asked.get("cycle") == run.id else None
+        for one in run_records.select(
+            tx, run_records.OPEN_BY_KIND, mission_id=str(run.mission_id), kind=RunKind.PLAN.value
+        ):
+            locked = run_records.lock(tx, one.id) if one.parameters.get("cycle") == run.id else None
             if locked is not None and locked.status in OPEN:
-                runs.ask(tx, shop.scope(run), locked, why, wish=ControlRequest.STOP, why=why)
+                runs.request_control(tx, shop.scope(run), locked, why, wish=ControlRequest.STOP, why=why)
 
 
 def _all(shop: WorkflowContext, ids: list[str]) -> list[Run]:
     with shop.premises.store.read() as tx:
-        return [found for id in ids if (found := run_records.run(tx, id)) is not None]
+        return [found for id in ids if (found := run_records.find(tx, id)) is not None]

@@ -15,7 +15,7 @@ from punchlist.runs.model import Run
 
 
 async def delegate(run: Run, shop: WorkflowContext) -> str:
-    asked = run.asked
+    asked = run.parameters
     # Whoever delegated keeps the plan, and what to delegate further is theirs to decide.
     worker = replace(shop.agent(run.agent), role=Role.WORKER)
     task = TurnTask("work", AgentPosition(run.conversation_id), worker, NewMessage("user", "text", asked["mission"]))

@@ -76,7 +76,7 @@ class PromptData:
 
     def _idle(self, todo: MissionTodo) -> str | None:
         """How the last run on a todo ended, when none is open."""
-        found = self.runs.of_todo(todo.id)
+        found = self.runs.for_todo(todo.id)
         if any(run.status in OPEN for run in found):
             return None
         return f"its last run is {found[0].status}. {found[0].why}" if found else "it has no run"

@@ -27,7 +27,7 @@ PACE: Final = Statement(
 
 def execute(tx: Transaction, scope: Scope, pillar: Pillar, todo: MissionTodo, reason: str) -> Run:
     """The run in which the pillar's owner works on it; it says so in the TODO chat itself."""
-    return runs.queue(
+    return runs.enqueue(
         tx,
         scope,
         kind=RunKind.EXECUTE,
@@ -61,4 +61,4 @@ def check_pace(tx: Transaction, mission: Mission) -> None:
 
 def under_way(tx: Transaction, todo: MissionTodo) -> bool:
     """Whether a run works on it, or is going to."""
-    return any(run.status in OPEN for run in run_records.found(tx, run_records.OF_TODO, todo_id=todo.id))
+    return any(run.status in OPEN for run in run_records.select(tx, run_records.BY_TODO, todo_id=todo.id))

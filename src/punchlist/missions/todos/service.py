@@ -263,7 +263,7 @@ def _lock_of(tx: Transaction, scope: MissionScope, todo_id: str) -> tuple[Missio
 
 
 def _collect(tx: Transaction, scope: MissionScope, mission: Mission, slugs: list[str], todo: MissionTodo) -> Run:
-    return runs.queue(
+    return runs.enqueue(
         tx,
         scope,
         kind=RunKind.COLLECT,

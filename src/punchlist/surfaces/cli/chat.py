@@ -57,7 +57,7 @@ def list_chats(
     desk = front(context).desk(as_json=as_json)
     missions = [desk.missions.get(mission)] if mission is not None else desk.missions.list()
     reading, queue = RecentMessages(desk.store), MessageQueue(desk.store, desk.conversations)
-    busy = {run.conversation_id: run for run in desk.runs.list(most=10_000) if _works(run)}
+    busy = {run.conversation_id: run for run in desk.runs.list(limit=10_000) if _works(run)}
     told = []
     for chat in (chat for one in missions for chat in _chats(desk, one)):
         last, run = reading.last_said(chat.conversation_id), busy.get(chat.conversation_id)
@@ -151,7 +151,7 @@ def send(
     _check_heard(desk, conversation.metadata)
     made = MessageQueue(desk.store, desk.conversations).add(Scope(conversation_id, entry.scope(desk).actor), said)
     run = next(
-        (run for run in desk.runs.list(most=10_000) if _works(run) and run.conversation_id == conversation_id), None
+        (run for run in desk.runs.list(limit=10_000) if _works(run) and run.conversation_id == conversation_id), None
     )
     if as_json:
         say_json({**made.as_json(), "conversationId": conversation_id, "run": run and run.id})

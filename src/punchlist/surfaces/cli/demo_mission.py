@@ -34,7 +34,7 @@ _HIDDEN: Final = ("missionSlug", "pillarSlug", "requestId")
 
 def play(desk: Services, source: Path, *, quiet: bool) -> dict[str, Any]:
     """From a mission.json to a todo that is done; what came of it, for programs."""
-    from punchlist.engine.periodic import begin_cycle
+    from punchlist.engine.periodic import enqueue_cycle
     from punchlist.missions.config import file
     from punchlist.missions.model import MissionScope
     from punchlist.missions.todos.tools import todo_json
@@ -44,7 +44,7 @@ def play(desk: Services, source: Path, *, quiet: bool) -> dict[str, Any]:
     mission = desk.missions.apply(MissionScope("demo", you), file.parse(text), text).mission
     scope = MissionScope(mission.conversation_id, you)
     _record(desk, scope)
-    begin_cycle(desk.store, scope, mission)
+    enqueue_cycle(desk.store, scope, mission)
     work(desk, f"rehearsal:{source / 'rehearsal.yaml'}", ModeChoice.YOLO, until_idle=True, quiet=True)
     if not quiet:
         _tell(desk, mission)

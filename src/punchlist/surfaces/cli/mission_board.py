@@ -79,7 +79,7 @@ def look(desk: Services, slug: str, *, archived: bool = False) -> MissionBoard:
 def _runs(desk: Services, mission: Mission, listed: TodoPage) -> dict[str, Run]:
     found: dict[str, Run] = {}
     if at_work := {todo.id for todo in listed.items if todo.status is TodoStatus.IN_PROGRESS}:
-        for run in desk.runs.list(mission_id=mission.id, ended=True, most=MOST):
+        for run in desk.runs.list(mission_id=mission.id, ended=True, limit=MOST):
             if run.kind is RunKind.EXECUTE and run.todo_id in at_work:
                 found.setdefault(run.todo_id, run)
     return found

@@ -39,7 +39,7 @@ def cycle(
     as_json: JsonOption = False,
 ) -> None:
     """Begin a planning cycle now: deadlines, metrics, each pillar's planning, the Lead's review."""
-    from punchlist.engine.periodic import begin_cycle
+    from punchlist.engine.periodic import enqueue_cycle
     from punchlist.missions.model import MissionScope
     from punchlist.runs.model import Run
 
@@ -51,7 +51,7 @@ def cycle(
     for mission in _chosen(desk, slug):
         scope = MissionScope(mission.conversation_id, Actor(Role.PERSON, person()))
         try:
-            begun.append(begin_cycle(desk.store, scope, mission))
+            begun.append(enqueue_cycle(desk.store, scope, mission))
         except Conflict as error:
             # The others have nothing to do with it.
             refused.append(error)
@@ -66,7 +66,7 @@ def cycle(
         say_json([run.as_json() for run in begun])
         return
     for run in begun:
-        say(f"Cycle {run.id} of {run.asked['mission']}: {run.status}. {run.result or ''}".rstrip())
+        say(f"Cycle {run.id} of {run.parameters['mission']}: {run.status}. {run.result or ''}".rstrip())
     if begun and not works:
         say(QUEUED)
 

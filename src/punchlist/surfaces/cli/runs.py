@@ -57,7 +57,7 @@ def _list(context: typer.Context, mission: str | None, every: bool, limit: int, 
 
     desk = front(context).desk(as_json=as_json)
     mission_id = desk.missions.get(mission).id if mission is not None else None
-    found = desk.runs.list(mission_id=mission_id, ended=every, most=limit)
+    found = desk.runs.list(mission_id=mission_id, ended=every, limit=limit)
     if as_json:
         say_json([run.as_json() for run in found])
         return
@@ -77,7 +77,7 @@ def _state(run: Run) -> str:
 
 
 def _about(run: Run) -> str:
-    asked = run.asked
+    asked = run.parameters
     about = asked.get("title") or asked.get("mission") or ", ".join(map(str, asked.get("metrics", ())))
     return visible(" ".join(str(about or run.conversation_id).split()))
 

@@ -141,7 +141,7 @@ def look(desk: Services, mission: Mission, todo: MissionTodo) -> TodoDetail:
         pillar.slug,
         pillar.todo_conversation_id,
         todo,
-        desk.runs.of_todo(todo.id),
+        desk.runs.for_todo(todo.id),
         MissionUsageService(desk.store).todo(todo.id),
         asked,
         claim if live else None,

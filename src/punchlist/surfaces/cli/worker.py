@@ -71,9 +71,9 @@ def work(
         ours = desk.worker(casting(desk, model, tell), Mode(mode) if mode else None, slots=slots, tell=tell)
         with suppress(NotImplementedError):
             loop = asyncio.get_running_loop()
-            loop.add_signal_handler(signal.SIGINT, ours.end)
-            loop.add_signal_handler(signal.SIGTERM, ours.end)
-        await ours.work(until_idle=until_idle)
+            loop.add_signal_handler(signal.SIGINT, ours.stop)
+            loop.add_signal_handler(signal.SIGTERM, ours.stop)
+        await ours.run(until_idle=until_idle)
 
     asyncio.run(until_told())
     if until_idle:
@@ -84,7 +84,7 @@ def _tell_what_waits(desk: Services, tell: Callable[[str], None]) -> None:
     """Why it is idle although there is work: what only a person can let go on."""
     from punchlist.runs.lifecycle import RunStatus
 
-    left = desk.runs.list(most=1_000)
+    left = desk.runs.list(limit=1_000)
     for status, what in ((RunStatus.WAITING, "waits"), (RunStatus.PAUSED, "is paused")):
         for run in [run for run in left if run.status is status][:MOST_TOLD]:
             tell(f"{run.kind} {run.id[-8:]} {what}{f': {run.why}' if run.why else ''}")

@@ -10,7 +10,7 @@ from punchlist.conversations.model import Scope
 from punchlist.errors import Conflict
 from punchlist.kernel.actors import SYSTEM
 from punchlist.runs import repository as run_repository
-from punchlist.runs.lifecycle import OWNED, OPEN, RunAction, RunStatus
+from punchlist.runs.lifecycle import OPEN, OWNED, RunAction, RunStatus
 from punchlist.runs.model import Run, UsageIncrement, append_text, remaining_text
 from punchlist.runs.service import end_turn, event_stream, transition
 from punchlist.storage import event_log

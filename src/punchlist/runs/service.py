@@ -16,7 +16,7 @@ from punchlist.kernel.json_encoder import compact
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.process_id import lives
 from punchlist.runs import repository as run_repository
-from punchlist.runs.lifecycle import OWNED, OPEN, RUN, ControlRequest, RunAction, RunStatus
+from punchlist.runs.lifecycle import OPEN, OWNED, RUN, ControlRequest, RunAction, RunStatus
 from punchlist.runs.model import Run, RunKind, append_text
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction

@@ -33,7 +33,7 @@ def todo_write(checklists: Checklists, scope: Scope, todos: Any) -> ToolResult:
     return tool.run(scope, {"todos": todos})
 
 
-def call(plans: Plans, scope: TurnScope, name: str, /, **arguments: Any) -> dict[str, Any]:
+def call(plans: Plans, scope: TurnScope, name: str, /, **arguments: Any) -> Any:
     """Call one of the plan's tools as a model does; what programs get of the result."""
     (tool,) = [tool for tool in plan_tools(lambda: plans) if tool.name == name]
     return tool.run(scope, arguments).data

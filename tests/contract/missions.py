@@ -100,7 +100,7 @@ class Team:
             Role.SUPERVISOR: replace(self.worker, actor=Actor(Role.SUPERVISOR, "test")),
         }[role]
 
-    def call(self, scope: MissionScope, name: str, /, **arguments: Any) -> dict[str, Any]:
+    def call(self, scope: MissionScope, name: str, /, **arguments: Any) -> Any:
         """Call one of the mission's tools as a model does; what programs get of the result."""
         checks = self.checks
         tools = mission_tools(lambda: self.todos, (lambda: checks) if checks else None)

@@ -27,7 +27,7 @@ from punchlist.storage.store import Store
 ADA = Actor(Role.PERSON, "ada")
 
 
-def tool(plans: Plans, scope: TurnScope, name: str, /, at: str = "one", **arguments: Any) -> dict[str, Any]:
+def tool(plans: Plans, scope: TurnScope, name: str, /, at: str = "one", **arguments: Any) -> Any:
     """Call one of the tools that claim as a model does, from a place."""
     tools = claim_tools(lambda _: {ListKind.PLAN: ClaimablePlan(plans, scope, at)})
     (found,) = [tool for tool in tools if tool.name == name]

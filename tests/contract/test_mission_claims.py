@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from tests.conftest import StoppedClock
@@ -150,7 +151,7 @@ def test_the_lead_ends_a_todo_whoever_holds_it_and_the_trail_tells(
 def test_the_tools_claim_from_the_mission_that_a_caller_is_bound_to(team: Team, claims: MissionClaims) -> None:
     todo = team.todo_in(TodoStatus.IN_PROGRESS)
 
-    def call(scope: MissionScope, name: str, **arguments: object) -> dict[str, object]:
+    def call(scope: MissionScope, name: str, **arguments: object) -> Any:
         tools = claim_tools(lambda _: {ListKind.MISSION: ClaimableMission(claims, scope, "one")})
         (tool,) = [tool for tool in tools if tool.name == name]
         return tool.run(scope, arguments).data

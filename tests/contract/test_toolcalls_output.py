@@ -11,22 +11,23 @@ import pytest
 from tests.contract.toolcalls import Desk, request, run, soon, stored
 
 from punchlist.kernel.secrets import Redactor
+from punchlist.kernel.tool import ToolResult
 from punchlist.storage.store import Store
 from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.results import LONGEST
-from punchlist.toolcalls.states import CallResult, ErroredToolCall, SuccessfulToolCall
+from punchlist.toolcalls.states import ErroredToolCall, SuccessfulToolCall
 from punchlist.toolcalls.tool import Effect, ToolContext
 from punchlist.tools.function_tool import tool
 
 pytestmark = pytest.mark.spec("S8")
 
 
-def result_of(value: Any, store: Store | None = None, **desk_with: Any) -> CallResult | tuple[str, str]:
+def result_of(value: Any, store: Store | None = None, **desk_with: Any) -> ToolResult | tuple[str, str]:
     @tool(effect=Effect.READ)
     async def give() -> Any:
         return value
 
-    async def scene() -> CallResult | tuple[str, str]:
+    async def scene() -> ToolResult | tuple[str, str]:
         async with Desk(store, tools=[give], **desk_with) as desk:
             (call,) = await desk.do(request("give"))
             if isinstance(call, ErroredToolCall):
@@ -93,7 +94,7 @@ def test_a_tool_that_is_not_asynchronous_runs_in_a_thread_of_its_own() -> None:
     ],
 )
 def test_a_result_is_text_for_the_model_and_data_for_programs(value: Any, text: str, data: Any) -> None:
-    assert result_of(value) == CallResult(text, data)
+    assert result_of(value) == ToolResult(text, data)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +119,7 @@ def test_a_result_nested_too_deep_is_an_error() -> None:
 def test_a_long_result_keeps_its_head_and_tail_and_is_whole_on_disk(store: Store, tmp_path: Path) -> None:
     text = "H" * 20_000 + "M" * 50_000 + "T" * 20_000
     result = result_of(text, store, folder=tmp_path / "out")
-    assert isinstance(result, CallResult)
+    assert isinstance(result, ToolResult)
     assert result.text.startswith("H" * (LONGEST // 2))
     assert result.text.endswith("T" * (LONGEST // 2))
     assert "60,000 characters left out" in result.text
@@ -133,13 +134,13 @@ def test_a_long_result_keeps_its_head_and_tail_and_is_whole_on_disk(store: Store
 @pytest.mark.parametrize(("length", "cut"), [(LONGEST, False), (LONGEST + 1, True)])
 def test_the_limit_is_exact(length: int, cut: bool) -> None:
     result = result_of("x" * length)
-    assert isinstance(result, CallResult)
+    assert isinstance(result, ToolResult)
     assert ("left out" in result.text) is cut
 
 
 def test_ten_megabytes_are_bounded_too(store: Store, tmp_path: Path) -> None:
     result = result_of({"all": "x" * 10_000_000}, store, folder=tmp_path)
-    assert isinstance(result, CallResult)
+    assert isinstance(result, ToolResult)
     assert len(result.text) < LONGEST + 500
     assert result.data is None
     assert (tmp_path / "a.txt").stat().st_size > 10_000_000
@@ -148,7 +149,7 @@ def test_ten_megabytes_are_bounded_too(store: Store, tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_does_not_lose_the_result(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     result = result_of("x" * 50_000, folder=tmp_path / "file" / "out")
-    assert isinstance(result, CallResult)
+    assert isinstance(result, ToolResult)
     assert result.output_file is None
     assert "characters left out" in result.text
 
@@ -165,7 +166,7 @@ def test_a_long_error_is_bounded() -> None:
 
 @pytest.mark.parametrize("text", ["\x00 nul", "\ud800 half", "\x1b[31m"])
 def test_odd_characters_in_a_result_are_storable(store: Store, text: str) -> None:
-    assert result_of(text, store) == CallResult(text)
+    assert result_of(text, store) == ToolResult(text)
     assert stored(store).status == "success"
 
 
@@ -173,7 +174,7 @@ def test_secrets_are_hidden_from_the_model_and_from_the_disk(store: Store, tmp_p
     redactor = Redactor({"API_KEY": "hunter2-hunter2"})
     text = "hunter2-hunter2 " * 5_000
     result = result_of(text, store, redactor=redactor, folder=tmp_path)
-    assert isinstance(result, CallResult)
+    assert isinstance(result, ToolResult)
     assert "hunter2" not in result.text
     assert "hunter2" not in (tmp_path / "a.txt").read_text()
     assert "hunter2" not in (stored(store).result or "")
@@ -182,14 +183,14 @@ def test_secrets_are_hidden_from_the_model_and_from_the_disk(store: Store, tmp_p
 def test_a_secret_that_json_writes_differently_is_hidden_too() -> None:
     secret = 'pa"ss\\word\nline'
     result = result_of({"x": secret}, redactor=Redactor(also=[secret]))
-    assert isinstance(result, CallResult)
+    assert isinstance(result, ToolResult)
     assert result.data != {"x": secret}
     assert "line" not in result.text
 
 
 def test_a_result_made_by_the_tool_is_bounded_and_redacted_too() -> None:
-    result = result_of(CallResult("hunter2-hunter2" * 10_000), redactor=Redactor(also=["hunter2-hunter2"]))
-    assert isinstance(result, CallResult)
+    result = result_of(ToolResult("hunter2-hunter2" * 10_000), redactor=Redactor(also=["hunter2-hunter2"]))
+    assert isinstance(result, ToolResult)
     assert len(result.text) < LONGEST + 500
     assert "hunter2" not in result.text
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from tests.faults.processes import PATIENCE
 
+from punchlist.kernel.tool import ToolResult
 from punchlist.toolcalls.execution import ExecutionEnvironment
 from punchlist.toolcalls.journal import Journal
 from punchlist.toolcalls.listeners import Listeners
@@ -18,7 +19,6 @@ from punchlist.toolcalls.policy import Mode, Policy
 from punchlist.toolcalls.scheduler import CoreToolScheduler
 from punchlist.toolcalls.states import (
     CallError,
-    CallResult,
     CompletedToolCall,
     ErroredToolCall,
     SuccessfulToolCall,
@@ -85,7 +85,7 @@ class Agent:
 
         return asyncio.run(use())
 
-    def gets(self, tool: str, **arguments: Any) -> CallResult:
+    def gets(self, tool: str, **arguments: Any) -> ToolResult:
         call = self.tries(tool, **arguments)
         assert isinstance(call, SuccessfulToolCall), call
         return call.result

@@ -22,10 +22,16 @@ Arguments = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What the model reads, and the same for programs."""
+    """The result of a tool, from the tool itself to the message that the model reads.
+
+    The scheduler redacts and bounds it on the way; nothing wraps it.
+    """
 
     text: str
-    data: dict[str, Any]
+    data: Any = None
+    """The same result as structured data, for programs."""
+    output_file: str | None = None
+    """The file with the full text, when `text` had to be shortened."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 from punchlist.errors import PunchlistError, StoreBusy
 from punchlist.kernel.text import excerpt
+from punchlist.kernel.tool import ToolResult
 from punchlist.toolcalls.results import as_result, cut
-from punchlist.toolcalls.states import CallError, CallResult
+from punchlist.toolcalls.states import CallError
 from punchlist.toolcalls.tool import AgentTool, Arguments, ConnectionLost, Effect, TransientFailure
 
 TIME_LIMIT: Final = 120.0
@@ -61,7 +62,7 @@ class RunningCall:
 
 async def execute(
     tool: AgentTool, arguments: Arguments, running: RunningCall, around: ExecutionEnvironment
-) -> CallResult | CallError:
+) -> ToolResult | CallError:
     try:
         value = await _run(tool, arguments, running)
         return as_result(value, redact=around.redact, keep=lambda text: _keep(around.folder, running.call_id, text))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from punchlist.kernel.text import json_type
-from punchlist.toolcalls.states import CallResult
+from punchlist.kernel.tool import ToolResult
 from punchlist.toolcalls.tool import ToolFailure
 
 LONGEST: Final = 30_000
@@ -23,11 +23,11 @@ _TOO_DEEP: Final = "The tool returned something nested too deeply for JSON."
 _SCALARS: Final = (str, int, float, bool, type(None))
 
 
-def as_result(value: Any, *, redact: Callable[[str], str], keep: Callable[[str], Path | None]) -> CallResult:
+def as_result(value: Any, *, redact: Callable[[str], str], keep: Callable[[str], Path | None]) -> ToolResult:
     """The value as text and, if it was structured, as data. `keep` puts a long text on disk."""
     if type(value) is int or value is None:
-        return CallResult(_json(value), value)
-    if isinstance(value, CallResult):
+        return ToolResult(_json(value), value)
+    if isinstance(value, ToolResult):
         # Made by a tool of ours, which knows where the whole text is; bounded all the same.
         return replace(value, text=cut(redact(value.text)).text) if len(value.text) > _BOUND else _safe(value, redact)
     if not isinstance(value, str):
@@ -36,10 +36,10 @@ def as_result(value: Any, *, redact: Callable[[str], str], keep: Callable[[str],
     text = redact(value) if isinstance(value, str) else _json(value)
     if len(text) > LONGEST:
         return cut(text, keep(text))
-    return CallResult(text) if isinstance(value, str) else CallResult(text, value)
+    return ToolResult(text) if isinstance(value, str) else ToolResult(text, value)
 
 
-def _safe(result: CallResult, redact: Callable[[str], str]) -> CallResult:
+def _safe(result: ToolResult, redact: Callable[[str], str]) -> ToolResult:
     return replace(result, text=redact(result.text), data=redacted(result.data, redact))
 
 
@@ -61,19 +61,19 @@ def redacted(value: Any, redact: Callable[[str], str]) -> Any:
     return value
 
 
-def cut(text: str, kept: Path | None = None) -> CallResult:
+def cut(text: str, kept: Path | None = None) -> ToolResult:
     """The beginning and the end of a text that is too long; one that is not, as it is."""
     if len(text) <= LONGEST:
-        return CallResult(text)
+        return ToolResult(text)
     head, tail = text[: LONGEST // 2], text[-(LONGEST // 2) :]
-    return CallResult(f"{head}{_gap(len(text) - len(head) - len(tail), kept)}{tail}", output_file=_name(kept))
+    return ToolResult(f"{head}{_gap(len(text) - len(head) - len(tail), kept)}{tail}", output_file=_name(kept))
 
 
-def pieced(head: str, left_out: int, tail: str, kept: Path | None) -> CallResult:
+def pieced(head: str, left_out: int, tail: str, kept: Path | None) -> ToolResult:
     """A result of which only the beginning and the end were kept in memory."""
     if not left_out:
-        return CallResult(head + tail)
-    return CallResult(f"{head}{_gap(left_out, kept)}{tail}", output_file=_name(kept))
+        return ToolResult(head + tail)
+    return ToolResult(f"{head}{_gap(left_out, kept)}{tail}", output_file=_name(kept))
 
 
 def _name(kept: Path | None) -> str | None:

@@ -23,6 +23,7 @@ from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFou
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.kernel.clock import Clock, system_clock
+from punchlist.kernel.tool import ToolResult
 from punchlist.toolcalls.admission import Admission, Admitted, Refused, check_ids, wrong_dependencies
 from punchlist.toolcalls.approval_response import ApprovalResponder
 from punchlist.toolcalls.approval_watcher import ApprovalWatcher
@@ -38,7 +39,6 @@ from punchlist.toolcalls.listeners import Listeners
 from punchlist.toolcalls.policy import Policy, Verdict
 from punchlist.toolcalls.states import (
     CallError,
-    CallResult,
     CancelledToolCall,
     ErroredToolCall,
     ExecutingToolCall,
@@ -254,7 +254,7 @@ class CoreToolScheduler:
         entry.task = loop.create_task(self._run(entry, admitted, running))
 
     async def _run(self, entry: CallEntry, admitted: Admitted, running: RunningCall) -> None:
-        outcome: CallResult | CallError | str
+        outcome: ToolResult | CallError | str
         entry.begun = True
         try:
             if self._journal is not None:
@@ -270,12 +270,12 @@ class CoreToolScheduler:
         if entry.call.status is CallStatus.EXECUTING:
             self._finish(entry, entry.cause or outcome)
 
-    def _finish(self, entry: CallEntry, outcome: CallResult | CallError | str) -> None:
+    def _finish(self, entry: CallEntry, outcome: ToolResult | CallError | str) -> None:
         self._deadlines.forget(entry)
         call, now = entry.call, self._clock()
         assert isinstance(call, ExecutingToolCall)
         match outcome:
-            case CallResult():
+            case ToolResult():
                 done = SuccessfulToolCall(call.request, call.tool, outcome, call.started_at, now)
                 self._calls.end(CallEnding(entry, CallAction.SUCCEED, done))
             case CallError():

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from punchlist.kernel.actors import Actor
 from punchlist.kernel.ids import new_id
+from punchlist.kernel.tool import ToolResult
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalQuestion
 from punchlist.toolcalls.lifecycle import CallAction, CallStatus
 from punchlist.toolcalls.policy import PolicyDecision
@@ -25,16 +26,6 @@ class ToolCallRequest:
     priority: int = 0
     resources: Resources = NOTHING
     timeout: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CallResult:
-    """What came of a call: `text` for the model, bounded; `data` for programs, where it was structured and small."""
-
-    text: str
-    data: Any = None
-    output_file: str | None = None
-    """Where the whole text is, when `text` had to be cut."""
 
 
 class CallError(NamedTuple):
@@ -80,7 +71,7 @@ class SuccessfulToolCall:
     status: ClassVar[Literal[CallStatus.SUCCESS]] = CallStatus.SUCCESS
     request: ToolCallRequest
     tool: AgentTool
-    result: CallResult
+    result: ToolResult
     started_at: datetime
     ended_at: datetime
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
 from punchlist.kernel import child_processes
+from punchlist.kernel.tool import ToolResult
 from punchlist.toolcalls.execution import output_file
-from punchlist.toolcalls.states import CallResult
 from punchlist.toolcalls.tool import Effect, TimedOut, ToolContext, ToolFailure
 from punchlist.tools.function_tool import FunctionTool
 from punchlist.tools.output import LARGEST, BoundedOutput
@@ -28,7 +28,7 @@ _QUIET: Final = {"PAGER": "cat", "GIT_PAGER": "cat", "TERM": "dumb", "NO_COLOR":
 
 
 def command_tool(workspace: Workspace, redact: Callable[[str], str] = str) -> FunctionTool:
-    async def run_command(command: str, running: ToolContext, timeout: float = TIMEOUT) -> CallResult:
+    async def run_command(command: str, running: ToolContext, timeout: float = TIMEOUT) -> ToolResult:
         """Run a shell command in the workspace's folder and give what it prints. A command that runs longer than
         `timeout` seconds (120) is ended, and so is everything that it leaves running."""
         if not 0 < timeout <= LONGEST_TIMEOUT:
@@ -57,7 +57,7 @@ async def run_program(
     *,
     input: bytes = b"",
     fine: Sequence[int] = (0,),
-) -> CallResult:
+) -> ToolResult:
     """Run a program to its end, or to its time limit; nothing of it is left running in any case."""
     file = output_file(running.folder, running.call_id) if running.folder else None
     output, mark = BoundedOutput(file, running.output, redact), running.call_id

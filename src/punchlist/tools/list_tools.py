@@ -8,9 +8,8 @@ from typing import Any, Generic, TypeVar
 
 from punchlist.kernel.events import canonical
 from punchlist.kernel.text import visible_block
-from punchlist.kernel.tool import ListToolSpec
+from punchlist.kernel.tool import ListToolSpec, ToolResult
 from punchlist.storage.async_bridge import AsyncBridge
-from punchlist.toolcalls.states import CallResult
 from punchlist.toolcalls.tool import NOTHING, Arguments, Effect, Resources, Schema, ToolContext
 
 C = TypeVar("C")
@@ -47,12 +46,11 @@ class ListTool(Generic[C]):
     async def run(self, arguments: Arguments, running: ToolContext) -> Any:
         return await self._call(arguments, running.call_id)
 
-    async def _call(self, arguments: Arguments, call_id: str) -> CallResult:
+    async def _call(self, arguments: Arguments, call_id: str) -> ToolResult:
         field = self._tool.request_field
         if field is not None and arguments.get(field) is None:
             arguments = {**arguments, field: call_id}
-        result = await self._aside(self._tool.run, self._scope, arguments)
-        return CallResult(result.text, result.data)
+        return await self._aside(self._tool.run, self._scope, arguments)
 
 
 class RepeatableListTool(ListTool[C]):

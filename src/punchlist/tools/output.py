@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from punchlist.kernel.tool import ToolResult
 from punchlist.toolcalls.results import LONGEST, pieced
-from punchlist.toolcalls.states import CallResult
 
 LARGEST: Final = 50_000_000
 """Bytes. A program that prints more is not read by anybody; it is ended."""
@@ -107,6 +107,6 @@ class BoundedOutput:
         self._line = ""
         self._close()
 
-    def result(self) -> CallResult:
+    def result(self) -> ToolResult:
         left_out = self._length - len(self._head) - len(self._tail)
         return pieced(self._head, left_out, self._tail, self._path if left_out else None)

@@ -1,6 +1,6 @@
 """Finding files by name and text in files: with ripgrep where it is installed, with Python elsewhere.
 
-Python's search runs as a program of its own (`searching.py`): a pattern can keep it busy for ever,
+Python's search runs as a program of its own (`search_process.py`): a pattern can keep it busy for ever,
 and a program can be ended.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from punchlist.kernel.text import excerpt
-from punchlist.toolcalls.states import CallResult
+from punchlist.kernel.tool import ToolResult
 from punchlist.toolcalls.tool import Effect, ToolContext, ToolFailure
 from punchlist.tools.command import run_program
 from punchlist.tools.function_tool import FunctionTool
@@ -26,7 +26,7 @@ from punchlist.tools.workspace import Workspace
 TIMEOUT: Final = 30.0
 MOST_MATCHES: Final = 500
 LONGEST_PATTERN: Final = 1_000
-_PROGRAM: Final = Path(__file__).with_name("searching.py")
+_PROGRAM: Final = Path(__file__).with_name("search_process.py")
 
 
 def search_tools(workspace: Workspace, redact: Callable[[str], str] = str) -> list[FunctionTool]:
@@ -37,7 +37,7 @@ def search_tools(workspace: Workspace, redact: Callable[[str], str] = str) -> li
         found = await _python(workspace, running, redact, {"find": pattern, "most": MOST_MATCHES})
         return found.text.strip() or "No file fits."
 
-    async def search_text(pattern: str, running: ToolContext, path: str = ".") -> CallResult | str:
+    async def search_text(pattern: str, running: ToolContext, path: str = ".") -> ToolResult | str:
         """Search the text files of the workspace, or of one folder or file in it, for a regular expression. Gives
         file, line number and line."""
         _check(pattern)
@@ -52,7 +52,7 @@ def search_tools(workspace: Workspace, redact: Callable[[str], str] = str) -> li
             line = _ripgrep(ripgrep, pattern, place)
             found = await run_program(line, workspace, running, TIMEOUT, redact, fine=(0, 1))
         text = _first(re.sub(r"^\./", "", found.text.replace("\r\n", "\n"), flags=re.MULTILINE).rstrip("\n"))
-        return CallResult(text, output_file=found.output_file) if text else "No line fits."
+        return ToolResult(text, output_file=found.output_file) if text else "No line fits."
 
     return [
         FunctionTool(find_files, effect=Effect.READ, time_limit=TIMEOUT + 5),
@@ -70,7 +70,7 @@ def _ripgrep(program: str, pattern: str, where: str) -> list[str]:
 
 async def _python(
     workspace: Workspace, running: ToolContext, redact: Callable[[str], str], asked: dict[str, str | int]
-) -> CallResult:
+) -> ToolResult:
     sent = json.dumps(asked).encode()
     program = [sys.executable, "-I", "-W", "ignore", str(_PROGRAM)]
     return await run_program(program, workspace, running, TIMEOUT, redact, input=sent)

@@ -30,7 +30,7 @@ HTTP_SECONDS: Final = 30.0
 MOST_OUTPUT: Final = 64 * 1024
 MOST_CONTENT: Final = 1024 * 1024
 MATCH_SECONDS: Final = 10.0
-_COLLECTING: Final = str(Path(__file__).with_name("collecting.py"))
+_COLLECTING: Final = str(Path(__file__).with_name("collector_process.py"))
 _STEP: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LEAF: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 

@@ -33,10 +33,11 @@ def todo_write(checklists: Checklists, scope: Scope, todos: Any) -> ToolResult:
     return tool.run(scope, {"todos": todos})
 
 
-def call(plans: Plans, scope: TurnScope, name: str, /, **arguments: Any) -> Any:
+def call(plans: Plans, scope: TurnScope, name: str, /, **arguments: Any) -> dict[str, Any]:
     """Call one of the plan's tools as a model does; what programs get of the result."""
     (tool,) = [tool for tool in plan_tools(lambda: plans) if tool.name == name]
-    return tool.run(scope, arguments).data
+    data: dict[str, Any] = tool.run(scope, arguments).data
+    return data
 
 
 def plan(plans: Plans, scope: TurnScope, *titles: str) -> list[str]:

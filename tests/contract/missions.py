@@ -100,12 +100,13 @@ class Team:
             Role.SUPERVISOR: replace(self.worker, actor=Actor(Role.SUPERVISOR, "test")),
         }[role]
 
-    def call(self, scope: MissionScope, name: str, /, **arguments: Any) -> Any:
+    def call(self, scope: MissionScope, name: str, /, **arguments: Any) -> dict[str, Any]:
         """Call one of the mission's tools as a model does; what programs get of the result."""
         checks = self.checks
         tools = mission_tools(lambda: self.todos, (lambda: checks) if checks else None)
         (tool,) = [tool for tool in tools if tool.name == f"mission_todo_{name}"]
-        return tool.run(scope, {"missionSlug": self.slug, **arguments}).data
+        data: dict[str, Any] = tool.run(scope, {"missionSlug": self.slug, **arguments}).data
+        return data
 
     def create(self, title: str = "A", pillar: str = BUILD, **more: Any) -> MissionTodo:
         """What the Lead puts on the list."""

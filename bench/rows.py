@@ -19,7 +19,7 @@ from punchlist.kernel.events import GENESIS, Change, Event, canonical, chain_has
 from punchlist.kernel.ids import new_id
 from punchlist.plan.lifecycle import PlanAction, PlanStatus
 from punchlist.plan.model import NewTodo, TurnTodo
-from punchlist.plan.service import stream as plan_stream
+from punchlist.plan.service import plan_stream
 
 TODOS_PER_TURN: Final = 10
 TURNS_PER_SESSION: Final = 100
@@ -113,7 +113,7 @@ def _todo(id: str, session: str, turn_id: str, position: int, at: str) -> TurnTo
 
 @cache
 def _description(position: int) -> str:
-    return canonical(_todo("", "", "", position, "").described())
+    return canonical(_todo("", "", "", position, "").creation_data())
 
 
 class Stream:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from punchlist.checklist.box import box
+from punchlist.checklist.box import render_box
 from punchlist.checklist.lifecycle import ChecklistStatus
 from punchlist.checklist.model import Checklist, ChecklistItem
 
@@ -19,7 +19,7 @@ def picture() -> str:
         ChecklistItem("c", "Run the tests", "Running the tests", ChecklistStatus.PENDING),
         ChecklistItem("d", "Write the changelog", "Writing the changelog", ChecklistStatus.PENDING),
     )
-    lines = ["$ punchlist todos --watch", *box(Checklist(items, 1, 0, None), 60)]
+    lines = ["$ punchlist todos --watch", *render_box(Checklist(items, 1, 0, None), 60)]
     width = 2 * MARGIN + CHARACTER * max(map(len, lines))
     height = 2 * MARGIN + LINE * len(lines)
     texts = "\n".join(_text(line, MARGIN + LINE * number) for number, line in enumerate(lines))

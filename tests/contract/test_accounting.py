@@ -215,7 +215,7 @@ def accounts_of(store: Store) -> dict[str, PlanTodoUsage]:
     """By title."""
     turn = next(one for one in Conversations(store).turns("s") if not one.parent_turn_id)
     todos = Plans(store).list(TurnScope("s", Actor(Role.SUPERVISOR, "test"), turn.id), frozenset(PlanStatus)).items
-    found = PlanUsageService(store).of(turn.id, todos)
+    found = PlanUsageService(store).usage_by_todo(turn.id, todos)
     return {todo.title: found[todo.id] for todo in todos if todo.id in found}
 
 
@@ -269,4 +269,4 @@ def test_a_todo_in_progress_has_taken_what_was_done_so_far(
     clock.advance(seconds=100)
     assert accounts_of(store)["A"].seconds < 11
     with pytest.raises(NotFound, match="There is no turn 'x'"):
-        PlanUsageService(store).of("x", [])
+        PlanUsageService(store).usage_by_todo("x", [])

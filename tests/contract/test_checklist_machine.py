@@ -16,8 +16,8 @@ from tests.unit.examples import examples
 
 from punchlist.checklist.lifecycle import CHECKLIST, ChecklistAction, ChecklistStatus
 from punchlist.checklist.model import ChecklistItem
-from punchlist.checklist.replay import replay
-from punchlist.checklist.service import Checklists, stream
+from punchlist.checklist.replay import replay_checklist
+from punchlist.checklist.service import Checklists, checklist_stream
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotFound, PunchlistError
@@ -75,7 +75,7 @@ class ChecklistMachine(RuleBasedStateMachine):
         assert [(item.content, item.status) for item in after] == [(content, status) for content, status, _ in wanted]
         self._check_ids(before, after, ids)
         kept = {item.id for item in after}
-        assert rewrite.dropped == tuple(item for item in before if item.unfinished and item.id not in kept)
+        assert rewrite.dropped == tuple(item for item in before if item.is_open and item.id not in kept)
         self._became(after)
 
     @rule(content=contents)
@@ -168,11 +168,11 @@ class ChecklistMachine(RuleBasedStateMachine):
     @invariant()
     def the_trail_tells_the_same(self) -> None:
         with self.store.read() as tx:
-            events = event_log.of_stream(tx, stream(self.scope.conversation_id))
+            events = event_log.of_stream(tx, checklist_stream(self.scope.conversation_id))
         assert len(events) == self.revision
         assert list(event_log.broken_links(events)) == []
         if events:
-            assert replay(events) == self.checklists.get(self.scope.conversation_id)
+            assert replay_checklist(events) == self.checklists.get(self.scope.conversation_id)
 
     # --- the model --------------------------------------------------------------------------------
 

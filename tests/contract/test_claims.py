@@ -12,7 +12,7 @@ from tests.contract.front import by_hand, call, everything, nothing_changes, pla
 from punchlist.audit.check import check
 from punchlist.claims import replay
 from punchlist.claims.model import ClaimGranted, ListKind, NothingToClaim
-from punchlist.claims.repository import from_row
+from punchlist.claims.repository import claim_from_row
 from punchlist.claims.tools import claim_tools
 from punchlist.conversations.model import TurnScope
 from punchlist.conversations.service import Conversations
@@ -225,7 +225,7 @@ def test_what_waits_is_not_claimed_and_what_is_held_has_its_resources(
     plans.release_claim(TurnScope("s", ADA, turn.turn_id), "terminal", made["Build"], None)
     call(plans, turn, "wait_todo", todoId=made["Build"], **{"for": {"event": "go"}})
     assert claim(plans, turn, "one").todo.title == "Lint"
-    plans.happened("s", "go", ADA)
+    plans.report_event("s", "go", ADA)
     assert claim(plans, turn, "two").todo.title == "Write"
     with pytest.raises(IllegalTransition, match=r"“Lint”, which claims app\.py too"):
         plans.start(turn, made["Build"])
@@ -293,7 +293,7 @@ def test_a_holder_that_a_model_sends_has_no_effect(store: Store, plans: Plans, t
     plan(plans, turn, "A")
     forged: dict[str, Any] = {"holder": "person:root", "actor": "person:root", "fence": 99, "conversationId": "x"}
     tool(plans, turn, "claim_todo", **forged)
-    assert [from_row(row).holder for row in everything(store)["claims"]] == ["supervisor:test in s (one)"]
+    assert [claim_from_row(row).holder for row in everything(store)["claims"]] == ["supervisor:test in s (one)"]
 
 
 @pytest.mark.spec("X3", "X5")
@@ -309,12 +309,12 @@ def test_the_trail_tells_who_had_what_and_the_check_finds_nothing_wrong(
     claim(plans, turn, "four")
     assert check(store, REVISION).problems == []
     events = trail(store, f"plan:{turn.turn_id}")
-    assert {id: (one.holder, one.fence) for id, one in replay.replay(events).items()} == {
+    assert {id: (one.holder, one.fence) for id, one in replay.replay_claims(events).items()} == {
         first: (None, 1),
         second: ("supervisor:test in s (four)", 2),
         third: ("supervisor:test in s (three)", 1),
     }
-    assert replay.claims_made(events) == len(everything(store)["claims"]) == 3
+    assert replay.count_claimed_todos(events) == len(everything(store)["claims"]) == 3
 
     def differences() -> list[str]:
         return check(store, REVISION).problems

@@ -344,7 +344,7 @@ def test_whatever_an_agent_keeps_itself_can_be_copied(tool: str, items: list[Any
 
     for key in ("todos", "plan"):
         todos = own_list(tool, {key: items})
-        assert todos is None or len(checklist_validation.parse(fitted(todos))) == min(
+        assert todos is None or len(checklist_validation.parse_todos(fitted(todos))) == min(
             len(todos), checklist_validation.MAX_ITEMS
         )
     assert own_list(tool, None) is None

@@ -140,10 +140,10 @@ def test_the_lead_ends_a_todo_whoever_holds_it_and_the_trail_tells(
     ended = [event for event in team.trail() if event.action in ("complete", "cancel")]
     held = {"holder": "owner:pillar-owner in mission-developer-experience (one)", "fence": 1}
     assert [json.loads(event.data)["claim"] for event in ended] == [held, held]
-    told = replay.replay(team.trail())
+    told = replay.replay_claims(team.trail())
     assert {id: (one.holder, one.fence) for id, one in told.items()} == {done.id: (None, 1), dropped.id: (None, 1)}
     with store.read() as tx:
-        assert [id for id, one in told.items() if replay.differs(one, claim_records.find(tx, id))] == []
+        assert [id for id, one in told.items() if replay.claim_differs(one, claim_records.find(tx, id))] == []
         assert list(todo_replay.compare(tx, team.mission.id, team.trail())) == []
 
 

@@ -18,8 +18,8 @@ from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed, NotFound
 from punchlist.kernel.actors import SYSTEM, Actor, Role
 from punchlist.plan.model import NewCondition
-from punchlist.plan.replay import replay, replay_conditions
-from punchlist.plan.service import Plans, stream
+from punchlist.plan.replay import replay_conditions, replay_todos
+from punchlist.plan.service import Plans, plan_stream
 from punchlist.storage.schema_version import REVISION
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
@@ -40,7 +40,7 @@ def item(title: str, *blocked_by: Any, **more: Any) -> dict[str, Any]:
 def waits(plans: Plans, turn: TurnScope) -> dict[str, list[str]]:
     """By title, what is waited for; the list and the look of the loop must agree."""
     listed = call(plans, turn, "list_todo", status="all")["items"]
-    look = plans.look(turn)
+    look = plans.snapshot(turn)
     assert [todo.id for todo in look.todos] == [told["id"] for told in listed]
     assert {told["id"]: told["waitsFor"] for told in listed if "waitsFor" in told} == look.waits
     return {told["title"]: told["waitsFor"] for told in listed if "waitsFor" in told}
@@ -68,7 +68,7 @@ def test_a_todo_says_in_words_what_it_waits_for(plans: Plans, turn: TurnScope) -
         item("Build"),
         item("Clean up", first, first, {"todo": "deploy"}),
     )
-    deploy = next(todo.id for todo in plans.look(turn).todos if todo.title == "Deploy")
+    deploy = next(todo.id for todo in plans.snapshot(turn).todos if todo.title == "Deploy")
     assert waits(plans, turn) == {
         "Deploy": [
             "an answer to “Which region?”",
@@ -105,7 +105,7 @@ def test_a_cancelled_todo_holds_nothing_up_and_whoever_waited_is_told(plans: Pla
     assert waits(plans, turn) == {}
     (told,) = call(plans, turn, "list_todo")["items"]
     assert told["notes"] == [f"“Build” (id {build}), which this waited for, was cancelled: no compiler"]
-    assert plans.look(turn).notes == {ship: told["notes"]}
+    assert plans.snapshot(turn).notes == {ship: told["notes"]}
     call(plans, turn, "start_todo", todoId=ship)
 
 
@@ -242,7 +242,7 @@ def test_an_answer_frees_the_todo_and_reaches_the_model(plans: Plans, turn: Turn
     assert (waits(plans, turn), asked(plans)) == ({}, [])
     (told,) = call(plans, turn, "list_todo")["items"]
     assert told["answers"] == [{"question": "Which region?", "answer": "eu-west"}]
-    assert [answer.text for answer in plans.look(turn).answers[todo_id]] == ["eu-west"]
+    assert [answer.text for answer in plans.snapshot(turn).answers[todo_id]] == ["eu-west"]
     call(plans, turn, "start_todo", todoId=todo_id)
 
 
@@ -272,7 +272,7 @@ def test_of_many_answers_at_the_same_moment_one_stands(store: Store, plans: Plan
 
     with ThreadPoolExecutor(4) as people:
         said = [answer for answer in people.map(say, range(4)) if answer]
-    assert [answer.text for told in plans.look(turn).answers.values() for answer in told] == said
+    assert [answer.text for told in plans.snapshot(turn).answers.values() for answer in told] == said
     assert len(said) == 1
     assert check(store, REVISION).problems == []
 
@@ -283,11 +283,11 @@ def test_an_event_frees_all_that_wait_for_it_and_nothing_else(
 ) -> None:
     for scope in (turn, other_turn):
         create(plans, scope, item("A", {"event": "built"}), item("B", {"event": "built"}, {"event": "tested"}))
-    woken = plans.happened("s", "built", SYSTEM, note="build 7")
+    woken = plans.report_event("s", "built", SYSTEM, note="build 7")
     assert sorted(held.todo.title for held in woken) == ["A", "B"]
     assert waits(plans, turn) == {"B": ["the event “tested”"]}
     assert set(waits(plans, other_turn)) == {"A", "B"}
-    plans.happened("s", "tested", ADA)
+    plans.report_event("s", "tested", ADA)
     told = call(plans, turn, "list_todo")["items"]
     assert [one["answers"] for one in told] == [
         [{"event": "built", "answer": "build 7"}],
@@ -302,7 +302,7 @@ def test_a_model_cannot_answer_its_own_question(store: Store, plans: Plans, turn
         with pytest.raises(NotAllowed, match="supervisor may not resolve a condition; person or system may"):
             plans.resolve("s", condition_id(plans, "May I?"), "yes", turn.actor)
         with pytest.raises(NotAllowed):
-            plans.happened("s", "approved", turn.actor)
+            plans.report_event("s", "approved", turn.actor)
 
 
 @pytest.mark.spec("C10")
@@ -317,7 +317,7 @@ def test_an_answer_to_nothing_is_refused_with_the_reason(
             with pytest.raises(NotFound, match=r"Nothing waits for an answer as .*`punchlist answer` lists what does"):
                 plans.resolve("s", wanted, "yes", ADA)
         with pytest.raises(NotFound, match=r"Nothing waits for the event 'built'.*`punchlist wake`"):
-            plans.happened("s", "built", ADA)
+            plans.report_event("s", "built", ADA)
         with pytest.raises(InvalidInput, match="answer: must be 1 to 20000 characters"):
             plans.resolve("s", condition_id(plans, "One?"), "  ", ADA)
 
@@ -347,7 +347,7 @@ def test_what_has_ended_takes_no_answer(
         with pytest.raises(IllegalTransition, match=r"The turn that asked has ended \(enough\)"):
             plans.resolve("s", two, "yes", ADA)
         with pytest.raises(NotFound, match="Nothing waits for the event"):
-            plans.happened("s", "built", ADA)
+            plans.report_event("s", "built", ADA)
 
 
 # --- conflicts -----------------------------------------------------------------------------------------
@@ -365,7 +365,7 @@ def test_two_open_todos_of_one_title_are_named_and_both_stay(plans: Plans, turn:
     call(plans, turn, "complete_todo", todoId=done, outcome="done")
     assert "conflicts" not in call(plans, turn, "create_todo", items=[{"title": "Write it"}])
     told = call(plans, turn, "create_todo", items=[{"title": "write  IT"}, {"title": "Other"}])
-    first, second = [todo.id for todo in plans.look(turn).todos if todo.title.casefold().startswith("write")][1:]
+    first, second = [todo.id for todo in plans.snapshot(turn).todos if todo.title.casefold().startswith("write")][1:]
     assert told["conflicts"] == [
         f"2 open todos are called “write  IT”: ids {first}, {second}. All stay; cancel those that are the same work."
     ]
@@ -392,7 +392,7 @@ def test_a_wait_that_closes_a_circle_says_so(plans: Plans, turn: TurnScope) -> N
     assert told["waitsFor"] == []
     assert told["conflicts"][0].startswith(f"“A” and “B” wait for each other. “A” (id {first}) comes first")
     assert waits(plans, turn) == {"B": [f"“A” (id {first})"]}
-    assert second in plans.look(turn).waits
+    assert second in plans.snapshot(turn).waits
 
 
 @pytest.mark.spec("C12")
@@ -440,7 +440,7 @@ def test_a_look_takes_one_statement_and_one_more_for_conditions(
 
     def statements() -> int:
         counted.clear()
-        plans.look(turn)
+        plans.snapshot(turn)
         return len(counted)
 
     assert statements() == 2
@@ -455,9 +455,9 @@ def test_nobody_looks_at_the_plan_of_another_session(plans: Plans, turn: TurnSco
     for _ in range(2):
         for turn_id in (other_turn.turn_id, "nowhere"):
             with pytest.raises(NotFound, match="has no turn"):
-                plans.look(TurnScope("s", turn.actor, turn_id))
+                plans.snapshot(TurnScope("s", turn.actor, turn_id))
         plan(plans, other_turn, "A")
-    assert plans.look(turn).todos == []
+    assert plans.snapshot(turn).todos == []
 
 
 @pytest.mark.spec("C11")
@@ -466,10 +466,10 @@ def test_malformed_rows_are_reported_and_left_out(store: Store, plans: Plans, tu
         plans, turn, item("Good"), item("Forged"), item("Empty"), item("Waiting", "Forged", {"time": AT_TEN})
     )
     by_hand(store, "UPDATE turn_todos SET title = 'x' WHERE id = :id", id=forged)
-    todo = next(todo for todo in plans.look(turn).todos if todo.id == empty)._replace(title=" ")
+    todo = next(todo for todo in plans.snapshot(turn).todos if todo.id == empty)._replace(title=" ")
     by_hand(store, "UPDATE turn_todos SET title = ' ', checksum = :sum WHERE id = :id", id=empty, sum=todo.checksum())
     by_hand(store, "UPDATE todo_conditions SET subject = 'whenever' WHERE kind = 'time'")
-    look = plans.look(turn)
+    look = plans.snapshot(turn)
     assert [todo.id for todo in look.todos] == [good, waiting]
     assert look.waits == {}
     damaged, without_title, no_time = look.problems
@@ -481,7 +481,7 @@ def test_malformed_rows_are_reported_and_left_out(store: Store, plans: Plans, tu
 @pytest.mark.spec("C11")
 def test_a_status_that_no_todo_can_have_is_reported(store: Store, plans: Plans, turn: TurnScope) -> None:
     good, bad = plan(plans, turn, "Good", "Bad")
-    todo = plans.look(turn).todos[1]
+    todo = plans.snapshot(turn).todos[1]
     forged = todo._replace(status="finished").checksum()  # type: ignore[arg-type]
     unguarded = "PRAGMA ignore_check_constraints = 1"
     if store.database.kind != "sqlite":
@@ -490,7 +490,7 @@ def test_a_status_that_no_todo_can_have_is_reported(store: Store, plans: Plans, 
     with store.engine.begin() as connection:
         connection.execute(text(unguarded))
         connection.execute(text(update), {"sum": forged, "id": bad})
-    look = plans.look(turn)
+    look = plans.snapshot(turn)
     assert [todo.id for todo in look.todos] == [good]
     assert look.problems == [f"Todo '{bad}' has the status 'finished', which a todo cannot have; it is left out."]
 
@@ -509,7 +509,7 @@ def eventful(plans: Plans, turn: TurnScope) -> TurnScope:
     )
     plans.wait(turn, second, NewCondition(plans.open_conditions("s")[0].condition.kind, "Why?"))
     plans.resolve("s", condition_id(plans, "Which?"), "that", ADA)
-    plans.happened("s", "built", ADA)
+    plans.report_event("s", "built", ADA)
     call(plans, turn, "start_todo", todoId=first)
     call(plans, turn, "wait_todo", todoId=first, **{"for": {"event": "tested"}})
     return turn
@@ -518,11 +518,11 @@ def eventful(plans: Plans, turn: TurnScope) -> TurnScope:
 @pytest.mark.spec("X5", "C10")
 def test_the_trail_tells_of_every_condition(store: Store, plans: Plans, eventful: TurnScope) -> None:
     assert check(store, REVISION).problems == []
-    events = trail(store, stream(eventful.turn_id))
+    events = trail(store, plan_stream(eventful.turn_id))
     assert [tuple(one) for one in sorted(replay_conditions(eventful.turn_id, events).values())] == [
         tuple(row) for row in everything(store)["todo_conditions"]
     ]
-    assert list(replay(eventful.turn_id, events).values()) == plans.look(eventful).todos
+    assert list(replay_todos(eventful.turn_id, events).values()) == plans.snapshot(eventful).todos
 
 
 @pytest.mark.spec("X5", "C10")

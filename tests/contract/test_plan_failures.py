@@ -11,7 +11,7 @@ from punchlist.conversations.model import TurnScope
 from punchlist.errors import IllegalTransition, NotAllowed, NotFound
 from punchlist.kernel.actors import Actor, Role
 from punchlist.plan.lifecycle import PlanStatus
-from punchlist.plan.service import Plans, stream
+from punchlist.plan.service import Plans, plan_stream
 from punchlist.storage.schema_version import REVISION
 from punchlist.storage.store import Store
 
@@ -65,7 +65,7 @@ def test_a_todo_that_failed_twice_is_skipped_with_the_error_and_the_rest_goes_on
 def test_each_todo_has_a_second_try_of_its_own(plans: Plans, turn: TurnScope) -> None:
     ids = plan(plans, turn, "A", "B")
     assert [plans.fail(turn, todo_id, "broke").retry for todo_id in (*ids, *ids)] == [True, True, False, False]
-    assert [todo.status for todo in plans.look(turn).todos] == [PlanStatus.CANCELLED, PlanStatus.CANCELLED]
+    assert [todo.status for todo in plans.snapshot(turn).todos] == [PlanStatus.CANCELLED, PlanStatus.CANCELLED]
 
 
 @pytest.mark.spec("C8")
@@ -73,9 +73,9 @@ def test_whoever_waited_for_what_was_skipped_goes_on_and_knows(plans: Plans, tur
     items = [{"title": "A"}, {"title": "B", "blockedBy": ["A"]}]
     first, second = [made["id"] for made in call(plans, turn, "create_todo", items=items)["created"]]
     plans.fail(turn, first, "broke")
-    assert second in plans.look(turn).waits
+    assert second in plans.snapshot(turn).waits
     plans.fail(turn, first, "broke")
-    look = plans.look(turn)
+    look = plans.snapshot(turn)
     assert look.waits == {}
     assert look.notes[second][0].endswith("was cancelled: Skipped after two attempts: broke")
 
@@ -85,7 +85,7 @@ def test_the_trail_has_both_errors(store: Store, plans: Plans, turn: TurnScope) 
     (todo_id,) = plan(plans, turn, "A")
     plans.fail(turn, todo_id, "no compiler")
     plans.fail(turn, todo_id, "still none")
-    events = trail(store, stream(turn.turn_id))[1:]
+    events = trail(store, plan_stream(turn.turn_id))[1:]
     assert [(event.action, event.reason, event.to_status) for event in events] == [
         ("retry", "no compiler", "pending"),
         ("cancel", "still none", "cancelled"),
@@ -103,7 +103,7 @@ def test_whatever_an_error_is_made_of_it_can_be_kept(
 ) -> None:
     (todo_id,) = plan(plans, turn, "A")
     plans.fail(turn, todo_id, error)
-    assert trail(store, stream(turn.turn_id))[-1].reason == kept
+    assert trail(store, plan_stream(turn.turn_id))[-1].reason == kept
     assert plans.fail(turn, todo_id, error).todo.outcome == f"Skipped after two attempts: {kept}"
 
 

@@ -19,8 +19,8 @@ from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFou
 from punchlist.kernel.actors import Actor, Role
 from punchlist.plan import condition_repository
 from punchlist.plan.lifecycle import OPEN, PlanStatus
-from punchlist.plan.replay import replay, replay_conditions
-from punchlist.plan.service import Plans, stream
+from punchlist.plan.replay import replay_conditions, replay_todos
+from punchlist.plan.service import Plans, plan_stream
 from punchlist.storage import event_log
 from punchlist.storage.store import Store
 
@@ -72,7 +72,7 @@ class PlanMachine(RuleBasedStateMachine):
     @rule(index=which)
     def start(self, index: int) -> None:
         todo_id = self.line[index % len(self.line)]
-        waits = todo_id in self.plans.look(self.turn).waits
+        waits = todo_id in self.plans.snapshot(self.turn).waits
         if self.states[todo_id] is not PlanStatus.PENDING or self._count(PlanStatus.IN_PROGRESS) or waits:
             self._refused(IllegalTransition, "start_todo", todoId=todo_id)
             return
@@ -168,16 +168,16 @@ class PlanMachine(RuleBasedStateMachine):
     @invariant()
     def the_trail_tells_the_same(self) -> None:
         with self.store.read() as tx:
-            events = event_log.of_stream(tx, stream(self.turn.turn_id))
+            events = event_log.of_stream(tx, plan_stream(self.turn.turn_id))
         assert list(event_log.broken_links(events)) == []
-        assert replay(self.turn.turn_id, events) == {todo.id: todo for todo in self._rows(self.turn)}
+        assert replay_todos(self.turn.turn_id, events) == {todo.id: todo for todo in self._rows(self.turn)}
         with self.store.read() as tx:
             conditions = condition_repository.of_turn(tx, self.turn.turn_id)
         assert replay_conditions(self.turn.turn_id, events) == {one.id: one for one in conditions}
 
     @invariant()
     def whatever_waits_something_can_be_done(self) -> None:
-        look = self.plans.look(self.turn)
+        look = self.plans.snapshot(self.turn)
         assert (look.todos, look.problems) == (self._rows(self.turn), [])
         left = [todo.id for todo in look.todos if todo.status in OPEN]
         assert not left or set(left) - set(look.waits)

@@ -9,12 +9,12 @@ import pytest
 from tests.contract.front import todo, trail
 from tests.contract.scenario import Scenario
 
-from punchlist.checklist.replay import replay as replay_checklist
+from punchlist.checklist.replay import replay_checklist
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.kernel.events import GENESIS, Event
 from punchlist.plan.lifecycle import PlanStatus
-from punchlist.plan.replay import replay as replay_plan
+from punchlist.plan.replay import replay_todos as replay_plan
 from punchlist.plan.service import Plans
 from punchlist.storage import event_log
 from punchlist.storage.store import Store

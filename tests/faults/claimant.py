@@ -42,7 +42,7 @@ class Worker:
                 continue
             if isinstance(claimed, ClaimGranted):
                 self._work(claimed)
-            elif claimed.claimed or claimed.others:
+            elif claimed.claimed or claimed.unavailable:
                 Event().wait(self._choice.uniform(0, 0.1))
             else:
                 return

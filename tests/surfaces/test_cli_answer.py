@@ -34,11 +34,11 @@ class Agent:
         self.plans.create(self.turn, plan_validation.parse_items(list(items)))
 
     def waits(self) -> dict[str, list[str]]:
-        look = self.plans.look(self.turn)
+        look = self.plans.snapshot(self.turn)
         return {todo.title: look.waits[todo.id] for todo in look.todos if todo.id in look.waits}
 
     def answers(self) -> list[str]:
-        return [answer.text for told in self.plans.look(self.turn).answers.values() for answer in told]
+        return [answer.text for told in self.plans.snapshot(self.turn).answers.values() for answer in told]
 
 
 @pytest.fixture

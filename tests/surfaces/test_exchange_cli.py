@@ -278,10 +278,10 @@ def test_the_page_says_what_each_format_can_hold() -> None:
 
     lines = [f"| | {' | '.join(FORMATS)} |", "|---" * (len(FORMATS) + 1) + "|"]
     for name, said in names.items():
-        marks = ["✓" if holds(format.shape, name) else "" for format in FORMATS.values()]
+        marks = ["✓" if holds(format.limits, name) else "" for format in FORMATS.values()]
         lines.append(f"| {said} | {' | '.join(marks)} |")
     assert "\n".join(lines) in (ROOT / "docs" / "import-export.md").read_text()
-    assert {name for format in FORMATS.values() if format.name != "json" for name in format.shape.fields} <= {
+    assert {name for format in FORMATS.values() if format.name != "json" for name in format.limits.fields} <= {
         *names,
         "status",
     }

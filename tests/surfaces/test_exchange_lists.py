@@ -16,9 +16,9 @@ from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, InvalidInput
 from punchlist.import_export import plan_target, sources
 from punchlist.import_export.checklist_target import ChecklistTarget
-from punchlist.import_export.format_limits import fit
+from punchlist.import_export.format_limits import fit_items
 from punchlist.import_export.formats import FORMATS
-from punchlist.import_export.import_plan import ImportPlan, prepare
+from punchlist.import_export.import_plan import ImportPlan, plan_import
 from punchlist.import_export.item import ExchangeItem, ParsedFile
 from punchlist.import_export.mission_target import MissionTarget
 from punchlist.import_export.plan_target import PlanTarget
@@ -30,7 +30,7 @@ from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoSta
 from punchlist.plan import validation as plan_validation
 from punchlist.plan.lifecycle import PlanAction
 from punchlist.plan.service import Plans
-from punchlist.plan.transitions import apply
+from punchlist.plan.transitions import apply_change
 from punchlist.storage.store import Store
 
 PERSON = Actor(Role.PERSON, "test")
@@ -38,19 +38,19 @@ HERE, THERE = Scope("here", PERSON), Scope("there", PERSON)
 
 
 def carry_out(entries: list[ExchangeItem], format: str, target: ImportTarget) -> tuple[ImportPlan, list[ImportedItem]]:
-    decided = prepare(ParsedFile(entries, []), FORMATS[format], target)
-    return decided, decided.carry_out(target)[0]
+    decided = plan_import(ParsedFile(entries, []), FORMATS[format], target)
+    return decided, decided.execute(target)[0]
 
 
 def through(format: str, entries: list[ExchangeItem]) -> list[ExchangeItem]:
     """Written and read again."""
     one = FORMATS[format]
-    fitted = fit(one.shape, entries, "2026-02-21T09:00:00.000000Z").entries
+    fitted = fit_items(one.limits, entries, "2026-02-21T09:00:00.000000Z").items
     if one.write is not None:
-        return one.read(one.write(fitted)).entries
-    assert one.files
+        return one.read(one.write(fitted)).items
+    assert one.write_files
     assert one.read_files
-    return one.read_files(one.files(fitted)).entries
+    return one.read_files(one.write_files(fitted)).items
 
 
 @pytest.mark.spec("X6")
@@ -62,7 +62,7 @@ def test_a_checklist_comes_back_from_our_own_format_with_its_ids(checklists: Che
             {"content": "Ship", "activeForm": "Shipping", "status": "in_progress", "id": "ship"},
         ],
     )
-    entries = through("json", sources.of_checklist(checklists.get("here")))
+    entries = through("json", sources.checklist_items(checklists.get("here")))
     decided, made = carry_out(entries, "json", ChecklistTarget(checklists, THERE))
     assert decided.lost == []
     assert [one.title for one in made] == ["Build", "Ship"]
@@ -157,11 +157,11 @@ def test_a_plan_comes_back_with_what_it_waits_for_and_what_came_of_it(
         {"title": "Work"},
     ]
     made = plans.create(turn, plan_validation.parse_items(items)).todos
-    plans.happened("here", "paper", PERSON)
+    plans.report_event("here", "paper", PERSON)
     plans.end(turn, made[0].id, "It ran.")
     plans.end(turn, made[2].id, "No paper.", PlanAction.CANCEL)
     plans.start(turn, made[3].id)
-    before = sources.of_turn(plans, store, turn)
+    before = sources.turn_items(plans, store, turn)
     assert [one.waits for one in before] == [
         (),
         (("person", "Which region?"),),
@@ -173,7 +173,7 @@ def test_a_plan_comes_back_with_what_it_waits_for_and_what_came_of_it(
 
     current = conversations.current_turn("there")
     assert current
-    after = sources.of_turn(plans, store, TurnScope("there", PERSON, current.id))
+    after = sources.turn_items(plans, store, TurnScope("there", PERSON, current.id))
     names = {entry.id: entry.title for entry in [*before, *after]}
 
     def timeless(entries: list[ExchangeItem]) -> list[ExchangeItem]:
@@ -199,11 +199,11 @@ def test_items_that_wait_for_each_other_or_have_one_title_are_planned_all_the_sa
         ExchangeItem("Printer", "2", blocked_by=("1", "2.1"), status=TodoStatus.IN_PROGRESS),
     ]
     target = PlanTarget(store, HERE, owners=False)
-    decided = prepare(ParsedFile(entries, []), FORMATS["taskmaster"], target)
-    made, remarks = decided.carry_out(target)
+    decided = plan_import(ParsedFile(entries, []), FORMATS["taskmaster"], target)
+    made, remarks = decided.execute(target)
     current = conversations.current_turn("here")
     assert current
-    planned = sources.of_turn(plans, store, TurnScope("here", PERSON, current.id))
+    planned = sources.turn_items(plans, store, TurnScope("here", PERSON, current.id))
     places = {entry.id: place for place, entry in enumerate(planned)}
     assert [[places[other] for other in one.blocked_by] for one in planned] == [[2], [], [0], [1, 2]]
     assert [one.details for one in planned] == ["Part of: Parser", "", "Part of: Printer", ""]
@@ -220,7 +220,7 @@ def test_what_is_added_later_waits_for_what_was_there(store: Store, plans: Plans
     carry_out([*first, ExchangeItem("B", "2", blocked_by=("1",))], "claude", PlanTarget(store, HERE, owners=False))
     current = conversations.current_turn("here")
     assert current
-    a, b = sources.of_turn(plans, store, TurnScope("here", PERSON, current.id))
+    a, b = sources.turn_items(plans, store, TurnScope("here", PERSON, current.id))
     assert b.blocked_by == (a.id,)
 
 
@@ -233,7 +233,7 @@ def test_an_import_that_is_ended_halfway_has_done_nothing(
         ExchangeItem("B", "a-2", status=TodoStatus.CANCELLED),
     ]
     with monkeypatch.context() as patch:
-        steps = Mock(side_effect=[DEFAULT, KeyboardInterrupt], wraps=apply)
+        steps = Mock(side_effect=[DEFAULT, KeyboardInterrupt], wraps=apply_change)
         patch.setattr(plan_target, "apply", steps)
         with pytest.raises(KeyboardInterrupt):
             carry_out(entries, "beads", PlanTarget(store, HERE, owners=False))
@@ -246,14 +246,14 @@ def test_an_import_that_is_ended_halfway_has_done_nothing(
 def test_two_imports_at_once_add_nothing_twice(store: Store, plans: Plans, conversations: Conversations) -> None:
     first, second = (PlanTarget(store, HERE, owners=False) for _ in range(2))
     entries = [ExchangeItem("A", "a-1", status=TodoStatus.COMPLETED), ExchangeItem("B", "a-2")]
-    decided = prepare(ParsedFile(entries, []), FORMATS["beads"], second)
+    decided = plan_import(ParsedFile(entries, []), FORMATS["beads"], second)
     carry_out(entries, "beads", first)
     with pytest.raises(Conflict, match="Nothing was imported; try again"):
-        decided.carry_out(second)
+        decided.execute(second)
     assert not carry_out(entries, "beads", PlanTarget(store, HERE, owners=False))[1]
     current = conversations.current_turn("here")
     assert current
-    assert [one.title for one in sources.of_turn(plans, store, TurnScope("here", PERSON, current.id))] == ["A", "B"]
+    assert [one.title for one in sources.turn_items(plans, store, TurnScope("here", PERSON, current.id))] == ["A", "B"]
 
 
 # --- missions ---------------------------------------------------------------------------------------------
@@ -278,8 +278,8 @@ def test_a_mission_takes_what_it_has_room_for_and_nothing_else(team: Team, clock
     assert team.todos.capacity(SLUG).active == 0
     entries = [ExchangeItem(f"Task {n}", f"bd-{n}") for n in range(12)]
     target = of(team, clock)
-    decided = prepare(ParsedFile(entries, []), FORMATS["beads"], target)
-    made, remarks = decided.carry_out(target)
+    decided = plan_import(ParsedFile(entries, []), FORMATS["beads"], target)
+    made, remarks = decided.execute(target)
     assert [one.status for one in made] == ["pending"] * 10 + ["backlog"] * 2
     assert remarks == ["Active TODO limit (10) reached. Created in backlog instead. (2 times)"]
 
@@ -297,7 +297,7 @@ def test_a_missions_todos_come_back_and_are_known_by_their_ids(team: Team, clock
         check={"name": "tests"},
         assigned_agent="coder",
     )
-    entries = through("json", sources.of_mission(team.todos, SLUG, None))
+    entries = through("json", sources.mission_items(team.todos, SLUG, None))
     assert entries[0].extra == {"pillar": BUILD}
     again, made = carry_out(entries, "json", of(team, clock, owners=True))
     assert (made, len(again.skipped)) == ([], 1)
@@ -320,7 +320,7 @@ def test_a_missions_todos_come_back_and_are_known_by_their_ids(team: Team, clock
 def test_all_of_a_missions_todos_are_exported(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "PAGE", 2)
     made = [team.create(f"Task {n}").id for n in range(5)]
-    assert sorted(entry.id for entry in sources.of_mission(team.todos, SLUG, None)) == sorted(made)
+    assert sorted(entry.id for entry in sources.mission_items(team.todos, SLUG, None)) == sorted(made)
 
 
 @pytest.mark.spec("X6", "M8")

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tests.unit.examples import examples
 from tests.unit.hostile import EVERYTHING_HOSTILE, any_text
 
-from punchlist.checklist.box import box
+from punchlist.checklist.box import render_box
 from punchlist.checklist.lifecycle import ChecklistStatus
-from punchlist.checklist.model import EMPTY, Checklist, ChecklistItem
+from punchlist.checklist.model import EMPTY_CHECKLIST, Checklist, ChecklistItem
 
 FAMILY = "👨‍👩‍👧‍👦"
 FLAG = "🇩🇪"
@@ -52,7 +52,7 @@ lists = st.lists(
 
 
 def drawn(*items: ChecklistItem, columns: int = 80) -> list[str]:
-    return box(Checklist(items, 1, 0, None), columns)
+    return render_box(Checklist(items, 1, 0, None), columns)
 
 
 def pending(content: str) -> ChecklistItem:
@@ -86,7 +86,7 @@ def test_the_box_is_as_promised() -> None:
 
 @pytest.mark.spec("W9")
 def test_an_empty_list_has_no_box() -> None:
-    assert box(EMPTY) == ["No todos."]
+    assert render_box(EMPTY_CHECKLIST) == ["No todos."]
 
 
 @pytest.mark.spec("W9")

@@ -11,7 +11,7 @@ from tests.unit.examples import examples
 
 from punchlist.checklist.lifecycle import CHECKLIST, ChecklistAction, ChecklistStatus, action_between
 from punchlist.checklist.model import ChecklistItem
-from punchlist.checklist.validation import NewChecklistItem, dropped, identify, pick, steps
+from punchlist.checklist.validation import NewChecklistItem, assign_ids, dropped_items, find_item, item_changes
 from punchlist.errors import NotFound
 
 statuses = st.sampled_from(ChecklistStatus)
@@ -30,7 +30,7 @@ def wanted(
 
 def ids(items: list[NewChecklistItem], before: list[ChecklistItem]) -> list[str]:
     fresh = (f"new{number}" for number in count(1))
-    return [found.id for found in identify(items, before, lambda: next(fresh))]
+    return [found.id for found in assign_ids(items, before, lambda: next(fresh))]
 
 
 @pytest.mark.spec("W3")
@@ -58,7 +58,7 @@ def test_items_of_the_same_content_share_out_their_ids_in_order() -> None:
 @pytest.mark.spec("W3")
 def test_a_new_item_never_gets_an_id_that_is_or_was_in_use() -> None:
     taken = iter(["a", "x", "fresh"])
-    (_, made) = identify([wanted("C", id="x"), wanted("B")], [item("a", "A")], lambda: next(taken))
+    (_, made) = assign_ids([wanted("C", id="x"), wanted("B")], [item("a", "A")], lambda: next(taken))
     assert made.id == "fresh"
 
 
@@ -93,24 +93,24 @@ def test_only_unfinished_items_that_are_left_out_count_as_dropped() -> None:
         item("c", "C", ChecklistStatus.COMPLETED),
         item("d", "D"),
     ]
-    assert [gone.id for gone in dropped(before, [item("d", "D")])] == ["a", "b"]
+    assert [gone.id for gone in dropped_items(before, [item("d", "D")])] == ["a", "b"]
 
 
 @pytest.mark.parametrize(("reference", "id"), [("1", "a"), ("3", "c"), ("b", "b"), ("02", "b")])
 def test_a_person_names_an_item_by_number_or_id(reference: str, id: str) -> None:
-    assert pick([item("a"), item("b"), item("c")], reference).id == id
+    assert find_item([item("a"), item("b"), item("c")], reference).id == id
 
 
 @pytest.mark.parametrize("reference", ["0", "4", "-1", "A", "", "1.0", "\x1b[2J", "9" * 5_000, "0" * 8 + "14", "¹"])
 def test_a_reference_to_nothing_says_which_numbers_there_are(reference: str) -> None:
     with pytest.raises(NotFound, match=r"Numbers: 1 to 3\.$") as refused:
-        pick([item("a"), item("b"), item("c")], reference)
+        find_item([item("a"), item("b"), item("c")], reference)
     assert str(refused.value).isprintable()
 
 
 def test_in_an_empty_list_there_is_nothing_to_name() -> None:
     with pytest.raises(NotFound, match="the list is empty"):
-        pick([], "1")
+        find_item([], "1")
 
 
 @pytest.mark.parametrize("before", ChecklistStatus)
@@ -126,7 +126,7 @@ def test_every_two_states_are_connected_by_one_step(before: ChecklistStatus, aft
 def test_the_steps_of_a_replacement_say_what_happened_to_each_item() -> None:
     before = [item("a"), item("b", "B"), item("c", "C", ChecklistStatus.COMPLETED), item("d", "D")]
     after = [item("c", "C", ChecklistStatus.PENDING), item("e", "E"), item("a"), item("b", "B, but better")]
-    assert [(step.id, step.action, step.from_status, step.to_status) for step in steps(before, after)] == [
+    assert [(step.id, step.action, step.from_status, step.to_status) for step in item_changes(before, after)] == [
         ("c", ChecklistAction.REOPEN, ChecklistStatus.COMPLETED, ChecklistStatus.PENDING),
         ("e", ChecklistAction.ADD, None, ChecklistStatus.PENDING),
         ("b", "edit", ChecklistStatus.PENDING, ChecklistStatus.PENDING),
@@ -143,7 +143,7 @@ def test_steps_lead_from_the_list_before_to_the_list_after(
     old = [item(id, id + mark, status) for id, (mark, status) in before.items()]
     new = [item(id, id + mark, status) for id, (mark, status) in after.items()]
     states = {was.id: was.status for was in old}
-    for step in steps(old, new):
+    for step in item_changes(old, new):
         assert states.get(step.id) == step.from_status
         if step.to_status is None:
             del states[step.id]

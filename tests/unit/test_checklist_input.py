@@ -8,7 +8,7 @@ import pytest
 from tests.unit.hostile import REFUSED_IN_A_LINE
 
 from punchlist.checklist.lifecycle import ChecklistStatus
-from punchlist.checklist.validation import MAX_ITEMS, NewChecklistItem, parse
+from punchlist.checklist.validation import MAX_ITEMS, NewChecklistItem, parse_todos
 from punchlist.errors import InvalidInput
 
 
@@ -22,27 +22,27 @@ def without(key: str) -> dict[str, Any]:
 
 def problems(todos: Any) -> list[str]:
     with pytest.raises(InvalidInput) as refused:
-        parse(todos)
+        parse_todos(todos)
     return refused.value.problems
 
 
 @pytest.mark.spec("W1")
 def test_an_item_is_its_three_fields_without_surrounding_blanks() -> None:
-    assert parse([todo(content="  Run\u00a0", activeForm="\tRunning\n")]) == [
+    assert parse_todos([todo(content="  Run\u00a0", activeForm="\tRunning\n")]) == [
         NewChecklistItem("Run", "Running", ChecklistStatus.PENDING, None)
     ]
 
 
 @pytest.mark.spec("W1")
 def test_an_empty_list_is_a_list() -> None:
-    assert parse([]) == []
+    assert parse_todos([]) == []
 
 
 @pytest.mark.spec("W1")
 @pytest.mark.parametrize("field", ["content", "activeForm"])
 @pytest.mark.parametrize("text", ["x", "x" * 500, "  " + "日" * 500 + "  "])
 def test_texts_of_1_to_500_characters_are_accepted(field: str, text: str) -> None:
-    (wanted,) = parse([todo(**{field: text})])
+    (wanted,) = parse_todos([todo(**{field: text})])
     assert text.strip() in (wanted.content, wanted.active_form)
 
 
@@ -128,7 +128,7 @@ def test_a_hostile_status_is_shown_and_cut_in_the_error() -> None:
     ],
 )
 def test_the_status_names_of_other_tools_are_mapped(name: str, status: ChecklistStatus) -> None:
-    assert [item.status for item in parse([todo(status=name)])] == [status]
+    assert [item.status for item in parse_todos([todo(status=name)])] == [status]
 
 
 @pytest.mark.spec("W2")
@@ -143,7 +143,7 @@ def test_two_items_in_progress_are_refused_whatever_they_call_it(other: str) -> 
 @pytest.mark.spec("W1")
 def test_twenty_items_are_accepted_and_twenty_one_are_not() -> None:
     assert MAX_ITEMS == 20
-    assert len(parse([todo() for _ in range(20)])) == 20
+    assert len(parse_todos([todo() for _ in range(20)])) == 20
     assert problems([todo() for _ in range(21)]) == ["todos: at most 20 items are allowed, got 21"]
 
 
@@ -182,7 +182,7 @@ def test_every_problem_is_told_not_only_the_first() -> None:
 
 @pytest.mark.spec("W3")
 def test_an_id_is_kept_without_surrounding_blanks() -> None:
-    assert [item.id for item in parse([todo(id=" a-1 "), todo(id=None), todo()])] == ["a-1", None, None]
+    assert [item.id for item in parse_todos([todo(id=" a-1 "), todo(id=None), todo()])] == ["a-1", None, None]
 
 
 @pytest.mark.spec("W1")
@@ -205,4 +205,4 @@ def test_one_id_cannot_name_two_items() -> None:
 
 @pytest.mark.spec("W1")
 def test_fields_that_nobody_knows_have_no_effect() -> None:
-    assert parse([todo(priority="high", conversationId="other")]) == parse([todo()])
+    assert parse_todos([todo(priority="high", conversationId="other")]) == parse_todos([todo()])

@@ -9,8 +9,8 @@ from tests.unit.examples import examples
 from tests.unit.hostile import any_text
 
 from punchlist.checklist.lifecycle import ChecklistStatus
-from punchlist.checklist.model import EMPTY, Checklist, ChecklistItem
-from punchlist.checklist.render import for_model, sequence, update_line
+from punchlist.checklist.model import EMPTY_CHECKLIST, Checklist, ChecklistItem
+from punchlist.checklist.render import quoted_contents, render_for_model, update_message
 from punchlist.checklist.tools import checklist_tools
 from punchlist.kernel.actors import Role
 
@@ -34,32 +34,32 @@ items = st.lists(
 
 @pytest.mark.spec("W4")
 def test_the_model_reads_the_list_as_promised() -> None:
-    assert for_model(listed(*A_B_C)) == "[x] A\n[>] B <- Doing B\n[ ] C\n\n(1/3 completed)"
+    assert render_for_model(listed(*A_B_C)) == "[x] A\n[>] B <- Doing B\n[ ] C\n\n(1/3 completed)"
 
 
 @pytest.mark.spec("W4")
 def test_the_model_reads_that_an_empty_list_is_empty() -> None:
-    assert for_model(EMPTY) == "No todos."
+    assert render_for_model(EMPTY_CHECKLIST) == "No todos."
 
 
 @pytest.mark.spec("W9")
 def test_the_conversation_keeps_each_item_on_a_line() -> None:
-    assert update_line(listed(*A_B_C)) == "Todo list updated:\n  ✓ A\n  ▶ Doing B\n  ○ C"
+    assert update_message(listed(*A_B_C)) == "Todo list updated:\n  ✓ A\n  ▶ Doing B\n  ○ C"
 
 
 @pytest.mark.spec("W10")
 @examples(300)
 @given(items)
 def test_no_text_of_an_item_can_forge_another_line(stored: list[ChecklistItem]) -> None:
-    assert len(for_model(listed(*stored)).splitlines()) == len(stored) + 2
-    assert len(update_line(listed(*stored)).splitlines()) == len(stored) + 1
-    assert len(sequence(stored).splitlines()) == 1
+    assert len(render_for_model(listed(*stored)).splitlines()) == len(stored) + 2
+    assert len(update_message(listed(*stored)).splitlines()) == len(stored) + 1
+    assert len(quoted_contents(stored).splitlines()) == 1
 
 
 @pytest.mark.spec("W10")
 def test_an_item_that_looks_like_a_line_of_the_list_stays_inside_its_own() -> None:
     forged = ChecklistItem("a", "A\n[x] B\n\n(9/9 completed)", "A", ChecklistStatus.PENDING)
-    assert for_model(listed(forged)) == r"[ ] A\x0a[x] B\x0a\x0a(9/9 completed)" + "\n\n(0/1 completed)"
+    assert render_for_model(listed(forged)) == r"[ ] A\x0a[x] B\x0a\x0a(9/9 completed)" + "\n\n(0/1 completed)"
 
 
 @pytest.mark.parametrize(

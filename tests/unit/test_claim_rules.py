@@ -31,7 +31,7 @@ ONE, TWO, PERSON, WORKER = claimant(), claimant(at="two"), claimant(Role.PERSON)
 
 
 def take(before: Claim | None = None, by: Claimant = ONE, now: str = NOW, seconds: int = 300) -> Claim:
-    return claim_validation.taken(before, WHAT, "1", (ListKind.PLAN, "t"), by, now, seconds)
+    return claim_validation.new_claim(before, WHAT, "1", (ListKind.PLAN, "t"), by, now, seconds)
 
 
 HELD = take()
@@ -57,8 +57,8 @@ def test_a_claim_says_who_holds_a_todo_until_when() -> None:
     ],
 )
 def test_a_lease_runs_out_at_its_moment(claim: Claim | None, now: str, status: str) -> None:
-    assert claim_validation.status(claim, now) == status
-    assert claim_validation.live(claim, now) is (status == ClaimStatus.HELD)
+    assert claim_validation.claim_status(claim, now) == status
+    assert claim_validation.is_held(claim, now) is (status == ClaimStatus.HELD)
 
 
 @pytest.mark.spec("X3")
@@ -94,15 +94,15 @@ def test_a_clock_that_jumps_back_keeps_a_todo_its_holders() -> None:
 @pytest.mark.spec("X3")
 def test_a_claim_is_renewed_from_now_on_also_after_it_ran_out() -> None:
     for now, until in ((NOW, "2026-02-21T09:00:30.000000Z"), (LATER, "2026-02-21T10:00:30.000000Z")):
-        assert claim_validation.renewed(HELD, WHAT, ONE, 1, now, 30) == HELD._replace(lease_until=until)
+        assert claim_validation.renewed_claim(HELD, WHAT, ONE, 1, now, 30) == HELD._replace(lease_until=until)
 
 
 @pytest.mark.spec("X3")
 @pytest.mark.parametrize(
     "act",
     [
-        lambda claim, by, fence: claim_validation.renewed(claim, WHAT, by, fence, NOW, 30),
-        lambda claim, by, fence: claim_validation.released(claim, WHAT, by, fence, NOW),
+        lambda claim, by, fence: claim_validation.renewed_claim(claim, WHAT, by, fence, NOW, 30),
+        lambda claim, by, fence: claim_validation.released_claim(claim, WHAT, by, fence, NOW),
     ],
     ids=["renew", "release"],
 )
@@ -126,13 +126,13 @@ def test_only_the_holder_renews_and_releases_and_only_with_the_newest_fence(
 
 @pytest.mark.spec("X3")
 def test_a_person_can_take_a_todo_from_anybody_but_cannot_keep_it_for_them() -> None:
-    assert claim_validation.released(HELD, WHAT, PERSON, None, NOW).holder is None
+    assert claim_validation.released_claim(HELD, WHAT, PERSON, None, NOW).holder is None
     with pytest.raises(NotAllowed):
-        claim_validation.renewed(HELD, WHAT, PERSON, 1, NOW, 30)
+        claim_validation.renewed_claim(HELD, WHAT, PERSON, 1, NOW, 30)
     with pytest.raises(Conflict):
-        claim_validation.released(HELD, WHAT, PERSON, 7, NOW)
+        claim_validation.released_claim(HELD, WHAT, PERSON, 7, NOW)
     with pytest.raises(InvalidInput, match="fence: is required"):
-        claim_validation.released(HELD, WHAT, ONE, None, NOW)
+        claim_validation.released_claim(HELD, WHAT, ONE, None, NOW)
 
 
 @pytest.mark.spec("X3")
@@ -200,7 +200,7 @@ def test_a_lease_is_five_minutes_if_nothing_is_said_and_a_day_at_most() -> None:
 
 def test_a_lease_past_the_end_of_the_calendar_is_refused() -> None:
     with pytest.raises(InvalidInput, match="end of the calendar"):
-        claim_validation.lease("9999-12-31T23:59:59.000000Z", 300)
+        claim_validation.lease_end("9999-12-31T23:59:59.000000Z", 300)
 
 
 @pytest.mark.spec("X3")

@@ -13,8 +13,8 @@ from tests.unit.examples import examples
 from tests.unit.hostile import any_text
 
 from punchlist.errors import InvalidInput
-from punchlist.import_export.format_limits import fit
-from punchlist.import_export.formats import FORMATS, guess
+from punchlist.import_export.format_limits import fit_items
+from punchlist.import_export.formats import FORMATS, guess_import_format
 from punchlist.import_export.item import ExchangeItem
 
 NOW = "2026-02-21T09:00:00.000000Z"
@@ -97,18 +97,18 @@ marks = st.lists(
 
 def _read(format: str, written: str) -> list[ExchangeItem]:
     try:
-        return FORMATS[format].read(written).entries
+        return FORMATS[format].read(written).items
     except InvalidInput:
         return []
 
 
 def _written_again(entries: list[ExchangeItem]) -> None:
     for format in FORMATS.values():
-        fitted = fit(format.shape, entries, NOW).entries
+        fitted = fit_items(format.limits, entries, NOW).items
         if fitted and format.write:
-            assert len(format.read(format.write(fitted)).entries) == len(fitted)
-        if fitted and format.files and format.read_files:
-            assert len(format.read_files(format.files(fitted)).entries) == len(fitted)
+            assert len(format.read(format.write(fitted)).items) == len(fitted)
+        if fitted and format.write_files and format.read_files:
+            assert len(format.read_files(format.write_files(fitted)).items) == len(fitted)
 
 
 @pytest.mark.spec("X6")
@@ -133,4 +133,4 @@ def test_any_text_is_read_or_refused(written: str) -> None:
         _written_again(_read(format, written))
     _written_again(_read("backlog", f"---\nid: task-1\ntitle: T\n---\n{written}"))
     with suppress(InvalidInput):
-        assert guess("-", written).name in FORMATS
+        assert guess_import_format("-", written).name in FORMATS

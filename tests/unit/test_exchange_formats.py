@@ -10,7 +10,7 @@ import pytest
 from tests.unit.hostile import EVERYTHING_HOSTILE, REFUSED_IN_A_LINE
 
 from punchlist.errors import InvalidInput
-from punchlist.import_export.formats import FORMATS, guess, guess_folder, guess_to
+from punchlist.import_export.formats import FORMATS, guess_export_format, guess_folder_format, guess_import_format
 from punchlist.import_export.item import ExchangeItem, ParsedFile
 from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 from punchlist.surfaces.cli.import_export import FormatChoice
@@ -67,7 +67,7 @@ Some words before it.
 @pytest.mark.spec("X6")
 def test_a_checklist_is_read_from_markdown() -> None:
     found = read("markdown", CHECKLIST)
-    assert told(found.entries) == [
+    assert told(found.items) == [
         ("1", "Write the notes", PENDING),
         ("1.1", "Ask for *pictures*", DONE),
         ("1.1.1", "by tab", DONE),
@@ -78,7 +78,7 @@ def test_a_checklist_is_read_from_markdown() -> None:
         ("6", "Odd mark", PENDING),
         ("7", "after it", PENDING),
     ]
-    assert found.entries[0].details == "They are for people.\n\n- for users"
+    assert found.items[0].details == "They are for people.\n\n- for users"
     assert found.remarks == ["a heading is left out", "the mark [!] is taken as pending"]
 
 
@@ -105,9 +105,9 @@ def test_items_in_code_and_comments_are_none_and_those_after_are_not_lost() -> N
 - [ ] C
 """
     found = read("markdown", written)
-    assert [entry.title for entry in found.entries] == ["A", "B", "C"]
+    assert [entry.title for entry in found.items] == ["A", "B", "C"]
     code = "````sh\n```sh\n- [ ] code\n\\- as it is\n````"
-    assert found.entries[0].details == code + "\n<!-- - [ ]\n- [ ] note\n-->"
+    assert found.items[0].details == code + "\n<!-- - [ ]\n- [ ] note\n-->"
     assert found.remarks == []
     cut = read("markdown", "- [ ] A\n```\n- [ ] B\n")
     assert cut.remarks == ["what begins at line 2 has no end; no items are read after it"]
@@ -134,10 +134,10 @@ def test_tasks_of_claude_code_are_read_in_the_order_of_their_numbers() -> None:
     read_files = FORMATS["claude"].read_files
     assert read_files
     found = read_files({f"{task['id']}.json": json.dumps(task) for task in tasks} | {".lock": ""})
-    assert told(found.entries) == [("1", "Write tests", DONE), ("2", "Run tests", DOING), ("10", "Ship", PENDING)]
-    two = found.entries[1]
+    assert told(found.items) == [("1", "Write tests", DONE), ("2", "Run tests", DOING), ("10", "Ship", PENDING)]
+    two = found.items[1]
     assert (two.details, two.active_form, two.owner) == ("All of them", "Running tests", "worker-1")
-    assert [entry.blocked_by for entry in found.entries] == [(), ("1",), ("2",)]
+    assert [entry.blocked_by for entry in found.items] == [(), ("1",), ("2",)]
     assert two.extra == {"metadata": {"why": "x"}}
     assert found.remarks == ["a deleted task is left out"]
 
@@ -147,7 +147,7 @@ def test_a_time_without_a_zone_is_the_same_wherever_it_is_read(monkeypatch: pyte
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     try:
-        (entry,) = read("beads", '{"id": "a-1", "title": "A", "created_at": "2026-01-18 12:16"}').entries
+        (entry,) = read("beads", '{"id": "a-1", "title": "A", "created_at": "2026-01-18 12:16"}').items
     finally:
         monkeypatch.undo()
         time.tzset()
@@ -157,7 +157,7 @@ def test_a_time_without_a_zone_is_the_same_wherever_it_is_read(monkeypatch: pyte
 @pytest.mark.spec("X6")
 def test_the_older_todos_of_claude_code_are_read_too() -> None:
     todos = [{"content": "Run it", "status": "in_progress", "activeForm": "Running it", "id": "1", "priority": "high"}]
-    (entry,) = read("claude", json.dumps(todos)).entries
+    (entry,) = read("claude", json.dumps(todos)).items
     assert entry == ExchangeItem("Run it", "1", status=DOING, active_form="Running it", priority=TodoPriority.HIGH)
 
 
@@ -202,13 +202,13 @@ def test_issues_of_beads_are_read() -> None:
     ]
     found = read("beads", "\n".join(map(json.dumps, issues)) + "\n\n")
     assert read("beads", json.dumps(issues)) == found
-    assert told(found.entries) == [
+    assert told(found.items) == [
         ("bd-1", "Epic", PENDING),
         ("bd-1.1", "Done", DONE),
         ("bd-2", "Later", TodoStatus.BACKLOG),
         ("bd-3", "Stuck", PENDING),
     ]
-    epic, done = found.entries[:2]
+    epic, done = found.items[:2]
     assert epic.details == "What\n\n## Design\n\nHow\n\n## Notes\n\nAnd"
     assert (epic.acceptance, epic.priority, epic.owner, epic.labels) == (
         "- works",
@@ -260,17 +260,17 @@ TASKS = [
 @pytest.mark.parametrize("document", [{"tasks": TASKS}, {"master": {"tasks": TASKS, "metadata": {}}}])
 def test_tasks_of_task_master_are_read_with_and_without_a_tag(document: dict[str, Any]) -> None:
     found = read("taskmaster", json.dumps(document))
-    assert told(found.entries) == [
+    assert told(found.items) == [
         ("1", "One", DONE),
         ("2", "Two", DOING),
         ("2.1", "First", PENDING),
         ("2.2", "Second", TodoStatus.BACKLOG),
         ("3", "Three", DOING),
     ]
-    assert [entry.blocked_by for entry in found.entries] == [(), ("1",), (), ("2.1", "3"), ("2",)]
-    assert [entry.parent for entry in found.entries] == ["", "", "2", "2", ""]
-    assert (found.entries[0].details, found.entries[0].acceptance) == ("Short\n\nLong", "Run it")
-    assert found.entries[3].extra == {"complexity": 5}
+    assert [entry.blocked_by for entry in found.items] == [(), ("1",), (), ("2.1", "3"), ("2",)]
+    assert [entry.parent for entry in found.items] == ["", "", "2", "2", ""]
+    assert (found.items[0].details, found.items[0].acceptance) == ("Short\n\nLong", "Run it")
+    assert found.items[3].extra == {"complexity": 5}
     nearly, unknown = found.remarks
     assert nearly == "the state 'review' is taken as in_progress"
     assert unknown.endswith("tasks[1].subtasks[1] waits for '1.1', which is not there; that is left out")
@@ -280,7 +280,7 @@ def test_tasks_of_task_master_are_read_with_and_without_a_tag(document: dict[str
 def test_of_several_tags_of_task_master_one_is_read_and_that_is_said() -> None:
     document = {"feature": {"tasks": [{"id": 1, "title": "F"}]}, "master": {"tasks": [{"id": 1, "title": "M"}]}}
     found = read("taskmaster", json.dumps(document))
-    assert [entry.title for entry in found.entries] == ["M"]
+    assert [entry.title for entry in found.items] == ["M"]
     assert found.remarks == ["the tag 'feature' is left out; 'master' is read"]
 
 
@@ -339,8 +339,8 @@ def test_tasks_of_backlog_md_are_read_with_markers_and_without() -> None:
     read_files = FORMATS["backlog"].read_files
     assert read_files
     found = read_files({"back-367 - Add.md": TASK, "back-1 - Old.md": PLAIN_TASK, "README.md": "# Tasks"})
-    assert told(found.entries) == [("back-1", "Old", DONE), ("BACK-367", "Add: a field", DOING)]
-    old, new = found.entries
+    assert told(found.items) == [("back-1", "Old", DONE), ("BACK-367", "Add: a field", DOING)]
+    old, new = found.items
     assert old.details == "As it was"
     assert new.details == (
         "### Problem\n\n## Not a section\n\n## Implementation Plan\n\n1. Think\n\n## Implementation Notes\n\nThought."
@@ -374,7 +374,7 @@ def test_tasks_of_backlog_md_are_read_with_markers_and_without() -> None:
     ],
 )
 def test_what_a_file_is_can_be_told_from_its_name_and_content(name: str, written: str, format: str) -> None:
-    assert guess(name, written).name == format
+    assert guess_import_format(name, written).name == format
 
 
 def test_what_to_write_is_told_from_the_name() -> None:
@@ -388,15 +388,15 @@ def test_what_to_write_is_told_from_the_name() -> None:
         "backlog/tasks": "backlog",
         "/home/me/.claude/tasks/x": "claude",
     }
-    assert {name: guess_to(name).name for name in names} == names
-    assert guess_folder({"1.json": ""}).name == "claude"
-    assert guess_folder({"task-1 - a.md": ""}).name == "backlog"
+    assert {name: guess_export_format(name).name for name in names} == names
+    assert guess_folder_format({"1.json": ""}).name == "claude"
+    assert guess_folder_format({"task-1 - a.md": ""}).name == "backlog"
 
 
 @pytest.mark.spec("X6")
 def test_what_is_taken_as_something_else_or_left_out_is_said() -> None:
     lowest = read("beads", '{"id": "a", "title": "A", "priority": 4}')
-    assert (lowest.entries[0].priority, lowest.remarks) == (TodoPriority.LOW, ["the priority 4 is taken as low"])
+    assert (lowest.items[0].priority, lowest.remarks) == (TodoPriority.LOW, ["the priority 4 is taken as low"])
     task = "---\nid: task-1\ntitle: A\nstatus: {}\n---\n## Acceptance Criteria\n- [x] #1 Met\n- [ ] #2 Not yet\n"
     assert read("backlog", task.format("To Do")).remarks == ["which acceptance criteria are met is left out"]
     assert read("backlog", task.format("Done")).remarks == []
@@ -410,7 +410,7 @@ def test_what_is_taken_as_something_else_or_left_out_is_said() -> None:
 @pytest.mark.spec("X6")
 @pytest.mark.parametrize("written", ["@sara", "[@sara]", '["@sara"]', "\n  - @sara", "'@sara'"])
 def test_people_need_no_quotes_in_a_task_of_backlog_md(written: str) -> None:
-    (entry,) = read("backlog", f"---\nid: task-1\ntitle: A - @b\nassignee: {written}\n---\n").entries
+    (entry,) = read("backlog", f"---\nid: task-1\ntitle: A - @b\nassignee: {written}\n---\n").items
     assert (entry.owner, entry.title) == ("@sara", "A - @b")
 
 
@@ -419,7 +419,7 @@ def test_people_need_no_quotes_in_a_task_of_backlog_md(written: str) -> None:
     ("written", "deadline"), [("2026-03-01", "2026-03-01"), ("'2026-03-01 12:30'", "2026-03-01T12:30:00.000000Z")]
 )
 def test_the_due_date_of_a_task_of_backlog_md_is_its_deadline(written: str, deadline: str) -> None:
-    (entry,) = read("backlog", f"---\nid: task-1\ntitle: A\ndue_date: {written}\n---\n").entries
+    (entry,) = read("backlog", f"---\nid: task-1\ntitle: A\ndue_date: {written}\n---\n").items
     assert (entry.deadline, entry.extra) == (deadline, {})
 
 
@@ -527,7 +527,7 @@ def test_what_hangs_on_nothing_is_left_out_and_said() -> None:
         {"id": "a-4", "title": "D", "status": "wat", "dependencies": [{"depends_on_id": "x", "type": "parent-child"}]},
     ]
     found = read("beads", "\n".join(map(json.dumps, issues)))
-    assert [(one.blocked_by, one.parent) for one in found.entries] == [((), ""), ((), ""), ((), "a-2"), ((), "")]
+    assert [(one.blocked_by, one.parent) for one in found.items] == [((), ""), ((), ""), ((), "a-2"), ((), "")]
     assert found.remarks == [
         "the state 'wat' is taken as pending",
         "line 1 waits for itself; that is left out",
@@ -540,7 +540,7 @@ def test_what_hangs_on_nothing_is_left_out_and_said() -> None:
 @pytest.mark.spec("X6")
 def test_the_name_of_a_file_leads_nowhere_else() -> None:
     titles = ["../../etc/passwd", "/", "..", "a\\b:c*?", "CON", "日本 語" * 60, "."]
-    files = FORMATS["backlog"].files
+    files = FORMATS["backlog"].write_files
     assert files
     names = list(files([ExchangeItem(title, f"task-{n}") for n, title in enumerate(titles, start=1)]))
     assert names[0] == "task-1 - etc-passwd.md"
@@ -553,5 +553,5 @@ def test_the_name_of_a_file_leads_nowhere_else() -> None:
 @pytest.mark.spec("X6")
 def test_a_large_file_is_read_in_time() -> None:
     lines = "".join(f"- [ ] Task {n}\n  What to do\n" for n in range(10_000))
-    assert len(read("markdown", lines).entries) == 10_000
+    assert len(read("markdown", lines).items) == 10_000
     assert "It has 10,001 items; at most 10,000 are read." in refusal("markdown", "- [ ] a\n" * 10_001)

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.unit.examples import examples
 
-from punchlist.import_export.format_limits import fit
+from punchlist.import_export.format_limits import fit_items
 from punchlist.import_export.formats import FORMATS, ExchangeFormat
 from punchlist.import_export.item import ExchangeItem
 from punchlist.kernel.text import line_problem
@@ -92,9 +92,9 @@ def entry_lists(draw: st.DrawFn) -> list[ExchangeItem]:
 
 def _there_and_back(format: ExchangeFormat, entries: list[ExchangeItem]) -> list[list[ExchangeItem]]:
     """In each way that the format can be written in."""
-    came = [format.read(format.write(entries)).entries] if format.write else []
-    if format.files and format.read_files:
-        came.append(format.read_files(format.files(entries)).entries)
+    came = [format.read(format.write(entries)).items] if format.write else []
+    if format.write_files and format.read_files:
+        came.append(format.read_files(format.write_files(entries)).items)
     return came
 
 
@@ -105,15 +105,15 @@ def _there_and_back(format: ExchangeFormat, entries: list[ExchangeItem]) -> list
 @example([ExchangeItem("A", "task-2"), ExchangeItem("B", "TASK-2")])
 def test_what_a_format_can_hold_comes_back_as_it_was(entries: list[ExchangeItem]) -> None:
     for format in FORMATS.values():
-        fitted = fit(format.shape, entries, NOW)
-        for came in _there_and_back(format, fitted.entries) if fitted.entries else ():
-            assert came == fitted.entries, format.name
+        fitted = fit_items(format.limits, entries, NOW)
+        for came in _there_and_back(format, fitted.items) if fitted.items else ():
+            assert came == fitted.items, format.name
 
 
 @pytest.mark.spec("X6")
 @pytest.mark.parametrize("name", FORMATS)
 def test_what_is_left_out_is_said_and_nothing_else_is(name: str) -> None:
-    shape = FORMATS[name].shape
+    shape = FORMATS[name].limits
     full = ExchangeItem(
         title="A",
         # What has not ended has no time of its end.
@@ -138,14 +138,14 @@ def test_what_is_left_out_is_said_and_nothing_else_is(name: str) -> None:
         extra={"colour": "red"},
     )
     # That it is called what it is while it happens says nothing new.
-    assert fit(shape, [ExchangeItem("A", active_form="A")], NOW).lost == []
+    assert fit_items(shape, [ExchangeItem("A", active_form="A")], NOW).lost == []
     for one in fields(ExchangeItem):
         blank: Any = ExchangeItem("A", status=TodoStatus.COMPLETED)
         if getattr(full, one.name) == getattr(blank, one.name) or one.name == "title":
             continue
         entry = replace(blank, **{one.name: getattr(full, one.name)})
-        fitted = fit(shape, [entry], NOW)
-        same = getattr(fitted.entries[0], one.name) == getattr(entry, one.name)
+        fitted = fit_items(shape, [entry], NOW)
+        same = getattr(fitted.items[0], one.name) == getattr(entry, one.name)
         assert same == (not fitted.lost), (one.name, fitted)
 
 
@@ -156,13 +156,13 @@ def test_a_cancelled_item_is_left_out_where_there_is_no_such_state_and_nothing_w
         ExchangeItem("Child", "2", parent="1", blocked_by=("1",)),
         ExchangeItem("Later", "3", status=TodoStatus.BACKLOG),
     ]
-    fitted = fit(FORMATS["beads"].shape, entries, NOW)
-    assert [(one.id, one.title, one.parent, one.blocked_by) for one in fitted.entries] == [
+    fitted = fit_items(FORMATS["beads"].limits, entries, NOW)
+    assert [(one.id, one.title, one.parent, one.blocked_by) for one in fitted.items] == [
         ("pl-1", "Child", "", ()),
         ("pl-2", "Later", "", ()),
     ]
     assert list(map(str, fitted.lost)) == ["1 cancelled item, left out", "id (they are numbered anew) of 2 items"]
-    assert len(fit(FORMATS["taskmaster"].shape, entries, NOW).entries) == 3
+    assert len(fit_items(FORMATS["taskmaster"].limits, entries, NOW).items) == 3
 
 
 @pytest.mark.spec("X6")
@@ -173,11 +173,11 @@ def test_parts_of_parts_become_subtasks_of_the_task() -> None:
         ExchangeItem("A", "a"),
         ExchangeItem("D", "d"),
     ]
-    fitted = fit(FORMATS["taskmaster"].shape, entries, NOW)
-    assert [(one.id, one.title) for one in fitted.entries] == [("1", "A"), ("1.1", "C"), ("1.2", "B"), ("2", "D")]
+    fitted = fit_items(FORMATS["taskmaster"].limits, entries, NOW)
+    assert [(one.id, one.title) for one in fitted.items] == [("1", "A"), ("1.1", "C"), ("1.2", "B"), ("2", "D")]
     assert str(fitted.lost[0]) == "place so many levels down of 1 item"
     assert FORMATS["markdown"].write is not None
-    nested = fit(FORMATS["markdown"].shape, entries, NOW).entries
+    nested = fit_items(FORMATS["markdown"].limits, entries, NOW).items
     assert FORMATS["markdown"].write(nested) == "- [ ] A\n  - [ ] B\n    - [ ] C\n- [ ] D\n"
 
 
@@ -189,11 +189,11 @@ def test_a_subtask_can_wait_for_its_task_but_not_for_one_that_has_a_siblings_num
         ExchangeItem("B", "1.1", parent="1", blocked_by=("1",)),
         ExchangeItem("C", "1.2", parent="1"),
     ]
-    fitted = fit(task.shape, entries, NOW)
+    fitted = fit_items(task.limits, entries, NOW)
     assert fitted.lost == []
     assert task.write
-    assert task.read(task.write(fitted.entries)).entries == fitted.entries
+    assert task.read(task.write(fitted.items)).items == fitted.items
     entries[2] = ExchangeItem("C", "1.2", parent="1", blocked_by=("1",))
-    assert list(map(str, fit(task.shape, entries, NOW).lost)) == [
+    assert list(map(str, fit_items(task.limits, entries, NOW).lost)) == [
         "dependencies on tasks numbered like a sibling of 1 item"
     ]

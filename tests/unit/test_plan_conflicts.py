@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.examples import examples
 
-from punchlist.plan.conditions import claims, loops, waits
-from punchlist.plan.conflicts import duplicates, explained, shortened
+from punchlist.plan.conditions import break_cycles, resource_conflicts, waiting_reasons
+from punchlist.plan.conflicts import duplicate_titles, explain_conflicts, limit_conflicts
 from punchlist.plan.lifecycle import ConditionKind, ConditionStatus, PlanStatus
 from punchlist.plan.model import Condition, TurnTodo
 
@@ -35,7 +35,7 @@ def needs(**edges: str) -> list[Condition]:
 
 def waiting(order: str, conditions: list[Condition], **status: PlanStatus) -> dict[str, str]:
     """Who waits for whom, by letter."""
-    found = waits([todo(name, status.get(name, PlanStatus.PENDING)) for name in order], conditions, NOW)
+    found = waiting_reasons([todo(name, status.get(name, PlanStatus.PENDING)) for name in order], conditions, NOW)
     return {name: "".join(word[word.index("“") + 1].lower() for word in words) for name, words in found.items()}
 
 
@@ -65,7 +65,7 @@ def way_back(edges: dict[str, frozenset[str]], start: str, goal: str, allowed: s
 def test_a_wait_is_lifted_exactly_where_a_circle_leads_back_through_later_todos(
     edges: dict[str, frozenset[str]], order: list[str]
 ) -> None:
-    _, freed = loops(edges, order)
+    _, freed = break_cycles(edges, order)
     expected = {
         (source, target)
         for source, targets in edges.items()
@@ -94,7 +94,7 @@ def test_whatever_waits_for_whatever_there_is_always_one_that_can_be_started(
 @pytest.mark.spec("C12")
 def test_circles_that_share_a_todo_are_told_apart() -> None:
     edges = {"a": "b", "b": "ac", "c": "b"}
-    circles, freed = loops(edges, "abc")
+    circles, freed = break_cycles(edges, "abc")
     assert circles == [["a", "b", "c"], ["b", "c"]]
     assert freed >= {("a", "b"), ("b", "c")}
     assert waiting("abc", needs(**edges)) == {"b": "a", "c": "b"}
@@ -120,11 +120,11 @@ def test_ten_thousand_todos_in_one_circle_are_no_trouble() -> None:
     names = [f"n{number}" for number in range(10_000)]
     ring = {name: [names[index - 1]] for index, name in enumerate(names)}
     began = perf_counter()
-    circles, freed = loops(ring, names)
+    circles, freed = break_cycles(ring, names)
     assert [len(circle) for circle in circles] == [10_000]
     assert (names[0], names[-1]) in freed
     both_ways = {name: [names[index - 1], names[(index + 1) % 10_000]] for index, name in enumerate(names)}
-    circles, _ = loops(both_ways, names)
+    circles, _ = break_cycles(both_ways, names)
     assert 1 < len(circles) < 10
     assert perf_counter() - began < 20
 
@@ -149,7 +149,7 @@ def test_a_resource_is_for_the_first_that_could_start_or_whoever_is_at_work() ->
 def test_nobody_has_a_resource_while_all_who_claim_it_wait() -> None:
     conditions = [*claiming("a", "b"), *needs(a="c", b="c")]
     todos = [todo(name) for name in "abc"]
-    assert [claim.holder for claim in claims(todos, conditions, {"a", "b"})] == [None]
+    assert [claim.holder for claim in resource_conflicts(todos, conditions, {"a", "b"})] == [None]
     assert waiting("abc", conditions) == {"a": "c", "b": "c"}
 
 
@@ -164,7 +164,7 @@ def test_nobody_has_a_resource_while_all_who_claim_it_wait() -> None:
 )
 def test_who_goes_first_is_said_with_the_reason(conditions: list[Condition], running: str | None, told: str) -> None:
     todos = [todo(name, PlanStatus.IN_PROGRESS if name == running else PlanStatus.PENDING) for name in "abc"]
-    assert explained(todos, [*claiming("a", "b", "c"), *conditions], {"b"}, NOW) == [
+    assert explain_conflicts(todos, [*claiming("a", "b", "c"), *conditions], {"b"}, NOW) == [
         f"“A”, “B” and “C” claim a.py. {told}"
     ]
 
@@ -173,8 +173,8 @@ def test_who_goes_first_is_said_with_the_reason(conditions: list[Condition], run
 def test_conflicts_of_others_are_not_told_again() -> None:
     todos = [todo(name) for name in "abcd"]
     conditions = [*needs(a="b", b="a"), *claiming("a", "b")]
-    assert len(explained(todos, conditions, {"a"}, NOW)) == 2
-    assert explained(todos, conditions, {"c", "d"}, NOW) == []
+    assert len(explain_conflicts(todos, conditions, {"a"}, NOW)) == 2
+    assert explain_conflicts(todos, conditions, {"c", "d"}, NOW) == []
 
 
 # --- titles ----------------------------------------------------------------------------------------------
@@ -184,13 +184,13 @@ def test_conflicts_of_others_are_not_told_again() -> None:
 def test_titles_are_the_same_whatever_their_case_and_spacing() -> None:
     new = [todo("x")._replace(title="Fix  the STRASSE"), todo("y")._replace(title="Another")]
     known = [("old", "pending", "fix the straße"), ("done", "completed", "Another"), ("z", "pending", "Third")]
-    (told,) = duplicates(known, new)
+    (told,) = duplicate_titles(known, new)
     assert told.startswith("2 open todos are called “Fix  the STRASSE”: ids old, x.")
 
 
 @pytest.mark.spec("C12")
 def test_a_great_many_conflicts_are_counted_rather_than_listed() -> None:
-    (told,) = duplicates([], [todo(f"n{number}")._replace(title="Same") for number in range(9)])
+    (told,) = duplicate_titles([], [todo(f"n{number}")._replace(title="Same") for number in range(9)])
     assert told.startswith("9 open todos are called “Same”: ids n0, n1, n2, n3, n4 and 4 more.")
-    assert shortened(["a"] * 25)[-1] == "… and 5 more conflicts"
-    assert len(shortened(["a"] * 20)) == 20
+    assert limit_conflicts(["a"] * 25)[-1] == "… and 5 more conflicts"
+    assert len(limit_conflicts(["a"] * 20)) == 20

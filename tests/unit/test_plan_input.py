@@ -10,7 +10,7 @@ from tests.unit.hostile import ACTS_ON_A_TERMINAL, BREAKS_A_DATABASE, REFUSED_IN
 from punchlist.errors import InvalidInput
 from punchlist.plan.lifecycle import PlanAction, PlanStatus
 from punchlist.plan.model import NewTodo
-from punchlist.plan.validation import parse_ending, parse_filter, parse_id, parse_items, parse_outcome
+from punchlist.plan.validation import parse_end_action, parse_id, parse_items, parse_outcome, parse_status_filter
 
 
 def problems(items: Any) -> list[str]:
@@ -117,16 +117,18 @@ def test_fields_that_nobody_knows_have_no_effect() -> None:
 
 @pytest.mark.spec("T3")
 def test_the_filter_is_one_state_or_all_or_what_remains() -> None:
-    assert parse_filter(None) is None
-    assert parse_filter("all") == frozenset(PlanStatus)
-    assert [parse_filter(status.value) for status in PlanStatus] == [frozenset({status}) for status in PlanStatus]
+    assert parse_status_filter(None) is None
+    assert parse_status_filter("all") == frozenset(PlanStatus)
+    assert [parse_status_filter(status.value) for status in PlanStatus] == [
+        frozenset({status}) for status in PlanStatus
+    ]
 
 
 @pytest.mark.spec("T3")
 @pytest.mark.parametrize("status", ["", "open", "ALL ", 1, [], {}, True, "\x1b[2J"])
 def test_another_filter_is_refused_with_those_there_are(status: object) -> None:
     with pytest.raises(InvalidInput, match=r"^status: must be one of pending, in_progress, .*, all, got ") as refused:
-        parse_filter(status)
+        parse_status_filter(status)
     assert str(refused.value).isprintable()
 
 
@@ -141,14 +143,14 @@ def test_another_filter_is_refused_with_those_there_are(status: object) -> None:
     ],
 )
 def test_a_todo_ends_as_completed_unless_it_says_cancelled(status: object, action: PlanAction) -> None:
-    assert parse_ending(status) is action
+    assert parse_end_action(status) is action
 
 
 @pytest.mark.spec("T4")
 @pytest.mark.parametrize("status", ["pending", "in_progress", "", 1, [], True])
 def test_a_todo_cannot_end_in_another_state(status: object) -> None:
     with pytest.raises(InvalidInput, match=r"^status: must be completed, cancelled or failed, got "):
-        parse_ending(status)
+        parse_end_action(status)
 
 
 @pytest.mark.spec("T4")

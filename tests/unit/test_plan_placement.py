@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.unit.examples import examples
 
 from punchlist.plan.model import NewTodo
-from punchlist.plan.validation import Shift, place
+from punchlist.plan.validation import Shift, assign_positions
 
 orders = st.lists(st.none() | st.integers(min_value=1, max_value=15) | st.just(10**30), min_size=1, max_size=8)
 
@@ -53,13 +53,13 @@ def applied(already: int, positions: list[int], shifts: list[Shift]) -> dict[str
 def test_a_position_counts_from_one_and_later_items_shift(
     wanted: list[int | None], positions: list[int], shifts: list[Shift]
 ) -> None:
-    assert place(3, todos(*wanted)) == (positions, shifts)
+    assert assign_positions(3, todos(*wanted)) == (positions, shifts)
 
 
 @pytest.mark.spec("T2")
 @examples(400)
 @given(st.integers(min_value=0, max_value=12), orders)
 def test_shifts_and_positions_come_to_the_same_as_inserting_one_by_one(already: int, wanted: list[int | None]) -> None:
-    rows = applied(already, *place(already, todos(*wanted)))
+    rows = applied(already, *assign_positions(already, todos(*wanted)))
     assert sorted(rows, key=lambda name: rows[name]) == inserted(already, wanted)
     assert sorted(rows.values()) == list(range(already + len(wanted)))

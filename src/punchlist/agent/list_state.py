@@ -20,7 +20,7 @@ from punchlist.kernel.text import quoted, visible
 from punchlist.plan import snapshot as plan_snapshot
 from punchlist.plan.lifecycle import OPEN, ConditionKind, PlanStatus
 from punchlist.plan.model import ConditionAnswer, PlanSnapshot, TurnTodo
-from punchlist.plan.transitions import stream as plan_stream
+from punchlist.plan.transitions import plan_stream
 from punchlist.storage.store import Store, Transaction
 
 MOST_SHOWN = 30
@@ -93,7 +93,7 @@ class TurnLists:
         self._waits = False
         self._streams = (
             plan_stream(scope.turn_id),
-            checklist_service.stream(scope.conversation_id),
+            checklist_service.checklist_stream(scope.conversation_id),
             turn_stream(scope.turn_id),
         )
 
@@ -119,7 +119,7 @@ class TurnLists:
 
     def _look(self) -> ListState:
         with self._store.read() as tx:
-            rows = plan_snapshot.rows_of(tx, self._scope) if self._has_plan else ()
+            rows = plan_snapshot.read_snapshot_rows(tx, self._scope) if self._has_plan else ()
             checklist, problems = self._checklist(tx)
             turn = conversation_repository.turn(tx, self._scope.turn_id)
             over = turn.end_reason if turn is not None and not turn.open else None
@@ -130,7 +130,7 @@ class TurnLists:
             self._waits = plan_snapshot.has_conditions(rows)
             if self._seen is not None and self._seen[0] == mark and not self._waits:
                 return self._seen[1]
-            plan = plan_snapshot.look(tx, self._scope, rows) if self._has_plan else PlanSnapshot([])
+            plan = plan_snapshot.take_snapshot(tx, self._scope, rows) if self._has_plan else PlanSnapshot([])
         view = replace(self._view(plan, checklist, problems), over=over)
         self._seen = (mark, view)
         return view
@@ -139,13 +139,13 @@ class TurnLists:
         items = checklist.items if checklist else ()
         own = items if checklist and checklist.revision != self._left else ()
         plan_shown = _plan_text(plan)
-        shown = [plan_shown, f"Checklist:\n{render.for_model(checklist)}" if checklist and items else ""]
+        shown = [plan_shown, f"Checklist:\n{render.render_for_model(checklist)}" if checklist and items else ""]
         return ListState(
             (*_open_tasks(plan), *_open_items(own)),
             "\n\n".join(part for part in shown if part),
             (checklist.revision if checklist else 0, *((todo.id, todo.status) for todo in plan.todos)),
             (*plan.problems, *problems),
-            (*_tasks(plan), *(ListItem(render.label(item), item.status) for item in own)),
+            (*_tasks(plan), *(ListItem(render.item_label(item), item.status) for item in own)),
             plan_shown,
             checklist,
         )

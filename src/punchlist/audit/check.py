@@ -182,12 +182,12 @@ def _compare_queue(tx: Transaction, owner: str, events: list[Event]) -> Iterator
 
 
 def _compare_checklist(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
-    if checklist.read(tx, owner) != checklist_replay.replay(events):
+    if checklist.read(tx, owner) != checklist_replay.replay_checklist(events):
         yield f"checklist:{owner}: the list is not what its events made of it"
 
 
 def _compare_plan(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
-    told = plan_replay.replay(owner, events)
+    told = plan_replay.replay_todos(owner, events)
     found = {todo.id: todo for todo in TurnTodoRepository(tx).find_by_turn(owner)}
     for todo_id in told | found:
         if told.get(todo_id) != found.get(todo_id):

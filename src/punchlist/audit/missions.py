@@ -35,7 +35,7 @@ TABLES: Final = (
 
 def rows_made(kind: str, events: Sequence[Event]) -> Iterator[str]:
     """The tables that a stream's events put rows into, one name for each row."""
-    yield from ["claims"] * claim_replay.claims_made(events)
+    yield from ["claims"] * claim_replay.count_claimed_todos(events)
     if kind == "mission":
         yield from mission_replay.rows_made(events)
     for event in events:
@@ -61,6 +61,6 @@ def compare_run(tx: Transaction, owner: str, events: list[Event]) -> Iterator[st
 
 def compare_claims(tx: Transaction, owner: str, events: Sequence[Event]) -> Iterator[str]:
     """Of a mission's todos, or of a plan's."""
-    for todo_id, told in claim_replay.replay(events).items():
-        if claim_replay.differs(told, claim_records.find(tx, todo_id)):
+    for todo_id, told in claim_replay.replay_claims(events).items():
+        if claim_replay.claim_differs(told, claim_records.find(tx, todo_id)):
             yield f"{owner}: the claim of todo {todo_id} is not what its events made of it"

@@ -6,33 +6,33 @@ from collections.abc import Sequence
 from typing import Final
 
 from punchlist.checklist.model import Checklist
-from punchlist.checklist.render import ICONS, NO_TODOS, label
+from punchlist.checklist.render import ICONS, NO_TODOS, item_label
 from punchlist.checklist.text_width import clip, width
 from punchlist.kernel.text import ELLIPSIS
 
 TITLE: Final = "Tasks"
-NARROWEST: Final = len(TITLE) + 1
-WIDEST: Final = 100
-LINES_PER_ITEM: Final = 2
+MIN_WIDTH: Final = len(TITLE) + 1
+MAX_WIDTH: Final = 100
+MAX_LINES_PER_ITEM: Final = 2
 _FRAME: Final = 4
 _ICON: Final = 2
 
 
-def box(checklist: Checklist, columns: int = 80) -> list[str]:
+def render_box(checklist: Checklist, columns: int = 80) -> list[str]:
     """The list in a frame, never wider than `columns`; without one where there is no room for it."""
     if not checklist.items:
         return [NO_TODOS]
     progress = checklist.progress
     footer = f"Progress: {progress['completed']}/{progress['total']} ({progress['percent']}%)"
-    return framed([(ICONS[item.status], label(item)) for item in checklist.items], footer, columns)
+    return render_frame([(ICONS[item.status], item_label(item)) for item in checklist.items], footer, columns)
 
 
-def framed(labels: Sequence[tuple[str, str]], footer: str, columns: int = 80) -> list[str]:
+def render_frame(labels: Sequence[tuple[str, str]], footer: str, columns: int = 80) -> list[str]:
     """Labels with their icons in a frame, each safe to show and on one line."""
-    if columns < NARROWEST + _FRAME:
+    if columns < MIN_WIDTH + _FRAME:
         return [f"{icon} {clip(text, columns - _ICON)}"[: max(columns, 1)] for icon, text in labels]
     needed = max(len(footer), len(TITLE) + 2, *(width(text) + _ICON for _, text in labels))
-    inner = max(NARROWEST, min(needed, columns - _FRAME, WIDEST))
+    inner = max(MIN_WIDTH, min(needed, columns - _FRAME, MAX_WIDTH))
     lines = [f"┌─ {TITLE} {'─' * (inner - len(TITLE) - 1)}┐"]
     for icon, text in labels:
         first, *rest = _wrap(text, inner - _ICON)
@@ -48,9 +48,9 @@ def _row(icon: str, text: str, inner: int) -> str:
 def _wrap(text: str, cells: int) -> list[str]:
     """`text` in lines of at most so many cells, cut after a few of them."""
     lines = _fold(text, cells)
-    if len(lines) > LINES_PER_ITEM:
-        last = clip(lines[LINES_PER_ITEM - 1], cells - 1) + ELLIPSIS
-        lines = [*lines[: LINES_PER_ITEM - 1], last]
+    if len(lines) > MAX_LINES_PER_ITEM:
+        last = clip(lines[MAX_LINES_PER_ITEM - 1], cells - 1) + ELLIPSIS
+        lines = [*lines[: MAX_LINES_PER_ITEM - 1], last]
     return lines
 
 

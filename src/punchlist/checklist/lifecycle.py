@@ -50,7 +50,7 @@ STATUS_NAMES: Final = {
 }
 
 
-def status_named(name: str) -> ChecklistStatus | None:
+def parse_status(name: str) -> ChecklistStatus | None:
     return STATUS_NAMES.get(name.strip().lower())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from punchlist.checklist.model import ItemJson, Progress, to_json
+from punchlist.checklist.model import ItemJson, Progress, item_json
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope
 
@@ -23,11 +23,11 @@ class TodoManager:
         return self.get_todos()
 
     def get_todos(self) -> list[ItemJson]:
-        return [to_json(item) for item in self._checklists.get(self._scope.conversation_id).items]
+        return [item_json(item) for item in self._checklists.get(self._scope.conversation_id).items]
 
     def get_in_progress(self) -> ItemJson | None:
         item = self._checklists.get(self._scope.conversation_id).in_progress
-        return to_json(item) if item else None
+        return item_json(item) if item else None
 
     def get_progress(self) -> Progress:
         return self._checklists.get(self._scope.conversation_id).progress

@@ -16,7 +16,7 @@ class ChecklistItem:
     status: ChecklistStatus
 
     @property
-    def unfinished(self) -> bool:
+    def is_open(self) -> bool:
         return self.status is not ChecklistStatus.COMPLETED
 
 
@@ -44,7 +44,7 @@ class Checklist:
 
     @property
     def progress(self) -> Progress:
-        completed = sum(1 for item in self.items if not item.unfinished)
+        completed = sum(1 for item in self.items if not item.is_open)
         total = len(self.items)
         # Half up, as people round; Python's round() would go to the even neighbour.
         percent = (200 * completed + total) // (2 * total) if total else 0
@@ -55,10 +55,10 @@ class Checklist:
         return next((item for item in self.items if item.status is ChecklistStatus.IN_PROGRESS), None)
 
 
-EMPTY = Checklist((), 0, 0, None)
+EMPTY_CHECKLIST = Checklist((), 0, 0, None)
 
 
-def to_json(item: ChecklistItem) -> ItemJson:
+def item_json(item: ChecklistItem) -> ItemJson:
     """An item as it goes over a wire."""
     return {"id": item.id, "content": item.content, "status": item.status.value, "activeForm": item.active_form}
 

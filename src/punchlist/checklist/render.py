@@ -24,7 +24,7 @@ _EMOJI = "\u2190-\u2bff\ufe0f\U0001f000-\U0001faff"
 _LONE_JOINER: Final = re.compile(f"(?<![{_EMOJI}])\u200d|\u200d(?![{_EMOJI}])")
 
 
-def for_model(checklist: Checklist) -> str:
+def render_for_model(checklist: Checklist) -> str:
     """What TodoWrite returns (W4)."""
     if not checklist.items:
         return NO_TODOS
@@ -44,12 +44,14 @@ def _model_line(item: ChecklistItem) -> str:
             return f"[ ] {content}"
 
 
-def update_line(checklist: Checklist) -> str:
+def update_message(checklist: Checklist) -> str:
     """What the conversation keeps of a change (W9)."""
-    return "\n".join(["Todo list updated:", *(f"  {ICONS[item.status]} {label(item)}" for item in checklist.items)])
+    return "\n".join(
+        ["Todo list updated:", *(f"  {ICONS[item.status]} {item_label(item)}" for item in checklist.items)]
+    )
 
 
-def label(item: ChecklistItem) -> str:
+def item_label(item: ChecklistItem) -> str:
     """What people see of an item: what is happening while it happens, else what is to be done."""
     text = item.active_form if item.status is ChecklistStatus.IN_PROGRESS else item.content
     text = visible(text[:_MOST_SHOWN])
@@ -57,6 +59,6 @@ def label(item: ChecklistItem) -> str:
     return _LONE_JOINER.sub("", text)
 
 
-def sequence(items: Sequence[ChecklistItem]) -> str:
+def quoted_contents(items: Sequence[ChecklistItem]) -> str:
     """Items in one sentence, for messages."""
     return ", ".join(f"“{visible(item.content)}”" for item in items)

@@ -9,7 +9,7 @@ from punchlist.checklist.service import items_from_json
 from punchlist.kernel.events import Event
 
 
-def replay(events: Sequence[Event]) -> Checklist:
+def replay_checklist(events: Sequence[Event]) -> Checklist:
     """Every event carries the whole list, so the last one is the state."""
     last = events[-1]
     data = last.payload()

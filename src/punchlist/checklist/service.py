@@ -11,7 +11,7 @@ from typing import Any, Final
 from punchlist.checklist import render
 from punchlist.checklist import validation as checklist_validation
 from punchlist.checklist.lifecycle import CHECKLIST, ChecklistAction, ChecklistStatus
-from punchlist.checklist.model import EMPTY, Checklist, ChecklistChange, ChecklistItem, to_json
+from punchlist.checklist.model import EMPTY_CHECKLIST, Checklist, ChecklistChange, ChecklistItem, item_json
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import MessageRole, Scope
 from punchlist.conversations.service import Conversations
@@ -41,7 +41,7 @@ _WRITE: Final = Statement(
 Edit = Callable[[Checklist], Sequence[ChecklistItem]]
 
 
-def stream(conversation_id: str) -> str:
+def checklist_stream(conversation_id: str) -> str:
     return f"checklist:{conversation_id}"
 
 
@@ -56,25 +56,25 @@ class Checklists:
 
     def rewrite(self, scope: Scope, todos: Any, *, reason: str = "TodoWrite", at: int | None = None) -> ChecklistChange:
         """Replace the whole list by what the caller sent (W1 to W3); with `at`, only if that is still its revision."""
-        wanted = checklist_validation.parse(todos)
+        wanted = checklist_validation.parse_todos(todos)
 
         def rewritten(before: Checklist) -> Sequence[ChecklistItem]:
             if at is not None and before.revision != at:
                 raise Conflict("The checklist was changed by somebody else meanwhile. Nothing was changed; try again.")
-            return checklist_validation.identify(wanted, before.items, short_id)
+            return checklist_validation.assign_ids(wanted, before.items, short_id)
 
         return self._edit(scope, reason, rewritten)
 
     def add(self, scope: Scope, content: str, *, active_form: str | None = None, reason: str) -> ChecklistChange:
         raw = {"content": content, "activeForm": active_form or content, "status": ChecklistStatus.PENDING.value}
-        wanted = checklist_validation.parse([raw])
+        wanted = checklist_validation.parse_todos([raw])
 
         def added(before: Checklist) -> Sequence[ChecklistItem]:
             kept = [
                 checklist_validation.NewChecklistItem(item.content, item.active_form, item.status, item.id)
                 for item in before.items
             ]
-            return checklist_validation.identify([*kept, *wanted], before.items, short_id)
+            return checklist_validation.assign_ids([*kept, *wanted], before.items, short_id)
 
         return self._edit(scope, reason, added)
 
@@ -82,12 +82,12 @@ class Checklists:
         """Take one item, named by its number or id, one step along its lifecycle."""
 
         def advanced(before: Checklist) -> Sequence[ChecklistItem]:
-            chosen = checklist_validation.pick(before.items, reference)
+            chosen = checklist_validation.find_item(before.items, reference)
             status = CHECKLIST.advance(chosen.status, action, scope.actor.role)
             running = before.in_progress
             if status is ChecklistStatus.IN_PROGRESS and running:
                 raise IllegalTransition(
-                    f"{checklist_validation.ONE_AT_A_TIME}: {render.sequence([running])} is. "
+                    f"{checklist_validation.ONE_AT_A_TIME}: {render.quoted_contents([running])} is. "
                     "Mark it done or reopen it first."
                 )
             return [replace(item, status=status) if item is chosen else item for item in before.items]
@@ -98,9 +98,9 @@ class Checklists:
         self, scope: Scope, reference: str, content: str, *, active_form: str | None = None, reason: str
     ) -> ChecklistChange:
         def edited(before: Checklist) -> Sequence[ChecklistItem]:
-            chosen = checklist_validation.pick(before.items, reference)
+            chosen = checklist_validation.find_item(before.items, reference)
             raw = {"content": content, "activeForm": active_form or content, "status": chosen.status.value}
-            (wanted,) = checklist_validation.parse([raw])
+            (wanted,) = checklist_validation.parse_todos([raw])
             new = replace(chosen, content=wanted.content, active_form=wanted.active_form)
             return [new if item is chosen else item for item in before.items]
 
@@ -108,7 +108,7 @@ class Checklists:
 
     def remove(self, scope: Scope, reference: str, *, reason: str) -> ChecklistChange:
         def removed(before: Checklist) -> Sequence[ChecklistItem]:
-            chosen = checklist_validation.pick(before.items, reference)
+            chosen = checklist_validation.find_item(before.items, reference)
             return [item for item in before.items if item is not chosen]
 
         return self._edit(scope, reason, removed)
@@ -147,8 +147,8 @@ class Checklists:
         items: tuple[ChecklistItem, ...],
         undo_to: int,
     ) -> ChecklistChange:
-        checklist_validation.check(items)
-        steps = checklist_validation.steps(before.items, items)
+        checklist_validation.check_list(items)
+        steps = checklist_validation.item_changes(before.items, items)
         for step in steps:
             if isinstance(step.action, ChecklistAction):
                 CHECKLIST.advance(step.from_status or NEW, step.action, scope.actor.role)
@@ -159,14 +159,14 @@ class Checklists:
             tx,
             scope.conversation_id,
             MessageRole.SYSTEM,
-            render.update_line(after),
+            render.update_message(after),
             kind=UPDATE_KIND,
             turn_id=turn.id if turn else None,
         )
         event_log.append(
             tx,
             Change(
-                stream=stream(scope.conversation_id),
+                stream=checklist_stream(scope.conversation_id),
                 conversation_id=scope.conversation_id,
                 actor=str(scope.actor),
                 action=action,
@@ -175,7 +175,7 @@ class Checklists:
                 to_status=None,
                 reason=reason,
                 data={
-                    "items": [to_json(item) for item in items],
+                    "items": [item_json(item) for item in items],
                     "revision": after.revision,
                     "undo_to": after.undo_to,
                     "steps": [asdict(step) for step in steps],
@@ -183,13 +183,13 @@ class Checklists:
                 },
             ),
         )
-        return ChecklistChange(after, checklist_validation.dropped(before.items, items))
+        return ChecklistChange(after, checklist_validation.dropped_items(before.items, items))
 
 
 def read(tx: Transaction, conversation_id: str) -> Checklist:
     row = tx.one(_READ, conversation_id=conversation_id)
     if row is None:
-        return EMPTY
+        return EMPTY_CHECKLIST
     items, revision, undo_to, updated_at, checksum = row
     if checksum != _checksum(conversation_id, items, revision, undo_to):
         raise StoreDamaged.not_as_written(f"The checklist of session {conversation_id!r}")
@@ -197,7 +197,7 @@ def read(tx: Transaction, conversation_id: str) -> Checklist:
 
 
 def write(tx: Transaction, conversation_id: str, checklist: Checklist) -> None:
-    items = json.dumps([to_json(item) for item in checklist.items], ensure_ascii=False)
+    items = json.dumps([item_json(item) for item in checklist.items], ensure_ascii=False)
     changed = tx.run(
         _WRITE,
         conversation_id=conversation_id,
@@ -221,7 +221,7 @@ def _revision(tx: Transaction, conversation_id: str, revision: int) -> tuple[tup
     """The items of an earlier revision and what an undo led to from there: the trail remembers."""
     if revision == 0:
         return (), 0
-    event = event_log.at_version(tx, stream(conversation_id), revision)
+    event = event_log.at_version(tx, checklist_stream(conversation_id), revision)
     if event is None:
         raise StoreDamaged(f"Revision {revision} of the checklist is missing from the trail. Run `punchlist db check`.")
     data = event.payload()

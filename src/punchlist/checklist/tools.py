@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from punchlist.checklist import render
 from punchlist.checklist import validation as checklist_validation
 from punchlist.checklist.lifecycle import ChecklistStatus
-from punchlist.checklist.model import to_json
+from punchlist.checklist.model import item_json
 from punchlist.conversations.model import Scope
 from punchlist.kernel.actors import Role
 from punchlist.kernel.tool import Arguments, ListToolSpec, ToolResult, schema
@@ -27,7 +27,7 @@ Each call replaces the whole list (at most {checklist_validation.MAX_ITEMS} item
 Have one item in_progress while you work; mark it completed as soon as it is done, not later in a batch. \
 Write content as an instruction ("Run the tests") and activeForm as what is happening ("Running the tests")."""
 
-_TEXT = {"type": "string", "minLength": 1, "maxLength": checklist_validation.LONGEST_TEXT}
+_TEXT = {"type": "string", "minLength": 1, "maxLength": checklist_validation.MAX_TEXT_LENGTH}
 _STATUS = {"type": "string", "enum": [status.value for status in ChecklistStatus]}
 
 _INPUT = schema(
@@ -69,16 +69,16 @@ def checklist_tools(checklists: Callable[[], Checklists]) -> list[ListToolSpec[S
 
     def todo_write(scope: Scope, args: Arguments) -> ToolResult:
         rewrite = checklists().rewrite(scope, args.get("todos"))
-        text = render.for_model(rewrite.checklist)
+        text = render.render_for_model(rewrite.checklist)
         if rewrite.dropped:
             text += (
-                f"\n\nLeft out unfinished: {render.sequence(rewrite.dropped)}. "
+                f"\n\nLeft out unfinished: {render.quoted_contents(rewrite.dropped)}. "
                 "Send them again if they are still to be done."
             )
         data = {
-            "todos": [to_json(item) for item in rewrite.checklist.items],
+            "todos": [item_json(item) for item in rewrite.checklist.items],
             "progress": rewrite.checklist.progress,
-            "dropped": [to_json(item) for item in rewrite.dropped],
+            "dropped": [item_json(item) for item in rewrite.dropped],
         }
         return ToolResult(text, data)
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from punchlist.checklist.lifecycle import ChecklistAction, ChecklistStatus, action_between, status_named
+from punchlist.checklist.lifecycle import ChecklistAction, ChecklistStatus, action_between, parse_status
 from punchlist.checklist.model import ChecklistItem
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel import text
 
 MAX_ITEMS: Final = 20
-LONGEST_TEXT: Final = 500
-LONGEST_ID: Final = 100
+MAX_TEXT_LENGTH: Final = 500
+MAX_ID_LENGTH: Final = 100
 ONE_AT_A_TIME: Final = "Only one task can be in_progress at a time"
 
 
@@ -38,7 +38,7 @@ class ItemChange:
     content: str
 
 
-def parse(todos: Any) -> list[NewChecklistItem]:
+def parse_todos(todos: Any) -> list[NewChecklistItem]:
     """The caller's JSON as items, or every problem it has, each naming the item and the rule."""
     if not isinstance(todos, list):
         raise InvalidInput(f"todos: must be an array of items, got {text.json_type(todos)}")
@@ -49,7 +49,7 @@ def parse(todos: Any) -> list[NewChecklistItem]:
     if problems:
         raise InvalidInput(problems)
     items = [item for item in wanted if item is not None]
-    check(items)
+    check_list(items)
     return items
 
 
@@ -61,11 +61,11 @@ def _parse_item(raw: Any, where: str, problems: list[str]) -> NewChecklistItem |
     for key in ("content", "activeForm"):
         if key not in raw:
             problems.append(f"{where}.{key}: is required")
-        elif problem := text.line_problem(raw[key], longest=LONGEST_TEXT):
+        elif problem := text.line_problem(raw[key], longest=MAX_TEXT_LENGTH):
             problems.append(f"{where}.{key}: {problem}")
     status = _parse_status(raw.get("status"), where, problems)
     item_id = raw.get("id")
-    if item_id is not None and (problem := text.line_problem(item_id, longest=LONGEST_ID)):
+    if item_id is not None and (problem := text.line_problem(item_id, longest=MAX_ID_LENGTH)):
         problems.append(f"{where}.id: {problem}")
     if len(problems) > found or status is None:
         return None
@@ -75,14 +75,14 @@ def _parse_item(raw: Any, where: str, problems: list[str]) -> NewChecklistItem |
 
 
 def _parse_status(raw: Any, where: str, problems: list[str]) -> ChecklistStatus | None:
-    status = status_named(raw) if isinstance(raw, str) else None
+    status = parse_status(raw) if isinstance(raw, str) else None
     if status is None:
         got = repr(text.excerpt(raw)) if isinstance(raw, str) else text.json_type(raw)
         problems.append(f"{where}.status: must be one of {', '.join(ChecklistStatus)}, got {got}")
     return status
 
 
-def check(items: Sequence[NewChecklistItem | ChecklistItem]) -> None:
+def check_list(items: Sequence[NewChecklistItem | ChecklistItem]) -> None:
     """The rules that look at the list as a whole."""
     if len(items) > MAX_ITEMS:
         raise InvalidInput(f"todos: at most {MAX_ITEMS} items are allowed, got {len(items)}")
@@ -99,7 +99,7 @@ def check(items: Sequence[NewChecklistItem | ChecklistItem]) -> None:
         seen[item.id] = index
 
 
-def identify(
+def assign_ids(
     wanted: Sequence[NewChecklistItem], before: Sequence[ChecklistItem], fresh_id: Callable[[], str]
 ) -> tuple[ChecklistItem, ...]:
     """Give every item its id: the one it names, else that of the same content before, else a new one."""
@@ -124,7 +124,7 @@ def identify(
     return tuple(ChecklistItem(id_for(item), item.content, item.active_form, item.status) for item in wanted)
 
 
-def pairs(
+def match_items(
     before: Sequence[ChecklistItem], after: Sequence[ChecklistItem]
 ) -> list[tuple[ChecklistItem | None, ChecklistItem | None]]:
     """What became of each item: the same one by its id, else by its content; None for new and gone."""
@@ -140,13 +140,13 @@ def pairs(
     return [*((found.get(item.id), item) for item in after), *((item, None) for item in gone)]
 
 
-def dropped(before: Sequence[ChecklistItem], after: Sequence[ChecklistItem]) -> tuple[ChecklistItem, ...]:
+def dropped_items(before: Sequence[ChecklistItem], after: Sequence[ChecklistItem]) -> tuple[ChecklistItem, ...]:
     """Unfinished items that a replacement leaves out."""
-    gone = {was.id for was, now in pairs(before, after) if was and now is None}
-    return tuple(item for item in before if item.unfinished and item.id in gone)
+    gone = {was.id for was, now in match_items(before, after) if was and now is None}
+    return tuple(item for item in before if item.is_open and item.id in gone)
 
 
-def pick(items: Sequence[ChecklistItem], reference: str) -> ChecklistItem:
+def find_item(items: Sequence[ChecklistItem], reference: str) -> ChecklistItem:
     """The item a person means: its number in the box, or its id."""
     number = int(reference) if reference.isdecimal() and len(reference) < 10 else 0
     if 1 <= number <= len(items):
@@ -158,9 +158,9 @@ def pick(items: Sequence[ChecklistItem], reference: str) -> ChecklistItem:
     raise NotFound(f"There is no item {text.excerpt(reference)!r} in the list. Numbers: {known}.")
 
 
-def steps(before: Sequence[ChecklistItem], after: Sequence[ChecklistItem]) -> list[ItemChange]:
+def item_changes(before: Sequence[ChecklistItem], after: Sequence[ChecklistItem]) -> list[ItemChange]:
     """What a replacement did, item by item."""
-    return [step for was, now in pairs(before, after) if (step := _step(was, now))]
+    return [step for was, now in match_items(before, after) if (step := _step(was, now))]
 
 
 def _step(was: ChecklistItem | None, now: ChecklistItem | None) -> ItemChange | None:

@@ -9,9 +9,9 @@ from punchlist.kernel.actors import Role
 from punchlist.kernel.lifecycle import NEW, Lifecycle
 
 # How long a claim lasts, in seconds: unless said, at least, at most.
-SECONDS: Final = 300
-SHORTEST: Final = 1
-LONGEST: Final = 24 * 60 * 60
+DEFAULT_LEASE_SECONDS: Final = 300
+MIN_LEASE_SECONDS: Final = 1
+MAX_LEASE_SECONDS: Final = 24 * 60 * 60
 
 
 class ClaimStatus(StrEnum):

@@ -39,12 +39,12 @@ class Claimant:
     """
 
     scope: Scope
-    at: str
+    origin: str
     """A process or a connection."""
 
     @property
     def holder(self) -> str:
-        return f"{self.scope.actor} in {self.scope.conversation_id} ({self.at})"
+        return f"{self.scope.actor} in {self.scope.conversation_id} ({self.origin})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +60,13 @@ class NothingToClaim:
     """Every todo has ended, waits, is in progress or somebody's."""
 
     claimed: int
-    others: int
+    unavailable: int
     """Those that are open and nobody's, but cannot be claimed now."""
     until: str | None = None
     """When the first of the leases runs out."""
 
     def __str__(self) -> str:
         told = [f"{self.claimed} claimed, the first until {self.until}"] if self.claimed else []
-        if self.others:
-            told.append(f"{self.others} in progress or waiting")
+        if self.unavailable:
+            told.append(f"{self.unavailable} in progress or waiting")
         return f"Nothing is free now: {', '.join(told)}. Ask again later." if told else "Nothing is left to claim."

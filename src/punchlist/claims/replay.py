@@ -16,7 +16,7 @@ class ReplayedClaim(NamedTuple):
     claimed_at: str
 
 
-def replay(events: Sequence[Event]) -> dict[str, ReplayedClaim]:
+def replay_claims(events: Sequence[Event]) -> dict[str, ReplayedClaim]:
     """The newest claim of each todo that ever had one."""
     claims: dict[str, ReplayedClaim] = {}
     for event in events:
@@ -29,10 +29,10 @@ def replay(events: Sequence[Event]) -> dict[str, ReplayedClaim]:
     return claims
 
 
-def differs(told: ReplayedClaim, found: Claim | None) -> bool:
+def claim_differs(told: ReplayedClaim, found: Claim | None) -> bool:
     return found is None or told != (found.holder, found.fence, found.claimed_at)
 
 
-def claims_made(events: Sequence[Event]) -> int:
+def count_claimed_todos(events: Sequence[Event]) -> int:
     """How many rows the events put into `claims`."""
     return len({event.subject for event in events if event.action == ClaimAction.CLAIM})

@@ -26,26 +26,26 @@ FREE: Final = Statement(f"UPDATE claims SET holder = NULL WHERE {_AS_IT_WAS}")
 
 def find(tx: Transaction, todo_id: str) -> Claim | None:
     row = tx.one(FIND, todo=todo_id)
-    return from_row(row) if row else None
+    return claim_from_row(row) if row else None
 
 
 def lock(tx: Transaction, todo_id: str) -> Claim | None:
     """The newest claim of a todo, kept from other writers until the transaction ends."""
     row = tx.one(LOCK, todo=todo_id)
-    return from_row(row) if row else None
+    return claim_from_row(row) if row else None
 
 
-def live(tx: Transaction, list: ListKind, owner_id: str) -> dict[str, Claim]:
+def find_live(tx: Transaction, list: ListKind, owner_id: str) -> dict[str, Claim]:
     """By todo, what is held now on one list."""
     rows = tx.all(LIVE, list=list.value, owner_id=owner_id, now=tx.now())
-    return {row[0]: from_row(row) for row in rows}
+    return {row[0]: claim_from_row(row) for row in rows}
 
 
-def add(tx: Transaction, claim: Claim) -> None:
+def insert_claim(tx: Transaction, claim: Claim) -> None:
     tx.run(INSERT, **{**claim._asdict(), "list": claim.list.value})
 
 
-def take(tx: Transaction, before: Claim, claim: Claim) -> bool:
+def replace_claim(tx: Transaction, before: Claim, claim: Claim) -> bool:
     """Put a claim in the place of the one before, unless somebody else has done so."""
     return bool(
         tx.run(
@@ -60,16 +60,16 @@ def take(tx: Transaction, before: Claim, claim: Claim) -> bool:
     )
 
 
-def extend(tx: Transaction, claim: Claim) -> bool:
+def update_lease(tx: Transaction, claim: Claim) -> bool:
     """Write down a lease, unless the todo was taken or given back meanwhile."""
     return bool(tx.run(EXTEND, todo=claim.todo_id, before=claim.fence, by=claim.holder, lease_until=claim.lease_until))
 
 
-def free(tx: Transaction, claim: Claim) -> bool:
+def clear_holder(tx: Transaction, claim: Claim) -> bool:
     return bool(tx.run(FREE, todo=claim.todo_id, before=claim.fence))
 
 
-def from_row(row: tuple[Any, ...]) -> Claim:
+def claim_from_row(row: tuple[Any, ...]) -> Claim:
     try:
         return Claim._make((row[0], ListKind(row[1]), *row[2:]))
     except ValueError:

@@ -10,18 +10,18 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
 from punchlist.claims import validation as claim_validation
-from punchlist.claims.lifecycle import CLAIMANTS, LONGEST, SECONDS, SHORTEST
+from punchlist.claims.lifecycle import CLAIMANTS, DEFAULT_LEASE_SECONDS, MAX_LEASE_SECONDS, MIN_LEASE_SECONDS
 from punchlist.claims.model import Claim, ListKind, NothingToClaim
 from punchlist.conversations.model import Scope
 from punchlist.errors import InvalidInput, NotAllowed, NotFound
 from punchlist.kernel import text
 from punchlist.kernel.tool import Arguments, ListToolSpec, Schema, ToolResult, schema
 
-LONGEST_NAME: Final = 100
+MAX_NAME_LENGTH: Final = 100
 
 _STRING: Final[Schema] = {"type": "string"}
 _FENCE: Final[Schema] = {"type": "integer"}
-_SECONDS: Final[Schema] = {"type": "integer", "minimum": SHORTEST, "maximum": LONGEST}
+_SECONDS: Final[Schema] = {"type": "integer", "minimum": MIN_LEASE_SECONDS, "maximum": MAX_LEASE_SECONDS}
 
 T = TypeVar("T")
 
@@ -39,15 +39,15 @@ class ClaimableList(Protocol):
     def release(self, todo_id: str, fence: int) -> Claim: ...
 
 
-Lists = Callable[[Scope], Mapping[ListKind, ClaimableList]]
+ClaimableLists = Callable[[Scope], Mapping[ListKind, ClaimableList]]
 """The lists that a caller has, the one that is meant when none is named first."""
 
 
-def claim_tools(lists: Lists) -> list[ListToolSpec[Scope]]:
+def claim_tools(lists: ClaimableLists) -> list[ListToolSpec[Scope]]:
     return [_claim_todo(lists), _renew_claim(lists), _release_claim(lists)]
 
 
-def _claim_todo(lists: Lists) -> ListToolSpec[Scope]:
+def _claim_todo(lists: ClaimableLists) -> ListToolSpec[Scope]:
     def run(scope: Scope, args: Arguments) -> ToolResult:
         mission = _name(args, "missionSlug")
         kind = claim_validation.parse_list(args.get("list")) or (ListKind.MISSION if mission else None)
@@ -63,8 +63,9 @@ def _claim_todo(lists: Lists) -> ListToolSpec[Scope]:
         name="claim_todo",
         title="Claim a todo",
         description=(
-            f"When several agents work on one list: make a todo yours for some seconds ({SECONDS}), without "
-            "todoId the next free one. Keep the fence for renew_claim, release_claim and complete_todo."
+            "When several agents work on one list: claim a todo for a number of seconds (default "
+            f"{DEFAULT_LEASE_SECONDS}); without todoId, the next free one. Keep the fence for renew_claim, "
+            "release_claim and complete_todo."
         ),
         input_schema=schema(
             todoId=_STRING,
@@ -81,7 +82,7 @@ def _claim_todo(lists: Lists) -> ListToolSpec[Scope]:
     )
 
 
-def _renew_claim(lists: Lists) -> ListToolSpec[Scope]:
+def _renew_claim(lists: ClaimableLists) -> ListToolSpec[Scope]:
     def run(scope: Scope, args: Arguments) -> ToolResult:
         todo_id, fence = _id(args), claim_validation.parse_fence(args.get("fence"))
         seconds = claim_validation.parse_seconds(args.get("seconds"))
@@ -100,7 +101,7 @@ def _renew_claim(lists: Lists) -> ListToolSpec[Scope]:
     )
 
 
-def _release_claim(lists: Lists) -> ListToolSpec[Scope]:
+def _release_claim(lists: ClaimableLists) -> ListToolSpec[Scope]:
     def run(scope: Scope, args: Arguments) -> ToolResult:
         todo_id, fence = _id(args), claim_validation.parse_fence(args.get("fence"))
         claim = _first(lists(scope), lambda each: each.release(todo_id, fence))
@@ -153,7 +154,7 @@ def _name(args: Arguments, key: str) -> str | None:
     raw = args.get(key)
     if raw is None:
         return None
-    if problem := text.line_problem(raw, longest=LONGEST_NAME):
+    if problem := text.line_problem(raw, longest=MAX_NAME_LENGTH):
         raise InvalidInput(f"{key}: {problem}")
     return str(raw).strip()
 

@@ -11,7 +11,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Final
 
-from punchlist.claims.lifecycle import CLAIM, LONGEST, SECONDS, SHORTEST, ClaimAction, ClaimStatus
+from punchlist.claims.lifecycle import (
+    CLAIM,
+    DEFAULT_LEASE_SECONDS,
+    MAX_LEASE_SECONDS,
+    MIN_LEASE_SECONDS,
+    ClaimAction,
+    ClaimStatus,
+)
 from punchlist.claims.model import Claim, Claimant, ListKind
 from punchlist.errors import Conflict, InvalidInput, NotAllowed
 from punchlist.kernel.actors import Role
@@ -19,10 +26,10 @@ from punchlist.kernel.clock import moment, timestamp
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import excerpt, json_type, visible
 
-HIGHEST: Final = 2**53
+MAX_FENCE: Final = 2**53
 
 
-def status(claim: Claim | None, now: str) -> str:
+def claim_status(claim: Claim | None, now: str) -> str:
     if claim is None:
         return NEW
     if claim.holder is None:
@@ -30,35 +37,35 @@ def status(claim: Claim | None, now: str) -> str:
     return ClaimStatus.HELD if now < claim.lease_until else ClaimStatus.LAPSED
 
 
-def live(claim: Claim | None, now: str) -> bool:
-    return status(claim, now) == ClaimStatus.HELD
+def is_held(claim: Claim | None, now: str) -> bool:
+    return claim_status(claim, now) == ClaimStatus.HELD
 
 
-def lease(now: str, seconds: int) -> str:
+def lease_end(now: str, seconds: int) -> str:
     try:
         return timestamp(moment(now) + timedelta(seconds=seconds))
     except OverflowError:
         raise InvalidInput(f"seconds: {seconds} from now is past the end of the calendar") from None
 
 
-def taken(
+def new_claim(
     before: Claim | None, what: str, todo_id: str, of: tuple[ListKind, str], by: Claimant, now: str, seconds: int
 ) -> Claim:
     """The claim of whoever takes a todo that had the claim `before`. `what` is the todo in words."""
     CLAIM.permit(ClaimAction.CLAIM, by.scope.actor.role)
-    if before is not None and live(before, now):
-        raise held(before, what, by)
-    CLAIM.advance(status(before, now), ClaimAction.CLAIM, by.scope.actor.role)
+    if before is not None and is_held(before, now):
+        raise already_claimed(before, what, by)
+    CLAIM.advance(claim_status(before, now), ClaimAction.CLAIM, by.scope.actor.role)
     fence = before.fence + 1 if before else 1
-    return Claim(todo_id, *of, by.holder, fence, claimed_at=now, lease_until=lease(now, seconds))
+    return Claim(todo_id, *of, by.holder, fence, claimed_at=now, lease_until=lease_end(now, seconds))
 
 
-def renewed(claim: Claim | None, what: str, by: Claimant, fence: int, now: str, seconds: int) -> Claim:
+def renewed_claim(claim: Claim | None, what: str, by: Claimant, fence: int, now: str, seconds: int) -> Claim:
     """With a lease from now on; also after it ran out, when nobody else has taken the todo since."""
-    return _own(claim, ClaimAction.RENEW, what, by, fence, now)._replace(lease_until=lease(now, seconds))
+    return _own(claim, ClaimAction.RENEW, what, by, fence, now)._replace(lease_until=lease_end(now, seconds))
 
 
-def released(claim: Claim | None, what: str, by: Claimant, fence: int | None, now: str) -> Claim:
+def released_claim(claim: Claim | None, what: str, by: Claimant, fence: int | None, now: str) -> Claim:
     """Without its holder. A person can take a todo from anybody, and needs no fence for that."""
     return _own(claim, ClaimAction.RELEASE, what, by, fence, now)._replace(holder=None)
 
@@ -70,7 +77,7 @@ def _own(claim: Claim | None, action: ClaimAction, what: str, by: Claimant, fenc
         raise Conflict(f"{what} is not claimed. claim_todo takes it.")
     if fence is not None:
         check_fence(claim, what, fence)
-    CLAIM.advance(status(claim, now), action, role)
+    CLAIM.advance(claim_status(claim, now), action, role)
     mighty = role is Role.PERSON and action is ClaimAction.RELEASE
     if claim.holder != by.holder and not mighty:
         raise NotAllowed(f"{_who(claim, what)}. Only its holder can {action} that claim.")
@@ -95,11 +102,11 @@ def check_use(claim: Claim | None, what: str, fence: int | None, by: Role, now: 
     """Whether a todo may be started or ended: while somebody holds it, only with its fence, or by a person."""
     if fence is not None:
         check_fence(claim, what, fence)
-    elif claim is not None and by is not Role.PERSON and live(claim, now):
+    elif claim is not None and by is not Role.PERSON and is_held(claim, now):
         raise Conflict(f"{_who(claim, what)}. Leave it to its holder, who gives the fence; claim another.")
 
 
-def held(claim: Claim, what: str, by: Claimant) -> Conflict:
+def already_claimed(claim: Claim, what: str, by: Claimant) -> Conflict:
     if claim.holder == by.holder:
         return Conflict(
             f"You hold {what} already, with fence {claim.fence}, until {claim.lease_until}. renew_claim keeps it."
@@ -113,14 +120,16 @@ def _who(claim: Claim, what: str) -> str:
 
 def parse_seconds(raw: Any) -> int:
     if raw is None:
-        return SECONDS
-    if isinstance(raw, bool) or not isinstance(raw, int) or not SHORTEST <= raw <= LONGEST:
-        raise InvalidInput(f"seconds: must be a whole number from {SHORTEST} to {LONGEST}, got {_shown(raw)}")
+        return DEFAULT_LEASE_SECONDS
+    if isinstance(raw, bool) or not isinstance(raw, int) or not MIN_LEASE_SECONDS <= raw <= MAX_LEASE_SECONDS:
+        raise InvalidInput(
+            f"seconds: must be a whole number from {MIN_LEASE_SECONDS} to {MAX_LEASE_SECONDS}, got {_shown(raw)}"
+        )
     return raw
 
 
 def parse_fence(raw: Any) -> int:
-    if isinstance(raw, bool) or not isinstance(raw, int) or not 1 <= raw <= HIGHEST:
+    if isinstance(raw, bool) or not isinstance(raw, int) or not 1 <= raw <= MAX_FENCE:
         raise InvalidInput(f"fence: must be the whole number that claim_todo answered with, got {_shown(raw)}")
     return raw
 
@@ -139,4 +148,4 @@ def _shown(value: Any) -> str:
         return repr(excerpt(value))
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return json_type(value)
-    return "a very large number" if abs(value) > HIGHEST else str(value)
+    return "a very large number" if abs(value) > MAX_FENCE else str(value)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from punchlist.errors import InvalidInput
-from punchlist.import_export.format_limits import FormatLimits, form
+from punchlist.import_export.format_limits import FormatLimits, id_pattern
 from punchlist.import_export.item import ExchangeItem, Loss, ParsedFile
 from punchlist.import_export.reader import Reader, joined, leftover
 from punchlist.kernel.text import excerpt
@@ -115,7 +115,7 @@ SHAPE: Final = FormatLimits(
     ),
     states={TodoStatus.CANCELLED: None, TodoStatus.BACKLOG: TodoStatus.PENDING},
     priorities={TodoPriority.CRITICAL: TodoPriority.HIGH},
-    id_form=form(r"[A-Za-z]{1,20}-[0-9]{1,9}(\.[0-9]{1,9}){0,5}"),
+    id_form=id_pattern(r"[A-Za-z]{1,20}-[0-9]{1,9}(\.[0-9]{1,9}){0,5}"),
     numbered=lambda number, parent: f"{parent}.{number:02}" if parent else f"task-{number}",
     trim=_trim,
 )

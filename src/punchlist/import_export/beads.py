@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from punchlist.import_export.format_limits import FormatLimits, form
+from punchlist.import_export.format_limits import FormatLimits, id_pattern
 from punchlist.import_export.item import ExchangeItem, Loss, ParsedFile
 from punchlist.import_export.reader import Reader, joined, leftover, parse_json
 from punchlist.kernel import text
@@ -49,7 +49,7 @@ SHAPE: Final = FormatLimits(
     states={TodoStatus.CANCELLED: None},
     needs_priority=True,
     dated=True,
-    id_form=form(r"[A-Za-z][A-Za-z0-9_-]*-[A-Za-z0-9]+(\.[0-9]+)*"),
+    id_form=id_pattern(r"[A-Za-z][A-Za-z0-9_-]*-[A-Za-z0-9]+(\.[0-9]+)*"),
     numbered=lambda number, parent: f"{parent}.{number}" if parent else f"pl-{number}",
     trim=_trim,
 )

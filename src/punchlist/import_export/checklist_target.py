@@ -6,11 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from punchlist.checklist import validation as checklist_validation
-from punchlist.checklist.model import to_json
+from punchlist.checklist.model import item_json
 from punchlist.errors import InvalidInput
 from punchlist.import_export.format_limits import FormatLimits
 from punchlist.import_export.item import ExchangeItem
-from punchlist.import_export.targets import REASON, ExistingItems, ImportedItem, by_title, lasting, one_in_progress
+from punchlist.import_export.targets import (
+    REASON,
+    ExistingItems,
+    ImportedItem,
+    ids_by_title,
+    is_stable_id,
+    limit_in_progress,
+)
 from punchlist.missions.todos.lifecycle import TodoStatus
 
 if TYPE_CHECKING:
@@ -34,11 +41,11 @@ class ChecklistTarget:
     def there(self) -> ExistingItems:
         items = self._before.items
         return ExistingItems(
-            {item.id: item.id for item in items}, by_title([(item.id, item.content) for item in items])
+            {item.id: item.id for item in items}, ids_by_title([(item.id, item.content) for item in items])
         )
 
     def settled(self, entries: Sequence[ExchangeItem]) -> tuple[list[ExchangeItem], list[str]]:
-        return one_in_progress(entries, self._before.in_progress is not None)
+        return limit_in_progress(entries, self._before.in_progress is not None)
 
     def check(self, entries: Sequence[ExchangeItem]) -> None:
         there, more = len(self._before.items), len(entries)
@@ -47,7 +54,7 @@ class ChecklistTarget:
                 f"The checklist holds {checklist_validation.MAX_ITEMS} items; it has {there}, "
                 f"and {more} more were to be added. Nothing was imported. `--into plan` takes more."
             )
-        checklist_validation.parse(self._todos(entries))
+        checklist_validation.parse_todos(self._todos(entries))
 
     def put(self, entries: Sequence[ExchangeItem], known: Mapping[str, str]) -> tuple[list[ImportedItem], list[str]]:
         del known
@@ -61,8 +68,8 @@ class ChecklistTarget:
                 "content": entry.title,
                 "activeForm": entry.active_form or entry.title,
                 "status": entry.status.value,
-                **({"id": entry.id} if lasting(entry.id) else {}),
+                **({"id": entry.id} if is_stable_id(entry.id) else {}),
             }
             for entry in entries
         ]
-        return [*(dict(to_json(item)) for item in self._before.items), *new]
+        return [*(dict(item_json(item)) for item in self._before.items), *new]

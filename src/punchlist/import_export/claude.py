@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from punchlist.errors import InvalidInput
-from punchlist.import_export.format_limits import FormatLimits, form
+from punchlist.import_export.format_limits import FormatLimits, id_pattern
 from punchlist.import_export.item import ExchangeItem, ParsedFile
 from punchlist.import_export.reader import Reader, leftover, parse_json
 from punchlist.kernel import text
@@ -20,7 +20,7 @@ SHAPE: Final = FormatLimits(
     # A task without one is not shown there.
     needs_active_form=True,
     # Numbers, since that is how it counts on.
-    id_form=form("[1-9][0-9]{0,8}"),
+    id_form=id_pattern("[1-9][0-9]{0,8}"),
     by_number=True,
 )
 KNOWN: Final = (

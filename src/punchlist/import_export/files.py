@@ -63,7 +63,7 @@ def _is_backlog(path: Path) -> bool:
     return (path / CONFIG).is_file() or not any(one.suffix in ENDINGS for one in path.iterdir())
 
 
-def aside(name: str) -> list[str]:
+def skipped_folders(name: str) -> list[str]:
     """What of a whole backlog is not read, in words."""
     path = Path(name).expanduser()
     if not path.is_dir() or not _is_backlog(path):
@@ -91,7 +91,7 @@ def _decoded(data: bytes, name: str) -> str:
         raise InvalidInput(f"{name} is not text in UTF-8 (line {line}).") from None
 
 
-def in_the_way(target: Path, names: Mapping[str, str] | None) -> str | None:
+def overwrite_warning(target: Path, names: Mapping[str, str] | None) -> str | None:
     """What is there already, in words, when writing would replace it or mix with it."""
     try:
         if names is None:

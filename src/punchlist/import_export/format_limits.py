@@ -64,11 +64,11 @@ class FormatLimits:
 
 @dataclass(frozen=True, slots=True)
 class FittedItems:
-    entries: list[ExchangeItem]
+    items: list[ExchangeItem]
     lost: list[Loss]
 
 
-def fit(shape: FormatLimits, entries: Sequence[ExchangeItem], now: str = "") -> FittedItems:
+def fit_items(shape: FormatLimits, entries: Sequence[ExchangeItem], now: str = "") -> FittedItems:
     """Entries as the shape can hold them, and what it cannot. `now` is for what needs a time and has none."""
     kept, lost = _in_states(shape, entries)
     lost += _unheld(shape, kept)
@@ -167,7 +167,7 @@ def _held(shape: FormatLimits, entry: ExchangeItem, now: str) -> ExchangeItem:
     return replace(entry, **changes)
 
 
-def depths(entries: Sequence[ExchangeItem]) -> dict[str, int]:
+def nesting_levels(entries: Sequence[ExchangeItem]) -> dict[str, int]:
     """By id, how many levels down each entry is. Parents are known and in no circle."""
     parents = {entry.id: entry.parent for entry in entries if entry.id}
     found: dict[str, int] = {"": -1}
@@ -182,7 +182,7 @@ def depths(entries: Sequence[ExchangeItem]) -> dict[str, int]:
 
 def _flattened(entries: list[ExchangeItem], deepest: int) -> tuple[list[ExchangeItem], int]:
     parents = {entry.id: entry.parent for entry in entries if entry.id}
-    found, count, kept = depths(entries), 0, []
+    found, count, kept = nesting_levels(entries), 0, []
     for entry in entries:
         parent = entry.parent
         while parent and found[parent] >= deepest:
@@ -252,7 +252,7 @@ def _fine(shape: FormatLimits, entries: Sequence[ExchangeItem], ids: Sequence[st
     return not shape.by_number or sorted(ids, key=int) == ids
 
 
-def form(pattern: str) -> Callable[[str, str], bool]:
+def id_pattern(pattern: str) -> Callable[[str, str], bool]:
     """Ids that look like this, whatever their parents' are."""
     compiled = re.compile(pattern, re.ASCII)
     return lambda given, _: compiled.fullmatch(given) is not None

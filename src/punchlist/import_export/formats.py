@@ -19,14 +19,14 @@ _MATTER: Final = re.compile(r"\s*---[ \t]*\r?\n((?:(?!---).*\n){0,40})")
 @dataclass(frozen=True, slots=True)
 class ExchangeFormat:
     name: str
-    shape: FormatLimits
+    limits: FormatLimits
     read: Callable[[str], ParsedFile]
     write: Callable[[list[ExchangeItem]], str] | None = None
     """As one text; None when it takes a file for each item."""
     read_files: Callable[[Mapping[str, str]], ParsedFile] | None = None
-    files: Callable[[list[ExchangeItem]], dict[str, str]] | None = None
+    write_files: Callable[[list[ExchangeItem]], dict[str, str]] | None = None
     suffix: str = ".json"
-    lasting_ids: bool = True
+    stable_ids: bool = True
     """Whether an id means the same item elsewhere, and the next time."""
 
 
@@ -40,7 +40,7 @@ FORMATS: Final = {
             markdown.read,
             markdown.write,
             suffix=".md",
-            lasting_ids=False,
+            stable_ids=False,
         ),
         ExchangeFormat(
             "claude",
@@ -49,7 +49,7 @@ FORMATS: Final = {
             claude.write,
             claude.read_files,
             claude.files,
-            lasting_ids=False,
+            stable_ids=False,
         ),
         ExchangeFormat("beads", beads.SHAPE, beads.read, beads.write, suffix=".jsonl"),
         ExchangeFormat(
@@ -57,21 +57,21 @@ FORMATS: Final = {
             taskmaster.SHAPE,
             taskmaster.read,
             taskmaster.write,
-            lasting_ids=False,
+            stable_ids=False,
         ),
         ExchangeFormat(
             "backlog",
             backlog.SHAPE,
             backlog.read,
             read_files=backlog.read_files,
-            files=backlog.files,
+            write_files=backlog.files,
             suffix=".md",
         ),
     )
 }
 
 
-def guess_to(name: str) -> ExchangeFormat:
+def guess_export_format(name: str) -> ExchangeFormat:
     """The format to write a file of that name in."""
     lower = name.replace("\\", "/").rstrip("/").lower()
     base = lower.rpartition("/")[2]
@@ -88,7 +88,7 @@ def guess_to(name: str) -> ExchangeFormat:
     return FORMATS["json"]
 
 
-def guess_folder(files: Mapping[str, str]) -> ExchangeFormat:
+def guess_folder_format(files: Mapping[str, str]) -> ExchangeFormat:
     """The format of a folder with these files."""
     if any(name.endswith(".md") for name in files):
         return FORMATS["backlog"]
@@ -100,7 +100,7 @@ def guess_folder(files: Mapping[str, str]) -> ExchangeFormat:
     )
 
 
-def guess(name: str, written: str) -> ExchangeFormat:
+def guess_import_format(name: str, written: str) -> ExchangeFormat:
     """The format of a file, by what is in it first."""
     start = written.lstrip()[:4]
     if name.lower().endswith(".jsonl"):

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from punchlist.checklist.validation import MAX_ITEMS
-from punchlist.import_export.format_limits import fit
+from punchlist.import_export.format_limits import fit_items
 from punchlist.import_export.formats import ExchangeFormat
 from punchlist.import_export.item import ExchangeItem, Loss, ParsedFile
-from punchlist.import_export.targets import ImportedItem, ImportTarget, lasting
-from punchlist.plan.condition_input import same
+from punchlist.import_export.targets import ImportedItem, ImportTarget, is_stable_id
+from punchlist.plan.condition_input import normalized_title
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class ImportPlan:
     lost: list[Loss]
     remarks: list[str]
 
-    def carry_out(self, target: ImportTarget) -> tuple[list[ImportedItem], list[str]]:
+    def execute(self, target: ImportTarget) -> tuple[list[ImportedItem], list[str]]:
         return target.put(self.new, self.known) if self.new else ([], [])
 
 
@@ -33,16 +33,16 @@ def fits_checklist(entries: Sequence[ExchangeItem]) -> bool:
     )
 
 
-def prepare(found: ParsedFile, format: ExchangeFormat, target: ImportTarget) -> ImportPlan:
-    new, skipped, known = _sorted_out(found.entries, format, target)
+def plan_import(found: ParsedFile, format: ExchangeFormat, target: ImportTarget) -> ImportPlan:
+    new, skipped, known = _sorted_out(found.items, format, target)
     lost: list[Loss] = []
     if "details" in target.shape.fields:
-        new, nested = _named_parents(new, {entry.id: entry.title for entry in found.entries})
+        new, nested = _named_parents(new, {entry.id: entry.title for entry in found.items})
         lost += [Loss("place under another (its details name it)", nested)] if nested else []
-    if target.name == "plan" and format.lasting_ids and (count := sum(1 for one in new if lasting(one.id))):
+    if target.name == "plan" and format.stable_ids and (count := sum(1 for one in new if is_stable_id(one.id))):
         lost.append(Loss("id", count))
-    fitted = fit(target.shape, new)
-    new, said = target.settled(fitted.entries)
+    fitted = fit_items(target.shape, new)
+    new, said = target.settled(fitted.items)
     target.check(new)
     return ImportPlan(new, skipped, known, [*fitted.lost, *lost], [*found.remarks, *said])
 
@@ -70,15 +70,15 @@ def _sorted_out(
     for entry in entries:
         if entry.id in by_id and entry.id:
             skipped.append(entry)
-        elif titles.get(same(entry.title)):
-            id = titles[same(entry.title)].pop(0)
+        elif titles.get(normalized_title(entry.title)):
+            id = titles[normalized_title(entry.title)].pop(0)
             skipped.append(entry)
             if entry.id:
                 known[entry.id] = id
         else:
-            new.append(entry if format.lasting_ids or target.name == "plan" else replace(entry, id=""))
+            new.append(entry if format.stable_ids or target.name == "plan" else replace(entry, id=""))
     return new, skipped, known
 
 
 def _is_there(entry: ExchangeItem, format: ExchangeFormat, ids: Mapping[str, str]) -> bool:
-    return format.lasting_ids and lasting(entry.id) and entry.id in ids
+    return format.stable_ids and is_stable_id(entry.id) and entry.id in ids

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 
-MOST: Final = 10_000
+MAX_ITEMS: Final = 10_000
 """Items of one file: as many as a plan holds."""
 
 Wait = tuple[str, str]
@@ -56,7 +56,7 @@ FIELDS: Final = tuple(one.name for one in fields(ExchangeItem))
 class ParsedFile:
     """What a file has."""
 
-    entries: list[ExchangeItem]
+    items: list[ExchangeItem]
     remarks: list[str]
 
 
@@ -79,5 +79,5 @@ class Loss:
         return {"what": self.what, "items": self.count, **({"leftOut": True} if self.left_out else {})}
 
 
-def told(losses: Sequence[Loss]) -> str:
+def describe_losses(losses: Sequence[Loss]) -> str:
     return "; ".join(map(str, losses))

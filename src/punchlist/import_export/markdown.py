@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from punchlist.errors import InvalidInput
-from punchlist.import_export.format_limits import FormatLimits, depths
+from punchlist.import_export.format_limits import FormatLimits, nesting_levels
 from punchlist.import_export.item import ExchangeItem, Loss, ParsedFile
 from punchlist.import_export.reader import Reader
 from punchlist.kernel.text import excerpt
@@ -70,7 +70,7 @@ SHAPE: Final = FormatLimits(
 
 
 def write(entries: list[ExchangeItem]) -> str:
-    levels = depths(entries)
+    levels = nesting_levels(entries)
     lines = []
     for entry in entries:
         indent = " " * STEP * levels[entry.id]

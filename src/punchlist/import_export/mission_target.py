@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput
 from punchlist.import_export.format_limits import FormatLimits
 from punchlist.import_export.item import ExchangeItem, Loss
-from punchlist.import_export.targets import REASON, ExistingItems, ImportedItem, by_title, lasting
+from punchlist.import_export.targets import REASON, ExistingItems, ImportedItem, ids_by_title, is_stable_id
 from punchlist.kernel.clock import moment
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.config.json import cadence_of
@@ -83,7 +83,7 @@ class MissionTarget:
                     asked[todo.request_id.removeprefix(f"{REASON}:")] = todo.id
             cursor = page.cursor
             if cursor is None:
-                return ExistingItems(asked, by_title(found))
+                return ExistingItems(asked, ids_by_title(found))
 
     def settled(self, entries: Sequence[ExchangeItem]) -> tuple[list[ExchangeItem], list[str]]:
         return list(entries), []
@@ -141,7 +141,7 @@ class MissionTarget:
                 "targetStatus": "backlog" if entry.status is TodoStatus.BACKLOG else None,
                 "alsoAffects": list(entry.also_affects),
                 "check": dict(entry.check) if entry.check else None,
-                "requestId": f"{REASON}:{entry.id}" if lasting(entry.id) else None,
+                "requestId": f"{REASON}:{entry.id}" if is_stable_id(entry.id) else None,
             }
         )[1]
 

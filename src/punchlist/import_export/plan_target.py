@@ -13,16 +13,16 @@ from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput
 from punchlist.import_export.format_limits import FormatLimits
 from punchlist.import_export.item import ExchangeItem, Loss
-from punchlist.import_export.targets import REASON, ExistingItems, ImportedItem, by_title, one_in_progress
+from punchlist.import_export.targets import REASON, ExistingItems, ImportedItem, ids_by_title, limit_in_progress
 from punchlist.kernel.text import visible
 from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
 from punchlist.plan import condition_input, condition_repository
 from punchlist.plan import validation as plan_validation
-from punchlist.plan.condition_input import same
+from punchlist.plan.condition_input import normalized_title
 from punchlist.plan.lifecycle import PLAN, ConditionKind, PlanAction, PlanStatus
 from punchlist.plan.model import NewCondition, NewTodo, TurnTodo
 from punchlist.plan.service import Plans
-from punchlist.plan.transitions import apply, lock_names, new_conditions
+from punchlist.plan.transitions import apply_change, lock_and_read_titles, new_conditions
 from punchlist.storage.store import Store, Transaction
 
 
@@ -30,12 +30,12 @@ def _trim(entries: list[ExchangeItem]) -> tuple[list[ExchangeItem], list[Loss]]:
     """At most so many things to wait for, and an outcome where something has come out."""
     kept, cut, unended = [], 0, 0
     for entry in entries:
-        most = max(0, condition_input.MOST - len(entry.waits))
+        most = max(0, condition_input.MAX_CONDITIONS - len(entry.waits))
         fewer = replace(
             entry,
             blocked_by=entry.blocked_by[:most],
-            waits=entry.waits[: condition_input.MOST],
-            resources=entry.resources[: condition_input.MOST],
+            waits=entry.waits[: condition_input.MAX_CONDITIONS],
+            resources=entry.resources[: condition_input.MAX_CONDITIONS],
         )
         cut += fewer != entry
         if entry.status in OPEN and entry.outcome:
@@ -43,7 +43,7 @@ def _trim(entries: list[ExchangeItem]) -> tuple[list[ExchangeItem], list[Loss]]:
             fewer = replace(fewer, outcome="")
         kept.append(fewer)
     lost = [
-        Loss(f"more than {condition_input.MOST} things to wait for or to claim", cut),
+        Loss(f"more than {condition_input.MAX_CONDITIONS} things to wait for or to claim", cut),
         Loss("outcome (it has not ended)", unended),
     ]
     return kept, [one for one in lost if one.count]
@@ -76,11 +76,11 @@ class PlanTarget:
 
     def there(self) -> ExistingItems:
         return ExistingItems(
-            {one.id: one.id for one in self._todos}, by_title([(one.id, one.title) for one in self._todos])
+            {one.id: one.id for one in self._todos}, ids_by_title([(one.id, one.title) for one in self._todos])
         )
 
     def settled(self, entries: Sequence[ExchangeItem]) -> tuple[list[ExchangeItem], list[str]]:
-        return one_in_progress(entries, any(todo.status is PlanStatus.IN_PROGRESS for todo in self._todos))
+        return limit_in_progress(entries, any(todo.status is PlanStatus.IN_PROGRESS for todo in self._todos))
 
     def check(self, entries: Sequence[ExchangeItem]) -> None:
         there, more = len(self._todos), len(entries)
@@ -132,7 +132,7 @@ class PlanTarget:
         self, entries: Sequence[ExchangeItem], known: Mapping[str, str]
     ) -> tuple[list[NewTodo], dict[int, list[str]]]:
         """New todos that name what they wait for; and, by place, the ids of what they cannot name yet."""
-        titles = Counter(same(entry.title) for entry in entries)
+        titles = Counter(normalized_title(entry.title) for entry in entries)
         by_id = {entry.id: entry for entry in entries if entry.id}
         new: list[NewTodo] = []
         later: dict[int, list[str]] = {}
@@ -141,7 +141,7 @@ class PlanTarget:
             for other in entry.blocked_by:
                 if other in known:
                     said.append(NewCondition(ConditionKind.TODO, known[other]))
-                elif other in by_id and titles[same(by_id[other].title)] == 1:
+                elif other in by_id and titles[normalized_title(by_id[other].title)] == 1:
                     said.append(NewCondition(ConditionKind.TODO, by_id[other].title))
                 elif other in by_id:
                     # Only its id tells it from others of its title, and it has none yet.
@@ -151,7 +151,9 @@ class PlanTarget:
 
     def _check_unchanged(self, tx: Transaction, scope: TurnScope) -> None:
         """What is new was decided by what was there."""
-        if {row[:2] for row in lock_names(tx, scope)} != {(todo.id, todo.status.value) for todo in self._todos}:
+        if {row[:2] for row in lock_and_read_titles(tx, scope)} != {
+            (todo.id, todo.status.value) for todo in self._todos
+        }:
             raise Conflict("The plan was changed by somebody else meanwhile. Nothing was imported; try again.")
 
 
@@ -172,8 +174,8 @@ def _waiting(tx: Transaction, scope: TurnScope, todo: TurnTodo, needs: Sequence[
     conditions = new_conditions(todo, needs, tx.now())
     condition_repository.add(tx, conditions)
     status = PLAN.advance(todo.status, PlanAction.WAIT, scope.actor.role)
-    told = {"conditions": [one.told() for one in conditions]}
-    return apply(tx, scope, PlanAction.WAIT, todo, REASON, told, status=status, started_at=None)
+    told = {"conditions": [one.event_data() for one in conditions]}
+    return apply_change(tx, scope, PlanAction.WAIT, todo, REASON, told, status=status, started_at=None)
 
 
 def _ended(tx: Transaction, scope: TurnScope, todo: TurnTodo, entry: ExchangeItem) -> TurnTodo:
@@ -183,4 +185,4 @@ def _ended(tx: Transaction, scope: TurnScope, todo: TurnTodo, entry: ExchangeIte
     action = PlanAction.COMPLETE if entry.status is TodoStatus.COMPLETED else PlanAction.CANCEL
     status = PLAN.advance(todo.status, action, scope.actor.role)
     outcome = entry.outcome or f"Imported as {entry.status}."
-    return apply(tx, scope, action, todo, outcome, status=status, outcome=outcome, completed_at=tx.now())
+    return apply_change(tx, scope, action, todo, outcome, status=status, outcome=outcome, completed_at=tx.now())

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from punchlist.errors import InvalidInput
-from punchlist.import_export.item import MOST, ExchangeItem, ParsedFile
+from punchlist.import_export.item import MAX_ITEMS, ExchangeItem, ParsedFile
 from punchlist.kernel import text
 from punchlist.kernel.clock import timestamp
 from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
@@ -176,8 +176,8 @@ class Reader:
         """The entries, when nothing is wrong with them."""
         if not self._entries and not self._problems:
             raise InvalidInput("There are no items in it.")
-        if len(self._entries) > MOST:
-            raise InvalidInput(f"It has {len(self._entries):,} items; at most {MOST:,} are read.")
+        if len(self._entries) > MAX_ITEMS:
+            raise InvalidInput(f"It has {len(self._entries):,} items; at most {MAX_ITEMS:,} are read.")
         self._check_ids()
         if self._problems:
             raise InvalidInput(self._problems)

@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 PAGE = pagination.MOST
 
 
-def of_checklist(checklist: Checklist) -> list[ExchangeItem]:
+def checklist_items(checklist: Checklist) -> list[ExchangeItem]:
     return [
         ExchangeItem(item.content, item.id, status=TodoStatus(item.status.value), active_form=item.active_form)
         for item in checklist.items
     ]
 
 
-def of_turn(plans: Plans, store: Store, scope: TurnScope) -> list[ExchangeItem]:
+def turn_items(plans: Plans, store: Store, scope: TurnScope) -> list[ExchangeItem]:
     """All of a turn's plan."""
     todos = plans.list(scope, frozenset(PlanStatus)).items
     with store.read() as tx:
-        return of_plan(todos, plan_snapshot.conditions_of(tx, scope.turn_id))
+        return plan_items(todos, plan_snapshot.read_conditions(tx, scope.turn_id))
 
 
-def of_plan(todos: Sequence[TurnTodo], conditions: Iterable[Condition]) -> list[ExchangeItem]:
+def plan_items(todos: Sequence[TurnTodo], conditions: Iterable[Condition]) -> list[ExchangeItem]:
     """What was answered or has happened is no longer waited for; what another todo was waited for stays said."""
     ids = {todo.id for todo in todos}
     of_todo: dict[str, list[Condition]] = {}
@@ -69,7 +69,7 @@ def _of_turn_todo(todo: TurnTodo, conditions: Sequence[Condition], ids: set[str]
     )
 
 
-def of_mission(todos: MissionTodos, mission: str, pillar: str | None) -> list[ExchangeItem]:
+def mission_items(todos: MissionTodos, mission: str, pillar: str | None) -> list[ExchangeItem]:
     """All of a mission's todos or of a pillar's, those too that ended long ago."""
     found: list[ExchangeItem] = []
     cursor = None

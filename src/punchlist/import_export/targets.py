@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from punchlist.import_export.format_limits import FormatLimits
 from punchlist.import_export.item import ExchangeItem
 from punchlist.missions.todos.lifecycle import TodoStatus
-from punchlist.plan.condition_input import same
+from punchlist.plan.condition_input import normalized_title
 
 REASON: Final = "import"
 _NUMBER: Final = re.compile(r"[0-9.]*")
@@ -56,12 +56,12 @@ class ImportTarget(Protocol):
         """Write them. `known` are our ids of entries that were there, by their ids."""
 
 
-def lasting(id: str) -> bool:
+def is_stable_id(id: str) -> bool:
     """Whether an id can be an item's in another place; a number says where it stood, no more."""
     return _NUMBER.fullmatch(id) is None
 
 
-def one_in_progress(entries: Sequence[ExchangeItem], busy: bool) -> tuple[list[ExchangeItem], list[str]]:
+def limit_in_progress(entries: Sequence[ExchangeItem], busy: bool) -> tuple[list[ExchangeItem], list[str]]:
     """One at a time is in progress."""
     kept, waiting = [], 0
     for entry in entries:
@@ -73,8 +73,8 @@ def one_in_progress(entries: Sequence[ExchangeItem], busy: bool) -> tuple[list[E
     return kept, [told] if waiting else []
 
 
-def by_title(items: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
+def ids_by_title(items: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for id, title in items:
-        found.setdefault(same(title), []).append(id)
+        found.setdefault(normalized_title(title), []).append(id)
     return found

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from punchlist.errors import InvalidInput
-from punchlist.import_export.format_limits import FormatLimits, form
+from punchlist.import_export.format_limits import FormatLimits, id_pattern
 from punchlist.import_export.item import ExchangeItem, Loss, ParsedFile
 from punchlist.import_export.reader import Reader, joined, leftover, parse_json
 from punchlist.kernel.text import excerpt
@@ -40,7 +40,7 @@ KNOWN: Final = (
     "parentTaskId",
     "parentId",
 )
-_TOP: Final = form("[1-9][0-9]{0,8}")
+_TOP: Final = id_pattern("[1-9][0-9]{0,8}")
 
 
 def _fits(id: str, parent: str) -> bool:

@@ -19,7 +19,7 @@ from punchlist.agent.message_kinds import CONTINUATION, REMINDER, TEXT
 from punchlist.agent.reminders import reminder
 from punchlist.checklist import service as checklist_service
 from punchlist.checklist.lifecycle import ChecklistAction, ChecklistStatus
-from punchlist.checklist.model import Checklist, to_json
+from punchlist.checklist.model import Checklist, item_json
 from punchlist.checklist.service import Checklists
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import Message, MessageRole, NewMessage, Scope, StoredTurn, TurnScope
@@ -45,7 +45,7 @@ from punchlist.kernel.clock import moment
 from punchlist.kernel.events import Event
 from punchlist.kernel.process_id import lives
 from punchlist.plan.lifecycle import PlanAction
-from punchlist.plan.transitions import stream as plan_stream
+from punchlist.plan.transitions import plan_stream
 from punchlist.storage import event_log
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
@@ -245,7 +245,7 @@ class HookService:
                 last, of_people = self._who_wrote(tx, scope, before.revision, still_open)
             if (still_open or again) and (last is None or last.reason != AS_ITS_OWN):
                 return False
-            items = fitted(todos, [to_json(item) for item in before.items], of_people)
+            items = fitted(todos, [item_json(item) for item in before.items], of_people)
             try:
                 self._checklists.rewrite(scope, items, reason=AS_ITS_OWN, at=before.revision)
                 return True
@@ -261,7 +261,7 @@ class HookService:
         what is older than one looks back may be."""
         last, of_people, unknown = None, set[str](), set(ids)
         for version in range(revision, max(0, revision - _LOOK_BACK), -1):
-            event = event_log.at_version(tx, checklist_service.stream(scope.conversation_id), version)
+            event = event_log.at_version(tx, checklist_service.checklist_stream(scope.conversation_id), version)
             if event is None or (last is not None and not unknown):
                 break
             added = {step["id"] for step in event.payload()["steps"] if step["action"] == ChecklistAction.ADD}

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from punchlist.checklist.lifecycle import ChecklistStatus, status_named
-from punchlist.checklist.validation import LONGEST_TEXT, MAX_ITEMS
+from punchlist.checklist.lifecycle import ChecklistStatus, parse_status
+from punchlist.checklist.validation import MAX_TEXT_LENGTH, MAX_ITEMS
 from punchlist.kernel.text import excerpt
 
 _TOOLS: Final = {
@@ -77,7 +77,7 @@ def _items(raw: Sequence[Any], title: str) -> list[dict[str, Any]]:
 
 def _item(one: Mapping[str, Any], title: str) -> dict[str, Any] | None:
     content, status = one.get(title), one.get("status")
-    known = status_named(status) if isinstance(status, str) else None
+    known = parse_status(status) if isinstance(status, str) else None
     if not isinstance(content, str) or not content.strip() or known is None:
         return None
     active = one.get("activeForm")
@@ -87,7 +87,7 @@ def _item(one: Mapping[str, Any], title: str) -> dict[str, Any] | None:
 
 
 def _fitting(text: str) -> str:
-    return excerpt(" ".join(text.split()), LONGEST_TEXT)
+    return excerpt(" ".join(text.split()), MAX_TEXT_LENGTH)
 
 
 _WORTH: Final = (ChecklistStatus.IN_PROGRESS, ChecklistStatus.PENDING, ChecklistStatus.COMPLETED)

@@ -12,10 +12,10 @@ from punchlist.kernel import text
 from punchlist.plan.lifecycle import OPEN, ConditionKind
 from punchlist.plan.model import NewCondition
 
-MOST: Final = 20
+MAX_CONDITIONS: Final = 20
 """Things that one todo can wait for, and things that it can claim."""
 
-LONGEST: Final = {
+MAX_SUBJECT_LENGTH: Final = {
     ConditionKind.PERSON: 1_000,
     ConditionKind.TIME: 100,
     ConditionKind.EVENT: 200,
@@ -25,14 +25,14 @@ LONGEST: Final = {
 FORMS: Final = {kind.value: kind for kind in ConditionKind if kind is not ConditionKind.RESOURCE}
 
 
-def parse_needs(raw: Any, where: str, problems: list[str]) -> tuple[NewCondition, ...]:
+def parse_conditions(raw: Any, where: str, problems: list[str]) -> tuple[NewCondition, ...]:
     found = [
         _parse_need(each, f"{where}[{index}]", problems) for index, each in enumerate(_array(raw, where, problems))
     ]
     return tuple(need for need in found if need is not None)
 
 
-def parse_need(raw: Any, where: str) -> NewCondition:
+def parse_condition(raw: Any, where: str) -> NewCondition:
     """One thing to wait for, or an error that says what is wrong with it."""
     problems: list[str] = []
     need = _parse_need(raw, where, problems)
@@ -44,7 +44,7 @@ def parse_need(raw: Any, where: str) -> NewCondition:
 def parse_resources(raw: Any, where: str, problems: list[str]) -> tuple[str, ...]:
     claimed = []
     for index, each in enumerate(_array(raw, where, problems)):
-        if problem := text.line_problem(each, longest=LONGEST[ConditionKind.RESOURCE]):
+        if problem := text.line_problem(each, longest=MAX_SUBJECT_LENGTH[ConditionKind.RESOURCE]):
             problems.append(f"{where}[{index}]: {problem}")
         else:
             claimed.append(each.strip())
@@ -56,8 +56,8 @@ def _array(raw: Any, where: str, problems: list[str]) -> list[Any]:
         return []
     if not isinstance(raw, list):
         problems.append(f"{where}: must be an array, got {text.json_type(raw)}")
-    elif len(raw) > MOST:
-        problems.append(f"{where}: at most {MOST} entries, got {len(raw)}")
+    elif len(raw) > MAX_CONDITIONS:
+        problems.append(f"{where}: at most {MAX_CONDITIONS} entries, got {len(raw)}")
     else:
         return raw
     return []
@@ -75,7 +75,7 @@ def _parse_need(raw: Any, where: str, problems: list[str]) -> NewCondition | Non
             f"{where}: must be a todo's id or title, or an object with one of {', '.join(FORMS)}, got {got}"
         )
         return None
-    if problem := text.line_problem(subject, longest=LONGEST[kind]):
+    if problem := text.line_problem(subject, longest=MAX_SUBJECT_LENGTH[kind]):
         problems.append(f"{where}: {problem}")
         return None
     subject = subject.strip()
@@ -102,12 +102,12 @@ def _time(written: str) -> str | None:
 
 
 @lru_cache(maxsize=2048)
-def same(title: str) -> str:
+def normalized_title(title: str) -> str:
     """What two titles have in common that a person would take for one."""
     return " ".join(str(title).casefold().split())
 
 
-class TodoNames:
+class TodoReferences:
     """The todos that a planner can mean: any of the turn by its id, one by its title if only one has it."""
 
     def __init__(self, known: Iterable[Sequence[Any]], new: Iterable[tuple[str, str]] = ()) -> None:
@@ -118,16 +118,16 @@ class TodoNames:
         self._ended: dict[str, list[str]] = {}
         for todo_id, status, title in known:
             self._ids.add(todo_id)
-            (self._open if status in OPEN else self._ended).setdefault(same(title), []).append(todo_id)
+            (self._open if status in OPEN else self._ended).setdefault(normalized_title(title), []).append(todo_id)
         for todo_id, title in new:
             self._ids.add(todo_id)
-            self._new.setdefault(same(title), []).append(todo_id)
+            self._new.setdefault(normalized_title(title), []).append(todo_id)
 
     def find(self, said: str, own: str, where: str, problems: list[str]) -> str | None:
         """The id of the todo that is meant by the todo `own`."""
         if said in self._ids and said != own:
             return said
-        title = same(said)
+        title = normalized_title(said)
         for group in (self._new, self._open):
             others = [todo_id for todo_id in group.get(title, ()) if todo_id != own]
             if len(others) > 1:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from punchlist.errors import StoreDamaged
 from punchlist.plan.lifecycle import RESOLVABLE, ConditionStatus
-from punchlist.plan.model import Condition, HeldTodo, from_row, read_condition
+from punchlist.plan.model import BlockedTodo, Condition, parse_condition_row, todo_from_row
 from punchlist.plan.repository import COLUMNS
 from punchlist.storage.statements import Statement, columns, insert, literals, update
 from punchlist.storage.store import Transaction
@@ -54,13 +54,13 @@ def find(tx: Transaction, condition_id: str) -> Condition | None:
     return _sound(row) if row else None
 
 
-def open_in(tx: Transaction, conversation_id: str) -> list[HeldTodo]:
+def open_in(tx: Transaction, conversation_id: str) -> list[BlockedTodo]:
     """What is open in the turns of a conversation that have not ended, with the todos that it holds up.
 
     In the order of the plan.
     """
     rows = tx.all(OPEN_HELD, conversation_id=conversation_id)
-    return [HeldTodo(_sound(row[:_WIDTH]), from_row(row[_WIDTH:])) for row in rows]
+    return [BlockedTodo(_sound(row[:_WIDTH]), todo_from_row(row[_WIDTH:])) for row in rows]
 
 
 def answerable(tx: Transaction, conversation_id: str) -> list[Condition]:
@@ -83,7 +83,7 @@ def resolve(tx: Transaction, condition: Condition) -> bool:
 
 
 def _sound(row: tuple[Any, ...]) -> Condition:
-    read = read_condition(row)
+    read = parse_condition_row(row)
     if isinstance(read, str):
         raise StoreDamaged.not_as_written(f"Condition {row[0]!r} of todo {row[3]!r}")
     return read

@@ -14,8 +14,8 @@ from punchlist.plan import condition_input
 from punchlist.plan import condition_repository as records
 from punchlist.plan import snapshot as plan_snapshot
 from punchlist.plan import validation as plan_validation
-from punchlist.plan.conditions import open_still, title, waits
-from punchlist.plan.conflicts import explained, shortened
+from punchlist.plan.conditions import is_unmet, quoted_title, waiting_reasons
+from punchlist.plan.conflicts import explain_conflicts, limit_conflicts
 from punchlist.plan.lifecycle import (
     CONDITION,
     OPEN,
@@ -25,9 +25,9 @@ from punchlist.plan.lifecycle import (
     ConditionStatus,
     PlanAction,
 )
-from punchlist.plan.model import Condition, HeldTodo, NewCondition, TurnTodo, WaitingTodo
+from punchlist.plan.model import BlockedTodo, Condition, NewCondition, TurnTodo, WaitingTodo
 from punchlist.plan.repository import TurnTodoRepository
-from punchlist.plan.transitions import apply, find, lock, new_conditions, stream
+from punchlist.plan.transitions import apply_change, find_todo, lock_turn, new_conditions, plan_stream
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 
@@ -41,31 +41,35 @@ class ConditionService:
     def wait(self, scope: TurnScope, todo_id: str, need: NewCondition, *, reason: str = "wait_todo") -> WaitingTodo:
         """Have a todo wait for something; one in progress goes back to pending (C10)."""
         with self._store.write() as tx:
-            lock(tx, scope)
+            lock_turn(tx, scope)
             repository = TurnTodoRepository(tx)
-            todo = find(repository, scope, todo_id)
+            todo = find_todo(repository, scope, todo_id)
             status = PLAN.advance(todo.status, PlanAction.WAIT, scope.actor.role)
             problems: list[str] = []
-            meant = need_of(need, todo.id, condition_input.TodoNames(repository.names(scope.turn_id)), "for", problems)
+            meant = resolve_reference(
+                need, todo.id, condition_input.TodoReferences(repository.find_titles(scope.turn_id)), "for", problems
+            )
             if problems:
                 raise InvalidInput(problems)
-            before = plan_snapshot.conditions_of(tx, scope.turn_id)
+            before = plan_snapshot.read_conditions(tx, scope.turn_id)
             added = new_conditions(todo, _unless_there(before, todo, meant), tx.now())
             if added or todo.status is not status:
                 records.add(tx, added)
-                told = {"conditions": [one.told() for one in added]}
-                todo = apply(tx, scope, PlanAction.WAIT, todo, reason, told, status=status, started_at=None)
-            todos, conditions = plan_snapshot.todos_of(tx, scope.turn_id), [*before, *added]
-            waits_for = waits(todos, conditions, tx.now()).get(todo.id, [])
-            conflicts = explained(todos, conditions, {todo.id}, tx.now()) if meant.kind is ConditionKind.TODO else []
-            return WaitingTodo(todo, waits_for, shortened(conflicts))
+                told = {"conditions": [one.event_data() for one in added]}
+                todo = apply_change(tx, scope, PlanAction.WAIT, todo, reason, told, status=status, started_at=None)
+            todos, conditions = plan_snapshot.read_todos(tx, scope.turn_id), [*before, *added]
+            waits_for = waiting_reasons(todos, conditions, tx.now()).get(todo.id, [])
+            conflicts = (
+                explain_conflicts(todos, conditions, {todo.id}, tx.now()) if meant.kind is ConditionKind.TODO else []
+            )
+            return WaitingTodo(todo, waits_for, limit_conflicts(conflicts))
 
-    def open_conditions(self, conversation_id: str) -> list[HeldTodo]:
+    def open_conditions(self, conversation_id: str) -> list[BlockedTodo]:
         """What waits for a person, an event or a time, in the order of the plan."""
         with self._store.read() as tx:
-            return [held for held in _holding(tx, conversation_id) if open_still(held.condition, tx.now())]
+            return [held for held in _holding(tx, conversation_id) if is_unmet(held.condition, tx.now())]
 
-    def resolve(self, conversation_id: str, wanted: str, answer: str, by: Actor) -> HeldTodo:
+    def resolve(self, conversation_id: str, wanted: str, answer: str, by: Actor) -> BlockedTodo:
         """Answer the condition with this id, or with an id that ends so. The first answer stands."""
         answer = plan_validation.parse_answer(answer)
         with self._store.write() as tx:
@@ -82,9 +86,9 @@ class ConditionService:
             if todo is None or todo.status not in OPEN:
                 state = todo.status if todo else "gone"
                 raise IllegalTransition(f"The todo that waited for this is {state}; it needs no answer any more.")
-            return HeldTodo(_resolve(tx, condition, answer, by, "answer"), todo)
+            return BlockedTodo(_resolve(tx, condition, answer, by, "answer"), todo)
 
-    def happened(self, conversation_id: str, event: str, by: Actor, *, note: str = "") -> list[HeldTodo]:
+    def report_event(self, conversation_id: str, event: str, by: Actor, *, note: str = "") -> list[BlockedTodo]:
         """Say that an event has happened: all that wait for it in a session's open turns go on."""
         note = plan_validation.parse_note(note)
         with self._store.write() as tx:
@@ -96,11 +100,11 @@ class ConditionService:
                     f"Nothing waits for the event {excerpt(event)!r}. `punchlist wake` lists the events that are "
                     "waited for."
                 )
-            return [HeldTodo(_resolve(tx, held.condition, note, by, "wake"), held.todo) for held in found]
+            return [BlockedTodo(_resolve(tx, held.condition, note, by, "wake"), held.todo) for held in found]
 
 
-def need_of(
-    need: NewCondition, own: str, names: condition_input.TodoNames, where: str, problems: list[str]
+def resolve_reference(
+    need: NewCondition, own: str, names: condition_input.TodoReferences, where: str, problems: list[str]
 ) -> NewCondition:
     """The need with the id of the todo that it means; what cannot be found is added to `problems`."""
     if need.kind is not ConditionKind.TODO:
@@ -117,16 +121,16 @@ def _unless_there(conditions: Iterable[Condition], todo: TurnTodo, need: NewCond
     ]
     if any((one.kind, one.subject) == (need.kind, need.subject) for one in own):
         return []
-    if len(own) >= condition_input.MOST:
-        raise InvalidInput(f"for: {title(todo)} waits for {len(own)} things already, which is the limit")
+    if len(own) >= condition_input.MAX_CONDITIONS:
+        raise InvalidInput(f"for: {quoted_title(todo)} waits for {len(own)} things already, which is the limit")
     return [need]
 
 
-def _holding(tx: Transaction, conversation_id: str) -> list[HeldTodo]:
+def _holding(tx: Transaction, conversation_id: str) -> list[BlockedTodo]:
     return [held for held in records.open_in(tx, conversation_id) if held.todo.status in OPEN]
 
 
-def _waiting_for(tx: Transaction, conversation_id: str, event: str) -> list[HeldTodo]:
+def _waiting_for(tx: Transaction, conversation_id: str, event: str) -> list[BlockedTodo]:
     wanted = (ConditionKind.EVENT, event.strip())
     return [h for h in _holding(tx, conversation_id) if (h.condition.kind, h.condition.subject) == wanted]
 
@@ -158,7 +162,7 @@ def _resolve(tx: Transaction, condition: Condition, answer: str, by: Actor, reas
     event_log.append(
         tx,
         Change(
-            stream=stream(condition.turn_id),
+            stream=plan_stream(condition.turn_id),
             conversation_id=condition.conversation_id,
             actor=str(by),
             action=ConditionAction.RESOLVE,

@@ -22,7 +22,7 @@ from punchlist.plan.lifecycle import OPEN, RESOLVABLE, ConditionKind, ConditionS
 from punchlist.plan.model import Condition, ConditionAnswer, TurnTodo
 
 HAPPENED: Final = "It has happened."
-MOST_WORK: Final = 100_000
+MAX_CYCLE_WORK: Final = 100_000
 """Waits that are looked at to take circles apart one by one; what is left of them past that holds nobody up."""
 
 
@@ -34,15 +34,15 @@ class ResourceConflict(NamedTuple):
     holder: str | None
 
 
-def waits(todos: Sequence[TurnTodo], conditions: Iterable[Condition], now: str) -> dict[str, list[str]]:
+def waiting_reasons(todos: Sequence[TurnTodo], conditions: Iterable[Condition], now: str) -> dict[str, list[str]]:
     """By id, what each pending todo waits for, in words. `todos` are all of the turn, in their order."""
     conditions = list(conditions)
     known = {todo.id: todo for todo in todos}
     words = _needs(known, conditions, now)
-    for claim in claims(todos, conditions, frozenset(words)):
+    for claim in resource_conflicts(todos, conditions, frozenset(words)):
         if claim.holder is None:
             continue
-        other = f"{title(known[claim.holder])}, which claims {visible(claim.resource)} too"
+        other = f"{quoted_title(known[claim.holder])}, which claims {visible(claim.resource)} too"
         for todo_id in claim.claimants:
             if todo_id != claim.holder and known[todo_id].status is PlanStatus.PENDING:
                 words.setdefault(todo_id, []).append(other)
@@ -52,7 +52,7 @@ def waits(todos: Sequence[TurnTodo], conditions: Iterable[Condition], now: str) 
 def _needs(known: Mapping[str, TurnTodo], conditions: Sequence[Condition], now: str) -> dict[str, list[str]]:
     """As `waits`, without what is claimed."""
     edges = dependencies(known.values(), conditions)
-    _, freed = loops(edges, list(known))
+    _, freed = break_cycles(edges, list(known))
     words: dict[str, list[str]] = {}
     for condition in conditions:
         todo = known.get(condition.todo_id)
@@ -61,9 +61,9 @@ def _needs(known: Mapping[str, TurnTodo], conditions: Sequence[Condition], now: 
         word = None
         if condition.kind is ConditionKind.TODO:
             if condition.subject in edges.get(todo.id, ()) and (todo.id, condition.subject) not in freed:
-                word = named(known[condition.subject])
+                word = title_with_id(known[condition.subject])
         elif condition.kind is not ConditionKind.RESOURCE and not _come(condition, now):
-            word = wanted(condition)
+            word = describe_condition(condition)
         if word and word not in words.setdefault(todo.id, []):
             words[todo.id].append(word)
     return {todo_id: found for todo_id, found in words.items() if found}
@@ -76,7 +76,7 @@ def _come(condition: Condition, now: str) -> bool:
     return condition.status is ConditionStatus.RESOLVED
 
 
-def wanted(condition: Condition) -> str:
+def describe_condition(condition: Condition) -> str:
     """In words, what a condition on a person, an event or a time waits for."""
     match condition.kind:
         case ConditionKind.PERSON:
@@ -86,17 +86,17 @@ def wanted(condition: Condition) -> str:
     return visible(condition.subject)
 
 
-def open_still(condition: Condition, now: str) -> bool:
+def is_unmet(condition: Condition, now: str) -> bool:
     """Whether it waits for somebody to say something, or for a time that has not come."""
     return condition.kind in (*RESOLVABLE, ConditionKind.TIME) and not _come(condition, now)
 
 
-def title(todo: TurnTodo) -> str:
+def quoted_title(todo: TurnTodo) -> str:
     return f"“{visible(todo.title)}”"
 
 
-def named(todo: TurnTodo) -> str:
-    return f"{title(todo)} (id {todo.id})"
+def title_with_id(todo: TurnTodo) -> str:
+    return f"{quoted_title(todo)} (id {todo.id})"
 
 
 def dependencies(todos: Iterable[TurnTodo], conditions: Iterable[Condition]) -> dict[str, list[str]]:
@@ -113,7 +113,9 @@ def dependencies(todos: Iterable[TurnTodo], conditions: Iterable[Condition]) -> 
     return edges
 
 
-def loops(edges: Mapping[str, Collection[str]], order: Sequence[str]) -> tuple[list[list[str]], set[tuple[str, str]]]:
+def break_cycles(
+    edges: Mapping[str, Collection[str]], order: Sequence[str]
+) -> tuple[list[list[str]], set[tuple[str, str]]]:
     """The circles in what waits for what, and the pairs (who, for whom) that therefore hold nobody up.
 
     Taken in the plan's order: whoever is first in a circle is freed from the others of it and with that
@@ -129,7 +131,7 @@ def loops(edges: Mapping[str, Collection[str]], order: Sequence[str]) -> tuple[l
         if first not in left:
             continue
         work += sum(map(len, left.values()))
-        if work > MOST_WORK:
+        if work > MAX_CYCLE_WORK:
             freed |= {(source, target) for source, targets in left.items() for target in targets}
             break
         circle = _reached(first, left) & _reached(first, _turned(left))
@@ -179,7 +181,7 @@ def _reached(start: str, edges: Mapping[str, Collection[str]]) -> set[str]:
     return reached
 
 
-def claims(
+def resource_conflicts(
     todos: Sequence[TurnTodo], conditions: Iterable[Condition], waiting: Collection[str]
 ) -> list[ResourceConflict]:
     """What more than one open todo claims. `waiting` are the ids of those that wait for something else."""
@@ -198,7 +200,7 @@ def claims(
     return found
 
 
-def answers(conditions: Iterable[Condition]) -> dict[str, list[ConditionAnswer]]:
+def collect_answers(conditions: Iterable[Condition]) -> dict[str, list[ConditionAnswer]]:
     """By todo, what was answered so far."""
     found: dict[str, list[ConditionAnswer]] = {}
     for condition in conditions:
@@ -208,7 +210,7 @@ def answers(conditions: Iterable[Condition]) -> dict[str, list[ConditionAnswer]]
     return found
 
 
-def notes(todos: Sequence[TurnTodo], conditions: Iterable[Condition]) -> dict[str, list[str]]:
+def cancellation_notes(todos: Sequence[TurnTodo], conditions: Iterable[Condition]) -> dict[str, list[str]]:
     """By id, what is to be known of those that an open todo waited for: which of them were cancelled, and why."""
     known = {todo.id: todo for todo in todos}
     found: dict[str, list[str]] = {}
@@ -216,6 +218,6 @@ def notes(todos: Sequence[TurnTodo], conditions: Iterable[Condition]) -> dict[st
         todo = known.get(condition.todo_id)
         other = known.get(condition.subject) if condition.kind is ConditionKind.TODO else None
         if todo is not None and todo.status in OPEN and other is not None and other.status is PlanStatus.CANCELLED:
-            told = f"{named(other)}, which this waited for, was cancelled: {visible(other.outcome)}"
+            told = f"{title_with_id(other)}, which this waited for, was cancelled: {visible(other.outcome)}"
             found.setdefault(todo.id, []).append(told)
     return found

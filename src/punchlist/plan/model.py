@@ -54,7 +54,7 @@ class TurnTodo(NamedTuple):
     def checksum(self) -> int:
         return _checksum(*self)
 
-    def described(self) -> dict[str, Any]:
+    def creation_data(self) -> dict[str, Any]:
         """What the planner said of it, without what it left open."""
         told = {
             "title": self.title,
@@ -68,7 +68,7 @@ class TurnTodo(NamedTuple):
 _STATUS = {status.value: status for status in PlanStatus}
 
 
-def from_row(row: tuple[Any, ...]) -> TurnTodo:
+def todo_from_row(row: tuple[Any, ...]) -> TurnTodo:
     """A row as it was read, after its checksum was found right."""
     try:
         # One by one: lists are read often, and slices of tuples take longer than all the rest.
@@ -116,10 +116,10 @@ def _checksum(
     return zlib.crc32("\x1f".join(parts).encode())
 
 
-def read_todo(row: tuple[Any, ...]) -> TurnTodo | str:
+def parse_todo_row(row: tuple[Any, ...]) -> TurnTodo | str:
     """A row as a todo or, where it is none, what is wrong with it (C11)."""
     try:
-        todo = from_row(row)
+        todo = todo_from_row(row)
         if row[7] not in _STATUS:
             return f"Todo {row[0]!r} has the status {row[7]!r}, which a todo cannot have; it is left out."
         if not todo.title.strip():
@@ -145,12 +145,12 @@ class Condition(NamedTuple):
     resolved_at: str | None
     created_at: str
 
-    def told(self) -> dict[str, str]:
+    def event_data(self) -> dict[str, str]:
         """What the trail keeps of it, besides what the event itself says."""
         return {"id": self.id, "kind": self.kind.value, "subject": self.subject}
 
 
-def read_condition(row: tuple[Any, ...]) -> Condition | str:
+def parse_condition_row(row: tuple[Any, ...]) -> Condition | str:
     """A row as a condition or, where it is none, what is wrong with it (C11)."""
     try:
         read = Condition._make((*row[:4], ConditionKind(row[4]), row[5], ConditionStatus(row[6]), *row[7:]))
@@ -170,7 +170,7 @@ class ConditionAnswer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class HeldTodo:
+class BlockedTodo:
     """A condition, and the todo that it holds up."""
 
     condition: Condition

@@ -13,7 +13,7 @@ _CHANGES: Final = frozenset(PlanAction) - {PlanAction.CREATE}
 """Claims and answers are in the same stream, and leave a todo as it is."""
 
 
-def replay(turn_id: str, events: Sequence[Event]) -> dict[str, TurnTodo]:
+def replay_todos(turn_id: str, events: Sequence[Event]) -> dict[str, TurnTodo]:
     """The todos by id."""
     todos: dict[str, TurnTodo] = {}
     for event in events:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from punchlist.claims.model import ListKind
 from punchlist.errors import StoreDamaged
 from punchlist.plan.lifecycle import OPEN, PlanStatus
-from punchlist.plan.model import TurnTodo, from_row
+from punchlist.plan.model import TurnTodo, todo_from_row
 from punchlist.plan.validation import Shift
 from punchlist.storage.statements import Statement, columns, insert, literals, update
 from punchlist.storage.store import Transaction
@@ -34,15 +34,15 @@ _CONDITIONS: Final = "EXISTS (SELECT 1 FROM todo_conditions WHERE turn_id = :tur
 _CLAIMS: Final = f"EXISTS (SELECT 1 FROM claims WHERE list = '{ListKind.PLAN}' AND owner_id = :turn_id)"
 # The count of all is told by another index.
 _COUNT: Final = "SELECT count(*) FROM turn_todos WHERE conversation_id = :conversation_id AND turn_id = :turn_id"
-COUNTS_TWICE: Final = Statement(
+VERIFIED_COUNTS: Final = Statement(
     "SELECT status, count(*), FALSE FROM turn_todos WHERE turn_id = :turn_id GROUP BY status "
     f"UNION ALL SELECT '{_ALL}', ({_COUNT}), {_CONDITIONS} OR {_CLAIMS}"
 )
 # All that the loop asks before each request, at once.
-LOOK: Final = Statement(
+SNAPSHOT: Final = Statement(
     f"SELECT {columns(COLUMNS)}, ({_COUNT}), {_CONDITIONS} FROM turn_todos WHERE turn_id = :turn_id {_ORDER}"
 )
-LOOK_AT_NONE: Final = Statement(f"SELECT conversation_id, ({_COUNT}) FROM turns WHERE id = :turn_id")
+EMPTY_SNAPSHOT: Final = Statement(f"SELECT conversation_id, ({_COUNT}) FROM turns WHERE id = :turn_id")
 SHIFT: Final = Statement(
     "UPDATE turn_todos SET priority = priority + :by "
     "WHERE turn_id = :turn_id AND priority >= :start AND priority < :end"
@@ -69,7 +69,7 @@ class TurnTodoRepository:
         self._tx.run_many(INSERT, [_values(todo) for todo in todos])
         return list(todos)
 
-    def make_room(self, turn_id: str, shifts: Iterable[Shift]) -> None:
+    def shift_priorities(self, turn_id: str, shifts: Iterable[Shift]) -> None:
         for shift in shifts:
             self._tx.run(SHIFT, turn_id=turn_id, start=shift.start, end=shift.end, by=shift.by)
 
@@ -82,11 +82,11 @@ class TurnTodoRepository:
             rows = self._tx.all(BY_STATUS, turn_id=turn_id, status=next(iter(wanted)).value)
         else:
             rows = [row for row in self._tx.all(BY_TURN, turn_id=turn_id) if row[7] in wanted]
-        return [from_row(row) for row in rows]
+        return [todo_from_row(row) for row in rows]
 
     def find_by_id(self, todo_id: str) -> TurnTodo | None:
         row = self._tx.one(BY_ID, id=todo_id)
-        return from_row(row) if row else None
+        return todo_from_row(row) if row else None
 
     def update(self, todo: TurnTodo, **changes: Any) -> TurnTodo | None:
         """Write the changes if the todo is still in the state it was read in; None when it is not."""
@@ -106,11 +106,11 @@ class TurnTodoRepository:
     def count_by_status(self, turn_id: str) -> dict[PlanStatus, int]:
         return counted(self._tx.all(COUNTS, turn_id=turn_id))
 
-    def names(self, turn_id: str) -> list[tuple[Any, ...]]:
+    def find_titles(self, turn_id: str) -> list[tuple[Any, ...]]:
         """Id, status and title of each todo, which are not checked: enough to count them and to tell them apart."""
         return self._tx.all(NAMES, turn_id=turn_id)
 
-    def names_if_open(self, conversation_id: str, turn_id: str) -> list[tuple[Any, ...]]:
+    def find_titles_if_turn_open(self, conversation_id: str, turn_id: str) -> list[tuple[Any, ...]]:
         """As `names`; none when the turn has ended or is another conversation's."""
         return self._tx.all(NAMES_IF_OPEN, conversation_id=conversation_id, turn_id=turn_id)
 
@@ -120,7 +120,7 @@ class TurnTodoRepository:
         And whether any todo has conditions or was ever claimed, which in most plans none has been.
         """
         # In no order that could be relied on: PostgreSQL may ask several workers.
-        rows = self._tx.all(COUNTS_TWICE, conversation_id=conversation_id, turn_id=turn_id)
+        rows = self._tx.all(VERIFIED_COUNTS, conversation_id=conversation_id, turn_id=turn_id)
         counts, total, more = _NONE.copy(), 0, False
         for status, count, any_more in rows:
             if status == _ALL:

@@ -12,9 +12,9 @@ from typing import Any, Final
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import StoreDamaged
 from punchlist.plan import condition_repository, conditions
-from punchlist.plan.model import Condition, PlanSnapshot, TurnTodo, read_condition, read_todo
-from punchlist.plan.repository import BY_TURN, COLUMNS, LOOK, LOOK_AT_NONE
-from punchlist.plan.transitions import no_turn
+from punchlist.plan.model import Condition, PlanSnapshot, TurnTodo, parse_condition_row, parse_todo_row
+from punchlist.plan.repository import BY_TURN, COLUMNS, EMPTY_SNAPSHOT, SNAPSHOT
+from punchlist.plan.transitions import turn_not_found
 from punchlist.storage.store import Transaction
 
 _WIDTH: Final = len(COLUMNS)
@@ -23,23 +23,23 @@ _WIDTH: Final = len(COLUMNS)
 Rows = Sequence[tuple[Any, ...]]
 
 
-def rows_of(tx: Transaction, scope: TurnScope) -> Rows:
+def read_snapshot_rows(tx: Transaction, scope: TurnScope) -> Rows:
     """The plan as it is stored: as long as these are the same, so is what `look` sees, but for what waits."""
-    return tx.all(LOOK, conversation_id=scope.conversation_id, turn_id=scope.turn_id)
+    return tx.all(SNAPSHOT, conversation_id=scope.conversation_id, turn_id=scope.turn_id)
 
 
 def has_conditions(rows: Rows) -> bool:
     return bool(rows and rows[0][-1])
 
 
-def look(tx: Transaction, scope: TurnScope, rows: Rows | None = None) -> PlanSnapshot:
+def take_snapshot(tx: Transaction, scope: TurnScope, rows: Rows | None = None) -> PlanSnapshot:
     """Called before each request to a model: one statement, and one more when the plan has conditions."""
     if rows is None:
-        rows = rows_of(tx, scope)
+        rows = read_snapshot_rows(tx, scope)
     if not rows:
         return _look_at_none(tx, scope)
     if all(row[1] != scope.conversation_id for row in rows):
-        raise no_turn(scope)
+        raise turn_not_found(scope)
     problems: list[str] = []
     todos = _todos((row[:_WIDTH] for row in rows), problems)
     counted, any_conditions = rows[0][_WIDTH:]
@@ -52,9 +52,9 @@ def look(tx: Transaction, scope: TurnScope, rows: Rows | None = None) -> PlanSna
 
 
 def _look_at_none(tx: Transaction, scope: TurnScope) -> PlanSnapshot:
-    row = tx.one(LOOK_AT_NONE, conversation_id=scope.conversation_id, turn_id=scope.turn_id)
+    row = tx.one(EMPTY_SNAPSHOT, conversation_id=scope.conversation_id, turn_id=scope.turn_id)
     if row is None or row[0] != scope.conversation_id:
-        raise no_turn(scope)
+        raise turn_not_found(scope)
     return PlanSnapshot([], problems=[_not_all(scope)] if row[1] else [])
 
 
@@ -64,21 +64,25 @@ def _not_all(scope: TurnScope) -> str:
 
 def standing(todos: Sequence[TurnTodo], found: Sequence[Condition], now: str) -> tuple[Any, Any, Any]:
     """What todos wait for, what was answered, and what is to be known of those that they waited for."""
-    return conditions.waits(todos, found, now), conditions.answers(found), conditions.notes(todos, found)
+    return (
+        conditions.waiting_reasons(todos, found, now),
+        conditions.collect_answers(found),
+        conditions.cancellation_notes(todos, found),
+    )
 
 
-def todos_of(tx: Transaction, turn_id: str) -> list[TurnTodo]:
+def read_todos(tx: Transaction, turn_id: str) -> list[TurnTodo]:
     return _todos(tx.all(BY_TURN, turn_id=turn_id), [])
 
 
-def conditions_of(tx: Transaction, turn_id: str) -> list[Condition]:
+def read_conditions(tx: Transaction, turn_id: str) -> list[Condition]:
     return _conditions(tx, turn_id, [])
 
 
 def _todos(rows: Iterable[tuple[Any, ...]], problems: list[str]) -> list[TurnTodo]:
     todos = []
     for row in rows:
-        read = read_todo(row)
+        read = parse_todo_row(row)
         if isinstance(read, str):
             problems.append(read)
         else:
@@ -89,7 +93,7 @@ def _todos(rows: Iterable[tuple[Any, ...]], problems: list[str]) -> list[TurnTod
 def _conditions(tx: Transaction, turn_id: str, problems: list[str]) -> list[Condition]:
     found = []
     for row in condition_repository.rows_of_turn(tx, turn_id):
-        read = read_condition(row)
+        read = parse_condition_row(row)
         if isinstance(read, str):
             problems.append(read)
         else:

@@ -44,20 +44,20 @@ _NEED: Final[Schema] = {
 }
 _NEW_ITEM = schema(
     ["title"],
-    title={"type": "string", "minLength": 1, "maxLength": plan_validation.LONGEST_TITLE},
+    title={"type": "string", "minLength": 1, "maxLength": plan_validation.MAX_TITLE_LENGTH},
     context={"type": "string", "description": "What is needed to do it"},
     completionCriteria={"type": "string", "description": "How to tell that it is done"},
     agentType={"type": "string", "description": "The worker to delegate it to, if any"},
     order={"type": "integer", "minimum": 1, "description": "Position in the plan, from 1; at the end if left out"},
     blockedBy={
         "type": "array",
-        "maxItems": condition_input.MOST,
+        "maxItems": condition_input.MAX_CONDITIONS,
         "items": _NEED,
         "description": "What must be so before it can be started",
     },
     resources={
         "type": "array",
-        "maxItems": condition_input.MOST,
+        "maxItems": condition_input.MAX_CONDITIONS,
         "items": _STRING,
         "description": "What it needs to itself, such as a path",
     },
@@ -82,10 +82,10 @@ _TODO = schema(
     claimedUntil=_STRING,
 )
 
-AGAIN: Final = (
+RETRY_MESSAGE: Final = (
     "It is pending again. Start it once more, in another way if there is one; if it fails again, it is skipped."
 )
-SKIPPED: Final = "It failed twice and is skipped. Go on with the rest, and say in your answer what was skipped."
+SKIPPED_MESSAGE: Final = "It failed twice and is skipped. Go on with the rest, and say in your answer what was skipped."
 
 
 def todo_json(todo: TurnTodo) -> dict[str, Any]:
@@ -107,12 +107,12 @@ def todo_json(todo: TurnTodo) -> dict[str, Any]:
 
 def plan_json(plan: Plan) -> dict[str, Any]:
     return {
-        "items": [{**todo_json(todo), **standing_json(plan, todo.id), **_held(plan, todo.id)} for todo in plan.items],
+        "items": [{**todo_json(todo), **condition_json(plan, todo.id), **_held(plan, todo.id)} for todo in plan.items],
         "summary": plan.summary,
     }
 
 
-def standing_json(plan: Plan | PlanSnapshot, todo_id: str) -> dict[str, Any]:
+def condition_json(plan: Plan | PlanSnapshot, todo_id: str) -> dict[str, Any]:
     """What a todo waits for, what was answered, what is to be known of it: only what there is."""
     told = {
         "waitsFor": plan.waits.get(todo_id),
@@ -174,7 +174,7 @@ def _create_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
 
 def _list_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
     def run(scope: TurnScope, args: Arguments) -> ToolResult:
-        return _result(plan_json(plans().list(scope, plan_validation.parse_filter(args.get("status")))))
+        return _result(plan_json(plans().list(scope, plan_validation.parse_status_filter(args.get("status")))))
 
     return ListToolSpec(
         name="list_todo",
@@ -222,7 +222,7 @@ def _start_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
 def _wait_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
     def run(scope: TurnScope, args: Arguments) -> ToolResult:
         todo_id = plan_validation.parse_id(args.get("todoId"))
-        waiting = plans().wait(scope, todo_id, condition_input.parse_need(args.get("for"), "for"))
+        waiting = plans().wait(scope, todo_id, condition_input.parse_condition(args.get("for"), "for"))
         return _result(
             {
                 "id": waiting.todo.id,
@@ -260,10 +260,16 @@ def _complete_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
     def run(scope: TurnScope, args: Arguments) -> ToolResult:
         todo_id = plan_validation.parse_id(args.get("todoId"))
         outcome = plan_validation.parse_outcome(args.get("outcome"))
-        action = plan_validation.parse_ending(args.get("status"))
+        action = plan_validation.parse_end_action(args.get("status"))
         if action is PlanAction.RETRY:
             failed = plans().fail(scope, todo_id, outcome, fence=_fence(args))
-            return _result({**_ended_json(failed), "retry": failed.retry, "next": AGAIN if failed.retry else SKIPPED})
+            return _result(
+                {
+                    **_ended_json(failed),
+                    "retry": failed.retry,
+                    "next": RETRY_MESSAGE if failed.retry else SKIPPED_MESSAGE,
+                }
+            )
         return _result(_ended_json(plans().end(scope, todo_id, outcome, action, fence=_fence(args))))
 
     return ListToolSpec(

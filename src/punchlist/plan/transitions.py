@@ -23,40 +23,40 @@ TAKEN: Final = Statement(
 )
 
 
-def stream(turn_id: str) -> str:
+def plan_stream(turn_id: str) -> str:
     return f"plan:{turn_id}"
 
 
-def lock(tx: Transaction, scope: TurnScope) -> StoredTurn:
+def lock_turn(tx: Transaction, scope: TurnScope) -> StoredTurn:
     return check_open(conversation_repository.lock_turn(tx, scope.turn_id), scope)
 
 
-def lock_names(tx: Transaction, scope: TurnScope) -> list[tuple[Any, ...]]:
+def lock_and_read_titles(tx: Transaction, scope: TurnScope) -> list[tuple[Any, ...]]:
     """Lock a turn; id, status and title of each todo on its plan.
 
     On SQLite a write is alone from its beginning, so that one statement sees to both. On PostgreSQL it
     would see the todos as they were before the wait for the lock.
     """
     repository = TurnTodoRepository(tx)
-    if tx.alone and (names := repository.names_if_open(scope.conversation_id, scope.turn_id)):
+    if tx.alone and (names := repository.find_titles_if_turn_open(scope.conversation_id, scope.turn_id)):
         return names
-    lock(tx, scope)
-    return repository.names(scope.turn_id)
+    lock_turn(tx, scope)
+    return repository.find_titles(scope.turn_id)
 
 
 def check_open(turn: StoredTurn | None, scope: TurnScope) -> StoredTurn:
     if turn is None or turn.conversation_id != scope.conversation_id:
-        raise no_turn(scope)
+        raise turn_not_found(scope)
     if not turn.open:
         raise IllegalTransition(f"Turn {scope.turn_id} has ended ({turn.end_reason}); its plan no longer changes.")
     return turn
 
 
-def no_turn(scope: TurnScope) -> NotFound:
+def turn_not_found(scope: TurnScope) -> NotFound:
     return NotFound(f"Session {scope.conversation_id!r} has no turn {scope.turn_id!r}.")
 
 
-def find(repository: TurnTodoRepository, scope: TurnScope, todo_id: str) -> TurnTodo:
+def find_todo(repository: TurnTodoRepository, scope: TurnScope, todo_id: str) -> TurnTodo:
     todo = repository.find_by_id(todo_id)
     if todo is None:
         raise NotFound(f"There is no todo {visible(todo_id)!r}. Call list_todo for the ids of this turn's todos.")
@@ -65,9 +65,9 @@ def find(repository: TurnTodoRepository, scope: TurnScope, todo_id: str) -> Turn
     return todo
 
 
-def retries(tx: Transaction, todo: TurnTodo) -> int:
+def count_retries(tx: Transaction, todo: TurnTodo) -> int:
     """How often the work on a todo has failed and was to be tried again; the trail knows."""
-    row = tx.one(TAKEN, stream=stream(todo.turn_id), subject=todo.id, action=PlanAction.RETRY.value)
+    row = tx.one(TAKEN, stream=plan_stream(todo.turn_id), subject=todo.id, action=PlanAction.RETRY.value)
     return int(row[0]) if row else 0
 
 
@@ -92,7 +92,7 @@ def new_conditions(todo: TurnTodo, needs: Iterable[NewCondition], now: str) -> l
     ]
 
 
-def apply(
+def apply_change(
     tx: Transaction,
     scope: TurnScope,
     action: PlanAction,
@@ -106,15 +106,15 @@ def apply(
     if changed is None:
         raise Conflict(f"Todo {todo.id!r} was changed by somebody else at the same moment. List it again and retry.")
     data = {"title": todo.title, **changes, **(told or {})}
-    event_log.append(tx, change(scope, action, todo.status, changed, reason, data))
+    event_log.append(tx, todo_change(scope, action, todo.status, changed, reason, data))
     return changed
 
 
-def change(
+def todo_change(
     scope: TurnScope, action: PlanAction, before: PlanStatus | None, todo: TurnTodo, reason: str, data: dict[str, Any]
 ) -> Change:
     return Change(
-        stream=stream(scope.turn_id),
+        stream=plan_stream(scope.turn_id),
         conversation_id=scope.conversation_id,
         actor=str(scope.actor),
         action=action,

@@ -40,7 +40,7 @@ class PlanUsageService:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def of(self, turn_id: str, todos: Sequence[TurnTodo]) -> dict[str, PlanTodoUsage]:
+    def usage_by_todo(self, turn_id: str, todos: Sequence[TurnTodo]) -> dict[str, PlanTodoUsage]:
         """By id, those of the turn's todos that were begun."""
         with self._store.read() as tx:
             turn = conversation_repository.turn(tx, turn_id)

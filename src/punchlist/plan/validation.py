@@ -8,16 +8,16 @@ from typing import Any, Final
 
 from punchlist.errors import InvalidInput
 from punchlist.kernel import text
-from punchlist.plan.condition_input import parse_needs, parse_resources
+from punchlist.plan.condition_input import parse_conditions, parse_resources
 from punchlist.plan.lifecycle import PlanAction, PlanStatus
 from punchlist.plan.model import NewTodo
 
 MAX_BATCH: Final = 1_000
 MAX_PLAN: Final = 10_000
-LONGEST_TITLE: Final = 500
-LONGEST_BLOCK: Final = 20_000
-LONGEST_AGENT_TYPE: Final = 100
-LONGEST_ID: Final = 100
+MAX_TITLE_LENGTH: Final = 500
+MAX_BLOCK_LENGTH: Final = 20_000
+MAX_AGENT_TYPE_LENGTH: Final = 100
+MAX_ID_LENGTH: Final = 100
 
 # What other tools call the ways in which work on an item ends (W11).
 ENDINGS: Final = {
@@ -55,18 +55,18 @@ def _parse_item(raw: Any, where: str, problems: list[str]) -> NewTodo | None:
     found = len(problems)
     if "title" not in raw:
         problems.append(f"{where}.title: is required")
-    elif problem := text.line_problem(raw["title"], longest=LONGEST_TITLE):
+    elif problem := text.line_problem(raw["title"], longest=MAX_TITLE_LENGTH):
         problems.append(f"{where}.title: {problem}")
     for key in ("context", "completionCriteria"):
-        if raw.get(key) is not None and (problem := text.block_problem(raw[key], longest=LONGEST_BLOCK)):
+        if raw.get(key) is not None and (problem := text.block_problem(raw[key], longest=MAX_BLOCK_LENGTH)):
             problems.append(f"{where}.{key}: {problem}")
     agent_type = raw.get("agentType")
-    if agent_type is not None and (problem := text.line_problem(agent_type, longest=LONGEST_AGENT_TYPE)):
+    if agent_type is not None and (problem := text.line_problem(agent_type, longest=MAX_AGENT_TYPE_LENGTH)):
         problems.append(f"{where}.agentType: {problem}")
     order = raw.get("order")
     if order is not None and (not isinstance(order, int) or isinstance(order, bool) or order < 1):
         problems.append(f"{where}.order: must be a position counted from 1, got {_shown(order)}")
-    blocked_by = parse_needs(raw.get("blockedBy"), f"{where}.blockedBy", problems)
+    blocked_by = parse_conditions(raw.get("blockedBy"), f"{where}.blockedBy", problems)
     resources = parse_resources(raw.get("resources"), f"{where}.resources", problems)
     if len(problems) > found:
         return None
@@ -81,7 +81,7 @@ def _parse_item(raw: Any, where: str, problems: list[str]) -> NewTodo | None:
     )
 
 
-def parse_filter(raw: Any) -> frozenset[PlanStatus] | None:
+def parse_status_filter(raw: Any) -> frozenset[PlanStatus] | None:
     """The states asked for; None for the default, what remains."""
     if raw is None:
         return None
@@ -90,7 +90,7 @@ def parse_filter(raw: Any) -> frozenset[PlanStatus] | None:
     raise InvalidInput(f"status: must be one of {', '.join(FILTERS)}, got {_shown(raw)}")
 
 
-def parse_ending(raw: Any) -> PlanAction:
+def parse_end_action(raw: Any) -> PlanAction:
     if raw is None:
         return PlanAction.COMPLETE
     if isinstance(raw, str) and raw.strip().lower() in ENDINGS:
@@ -99,7 +99,7 @@ def parse_ending(raw: Any) -> PlanAction:
 
 
 def parse_id(raw: Any) -> str:
-    if problem := text.line_problem(raw, longest=LONGEST_ID):
+    if problem := text.line_problem(raw, longest=MAX_ID_LENGTH):
         raise InvalidInput(f"todoId: {problem}")
     return str(raw).strip()
 
@@ -107,19 +107,19 @@ def parse_id(raw: Any) -> str:
 def parse_outcome(raw: Any) -> str:
     if raw is None:
         raise InvalidInput("outcome: is required; say what was done, or why it was cancelled")
-    if problem := text.block_problem(raw, longest=LONGEST_BLOCK, shortest=1):
+    if problem := text.block_problem(raw, longest=MAX_BLOCK_LENGTH, shortest=1):
         raise InvalidInput(f"outcome: {problem}")
     return str(raw).strip()
 
 
 def parse_answer(raw: Any) -> str:
-    if problem := text.block_problem(raw, longest=LONGEST_BLOCK, shortest=1):
+    if problem := text.block_problem(raw, longest=MAX_BLOCK_LENGTH, shortest=1):
         raise InvalidInput(f"answer: {problem}")
     return str(raw).strip()
 
 
 def parse_note(raw: Any) -> str:
-    if problem := text.block_problem(raw, longest=LONGEST_BLOCK):
+    if problem := text.block_problem(raw, longest=MAX_BLOCK_LENGTH):
         raise InvalidInput(f"note: {problem}")
     return str(raw).strip()
 
@@ -127,7 +127,11 @@ def parse_note(raw: Any) -> str:
 def storable_error(error: str) -> str:
     """An error as it can be kept, whatever a tool or a worker put into it."""
     told = error.strip() or "nothing was said about it"
-    return told if text.block_problem(told, longest=LONGEST_BLOCK) is None else text.visible_block(told)[:LONGEST_BLOCK]
+    return (
+        told
+        if text.block_problem(told, longest=MAX_BLOCK_LENGTH) is None
+        else text.visible_block(told)[:MAX_BLOCK_LENGTH]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +143,7 @@ class Shift:
     by: int
 
 
-def place(already: int, items: Sequence[NewTodo]) -> tuple[list[int], list[Shift]]:
+def assign_positions(already: int, items: Sequence[NewTodo]) -> tuple[list[int], list[Shift]]:
     """Where each new item ends up, counted from 0, and how the items before them make room.
 
     Items are put in one after the other; a position past the end means at the end. The shifts come

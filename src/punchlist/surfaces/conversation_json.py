@@ -6,7 +6,7 @@ import json
 from typing import Any, Final, NamedTuple
 
 from punchlist.checklist import service as checklist
-from punchlist.checklist.model import Checklist, to_json
+from punchlist.checklist.model import Checklist, item_json
 from punchlist.conversations import history, message_queue
 from punchlist.conversations.message_queue import QueuedMessage
 from punchlist.conversations.model import Conversation, Message, StoredTurn, Trace
@@ -70,7 +70,7 @@ def as_json(found: ConversationRecord) -> dict[str, Any]:
         "queue": [one.as_json() for one in found.queued],
         "checklist": {
             "revision": found.checklist.revision,
-            "items": [dict(to_json(item)) for item in found.checklist.items],
+            "items": [dict(item_json(item)) for item in found.checklist.items],
         },
     }
 

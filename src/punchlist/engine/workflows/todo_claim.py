@@ -70,7 +70,9 @@ def _ours(run: Run, shop: WorkflowContext, todo: MissionTodo) -> ClaimState | No
     with shop.premises.store.read() as tx:
         claim = claim_records.find(tx, todo.id)
         mine = (
-            claim is not None and claim_rules.live(claim, tx.now()) and (claim.holder or "").endswith(f"({_at(run)})")
+            claim is not None
+            and claim_rules.is_held(claim, tx.now())
+            and (claim.holder or "").endswith(f"({_at(run)})")
         )
     return {"fence": claim.fence, "report": None} if claim is not None and mine else None
 

@@ -12,7 +12,7 @@ from typing import Any
 from punchlist.claims import repository as claim_records
 from punchlist.claims import service as claims
 from punchlist.claims import validation as claim_rules
-from punchlist.claims.lifecycle import SECONDS, ClaimAction
+from punchlist.claims.lifecycle import DEFAULT_LEASE_SECONDS, ClaimAction
 from punchlist.claims.model import Claim, Claimant, ClaimGranted, ListKind, NothingToClaim
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound
 from punchlist.kernel.text import excerpt, visible
@@ -39,7 +39,7 @@ class MissionClaims:
         at: str,
         mission_slug: str,
         todo_id: str | None = None,
-        seconds: int = SECONDS,
+        seconds: int = DEFAULT_LEASE_SECONDS,
         *,
         pillar: str | None = None,
         reason: str = "claim_todo",
@@ -63,10 +63,21 @@ class MissionClaims:
                 return found
             todo, before = found
             claim = claims.take(tx, before, _words(todo), todo.id, (ListKind.MISSION, mission.id), by, seconds)
-            _tell(tx, scope, mission, ClaimAction.CLAIM, todo, reason, until=claim.lease_until, **claims.told(claim))
+            _tell(
+                tx,
+                scope,
+                mission,
+                ClaimAction.CLAIM,
+                todo,
+                reason,
+                until=claim.lease_until,
+                **claims.claim_event_data(claim),
+            )
             return ClaimGranted(todo, claim)
 
-    def renew_claim(self, scope: MissionScope, at: str, todo_id: str, fence: int, seconds: int = SECONDS) -> Claim:
+    def renew_claim(
+        self, scope: MissionScope, at: str, todo_id: str, fence: int, seconds: int = DEFAULT_LEASE_SECONDS
+    ) -> Claim:
         """Keep a todo for longer; leaves no event."""
         by = _claimant(scope, at, ClaimAction.RENEW)
         with self._store.write() as tx:
@@ -81,7 +92,7 @@ class MissionClaims:
         with self._store.write() as tx:
             todo, mission = _standing(tx, scope, todo_id, lock=True)
             claim = claims.release(tx, _words(todo), todo.id, by, fence)
-            _tell(tx, scope, mission, ClaimAction.RELEASE, todo, reason, **claims.told(claim))
+            _tell(tx, scope, mission, ClaimAction.RELEASE, todo, reason, **claims.claim_event_data(claim))
             return claim
 
 
@@ -130,7 +141,7 @@ def _next(
     held: list[Claim] = []
     for todo in sorted(started, key=pagination.place):
         before = claim_records.lock(tx, todo.id)
-        if before is None or not claim_rules.live(before, tx.now()):
+        if before is None or not claim_rules.is_held(before, tx.now()):
             return todo, before
         held.append(before)
     return NothingToClaim(len(held), 0, min((claim.lease_until for claim in held), default=None))

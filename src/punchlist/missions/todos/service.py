@@ -182,7 +182,7 @@ class MissionTodos(TodoQueries):
                     f"“{visible(todo.title)}” ({todo.id}) is {todo.status}; only work that is in progress is reported."
                 )
             if scope.actor.role is Role.OWNER:
-                claims.use(tx, f"“{visible(todo.title)}” ({todo.id})", todo.id, fence, scope.actor.role)
+                claims.check_use(tx, f"“{visible(todo.title)}” ({todo.id})", todo.id, fence, scope.actor.role)
             changed = apply(tx, scope, mission, WORK, todo, "its result was reported", worked_at=tx.now())
             chat_service.post(
                 tx,

@@ -80,7 +80,7 @@ def cancel(tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, r
 def freed(tx: Transaction, todo: MissionTodo) -> dict[str, Any]:
     """A todo that ends is nobody's any more; what its event says of that."""
     claim = claim_records.lock(tx, todo.id)
-    return claims.settle(tx, claim if claim and claim.holder else None)
+    return claims.end_claim(tx, claim if claim and claim.holder else None)
 
 
 def answer_questions(

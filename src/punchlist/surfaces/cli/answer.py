@@ -13,7 +13,7 @@ from punchlist.surfaces.cli.context import CliContext, JsonOption, SessionOption
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from punchlist.plan.model import HeldTodo
+    from punchlist.plan.model import BlockedTodo
     from punchlist.surfaces.services import Services
 
 GOES_ON = "`punchlist run --resume` goes on with it."
@@ -67,7 +67,7 @@ def wake(
         return
     desk = entry.desk(session, as_json=as_json)
     scope = entry.scope(desk)
-    woken = desk.plans.happened(scope.conversation_id, event, scope.actor, note=note)
+    woken = desk.plans.report_event(scope.conversation_id, event, scope.actor, note=note)
     if as_json:
         say_json([_json(held) for held in woken])
         return
@@ -105,11 +105,11 @@ def _list_events(entry: CliContext, session: str | None, as_json: bool) -> None:
         say(f"{visible(held.todo.title)}  {what} {visible(held.condition.subject)}")
 
 
-def _open(desk: Services) -> Sequence[HeldTodo]:
+def _open(desk: Services) -> Sequence[BlockedTodo]:
     return desk.plans.open_conditions(desk.settings.session)
 
 
-def _json(held: HeldTodo) -> dict[str, Any]:
+def _json(held: BlockedTodo) -> dict[str, Any]:
     condition = held.condition
     return {
         "id": condition.id,

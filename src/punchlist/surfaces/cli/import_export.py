@@ -67,18 +67,18 @@ def import_(
     as_json: JsonOption = False,
 ) -> None:
     """Add the items of another tool's list to one of ours. What is there already is not added again."""
-    from punchlist.import_export.import_plan import fits_checklist, prepare
+    from punchlist.import_export.import_plan import fits_checklist, plan_import
 
     _check_mission(into, mission, pillar)
     entry = front(context)
     desk = entry.desk(session, as_json=as_json)
     format, found = _read(source, of)
     if into is None:
-        flat = ListChoice.CHECKLIST if fits_checklist(found.entries) else ListChoice.PLAN
+        flat = ListChoice.CHECKLIST if fits_checklist(found.items) else ListChoice.PLAN
         into = flat if mission is None else ListChoice.MISSION
     target = _target(entry, desk, into, format, mission, pillar)
-    decided = prepare(found, format, target)
-    made, remarks = ([], []) if dry_run else decided.carry_out(target)
+    decided = plan_import(found, format, target)
+    made, remarks = ([], []) if dry_run else decided.execute(target)
     remarks = [*decided.remarks, *remarks]
     if as_json:
         say_json(_import_json(desk, format, target, decided, made, remarks, dry_run=dry_run))
@@ -97,18 +97,18 @@ def _check_mission(chosen: ListChoice | None, mission: str | None, pillar: str |
 
 def _read(source: str, of: FormatChoice | None) -> tuple[ExchangeFormat, ParsedFile]:
     from punchlist.import_export import files
-    from punchlist.import_export.formats import FORMATS, guess, guess_folder
+    from punchlist.import_export.formats import FORMATS, guess_folder_format, guess_import_format
 
     written = files.read(source)
     name = "stdin" if source == STREAM else source
     try:
         if isinstance(written, dict):
-            format = FORMATS[of] if of else guess_folder(written)
+            format = FORMATS[of] if of else guess_folder_format(written)
             if format.read_files is None:
                 raise InvalidInput(f"It is a folder, and {format.name} is one file.")
             found = format.read_files(written)
-            return format, replace(found, remarks=[*found.remarks, *files.aside(source)])
-        format = FORMATS[of] if of else guess(source, written)
+            return format, replace(found, remarks=[*found.remarks, *files.skipped_folders(source)])
+        format = FORMATS[of] if of else guess_import_format(source, written)
         return format, format.read(written)
     except InvalidInput as error:
         raise InvalidInput([f"{visible(name)}: {problem}" for problem in error.problems]) from None
@@ -199,10 +199,10 @@ def _items(count: int) -> str:
 
 
 def _tell_lost(name: str, lost: Sequence[Loss], remarks: Sequence[str]) -> None:
-    from punchlist.import_export.item import told
+    from punchlist.import_export.item import describe_losses
 
     if lost:
-        say(f"! {visible(name)} cannot hold: {visible(told(lost))}.", error=True)
+        say(f"! {visible(name)} cannot hold: {visible(describe_losses(lost))}.", error=True)
     for remark in remarks:
         say(f"! {visible(remark)}", error=True)
 
@@ -235,23 +235,23 @@ def export(
     as_json: JsonOption = False,
 ) -> None:
     """Write one of our lists in another tool's format. What that cannot hold is said on stderr."""
-    from punchlist.import_export.format_limits import fit
-    from punchlist.import_export.formats import FORMATS, guess_to
+    from punchlist.import_export.format_limits import fit_items
+    from punchlist.import_export.formats import FORMATS, guess_export_format
     from punchlist.kernel.clock import timestamp
 
     _check_mission(chosen, mission, pillar)
     if turn is not None and chosen is not ListChoice.PLAN:
         raise typer.BadParameter("goes with --list plan", param_hint="--turn")
-    format = FORMATS[to] if to else guess_to(target)
+    format = FORMATS[to] if to else guess_export_format(target)
     entry = front(context)
     desk = entry.desk(session, as_json=as_json)
     which = chosen or (ListChoice.MISSION if mission else _usual(entry, desk))
     entries = _entries(entry, desk, which, mission, pillar, turn)
-    fitted = fit(format.shape, entries, timestamp(desk.store.clock()))
+    fitted = fit_items(format.limits, entries, timestamp(desk.store.clock()))
     told: dict[str, Any] = {"session": desk.settings.session, "list": which.value, "format": format.name}
-    told |= {"items": len(fitted.entries), "lost": [one.as_json() for one in fitted.lost]}
+    told |= {"items": len(fitted.items), "lost": [one.as_json() for one in fitted.lost]}
     if target == STREAM:
-        written = _as_text(format, fitted.entries)
+        written = _as_text(format, fitted.items)
         if as_json:
             say_json({**told, "text": written})
         elif sys.stdout.isatty():
@@ -262,12 +262,12 @@ def export(
                 pipe.write(written.encode())
     else:
         path = Path(target).expanduser()
-        count = _write(format, fitted.entries, path, force=force)
+        count = _write(format, fitted.items, path, force=force)
         if as_json:
             say_json({**told, "file": str(path)})
         else:
             files = f" in {count} files" if count is not None else ""
-            say(f"Wrote {_items(len(fitted.entries))} to {visible(path)}{files} ({format.name}).", error=True)
+            say(f"Wrote {_items(len(fitted.items))} to {visible(path)}{files} ({format.name}).", error=True)
     if not as_json:
         _tell_lost(format.name, fitted.lost, [])
 
@@ -286,9 +286,9 @@ def _entries(
 
     match which:
         case ListChoice.CHECKLIST:
-            return sources.of_checklist(desk.checklists.get(desk.settings.session))
+            return sources.checklist_items(desk.checklists.get(desk.settings.session))
         case ListChoice.MISSION:
-            return sources.of_mission(desk.mission_todos, mission or "", pillar)
+            return sources.mission_items(desk.mission_todos, mission or "", pillar)
         case ListChoice.PLAN:
             return _plan(entry, desk, turn)
 
@@ -301,7 +301,7 @@ def _plan(entry: CliContext, desk: Services, turn: str | None) -> list[ExchangeI
     scope = entry.scope(desk)
     if turn is None and (turn := _turn(entry, desk)) is None:
         raise NotFound(f"Session {desk.settings.session!r} has no turn yet, so there is no plan to export.")
-    return sources.of_turn(desk.plans, desk.store, TurnScope(scope.conversation_id, scope.actor, turn))
+    return sources.turn_items(desk.plans, desk.store, TurnScope(scope.conversation_id, scope.actor, turn))
 
 
 def _turn(entry: CliContext, desk: Services) -> str | None:
@@ -323,9 +323,9 @@ def _write(format: ExchangeFormat, entries: list[ExchangeItem], path: Path, *, f
     """Write the file, or the files of a folder: how many those are."""
     from punchlist.import_export import files
 
-    folder = format.files is not None and (format.write is None or path.suffix != format.suffix)
-    written = format.files(entries) if folder and format.files else None
-    if (there := files.in_the_way(path, written)) and not force:
+    folder = format.write_files is not None and (format.write is None or path.suffix != format.suffix)
+    written = format.write_files(entries) if folder and format.write_files else None
+    if (there := files.overwrite_warning(path, written)) and not force:
         if not sys.stdin.isatty() or path.is_dir() != folder:
             raise InvalidInput(f"{there} Name another, or say --force to replace what is there.")
         typer.confirm(f"{there} Replace what has the same name?", abort=True, err=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from punchlist.claims.lifecycle import LONGEST, SECONDS, SHORTEST
+from punchlist.claims.lifecycle import DEFAULT_LEASE_SECONDS, MAX_LEASE_SECONDS, MIN_LEASE_SECONDS
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.text import line_problem, visible
 from punchlist.plan.lifecycle import PlanStatus
@@ -23,7 +23,10 @@ app = typer.Typer(help="Show the plan of the present turn, and take todos of it.
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The todo's id.", show_default=False)]
 SecondsOption = Annotated[
-    int, typer.Option("--seconds", min=SHORTEST, max=LONGEST, metavar="N", help="For how long it is to be yours.")
+    int,
+    typer.Option(
+        "--seconds", min=MIN_LEASE_SECONDS, max=MAX_LEASE_SECONDS, metavar="N", help="For how long it is to be yours."
+    ),
 ]
 AsOption = Annotated[
     str, typer.Option("--as", metavar="NAME", help="Tells you from others who claim in your name, such as scripts.")
@@ -83,7 +86,7 @@ def show(
 def _taken(desk: Services, turn_id: str, plan: Plan) -> Mapping[str, PlanTodoUsage]:
     from punchlist.plan.usage import PlanUsageService
 
-    return PlanUsageService(desk.store).of(turn_id, plan.items)
+    return PlanUsageService(desk.store).usage_by_todo(turn_id, plan.items)
 
 
 @app.command()
@@ -92,7 +95,7 @@ def claim(
     todo_id: Annotated[
         str | None, typer.Argument(metavar="[ID]", help="Default: the next that is free.", show_default=False)
     ] = None,
-    seconds: SecondsOption = SECONDS,
+    seconds: SecondsOption = DEFAULT_LEASE_SECONDS,
     name: AsOption = TERMINAL,
     session: SessionOption = None,
     as_json: JsonOption = False,
@@ -124,7 +127,7 @@ def renew(
     context: typer.Context,
     todo_id: IdArgument,
     fence: Annotated[int, typer.Option("--fence", min=1, metavar="N", help="As `plan claim` said.")],
-    seconds: SecondsOption = SECONDS,
+    seconds: SecondsOption = DEFAULT_LEASE_SECONDS,
     name: AsOption = TERMINAL,
     session: SessionOption = None,
     as_json: JsonOption = False,

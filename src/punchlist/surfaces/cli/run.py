@@ -190,13 +190,13 @@ def finish(desk: Services, studio: AgentRuntime, outcome: TurnOutcome, as_json: 
 
 
 def _todos(desk: Services, studio: AgentRuntime, turn_id: str) -> list[dict[str, Any]]:
-    from punchlist.checklist.model import to_json
+    from punchlist.checklist.model import item_json
     from punchlist.conversations.model import TurnScope
     from punchlist.plan.lifecycle import PlanStatus
-    from punchlist.plan.tools import standing_json, todo_json
+    from punchlist.plan.tools import condition_json, todo_json
 
     scope = studio.site.place.scope
     plan = desk.plans.list(TurnScope(scope.conversation_id, scope.actor, turn_id), frozenset(PlanStatus))
     if plan.items:
-        return [{**todo_json(todo), **standing_json(plan, todo.id)} for todo in plan.items]
-    return [dict(to_json(item)) for item in desk.checklists.get(scope.conversation_id).items]
+        return [{**todo_json(todo), **condition_json(plan, todo.id)} for todo in plan.items]
+    return [dict(item_json(item)) for item in desk.checklists.get(scope.conversation_id).items]

@@ -20,7 +20,7 @@ from punchlist.agent.events import (
 )
 from punchlist.agent.list_state import ListItem
 from punchlist.agent.tool_execution import SUSPENDED
-from punchlist.checklist.box import LINES_PER_ITEM, framed
+from punchlist.checklist.box import MAX_LINES_PER_ITEM, render_frame
 from punchlist.kernel.text import visible
 from punchlist.surfaces.cli.context import columns, knows_escapes, lines
 from punchlist.toolcalls.states import (
@@ -117,13 +117,13 @@ class RunDisplay:
     def _box(self) -> list[str]:
         done = sum(task.status in ("completed", "cancelled") for task in self._tasks)
         # A task takes up to two lines; what is drawn over must not have left the screen.
-        most = min(MOST_TASKS, max(1, (lines() - _AROUND) // LINES_PER_ITEM)) if self._live else MOST_TASKS
+        most = min(MOST_TASKS, max(1, (lines() - _AROUND) // MAX_LINES_PER_ITEM)) if self._live else MOST_TASKS
         first = max(0, min(done - 2, len(self._tasks) - most))
         shown = self._tasks[first : first + most]
         labels = [(ICONS.get(task.status, "?"), _label(task)) for task in shown]
         more = len(self._tasks) - len(shown)
         footer = f"{done}/{len(self._tasks)} ended{f', {more} not shown' if more else ''} · {self._mode}"
-        return framed(labels, footer, columns())
+        return render_frame(labels, footer, columns())
 
     def _write(self, text: str, end: str = "\n") -> None:
         # That nobody can read it must not keep the agent from its work.

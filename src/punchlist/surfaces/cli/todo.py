@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from punchlist.claims.lifecycle import SECONDS
+from punchlist.claims.lifecycle import DEFAULT_LEASE_SECONDS
 from punchlist.errors import InvalidInput
 from punchlist.kernel.text import line_problem, visible, visible_block
 from punchlist.missions.todos.lifecycle import TodoPriority
@@ -305,7 +305,7 @@ def claim(
         typer.Argument(metavar="[ID]", help="The todo's id, or its end. Default: the most urgent.", show_default=False),
     ] = None,
     pillar: Annotated[str | None, typer.Option("--pillar", metavar="SLUG", help="Only of one pillar.")] = None,
-    seconds: SecondsOption = SECONDS,
+    seconds: SecondsOption = DEFAULT_LEASE_SECONDS,
     name: AsOption = TERMINAL,
     as_json: JsonOption = False,
 ) -> None:
@@ -337,7 +337,7 @@ def renew(
     context: typer.Context,
     todo: IdArgument,
     fence: FenceOption,
-    seconds: SecondsOption = SECONDS,
+    seconds: SecondsOption = DEFAULT_LEASE_SECONDS,
     name: AsOption = TERMINAL,
     as_json: JsonOption = False,
 ) -> None:

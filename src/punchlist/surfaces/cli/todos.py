@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from punchlist.checklist import render
-from punchlist.checklist.box import box
+from punchlist.checklist.box import render_box
 from punchlist.checklist.lifecycle import ChecklistAction
-from punchlist.checklist.model import to_json
+from punchlist.checklist.model import item_json
 from punchlist.surfaces.cli.context import (
     JsonOption,
     SessionOption,
@@ -162,18 +162,18 @@ def _print(desk: Services, checklist: Checklist, rewrite: ChecklistChange | None
     if as_json:
         say_json(_json(desk, checklist, rewrite))
         return
-    for line in box(checklist, columns()):
+    for line in render_box(checklist, columns()):
         say(_painted(line))
 
 
 def _json(desk: Services, checklist: Checklist, rewrite: ChecklistChange | None) -> dict[str, Any]:
     return {
         "session": desk.settings.session,
-        "todos": [to_json(item) for item in checklist.items],
+        "todos": [item_json(item) for item in checklist.items],
         "progress": checklist.progress,
         "revision": checklist.revision,
         "updatedAt": checklist.updated_at,
-        "dropped": [to_json(item) for item in rewrite.dropped] if rewrite else [],
+        "dropped": [item_json(item) for item in rewrite.dropped] if rewrite else [],
     }
 
 
@@ -201,11 +201,11 @@ def _drawer(desk: Services, *, as_json: bool) -> Callable[[Checklist], None]:
                 say(json_text(_json(desk, checklist, None)))
         elif not knows_escapes(sys.stdout):
             if checklist != shown:
-                say(render.update_line(checklist) if checklist.items else render.NO_TODOS)
+                say(render.update_message(checklist) if checklist.items else render.NO_TODOS)
         else:
             size = shutil.get_terminal_size()
             # One line stays free for the cursor: a box that scrolls could not be drawn over.
-            lines = [_painted(line) for line in box(checklist, size.columns)][: size.lines - 1]
+            lines = [_painted(line) for line in render_box(checklist, size.columns)][: size.lines - 1]
             if lines != last:
                 up = f"\x1b[{len(last)}F\x1b[J" if last else ""
                 say(up + "\n".join(lines))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from punchlist.checklist.model import to_json
+from punchlist.checklist.model import item_json
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.errors import NotFound, PunchlistError
 from punchlist.kernel.text import excerpt, visible
@@ -124,7 +124,7 @@ class Capabilities:
 
     def _read_checklist(self) -> dict[str, Any]:
         checklist = self._desk.checklists.get(self._scope.conversation_id)
-        return {"todos": [to_json(item) for item in checklist.items], "progress": checklist.progress}
+        return {"todos": [item_json(item) for item in checklist.items], "progress": checklist.progress}
 
     def _read_plan(self) -> dict[str, Any]:
         # Looking at the plan does not open a turn.

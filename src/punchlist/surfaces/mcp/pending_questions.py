@@ -13,8 +13,8 @@ from punchlist.kernel.tool import ToolResult, arguments
 from punchlist.plan import condition_input
 from punchlist.plan import validation as plan_validation
 from punchlist.plan.lifecycle import ConditionKind, PlanStatus
-from punchlist.plan.model import HeldTodo, Plan
-from punchlist.plan.tools import standing_json
+from punchlist.plan.model import BlockedTodo, Plan
+from punchlist.plan.tools import condition_json
 from punchlist.surfaces.services import Services
 
 TOOL: Final = "wait_todo"
@@ -77,7 +77,7 @@ class PendingQuestions:
         """How the todo stands now, as wait_todo tells it."""
         plan = self._plan(question.conversation_id, question.turn_id)
         todo = next((one for one in plan.items if one.id == question.todo_id), None)
-        told = standing_json(plan, question.todo_id)
+        told = condition_json(plan, question.todo_id)
         data: dict[str, Any] = {
             "id": question.todo_id,
             "title": question.todo_title,
@@ -101,7 +101,7 @@ def _named(tool: str, raw_arguments: object) -> tuple[str, str] | None:
         return None
     try:
         args = arguments(raw_arguments)
-        need = condition_input.parse_need(args.get("for"), "for")
+        need = condition_input.parse_condition(args.get("for"), "for")
         return (
             (plan_validation.parse_id(args.get("todoId")), need.subject) if need.kind is ConditionKind.PERSON else None
         )
@@ -109,7 +109,7 @@ def _named(tool: str, raw_arguments: object) -> tuple[str, str] | None:
         return None
 
 
-def _question(held: HeldTodo) -> PendingQuestion:
+def _question(held: BlockedTodo) -> PendingQuestion:
     condition = held.condition
     of = (condition.conversation_id, condition.turn_id, held.todo.id)
     return PendingQuestion(condition.id, *of, held.todo.title, condition.subject)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from punchlist.checklist.lifecycle import ChecklistStatus, parse_status
-from punchlist.checklist.validation import MAX_TEXT_LENGTH, MAX_ITEMS
+from punchlist.checklist.validation import MAX_ITEMS, MAX_TEXT_LENGTH
 from punchlist.kernel.text import excerpt
 
 _TOOLS: Final = {

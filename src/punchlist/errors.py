@@ -16,6 +16,8 @@ class PunchlistError(Exception):
     """Root of the tree."""
 
     code: ClassVar[str] = "error"
+    exit_code: ClassVar[int] = 1
+    """What the command line exits with."""
 
 
 class InvalidInput(PunchlistError):
@@ -59,6 +61,16 @@ class ConfigError(PunchlistError):
     """A setting is wrong."""
 
     code = "config"
+
+
+class MissingExtra(PunchlistError):
+    """An optional dependency is not installed."""
+
+    code = "missing_extra"
+    exit_code = 2
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} is not installed. Install it with: pip install 'punchlist[{extra}]'")
 
 
 class StoreError(PunchlistError):

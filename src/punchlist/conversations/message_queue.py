@@ -14,8 +14,8 @@ from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.lifecycle import TurnAction
 from punchlist.conversations.message_lifecycle import QUEUE, QueueAction, QueueStatus
 from punchlist.conversations.model import MessageRole, Scope, StoredTurn
-from punchlist.conversations.service import LONGEST_MESSAGE, Conversations, hand
-from punchlist.errors import Conflict, InvalidInput, NotFound
+from punchlist.conversations.service import LONGEST_MESSAGE, Conversations, set_turn_owner
+from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel import text
 from punchlist.kernel.events import Change
 from punchlist.kernel.ids import new_id
@@ -23,6 +23,7 @@ from punchlist.kernel.lifecycle import NEW
 from punchlist.storage import event_log
 from punchlist.storage.statements import Statement, columns, insert, update
 from punchlist.storage.store import Store, Transaction
+from punchlist.storage.transitions import transition
 
 REASONS: Final = {
     QueueAction.QUEUE: "said while the agent works",
@@ -173,7 +174,7 @@ class MessageQueue:
             return None
         turn = self._conversations.ensure_turn(tx, scope, reason="a queued message")
         if owner is not None:
-            turn = hand(tx, scope, turn, TurnAction.TAKE, owner, reason=f"process {owner} works on it")
+            turn = set_turn_owner(tx, scope, turn, TurnAction.TAKE, owner, reason=f"process {owner} works on it")
         message = conversation_repository.add_message(
             tx, here, MessageRole.USER.value, first[0].content, turn_id=turn.id
         )
@@ -199,13 +200,24 @@ class MessageQueue:
         **to: Any,
     ) -> QueuedMessage:
         """Take a message one step along its lifecycle: its row, and the event."""
-        status = QUEUE.advance(QueueStatus(found.status), action, scope.actor.role)
-        after = found._replace(status=status.value, changed_at=tx.now(), **to)
-        values = {name: getattr(after, name) for name in _CHANGING}
-        if not tx.run(UPDATE, queued_id=found.id, **values):
-            raise Conflict("The message was delivered or withdrawn at the same moment. Nothing was changed.")
-        event_log.append(tx, _change(scope, action, after, {**told(after), **(also or {})}, came_from=found.status))
-        return after
+        return transition(
+            tx,
+            QUEUE,
+            action,
+            scope.actor.role,
+            lock=lambda _: found,
+            update=_update,
+            event=lambda before, after, _: _change(
+                scope, action, after, {**told(after), **(also or {})}, came_from=before.status
+            ),
+            changes={"changed_at": tx.now(), **to},
+        )
+
+
+def _update(tx: Transaction, before: QueuedMessage, changes: dict[str, Any]) -> QueuedMessage | None:
+    after = before._replace(**{**changes, "status": changes["status"].value})
+    values = {name: getattr(after, name) for name in _CHANGING}
+    return after if tx.run(UPDATE, queued_id=before.id, **values) else None
 
 
 def _waiting(tx: Transaction, conversation_id: str, most: int = _EVERY) -> list[QueuedMessage]:

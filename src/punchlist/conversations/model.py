@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from punchlist.conversations.lifecycle import TurnStatus
 from punchlist.kernel.actors import Actor
 
 
@@ -62,6 +63,10 @@ class StoredTurn(NamedTuple):
     @property
     def open(self) -> bool:
         return self.ended_at is None
+
+    @property
+    def status(self) -> TurnStatus:
+        return TurnStatus.OPEN if self.open else TurnStatus.ENDED
 
 
 class NewMessage(NamedTuple):

@@ -37,10 +37,7 @@ OPEN_TURN: Final = Statement(
     f"{_TURN} WHERE conversation_id = :conversation_id AND ended_at IS NULL AND parent_turn_id IS NULL"
 )
 TURNS: Final = Statement(f"{_TURN} WHERE conversation_id = :conversation_id {_NEWEST_TURN_FIRST} LIMIT :most")
-END_TURN: Final = Statement(
-    "UPDATE turns SET ended_at = :at, end_reason = :reason, owner = NULL WHERE id = :turn_id AND ended_at IS NULL"
-)
-OWN_TURN: Final = update("turns", ["owner"], where="id = :turn_id AND ended_at IS NULL")
+UPDATE_TURN: Final = update("turns", ("ended_at", "end_reason", "owner"), where="id = :turn_id AND ended_at IS NULL")
 MESSAGES: Final = Statement(f"{_MESSAGE} WHERE conversation_id = :conversation_id ORDER BY position")
 # What was said to the person's agent and by it, not what its workers said among themselves.
 RECENT: Final = Statement(
@@ -93,6 +90,15 @@ def lock_turn(tx: Transaction, id: str) -> StoredTurn | None:
 def open_turn(tx: Transaction, conversation_id: str) -> StoredTurn | None:
     row = tx.one(OPEN_TURN, conversation_id=conversation_id)
     return StoredTurn(*row) if row else None
+
+
+def update_turn(tx: Transaction, before: StoredTurn, changes: dict[str, Any]) -> StoredTurn | None:
+    """Write `changes` if the turn is still open; None when it has ended. `status` follows from `ended_at`."""
+    after = before._replace(**{name: value for name, value in changes.items() if name != "status"})
+    written = tx.run(
+        UPDATE_TURN, turn_id=before.id, ended_at=after.ended_at, end_reason=after.end_reason, owner=after.owner
+    )
+    return after if written else None
 
 
 def message(tx: Transaction, id: str) -> Message | None:

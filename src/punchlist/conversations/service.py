@@ -29,6 +29,7 @@ from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.process_id import lives
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
+from punchlist.storage.transitions import transition
 
 Fence = Callable[[Transaction], None]
 """Raises for one who was thought dead and has been replaced; asked when the conversation is locked."""
@@ -138,7 +139,7 @@ class Conversations:
             elif open_turn := conversation_repository.open_turn(tx, scope.conversation_id):
                 if not abandoned:
                     _check_free(open_turn)
-                end(tx, scope, open_turn, reason)
+                end_turn(tx, scope, open_turn, reason)
             turn = self._begin(tx, scope, reason, parent, owner)
             if request is not None:
                 said = conversation_repository.add_messages(tx, scope.conversation_id, turn.id, [request])[0]
@@ -159,7 +160,7 @@ class Conversations:
                 raise IllegalTransition(f"Turn {turn_id} has ended ({turn.end_reason}).")
             if not abandoned:
                 _check_free(turn)
-            return hand(tx, scope, turn, TurnAction.TAKE, owner, reason=f"process {owner} goes on with it")
+            return set_turn_owner(tx, scope, turn, TurnAction.TAKE, owner, reason=f"process {owner} goes on with it")
 
     def _begin(
         self, tx: Transaction, scope: Scope, reason: str, parent: str | None = None, owner: str | None = None
@@ -167,7 +168,7 @@ class Conversations:
         status = TURN.advance(NEW, TurnAction.BEGIN, scope.actor.role)
         turn = StoredTurn(new_id(), scope.conversation_id, parent, scope.agent_id, None, tx.now(), None, owner)
         tx.run(conversation_repository.INSERT_TURN, **turn._asdict())
-        event_log.append(tx, change(scope, TurnAction.BEGIN, turn.id, reason, turn._asdict(), to=status))
+        event_log.append(tx, change(scope, TurnAction.BEGIN, turn.id, reason, turn._asdict(), to_status=status))
         return turn
 
     def end_turn(self, scope: Scope, *, reason: str) -> StoredTurn | None:
@@ -179,7 +180,7 @@ class Conversations:
             if not conversation_repository.lock_conversation(tx, scope.conversation_id):
                 return None
             turn = conversation_repository.open_turn(tx, scope.conversation_id)
-            return end(tx, scope, turn, reason) if turn else None
+            return end_turn(tx, scope, turn, reason) if turn else None
 
     def turn(self, turn_id: str) -> StoredTurn:
         with self._store.read() as tx:
@@ -284,26 +285,35 @@ class Conversations:
         return turn
 
 
-def end(tx: Transaction, scope: Scope, turn: StoredTurn, reason: str) -> StoredTurn:
-    """End a turn, inside of a transaction that has locked its conversation."""
-    status = TURN.advance(TurnStatus.OPEN, TurnAction.END, scope.actor.role)
-    at = tx.now()
-    tx.run(conversation_repository.END_TURN, turn_id=turn.id, at=at, reason=reason)
+def end_turn(tx: Transaction, scope: Scope, turn: StoredTurn, reason: str) -> StoredTurn:
+    """End a turn. The caller has locked its conversation."""
     tx.appends(turn_stream(turn.id))
-    data: dict[str, Any] = {"ended_at": at, "end_reason": reason, "owner": None}
-    event_log.append(tx, change(scope, TurnAction.END, turn.id, reason, data, came_from=TurnStatus.OPEN, to=status))
-    return turn._replace(**data)
+    changes = {"ended_at": tx.now(), "end_reason": reason, "owner": None}
+    return _advance_turn(tx, scope, turn, TurnAction.END, reason, changes)
 
 
-def hand(
+def set_turn_owner(
     tx: Transaction, scope: Scope, turn: StoredTurn, action: TurnAction, owner: str | None, *, reason: str
 ) -> StoredTurn:
-    """Say who works on a turn from now on, if anybody."""
-    status = TURN.advance(TurnStatus.OPEN, action, scope.actor.role)
-    tx.run(conversation_repository.OWN_TURN, turn_id=turn.id, owner=owner)
-    told = change(scope, action, turn.id, reason, {"owner": owner}, came_from=TurnStatus.OPEN, to=status)
-    event_log.append(tx, told)
-    return turn._replace(owner=owner)
+    """Record the process that works on a turn; None when no process does. The caller has locked its conversation."""
+    return _advance_turn(tx, scope, turn, action, reason, {"owner": owner})
+
+
+def _advance_turn(
+    tx: Transaction, scope: Scope, turn: StoredTurn, action: TurnAction, reason: str, changes: dict[str, Any]
+) -> StoredTurn:
+    return transition(
+        tx,
+        TURN,
+        action,
+        scope.actor.role,
+        lock=lambda _: turn,
+        update=conversation_repository.update_turn,
+        event=lambda before, after, _: change(
+            scope, action, turn.id, reason, changes, from_status=before.status, to_status=after.status
+        ),
+        changes=changes,
+    )
 
 
 def _check_free(turn: StoredTurn) -> None:
@@ -330,8 +340,8 @@ def change(
     reason: str,
     data: dict[str, Any],
     *,
-    came_from: TurnStatus | None = None,
-    to: TurnStatus | None = None,
+    from_status: TurnStatus | None = None,
+    to_status: TurnStatus | None = None,
 ) -> Change:
     return Change(
         stream=stream(scope.conversation_id),
@@ -339,8 +349,8 @@ def change(
         actor=str(scope.actor),
         action=action,
         subject=subject,
-        from_status=came_from,
-        to_status=to,
+        from_status=from_status,
+        to_status=to_status,
         reason=reason,
         data=data,
     )

@@ -11,7 +11,7 @@ from typing import Final
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.lifecycle import TurnAction
 from punchlist.conversations.model import Message, ModelCallRecord, NewMessage, StoredTurn, Trace, TraceKind, TurnScope
-from punchlist.conversations.service import LONGEST_MESSAGE, LONGEST_TITLE, change, end, hand
+from punchlist.conversations.service import LONGEST_MESSAGE, LONGEST_TITLE, change, end_turn, set_turn_owner
 from punchlist.errors import Conflict, InvalidInput, NotFound
 from punchlist.kernel import text
 from punchlist.kernel.ids import new_id
@@ -68,7 +68,7 @@ class TurnWriter:
             check_content(said)
             self._write(tx, [*said, NewMessage("system", PAUSE, why)])
             if turn.open:
-                hand(tx, self._scope, turn, TurnAction.SUSPEND, None, reason=text.excerpt(why, LONGEST_TITLE))
+                set_turn_owner(tx, self._scope, turn, TurnAction.SUSPEND, None, reason=text.excerpt(why, LONGEST_TITLE))
 
     def end(self, said: Sequence[NewMessage], reason: str) -> None:
         """The turn is over; one that somebody has ended already stays as it is."""
@@ -82,7 +82,7 @@ class TurnWriter:
                 check_content(said)
                 self._write(tx, said)
             if turn.open:
-                end(tx, self._scope, turn, reason[:LONGEST_TITLE])
+                end_turn(tx, self._scope, turn, reason[:LONGEST_TITLE])
 
     def read(self) -> list[Message]:
         with self._store.read() as tx:

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from punchlist.conversations import repository as conversation_records
 from punchlist.conversations.model import Scope
-from punchlist.conversations.service import LONGEST_TITLE, end
+from punchlist.conversations.service import LONGEST_TITLE
+from punchlist.conversations.service import end_turn as end_conversation_turn
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotFound
 from punchlist.kernel import text
 from punchlist.kernel.events import Change
@@ -123,7 +124,7 @@ def end_turn(tx: Transaction, scope: Scope, run: Run, why: str) -> None:
     turn = conversation_records.turn(tx, run.turn_id)
     if turn is not None and turn.open:
         there = Scope(turn.conversation_id, scope.actor)
-        end(tx, there, turn, text.excerpt(f"cancelled: {why}", LONGEST_TITLE))
+        end_conversation_turn(tx, there, turn, text.excerpt(f"cancelled: {why}", LONGEST_TITLE))
 
 
 def _owner_is_dead(run: Run) -> bool:

@@ -158,7 +158,7 @@ def start(open_desk: OpenServices) -> None:
         if front.json:
             say_json({"error": {"code": error.code, "message": str(error)}})
         complain(str(error))
-        code = EXIT_ERROR
+        code = error.exit_code
     except KeyboardInterrupt:
         code = EXIT_INTERRUPTED
     except typer.Abort as abort:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -16,8 +17,15 @@ from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 from punchlist.storage.transitions import transition
 
+Guard = Callable[[StoredTurn], Mapping[str, Any] | None]
 
-def end(tx: Transaction, scope: Scope, turn: StoredTurn, guard: Any = None) -> StoredTurn:
+
+def end(
+    tx: Transaction,
+    scope: Scope,
+    turn: StoredTurn,
+    guard: Callable[[StoredTurn], Mapping[str, Any] | None] | None = None,
+) -> StoredTurn:
     return transition(
         tx,
         TURN,

@@ -529,6 +529,11 @@ def test_a_name_that_leads_nowhere_is_told_what_there_is(name: str) -> None:
         model_named(name, {})
 
 
+def test_a_model_file_is_refused_with_the_servers_that_can_run_it() -> None:
+    with pytest.raises(ConfigError, match=r"Ollama and use ollama:NAME, .* openai-chat:NAME with OPENAI_BASE_URL"):
+        model_named("local:tiny.gguf", {})
+
+
 @pytest.mark.parametrize("url", ["localhost:80", "ftp://host/", "http://", "http://host:x/", "http://[::1/"])
 def test_an_address_that_is_none_is_told_by_its_variable(url: str) -> None:
     with pytest.raises(ConfigError, match="OPENAI_BASE_URL"):

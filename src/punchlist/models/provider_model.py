@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from punchlist.models.model import BROKEN, Model, ModelBusy, ModelError, ModelInfo, ModelRequest, Reply, TextListener
 from punchlist.models.provider_errors import failure
 from punchlist.models.provider_messages import conversation, offers, text_of, whole_reply
-from punchlist.models.providers import LOCAL, REHEARSAL, ResolvedModel, chosen
+from punchlist.models.providers import REHEARSAL, ResolvedModel, chosen
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -51,10 +51,6 @@ def model_named(name: str, environment: Mapping[str, str]) -> Model:
         from punchlist.models.rehearsal import Rehearsal, load
 
         return Rehearsal(load(Path(rest)), name=name)
-    if kind == LOCAL.name and rest:
-        from punchlist.models.local import LocalModel
-
-        return LocalModel(rest, environment)
     return ProviderModel(chosen(name, environment))
 
 
@@ -135,8 +131,6 @@ class ProviderModel:
             verify=self._tls,
             headers={"Accept-Encoding": "identity"},
             event_hooks={"response": [reading.watch]},
-            # A proxy knows no way to what runs in this machine for us alone.
-            trust_env=self._model.provider is not LOCAL,
         )
         return client, self._model.wire(client), reading
 

@@ -36,8 +36,6 @@ class Provider:
 
 
 REHEARSAL: Final = "rehearsal"
-# No variable leads to it: it is a file, and served by a child of ours.
-LOCAL: Final = Provider("local", "", "", "", idle=600.0, needs_key=False)
 _OPENAI: Final = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "https://api.openai.com/v1")
 PROVIDERS: Final[Mapping[str, Provider]] = {
     provider.name: provider
@@ -129,11 +127,14 @@ def chosen(name: str, environment: Mapping[str, str]) -> ResolvedModel:
     """Raises `ConfigError` for a name that leads nowhere, and for a key that is missing."""
     provider_name, _, model = name.partition(":")
     provider = PROVIDERS.get(provider_name)
-    if provider is None or not model.strip():
-        there = ", ".join(f"{known}:MODEL" for known in PROVIDERS)
+    if provider_name == "local":
         raise ConfigError(
-            f"{excerpt(name)!r} names no model. There are: {there}, {LOCAL.name}:FILE.gguf, {REHEARSAL}:FILE."
+            f"{excerpt(name)!r}: Punchlist does not run model files itself. Serve the file with Ollama and use "
+            "ollama:NAME, or with any OpenAI-compatible server and use openai-chat:NAME with OPENAI_BASE_URL."
         )
+    if provider is None or not model.strip():
+        known = ", ".join(f"{known}:MODEL" for known in PROVIDERS)
+        raise ConfigError(f"{excerpt(name)!r} is not a model name. Use one of: {known}, {REHEARSAL}:FILE.")
     url = (environment.get(provider.address) or provider.home).strip()
     try:
         parts = urlsplit(url)

@@ -33,7 +33,7 @@ EXIT_CODES: Final = {
 }
 NO_MODEL: Final = """\
 No model: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name one with --model or PUNCHLIST_MODEL.
-Without a key: ollama:NAME, local:FILE.gguf, rehearsal:FILE; and `punchlist demo` shows what an agent does."""
+Without a key: ollama:NAME, rehearsal:FILE; and `punchlist demo` shows what an agent does."""
 WAITS: Final = (
     "`punchlist run --resume` goes on with it; `punchlist approvals`, `answer` and `wake` list what it waits for."
 )

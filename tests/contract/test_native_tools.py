@@ -482,7 +482,7 @@ def test_a_pattern_or_a_path_is_never_an_option(agent: Agent, hostile: str, monk
 
 def test_both_searches_say_what_is_wrong_with_a_pattern(agent: Agent, engine: str) -> None:
     put(agent, a=b"x")
-    assert "It ended with exit code" in agent.fails("search_text", pattern="(").message
+    assert "The command ended with exit code" in agent.fails("search_text", pattern="(").message
     assert "1 to 1000 characters" in agent.fails("search_text", pattern="").message
     assert "1 to 1000 characters" in agent.fails("search_text", pattern="x" * 1_001).message
     assert "1 to 1000 characters" in agent.fails("search_text", pattern="\x00").message
@@ -539,15 +539,15 @@ def test_a_command_runs_in_the_folder_and_says_what_it_prints(agent: Agent) -> N
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        ("echo out; exit 3", "It ended with exit code 3.\n\nout"),
-        ("no-such-program", "It ended with exit code 127.\n\n"),
-        ("/dev/null", "It ended with exit code 126.\n\n"),
-        ("kill -9 $$", "It was ended by signal SIGKILL.\n\n(no output)"),
-        ("kill -TERM $$", "It was ended by signal SIGTERM.\n\n(no output)"),
-        ("kill -40 $$", "It was ended by signal 40.\n\n(no output)"),
-        ("if then", "It ended with exit code 2.\n\n"),
-        ("-x", "It ended with exit code 127.\n\n"),
-        ("--version", "It ended with exit code 127.\n\n"),
+        ("echo out; exit 3", "The command ended with exit code 3.\n\nout"),
+        ("no-such-program", "The command ended with exit code 127.\n\n"),
+        ("/dev/null", "The command ended with exit code 126.\n\n"),
+        ("kill -9 $$", "The command was ended by signal SIGKILL.\n\n(no output)"),
+        ("kill -TERM $$", "The command was ended by signal SIGTERM.\n\n(no output)"),
+        ("kill -40 $$", "The command was ended by signal 40.\n\n(no output)"),
+        ("if then", "The command ended with exit code 2.\n\n"),
+        ("-x", "The command ended with exit code 127.\n\n"),
+        ("--version", "The command ended with exit code 127.\n\n"),
     ],
 )
 def test_a_command_that_fails_says_how(agent: Agent, command: str, told: str) -> None:
@@ -560,7 +560,7 @@ def test_what_is_no_command_line_is_refused(agent: Agent, command: str) -> None:
 
 
 def test_a_command_line_can_be_too_long(agent: Agent) -> None:
-    assert "Cannot be started" in agent.fails("run_command", command="echo " + "x" * 200_000).message
+    assert "Cannot start" in agent.fails("run_command", command="echo " + "x" * 200_000).message
 
 
 @pytest.mark.parametrize("timeout", [0, -1, 3_601])

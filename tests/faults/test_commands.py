@@ -88,7 +88,7 @@ def test_long_output_is_whole_on_disk(agent: Agent, ending: str) -> None:
 def test_a_command_that_fails_after_much_output_says_where_it_is(agent: Agent, tmp_path: Path) -> None:
     told = agent.fails("run_command", command="seq 100000; exit 3").message
     [file] = (tmp_path / "output").iterdir()
-    assert told.startswith("It ended with exit code 3.\n\n1\n2\n")
+    assert told.startswith("The command ended with exit code 3.\n\n1\n2\n")
     assert told.endswith("99999\n100000\n")
     assert f"all of it is in {file}" in told
     assert told.count("characters left out") == 1
@@ -219,7 +219,7 @@ def test_a_time_limit_is_kept_within_a_tenth(agent: Agent, long: str, whose: str
 def test_a_command_that_takes_too_long_says_what_it_printed(agent: Agent, long: str) -> None:
     told = agent.fails("run_command", command=f"echo one; printf two; sleep {long}", timeout=0.3)
     assert told.code == "timed_out"
-    assert told.message == "It took longer than its limit of 0.3 s and was ended.\n\none\ntwo"
+    assert told.message == "The command exceeded its time limit of 0.3 s and was ended.\n\none\ntwo"
 
 
 def test_a_command_may_close_its_output_and_go_on(agent: Agent) -> None:

@@ -50,7 +50,7 @@ def search_tools(workspace: Workspace, redact: Callable[[str], str] = str) -> li
             found = await _python(workspace, running, redact, {"search": pattern, "path": place, "most": MOST_MATCHES})
         else:
             line = _ripgrep(ripgrep, pattern, place)
-            found = await run_program(line, workspace, running, TIMEOUT, redact, fine=(0, 1))
+            found = await run_program(line, workspace, running, TIMEOUT, redact, success_codes=(0, 1))
         text = _first(re.sub(r"^\./", "", found.text.replace("\r\n", "\n"), flags=re.MULTILINE).rstrip("\n"))
         return ToolResult(text, output_file=found.output_file) if text else "No line fits."
 

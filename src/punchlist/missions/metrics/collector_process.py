@@ -1,7 +1,7 @@
 """What is better done in a process that can be ended. Run as a script, and so of the standard library only.
 
-    python collecting.py call MODULE:FUNCTION   a collector that somebody wrote; or the name of an entry point
-    python collecting.py match                  a pattern on a text, both as JSON on stdin: some never come to an end
+    python collector_process.py call MODULE:FUNCTION   a collector that somebody wrote; or the name of an entry point
+    python collector_process.py match                  a pattern and a text as JSON on stdin: some patterns never finish
 
 The result is JSON on stdout: {"value": …} or {"error": "…"}.
 """

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from punchlist.errors import InvalidInput, PunchlistError
+from punchlist.kernel.process_runner import CapturedProcess, ProcessStartError, run_captured
 from punchlist.kernel.secrets import Redactor
 from punchlist.kernel.text import excerpt, json_type
 from punchlist.missions.config.collector import LONGEST_SECONDS, RUNS
-from punchlist.missions.metrics import process_runner
 from punchlist.missions.metrics import status as metric_status
 from punchlist.missions.metrics.http_fetch import FetchError, fetch
-from punchlist.missions.metrics.process_runner import ProcessResult, ProcessStartError, told
 from punchlist.missions.model import Metric
 from punchlist.storage.open_files import is_held
 
@@ -85,7 +84,7 @@ def _collector(kind: str) -> Callable[[Mapping[str, Any], Path, Mapping[str, str
 def _command(how: Mapping[str, Any], workspace: Path, environment: Mapping[str, str], _: bool) -> float:
     arguments = [str(word) for word in how["command"]]
     ran = _run(arguments, workspace, environment, _seconds(how, SECONDS), MOST_OUTPUT, "the command")
-    return _in_text(told(ran.output), how, environment)
+    return _in_text(ran.output.decode(errors="replace"), how, environment)
 
 
 def _python(how: Mapping[str, Any], workspace: Path, environment: Mapping[str, str], _: bool) -> float:
@@ -102,7 +101,7 @@ def _file(how: Mapping[str, Any], workspace: Path, environment: Mapping[str, str
     content = _inside(workspace, str(how["path"]))
     if how.get("pointer") is not None:
         return _in_json(content, str(how["pointer"]))
-    return _in_text(told(content), how, environment)
+    return _in_text(content.decode(errors="replace"), how, environment)
 
 
 def _http(how: Mapping[str, Any], _: Path, environment: Mapping[str, str], allow_private: bool) -> float:
@@ -123,15 +122,15 @@ def _seconds(how: Mapping[str, Any], usual: float) -> float:
 
 def _run(
     arguments: list[str], workspace: Path, environment: Mapping[str, str], seconds: float, most: int, what: str
-) -> ProcessResult:
+) -> CapturedProcess:
     """What a program printed that ended well."""
     try:
-        ran = process_runner.run(arguments, folder=workspace, environment=environment, seconds=seconds, most=most)
+        ran = run_captured(arguments, folder=workspace, environment=environment, seconds=seconds, max_output=most)
     except ProcessStartError as error:
         raise _CollectorFailed(f"{what} {excerpt(arguments[0])!r} cannot be started: {error}") from None
-    if ran.late:
+    if ran.timed_out:
         raise _CollectorFailed(f"{what} took longer than its limit of {seconds:g} s and was ended")
-    if ran.too_much:
+    if ran.output_exceeded:
         raise _CollectorFailed(f"{what} printed more than {most // 1024} KB and was ended; a number is enough")
     if ran.code:
         ended = f"was ended by signal {-ran.code}" if ran.code < 0 else f"ended with exit code {ran.code}"
@@ -190,16 +189,21 @@ def _matched(pattern: str, text: str, environment: Mapping[str, str]) -> str:
     """In a process of its own, since a pattern can take longer than anybody lives."""
     asked = json.dumps({"pattern": pattern, "text": text}).encode()
     arguments = [sys.executable, "-I", "-S", _COLLECTING, "match"]
-    ran = process_runner.run(
-        arguments, folder=Path("/"), environment=environment, seconds=MATCH_SECONDS, most=2 * MOST_CONTENT, input=asked
+    ran = run_captured(
+        arguments,
+        folder=Path("/"),
+        environment=environment,
+        seconds=MATCH_SECONDS,
+        max_output=2 * MOST_CONTENT,
+        input=asked,
     )
-    if ran.late:
+    if ran.timed_out:
         raise _CollectorFailed(f"the pattern took longer than {MATCH_SECONDS:g} s; write one that repeats less")
     return _answer(ran)
 
 
-def _answer(ran: ProcessResult) -> str:
-    """What `collecting.py` says."""
+def _answer(ran: CapturedProcess) -> str:
+    """What `collector_process.py` says."""
     try:
         answer = json.loads(ran.output)
     except ValueError:
@@ -215,7 +219,7 @@ def _in_json(content: bytes, pointer: str) -> float:
     except _CollectorFailed:
         raise
     except (ValueError, RecursionError):
-        raise _CollectorFailed(f"what came is no JSON: {excerpt(told(content).strip())!r}") from None
+        raise _CollectorFailed(f"what came is no JSON: {excerpt(content.decode(errors='replace').strip())!r}") from None
     if isinstance(found, str):
         return metric_status.number(found)
     if isinstance(found, bool) or not isinstance(found, int | float):

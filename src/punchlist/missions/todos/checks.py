@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from punchlist.errors import InvalidInput
+from punchlist.kernel.process_runner import CapturedProcess, ProcessStartError, run_captured
 from punchlist.kernel.secrets import Redactor
 from punchlist.kernel.text import excerpt, visible_block
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.config.collector import COMMAND_SECONDS
 from punchlist.missions.config.trust import TrustOf, trusted_config
-from punchlist.missions.metrics import process_runner
 from punchlist.missions.metrics import repository as metric_repository
-from punchlist.missions.metrics.process_runner import ProcessResult, ProcessStartError, told
 from punchlist.missions.metrics.status import shown
 from punchlist.missions.model import Metric, MetricReading, Mission, MissionScope, MissionTodo
 from punchlist.storage.statements import Statement
@@ -108,17 +107,17 @@ class CompletionChecks:
         words = [str(word) for word in command]
         spelled = excerpt(" ".join(words), 200)
         try:
-            ran = process_runner.run(
+            ran = run_captured(
                 words,
                 folder=self._workspace,
                 environment=self._environment,
                 seconds=seconds,
-                most=0,
-                stop_at_most=False,
+                max_output=0,
+                stop_at_max=False,
             )
         except ProcessStartError as error:
             return CheckResult(False, self._redact(f"{spelled} cannot be started: {error}."))
-        if ran.late:
+        if ran.timed_out:
             ended = f"took longer than its limit of {seconds:g} s and was ended"
         elif ran.code is not None and ran.code < 0:
             ended = f"was ended by signal {-ran.code}"
@@ -164,7 +163,8 @@ class CompletionChecks:
         return max((at for at in row or () if at), default=todo.created_at)
 
 
-def _printed(ran: ProcessResult) -> str:
+def _printed(ran: CapturedProcess) -> str:
     """The end of what a command printed: that is where tests say what failed."""
-    lines = [line.rstrip() for line in told(ran.tail + ran.errors).splitlines() if line.strip()][-_LAST_LINES:]
+    printed = (ran.tail + ran.errors).decode(errors="replace")
+    lines = [line.rstrip() for line in printed.splitlines() if line.strip()][-_LAST_LINES:]
     return f"\n{visible_block(chr(10).join(lines))[-_LONGEST:]}" if lines else ""

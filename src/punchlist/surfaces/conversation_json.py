@@ -14,7 +14,7 @@ from punchlist.plan.model import TurnTodo
 from punchlist.plan.repository import TurnTodoRepository
 from punchlist.plan.tools import todo_json
 from punchlist.storage.store import Store
-from punchlist.surfaces.conversation_view import TurnView, every_turn, tell
+from punchlist.surfaces.conversation_view import TurnView, all_turns, build_view
 from punchlist.toolcalls import sql as toolcalls
 from punchlist.toolcalls.stored_call import StoredCall
 
@@ -35,7 +35,7 @@ class ConversationRecord(NamedTuple):
     checklist: Checklist
 
 
-def gather(store: Store, conversation: Conversation) -> ConversationRecord:
+def load_record(store: Store, conversation: Conversation) -> ConversationRecord:
     id = conversation.id
     with store.read() as tx:
         turns = history.turns_of(tx, id)
@@ -53,7 +53,7 @@ def gather(store: Store, conversation: Conversation) -> ConversationRecord:
 
 
 def as_json(found: ConversationRecord) -> dict[str, Any]:
-    stories = {story.turn.id: story for story in every_turn(tell(found.turns, found.messages))}
+    stories = {story.turn.id: story for story in all_turns(build_view(found.turns, found.messages))}
     return {
         "format": FORMAT,
         "conversation": conversation_json(found.conversation),

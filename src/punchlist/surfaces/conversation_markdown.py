@@ -13,7 +13,7 @@ from punchlist.kernel.text import visible, visible_block
 from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.model import TurnTodo
 from punchlist.surfaces.conversation_json import ConversationRecord
-from punchlist.surfaces.conversation_view import CallStep, ReplyStep, SpokenStep, TurnView, tell
+from punchlist.surfaces.conversation_view import CallStep, MessageStep, ReplyStep, TurnView, build_view
 
 BOXES = {
     PlanStatus.PENDING: "[ ]",
@@ -34,7 +34,7 @@ def _document(found: ConversationRecord) -> Iterator[str]:
         yield _quote(conversation.title)
     yield f"Started {conversation.created_at}: {len(found.turns)} turns, {len(found.messages)} messages."
     number = 0
-    for one in tell(found.turns, found.messages):
+    for one in build_view(found.turns, found.messages):
         if isinstance(one, TurnView):
             number += 1
             yield from _turn(one, found, f"## Turn {number}")
@@ -64,7 +64,7 @@ def _turn(story: TurnView, found: ConversationRecord, heading: str) -> Iterator[
     )
     for step in story.steps:
         match step:
-            case SpokenStep():
+            case MessageStep():
                 yield from _said(step)
             case ReplyStep():
                 yield from _replied(step, turn.agent_id)
@@ -80,7 +80,7 @@ def _todo(todo: TurnTodo) -> str:
     return f"- {BOXES[todo.status]} {_code(todo.title)}" + (f": {_code(todo.outcome)}" if todo.outcome else "")
 
 
-def _said(said: SpokenStep) -> Iterator[str]:
+def _said(said: MessageStep) -> Iterator[str]:
     yield f"**{'request' if said.asked else visible(said.kind)}**"
     yield _quote(said.text)
 

@@ -22,7 +22,7 @@ DAMAGED = "damaged"
 
 
 @dataclass(frozen=True, slots=True)
-class SpokenStep:
+class MessageStep:
     """Something that was said to the agent, or noted beside the work. `kind` is that of the message."""
 
     role: str
@@ -65,10 +65,10 @@ class TurnView:
         return "open" if self.turn.open else f"ended: {self.turn.end_reason or 'no reason given'}"
 
 
-Step = SpokenStep | ReplyStep | TurnView
+Step = MessageStep | ReplyStep | TurnView
 
 
-def tell(turns: Sequence[StoredTurn], messages: Sequence[Message]) -> list[TurnView | SpokenStep]:
+def build_view(turns: Sequence[StoredTurn], messages: Sequence[Message]) -> list[TurnView | MessageStep]:
     """The turns of a conversation, each worker's inside the one that it works for, and what was said outside of any."""
     stories = {turn.id: TurnView(turn) for turn in turns}
     told: dict[str | None, list[Message]] = defaultdict(list)
@@ -76,7 +76,7 @@ def tell(turns: Sequence[StoredTurn], messages: Sequence[Message]) -> list[TurnV
         told[message.turn_id if message.turn_id in stories else None].append(message)
     # A turn stands where its first message does; one without any, at the end.
     places = {id: told[id][0].position if told[id] else len(messages) + number for number, id in enumerate(stories, 1)}
-    outer: list[tuple[int, TurnView | SpokenStep]] = [(one.position, _said(one)) for one in told[None]]
+    outer: list[tuple[int, TurnView | MessageStep]] = [(one.position, _said(one)) for one in told[None]]
     inner: dict[str, list[tuple[int, Step]]] = defaultdict(list)
     for id, story in stories.items():
         parent = story.turn.parent_turn_id
@@ -89,12 +89,12 @@ def tell(turns: Sequence[StoredTurn], messages: Sequence[Message]) -> list[TurnV
     return [one for _, one in sorted(outer, key=lambda placed: placed[0])]
 
 
-def every_turn(told: Iterable[Step]) -> Iterator[TurnView]:
+def all_turns(told: Iterable[Step]) -> Iterator[TurnView]:
     """The turns of a story, each before its workers'."""
     for one in told:
         if isinstance(one, TurnView):
             yield one
-            yield from every_turn(one.steps)
+            yield from all_turns(one.steps)
 
 
 def _fill(story: TurnView, messages: Sequence[Message], workers: Sequence[tuple[int, Step]]) -> None:
@@ -134,7 +134,7 @@ def _called(tool: str, arguments: object, result: CallReturn | None) -> CallStep
     return CallStep(tool, written, result.text if result else None, bool(result and result.failed))
 
 
-def _said(message: Message) -> SpokenStep:
+def _said(message: Message) -> MessageStep:
     # Stored as a reply or a result, and yet neither: not what was written.
     damaged = message.role in ("assistant", "tool") and message.kind in ("reply", RESULT)
-    return SpokenStep(message.role, DAMAGED if damaged else message.kind, message.content)
+    return MessageStep(message.role, DAMAGED if damaged else message.kind, message.content)

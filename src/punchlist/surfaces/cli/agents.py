@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from punchlist.kernel.text import excerpt, visible, visible_block
-from punchlist.surfaces.cli.context import JsonOption, columns, complain, front, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_error, echo_json, terminal_width
 
 if TYPE_CHECKING:
     from punchlist.agent.agents_config import AgentsConfig
@@ -41,14 +41,14 @@ def list_agents(context: typer.Context, as_json: JsonOption = False) -> None:
 def _list(context: typer.Context, as_json: bool) -> None:
     found = _agents(context, as_json)
     if as_json:
-        say_json([_json(found, agent) for agent in found.definitions.values()])
+        echo_json([_json(found, agent) for agent in found.definitions.values()])
         return
     names = max(map(len, found.definitions))
     models = max(len(_model(found, agent)) for agent in found.definitions.values())
     for agent in found.definitions.values():
         told = agent.description or " ".join(agent.prompt.split())
         line = f"{agent.name:<{names}}  {_model(found, agent):<{models}}  {visible(told)}"
-        say(excerpt(line, max(columns(), 40)))
+        echo(excerpt(line, max(terminal_width(), 40)))
 
 
 @app.command()
@@ -63,9 +63,9 @@ def show(
     found = _agents(context, as_json)
     agent = found.named(name)
     if as_json:
-        say_json(_json(found, agent))
+        echo_json(_json(found, agent))
         return
-    say(f"{agent.name}: {visible(agent.description)}" if agent.description else agent.name)
+    echo(f"{agent.name}: {visible(agent.description)}" if agent.description else agent.name)
     rows = {
         "defined": ", changed by ".join(map(visible, _origins(found, agent))),
         "model": _model(found, agent),
@@ -75,16 +75,16 @@ def show(
     }
     width = max(map(len, rows))
     for label, told in rows.items():
-        say(f"  {label:<{width}}  {told}")
-    say("\n".join(["", *(f"  │ {line}" for line in visible_block(agent.prompt).splitlines())]))
+        echo(f"  {label:<{width}}  {told}")
+    echo("\n".join(["", *(f"  │ {line}" for line in visible_block(agent.prompt).splitlines())]))
 
 
 def _agents(context: typer.Context, as_json: bool) -> AgentsConfig:
-    found = front(context).desk(as_json=as_json).agents
+    found = cli_context(context).services(as_json=as_json).agents
     if left_out := found.distrusted:
         told = [f"  - {wanted}" for wanted in left_out[:_MOST_TOLD]]
         more = [f"  … and {len(left_out) - _MOST_TOLD} more"] if len(left_out) > _MOST_TOLD else []
-        complain("\n".join(["this needs your trust, and is left out until `punchlist trust`:", *told, *more]))
+        echo_error("\n".join(["this needs your trust, and is left out until `punchlist trust`:", *told, *more]))
     return found
 
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.context import CliContext, JsonOption, SessionOption, front, moment, say, say_json
+from punchlist.surfaces.cli.context import (
+    CliContext,
+    JsonOption,
+    SessionOption,
+    cli_context,
+    echo,
+    echo_json,
+    format_time,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,20 +39,20 @@ def answer(
     as_json: JsonOption = False,
 ) -> None:
     """Answer what a todo waits for a person to say; without arguments, list what is asked."""
-    entry = front(context)
+    entry = cli_context(context)
     if wanted is None:
         _list_questions(entry, session, as_json)
         return
     if text is None:
         raise typer.BadParameter("is missing: what is the answer?", param_hint="TEXT")
-    desk = entry.desk(session, as_json=as_json)
-    scope = entry.scope(desk)
+    services = entry.services(session, as_json=as_json)
+    scope = entry.scope(services)
     said = sys.stdin.read() if text == "-" else text
-    held = desk.plans.resolve(scope.conversation_id, wanted, said, scope.actor)
+    held = services.plans.resolve(scope.conversation_id, wanted, said, scope.actor)
     if as_json:
-        say_json(_json(held))
+        echo_json(_json(held))
     else:
-        say(f"Answered, for “{visible(held.todo.title)}”. {GOES_ON}")
+        echo(f"Answered, for “{visible(held.todo.title)}”. {GOES_ON}")
 
 
 def wake(
@@ -59,54 +67,54 @@ def wake(
     as_json: JsonOption = False,
 ) -> None:
     """Say that an event has happened; without arguments, list the events and times that todos wait for."""
-    entry = front(context)
+    entry = cli_context(context)
     if event is None:
         if note:
             raise typer.BadParameter("is missing: which event has happened?", param_hint="EVENT")
         _list_events(entry, session, as_json)
         return
-    desk = entry.desk(session, as_json=as_json)
-    scope = entry.scope(desk)
-    woken = desk.plans.report_event(scope.conversation_id, event, scope.actor, note=note)
+    services = entry.services(session, as_json=as_json)
+    scope = entry.scope(services)
+    woken = services.plans.report_event(scope.conversation_id, event, scope.actor, note=note)
     if as_json:
-        say_json([_json(held) for held in woken])
+        echo_json([_json(held) for held in woken])
         return
     for held in woken:
-        say(f"“{visible(held.todo.title)}” no longer waits for {visible(held.condition.subject)}.")
-    say(GOES_ON)
+        echo(f"“{visible(held.todo.title)}” no longer waits for {visible(held.condition.subject)}.")
+    echo(GOES_ON)
 
 
 def _list_questions(entry: CliContext, session: str | None, as_json: bool) -> None:
-    desk = entry.desk(session, as_json=as_json)
-    asked = [held for held in _open(desk) if held.condition.kind == "person"]
+    services = entry.services(session, as_json=as_json)
+    asked = [held for held in _open(services) if held.condition.kind == "person"]
     if as_json:
-        say_json([_json(held) for held in asked])
+        echo_json([_json(held) for held in asked])
         return
     if not asked:
-        say("Nothing waits for an answer.")
+        echo("Nothing waits for an answer.")
         return
     for held in asked:
         condition = held.condition
-        say(f"{condition.id[-8:]}  {visible(held.todo.title)}  since {moment(condition.created_at)}")
-        say(f"  │ {visible(condition.subject)}\n")
-    say("Answer with: punchlist answer ID TEXT")
+        echo(f"{condition.id[-8:]}  {visible(held.todo.title)}  since {format_time(condition.created_at)}")
+        echo(f"  │ {visible(condition.subject)}\n")
+    echo("Answer with: punchlist answer ID TEXT")
 
 
 def _list_events(entry: CliContext, session: str | None, as_json: bool) -> None:
-    desk = entry.desk(session, as_json=as_json)
-    waiting = [held for held in _open(desk) if held.condition.kind != "person"]
+    services = entry.services(session, as_json=as_json)
+    waiting = [held for held in _open(services) if held.condition.kind != "person"]
     if as_json:
-        say_json([_json(held) for held in waiting])
+        echo_json([_json(held) for held in waiting])
         return
     if not waiting:
-        say("Nothing waits for an event or a time.")
+        echo("Nothing waits for an event or a time.")
     for held in waiting:
         what = "until" if held.condition.kind == "time" else "for event"
-        say(f"{visible(held.todo.title)}  {what} {visible(held.condition.subject)}")
+        echo(f"{visible(held.todo.title)}  {what} {visible(held.condition.subject)}")
 
 
-def _open(desk: Services) -> Sequence[BlockedTodo]:
-    return desk.plans.open_conditions(desk.settings.session)
+def _open(services: Services) -> Sequence[BlockedTodo]:
+    return services.plans.open_conditions(services.settings.session)
 
 
 def _json(held: BlockedTodo) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class ApprovalPrompt:
         self.before_asking: Callable[[], None] = lambda: None
 
     @classmethod
-    def at_hand(cls) -> ApprovalPrompt | None:
+    def from_terminal(cls) -> ApprovalPrompt | None:
         if not sys.stdin.isatty():
             return None
         try:

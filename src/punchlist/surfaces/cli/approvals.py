@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from punchlist.kernel.text import visible, visible_block
-from punchlist.surfaces.cli.context import JsonOption, SessionOption, front, moment, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, SessionOption, cli_context, echo, echo_json, format_time
 
 if TYPE_CHECKING:
     from punchlist.surfaces.services import Services
@@ -41,24 +41,24 @@ def list_waiting(context: typer.Context, session: SessionOption = None, as_json:
 
 
 def _list(context: typer.Context, session: str | None, as_json: bool) -> None:
-    desk = front(context).desk(session, as_json=as_json)
-    waiting = desk.approvals.waiting(session)
+    services = cli_context(context).services(session, as_json=as_json)
+    waiting = services.approvals.waiting(session)
     if as_json:
-        say_json([_json(desk, approval) for approval in waiting])
+        echo_json([_json(services, approval) for approval in waiting])
         return
     if not waiting:
-        say("Nothing waits for approval.")
+        echo("Nothing waits for approval.")
     for approval in waiting:
         late = "  escalated" if approval.status == "escalated" else ""
-        until = f"  until {moment(approval.expires_at)}" if approval.expires_at else ""
-        call = desk.approvals.call(approval.call_id)
-        say(f"{approval.call_id[-8:]}  {visible(call.tool)}  since {moment(approval.asked_at)}{until}{late}")
-        say(f"  session {visible(approval.conversation_id)}: {visible(approval.why)}")
-        say("\n".join(f"  │ {line}" for line in visible_block(approval.question).splitlines()[:20]) + "\n")
+        until = f"  until {format_time(approval.expires_at)}" if approval.expires_at else ""
+        call = services.approvals.call(approval.call_id)
+        echo(f"{approval.call_id[-8:]}  {visible(call.tool)}  since {format_time(approval.asked_at)}{until}{late}")
+        echo(f"  session {visible(approval.conversation_id)}: {visible(approval.why)}")
+        echo("\n".join(f"  │ {line}" for line in visible_block(approval.question).splitlines()[:20]) + "\n")
 
 
-def _json(desk: Services, approval: StoredApproval) -> dict[str, Any]:
-    call = desk.approvals.call(approval.call_id)
+def _json(services: Services, approval: StoredApproval) -> dict[str, Any]:
+    call = services.approvals.call(approval.call_id)
     return {
         "callId": approval.call_id,
         "session": approval.conversation_id,
@@ -122,32 +122,32 @@ def _answer(context: typer.Context, wanted: str, as_json: bool, outcome: Approva
     from punchlist.toolcalls.approvals import ApprovalAnswer
     from punchlist.toolcalls.lifecycle import CallStatus
 
-    entry = front(context)
-    desk = entry.desk(as_json=as_json)
-    approval = desk.approvals.find(wanted)
-    call = desk.approvals.call(approval.call_id)
-    answer = ApprovalAnswer(outcome, entry.scope(desk).actor, **said)
+    entry = cli_context(context)
+    services = entry.services(as_json=as_json)
+    approval = services.approvals.find(wanted)
+    call = services.approvals.call(approval.call_id)
+    answer = ApprovalAnswer(outcome, entry.scope(services).actor, **said)
     left_behind = call.status == CallStatus.AWAITING_APPROVAL and lives(call.owner) is not True
-    code = _go_on_here(desk, call, approval, answer, as_json) if left_behind else None
+    code = _go_on_here(services, call, approval, answer, as_json) if left_behind else None
     if code is None:
-        desk.approvals.answer(call.id, answer)
+        services.approvals.answer(call.id, answer)
         code = 0
         if as_json:
-            say_json({**desk.approvals.call(call.id).as_json(), "answer": outcome.value})
+            echo_json({**services.approvals.call(call.id).as_json(), "answer": outcome.value})
         else:
-            say(f"Answered. The process that asked goes on with it ({visible(call.owner)}).")
+            echo(f"Answered. The process that asked goes on with it ({visible(call.owner)}).")
     raise typer.Exit(code)
 
 
 def _go_on_here(
-    desk: Services, call: StoredCall, approval: StoredApproval, answer: ApprovalAnswer, as_json: bool
+    services: Services, call: StoredCall, approval: StoredApproval, answer: ApprovalAnswer, as_json: bool
 ) -> int | None:
     """See a call through whose process is no more; None when another process was faster."""
     from punchlist.conversations.model import Scope
     from punchlist.surfaces.cli.tool_call import deny_call, resume_call
     from punchlist.toolcalls import approvals
 
-    site = desk.site(Scope(call.conversation_id, answer.by), Path(call.workspace), call.turn_id)
+    site = services.site(Scope(call.conversation_id, answer.by), Path(call.workspace), call.turn_id)
     # Somebody may have answered while nobody was there to go on: that answer stands.
     given = approval.answer or answer
     approvals.check(approval.asked, given)

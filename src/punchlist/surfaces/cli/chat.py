@@ -11,7 +11,7 @@ import typer
 from punchlist.errors import IllegalTransition, NotFound
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.todos.lifecycle import ChatChannel
-from punchlist.surfaces.cli.context import JsonOption, front, moment, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json, format_time
 
 if TYPE_CHECKING:
     from punchlist.missions.model import Mission
@@ -54,12 +54,12 @@ def list_chats(
     from punchlist.conversations.message_queue import MessageQueue
     from punchlist.conversations.recent import RecentMessages
 
-    desk = front(context).desk(as_json=as_json)
-    missions = [desk.missions.get(mission)] if mission is not None else desk.missions.list()
-    reading, queue = RecentMessages(desk.store), MessageQueue(desk.store, desk.conversations)
-    busy = {run.conversation_id: run for run in desk.runs.list(limit=10_000) if _works(run)}
+    services = cli_context(context).services(as_json=as_json)
+    missions = [services.missions.get(mission)] if mission is not None else services.missions.list()
+    reading, queue = RecentMessages(services.store), MessageQueue(services.store, services.conversations)
+    busy = {run.conversation_id: run for run in services.runs.list(limit=10_000) if _works(run)}
     told = []
-    for chat in (chat for one in missions for chat in _chats(desk, one)):
+    for chat in (chat for one in missions for chat in _chats(services, one)):
         last, run = reading.last_said(chat.conversation_id), busy.get(chat.conversation_id)
         told.append(
             {
@@ -73,24 +73,26 @@ def list_chats(
             }
         )
     if as_json:
-        say_json(told)
+        echo_json(told)
         return
     if not told:
-        say("No missions yet. `punchlist mission init` writes a file to begin with.")
+        echo("No missions yet. `punchlist mission init` writes a file to begin with.")
     for one in told:
         _say_chat(one)
 
 
 def _say_chat(told: dict[str, Any]) -> None:
-    from punchlist.surfaces.cli.layout import fit, terminal
+    from punchlist.surfaces.cli.layout import fit_line, line_width
 
-    parts = [f"{told['messages']:,} messages, the last {moment(told['lastMessageAt'])}"] if told["messages"] else []
+    parts = (
+        [f"{told['messages']:,} messages, the last {format_time(told['lastMessageAt'])}"] if told["messages"] else []
+    )
     if told["waiting"]:
         parts.append(f"{told['waiting']} waiting")
     if told["run"]:
         parts.append(f"{visible(told['run']['agent'])}: {told['run']['status']}")
-    say(visible(told["chat"]))
-    say(fit(f"  {told['channel']}  {', '.join(parts) or 'nothing said yet'}", terminal()))
+    echo(visible(told["chat"]))
+    echo(fit_line(f"  {told['channel']}  {', '.join(parts) or 'nothing said yet'}", line_width()))
 
 
 @app.command()
@@ -106,12 +108,12 @@ def show(
     from punchlist.surfaces.cli import chat_view
     from punchlist.surfaces.conversation_json import conversation_json
 
-    desk = front(context).desk(as_json=as_json)
-    conversation = desk.conversations.get(_conversation(desk, chat))
-    heard = RecentMessages(desk.store).last(conversation.id, last)
-    waiting = MessageQueue(desk.store, desk.conversations).waiting(conversation.id)
+    services = cli_context(context).services(as_json=as_json)
+    conversation = services.conversations.get(_conversation(services, chat))
+    heard = RecentMessages(services.store).last(conversation.id, last)
+    waiting = MessageQueue(services.store, services.conversations).waiting(conversation.id)
     if as_json:
-        say_json(
+        echo_json(
             {
                 "conversation": conversation_json(conversation),
                 "messages": [chat_view.heard_json(one) for one in heard],
@@ -120,15 +122,15 @@ def show(
         )
         return
     title = f": {visible(conversation.title)}" if conversation.title else ""
-    say(f"{visible(conversation.id)}{title}")
+    echo(f"{visible(conversation.id)}{title}")
     for line in chat_view.lines(heard, waiting):
-        say(line)
+        echo(line)
 
 
-def _check_heard(desk: Services, metadata: str) -> None:
+def _check_heard(services: Services, metadata: str) -> None:
     """In the chats of a mission that is archived, nobody answers."""
     slug = json.loads(metadata).get("missionSlug")
-    if slug is not None and desk.missions.get(slug).status != "active":
+    if slug is not None and services.missions.get(slug).status != "active":
         raise IllegalTransition(f"Mission {slug!r} is archived: nobody would answer. Nothing was said.")
 
 
@@ -143,27 +145,30 @@ def send(
     from punchlist.conversations.message_queue import MessageQueue
     from punchlist.conversations.model import Scope
 
-    entry = front(context)
-    desk = entry.desk(as_json=as_json)
+    entry = cli_context(context)
+    services = entry.services(as_json=as_json)
     said = sys.stdin.read() if text == "-" else text
-    conversation = desk.conversations.get(_conversation(desk, chat))
+    conversation = services.conversations.get(_conversation(services, chat))
     conversation_id = conversation.id
-    _check_heard(desk, conversation.metadata)
-    made = MessageQueue(desk.store, desk.conversations).add(Scope(conversation_id, entry.scope(desk).actor), said)
+    _check_heard(services, conversation.metadata)
+    made = MessageQueue(services.store, services.conversations).add(
+        Scope(conversation_id, entry.scope(services).actor), said
+    )
     run = next(
-        (run for run in desk.runs.list(limit=10_000) if _works(run) and run.conversation_id == conversation_id), None
+        (run for run in services.runs.list(limit=10_000) if _works(run) and run.conversation_id == conversation_id),
+        None,
     )
     if as_json:
-        say_json({**made.as_json(), "conversationId": conversation_id, "run": run and run.id})
+        echo_json({**made.as_json(), "conversationId": conversation_id, "run": run and run.id})
         return
-    say(f"Said, as {made.id[-8:]}.")
+    echo(f"Said, as {made.id[-8:]}.")
     if run is not None:
-        say(f"{visible(run.agent)} is at work there (run {run.id[-8:]}, {run.status}); it hears this afterwards.")
-        say(f"To interrupt it instead: punchlist runs redirect {run.id[-8:]} TEXT")
+        echo(f"{visible(run.agent)} is at work there (run {run.id[-8:]}, {run.status}); it hears this afterwards.")
+        echo(f"To interrupt it instead: punchlist runs redirect {run.id[-8:]} TEXT")
     elif json.loads(conversation.metadata).get("channel") in list(ChatChannel):
-        say("A worker sees to the answer: punchlist worker")
+        echo("A worker sees to the answer: punchlist worker")
     else:
-        say(f"The next `punchlist run --session {visible(conversation_id)}` takes it up when its own turn has ended.")
+        echo(f"The next `punchlist run --session {visible(conversation_id)}` takes it up when its own turn has ended.")
 
 
 def _works(run: Run) -> bool:
@@ -174,22 +179,22 @@ def _works(run: Run) -> bool:
 # --- which one is meant -----------------------------------------------------------------------------------
 
 
-def _chats(desk: Services, mission: Mission) -> list[MissionChat]:
+def _chats(services: Services, mission: Mission) -> list[MissionChat]:
     chats = [MissionChat(mission.slug, ChatChannel.MISSION, mission.conversation_id)]
-    for standing in desk.missions.standing(mission):
+    for standing in services.missions.standing(mission):
         pillar, name = standing.pillar, f"{mission.slug}/{standing.pillar.slug}"
         chats.append(MissionChat(name, ChatChannel.PILLAR, pillar.conversation_id))
         chats.append(MissionChat(f"{name}/{TODOS}", ChatChannel.PILLAR_TODO, pillar.todo_conversation_id))
     return chats
 
 
-def _conversation(desk: Services, named: str) -> str:
+def _conversation(services: Services, named: str) -> str:
     """By what people call it; else it is the id of a session."""
     slug, _, rest = named.partition("/")
-    mission = next((one for one in desk.missions.list(archived=True) if one.slug == slug), None)
+    mission = next((one for one in services.missions.list(archived=True) if one.slug == slug), None)
     if mission is None:
         return named
-    chats = _chats(desk, mission)
+    chats = _chats(services, mission)
     found = next((chat for chat in chats if chat.name == named), None)
     if found is None:
         there = ", ".join(chat.name for chat in chats)

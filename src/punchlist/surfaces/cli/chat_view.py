@@ -14,8 +14,8 @@ from punchlist.conversations.recent import ChatEntry
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.text import visible, visible_block
 from punchlist.models.model import CallReturn, Message, Reply
-from punchlist.surfaces.cli.context import moment
-from punchlist.surfaces.cli.layout import fit, terminal
+from punchlist.surfaces.cli.context import format_time
+from punchlist.surfaces.cli.layout import fit_line, line_width
 from punchlist.surfaces.conversation_json import message_json
 
 _INDENT: Final = "  "
@@ -28,13 +28,13 @@ def heard_json(heard: ChatEntry) -> dict[str, Any]:
 
 
 def lines(heard: Sequence[ChatEntry], waiting: Sequence[QueuedMessage]) -> Iterator[str]:
-    cells = terminal()
+    cells = line_width()
     for one in heard:
         yield from _message(one, cells)
     if not heard:
         yield "\nNothing was said yet."
     for queued in waiting:
-        yield f"\n{moment(queued.created_at)}  {visible(queued.said_by)}  waits to be heard"
+        yield f"\n{format_time(queued.created_at)}  {visible(queued.said_by)}  waits to be heard"
         yield from _whole(queued.content)
 
 
@@ -45,21 +45,21 @@ def _message(one: ChatEntry, cells: int) -> Iterator[str]:
     match _told(one):
         case Reply(text=text, calls=calls):
             if text.strip():
-                yield f"\n{inside}{moment(message.created_at)}  {agent}"
+                yield f"\n{inside}{format_time(message.created_at)}  {agent}"
                 yield from (f"{inside}{line}" for line in _whole(text))
             for call in calls:
                 arguments = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
-                yield fit(f"{inside}{_INDENT}→ {visible(call.tool)} {visible(arguments)}", cells)
+                yield fit_line(f"{inside}{_INDENT}→ {visible(call.tool)} {visible(arguments)}", cells)
         case CallReturn() as result:
             said = " ".join(result.text.split())
             mark = "✗" if result.failed else "✓"
-            yield fit(f"{inside}{_INDENT}{mark} {visible(result.tool)} {visible(said)}", cells)
+            yield fit_line(f"{inside}{_INDENT}{mark} {visible(result.tool)} {visible(said)}", cells)
         case _ if message.kind in _WHOLE:
-            yield f"\n{inside}{moment(message.created_at)}  {_who(one, agent)}"
+            yield f"\n{inside}{format_time(message.created_at)}  {_who(one, agent)}"
             yield from (f"{inside}{line}" for line in _whole(message.content))
         case _:
             said = " ".join(message.content.split())
-            yield fit(f"{inside}{_INDENT}{visible(message.kind)}: {visible(said)}", cells)
+            yield fit_line(f"{inside}{_INDENT}{visible(message.kind)}: {visible(said)}", cells)
 
 
 def _told(one: ChatEntry) -> Message | None:

@@ -1,4 +1,4 @@
-"""What every command needs: settings with its flags, the desk, and safe output."""
+"""What every command needs: settings with its flags, the services, and safe output."""
 
 from __future__ import annotations
 
@@ -25,68 +25,68 @@ SessionOption = Annotated[
     str | None, typer.Option("--session", "-s", metavar="ID", help="The session to use. Default: this project's.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
-WhyOption = Annotated[str | None, typer.Option("--why", metavar="TEXT", help="A reason for the event trail.")]
+ReasonOption = Annotated[str | None, typer.Option("--why", metavar="TEXT", help="A reason for the event trail.")]
 
 
 class CliContext:
     """One run of the program."""
 
-    def __init__(self, open_desk: OpenServices) -> None:
-        self.open_desk = open_desk
+    def __init__(self, open_services: OpenServices) -> None:
+        self.open_services = open_services
         self.json = False
 
-    def desk(self, session: str | None = None, *, as_json: bool = False) -> Services:
+    def services(self, session: str | None = None, *, as_json: bool = False) -> Services:
         self.json = self.json or as_json
-        return self.open_desk(load({"session": session}))
+        return self.open_services(load({"session": session}))
 
-    def scope(self, desk: Services) -> Scope:
+    def scope(self, services: Services) -> Scope:
         """The person at the terminal, in the session chosen."""
         from punchlist.conversations.model import Scope
 
-        return Scope(desk.settings.session, Actor(Role.PERSON, person()))
+        return Scope(services.settings.session, Actor(Role.PERSON, person()))
 
 
-def front(context: typer.Context) -> CliContext:
+def cli_context(context: typer.Context) -> CliContext:
     found = context.find_root().obj
     assert isinstance(found, CliContext)
     return found
 
 
-def say(text: str = "", *, error: bool = False) -> None:
+def echo(text: str = "", *, error: bool = False) -> None:
     """Print text that is already safe."""
     print(text, file=sys.stderr if error else sys.stdout, flush=True)
 
 
-def say_json(value: Any) -> None:
+def echo_json(value: Any) -> None:
     # Escaped to ASCII: no byte of what somebody stored can act on a terminal.
-    print(json_text(value, indent=2), flush=True)
+    print(to_json_text(value, indent=2), flush=True)
 
 
-def json_text(value: Any, indent: int | None = None) -> str:
+def to_json_text(value: Any, indent: int | None = None) -> str:
     return json.dumps(value, indent=indent, default=repr)
 
 
-def moment(at: str) -> str:
+def format_time(at: str) -> str:
     """A stored time to the second."""
     return visible(at)[:19] + "Z"
 
 
-def complain(message: str) -> None:
-    say(f"punchlist: {visible_block(message)}", error=True)
+def echo_error(message: str) -> None:
+    echo(f"punchlist: {visible_block(message)}", error=True)
 
 
-def columns() -> int:
+def terminal_width() -> int:
     return shutil.get_terminal_size((80, 24)).columns
 
 
-def lines() -> int:
+def terminal_height() -> int:
     return shutil.get_terminal_size((80, 24)).lines
 
 
-def knows_escapes(stream: TextIO) -> bool:
+def supports_ansi(stream: TextIO) -> bool:
     """Whether what reads a stream is a terminal that can be drawn on."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def colourful() -> bool:
-    return knows_escapes(sys.stdout) and not os.environ.get("NO_COLOR")
+def supports_color() -> bool:
+    return supports_ansi(sys.stdout) and not os.environ.get("NO_COLOR")

@@ -7,24 +7,24 @@ from typing import Final
 
 from punchlist.agent.message_kinds import CONTINUATION, ENDING
 from punchlist.kernel.text import excerpt, visible, visible_block
-from punchlist.surfaces.cli.context import columns, moment, say
-from punchlist.surfaces.conversation_view import CallStep, ReplyStep, SpokenStep, Step, TurnView
+from punchlist.surfaces.cli.context import echo, format_time, terminal_width
+from punchlist.surfaces.conversation_view import CallStep, MessageStep, ReplyStep, Step, TurnView
 
 INDENT: Final = "  "
 _NARROWEST: Final = 40
 
 
-def print_story(told: Sequence[TurnView | SpokenStep]) -> None:
-    width = max(columns(), _NARROWEST)
+def print_conversation(told: Sequence[TurnView | MessageStep]) -> None:
+    width = max(terminal_width(), _NARROWEST)
     for one in told:
-        say()
+        echo()
         lines = _turn(one, width) if isinstance(one, TurnView) else _said(one, one.kind, width)
-        say("\n".join(lines))
+        echo("\n".join(lines))
 
 
 def _turn(story: TurnView, width: int, who: str = "person") -> Iterator[str]:
     turn, usage = story.turn, story.usage
-    yield f"Turn {visible(turn.id)}  {moment(turn.started_at)}  {visible(turn.agent_id)}"
+    yield f"Turn {visible(turn.id)}  {format_time(turn.started_at)}  {visible(turn.agent_id)}"
     yield f"{INDENT}{visible(story.state)}"
     yield (
         f"{INDENT}iterations: {story.iterations}, continuations: {story.continuations}, "
@@ -32,7 +32,7 @@ def _turn(story: TurnView, width: int, who: str = "person") -> Iterator[str]:
     )
     continued = 0
     for step in story.steps:
-        if isinstance(step, SpokenStep) and step.kind == CONTINUATION:
+        if isinstance(step, MessageStep) and step.kind == CONTINUATION:
             continued += 1
             lines = _said(step, f"{CONTINUATION} {continued}", width)
         else:
@@ -42,7 +42,7 @@ def _turn(story: TurnView, width: int, who: str = "person") -> Iterator[str]:
 
 def _step(step: Step, width: int, who: str, agent: str) -> Iterator[str]:
     match step:
-        case SpokenStep():
+        case MessageStep():
             if step.asked or step.kind == ENDING:
                 yield from _whole(who if step.asked else step.kind, step.text)
             else:
@@ -61,7 +61,7 @@ def _whole(who: str, text: str) -> Iterator[str]:
         yield f"{INDENT}{line}".rstrip()
 
 
-def _said(said: SpokenStep, label: str, width: int) -> Iterator[str]:
+def _said(said: MessageStep, label: str, width: int) -> Iterator[str]:
     """What the loop says is known: its first line will do."""
     yield excerpt(f"{label}: {_first_line(said.text)}", width - 2)
 

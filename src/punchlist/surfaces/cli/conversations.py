@@ -10,12 +10,20 @@ import typer
 
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.text import excerpt, visible
-from punchlist.surfaces.cli.context import JsonOption, SessionOption, front, json_text, moment, say, say_json
+from punchlist.surfaces.cli.context import (
+    JsonOption,
+    SessionOption,
+    cli_context,
+    echo,
+    echo_json,
+    format_time,
+    to_json_text,
+)
 
 if TYPE_CHECKING:
     from punchlist.conversations.history import Overview
     from punchlist.conversations.model import Conversation
-    from punchlist.surfaces.conversation_view import SpokenStep, TurnView
+    from punchlist.surfaces.conversation_view import MessageStep, TurnView
     from punchlist.surfaces.services import Services
 
 app = typer.Typer(help="List, show and export what was said and done.", no_args_is_help=True)
@@ -44,20 +52,20 @@ def list_conversations(
     """List the conversations, newest first."""
     from punchlist.conversations.history import overviews
 
-    desk = front(context).desk(as_json=as_json)
-    with desk.store.read() as tx:
+    services = cli_context(context).services(as_json=as_json)
+    with services.store.read() as tx:
         found = overviews(tx, limit)
     if as_json:
-        say_json([_overview_json(one) for one in found])
+        echo_json([_overview_json(one) for one in found])
         return
     if not found:
-        say("No conversations yet.")
+        echo("No conversations yet.")
     for one in found:
-        mark = "*" if one.conversation.id == desk.settings.session else " "
+        mark = "*" if one.conversation.id == services.settings.session else " "
         title = f"  {visible(one.conversation.title)}" if one.conversation.title else ""
-        say(
-            f"{mark} {visible(one.conversation.id)}  {moment(one.conversation.created_at)}  "
-            f"{counted(one.turns, 'turn')}, {counted(one.messages, 'message')}  {visible(_state(one))}{title}"
+        echo(
+            f"{mark} {visible(one.conversation.id)}  {format_time(one.conversation.created_at)}  "
+            f"{plural(one.turns, 'turn')}, {plural(one.messages, 'message')}  {visible(_state(one))}{title}"
         )
 
 
@@ -92,22 +100,22 @@ def show(
 ) -> None:
     """Show the turns of a conversation: what was asked, said, called and returned, and how each ended."""
     from punchlist.conversations import history
-    from punchlist.surfaces.cli.conversation_text import print_story
-    from punchlist.surfaces.conversation_view import tell
+    from punchlist.surfaces.cli.conversation_text import print_conversation
+    from punchlist.surfaces.conversation_view import build_view
 
-    desk = front(context).desk(session, as_json=as_json)
-    found = _conversation(desk, conversation)
-    with desk.store.read() as tx:
+    services = cli_context(context).services(session, as_json=as_json)
+    found = _conversation(services, conversation)
+    with services.store.read() as tx:
         turns, messages = history.turns_of(tx, found.id), history.messages_of(tx, found.id)
-    told = tell(turns, messages)
+    told = build_view(turns, messages)
     chosen = _newest(told, limit) if turn is None else [_turn(found, told, turn)]
     if as_json:
         from punchlist.surfaces.conversation_json import conversation_json, message_json, turn_json
-        from punchlist.surfaces.conversation_view import every_turn
+        from punchlist.surfaces.conversation_view import all_turns
 
-        stories = list(every_turn(chosen))
+        stories = list(all_turns(chosen))
         inside = {story.turn.id for story in stories}
-        say_json(
+        echo_json(
             {
                 "conversation": conversation_json(found),
                 "turns": [turn_json(story) for story in stories],
@@ -116,15 +124,15 @@ def show(
         )
         return
     title = f": {visible(found.title)}" if found.title else ""
-    say(f"Session {visible(found.id)}{title}  {counted(len(turns), 'turn')}, {counted(len(messages), 'message')}")
-    print_story(chosen)
+    echo(f"Session {visible(found.id)}{title}  {plural(len(turns), 'turn')}, {plural(len(messages), 'message')}")
+    print_conversation(chosen)
 
 
-def _conversation(desk: Services, named: str | None) -> Conversation:
-    return desk.conversations.get(named or desk.settings.session)
+def _conversation(services: Services, named: str | None) -> Conversation:
+    return services.conversations.get(named or services.settings.session)
 
 
-def _newest(told: list[TurnView | SpokenStep], limit: int) -> list[TurnView | SpokenStep]:
+def _newest(told: list[TurnView | MessageStep], limit: int) -> list[TurnView | MessageStep]:
     """The last turns, and what was said between them."""
     from punchlist.surfaces.conversation_view import TurnView
 
@@ -132,10 +140,10 @@ def _newest(told: list[TurnView | SpokenStep], limit: int) -> list[TurnView | Sp
     return told[places[-limit] :] if len(places) > limit else told
 
 
-def _turn(conversation: Conversation, told: list[TurnView | SpokenStep], wanted: str) -> TurnView:
-    from punchlist.surfaces.conversation_view import every_turn
+def _turn(conversation: Conversation, told: list[TurnView | MessageStep], wanted: str) -> TurnView:
+    from punchlist.surfaces.conversation_view import all_turns
 
-    found = [story for story in every_turn(told) if wanted and story.turn.id.endswith(wanted)]
+    found = [story for story in all_turns(told) if wanted and story.turn.id.endswith(wanted)]
     if len(found) > 1:
         raise InvalidInput(f"{excerpt(wanted)!r} is the end of {len(found)} ids; give more of it.")
     if not found:
@@ -146,7 +154,7 @@ def _turn(conversation: Conversation, told: list[TurnView | SpokenStep], wanted:
     return found[0]
 
 
-def counted(number: int, noun: str) -> str:
+def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -165,20 +173,20 @@ def export(
 ) -> None:
     """Write a conversation with its turns, messages, calls, traces, plans and checklist."""
     from punchlist.import_export.files import write
-    from punchlist.surfaces.conversation_json import as_json, gather
+    from punchlist.surfaces.conversation_json import as_json, load_record
 
-    desk = front(context).desk(session, as_json=output is None and format is ExportFormat.JSON)
+    services = cli_context(context).services(session, as_json=output is None and format is ExportFormat.JSON)
     if output is not None and not force and output.exists():
         raise InvalidInput(f"{visible(output)} exists already. Name a new file, or say --force to replace it.")
-    found = gather(desk.store, _conversation(desk, conversation))
+    found = load_record(services.store, _conversation(services, conversation))
     if format is ExportFormat.JSON:
-        written = json_text(as_json(found), indent=2) + "\n"
+        written = to_json_text(as_json(found), indent=2) + "\n"
     else:
         from punchlist.surfaces.conversation_markdown import as_markdown
 
         written = as_markdown(found)
     if output is None:
-        say(written.rstrip("\n"))
+        echo(written.rstrip("\n"))
         return
     write(output, written)
-    say(f"Wrote {visible(output)} ({output.stat().st_size:,} bytes).", error=True)
+    echo(f"Wrote {visible(output)} ({output.stat().st_size:,} bytes).", error=True)

@@ -11,7 +11,7 @@ import typer
 
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.context import JsonOption, complain, front, knows_escapes, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_error, echo_json, supports_ansi
 
 if TYPE_CHECKING:
     from punchlist.audit.check import CheckReport
@@ -23,11 +23,11 @@ app = typer.Typer(help="Look after the database.", no_args_is_help=True)
 @app.command()
 def path(context: typer.Context, as_json: JsonOption = False) -> None:
     """Print where the database is. A password is not shown."""
-    address = _address(front(context).desk(as_json=as_json))
+    address = _address(cli_context(context).services(as_json=as_json))
     if as_json:
-        say_json({"database": address})
+        echo_json({"database": address})
     else:
-        say(address)
+        echo(address)
 
 
 @app.command()
@@ -37,20 +37,20 @@ def check(context: typer.Context, as_json: JsonOption = False) -> None:
     from punchlist.storage.open import existing_store
     from punchlist.storage.schema_version import current_revision
 
-    desk = front(context).desk(as_json=as_json)
-    store = existing_store(desk.settings.database)
+    services = cli_context(context).services(as_json=as_json)
+    store = existing_store(services.settings.database)
     revision = current_revision(store)
     if revision is None:
         raise StoreDamaged(
-            f"{_address(desk)} has no readable Punchlist schema: it is new, damaged or another program's."
+            f"{_address(services)} has no readable Punchlist schema: it is new, damaged or another program's."
         )
     report = run_check(store, revision, _progress)
-    if knows_escapes(sys.stderr):
+    if supports_ansi(sys.stderr):
         print("\r\x1b[K", end="", file=sys.stderr)
     if as_json:
-        say_json({"database": _address(desk), "healthy": report.healthy, **asdict(report)})
+        echo_json({"database": _address(services), "healthy": report.healthy, **asdict(report)})
     else:
-        _print(_address(desk), report)
+        _print(_address(services), report)
     if not report.healthy:
         raise typer.Exit(1)
 
@@ -61,15 +61,15 @@ def upgrade(context: typer.Context, as_json: JsonOption = False) -> None:
     from punchlist.storage.open import connect
     from punchlist.storage.schema_version import REVISION, current_revision
 
-    desk = front(context).desk(as_json=as_json)
-    before = current_revision(connect(desk.settings.database))
-    _ = desk.store
+    services = cli_context(context).services(as_json=as_json)
+    before = current_revision(connect(services.settings.database))
+    _ = services.store
     if as_json:
-        say_json({"database": _address(desk), "from": before, "to": REVISION})
+        echo_json({"database": _address(services), "from": before, "to": REVISION})
     elif before == REVISION:
-        say(f"Already at schema {REVISION}.")
+        echo(f"Already at schema {REVISION}.")
     else:
-        say(f"Upgraded from schema {before} to {REVISION}." if before else f"Made a new database, schema {REVISION}.")
+        echo(f"Upgraded from schema {before} to {REVISION}." if before else f"Made a new database, schema {REVISION}.")
 
 
 @app.command()
@@ -82,12 +82,12 @@ def backup(
     from punchlist.storage.maintenance import backup as run_backup
     from punchlist.storage.open import existing_store
 
-    desk = front(context).desk(as_json=as_json)
-    run_backup(existing_store(desk.settings.database), file)
+    services = cli_context(context).services(as_json=as_json)
+    run_backup(existing_store(services.settings.database), file)
     if as_json:
-        say_json({"database": _address(desk), "backup": str(file), "bytes": file.stat().st_size})
+        echo_json({"database": _address(services), "backup": str(file), "bytes": file.stat().st_size})
     else:
-        say(f"Wrote {visible(str(file))} ({file.stat().st_size:,} bytes).")
+        echo(f"Wrote {visible(str(file))} ({file.stat().st_size:,} bytes).")
 
 
 @app.command()
@@ -101,38 +101,40 @@ def restore(
     from punchlist.storage.maintenance import restore as run_restore
     from punchlist.storage.open import connect
 
-    desk = front(context).desk(as_json=as_json)
+    services = cli_context(context).services(as_json=as_json)
     if not yes:
         if not sys.stdin.isatty():
-            complain("`db restore` replaces the database: say --yes when nobody can be asked.")
+            echo_error("`db restore` replaces the database: say --yes when nobody can be asked.")
             raise typer.Exit(2)
-        typer.confirm(f"Replace {_address(desk)} by {visible(str(file))}?", abort=True, err=True)
-    kept = run_restore(connect(desk.settings.database), file)
+        typer.confirm(f"Replace {_address(services)} by {visible(str(file))}?", abort=True, err=True)
+    kept = run_restore(connect(services.settings.database), file)
     if as_json:
-        say_json({"database": _address(desk), "restored": str(file), "kept": str(kept) if kept else None})
+        echo_json({"database": _address(services), "restored": str(file), "kept": str(kept) if kept else None})
     else:
-        say(f"Restored {visible(str(file))}." + (f" The old database is kept as {visible(str(kept))}." if kept else ""))
+        echo(
+            f"Restored {visible(str(file))}." + (f" The old database is kept as {visible(str(kept))}." if kept else "")
+        )
 
 
-def _address(desk: Services) -> str:
+def _address(services: Services) -> str:
     from punchlist.storage.database_url import read_address
 
-    address = read_address(desk.settings.database)
+    address = read_address(services.settings.database)
     return visible(str(address.file.absolute()) if address.file else address.shown)
 
 
 def _progress(events: int) -> None:
-    if knows_escapes(sys.stderr):
+    if supports_ansi(sys.stderr):
         print(f"\r{events:,} events checked", end="", file=sys.stderr, flush=True)
 
 
 def _print(address: str, report: CheckReport) -> None:
-    say(f"{address}  (schema {visible(report.revision)})")
+    echo(f"{address}  (schema {visible(report.revision)})")
     for size in report.sizes:
-        say(f"  {size.table:<14} {size.rows:>10,} rows {size.bytes:>14,} bytes")
+        echo(f"  {size.table:<14} {size.rows:>10,} rows {size.bytes:>14,} bytes")
     for warning in report.warnings:
-        say(f"! {visible(warning)}")
+        echo(f"! {visible(warning)}")
     for problem in report.problems:
-        say(f"✗ {visible(problem)}")
+        echo(f"✗ {visible(problem)}")
     if report.healthy:
-        say(f"✓ Healthy: {report.events:,} events, every list is what its events made of it.")
+        echo(f"✓ Healthy: {report.events:,} events, every list is what its events made of it.")

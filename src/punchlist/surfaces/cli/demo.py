@@ -13,7 +13,7 @@ from typing import Annotated, Final
 import typer
 
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.context import CliContext, JsonOption, front, say, say_json
+from punchlist.surfaces.cli.context import CliContext, JsonOption, cli_context, echo, echo_json
 from punchlist.surfaces.cli.run import finish
 
 GOAL: Final = "Get release 1.2 ready."
@@ -49,11 +49,11 @@ def demo(
     before = Path.cwd()
     os.chdir(folder)
     try:
-        entry = front(context)
+        entry = cli_context(context)
         code = _mission(entry, source, as_json) if what is DemoStep.MISSION else _run(entry, source, as_json)
         if not as_json and keep:
             look = "mission show developer-experience" if what is DemoStep.MISSION else "conversations show"
-            say(f"\nLook around: cd {visible(folder)} && punchlist {look}", error=True)
+            echo(f"\nLook around: cd {visible(folder)} && punchlist {look}", error=True)
     finally:
         os.chdir(before)
         if not keep:
@@ -66,20 +66,22 @@ def _run(entry: CliContext, source: Path, as_json: bool) -> int:
     from punchlist.surfaces.cli.run_session import RunSession
     from punchlist.surfaces.cli.tools import ModeChoice
 
-    desk = entry.desk(as_json=as_json)
+    services = entry.services(as_json=as_json)
     model = f"rehearsal:{source / 'rehearsal.yaml'}"
-    runner = RunSession(desk, entry.scope(desk), model, ModeChoice.YOLO, quiet=as_json, waits=False)
+    runner = RunSession(services, entry.scope(services), model, ModeChoice.YOLO, quiet=as_json, waits=False)
     if not as_json:
-        say(f'$ punchlist run "{GOAL}"', error=True)
-    return finish(desk, runner.studio, runner.run(desk.agents.named("supervisor"), GOAL), as_json)
+        echo(f'$ punchlist run "{GOAL}"', error=True)
+    return finish(services, runner.studio, runner.run(services.agents.named("supervisor"), GOAL), as_json)
 
 
 def _mission(entry: CliContext, source: Path, as_json: bool) -> int:
     from punchlist.surfaces.cli.demo_mission import play
 
     if not as_json:
-        say("$ punchlist mission apply mission.json && punchlist mission cycle developer-experience --work", error=True)
-    came = play(entry.desk(as_json=as_json), source, quiet=as_json)
+        echo(
+            "$ punchlist mission apply mission.json && punchlist mission cycle developer-experience --work", error=True
+        )
+    came = play(entry.services(as_json=as_json), source, quiet=as_json)
     if as_json:
-        say_json(came)
+        echo_json(came)
     return 0 if [todo for todo in came["todos"] if todo["status"] == "completed"] else 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from punchlist.config import person
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.text import excerpt, visible, visible_block
-from punchlist.surfaces.cli.context import say
+from punchlist.surfaces.cli.context import echo
 from punchlist.surfaces.cli.tools import ModeChoice
 from punchlist.surfaces.cli.worker import work
 
@@ -32,7 +32,7 @@ _TITLES: Final = (
 _HIDDEN: Final = ("missionSlug", "pillarSlug", "requestId")
 
 
-def play(desk: Services, source: Path, *, quiet: bool) -> dict[str, Any]:
+def play(services: Services, source: Path, *, quiet: bool) -> dict[str, Any]:
     """From a mission.json to a todo that is done; what came of it, for programs."""
     from punchlist.engine.periodic import enqueue_cycle
     from punchlist.missions.config import file
@@ -41,54 +41,54 @@ def play(desk: Services, source: Path, *, quiet: bool) -> dict[str, Any]:
 
     text = file.read(Path("mission.json"))
     you = Actor(Role.PERSON, person())
-    mission = desk.missions.apply(MissionScope("demo", you), file.parse(text), text).mission
+    mission = services.missions.apply(MissionScope("demo", you), file.parse(text), text).mission
     scope = MissionScope(mission.conversation_id, you)
-    _record(desk, scope)
-    enqueue_cycle(desk.store, scope, mission)
-    work(desk, f"rehearsal:{source / 'rehearsal.yaml'}", ModeChoice.YOLO, until_idle=True, quiet=True)
+    _record(services, scope)
+    enqueue_cycle(services.store, scope, mission)
+    work(services, f"rehearsal:{source / 'rehearsal.yaml'}", ModeChoice.YOLO, until_idle=True, quiet=True)
     if not quiet:
-        _tell(desk, mission)
-    listed = desk.mission_todos.list(_MISSION)
+        _tell(services, mission)
+    listed = services.mission_todos.list(_MISSION)
     return {
         "mission": _MISSION,
         "todos": [todo_json(todo) for todo in listed.items],
         "summary": listed.capacity.as_json(),
-        "runs": [run.as_json() for run in desk.runs.list(mission_id=mission.id, ended=True)],
+        "runs": [run.as_json() for run in services.runs.list(mission_id=mission.id, ended=True)],
     }
 
 
-def _record(desk: Services, scope: MissionScope) -> None:
+def _record(services: Services, scope: MissionScope) -> None:
     for metric, value in _EARLIER:
-        desk.metrics.record(scope, _MISSION, metric, value)
+        services.metrics.record(scope, _MISSION, metric, value)
 
 
-def _tell(desk: Services, mission: Mission) -> None:
-    from punchlist.surfaces.conversation_view import TurnView, tell
+def _tell(services: Services, mission: Mission) -> None:
+    from punchlist.surfaces.conversation_view import TurnView, build_view
 
-    (standing,) = desk.missions.standing(mission)
+    (standing,) = services.missions.standing(mission)
     pillar, stories = standing.pillar, list[TurnView]()
     for chat in (pillar.conversation_id, mission.conversation_id, pillar.todo_conversation_id):
-        told = tell(desk.conversations.turns(chat), desk.conversations.messages(chat))
+        told = build_view(services.conversations.turns(chat), services.conversations.messages(chat))
         stories += [one for one in told if isinstance(one, TurnView)]
     for title, story in zip(_TITLES, stories, strict=True):
-        say(f"\n{title}\n")
+        echo(f"\n{title}\n")
         _tell_turn(story)
-    notes = [one for one in desk.conversations.messages(mission.conversation_id) if one.kind == "note"]
+    notes = [one for one in services.conversations.messages(mission.conversation_id) if one.kind == "note"]
     for note in notes:
-        say(f"  → {visible(note.content.partition(chr(10))[2])}")
-    say()
+        echo(f"  → {visible(note.content.partition(chr(10))[2])}")
+    echo()
     from punchlist.surfaces.cli import mission_board
 
-    for line in mission_board.lines(mission_board.look(desk, mission.slug)):
-        say(line)
+    for line in mission_board.lines(mission_board.look(services, mission.slug)):
+        echo(line)
 
 
 def _tell_turn(story: TurnView) -> None:
-    from punchlist.surfaces.conversation_view import ReplyStep, SpokenStep
+    from punchlist.surfaces.conversation_view import MessageStep, ReplyStep
 
     for step in story.steps:
         match step:
-            case SpokenStep(text=text):
+            case MessageStep(text=text):
                 _indented(text, "  > ", most=12)
             case ReplyStep(text=text, calls=calls):
                 if text:
@@ -100,11 +100,11 @@ def _tell_turn(story: TurnView) -> None:
 def _tell_call(call: CallStep) -> None:
     import json
 
-    say(f"  [calls {visible(call.tool)}]")
+    echo(f"  [calls {visible(call.tool)}]")
     for name, value in json.loads(call.arguments).items():
         if name not in _HIDDEN:
             _indented(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), f"    {name}: ")
-    say(f"    → {_came(call)}")
+    echo(f"    → {_came(call)}")
 
 
 def _came(call: CallStep) -> str:
@@ -125,6 +125,6 @@ def _indented(text: str, first: str, most: int = 40) -> None:
 
     lines = [part for line in visible_block(text).splitlines() for part in (textwrap.wrap(line, 100) or [""])]
     for number, line in enumerate(lines[:most]):
-        say(f"{first if number == 0 or '>' in first else ' ' * len(first)}{line}".rstrip())
+        echo(f"{first if number == 0 or '>' in first else ' ' * len(first)}{line}".rstrip())
     if len(lines) > most:
-        say(f"{' ' * len(first)}…")
+        echo(f"{' ' * len(first)}…")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from punchlist.kernel.text import visible, visible_block
-from punchlist.surfaces.cli.context import JsonOption, front, moment, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json, format_time
 
 if TYPE_CHECKING:
     from punchlist.missions.model import Escalation, MissionScope
@@ -34,28 +34,28 @@ def escalations(
     as_json: JsonOption = False,
 ) -> None:
     """List what missions ask you about their todos."""
-    desk = front(context).desk(as_json=as_json)
-    found = desk.escalations.list(slug, open_only=not every)
+    services = cli_context(context).services(as_json=as_json)
+    found = services.escalations.list(slug, open_only=not every)
     if as_json:
-        say_json([_json(one) for one in found])
+        echo_json([_json(one) for one in found])
         return
     if not found:
-        say("Nothing was ever asked." if every else "Nothing is asked.")
+        echo("Nothing was ever asked." if every else "Nothing is asked.")
     for one in found:
         reminded = f", reminded {one.reminders} times" if one.reminders > 1 else ", reminded" if one.reminders else ""
-        say(f"{one.id[-8:]}  {one.status}  since {moment(one.asked_at)}{reminded}")
-        say("\n".join(f"  │ {line}" for line in _wrapped(one.question)))
+        echo(f"{one.id[-8:]}  {one.status}  since {format_time(one.asked_at)}{reminded}")
+        echo("\n".join(f"  │ {line}" for line in _wrapped(one.question)))
         if one.answer is not None:
-            say(f"  {visible(one.answered_by)}: {visible(one.answer)}")
+            echo(f"  {visible(one.answered_by)}: {visible(one.answer)}")
 
 
 def _wrapped(text: str) -> Iterator[str]:
     import textwrap
 
-    from punchlist.surfaces.cli.layout import terminal
+    from punchlist.surfaces.cli.layout import line_width
 
     for line in visible_block(text).splitlines():
-        yield from textwrap.wrap(line, terminal() - 4, break_on_hyphens=False) or [""]
+        yield from textwrap.wrap(line, line_width() - 4, break_on_hyphens=False) or [""]
 
 
 def answer(
@@ -70,31 +70,33 @@ def answer(
     as_json: JsonOption = False,
 ) -> None:
     """Say what becomes of a todo: its deadline is extended, it is cancelled, or it stays as it is."""
-    entry = front(context)
-    desk = entry.desk(as_json=as_json)
-    done = desk.escalations.answer(_scope(entry, desk), id, choice.value, deadline=date, reason=why)
+    entry = cli_context(context)
+    services = entry.services(as_json=as_json)
+    done = services.escalations.answer(_scope(entry, services), id, choice.value, deadline=date, reason=why)
     if as_json:
-        say_json(_json(done))
+        echo_json(_json(done))
     else:
-        say(f"Answered: {visible(done.answer)}.")
+        echo(f"Answered: {visible(done.answer)}.")
 
 
 def acknowledge(context: typer.Context, id: IdArgument, as_json: JsonOption = False) -> None:
     """Say that you have seen a question: it stays open, but you are not reminded any more."""
-    entry = front(context)
-    desk = entry.desk(as_json=as_json)
-    seen = desk.escalations.acknowledge(_scope(entry, desk), id)
+    entry = cli_context(context)
+    services = entry.services(as_json=as_json)
+    seen = services.escalations.acknowledge(_scope(entry, services), id)
     if as_json:
-        say_json(_json(seen))
+        echo_json(_json(seen))
     else:
-        say(f"You are not reminded of {seen.id[-8:]} any more. To answer it: punchlist mission answer {seen.id[-8:]} …")
+        echo(
+            f"You are not reminded of {seen.id[-8:]} any more. To answer it: punchlist mission answer {seen.id[-8:]} …"
+        )
 
 
-def _scope(entry: CliContext, desk: Services) -> MissionScope:
+def _scope(entry: CliContext, services: Services) -> MissionScope:
     """The person at the terminal, who is bound to no mission."""
     from punchlist.missions.model import MissionScope
 
-    scope = entry.scope(desk)
+    scope = entry.scope(services)
     return MissionScope(scope.conversation_id, scope.actor)
 
 

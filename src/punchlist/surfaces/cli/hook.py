@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from punchlist.surfaces.cli.context import front
+from punchlist.surfaces.cli.context import cli_context
 
 
 def hook(
@@ -20,4 +20,4 @@ def hook(
     """
     from punchlist.surfaces.hooks.main import run
 
-    run(front(context).open_desk, [event, *(("--for", agent) if agent else ())])
+    run(cli_context(context).open_services, [event, *(("--for", agent) if agent else ())])

@@ -13,7 +13,7 @@ import typer
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.import_export.files import STREAM
 from punchlist.kernel.text import visible, visible_block
-from punchlist.surfaces.cli.context import JsonOption, SessionOption, front, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, SessionOption, cli_context, echo, echo_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +55,7 @@ def import_(
         str, typer.Argument(metavar="FILE", help="A file or a folder of tasks; - for stdin.", show_default=False)
     ],
     of: Annotated[
-        FormatChoice | None, typer.Option("--from", help="Its format. Default: as its name and content say.")
+        FormatChoice | None, typer.Option("--from", help="Its format. Default: as its name and content echo.")
     ] = None,
     into: Annotated[
         ListChoice | None, typer.Option("--into", help="Default: the checklist if it fits, else the plan.")
@@ -70,18 +70,18 @@ def import_(
     from punchlist.import_export.import_plan import fits_checklist, plan_import
 
     _check_mission(into, mission, pillar)
-    entry = front(context)
-    desk = entry.desk(session, as_json=as_json)
+    entry = cli_context(context)
+    services = entry.services(session, as_json=as_json)
     format, found = _read(source, of)
     if into is None:
         flat = ListChoice.CHECKLIST if fits_checklist(found.items) else ListChoice.PLAN
         into = flat if mission is None else ListChoice.MISSION
-    target = _target(entry, desk, into, format, mission, pillar)
+    target = _target(entry, services, into, format, mission, pillar)
     decided = plan_import(found, format, target)
     made, remarks = ([], []) if dry_run else decided.execute(target)
     remarks = [*decided.remarks, *remarks]
     if as_json:
-        say_json(_import_json(desk, format, target, decided, made, remarks, dry_run=dry_run))
+        echo_json(_import_json(services, format, target, decided, made, remarks, dry_run=dry_run))
     else:
         _tell_import(format, target, decided, made, remarks, dry_run=dry_run)
 
@@ -115,7 +115,12 @@ def _read(source: str, of: FormatChoice | None) -> tuple[ExchangeFormat, ParsedF
 
 
 def _target(
-    entry: CliContext, desk: Services, into: ListChoice, format: ExchangeFormat, mission: str | None, pillar: str | None
+    entry: CliContext,
+    services: Services,
+    into: ListChoice,
+    format: ExchangeFormat,
+    mission: str | None,
+    pillar: str | None,
 ) -> ImportTarget:
     from punchlist.import_export.checklist_target import ChecklistTarget
     from punchlist.import_export.mission_target import MissionTarget
@@ -123,30 +128,30 @@ def _target(
     from punchlist.kernel.clock import timestamp
     from punchlist.missions.model import MissionScope
 
-    scope = entry.scope(desk)
+    scope = entry.scope(services)
     # Only what we wrote ourselves names agents of ours; elsewhere they are people, or agents of others.
     owners = format.name == FormatChoice.JSON
     match into:
         case ListChoice.CHECKLIST:
-            return ChecklistTarget(desk.checklists, scope)
+            return ChecklistTarget(services.checklists, scope)
         case ListChoice.PLAN:
-            return PlanTarget(desk.store, scope, owners=owners)
+            return PlanTarget(services.store, scope, owners=owners)
         case ListChoice.MISSION:
             if pillar is None:
                 raise typer.BadParameter("is missing: a mission's todo belongs to a pillar", param_hint="--pillar")
             return MissionTarget(
-                desk.mission_todos,
-                desk.missions,
+                services.mission_todos,
+                services.missions,
                 MissionScope(scope.conversation_id, scope.actor),
                 mission or "",
                 pillar,
-                timestamp(desk.store.clock()),
+                timestamp(services.store.clock()),
                 owners=owners,
             )
 
 
 def _import_json(
-    desk: Services,
+    services: Services,
     format: ExchangeFormat,
     target: ImportTarget,
     decided: ImportPlan,
@@ -159,7 +164,7 @@ def _import_json(
     if dry_run:
         told = [{"title": one.title, "status": one.status.value} for one in decided.new]
     return {
-        "session": desk.settings.session,
+        "session": services.settings.session,
         "format": format.name,
         "into": target.name,
         "dryRun": dry_run,
@@ -181,16 +186,16 @@ def _tell_import(
 ) -> None:
     new = len(decided.new)
     does = "Would add" if dry_run else "Added"
-    say(f"{does} {_items(new)} to {visible(target.shape.name)} (from {format.name}).")
+    echo(f"{does} {_items(new)} to {visible(target.shape.name)} (from {format.name}).")
     lines = [(one.title, one.status.value) for one in decided.new] if dry_run else [(m.title, m.status) for m in made]
     for title, status in lines[:MOST_SHOWN]:
-        say(f"  {visible(title)} ({status})")
+        echo(f"  {visible(title)} ({status})")
     if new > MOST_SHOWN:
-        say(f"  … and {new - MOST_SHOWN} more")
+        echo(f"  … and {new - MOST_SHOWN} more")
     if decided.skipped:
         titles = ", ".join(f"“{visible(one.title)}”" for one in decided.skipped[:5])
         more = f" and {len(decided.skipped) - 5} more" if len(decided.skipped) > 5 else ""
-        say(f"Skipped {_items(len(decided.skipped))} already there: {titles}{more}.")
+        echo(f"Skipped {_items(len(decided.skipped))} already there: {titles}{more}.")
     _tell_lost(target.shape.name, decided.lost, remarks)
 
 
@@ -202,9 +207,9 @@ def _tell_lost(name: str, lost: Sequence[Loss], remarks: Sequence[str]) -> None:
     from punchlist.import_export.item import describe_losses
 
     if lost:
-        say(f"! {visible(name)} cannot hold: {visible(describe_losses(lost))}.", error=True)
+        echo(f"! {visible(name)} cannot hold: {visible(describe_losses(lost))}.", error=True)
     for remark in remarks:
-        say(f"! {visible(remark)}", error=True)
+        echo(f"! {visible(remark)}", error=True)
 
 
 # --- export -----------------------------------------------------------------------------------------------
@@ -243,19 +248,19 @@ def export(
     if turn is not None and chosen is not ListChoice.PLAN:
         raise typer.BadParameter("goes with --list plan", param_hint="--turn")
     format = FORMATS[to] if to else guess_export_format(target)
-    entry = front(context)
-    desk = entry.desk(session, as_json=as_json)
-    which = chosen or (ListChoice.MISSION if mission else _usual(entry, desk))
-    entries = _entries(entry, desk, which, mission, pillar, turn)
-    fitted = fit_items(format.limits, entries, timestamp(desk.store.clock()))
-    told: dict[str, Any] = {"session": desk.settings.session, "list": which.value, "format": format.name}
+    entry = cli_context(context)
+    services = entry.services(session, as_json=as_json)
+    which = chosen or (ListChoice.MISSION if mission else _usual(entry, services))
+    entries = _entries(entry, services, which, mission, pillar, turn)
+    fitted = fit_items(format.limits, entries, timestamp(services.store.clock()))
+    told: dict[str, Any] = {"session": services.settings.session, "list": which.value, "format": format.name}
     told |= {"items": len(fitted.items), "lost": [one.as_json() for one in fitted.lost]}
     if target == STREAM:
         written = _as_text(format, fitted.items)
         if as_json:
-            say_json({**told, "text": written})
+            echo_json({**told, "text": written})
         elif sys.stdout.isatty():
-            say(visible_block(written).rstrip("\n"))
+            echo(visible_block(written).rstrip("\n"))
         else:
             # Whatever terminals are said to understand: a pipe gets what a file would, and all of it.
             with open(sys.stdout.fileno(), "wb", closefd=False) as pipe:
@@ -264,50 +269,54 @@ def export(
         path = Path(target).expanduser()
         count = _write(format, fitted.items, path, force=force)
         if as_json:
-            say_json({**told, "file": str(path)})
+            echo_json({**told, "file": str(path)})
         else:
             files = f" in {count} files" if count is not None else ""
-            say(f"Wrote {_items(len(fitted.items))} to {visible(path)}{files} ({format.name}).", error=True)
+            echo(f"Wrote {_items(len(fitted.items))} to {visible(path)}{files} ({format.name}).", error=True)
     if not as_json:
         _tell_lost(format.name, fitted.lost, [])
 
 
-def _usual(entry: CliContext, desk: Services) -> ListChoice:
+def _usual(entry: CliContext, services: Services) -> ListChoice:
     """The list that there is, so that what was imported without a word about where comes out again."""
-    if not desk.checklists.get(desk.settings.session).items and _turn(entry, desk) and _plan(entry, desk, None):
+    if (
+        not services.checklists.get(services.settings.session).items
+        and _turn(entry, services)
+        and _plan(entry, services, None)
+    ):
         return ListChoice.PLAN
     return ListChoice.CHECKLIST
 
 
 def _entries(
-    entry: CliContext, desk: Services, which: ListChoice, mission: str | None, pillar: str | None, turn: str | None
+    entry: CliContext, services: Services, which: ListChoice, mission: str | None, pillar: str | None, turn: str | None
 ) -> list[ExchangeItem]:
     from punchlist.import_export import sources
 
     match which:
         case ListChoice.CHECKLIST:
-            return sources.checklist_items(desk.checklists.get(desk.settings.session))
+            return sources.checklist_items(services.checklists.get(services.settings.session))
         case ListChoice.MISSION:
-            return sources.mission_items(desk.mission_todos, mission or "", pillar)
+            return sources.mission_items(services.mission_todos, mission or "", pillar)
         case ListChoice.PLAN:
-            return _plan(entry, desk, turn)
+            return _plan(entry, services, turn)
 
 
-def _plan(entry: CliContext, desk: Services, turn: str | None) -> list[ExchangeItem]:
+def _plan(entry: CliContext, services: Services, turn: str | None) -> list[ExchangeItem]:
     """The plan of a turn; without one named, of the open one or else the last."""
     from punchlist.conversations.model import TurnScope
     from punchlist.import_export import sources
 
-    scope = entry.scope(desk)
-    if turn is None and (turn := _turn(entry, desk)) is None:
-        raise NotFound(f"Session {desk.settings.session!r} has no turn yet, so there is no plan to export.")
-    return sources.turn_items(desk.plans, desk.store, TurnScope(scope.conversation_id, scope.actor, turn))
+    scope = entry.scope(services)
+    if turn is None and (turn := _turn(entry, services)) is None:
+        raise NotFound(f"Session {services.settings.session!r} has no turn yet, so there is no plan to export.")
+    return sources.turn_items(services.plans, services.store, TurnScope(scope.conversation_id, scope.actor, turn))
 
 
-def _turn(entry: CliContext, desk: Services) -> str | None:
-    session = entry.scope(desk).conversation_id
-    last = (one for one in desk.conversations.turns(session) if one.parent_turn_id is None)
-    found = desk.conversations.current_turn(session) or next(last, None)
+def _turn(entry: CliContext, services: Services) -> str | None:
+    session = entry.scope(services).conversation_id
+    last = (one for one in services.conversations.turns(session) if one.parent_turn_id is None)
+    found = services.conversations.current_turn(session) or next(last, None)
     return found.id if found else None
 
 
@@ -327,7 +336,7 @@ def _write(format: ExchangeFormat, entries: list[ExchangeItem], path: Path, *, f
     written = format.write_files(entries) if folder and format.write_files else None
     if (there := files.overwrite_warning(path, written)) and not force:
         if not sys.stdin.isatty() or path.is_dir() != folder:
-            raise InvalidInput(f"{there} Name another, or say --force to replace what is there.")
+            raise InvalidInput(f"{there} Name another, or echo --force to replace what is there.")
         typer.confirm(f"{there} Replace what has the same name?", abort=True, err=True)
     if written is None:
         files.write(path, _as_text(format, entries))

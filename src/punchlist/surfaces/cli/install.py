@@ -14,7 +14,7 @@ from punchlist.config import project_root
 from punchlist.errors import Conflict
 from punchlist.integrations.install.host_names import HostName
 from punchlist.kernel.text import visible, visible_block
-from punchlist.surfaces.cli.context import JsonOption, front, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json
 
 if TYPE_CHECKING:
     from punchlist.integrations.install.files import FileChange
@@ -43,7 +43,7 @@ def install(
     """
     from punchlist.integrations.install.entry_command import given
 
-    front(context).json = as_json
+    cli_context(context).json = as_json
     there = _installation(agent, user)
     program = given(command) if command is not None else None
     task = _InstallJob(
@@ -67,7 +67,7 @@ def uninstall(
     as_json: JsonOption = False,
 ) -> None:
     """Take out of an agent's configuration what `install` put in, and nothing else."""
-    front(context).json = as_json
+    cli_context(context).json = as_json
     there = _installation(agent, user)
     task = _InstallJob(
         there,
@@ -111,7 +111,7 @@ def _tell(task: _InstallJob, plan: InstallPlan, backups: list[Path] | None, as_j
     """What was done; `backups` is None if it was only to show."""
     notes = [*task.here, *task.there.notes(plan)]
     if as_json:
-        say_json(
+        echo_json(
             {
                 "agent": task.there.host.name,
                 "scope": task.there.place.scope,
@@ -124,13 +124,13 @@ def _tell(task: _InstallJob, plan: InstallPlan, backups: list[Path] | None, as_j
         )
         return
     if not plan.changes:
-        say(task.nothing)
+        echo(task.nothing)
     else:
-        say(task.done if backups is not None else "Nothing was changed; this was only to show.")
+        echo(task.done if backups is not None else "Nothing was changed; this was only to show.")
     for backup in backups or ():
-        say(f"Backup: {visible(backup)}")
+        echo(f"Backup: {visible(backup)}")
     for note in notes:
-        say(visible(note))
+        echo(visible(note))
 
 
 def _change_json(change: FileChange) -> dict[str, str]:
@@ -146,12 +146,12 @@ def _shown(task: _InstallJob, *, quiet: bool = False, error: bool = False) -> In
     plan = task.plan()
     if not plan.changes or quiet:
         return plan
-    say(f"{task.there.host.title}, for {_where(task.there)}:\n", error=error)
+    echo(f"{task.there.host.title}, for {_where(task.there)}:\n", error=error)
     for change in plan.changes:
         if real := task.there.led_outside(change.path):
-            say(f"{visible(change.path)} leads out of the project, to {visible(real)}:", error=error)
+            echo(f"{visible(change.path)} leads out of the project, to {visible(real)}:", error=error)
         # Ends of lines of another system are not what the change is about.
-        say(visible_block(diff(change).replace("\r\n", "\n")), error=error)
+        echo(visible_block(diff(change).replace("\r\n", "\n")), error=error)
     return plan
 
 
@@ -182,17 +182,17 @@ def status(
     """Show in which agents Punchlist is installed, whether all of it is there, and what went wrong in its hooks."""
     from punchlist.integrations.install.status import hook_logs, standing
 
-    front(context).json = as_json
+    cli_context(context).json = as_json
     here = Path.cwd()
     root = project_root(here)
     found = [standing(name, root, here, os.environ) for name in ([agent] if agent else HostName)]
     logs = hook_logs(root, os.environ)
     if as_json:
-        say_json({"agents": [one.as_json() for one in found], "logs": [log.as_json() for log in logs]})
+        echo_json({"agents": [one.as_json() for one in found], "logs": [log.as_json() for log in logs]})
         return
     for one in found:
-        say("\n".join(visible(line) for line in one.lines()))
+        echo("\n".join(visible(line) for line in one.lines()))
     for log in logs:
-        say(f"\n{visible(log.path)}: {log.count} line{'s' if log.count != 1 else ''}, the last:")
+        echo(f"\n{visible(log.path)}: {log.count} line{'s' if log.count != 1 else ''}, the last:")
         for line in log.last:
-            say(f"  {visible(line)}")
+            echo(f"  {visible(line)}")

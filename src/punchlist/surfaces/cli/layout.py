@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from punchlist.checklist.text_width import clip, width
 from punchlist.kernel.text import ELLIPSIS
-from punchlist.surfaces.cli.context import columns
-from punchlist.surfaces.cli.conversations import counted
+from punchlist.surfaces.cli.context import terminal_width
+from punchlist.surfaces.cli.conversations import plural
 
 if TYPE_CHECKING:
     from punchlist.missions.usage import RunUsage
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 NARROWEST: Final = 40
 
 
-def terminal() -> int:
+def line_width() -> int:
     """How many cells a line has."""
-    return max(columns(), NARROWEST)
+    return max(terminal_width(), NARROWEST)
 
 
-def fit(text: str, cells: int) -> str:
+def fit_line(text: str, cells: int) -> str:
     """On a line of so many cells."""
     return text if width(text) <= cells else clip(text, cells - 1) + ELLIPSIS
 
 
-def used(account: RunUsage) -> str:
-    return f"{counted(account.runs, 'run')}, {spent(account)}"
+def format_run_usage(account: RunUsage) -> str:
+    return f"{plural(account.runs, 'run')}, {format_usage(account)}"
 
 
-def spent(account: RunUsage) -> str:
+def format_usage(account: RunUsage) -> str:
     cost = f", ${account.cost:,.4f}" if account.cost else ""
     return (
         f"{account.input_tokens:,} tokens in, {account.output_tokens:,} out{cost}, {account.seconds:,.1f} s, "
-        f"{counted(account.calls, 'tool call')}"
+        f"{plural(account.calls, 'tool call')}"
     )

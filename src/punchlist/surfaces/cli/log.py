@@ -10,7 +10,15 @@ import typer
 
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.context import JsonOption, SessionOption, complain, front, json_text, moment, say
+from punchlist.surfaces.cli.context import (
+    JsonOption,
+    SessionOption,
+    cli_context,
+    echo,
+    echo_error,
+    format_time,
+    to_json_text,
+)
 
 if TYPE_CHECKING:
     from punchlist.kernel.events import Event
@@ -33,9 +41,9 @@ def log(
     from punchlist.storage import event_log
     from punchlist.storage.change_watch import ChangeWatch, PollBackoff
 
-    desk = front(context).desk(session, as_json=as_json)
-    chosen = None if everything else desk.settings.session
-    with desk.store.read() as tx:
+    services = cli_context(context).services(session, as_json=as_json)
+    chosen = None if everything else services.settings.session
+    with services.store.read() as tx:
         events = event_log.newest(tx, limit, chosen)
     for event in events:
         _print(event, as_json=as_json)
@@ -43,10 +51,10 @@ def log(
         return
     seen = deque(events, maxlen=REMEMBERED)
     patience = PollBackoff()
-    with ChangeWatch(desk.store) as watch:
+    with ChangeWatch(services.store) as watch:
         while True:
             events = []
-            with patience, desk.store.read() as tx:
+            with patience, services.store.read() as tx:
                 last = _going_on_from(tx, seen)
                 events = event_log.after(tx, last.seq if last else 0, conversation_id=chosen)
             for event in events:
@@ -62,7 +70,9 @@ def _going_on_from(tx: Transaction, seen: deque[Event]) -> Event | None:
 
     last = event_log.last_still_there(tx, seen)
     if seen and last != seen[-1]:
-        complain("The database is no longer as it was: events shown above may be gone. Going on with what came since.")
+        echo_error(
+            "The database is no longer as it was: events shown above may be gone. Going on with what came since."
+        )
         while seen and seen[-1] != last:
             seen.pop()
         if last is not None and not seen:
@@ -72,11 +82,11 @@ def _going_on_from(tx: Transaction, seen: deque[Event]) -> Event | None:
 
 def _print(event: Event, *, as_json: bool) -> None:
     if as_json:
-        say(json_text({**asdict(event), "data": _data(event)}))
+        echo(to_json_text({**asdict(event), "data": _data(event)}))
         return
     step = f" {visible(event.from_status or NEW)} → {visible(event.to_status)}" if event.to_status else ""
-    what = _what(event)
-    say(f"{moment(event.at)}  {visible(event.actor)}  {visible(event.action)}{step}  {what}  — {visible(event.reason)}")
+    change = f"{visible(event.action)}{step}  {_subject(event)}"
+    echo(f"{format_time(event.at)}  {visible(event.actor)}  {change}  — {visible(event.reason)}")
 
 
 def _data(event: Event) -> Any:
@@ -86,8 +96,8 @@ def _data(event: Event) -> Any:
         return event.data
 
 
-def _what(event: Event) -> str:
-    """What the event is about, in the words people know it by."""
+def _subject(event: Event) -> str:
+    """The title or contents of the changed items, else the id."""
     try:
         data = event.payload()
         if data.get("title"):

@@ -1,4 +1,4 @@
-"""The commands together, and how the program ends."""
+"""The command line: the table of commands, `--help`, and how errors become exit codes."""
 
 from __future__ import annotations
 
@@ -15,52 +15,80 @@ import typer.core
 from punchlist import __version__
 from punchlist.errors import PunchlistError
 from punchlist.kernel.text import visible_block
-from punchlist.surfaces.cli.context import CliContext, OpenServices, complain, say, say_json
+from punchlist.surfaces.cli.context import CliContext, OpenServices, echo, echo_error, echo_json, terminal_width
 
 EXIT_ERROR = 1
+EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
-
-COMMANDS: Final = {
-    name: f"punchlist.surfaces.cli.{where}"
-    for name, where in {
+GROUPS: Final = {
+    "Lists": {
+        "todos": "todos:app",
+        "plan": "plan:app",
+        "import": "import_export:import_",
+        "export": "import_export:export",
+    },
+    "Agent": {
         "run": "run:run",
         "demo": "demo:demo",
-        "install": "install:install",
-        "uninstall": "install:uninstall",
-        "status": "install:status",
+        "conversations": "conversations:app",
+        "turn": "turn:app",
+        "sessions": "sessions:sessions",
         "queue": "queue:app",
+        "agents": "agents:app",
+        "tools": "tools:app",
+        "policy": "policy:app",
+        "approvals": "approvals:app",
         "answer": "answer:answer",
         "wake": "answer:wake",
-        "agents": "agents:app",
+        "trust": "trust:trust",
+    },
+    "Missions": {
         "mission": "mission:app",
         "todo": "todo:app",
         "chat": "chat:app",
         "metric": "metric:app",
         "runs": "runs:app",
         "worker": "worker:worker",
-        "todos": "todos:app",
-        "plan": "plan:app",
-        "import": "exchanging:import_",
-        "export": "exchanging:export",
-        "tools": "tools:app",
-        "approvals": "approvals:app",
-        "policy": "policy:app",
-        "trust": "trust:trust",
-        "conversations": "conversations:app",
-        "turn": "turn:app",
-        "sessions": "sessions:sessions",
-        "log": "log:log",
+    },
+    "Integrations": {
+        "install": "install:install",
+        "uninstall": "install:uninstall",
+        "status": "install:status",
         "mcp": "mcp:mcp",
         "hook": "hook:hook",
+    },
+    "Maintenance": {
+        "log": "log:log",
         "db": "db:app",
-    }.items()
+    },
 }
-"""As a newcomer needs them: a group of commands is an `app`, any other is a function."""
+"""The groups of `--help`, and where each command is: an `app` is a group of subcommands, anything else a function."""
+COMMANDS: Final = {name: place for commands in GROUPS.values() for name, place in commands.items()}
+REMOVED: Final[dict[str, str]] = {}
+"""Names of earlier versions, and the commands that replace them."""
+NARROW: Final = 60
+"""Below this width the first column of a help table gets a third of the line."""
+
+_Context: Any = typer.core.TyperCommand.context_class
+
+
+class HelpFormatter(_Context.formatter_class):  # type: ignore[misc]
+    def write_dl(self, rows: Any, col_max: int = 30, col_spacing: int = 2) -> None:
+        super().write_dl(rows, min(col_max, self.width // 3) if self.width < NARROW else col_max, col_spacing)
+
+
+class HelpContext(_Context):  # type: ignore[misc]
+    """Formats help for the width of the terminal. Typer's own limits are 50 to 80 columns."""
+
+    def make_formatter(self) -> HelpFormatter:
+        return HelpFormatter(width=self.terminal_width or max(terminal_width() - 2, 20))
 
 
 class LazyCommands(typer.core.TyperGroup):
-    """Each command is loaded and made when it is asked for: whoever runs one does not pay for the others."""
+    """Imports the module of a command only when the command is used or described."""
+
+    context_class = HelpContext
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         del ctx
@@ -69,46 +97,64 @@ class LazyCommands(typer.core.TyperGroup):
     def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
         del ctx
         if cmd_name in COMMANDS and cmd_name not in self.commands:
-            self.commands[cmd_name] = _made(cmd_name)
+            self.commands[cmd_name] = _build(cmd_name)
         return self.commands.get(cmd_name)
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
+        if args and args[0] in REMOVED:
+            echo(f'"punchlist {args[0]}" is now "punchlist {REMOVED[args[0]]}".', error=True)
+            raise typer.Exit(EXIT_USAGE)
         if args and args[0] not in COMMANDS:
-            # Somebody is to be told what they may have meant.
+            # Typer suggests similar names from the commands that exist.
             self.commands = {name: self.get_command(ctx, name) for name in COMMANDS}
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         del ctx
-        limit = formatter.width - 6 - max(map(len, COMMANDS))
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, _in_short(name, limit)) for name in COMMANDS])
+        longest = max(map(len, COMMANDS))
+        for group, commands in GROUPS.items():
+            with formatter.section(group):
+                # Padded, so that the groups share one column.
+                formatter.write_dl([(f"{name:<{longest}}", _summary(name)) for name in commands])
 
 
-def _loaded(name: str) -> Any:
+def _load(name: str) -> Any:
     module, _, attribute = COMMANDS[name].partition(":")
-    return getattr(import_module(module), attribute)
+    return getattr(import_module(f"punchlist.surfaces.cli.{module}"), attribute)
 
 
-def _made(name: str) -> Any:
+def _build(name: str) -> Any:
     from typer.main import get_command_from_info, get_group_from_info
     from typer.models import CommandInfo, TyperInfo
 
-    found = _loaded(name)
+    found = _load(name)
     if isinstance(found, typer.Typer):
-        group = TyperInfo(found, name=name)
-        return get_group_from_info(group, pretty_exceptions_short=True, suggest_commands=True, rich_markup_mode=None)
-    command = CommandInfo(name=name, callback=found)
-    return get_command_from_info(command, pretty_exceptions_short=True, rich_markup_mode=None)
+        info = TyperInfo(found, name=name)
+        command: Any = get_group_from_info(
+            info, pretty_exceptions_short=True, suggest_commands=True, rich_markup_mode=None
+        )
+    else:
+        command = get_command_from_info(
+            CommandInfo(name=name, callback=found), pretty_exceptions_short=True, rich_markup_mode=None
+        )
+    _use_help_context(command)
+    return command
 
 
-def _in_short(name: str, limit: int) -> str:
+def _use_help_context(command: Any) -> None:
+    command.context_class = HelpContext
+    for subcommand in getattr(command, "commands", {}).values():
+        _use_help_context(subcommand)
+
+
+def _summary(name: str) -> str:
+    """The first sentence of a command's help."""
     from typer.main import solve_typer_info_help
     from typer.models import TyperInfo
 
-    found = _loaded(name)
-    said = solve_typer_info_help(TyperInfo(found)) if isinstance(found, typer.Typer) else getdoc(found)
-    return typer.core.TyperCommand(name, help=said).get_short_help_str(limit)
+    found = _load(name)
+    text = solve_typer_info_help(TyperInfo(found)) if isinstance(found, typer.Typer) else getdoc(found)
+    return typer.core.TyperCommand(name, help=text).get_short_help_str(limit=1_000)
 
 
 app = typer.Typer(
@@ -122,16 +168,16 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        say(f"punchlist {__version__}")
+def _print_version(requested: bool) -> None:
+    if requested:
+        echo(f"punchlist {__version__}")
         raise typer.Exit
 
 
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """The todo list that AI agents finish."""
@@ -139,7 +185,7 @@ def options(
 
 @runtime_checkable
 class UsageError(Protocol):
-    """What Typer raises for a wrong command line; it does not show the class itself."""
+    """The error that Typer raises for a wrong command line. Typer does not export its class."""
 
     ctx: typer.Context | None
     exit_code: int
@@ -147,42 +193,43 @@ class UsageError(Protocol):
     def format_message(self) -> str: ...
 
 
-def start(open_desk: OpenServices) -> None:
-    """Run one command. Every error we know ends in a sentence on stderr, never in a traceback."""
-    _mend_streams()
-    front = CliContext(open_desk)
+def start(open_services: OpenServices) -> None:
+    """Run one command. Errors end as one sentence on stderr; only unexpected ones show a traceback, on request."""
+    _repair_streams()
+    cli = CliContext(open_services)
     try:
-        code = app(obj=front, prog_name="punchlist", standalone_mode=False)
+        code = app(obj=cli, prog_name="punchlist", standalone_mode=False)
         sys.stdout.flush()
     except PunchlistError as error:
-        if front.json:
-            say_json({"error": {"code": error.code, "message": str(error)}})
-        complain(str(error))
+        if cli.json:
+            echo_json({"error": {"code": error.code, "message": str(error)}})
+        echo_error(str(error))
         code = error.exit_code
     except KeyboardInterrupt:
         code = EXIT_INTERRUPTED
     except typer.Abort as abort:
-        # Either Ctrl-C, or somebody said no to a question.
+        # Raised for Ctrl-C and for a question answered with no.
         code = EXIT_INTERRUPTED if isinstance(abort.__cause__, KeyboardInterrupt) else EXIT_ERROR
     except BrokenPipeError:
-        # Whoever read our output has had enough.
         code = EXIT_ERROR
     except OSError as error:
-        complain(f"cannot go on ({error.strerror or error}).")
+        echo_error(f"failed ({error.strerror or error}).")
         code = EXIT_ERROR
     except Exception as error:
         if isinstance(error, UsageError):
-            _explain_usage(error)
-            _leave(error.exit_code)
+            _print_usage_error(error)
+            _exit(error.exit_code)
         if os.environ.get("PUNCHLIST_DEBUG"):
             raise
-        complain(f"failed unexpectedly ({type(error).__name__}: {error}). PUNCHLIST_DEBUG=1 shows where.")
+        echo_error(
+            f"failed unexpectedly ({type(error).__name__}: {error}). Set PUNCHLIST_DEBUG=1 to see the traceback."
+        )
         code = EXIT_ERROR
-    _leave(code if isinstance(code, int) else 0)
+    _exit(code if isinstance(code, int) else 0)
 
 
-def _mend_streams() -> None:
-    """A shell may have closed any of them; and no text may stop us from saying the rest."""
+def _repair_streams() -> None:
+    """Replace streams that the shell closed, and escape characters that the encoding of a stream lacks."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
@@ -191,22 +238,19 @@ def _mend_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _explain_usage(error: UsageError) -> None:
+def _print_usage_error(error: UsageError) -> None:
     message = visible_block(error.format_message())
     if message.startswith("Usage:"):
-        # Nothing was asked for, so the message is the help.
-        say(message, error=True)
+        # A group without a subcommand: the message is its help.
+        echo(message, error=True)
         return
     if error.ctx is not None:
-        say(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help' for help.\n", error=True)
-    say(f"Error: {message}", error=True)
+        echo(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help' for help.\n", error=True)
+    echo(f"Error: {message}", error=True)
 
 
-def _leave(code: int) -> NoReturn:
-    """End at once: taking the interpreter apart would cost a fifth of a short command's time.
-
-    What was written is committed, and SQLite needs no goodbye.
-    """
+def _exit(code: int) -> NoReturn:
+    """Exit without interpreter shutdown, which takes a fifth of a short command. All writes are committed by now."""
     try:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -11,7 +11,7 @@ import typer
 
 from punchlist.errors import NotFound
 from punchlist.kernel.actors import Actor, Role
-from punchlist.surfaces.cli.context import SessionOption, front
+from punchlist.surfaces.cli.context import SessionOption, cli_context
 from punchlist.surfaces.services import Services
 
 
@@ -59,31 +59,31 @@ def mcp(
         raise typer.BadParameter("is no name of an agent: small letters, digits and dashes", param_hint="--for")
     actor = Actor(Role(role.value), agent or "mcp")
     if agent is None:
-        desk = _bound(front(context).desk(session), mission, pillar)
-        scope = MissionScope(desk.settings.session, actor, mission, pillar)
+        services = _bound(cli_context(context).services(session), mission, pillar)
+        scope = MissionScope(services.settings.session, actor, mission, pillar)
     else:
-        desk = late(lambda: _bound(_trusted(front(context).desk(session)), mission, pillar))
+        services = late(lambda: _bound(_trusted(cli_context(context).services(session)), mission, pillar))
         if session:
             scope = MissionScope(session, actor, mission, pillar)
         else:
-            scope = HostScope(HostSession(desk, os.environ, agent), actor, mission, pillar)
+            scope = HostScope(HostSession(services, os.environ, agent), actor, mission, pillar)
     if http:
         from punchlist.surfaces.mcp.http_server import serve as serve_http
 
-        serve_http(desk, scope, host, port, os.environ)
+        serve_http(services, scope, host, port, os.environ)
     else:
-        serve(desk, scope)
+        serve(services, scope)
 
 
-def _trusted(desk: Services) -> Services:
-    desk.trust.check_database(desk.settings)
-    return desk
+def _trusted(services: Services) -> Services:
+    services.trust.check_database(services.settings)
+    return services
 
 
-def _bound(desk: Services, mission: str | None, pillar: str | None) -> Services:
-    """The desk, where there is the mission that a caller is bound to."""
+def _bound(services: Services, mission: str | None, pillar: str | None) -> Services:
+    """The services, where there is the mission that a caller is bound to."""
     if mission is not None:
-        known = [one.pillar.slug for one in desk.missions.standing(desk.missions.get(mission))]
+        known = [one.pillar.slug for one in services.missions.standing(services.missions.get(mission))]
         if pillar is not None and pillar not in known:
             raise NotFound(f"Mission {mission!r} has no pillar {pillar!r}. There are: {', '.join(known)}.")
-    return desk
+    return services

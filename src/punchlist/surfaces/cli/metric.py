@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from punchlist.kernel.text import excerpt, visible
-from punchlist.surfaces.cli.context import JsonOption, columns, front, moment, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json, format_time, terminal_width
 from punchlist.surfaces.cli.plot import NARROWEST, Level, in_sight, plot, sparkline
 
 if TYPE_CHECKING:
@@ -37,20 +37,20 @@ def group() -> None:
 @app.command("list")
 def list_metrics(context: typer.Context, mission: MissionArgument, as_json: JsonOption = False) -> None:
     """List the metrics of a mission and how they stand."""
-    desk = front(context).desk(as_json=as_json)
-    views = desk.metrics.show(mission)
+    services = cli_context(context).services(as_json=as_json)
+    views = services.metrics.show(mission)
     if as_json:
-        say_json([view.as_json() for view in views])
+        echo_json([view.as_json() for view in views])
         return
     if not views:
-        say("The mission has no metrics.")
+        echo("The mission has no metrics.")
     pillar = None
     for view in views:
         if view.pillar_slug != pillar:
             pillar = view.pillar_slug
-            say(visible(pillar))
+            echo(visible(pillar))
         for line in _lines(view):
-            say(excerpt(f"  {line}", _width()))
+            echo(excerpt(f"  {line}", _width()))
 
 
 @app.command()
@@ -66,15 +66,15 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Draw the readings of a metric, with its levels."""
-    desk = front(context).desk(as_json=as_json)
-    views = desk.metrics.show(mission, metric, most=most)
+    services = cli_context(context).services(as_json=as_json)
+    views = services.metrics.show(mission, metric, most=most)
     if as_json:
-        say_json([view.as_json() for view in views])
+        echo_json([view.as_json() for view in views])
         return
     if not views:
-        say("The mission has no metrics.")
+        echo("The mission has no metrics.")
     for number, view in enumerate(views):
-        say("\n".join(["", *_picture(view, most)] if number else _picture(view, most)))
+        echo("\n".join(["", *_picture(view, most)] if number else _picture(view, most)))
 
 
 @app.command(context_settings={"ignore_unknown_options": True})
@@ -95,19 +95,19 @@ def record(
     from punchlist.missions.metrics.service import reading_json
     from punchlist.missions.metrics.status import number
 
-    entry = front(context)
-    desk = entry.desk(as_json=as_json)
+    entry = cli_context(context)
+    services = entry.services(as_json=as_json)
     try:
         found = number(value)
     except InvalidInput as error:
         raise InvalidInput(f"VALUE: {error}.") from None
-    reading = desk.metrics.record(_scope(entry, desk, mission), mission, metric, found, at=at, note=note)
+    reading = services.metrics.record(_scope(entry, services, mission), mission, metric, found, at=at, note=note)
     if as_json:
-        say_json(reading_json(reading))
+        echo_json(reading_json(reading))
         return
-    [view] = desk.metrics.show(mission, metric)
+    [view] = services.metrics.show(mission, metric)
     for line in _lines(view):
-        say(excerpt(line, _width()))
+        echo(excerpt(line, _width()))
 
 
 @app.command()
@@ -121,27 +121,27 @@ def collect(
     as_json: JsonOption = False,
 ) -> None:
     """Run collectors here and now. Exits with 1 if one of them failed."""
-    entry = front(context)
+    entry = cli_context(context)
     if bool(metrics) == every:
         raise typer.BadParameter("name metrics, or give --all", param_hint="METRIC")
-    desk = entry.desk(as_json=as_json)
-    collected = desk.collecting.run(_scope(entry, desk, mission), mission, metrics or ())
+    services = entry.services(as_json=as_json)
+    collected = services.collecting.run(_scope(entry, services, mission), mission, metrics or ())
     if as_json:
-        say_json([one.as_json() for one in collected])
+        echo_json([one.as_json() for one in collected])
     elif not collected:
-        say("All metrics of the mission are recorded by hand.")
+        echo("All metrics of the mission are recorded by hand.")
     else:
         for one in collected:
-            say(_came(one))
+            echo(_came(one))
     if any(one.error for one in collected):
         raise typer.Exit(1)
 
 
-def _scope(entry: CliContext, desk: Services, mission_slug: str) -> MissionScope:
+def _scope(entry: CliContext, services: Services, mission_slug: str) -> MissionScope:
     """The person at the terminal, in the mission's chat."""
     from punchlist.missions.model import MissionScope
 
-    return MissionScope(desk.missions.get(mission_slug).conversation_id, entry.scope(desk).actor)
+    return MissionScope(services.missions.get(mission_slug).conversation_id, entry.scope(services).actor)
 
 
 def _came(one: CollectedMetric) -> str:
@@ -177,9 +177,9 @@ def _standing(view: MetricView) -> str:
 def _troubles(view: MetricView) -> list[str]:
     troubles = []
     if view.stale and view.current:
-        troubles.append(f"stale: the newest reading is of {moment(view.current.at)}")
+        troubles.append(f"stale: the newest reading is of {format_time(view.current.at)}")
     if view.metric.last_error is not None and view.metric.last_error_at is not None:
-        troubles.append(f"not collected {moment(view.metric.last_error_at)}: {visible(view.metric.last_error)}")
+        troubles.append(f"not collected {format_time(view.metric.last_error_at)}: {visible(view.metric.last_error)}")
     return troubles
 
 
@@ -207,9 +207,9 @@ def _picture(view: MetricView, most: int) -> list[str]:
     for reading in readings[-_LAST:]:
         note = f"  {visible(reading.note)}" if reading.note else ""
         found = visible(shown(reading.value, metric.unit))
-        lines.append(excerpt(f"{moment(reading.at)}  {found}  {visible(reading.source)}{note}", width))
+        lines.append(excerpt(f"{format_time(reading.at)}  {found}  {visible(reading.source)}{note}", width))
     return lines
 
 
 def _width() -> int:
-    return max(columns(), NARROWEST)
+    return max(terminal_width(), NARROWEST)

@@ -11,7 +11,7 @@ import typer
 from punchlist.errors import Conflict, InvalidInput, NotAllowed
 from punchlist.kernel.text import visible
 from punchlist.surfaces.cli import escalations, mission_costs, mission_cycle
-from punchlist.surfaces.cli.context import JsonOption, front, json_text, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json, to_json_text
 
 if TYPE_CHECKING:
     from punchlist.missions.config.model import MissionConfig
@@ -69,7 +69,7 @@ def init(
     as_json: JsonOption = False,
 ) -> None:
     """Write a mission file to begin with. A file that is there is left alone."""
-    front(context).desk(as_json=as_json)
+    cli_context(context).services(as_json=as_json)
     try:
         with path.open("x", encoding="utf-8") as made:
             made.write(STARTER)
@@ -79,9 +79,9 @@ def init(
         told = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InvalidInput(f"{path}: cannot be written ({told}).") from error
     if as_json:
-        say_json({"file": str(path)})
+        echo_json({"file": str(path)})
     else:
-        say(
+        echo(
             f"Wrote {visible(path)}. Change it to what you want to reach, then: punchlist mission apply {visible(path)}"
         )
 
@@ -92,8 +92,8 @@ def schema(context: typer.Context, as_json: JsonOption = False) -> None:
     from punchlist.missions.config.schema import mission_schema
 
     # It is JSON with and without the flag.
-    front(context).json = as_json
-    say_json(mission_schema())
+    cli_context(context).json = as_json
+    echo_json(mission_schema())
 
 
 @app.command()
@@ -108,54 +108,54 @@ def apply(
     """Make a mission from its file, or change it to what the file says now."""
     from punchlist.missions.config import file
 
-    entry = front(context)
-    desk = entry.desk(as_json=as_json)
+    entry = cli_context(context)
+    services = entry.services(as_json=as_json)
     source = file.read(path)
     config = file.parse(source, "stdin" if str(path) == "-" else str(path))
-    preview = desk.missions.preview(config, source)
+    preview = services.missions.preview(config, source)
     if not as_json or not (yes or dry_run):
         _show_changes(config, preview, error=as_json)
     if dry_run:
         if as_json:
-            say_json(_applied_json(desk, config, source, preview))
+            echo_json(_applied_json(services, config, source, preview))
         return
     wants = file.wants(config)
     if trust and wants and not yes:
-        say("\n".join(["The file asks for:", *(f"  - {visible(want)}" for want in wants)]), error=True)
+        echo("\n".join(["The file asks for:", *(f"  - {visible(want)}" for want in wants)]), error=True)
     if preview.lines or (trust and wants):
         _agree(yes, "Apply it, and trust it?" if trust and wants else "Apply it?", _how_to_apply(path))
-    applied = desk.missions.apply(entry.scope(desk), config, source)
+    applied = services.missions.apply(entry.scope(services), config, source)
     if trust:
-        desk.trust.trust_text(_trust_name(desk, config.slug), applied.mission.source)
+        services.trust.trust_text(_trust_name(services, config.slug), applied.mission.source)
     if as_json:
-        say_json(_applied_json(desk, config, source, applied))
+        echo_json(_applied_json(services, config, source, applied))
     else:
-        _say_applied(desk, applied, wants)
+        _say_applied(services, applied, wants)
 
 
 def _show_changes(config: MissionConfig, preview: ApplyPreview, *, error: bool) -> None:
     if not preview.lines:
-        say(f"Nothing changes: mission {config.slug} is as the file says.", error=error)
+        echo(f"Nothing changes: mission {config.slug} is as the file says.", error=error)
     for line in (*preview.lines, *(f"! {warning}" for warning in preview.warnings)):
-        say(visible(line), error=error)
+        echo(visible(line), error=error)
 
 
-def _say_applied(desk: Services, applied: ApplyResult, wants: list[str]) -> None:
+def _say_applied(services: Services, applied: ApplyResult, wants: list[str]) -> None:
     mission = applied.mission
     if applied.created:
-        say(f"Made mission {mission.slug}. Its chat is {visible(mission.conversation_id)}.")
+        echo(f"Made mission {mission.slug}. Its chat is {visible(mission.conversation_id)}.")
     elif applied.changes:
         count = len(applied.changes)
-        say(f"Changed mission {mission.slug} ({count} {'change' if count == 1 else 'changes'}).")
-    if wants and not desk.trusts_mission(mission):
-        say(
+        echo(f"Changed mission {mission.slug} ({count} {'change' if count == 1 else 'changes'}).")
+    if wants and not services.trusts_mission(mission):
+        echo(
             f"What its file would run, {len(wants)} in all, does not run yet. To see it and to trust it: "
             f"punchlist mission trust {mission.slug}"
         )
 
 
 def _applied_json(
-    desk: Services, config: MissionConfig, source: str, outcome: ApplyResult | ApplyPreview
+    services: Services, config: MissionConfig, source: str, outcome: ApplyResult | ApplyPreview
 ) -> dict[str, Any]:
     from punchlist.missions.config import file
     from punchlist.missions.service import ApplyResult
@@ -171,7 +171,9 @@ def _applied_json(
         "changes": outcome.changes if isinstance(outcome, ApplyResult) else outcome.lines,
         "warnings": outcome.warnings,
         "asksFor": file.wants(config),
-        "trusted": desk.trust.trusts_text(_trust_name(desk, config.slug), mission.source if mission else source),
+        "trusted": services.trust.trusts_text(
+            _trust_name(services, config.slug), mission.source if mission else source
+        ),
     }
 
 
@@ -181,9 +183,9 @@ def export(context: typer.Context, slug: SlugArgument, as_json: JsonOption = Fal
     from punchlist.missions.config import file
     from punchlist.missions.config.json import config_json
 
-    desk = front(context).desk(as_json=as_json)
+    services = cli_context(context).services(as_json=as_json)
     # It is JSON with and without the flag.
-    say(json_text(config_json(file.stored(desk.missions.get(slug))), indent=2))
+    echo(to_json_text(config_json(file.stored(services.missions.get(slug))), indent=2))
 
 
 # --- trust ------------------------------------------------------------------------------------------------
@@ -203,32 +205,32 @@ def trust(
     """
     from punchlist.missions.config import file
 
-    desk = front(context).desk(as_json=as_json)
-    mission = desk.missions.get(slug)
+    services = cli_context(context).services(as_json=as_json)
+    mission = services.missions.get(slug)
     # From the text that is trusted, not from what was made of it.
     wanted = [visible(want) for want in file.wants(file.parse(mission.source))]
-    name = _trust_name(desk, slug)
+    name = _trust_name(services, slug)
     if forget:
-        desk.trust.forget_text(name)
-    elif wanted and not desk.trusts_mission(mission):
+        services.trust.forget_text(name)
+    elif wanted and not services.trusts_mission(mission):
         if not as_json or not yes:
-            say(f"The file of mission {mission.slug} asks for:", error=True)
-            say("\n".join(f"  - {want}" for want in wanted), error=True)
+            echo(f"The file of mission {mission.slug} asks for:", error=True)
+            echo("\n".join(f"  - {want}" for want in wanted), error=True)
         _agree(yes, "Trust it?", f"punchlist mission trust {mission.slug} --yes")
-        desk.trust.trust_text(name, mission.source)
-    trusted = desk.trusts_mission(mission)
+        services.trust.trust_text(name, mission.source)
+    trusted = services.trusts_mission(mission)
     if as_json:
-        say_json({"slug": mission.slug, "asksFor": wanted, "trusted": trusted})
+        echo_json({"slug": mission.slug, "asksFor": wanted, "trusted": trusted})
     elif not wanted:
-        say(f"The file of mission {mission.slug} asks for nothing that needs trust.")
+        echo(f"The file of mission {mission.slug} asks for nothing that needs trust.")
     else:
-        say(f"The file of mission {mission.slug} is {'trusted' if trusted else 'not trusted'}.")
+        echo(f"The file of mission {mission.slug} is {'trusted' if trusted else 'not trusted'}.")
 
 
-def _trust_name(desk: Services, slug: str) -> str:
+def _trust_name(services: Services, slug: str) -> str:
     from punchlist.missions.config.trust import trust_name
 
-    return trust_name(slug, desk.settings.root or Path.cwd())
+    return trust_name(slug, services.settings.root or Path.cwd())
 
 
 def _agree(yes: bool, question: str, otherwise: str) -> None:
@@ -253,14 +255,14 @@ def list_missions(
     as_json: JsonOption = False,
 ) -> None:
     """List the missions, and how full they are."""
-    desk = front(context).desk(as_json=as_json)
-    found = [(one, desk.mission_todos.capacity(one.slug)) for one in desk.missions.list(archived=archived)]
+    services = cli_context(context).services(as_json=as_json)
+    found = [(one, services.mission_todos.capacity(one.slug)) for one in services.missions.list(archived=archived)]
     if as_json:
-        say_json([mission_json(mission, capacity) for mission, capacity in found])
+        echo_json([mission_json(mission, capacity) for mission, capacity in found])
         return
     if not found:
-        others = not archived and desk.missions.list(archived=True)
-        say(
+        others = not archived and services.missions.list(archived=True)
+        echo(
             "No mission is active. `punchlist mission list --archived` lists those that ended."
             if others
             else "No missions yet. `punchlist mission init` writes a file to begin with."
@@ -268,7 +270,7 @@ def list_missions(
     widest = max((len(mission.slug) for mission, _ in found), default=0)
     for mission, capacity in found:
         ended = "  archived" if mission.status != "active" else ""
-        say(
+        echo(
             f"{mission.slug:<{widest}}  active {capacity.active}/{capacity.active_limit}, "
             f"backlog {capacity.backlog}/{capacity.backlog_limit}  {visible(mission.name)}{ended}"
         )
@@ -299,13 +301,13 @@ def show(
     """Show a mission as a board: its slots, and each pillar with its metrics and todos."""
     from punchlist.surfaces.cli import mission_board
 
-    desk = front(context).desk(as_json=as_json)
-    shown = mission_board.look(desk, slug, archived=archived)
+    services = cli_context(context).services(as_json=as_json)
+    shown = mission_board.look(services, slug, archived=archived)
     if as_json:
-        say_json({**mission_json(shown.mission, shown.listed.capacity), **mission_board.board_json(shown)})
+        echo_json({**mission_json(shown.mission, shown.listed.capacity), **mission_board.board_json(shown)})
     else:
         for line in mission_board.lines(shown):
-            say(line)
+            echo(line)
 
 
 # --- the end of one ---------------------------------------------------------------------------------------
@@ -319,13 +321,13 @@ def archive(
     as_json: JsonOption = False,
 ) -> None:
     """End a mission. All of it can still be read; nothing in it changes any more."""
-    entry = front(context)
-    desk = entry.desk(as_json=as_json)
-    mission = desk.missions.archive(entry.scope(desk), slug, why)
+    entry = cli_context(context)
+    services = entry.services(as_json=as_json)
+    mission = services.missions.archive(entry.scope(services), slug, why)
     if as_json:
-        say_json(mission_json(mission, desk.mission_todos.capacity(mission.slug)))
+        echo_json(mission_json(mission, services.mission_todos.capacity(mission.slug)))
     else:
-        say(f"Archived mission {mission.slug}.")
+        echo(f"Archived mission {mission.slug}.")
 
 
 # --- what it asks -----------------------------------------------------------------------------------------

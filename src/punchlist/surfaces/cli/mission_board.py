@@ -21,8 +21,8 @@ from punchlist.missions.todos.pagination import MOST, TodoPage
 from punchlist.missions.todos.tools import list_json
 from punchlist.runs.lifecycle import RunStatus
 from punchlist.runs.model import Run, RunKind
-from punchlist.surfaces.cli.context import moment
-from punchlist.surfaces.cli.layout import fit, terminal
+from punchlist.surfaces.cli.context import format_time
+from punchlist.surfaces.cli.layout import fit_line, line_width
 from punchlist.surfaces.cli.metric import SIGNS
 from punchlist.surfaces.cli.plot import sparkline
 from punchlist.surfaces.services import Services
@@ -59,27 +59,27 @@ class MissionBoard:
     """By todo in progress, the newest of its runs."""
 
 
-def look(desk: Services, slug: str, *, archived: bool = False) -> MissionBoard:
-    mission = desk.missions.get(slug)
+def look(services: Services, slug: str, *, archived: bool = False) -> MissionBoard:
+    mission = services.missions.get(slug)
     cadence = cadence_of(mission)
     active = cadence.cron is not None and mission.status == "active"
-    now, listed = desk.store.clock(), desk.mission_todos.list(slug, archived=archived, limit=MOST)
+    now, listed = services.store.clock(), services.mission_todos.list(slug, archived=archived, limit=MOST)
     return MissionBoard(
         mission,
-        desk.missions.standing(mission),
-        desk.metrics.show(slug),
+        services.missions.standing(mission),
+        services.metrics.show(slug),
         listed,
         cadence,
         next_tick(cadence.cron or "", cadence.timezone, now) if active else None,
         now,
-        _runs(desk, mission, listed),
+        _runs(services, mission, listed),
     )
 
 
-def _runs(desk: Services, mission: Mission, listed: TodoPage) -> dict[str, Run]:
+def _runs(services: Services, mission: Mission, listed: TodoPage) -> dict[str, Run]:
     found: dict[str, Run] = {}
     if at_work := {todo.id for todo in listed.items if todo.status is TodoStatus.IN_PROGRESS}:
-        for run in desk.runs.list(mission_id=mission.id, ended=True, limit=MOST):
+        for run in services.runs.list(mission_id=mission.id, ended=True, limit=MOST):
             if run.kind is RunKind.EXECUTE and run.todo_id in at_work:
                 found.setdefault(run.todo_id, run)
     return found
@@ -110,7 +110,7 @@ def board_json(board: MissionBoard) -> dict[str, Any]:
 def lines(board: MissionBoard) -> Iterator[str]:
     """For the terminal; safe to print."""
     mission, capacity = board.mission, board.listed.capacity
-    ended = f"  archived {moment(mission.updated_at)}" if mission.status != "active" else ""
+    ended = f"  archived {format_time(mission.updated_at)}" if mission.status != "active" else ""
     yield f"{visible(mission.name)} ({mission.slug}){ended}"
     if mission.description:
         yield excerpt(_on_a_line(mission.description), 200)
@@ -118,7 +118,7 @@ def lines(board: MissionBoard) -> Iterator[str]:
     yield f"active   {_gauge(capacity.active, capacity.active_limit)}"
     yield f"backlog  {_gauge(capacity.backlog, capacity.backlog_limit)}"
     if board.cadence.cron is not None:
-        coming = f", next {moment(board.next_cycle)}" if board.next_cycle else ""
+        coming = f", next {format_time(board.next_cycle)}" if board.next_cycle else ""
         yield f"cadence  {visible(board.cadence.cron)} {visible(board.cadence.timezone)}{coming}"
     for one in board.standing:
         yield from _pillar(board, one)
@@ -161,7 +161,9 @@ def _metric(view: MetricView) -> Iterator[str]:
     ]
     yield "  " + "  ".join(part for part in parts if part)
     if metric.last_error:
-        yield fit(f"    not collected: {visible(metric.last_error.removeprefix(f'{metric.slug}: '))}", terminal())
+        yield fit_line(
+            f"    not collected: {visible(metric.last_error.removeprefix(f'{metric.slug}: '))}", line_width()
+        )
 
 
 def _todo(board: MissionBoard, todo: MissionTodo) -> Iterator[str]:
@@ -170,12 +172,12 @@ def _todo(board: MissionBoard, todo: MissionTodo) -> Iterator[str]:
     late = " overdue" if open_until and is_overdue(open_until, board.cadence.timezone, board.now) else ""
     asked = "  ? you are asked about it" if todo.id in board.listed.escalated else ""
     about = f"  {todo.priority.value}  {todo.id[-8:]}{due}{late}{asked}"
-    title = fit(visible(todo.title), max(_TITLE, terminal() - 4 - width(about)))
+    title = fit_line(visible(todo.title), max(_TITLE, line_width() - 4 - width(about)))
     yield f"  {ICONS[todo.status]} {title}{about}"
     run = board.runs.get(todo.id)
     if run is not None and run.status in _AT_REST:
         why = f": {visible(run.why)}" if run.why else ""
-        yield fit(f"      run {run.id[-8:]} {_AT_REST[run.status]}{why}", terminal())
+        yield fit_line(f"      run {run.id[-8:]} {_AT_REST[run.status]}{why}", line_width())
 
 
 def _on_a_line(text: str) -> str:

@@ -9,7 +9,7 @@ import typer
 from punchlist.config import person
 from punchlist.errors import Conflict, NotFound
 from punchlist.kernel.actors import Actor, Role
-from punchlist.surfaces.cli.context import JsonOption, complain, front, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_error, echo_json
 from punchlist.surfaces.cli.tools import ModeOption
 from punchlist.surfaces.cli.worker import ModelOption, casting, work
 
@@ -43,32 +43,32 @@ def cycle(
     from punchlist.missions.model import MissionScope
     from punchlist.runs.model import Run
 
-    desk = front(context).desk(as_json=as_json)
+    services = cli_context(context).services(as_json=as_json)
     if works:
         # Before anything is queued that nobody here could work on.
-        casting(desk, model)
+        casting(services, model)
     begun, refused = list[Run](), list[Conflict]()
-    for mission in _chosen(desk, slug):
+    for mission in _chosen(services, slug):
         scope = MissionScope(mission.conversation_id, Actor(Role.PERSON, person()))
         try:
-            begun.append(enqueue_cycle(desk.store, scope, mission))
+            begun.append(enqueue_cycle(services.store, scope, mission))
         except Conflict as error:
             # The others have nothing to do with it.
             refused.append(error)
     if refused and not begun:
         raise refused[0]
     for each in refused:
-        complain(str(each))
+        echo_error(str(each))
     if works:
-        work(desk, model, mode, until_idle=True, quiet=as_json)
-        begun = [desk.runs.get(run.id) for run in begun]
+        work(services, model, mode, until_idle=True, quiet=as_json)
+        begun = [services.runs.get(run.id) for run in begun]
     if as_json:
-        say_json([run.as_json() for run in begun])
+        echo_json([run.as_json() for run in begun])
         return
     for run in begun:
-        say(f"Cycle {run.id} of {run.parameters['mission']}: {run.status}. {run.result or ''}".rstrip())
+        echo(f"Cycle {run.id} of {run.parameters['mission']}: {run.status}. {run.result or ''}".rstrip())
     if begun and not works:
-        say(QUEUED)
+        echo(QUEUED)
 
 
 def prompt(
@@ -78,22 +78,22 @@ def prompt(
     as_json: JsonOption = False,
 ) -> None:
     """Show the planning prompt that a pillar's owner would be given now."""
-    desk = front(context).desk(as_json=as_json)
-    mission = desk.missions.get(slug)
-    pillars = {standing.pillar.slug: standing.pillar for standing in desk.missions.standing(mission)}
+    services = cli_context(context).services(as_json=as_json)
+    mission = services.missions.get(slug)
+    pillars = {standing.pillar.slug: standing.pillar for standing in services.missions.standing(mission)}
     if pillar not in pillars:
         raise NotFound(f"Mission {slug!r} has no pillar {pillar!r}. There are: {', '.join(pillars) or 'none'}.")
-    text = desk.briefing.for_owner(mission, pillars[pillar], desk.store.clock())
+    text = services.briefing.for_owner(mission, pillars[pillar], services.store.clock())
     if as_json:
-        say_json({"missionSlug": slug, "pillarSlug": pillar, "prompt": text})
+        echo_json({"missionSlug": slug, "pillarSlug": pillar, "prompt": text})
     else:
-        say(text.rstrip())
+        echo(text.rstrip())
 
 
-def _chosen(desk: Services, slug: str | None) -> list[Mission]:
-    missions = desk.missions.list()
+def _chosen(services: Services, slug: str | None) -> list[Mission]:
+    missions = services.missions.list()
     if slug is not None and (slug.lower() != NOW or slug in [one.slug for one in missions]):
-        return [desk.missions.get(slug)]
+        return [services.missions.get(slug)]
     if not missions:
         raise NotFound("There is no mission yet. `punchlist mission apply FILE` makes one.")
     return missions

@@ -11,7 +11,15 @@ from punchlist.claims.lifecycle import DEFAULT_LEASE_SECONDS, MAX_LEASE_SECONDS,
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.text import line_problem, visible
 from punchlist.plan.lifecycle import PlanStatus
-from punchlist.surfaces.cli.context import JsonOption, SessionOption, WhyOption, front, moment, say, say_json
+from punchlist.surfaces.cli.context import (
+    JsonOption,
+    ReasonOption,
+    SessionOption,
+    cli_context,
+    echo,
+    echo_json,
+    format_time,
+)
 
 if TYPE_CHECKING:
     from punchlist.conversations.model import TurnScope
@@ -55,38 +63,38 @@ def show(
     from punchlist.conversations.model import TurnScope
     from punchlist.plan.tools import plan_json
 
-    entry = front(context)
-    desk = entry.desk(session, as_json=as_json)
-    scope = entry.scope(desk)
+    entry = cli_context(context)
+    services = entry.services(session, as_json=as_json)
+    scope = entry.scope(services)
     if turn is None:
-        newest = [one for one in desk.conversations.turns(scope.conversation_id) if one.parent_turn_id is None]
-        current = desk.conversations.current_turn(scope.conversation_id) or next(iter(newest), None)
+        newest = [one for one in services.conversations.turns(scope.conversation_id) if one.parent_turn_id is None]
+        current = services.conversations.current_turn(scope.conversation_id) or next(iter(newest), None)
         if current is None:
             if as_json:
-                say_json({"session": scope.conversation_id, "turnId": None, **plan_json(_nothing())})
+                echo_json({"session": scope.conversation_id, "turnId": None, **plan_json(_nothing())})
             else:
-                say("There is no turn yet. One opens when an agent first plans.")
+                echo("There is no turn yet. One opens when an agent first plans.")
             return
         turn = current.id
         if not current.open and not as_json:
-            say(f"The last turn, which has ended ({visible(current.end_reason)}):\n")
+            echo(f"The last turn, which has ended ({visible(current.end_reason)}):\n")
     states = None if remaining else frozenset(PlanStatus)
-    plan = desk.plans.list(TurnScope(scope.conversation_id, scope.actor, turn), states)
-    taken = _taken(desk, turn, plan) if costs else {}
+    plan = services.plans.list(TurnScope(scope.conversation_id, scope.actor, turn), states)
+    taken = _taken(services, turn, plan) if costs else {}
     if as_json:
         told = plan_json(plan)
         for item in told["items"]:
             if item["id"] in taken:
                 item["costs"] = taken[item["id"]].as_json()
-        say_json({"session": scope.conversation_id, "turnId": turn, **told})
+        echo_json({"session": scope.conversation_id, "turnId": turn, **told})
     else:
         _print(plan, taken)
 
 
-def _taken(desk: Services, turn_id: str, plan: Plan) -> Mapping[str, PlanTodoUsage]:
+def _taken(services: Services, turn_id: str, plan: Plan) -> Mapping[str, PlanTodoUsage]:
     from punchlist.plan.usage import PlanUsageService
 
-    return PlanUsageService(desk.store).usage_by_todo(turn_id, plan.items)
+    return PlanUsageService(services.store).usage_by_todo(turn_id, plan.items)
 
 
 @app.command()
@@ -105,21 +113,23 @@ def claim(
     from punchlist.claims.tools import claim_json
     from punchlist.plan.tools import todo_json
 
-    desk, scope = _present(context, session, as_json)
+    services, scope = _present(context, session, as_json)
     claimed = (
-        desk.plans.claim(scope, place(name), todo_id, seconds, reason="plan claim") if scope else NothingToClaim(0, 0)
+        services.plans.claim(scope, place(name), todo_id, seconds, reason="plan claim")
+        if scope
+        else NothingToClaim(0, 0)
     )
     if not isinstance(claimed, ClaimGranted):
         if as_json:
-            say_json({"todo": None, "next": str(claimed)})
+            echo_json({"todo": None, "next": str(claimed)})
         else:
-            say(str(claimed))
+            echo(str(claimed))
         return
     if as_json:
-        say_json({"todo": todo_json(claimed.todo), **claim_json(claimed.claim)})
+        echo_json({"todo": todo_json(claimed.todo), **claim_json(claimed.claim)})
         return
-    say(f"“{visible(claimed.todo.title)}” is yours until {moment(claimed.claim.lease_until)}.")
-    say(f"id {claimed.todo.id}, fence {claimed.claim.fence}")
+    echo(f"“{visible(claimed.todo.title)}” is yours until {format_time(claimed.claim.lease_until)}.")
+    echo(f"id {claimed.todo.id}, fence {claimed.claim.fence}")
 
 
 @app.command()
@@ -135,12 +145,12 @@ def renew(
     """Keep a claimed todo for longer."""
     from punchlist.claims.tools import claim_json
 
-    desk, scope = _open(context, session, as_json)
-    kept = desk.plans.renew_claim(scope, place(name), todo_id, fence, seconds)
+    services, scope = _open(context, session, as_json)
+    kept = services.plans.renew_claim(scope, place(name), todo_id, fence, seconds)
     if as_json:
-        say_json({"id": kept.todo_id, **claim_json(kept)})
+        echo_json({"id": kept.todo_id, **claim_json(kept)})
     else:
-        say(f"It is yours until {moment(kept.lease_until)}.")
+        echo(f"It is yours until {format_time(kept.lease_until)}.")
 
 
 @app.command()
@@ -152,16 +162,16 @@ def release(
     ] = None,
     name: AsOption = TERMINAL,
     session: SessionOption = None,
-    why: WhyOption = None,
+    why: ReasonOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Give a claimed todo back to the plan, whoever holds it."""
-    desk, scope = _open(context, session, as_json)
-    released = desk.plans.release_claim(scope, place(name), todo_id, fence, reason=why or "plan release")
+    services, scope = _open(context, session, as_json)
+    released = services.plans.release_claim(scope, place(name), todo_id, fence, reason=why or "plan release")
     if as_json:
-        say_json({"id": released.todo_id, "released": True, "holder": released.holder})
+        echo_json({"id": released.todo_id, "released": True, "holder": released.holder})
     else:
-        say(f"It is free. {visible(released.holder)} had it.")
+        echo(f"It is free. {visible(released.holder)} had it.")
 
 
 @app.command()
@@ -178,30 +188,30 @@ def complete(
     """Complete a todo."""
     from punchlist.plan import validation as plan_validation
 
-    desk, scope = _open(context, session, as_json)
-    ended = desk.plans.end(scope, todo_id, plan_validation.parse_outcome(outcome), fence=fence)
+    services, scope = _open(context, session, as_json)
+    ended = services.plans.end(scope, todo_id, plan_validation.parse_outcome(outcome), fence=fence)
     if as_json:
-        say_json({"id": ended.todo.id, "status": ended.todo.status, "remaining": ended.remaining})
+        echo_json({"id": ended.todo.id, "status": ended.todo.status, "remaining": ended.remaining})
     else:
-        say(f"“{visible(ended.todo.title)}” is completed; {ended.remaining} remaining.")
+        echo(f"“{visible(ended.todo.title)}” is completed; {ended.remaining} remaining.")
 
 
 def _present(context: typer.Context, session: str | None, as_json: bool) -> tuple[Services, TurnScope | None]:
-    """The desk, and where the person stands in the open turn, if there is one."""
+    """The services, and where the person stands in the open turn, if there is one."""
     from punchlist.conversations.model import TurnScope
 
-    entry = front(context)
-    desk = entry.desk(session, as_json=as_json)
-    scope = entry.scope(desk)
-    turn = desk.conversations.current_turn(scope.conversation_id)
-    return desk, TurnScope(scope.conversation_id, scope.actor, turn.id) if turn else None
+    entry = cli_context(context)
+    services = entry.services(session, as_json=as_json)
+    scope = entry.scope(services)
+    turn = services.conversations.current_turn(scope.conversation_id)
+    return services, TurnScope(scope.conversation_id, scope.actor, turn.id) if turn else None
 
 
 def _open(context: typer.Context, session: str | None, as_json: bool) -> tuple[Services, TurnScope]:
-    desk, scope = _present(context, session, as_json)
+    services, scope = _present(context, session, as_json)
     if scope is None:
-        raise NotFound(f"Session {desk.settings.session!r} has no open turn, so there is no plan to change.")
-    return desk, scope
+        raise NotFound(f"Session {services.settings.session!r} has no open turn, so there is no plan to change.")
+    return services, scope
 
 
 def place(name: str) -> str:
@@ -219,20 +229,20 @@ def _nothing() -> Plan:
 def _print(plan: Plan, taken: Mapping[str, PlanTodoUsage]) -> None:
     summary = plan.summary
     if not summary["total"]:
-        say("The plan is empty.")
+        echo("The plan is empty.")
         return
     for todo in plan.items:
         for line in (*_lines(todo), *(f"      waits for {visible(wait)}" for wait in plan.waits.get(todo.id, ()))):
-            say(line)
+            echo(line)
         if held := plan.claims.get(todo.id):
-            say(f"      claimed by {visible(held.holder)} until {moment(held.lease_until)}")
+            echo(f"      claimed by {visible(held.holder)} until {format_time(held.lease_until)}")
         if one := taken.get(todo.id):
             tokens = f"{one.input_tokens:,} tokens in, {one.output_tokens:,} out"
-            say(f"      {one.seconds:.1f} s, {tokens}, {len(one.evidence)} calls")
+            echo(f"      {one.seconds:.1f} s, {tokens}, {len(one.evidence)} calls")
     ended = summary["completed"] + summary["cancelled"]
     cancelled = f", {summary['cancelled']} cancelled" if summary["cancelled"] else ""
-    say()
-    say(f"{ended}/{summary['total']} ended ({summary['completed']} completed{cancelled}), {plan.remaining} remaining")
+    echo()
+    echo(f"{ended}/{summary['total']} ended ({summary['completed']} completed{cancelled}), {plan.remaining} remaining")
 
 
 def _lines(todo: TurnTodo) -> list[str]:

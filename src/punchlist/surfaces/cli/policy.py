@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from punchlist.kernel.text import excerpt, visible
-from punchlist.surfaces.cli.context import JsonOption, SessionOption, complain, front, say, say_json
-from punchlist.surfaces.cli.tools import ModeOption, ToolArgument, parse_arguments, warn_of_distrust
+from punchlist.surfaces.cli.context import JsonOption, SessionOption, cli_context, echo, echo_error, echo_json
+from punchlist.surfaces.cli.tools import ModeOption, ToolArgument, parse_arguments, warn_untrusted
 
 if TYPE_CHECKING:
     from punchlist.toolcalls.policy import Mode
@@ -30,18 +30,18 @@ def show(
     """Show the mode and the rules in force, in the order in which they are tried."""
     from punchlist.tools.tool_session import policy_of
 
-    entry = front(context)
-    desk = entry.desk(session, as_json=as_json)
-    warn_of_distrust(desk)
-    site = desk.site(entry.scope(desk), Path.cwd())
+    entry = cli_context(context)
+    services = entry.services(session, as_json=as_json)
+    warn_untrusted(services)
+    site = services.site(entry.scope(services), Path.cwd())
     policy = policy_of(site.settings, _mode(mode), site.ledger())
     if as_json:
         rules = [{"rule": str(rule), "from": origin} for origin, rule in _rules(policy)]
-        say_json({"mode": policy.mode.value, "rules": rules})
+        echo_json({"mode": policy.mode.value, "rules": rules})
         return
-    say(f"mode {policy.mode}")
+    echo(f"mode {policy.mode}")
     for number, (_, rule) in enumerate(_rules(policy), start=1):
-        say(f"{number:>3}. {visible(rule)}")
+        echo(f"{number:>3}. {visible(rule)}")
 
 
 def _rules(policy: Any) -> list[tuple[str, Any]]:
@@ -60,21 +60,21 @@ def explain(
     """Say what would become of a call, which rule decides and why. Nothing is run."""
     import asyncio
 
-    entry = front(context)
+    entry = cli_context(context)
     parsed = parse_arguments(arguments)
-    desk = entry.desk(session, as_json=as_json)
-    warn_of_distrust(desk)
-    site = desk.site(entry.scope(desk), Path.cwd())
+    services = entry.services(session, as_json=as_json)
+    warn_untrusted(services)
+    site = services.site(entry.scope(services), Path.cwd())
     told, notes = asyncio.run(_explain(site, tool, parsed, _mode(mode)))
     for note in notes:
-        complain(note)
+        echo_error(note)
     if as_json:
-        say_json(told)
+        echo_json(told)
         return
-    say(f"{told['decision']}: {visible(told['why'])}")
+    echo(f"{told['decision']}: {visible(told['why'])}")
     if len(told["parts"]) > 1:
         for part in told["parts"]:
-            say(f"  {part['decision']:<5}  {excerpt(part['part'], 40):<40}  {visible(part['why'])}")
+            echo(f"  {part['decision']:<5}  {excerpt(part['part'], 40):<40}  {visible(part['why'])}")
 
 
 async def _explain(site: ToolSite, name: str, arguments: Any, mode: Mode | None) -> tuple[dict[str, Any], list[str]]:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from punchlist.kernel.text import excerpt, visible
-from punchlist.surfaces.cli.context import JsonOption, SessionOption, columns, front, moment, say, say_json
+from punchlist.surfaces.cli.context import (
+    JsonOption,
+    SessionOption,
+    cli_context,
+    echo,
+    echo_json,
+    format_time,
+    terminal_width,
+)
 
 if TYPE_CHECKING:
     from punchlist.conversations.message_queue import MessageQueue, QueuedMessage
@@ -36,25 +44,29 @@ def list_waiting(context: typer.Context, session: SessionOption = None, as_json:
 
 
 def _list(context: typer.Context, session: str | None, as_json: bool) -> None:
-    desk = front(context).desk(session, as_json=as_json)
-    waiting = _queue(desk).waiting(desk.settings.session)
+    services = cli_context(context).services(session, as_json=as_json)
+    waiting = _queue(services).waiting(services.settings.session)
     if as_json:
-        say_json([one.as_json() for one in waiting])
+        echo_json([one.as_json() for one in waiting])
         return
     if not waiting:
-        say("Nothing is queued.")
+        echo("Nothing is queued.")
     for number, one in enumerate(waiting, start=1):
-        say(excerpt(f"{number:>3}  {one.id[-8:]}  {moment(one.created_at)}  {_line(one)}", max(columns(), 60)))
+        echo(
+            excerpt(
+                f"{number:>3}  {one.id[-8:]}  {format_time(one.created_at)}  {_line(one)}", max(terminal_width(), 60)
+            )
+        )
 
 
 @app.command()
 def add(context: typer.Context, text: TextArgument, session: SessionOption = None, as_json: JsonOption = False) -> None:
     """Leave a message. The agent of the session gets it when its turn has ended."""
-    entry = front(context)
+    entry = cli_context(context)
     said = _read(text)
-    desk = entry.desk(session, as_json=as_json)
-    queue = _queue(desk)
-    made = queue.add(entry.scope(desk), said)
+    services = entry.services(session, as_json=as_json)
+    queue = _queue(services)
+    made = queue.add(entry.scope(services), said)
     before = sum(one.position < made.position for one in queue.waiting(made.conversation_id))
     _answer(made, as_json, f"Queued {made.id[-8:]}{f', after {before} more' if before else ''}.")
 
@@ -68,11 +80,11 @@ def edit(
     as_json: JsonOption = False,
 ) -> None:
     """Say a message otherwise; it keeps its place."""
-    entry = front(context)
+    entry = cli_context(context)
     said = _read(text)
-    desk = entry.desk(session, as_json=as_json)
-    queue = _queue(desk)
-    scope = entry.scope(desk)
+    services = entry.services(session, as_json=as_json)
+    queue = _queue(services)
+    scope = entry.scope(services)
     changed = queue.edit(scope, queue.find(scope.conversation_id, message).id, said)
     _answer(changed, as_json, f"Changed {changed.id[-8:]}.")
 
@@ -82,18 +94,18 @@ def remove(
     context: typer.Context, message: IdArgument, session: SessionOption = None, as_json: JsonOption = False
 ) -> None:
     """Take a message back before it is delivered."""
-    entry = front(context)
-    desk = entry.desk(session, as_json=as_json)
-    queue = _queue(desk)
-    scope = entry.scope(desk)
+    entry = cli_context(context)
+    services = entry.services(session, as_json=as_json)
+    queue = _queue(services)
+    scope = entry.scope(services)
     removed = queue.withdraw(scope, queue.find(scope.conversation_id, message).id)
     _answer(removed, as_json, f"Removed {removed.id[-8:]}.")
 
 
-def _queue(desk: Services) -> MessageQueue:
+def _queue(services: Services) -> MessageQueue:
     from punchlist.conversations.message_queue import MessageQueue
 
-    return MessageQueue(desk.store, desk.conversations)
+    return MessageQueue(services.store, services.conversations)
 
 
 def _read(text: str) -> str:
@@ -105,9 +117,9 @@ def _read(text: str) -> str:
 
 def _answer(queued: QueuedMessage, as_json: bool, told: str) -> None:
     if as_json:
-        say_json(queued.as_json())
+        echo_json(queued.as_json())
     else:
-        say(visible(told))
+        echo(visible(told))
 
 
 def _line(queued: QueuedMessage) -> str:

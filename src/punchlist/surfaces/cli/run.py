@@ -13,8 +13,8 @@ import typer
 from punchlist.agent.env_overrides import CONTINUATIONS, CONTINUES
 from punchlist.errors import ConfigError
 from punchlist.kernel.text import visible_block
-from punchlist.surfaces.cli.context import JsonOption, SessionOption, complain, front, say, say_json
-from punchlist.surfaces.cli.tools import ModeOption, warn_of_distrust
+from punchlist.surfaces.cli.context import JsonOption, SessionOption, cli_context, echo, echo_error, echo_json
+from punchlist.surfaces.cli.tools import ModeOption, warn_untrusted
 
 if TYPE_CHECKING:
     from punchlist.agent.definitions import AgentDefinition
@@ -105,11 +105,11 @@ def run(
     from punchlist.models.providers import usual
     from punchlist.surfaces.cli.run_session import RunSession
 
-    entry = front(context)
+    entry = cli_context(context)
     wanted = _goal(goal, file, resume)
-    desk = entry.desk(session, as_json=as_json)
-    agents = desk.agents
-    warn_of_distrust(desk, *agents.distrusted)
+    services = entry.services(session, as_json=as_json)
+    agents = services.agents
+    warn_untrusted(services, *agents.distrusted)
     chosen = agents.named(agent or "supervisor")
     named = model or chosen.model or agents.default_model or usual(os.environ)
     if named is None:
@@ -123,13 +123,13 @@ def run(
         "seconds": seconds,
         "cost": cost,
     }
-    runner = RunSession(desk, entry.scope(desk), named, mode, quiet=as_json, waits=wait)
+    runner = RunSession(services, entry.scope(services), named, mode, quiet=as_json, waits=wait)
 
     def choose(name: str) -> AgentDefinition:
         return with_overrides(agents.named(agent or name), **asked)
 
     outcome = runner.resume(choose) if wanted is None else runner.run(choose(chosen.name), wanted)
-    raise typer.Exit(finish(desk, runner.studio, outcome, as_json))
+    raise typer.Exit(finish(services, runner.studio, outcome, as_json))
 
 
 def _goal(goal: str | None, file: Path | None, resume: bool) -> str | None:
@@ -161,13 +161,13 @@ def _goal(goal: str | None, file: Path | None, resume: bool) -> str | None:
     return text.strip()
 
 
-def finish(desk: Services, studio: AgentRuntime, outcome: TurnOutcome, as_json: bool) -> int:
+def finish(services: Services, studio: AgentRuntime, outcome: TurnOutcome, as_json: bool) -> int:
     """Tell what came of it; the exit code."""
-    ended, todos = outcome.ended, _todos(desk, studio, outcome.turn_id)
+    ended, todos = outcome.ended, _todos(services, studio, outcome.turn_id)
     if as_json:
-        say_json(
+        echo_json(
             {
-                "conversationId": desk.settings.session,
+                "conversationId": services.settings.session,
                 "turnId": outcome.turn_id,
                 "reason": ended.reason.value,
                 "text": ended.text,
@@ -178,25 +178,25 @@ def finish(desk: Services, studio: AgentRuntime, outcome: TurnOutcome, as_json: 
             }
         )
     elif ended.said:
-        say(visible_block(ended.said))
+        echo(visible_block(ended.said))
     if ended.ending:
-        complain(ended.ending)
+        echo_error(ended.ending)
     elif undone := [todo for todo in todos if todo["status"] == "cancelled"]:
         titles = "".join(f"\n- {todo['title']}: {todo['outcome']}" for todo in undone)
-        complain(f"{len(undone)} of {len(todos)} tasks were not done:{titles}")
+        echo_error(f"{len(undone)} of {len(todos)} tasks were not done:{titles}")
     if ended.reason.value == "waiting":
-        complain(WAITS)
+        echo_error(WAITS)
     return EXIT_CODES[ended.reason]
 
 
-def _todos(desk: Services, studio: AgentRuntime, turn_id: str) -> list[dict[str, Any]]:
+def _todos(services: Services, studio: AgentRuntime, turn_id: str) -> list[dict[str, Any]]:
     from punchlist.checklist.model import item_json
     from punchlist.conversations.model import TurnScope
     from punchlist.plan.lifecycle import PlanStatus
     from punchlist.plan.tools import condition_json, todo_json
 
     scope = studio.site.place.scope
-    plan = desk.plans.list(TurnScope(scope.conversation_id, scope.actor, turn_id), frozenset(PlanStatus))
+    plan = services.plans.list(TurnScope(scope.conversation_id, scope.actor, turn_id), frozenset(PlanStatus))
     if plan.items:
         return [{**todo_json(todo), **condition_json(plan, todo.id)} for todo in plan.items]
-    return [dict(item_json(item)) for item in desk.checklists.get(scope.conversation_id).items]
+    return [dict(item_json(item)) for item in services.checklists.get(scope.conversation_id).items]

@@ -22,7 +22,7 @@ from punchlist.agent.list_state import ListItem
 from punchlist.agent.tool_execution import SUSPENDED
 from punchlist.checklist.box import MAX_LINES_PER_ITEM, render_frame
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.context import columns, knows_escapes, lines
+from punchlist.surfaces.cli.context import supports_ansi, terminal_height, terminal_width
 from punchlist.toolcalls.states import (
     CancelledToolCall,
     ErroredToolCall,
@@ -43,7 +43,7 @@ _AROUND: Final = 6
 
 
 class RunDisplay:
-    """Told of the news. In a terminal the list is drawn below the lines, and drawn again when it changes."""
+    """Told of the event. In a terminal the list is drawn below the lines, and drawn again when it changes."""
 
     def __init__(self, screen: TextIO, *, live: bool) -> None:
         self._screen = screen
@@ -55,33 +55,33 @@ class RunDisplay:
 
     @classmethod
     def on_stderr(cls) -> RunDisplay:
-        return cls(sys.stderr, live=knows_escapes(sys.stderr))
+        return cls(sys.stderr, live=supports_ansi(sys.stderr))
 
-    def tell(self, news: AgentEvent) -> None:
-        for line in self._lines(news):
-            self._print(f"{'' if news.turn_id == self._top else f'  {news.agent} '}{line}")
+    def show_event(self, event: AgentEvent) -> None:
+        for line in self._lines(event):
+            self._print(f"{'' if event.turn_id == self._top else f'  {event.agent} '}{line}")
 
     def note(self, text: str) -> None:
         self._print(f"· {visible(text)}")
 
-    def _lines(self, news: AgentEvent) -> list[str]:
-        match news:
+    def _lines(self, event: AgentEvent) -> list[str]:
+        match event:
             case TurnStarted():
-                return [self._begun(news)]
-            case ReplyReceived(text=text) if news.calls and text.strip():
+                return [self._begun(event)]
+            case ReplyReceived(text=text) if event.calls and text.strip():
                 return [f"  {_first(text)}"]
             case CallChanged(call=call):
                 return _of_call(call)
-            case ListChanged(view=view) if news.turn_id == self._top:
+            case ListChanged(view=view) if event.turn_id == self._top:
                 self._tasks = view.tasks
                 self._draw()
             case Continued():
-                self._mode = _mode(news.count, news.most)
+                self._mode = _mode(event.count, event.most)
                 return [f"· stopped early; {self._mode}"]
             case NoteAdded(text=text):
                 return [f"· {_first(text)}"]
             case TurnEnded(ended=ended):
-                if news.turn_id == self._top:
+                if event.turn_id == self._top:
                     self._settle()
                 often = "once" if ended.continuations == 1 else f"{ended.continuations} times"
                 replies = f"{ended.iterations} repl{'y' if ended.iterations == 1 else 'ies'}"
@@ -89,27 +89,27 @@ class RunDisplay:
                 return [f"· {'waits' if ended.reason is Reason.WAITING else f'ended as {ended.reason}'}: {used}"]
         return []
 
-    def _begun(self, news: TurnStarted) -> str:
-        word = f"{'goes on' if news.resumed else 'begins'}, with {visible(news.model)}"
-        if news.parent is not None:
+    def _begun(self, event: TurnStarted) -> str:
+        word = f"{'goes on' if event.resumed else 'begins'}, with {visible(event.model)}"
+        if event.parent is not None:
             return word
-        self._top, self._tasks = news.turn_id, ()
-        self._mode = "continuation is off" if news.continuations is None else _mode(0, news.continuations)
-        often = f"is sent back to its list up to {news.continuations} times" if news.continuations else self._mode
-        return f"· {visible(news.agent)} {word}; {often}"
+        self._top, self._tasks = event.turn_id, ()
+        self._mode = "continuation is off" if event.continuations is None else _mode(0, event.continuations)
+        often = f"is sent back to its list up to {event.continuations} times" if event.continuations else self._mode
+        return f"· {visible(event.agent)} {word}; {often}"
 
     # --- drawing ------------------------------------------------------------------------------------------
 
     def _print(self, line: str) -> None:
-        self.put_away()
-        wide = min(columns() - 1, LONGEST_LINE) if self._live else LONGEST_LINE
+        self.erase()
+        wide = min(terminal_width() - 1, LONGEST_LINE) if self._live else LONGEST_LINE
         self._write(line if len(line) <= wide else f"{line[: wide - 1]}…")
         self._draw()
 
     def _draw(self) -> None:
         if not self._live or not self._tasks:
             return
-        self.put_away()
+        self.erase()
         drawn = self._box()
         self._write("\n".join(drawn))
         self._drawn = len(drawn)
@@ -117,20 +117,22 @@ class RunDisplay:
     def _box(self) -> list[str]:
         done = sum(task.status in ("completed", "cancelled") for task in self._tasks)
         # A task takes up to two lines; what is drawn over must not have left the screen.
-        most = min(MOST_TASKS, max(1, (lines() - _AROUND) // MAX_LINES_PER_ITEM)) if self._live else MOST_TASKS
+        most = (
+            min(MOST_TASKS, max(1, (terminal_height() - _AROUND) // MAX_LINES_PER_ITEM)) if self._live else MOST_TASKS
+        )
         first = max(0, min(done - 2, len(self._tasks) - most))
         shown = self._tasks[first : first + most]
         labels = [(ICONS.get(task.status, "?"), _label(task)) for task in shown]
         more = len(self._tasks) - len(shown)
         footer = f"{done}/{len(self._tasks)} ended{f', {more} not shown' if more else ''} · {self._mode}"
-        return render_frame(labels, footer, columns())
+        return render_frame(labels, footer, terminal_width())
 
     def _write(self, text: str, end: str = "\n") -> None:
         # That nobody can read it must not keep the agent from its work.
         with suppress(OSError):
             print(text, end=end, file=self._screen, flush=True)
 
-    def put_away(self) -> None:
+    def erase(self) -> None:
         """Take the list from the screen, for something else to be written there."""
         if self._drawn:
             self._write(f"\x1b[{self._drawn}F\x1b[J", end="")
@@ -138,7 +140,7 @@ class RunDisplay:
 
     def _settle(self) -> None:
         """Leave the list as it is now, above whatever comes."""
-        self.put_away()
+        self.erase()
         if self._tasks:
             self._write("\n".join(self._box()))
         self._tasks = ()

@@ -38,28 +38,28 @@ CANCELLED: Final = 130
 
 class RunSession:
     def __init__(
-        self, desk: Services, scope: Scope, model: str, mode: ModeChoice | None, *, quiet: bool, waits: bool
+        self, services: Services, scope: Scope, model: str, mode: ModeChoice | None, *, quiet: bool, waits: bool
     ) -> None:
-        terminal = ApprovalPrompt.at_hand()
+        terminal = ApprovalPrompt.from_terminal()
         watcher = None if quiet else RunDisplay.on_stderr()
         if terminal and watcher:
-            terminal.before_asking = watcher.put_away
+            terminal.before_asking = watcher.erase
         audience = Interaction(
             ask=terminal.ask if terminal else None,
-            tell=watcher.tell if watcher else None,
+            tell=watcher.show_event if watcher else None,
             stays=waits,
         )
         self._waits = waits
         self._signal = CancelSignal()
         self.studio = AgentRuntime(
-            desk.site(scope, Path.cwd()),
-            desk.conversations,
-            desk.plans,
-            desk.checklists,
+            services.site(scope, Path.cwd()),
+            services.conversations,
+            services.plans,
+            services.checklists,
             ModelResolver(model, os.environ, watcher.note if watcher else None),
             Mode(mode) if mode else None,
             audience,
-            desk.agents.definitions,
+            services.agents.definitions,
         )
         self._watcher = watcher
 
@@ -89,7 +89,7 @@ class RunSession:
             return asyncio.run(see_through())
         finally:
             if self._watcher:
-                self._watcher.put_away()
+                self._watcher.erase()
 
     async def _stay(self, outcome: TurnOutcome, choose: Callable[[str], AgentDefinition]) -> TurnOutcome:
         """With --wait, a turn that has to wait is gone on with as soon as it can be."""

@@ -11,7 +11,7 @@ from punchlist.claims.lifecycle import DEFAULT_LEASE_SECONDS
 from punchlist.errors import InvalidInput
 from punchlist.kernel.text import line_problem, visible, visible_block
 from punchlist.missions.todos.lifecycle import TodoPriority
-from punchlist.surfaces.cli.context import JsonOption, front, moment, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json, format_time
 from punchlist.surfaces.cli.plan import LONGEST_PLACE, TERMINAL, AsOption, SecondsOption
 
 if TYPE_CHECKING:
@@ -55,10 +55,10 @@ def list_todos(
     from punchlist.missions.todos.tools import list_json
     from punchlist.surfaces.cli import todo_view
 
-    desk = front(context).desk(as_json=as_json)
+    services = cli_context(context).services(as_json=as_json)
     said = {"missionSlug": mission, "pillarSlug": pillar, "status": status, "limit": limit, "cursor": cursor}
     asked = todo_validation.parse_query({**said, "archived": every})
-    listed = desk.mission_todos.list(
+    listed = services.mission_todos.list(
         asked.mission_slug,
         pillar=asked.pillar,
         status=asked.status,
@@ -67,10 +67,10 @@ def list_todos(
         cursor=asked.cursor,
     )
     if as_json:
-        say_json(list_json(listed))
+        echo_json(list_json(listed))
     else:
-        for line in todo_view.listing(desk.missions.get(asked.mission_slug), listed, desk.store.clock()):
-            say(line)
+        for line in todo_view.listing(services.missions.get(asked.mission_slug), listed, services.store.clock()):
+            echo(line)
 
 
 @app.command()
@@ -78,14 +78,14 @@ def show(context: typer.Context, todo: IdArgument, as_json: JsonOption = False) 
     """Show all of a todo: what it is, its runs, what they used and did, and what was said about it."""
     from punchlist.surfaces.cli import todo_view
 
-    desk = front(context).desk(as_json=as_json)
-    found = desk.mission_todos.find(None, todo)
-    page = todo_view.look(desk, _mission(desk, found), found)
+    services = cli_context(context).services(as_json=as_json)
+    found = services.mission_todos.find(None, todo)
+    page = todo_view.look(services, _mission(services, found), found)
     if as_json:
-        say_json(page.as_json())
+        echo_json(page.as_json())
     else:
-        for line in todo_view.lines(page, desk.store.clock()):
-            say(line)
+        for line in todo_view.lines(page, services.store.clock()):
+            echo(line)
 
 
 # --- deciding ---------------------------------------------------------------------------------------------
@@ -134,8 +134,8 @@ def create(
     from punchlist.missions.config.trust import check_name as name_of_check
     from punchlist.missions.todos import validation as todo_validation
 
-    entry = front(context)
-    desk = entry.desk(as_json=as_json)
+    entry = cli_context(context)
+    services = entry.services(as_json=as_json)
     slug, new = todo_validation.parse_new(
         {
             "missionSlug": mission,
@@ -153,10 +153,10 @@ def create(
             "requestId": request_id,
         }
     )
-    done = desk.mission_todos.create(_scope(entry, desk), slug, new, reason="todo create")
+    done = services.mission_todos.create(_scope(entry, services), slug, new, reason="todo create")
     if check_command is not None and done.todo.completion_check is not None:
         # Whoever typed it means it to run.
-        desk.trust.trust_text(name_of_check(done.todo), done.todo.completion_check)
+        services.trust.trust_text(name_of_check(done.todo), done.todo.completion_check)
     _answer(done, as_json, f"Made {done.todo.id[-8:]}: {visible(done.todo.title)} ({done.todo.status}).")
 
 
@@ -233,12 +233,12 @@ def reprioritize(
 def _update(context: typer.Context, wanted: str, as_json: bool, **said: Any) -> None:
     from punchlist.missions.todos import validation as todo_validation
 
-    entry = front(context)
-    desk = entry.desk(as_json=as_json)
-    found = desk.mission_todos.find(None, wanted)
-    asked = todo_validation.parse_update({"missionSlug": _mission(desk, found).slug, "todoId": found.id, **said})
-    done = desk.mission_todos.update(
-        _scope(entry, desk),
+    entry = cli_context(context)
+    services = entry.services(as_json=as_json)
+    found = services.mission_todos.find(None, wanted)
+    asked = todo_validation.parse_update({"missionSlug": _mission(services, found).slug, "todoId": found.id, **said})
+    done = services.mission_todos.update(
+        _scope(entry, services),
         asked.mission_slug,
         asked.todo_id,
         asked.action,
@@ -269,19 +269,21 @@ def complete(
     """Call a todo done that is in progress. Its check, if it has one, is run first and must pass."""
     from punchlist.missions.todos import validation as todo_validation
 
-    entry = front(context)
-    desk = entry.desk(as_json=as_json)
-    found = desk.mission_todos.find(None, todo)
+    entry = cli_context(context)
+    services = entry.services(as_json=as_json)
+    found = services.mission_todos.find(None, todo)
     said = {"outcome": outcome, "metricsImpacted": metrics, "overrideReason": override}
-    asked = todo_validation.parse_completion({"missionSlug": _mission(desk, found).slug, "todoId": found.id, **said})
-    scope = _scope(entry, desk)
+    asked = todo_validation.parse_completion(
+        {"missionSlug": _mission(services, found).slug, "todoId": found.id, **said}
+    )
+    scope = _scope(entry, services)
     if asked.override_reason is None and (
-        due := desk.mission_todos.due_check(scope, asked.mission_slug, asked.todo_id)
+        due := services.mission_todos.due_check(scope, asked.mission_slug, asked.todo_id)
     ):
-        result = desk.checks.run(scope, due)
+        result = services.checks.run(scope, due)
         told = "Its check passed" if result.passed else "Its check did not pass"
-        say(f"{told}: {visible_block(result.detail)}", error=True)
-    done = desk.mission_todos.complete(
+        echo(f"{told}: {visible_block(result.detail)}", error=True)
+    done = services.mission_todos.complete(
         scope,
         asked.mission_slug,
         asked.todo_id,
@@ -314,22 +316,22 @@ def claim(
     from punchlist.claims.tools import claim_json
     from punchlist.missions.todos.tools import todo_json
 
-    entry = front(context)
-    desk = entry.desk(as_json=as_json)
-    wanted = desk.mission_todos.find(mission, todo).id if todo is not None else None
-    claimed = _claims(desk).claim(
-        _scope(entry, desk), _place(name), mission, wanted, seconds, pillar=pillar, reason="todo claim"
+    entry = cli_context(context)
+    services = entry.services(as_json=as_json)
+    wanted = services.mission_todos.find(mission, todo).id if todo is not None else None
+    claimed = _claims(services).claim(
+        _scope(entry, services), _place(name), mission, wanted, seconds, pillar=pillar, reason="todo claim"
     )
     if not isinstance(claimed, ClaimGranted):
         if as_json:
-            say_json({"todo": None, "next": str(claimed)})
+            echo_json({"todo": None, "next": str(claimed)})
         else:
-            say(str(claimed))
+            echo(str(claimed))
     elif as_json:
-        say_json({"todo": todo_json(claimed.todo), **claim_json(claimed.claim)})
+        echo_json({"todo": todo_json(claimed.todo), **claim_json(claimed.claim)})
     else:
-        say(f"“{visible(claimed.todo.title)}” is yours until {moment(claimed.claim.lease_until)}.")
-        say(f"id {claimed.todo.id}, fence {claimed.claim.fence}")
+        echo(f"“{visible(claimed.todo.title)}” is yours until {format_time(claimed.claim.lease_until)}.")
+        echo(f"id {claimed.todo.id}, fence {claimed.claim.fence}")
 
 
 @app.command()
@@ -344,14 +346,14 @@ def renew(
     """Keep a claimed todo for longer."""
     from punchlist.claims.tools import claim_json
 
-    entry = front(context)
-    desk = entry.desk(as_json=as_json)
-    id = desk.mission_todos.find(None, todo).id
-    kept = _claims(desk).renew_claim(_scope(entry, desk), _place(name), id, fence, seconds)
+    entry = cli_context(context)
+    services = entry.services(as_json=as_json)
+    id = services.mission_todos.find(None, todo).id
+    kept = _claims(services).renew_claim(_scope(entry, services), _place(name), id, fence, seconds)
     if as_json:
-        say_json({"id": kept.todo_id, **claim_json(kept)})
+        echo_json({"id": kept.todo_id, **claim_json(kept)})
     else:
-        say(f"It is yours until {moment(kept.lease_until)}.")
+        echo(f"It is yours until {format_time(kept.lease_until)}.")
 
 
 @app.command()
@@ -366,20 +368,22 @@ def release(
     as_json: JsonOption = False,
 ) -> None:
     """Give a claimed todo back, whoever holds it."""
-    entry = front(context)
-    desk = entry.desk(as_json=as_json)
-    id = desk.mission_todos.find(None, todo).id
-    freed = _claims(desk).release_claim(_scope(entry, desk), _place(name), id, fence, reason=why or "todo release")
+    entry = cli_context(context)
+    services = entry.services(as_json=as_json)
+    id = services.mission_todos.find(None, todo).id
+    freed = _claims(services).release_claim(
+        _scope(entry, services), _place(name), id, fence, reason=why or "todo release"
+    )
     if as_json:
-        say_json({"id": freed.todo_id, "released": True, "holder": freed.holder})
+        echo_json({"id": freed.todo_id, "released": True, "holder": freed.holder})
     else:
-        say(f"It is free. {visible(freed.holder)} had it.")
+        echo(f"It is free. {visible(freed.holder)} had it.")
 
 
-def _claims(desk: Services) -> MissionClaims:
+def _claims(services: Services) -> MissionClaims:
     from punchlist.missions.todos.claims import MissionClaims
 
-    return MissionClaims(desk.store)
+    return MissionClaims(services.store)
 
 
 def _place(name: str) -> str:
@@ -391,24 +395,24 @@ def _place(name: str) -> str:
 # --- common to all ----------------------------------------------------------------------------------------
 
 
-def _scope(entry: CliContext, desk: Services) -> MissionScope:
+def _scope(entry: CliContext, services: Services) -> MissionScope:
     """The person at the terminal, who is bound to no mission."""
     from punchlist.missions.model import MissionScope
 
-    scope = entry.scope(desk)
+    scope = entry.scope(services)
     return MissionScope(scope.conversation_id, scope.actor)
 
 
-def _mission(desk: Services, todo: MissionTodo) -> Mission:
-    return next(one for one in desk.missions.list(archived=True) if one.id == todo.mission_id)
+def _mission(services: Services, todo: MissionTodo) -> Mission:
+    return next(one for one in services.missions.list(archived=True) if one.id == todo.mission_id)
 
 
 def _answer(done: TodoChange, as_json: bool, told: str) -> None:
     from punchlist.missions.todos.tools import done_json
 
     if as_json:
-        say_json(done_json(done))
+        echo_json(done_json(done))
         return
-    say(told)
+    echo(told)
     if done.warning:
-        say(f"! {visible(done.warning)}")
+        echo(f"! {visible(done.warning)}")

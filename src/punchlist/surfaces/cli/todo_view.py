@@ -26,8 +26,8 @@ from punchlist.missions.todos.pagination import TodoPage
 from punchlist.missions.todos.tools import todo_json
 from punchlist.missions.usage import MissionUsageService, TodoUsage
 from punchlist.runs.model import Run
-from punchlist.surfaces.cli.context import moment
-from punchlist.surfaces.cli.layout import fit, terminal, used
+from punchlist.surfaces.cli.context import format_time
+from punchlist.surfaces.cli.layout import fit_line, format_run_usage, line_width
 from punchlist.surfaces.cli.mission_board import ICONS
 from punchlist.surfaces.services import Services
 
@@ -50,8 +50,8 @@ _CALL_ICONS: Final = {"success": "✓", "error": "✗", "cancelled": "✗"}
 
 
 def listing(mission: Mission, listed: TodoPage, now: datetime) -> Iterator[str]:
-    cells, capacity = terminal(), listed.capacity
-    yield fit(visible(mission.name), cells)
+    cells, capacity = line_width(), listed.capacity
+    yield fit_line(visible(mission.name), cells)
     yield (
         f"active {capacity.active}/{capacity.active_limit}, backlog {capacity.backlog}/{capacity.backlog_limit}"
         f"{'  archived' if mission.status != 'active' else ''}"
@@ -78,8 +78,8 @@ def _entry(mission: Mission, listed: TodoPage, todo: MissionTodo, now: datetime,
         yield f"{head}{title}  {facts}"
     else:
         # What is urgent about it is not what is cut off.
-        yield f"{head}{fit(title, cells - width(head))}"
-        yield f"  {fit(facts, cells - 2)}"
+        yield f"{head}{fit_line(title, cells - width(head))}"
+        yield f"  {fit_line(facts, cells - 2)}"
 
 
 def _dates(mission: Mission, todo: MissionTodo, now: datetime) -> list[str]:
@@ -128,29 +128,29 @@ class TodoDetail:
         }
 
 
-def look(desk: Services, mission: Mission, todo: MissionTodo) -> TodoDetail:
-    with desk.store.read() as tx:
+def look(services: Services, mission: Mission, todo: MissionTodo) -> TodoDetail:
+    with services.store.read() as tx:
         # One that is archived, too.
         pillar = mission_repository.pillar(tx, todo.pillar_id)
         assert pillar is not None
         claim = claim_records.find(tx, todo.id)
         live = claim is not None and claim.holder is not None and tx.now() < claim.lease_until
-    asked = [one for one in desk.escalations.list(mission.slug) if one.todo_id == todo.id]
+    asked = [one for one in services.escalations.list(mission.slug) if one.todo_id == todo.id]
     return TodoDetail(
         mission,
         pillar.slug,
         pillar.todo_conversation_id,
         todo,
-        desk.runs.for_todo(todo.id),
-        MissionUsageService(desk.store).todo(todo.id),
+        services.runs.for_todo(todo.id),
+        MissionUsageService(services.store).todo(todo.id),
         asked,
         claim if live else None,
-        RecentMessages(desk.store).about(pillar.todo_conversation_id, todo.id, _MESSAGES),
+        RecentMessages(services.store).about(pillar.todo_conversation_id, todo.id, _MESSAGES),
     )
 
 
 def lines(page: TodoDetail, now: datetime) -> Iterator[str]:
-    todo, cells = page.todo, terminal()
+    todo, cells = page.todo, line_width()
     yield f"{ICONS[todo.status]} {visible(todo.title)}"
     for name, value in _facts(page, now):
         yield f"  {name:<9} {value}"
@@ -177,16 +177,16 @@ def _facts(page: TodoDetail, now: datetime) -> Iterator[tuple[str, str]]:
     yield "id", todo.id
     yield "pillar", f"{mission.slug}/{page.pillar}{f', also affects {others}' if others else ''}"
     since = todo.ended_at or todo.started_at
-    yield "status", f"{todo.status}{f' since {moment(since)}' if since else ''}, {todo.priority} priority"
+    yield "status", f"{todo.status}{f' since {format_time(since)}' if since else ''}, {todo.priority} priority"
     if todo.deadline is not None:
         yield "deadline", f"{visible(todo.deadline)}{', OVERDUE' if _late(mission, todo, now) else ''}"
     if todo.assigned_agent is not None:
         yield "agent", visible(todo.assigned_agent)
     if page.claim is not None:
-        yield "claimed", f"by {visible(page.claim.holder)} until {moment(page.claim.lease_until)}"
+        yield "claimed", f"by {visible(page.claim.holder)} until {format_time(page.claim.lease_until)}"
     if todo.completion_check is not None:
         yield "check", visible(_check(todo))
-    yield "created", moment(todo.created_at)
+    yield "created", format_time(todo.created_at)
     yield "chat", visible(page.chat)
 
 
@@ -205,7 +205,7 @@ def _check(todo: MissionTodo) -> str:
     result = result_of(todo)
     if result is None:
         return f"{said} (not run yet)"
-    return f"{said} ({'passed' if result.get('passed') else 'did not pass'} {moment(str(result.get('at')))})"
+    return f"{said} ({'passed' if result.get('passed') else 'did not pass'} {format_time(str(result.get('at')))})"
 
 
 def _work(page: TodoDetail, cells: int) -> Iterator[str]:
@@ -213,21 +213,21 @@ def _work(page: TodoDetail, cells: int) -> Iterator[str]:
         yield "\nRuns"
         for run in page.runs:
             why = f"  {visible(run.why)}" if run.why else ""
-            yield fit(f"  {run.id[-8:]}  {run.kind}  {run.status}  {moment(run.created_at)}{why}", cells)
-        yield f"  {used(page.account.account)}"
+            yield fit_line(f"  {run.id[-8:]}  {run.kind}  {run.status}  {format_time(run.created_at)}{why}", cells)
+        yield f"  {format_run_usage(page.account.account)}"
     evidence = page.account.evidence
     if evidence:
         yield "\nEvidence"
         if len(evidence) > _EVIDENCE:
             yield f"  … {len(evidence) - _EVIDENCE} earlier calls; --json has all"
         for one in evidence[-_EVIDENCE:]:
-            yield fit(f"  {_shown(one)}", cells)
+            yield fit_line(f"  {_shown(one)}", cells)
             if one.output_file:
                 yield f"    all of it: {visible(one.output_file)}"
     if page.messages:
         yield "\nSaid about it"
         for message in page.messages:
-            yield fit(f"  {moment(message.created_at)}  {message.kind}: {visible(_text(message))}", cells)
+            yield fit_line(f"  {format_time(message.created_at)}  {message.kind}: {visible(_text(message))}", cells)
 
 
 def _text(message: Message) -> str:

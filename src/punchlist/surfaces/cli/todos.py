@@ -15,15 +15,15 @@ from punchlist.checklist.lifecycle import ChecklistAction
 from punchlist.checklist.model import item_json
 from punchlist.surfaces.cli.context import (
     JsonOption,
+    ReasonOption,
     SessionOption,
-    WhyOption,
-    colourful,
-    columns,
-    front,
-    json_text,
-    knows_escapes,
-    say,
-    say_json,
+    cli_context,
+    echo,
+    echo_json,
+    supports_ansi,
+    supports_color,
+    terminal_width,
+    to_json_text,
 )
 
 if TYPE_CHECKING:
@@ -55,11 +55,11 @@ def show(
     if context.invoked_subcommand:
         context.obj = {"session": session, "json": as_json}
         return
-    desk = front(context).desk(session, as_json=as_json)
+    services = cli_context(context).services(session, as_json=as_json)
     if watch:
-        follow(desk, as_json=as_json)
+        follow(services, as_json=as_json)
     else:
-        _print(desk, desk.checklists.get(desk.settings.session), as_json=as_json)
+        _print(services, services.checklists.get(services.settings.session), as_json=as_json)
 
 
 @app.command()
@@ -69,7 +69,7 @@ def add(
     doing: Doing = None,
     session: SessionOption = None,
     as_json: JsonOption = False,
-    why: WhyOption = None,
+    why: ReasonOption = None,
 ) -> None:
     """Add an item at the end."""
     _change(
@@ -88,7 +88,7 @@ def _step(action: ChecklistAction) -> Callable[..., None]:
         item: Item,
         session: SessionOption = None,
         as_json: JsonOption = False,
-        why: WhyOption = None,
+        why: ReasonOption = None,
     ) -> None:
         reason = why or f"todos {context.info_name}"
         _change(context, session, as_json, lambda lists, scope: lists.advance(scope, item, action, reason=reason))
@@ -109,7 +109,7 @@ def edit(
     doing: Doing = None,
     session: SessionOption = None,
     as_json: JsonOption = False,
-    why: WhyOption = None,
+    why: ReasonOption = None,
 ) -> None:
     """Change the wording of an item; it keeps its state and id."""
     _change(
@@ -126,7 +126,7 @@ def cancel(
     item: Item,
     session: SessionOption = None,
     as_json: JsonOption = False,
-    why: WhyOption = None,
+    why: ReasonOption = None,
 ) -> None:
     """Take an item off the list; `undo` brings it back."""
     _change(context, session, as_json, lambda lists, scope: lists.remove(scope, item, reason=why or "todos cancel"))
@@ -134,7 +134,7 @@ def cancel(
 
 @app.command()
 def clear(
-    context: typer.Context, session: SessionOption = None, as_json: JsonOption = False, why: WhyOption = None
+    context: typer.Context, session: SessionOption = None, as_json: JsonOption = False, why: ReasonOption = None
 ) -> None:
     """Empty the list; `undo` brings it back."""
     _change(context, session, as_json, lambda lists, scope: lists.clear(scope, reason=why or "todos clear"))
@@ -142,7 +142,7 @@ def clear(
 
 @app.command()
 def undo(
-    context: typer.Context, session: SessionOption = None, as_json: JsonOption = False, why: WhyOption = None
+    context: typer.Context, session: SessionOption = None, as_json: JsonOption = False, why: ReasonOption = None
 ) -> None:
     """Take back the last change, whoever made it; again for the one before."""
     _change(context, session, as_json, lambda lists, scope: lists.undo(scope, reason=why or "todos undo"))
@@ -152,23 +152,23 @@ def _change(context: typer.Context, session: str | None, as_json: bool, change: 
     """Make one change and show what came of it. Options may stand before the subcommand too."""
     outer: dict[str, Any] = context.obj
     as_json = as_json or outer["json"]
-    entry = front(context)
-    desk = entry.desk(session or outer["session"], as_json=as_json)
-    rewrite = change(desk.checklists, entry.scope(desk))
-    _print(desk, rewrite.checklist, rewrite, as_json=as_json)
+    entry = cli_context(context)
+    services = entry.services(session or outer["session"], as_json=as_json)
+    rewrite = change(services.checklists, entry.scope(services))
+    _print(services, rewrite.checklist, rewrite, as_json=as_json)
 
 
-def _print(desk: Services, checklist: Checklist, rewrite: ChecklistChange | None = None, *, as_json: bool) -> None:
+def _print(services: Services, checklist: Checklist, rewrite: ChecklistChange | None = None, *, as_json: bool) -> None:
     if as_json:
-        say_json(_json(desk, checklist, rewrite))
+        echo_json(_json(services, checklist, rewrite))
         return
-    for line in render_box(checklist, columns()):
-        say(_painted(line))
+    for line in render_box(checklist, terminal_width()):
+        echo(_painted(line))
 
 
-def _json(desk: Services, checklist: Checklist, rewrite: ChecklistChange | None) -> dict[str, Any]:
+def _json(services: Services, checklist: Checklist, rewrite: ChecklistChange | None) -> dict[str, Any]:
     return {
-        "session": desk.settings.session,
+        "session": services.settings.session,
         "todos": [item_json(item) for item in checklist.items],
         "progress": checklist.progress,
         "revision": checklist.revision,
@@ -177,19 +177,19 @@ def _json(desk: Services, checklist: Checklist, rewrite: ChecklistChange | None)
     }
 
 
-def follow(desk: Services, *, as_json: bool) -> None:
+def follow(services: Services, *, as_json: bool) -> None:
     """Show the list whenever it changes, until the person has seen enough."""
     from punchlist.storage.change_watch import ChangeWatch, PollBackoff
 
-    draw, patience = _drawer(desk, as_json=as_json), PollBackoff()
-    with ChangeWatch(desk.store) as watch:
+    draw, patience = _drawer(services, as_json=as_json), PollBackoff()
+    with ChangeWatch(services.store) as watch:
         while True:
             with patience:
-                draw(desk.checklists.get(desk.settings.session))
+                draw(services.checklists.get(services.settings.session))
             watch.wait(LOOK_AGAIN)
 
 
-def _drawer(desk: Services, *, as_json: bool) -> Callable[[Checklist], None]:
+def _drawer(services: Services, *, as_json: bool) -> Callable[[Checklist], None]:
     """On a terminal the box is drawn over the last one; elsewhere each change is printed."""
     last: list[str] = []
     shown: Checklist | None = None
@@ -198,17 +198,17 @@ def _drawer(desk: Services, *, as_json: bool) -> Callable[[Checklist], None]:
         nonlocal last, shown
         if as_json:
             if checklist != shown:
-                say(json_text(_json(desk, checklist, None)))
-        elif not knows_escapes(sys.stdout):
+                echo(to_json_text(_json(services, checklist, None)))
+        elif not supports_ansi(sys.stdout):
             if checklist != shown:
-                say(render.update_message(checklist) if checklist.items else render.NO_TODOS)
+                echo(render.update_message(checklist) if checklist.items else render.NO_TODOS)
         else:
             size = shutil.get_terminal_size()
             # One line stays free for the cursor: a box that scrolls could not be drawn over.
             lines = [_painted(line) for line in render_box(checklist, size.columns)][: size.lines - 1]
             if lines != last:
                 up = f"\x1b[{len(last)}F\x1b[J" if last else ""
-                say(up + "\n".join(lines))
+                echo(up + "\n".join(lines))
                 last = lines
         shown = checklist
 
@@ -220,7 +220,7 @@ _COLOURS = {"✓": "32", "▶": "33;1", "○": "2"}
 
 def _painted(line: str) -> str:
     """Colour for the icon, where a terminal wants it."""
-    if not colourful():
+    if not supports_color():
         return line
     for icon, colour in _COLOURS.items():
         if line.startswith(f"│ {icon} "):

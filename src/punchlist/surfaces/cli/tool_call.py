@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.kernel.text import visible_block
 from punchlist.surfaces.cli.approval_prompt import ApprovalPrompt
-from punchlist.surfaces.cli.context import complain, knows_escapes, say, say_json
+from punchlist.surfaces.cli.context import echo, echo_error, echo_json, supports_ansi
 from punchlist.toolcalls import approvals
 from punchlist.toolcalls.lifecycle import CallAction, CallStatus
 from punchlist.toolcalls.listeners import Listeners
@@ -41,14 +41,14 @@ EXIT_CODES: Final = {
 
 def run_call(site: ToolSite, request: ToolCallRequest, mode: Mode | None, *, as_json: bool) -> int:
     """Schedule a call and see it through; the exit code."""
-    terminal = ApprovalPrompt.at_hand()
+    terminal = ApprovalPrompt.from_terminal()
 
     async def run() -> int:
         live = _Live.wanted(as_json)
         ask = terminal.ask if terminal else None
         async with workbench(site.for_tool(request.tool), mode=mode, ask=ask, listeners=live.listeners) as bench:
             for note in bench.notes:
-                complain(note)
+                echo_error(note)
             batch = bench.scheduler.schedule(request)
             _cancel_on_interrupt(batch)
             # Without anybody to ask, a call that waits is left to whoever answers later.
@@ -107,7 +107,7 @@ class _Live:
 
     @classmethod
     def wanted(cls, as_json: bool) -> _Live:
-        return cls(not as_json and knows_escapes(sys.stderr))
+        return cls(not as_json and supports_ansi(sys.stderr))
 
     @property
     def listeners(self) -> Listeners:
@@ -120,18 +120,18 @@ class _Live:
 
 def _report(call: ToolCall, as_json: bool, live: _Live) -> int:
     if as_json:
-        say_json(call_json(call))
+        echo_json(call_json(call))
         return EXIT_CODES[call.status]
     match call:
         case SuccessfulToolCall(result=result):
             if not (live.shown and sys.stdout.isatty()):
-                say(visible_block(result.text.removesuffix("\n")))
+                echo(visible_block(result.text.removesuffix("\n")))
         case ErroredToolCall(error=error):
-            complain(error.message)
+            echo_error(error.message)
         case CancelledToolCall(reason=reason):
-            complain(reason)
+            echo_error(reason)
         case WaitingToolCall(question=question):
-            complain(
+            echo_error(
                 f"{call.request.tool} waits for approval, since {question.why}. Nothing was run.\n"
                 f"`punchlist approvals approve {call.request.call_id[-8:]}` lets it run."
             )

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from punchlist.kernel.text import excerpt, visible, visible_block
-from punchlist.surfaces.cli.context import JsonOption, SessionOption, columns, complain, front, moment, say, say_json
+from punchlist.surfaces.cli.context import (
+    JsonOption,
+    SessionOption,
+    cli_context,
+    echo,
+    echo_error,
+    echo_json,
+    format_time,
+    terminal_width,
+)
 
 if TYPE_CHECKING:
     from punchlist.surfaces.services import Services
@@ -56,22 +65,22 @@ def list_tools(context: typer.Context, session: SessionOption = None, as_json: J
     """List the tools, those of MCP servers included."""
     import asyncio
 
-    entry = front(context)
-    desk = entry.desk(session, as_json=as_json)
-    site = desk.site(entry.scope(desk), Path.cwd())
-    warn_of_distrust(desk)
+    entry = cli_context(context)
+    services = entry.services(session, as_json=as_json)
+    site = services.site(entry.scope(services), Path.cwd())
+    warn_untrusted(services)
     tools, notes = asyncio.run(_tools(site))
     if as_json:
-        say_json({"tools": tools, "notes": notes})
+        echo_json({"tools": tools, "notes": notes})
         return
     width = max(len(tool["name"]) for tool in tools)
     for tool in tools:
         line = (
             f"{visible(tool['name']):<{width}}  {tool['effect']:<7}  {visible(' '.join(tool['description'].split()))}"
         )
-        say(excerpt(line, max(columns(), 40)))
+        echo(excerpt(line, max(terminal_width(), 40)))
     for note in notes:
-        complain(note)
+        echo_error(note)
 
 
 async def _tools(site: ToolSite) -> tuple[list[dict[str, Any]], list[str]]:
@@ -115,11 +124,11 @@ def call(
     from punchlist.toolcalls.policy import Mode
     from punchlist.toolcalls.states import ToolCallRequest
 
-    entry = front(context)
+    entry = cli_context(context)
     parsed = parse_arguments(arguments)
-    desk = entry.desk(session, as_json=as_json)
-    warn_of_distrust(desk)
-    site = desk.site(entry.scope(desk), Path.cwd())
+    services = entry.services(session, as_json=as_json)
+    warn_untrusted(services)
+    site = services.site(entry.scope(services), Path.cwd())
     request = ToolCallRequest(name, parsed, timeout=timeout)
     raise typer.Exit(run_call(site, request, Mode(mode) if mode else None, as_json=as_json))
 
@@ -134,18 +143,20 @@ def history(
     """List the last calls of a session, oldest first."""
     from punchlist.toolcalls.sql import newest
 
-    entry = front(context)
-    desk = entry.desk(session, as_json=as_json)
-    with desk.store.read() as tx:
-        calls = newest(tx, desk.settings.session, most)[::-1]
+    entry = cli_context(context)
+    services = entry.services(session, as_json=as_json)
+    with services.store.read() as tx:
+        calls = newest(tx, services.settings.session, most)[::-1]
     if as_json:
-        say_json([{**call.as_json(), "arguments": json.loads(call.arguments), "at": call.created_at} for call in calls])
+        echo_json(
+            [{**call.as_json(), "arguments": json.loads(call.arguments), "at": call.created_at} for call in calls]
+        )
         return
     if not calls:
-        say("No call has been made in this session.")
+        echo("No call has been made in this session.")
     for call in calls:
         told = visible(f"{call.tool} {call.arguments}")
-        say(f"{moment(call.created_at)}  {call.status:<17}  {call.id[-8:]}  {told[:120]}")
+        echo(f"{format_time(call.created_at)}  {call.status:<17}  {call.id[-8:]}  {told[:120]}")
 
 
 def parse_arguments(written: str) -> Any:
@@ -159,12 +170,13 @@ def parse_arguments(written: str) -> Any:
         ) from None
 
 
-def warn_of_distrust(desk: Services, *more_of_it: str) -> None:
-    """Of tools, and of whatever else the command would use."""
-    wanted = (*desk.tool_settings.distrusted, *more_of_it)
-    if wanted:
-        more = f" and {len(wanted) - 1} more" if len(wanted) > 1 else ""
-        complain(
-            f"{desk.settings.project.path.name if desk.settings.project else 'a file'} asks for what needs your trust "
-            f"({visible_block(wanted[0])}{more}); it is left out. `punchlist trust` shows it all and asks."
+def warn_untrusted(services: Services, *more: str) -> None:
+    """Name the untrusted settings that this command leaves out."""
+    untrusted = (*services.tool_settings.distrusted, *more)
+    if untrusted:
+        others = f" and {len(untrusted) - 1} more" if len(untrusted) > 1 else ""
+        file = services.settings.project.path.name if services.settings.project else "a file"
+        echo_error(
+            f"{file} contains settings that you have not trusted ({visible_block(untrusted[0])}{others}). They are "
+            "ignored. `punchlist trust` shows them and asks."
         )

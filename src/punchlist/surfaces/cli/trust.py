@@ -9,7 +9,7 @@ import typer
 
 from punchlist.errors import NotAllowed
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.context import JsonOption, front, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json
 
 
 def trust(
@@ -25,31 +25,31 @@ def trust(
     from punchlist.agent import agents_config
     from punchlist.tools import settings as tools
 
-    desk = front(context).desk(as_json=as_json)
-    settings = desk.settings
+    services = cli_context(context).services(as_json=as_json)
+    settings = services.settings
     file = settings.project.path if settings.project else settings.leads_out
     elsewhere = [f"database = {settings.database}, for the hooks and servers of agents"] if settings.leads_out else []
     wanted = [visible(want) for want in (*elsewhere, *tools.wants(settings), *agents_config.wants(settings))]
     files = [file, *agents_config.prompt_files(settings)] if file is not None else []
-    trusted = bool(files) and all(map(desk.trust.trusts, files))
+    trusted = bool(files) and all(map(services.trust.trusts, files))
     if files and forget:
         for one in files:
-            desk.trust.forget(one)
+            services.trust.forget(one)
         trusted = False
     elif file is not None and wanted and not trusted:
         if not as_json or not yes:
-            say(f"{visible(file)} asks for:", error=True)
-            say("\n".join(f"  - {want}" for want in wanted), error=True)
+            echo(f"{visible(file)} asks for:", error=True)
+            echo("\n".join(f"  - {want}" for want in wanted), error=True)
         _agree(yes)
         for one in files:
-            desk.trust.trust(one)
+            services.trust.trust(one)
         trusted = True
     if as_json:
-        say_json({"file": str(file) if file else None, "asksFor": wanted, "trusted": trusted})
+        echo_json({"file": str(file) if file else None, "asksFor": wanted, "trusted": trusted})
     elif file is None or not wanted:
-        say("This project's settings ask for nothing that needs trust.")
+        echo("This project's settings ask for nothing that needs trust.")
     else:
-        say(f"{visible(file)} is {'trusted' if trusted else 'not trusted'}.")
+        echo(f"{visible(file)} is {'trusted' if trusted else 'not trusted'}.")
 
 
 def _agree(yes: bool) -> None:

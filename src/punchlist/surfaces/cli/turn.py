@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.context import JsonOption, SessionOption, front, moment, say, say_json
+from punchlist.surfaces.cli.context import JsonOption, SessionOption, cli_context, echo, echo_json, format_time
 
 app = typer.Typer(help="List the session's turns, or end the open one.", no_args_is_help=True)
 
@@ -15,16 +15,16 @@ app = typer.Typer(help="List the session's turns, or end the open one.", no_args
 @app.command("list")
 def list_turns(context: typer.Context, session: SessionOption = None, as_json: JsonOption = False) -> None:
     """List the session's turns, newest first."""
-    desk = front(context).desk(session, as_json=as_json)
-    turns = desk.conversations.turns(desk.settings.session)
+    services = cli_context(context).services(session, as_json=as_json)
+    turns = services.conversations.turns(services.settings.session)
     if as_json:
-        say_json([turn._asdict() for turn in turns])
+        echo_json([turn._asdict() for turn in turns])
         return
     if not turns:
-        say("No turns yet.")
+        echo("No turns yet.")
     for turn in turns:
         state = "open" if turn.open else f"ended: {visible(turn.end_reason or '')}"
-        say(f"{visible(turn.id)}  {moment(turn.started_at)}  {state}")
+        echo(f"{visible(turn.id)}  {format_time(turn.started_at)}  {state}")
 
 
 @app.command()
@@ -35,10 +35,10 @@ def end(
     as_json: JsonOption = False,
 ) -> None:
     """End the open turn: its plan stays as it is, and the next use opens a new one."""
-    entry = front(context)
-    desk = entry.desk(session, as_json=as_json)
-    turn = desk.conversations.end_turn(entry.scope(desk), reason=reason)
+    entry = cli_context(context)
+    services = entry.services(session, as_json=as_json)
+    turn = services.conversations.end_turn(entry.scope(services), reason=reason)
     if as_json:
-        say_json(turn._asdict() if turn else None)
+        echo_json(turn._asdict() if turn else None)
     else:
-        say(f"Ended turn {visible(turn.id)}." if turn else "No turn was open.")
+        echo(f"Ended turn {visible(turn.id)}." if turn else "No turn was open.")

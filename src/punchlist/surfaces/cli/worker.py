@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from punchlist.errors import ConfigError
-from punchlist.surfaces.cli.context import complain, front, moment
+from punchlist.surfaces.cli.context import cli_context, echo_error, format_time
 from punchlist.surfaces.cli.run import NO_MODEL
-from punchlist.surfaces.cli.tools import ModeChoice, ModeOption, warn_of_distrust
+from punchlist.surfaces.cli.tools import ModeChoice, ModeOption, warn_untrusted
 
 if TYPE_CHECKING:
     from punchlist.agent.model_resolver import ModelResolver
@@ -40,12 +40,12 @@ def worker(
 
     Ctrl-C or SIGTERM ends it in good order; even after kill -9, what it had in hand goes on with the next worker.
     """
-    desk = front(context).desk()
-    work(desk, model, mode, slots=slots, until_idle=until_idle, quiet=quiet)
+    services = cli_context(context).services()
+    work(services, model, mode, slots=slots, until_idle=until_idle, quiet=quiet)
 
 
 def work(
-    desk: Services,
+    services: Services,
     model: str | None,
     mode: ModeChoice | None,
     *,
@@ -61,14 +61,14 @@ def work(
     from punchlist.kernel.clock import timestamp
     from punchlist.toolcalls.policy import Mode
 
-    warn_of_distrust(desk, *desk.agents.distrusted)
+    warn_untrusted(services, *services.agents.distrusted)
 
     def tell(line: str) -> None:
         if not quiet:
-            complain(f"{moment(timestamp(desk.store.clock()))} {line}")
+            echo_error(f"{format_time(timestamp(services.store.clock()))} {line}")
 
     async def until_told() -> None:
-        ours = desk.worker(casting(desk, model, tell), Mode(mode) if mode else None, slots=slots, tell=tell)
+        ours = services.worker(casting(services, model, tell), Mode(mode) if mode else None, slots=slots, tell=tell)
         with suppress(NotImplementedError):
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGINT, ours.stop)
@@ -77,25 +77,25 @@ def work(
 
     asyncio.run(until_told())
     if until_idle:
-        _tell_what_waits(desk, tell)
+        _tell_what_waits(services, tell)
 
 
-def _tell_what_waits(desk: Services, tell: Callable[[str], None]) -> None:
+def _tell_what_waits(services: Services, tell: Callable[[str], None]) -> None:
     """Why it is idle although there is work: what only a person can let go on."""
     from punchlist.runs.lifecycle import RunStatus
 
-    left = desk.runs.list(limit=1_000)
+    left = services.runs.list(limit=1_000)
     for status, what in ((RunStatus.WAITING, "waits"), (RunStatus.PAUSED, "is paused")):
         for run in [run for run in left if run.status is status][:MOST_TOLD]:
             tell(f"{run.kind} {run.id[-8:]} {what}{f': {run.why}' if run.why else ''}")
 
 
-def casting(desk: Services, model: str | None, told: Callable[[str], None] | None = None) -> ModelResolver:
+def casting(services: Services, model: str | None, told: Callable[[str], None] | None = None) -> ModelResolver:
     """Which model speaks for which agent; `told` hears when one is busy or gives way to another."""
     from punchlist.agent.model_resolver import ModelResolver
     from punchlist.models.providers import usual
 
-    named = model or desk.agents.default_model or usual(os.environ)
+    named = model or services.agents.default_model or usual(os.environ)
     if named is None:
         raise ConfigError(NO_MODEL)
     return ModelResolver(named, os.environ, told)

@@ -3,26 +3,38 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DEMO_READY := $(VENV)/.demo-ready
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 AGENTS ?= .agents
+LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --upgrade -q
 # How many tests run at the same time.
 SIDE_BY_SIDE ?= auto
 
-.PHONY: help setup demo test test-agents check format lint types imports bench soak docs lock clean
+.PHONY: help setup demo test test-agents test-versions check format lint types imports fix bench soak docs lock clean
 
 help:  ## Show what can be made
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 13
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 15
 
 setup: $(READY)  ## Make .venv with everything installed
 
-$(READY): requirements-dev.txt pyproject.toml
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Punchlist needs Python 3.11 or newer; this is $$($(BIN)/python --version)." >&2; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements-dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@$(BIN)/python -m compileall -q src
-	@touch $(READY)
+$(BIN)/python:
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Punchlist needs Python 3.11 or newer; this is $$($(BIN)/python --version)." >&2; rm -rf $(VENV); exit 1; }
 
-demo: $(READY)  ## See an agent finish its list; no key needed
+# The lock files are complete, so pip resolves nothing (--no-deps): a release of a dependency cannot break the set-up.
+$(READY): requirements-dev.txt pyproject.toml | $(BIN)/python
+	$(PIP) --require-hashes --no-deps -r requirements-dev.txt
+	$(PIP) --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q src
+	@touch $(READY) $(DEMO_READY)
+
+# The demo needs neither the tests' tools nor a provider's SDK.
+$(DEMO_READY): requirements-demo.txt pyproject.toml | $(BIN)/python
+	$(PIP) --require-hashes --no-deps -r requirements-demo.txt
+	$(PIP) --no-deps --no-build-isolation -e .
+	@touch $(DEMO_READY)
+
+demo: $(DEMO_READY)  ## See an agent finish its list; no key needed
 	$(BIN)/punchlist demo
 
 test: $(READY)  ## Run the tests, on SQLite and PostgreSQL
@@ -33,7 +45,12 @@ test-agents: $(READY)  ## Run the tests with the real agents and the MCP suite; 
 	$(BIN)/python -m tests.agents.programs $(AGENTS)
 	PUNCHLIST_TEST_AGENTS=$(AGENTS) $(BIN)/python -m pytest -n $(SIDE_BY_SIDE) tests/agents tests/surfaces/test_mcp_conformance.py $(ARGS)
 
-check: format lint types imports test  ## What CI runs, but for test-agents
+# Two environments of their own, with the lowest and the newest versions that pyproject.toml allows.
+test-versions: $(READY)  ## Run the tests that use dependencies, at the lowest and newest versions
+	$(PIP) uv
+	$(BIN)/python -m tests.versions $(ARGS)
+
+check: format lint types imports test  ## What CI runs, except test-agents and test-versions
 
 format: $(READY)
 	$(BIN)/ruff format --check .
@@ -60,10 +77,10 @@ soak: $(READY)  ## The trust tests with their full numbers (takes long)
 docs: $(READY)  ## Write what is made from code into the documentation
 	$(BIN)/python -m docs.generate
 
-lock: $(READY)  ## Resolve the dependencies anew into requirements*.txt
-	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --upgrade -q -o requirements.txt
-	$(BIN)/uv pip compile pyproject.toml --group dev -c requirements.txt --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --upgrade -q -o requirements-dev.txt
+lock: $(READY)  ## Resolve the dependencies anew into requirements-*.txt
+	$(PIP) uv
+	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev $(LOCK) -o requirements-dev.txt
+	$(BIN)/uv pip compile pyproject.toml --group demo --group build -c requirements-dev.txt $(LOCK) -o requirements-demo.txt
 
 clean:  ## Remove what was made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

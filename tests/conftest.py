@@ -28,7 +28,7 @@ from punchlist.storage.store import Store
 
 ROOT = Path(__file__).parent.parent
 SOAK = bool(os.environ.get("PUNCHLIST_SOAK"))
-REQUIREMENTS: dict[str, str] = tomllib.loads((Path(__file__).parent / "requirements.toml").read_text())["requirements"]
+REQUIREMENTS: dict[str, dict[str, str]] = tomllib.loads((Path(__file__).parent / "requirements.toml").read_text())
 
 
 def pytest_configure() -> None:

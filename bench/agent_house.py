@@ -22,7 +22,7 @@ from punchlist.plan.service import Plans
 from punchlist.storage.store import Store
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.policy_config import PolicySettings
-from punchlist.toolcalls.repository import CallScope
+from punchlist.toolcalls.service import CallScope
 from punchlist.tools.function_tool import tool
 from punchlist.tools.settings import ToolSettings
 from punchlist.tools.tool_session import ToolSite

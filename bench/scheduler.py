@@ -20,12 +20,12 @@ from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 from punchlist.toolcalls.batch_writer import BatchWriter
 from punchlist.toolcalls.listeners import Listeners
+from punchlist.toolcalls.model import ToolCallRequest
 from punchlist.toolcalls.policy import Mode, Policy
-from punchlist.toolcalls.repository import CallScope, ToolCallRepository
 from punchlist.toolcalls.scheduler import CoreToolScheduler
-from punchlist.toolcalls.states import ToolCallRequest
-from punchlist.tools.builtin import native_tools
+from punchlist.toolcalls.service import CallScope, ToolCallService
 from punchlist.tools.function_tool import tool
+from punchlist.tools.tool_session import native_tools
 from punchlist.tools.workspace import Workspace
 
 CALLS: Final = 10_000
@@ -101,7 +101,7 @@ async def scheduled(calls: int) -> float:
 
 
 async def stored(calls: int, store: Store) -> float:
-    journal = BatchWriter(ToolCallRepository(store, PLACE), store)
+    journal = BatchWriter(ToolCallService(store, PLACE), store)
     scheduler = CoreToolScheduler([nothing], Policy(Mode.YOLO), journal=journal)
     requests = [ToolCallRequest("nothing", {"n": n}) for n in range(calls)]
     begin = perf_counter()

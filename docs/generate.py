@@ -25,8 +25,8 @@ from punchlist.plan.tools import plan_tools
 from punchlist.runs.lifecycle import RUN
 from punchlist.surfaces.cli.main import app
 from punchlist.toolcalls.lifecycle import APPROVAL, TOOL_CALL
-from punchlist.tools.builtin import native_tools
 from punchlist.tools.function_tool import FunctionTool
+from punchlist.tools.tool_session import native_tools
 from punchlist.tools.workspace import Workspace
 
 FOLDER = Path(__file__).parent

@@ -47,13 +47,13 @@ if TYPE_CHECKING:
     from punchlist.toolcalls.batch_writer import BatchWriter
     from punchlist.toolcalls.lifecycle import CallStatus
     from punchlist.toolcalls.listeners import Listeners
+    from punchlist.toolcalls.model import ToolCallRequest
     from punchlist.toolcalls.policy import Mode, Policy, Rule, Verdict
-    from punchlist.toolcalls.repository import CallScope, ToolCallRepository
     from punchlist.toolcalls.scheduler import CoreToolScheduler
-    from punchlist.toolcalls.states import ToolCallRequest
+    from punchlist.toolcalls.service import CallScope, ToolCallService
     from punchlist.toolcalls.tool import Effect, Resources, ToolContext, ToolFailure, TransientFailure
-    from punchlist.tools.builtin import native_tools
     from punchlist.tools.function_tool import tool
+    from punchlist.tools.tool_session import native_tools
     from punchlist.tools.workspace import Workspace
 
 _HOMES = {
@@ -68,7 +68,7 @@ _HOMES = {
     "Conversations": "punchlist.conversations.service",
     "CoreToolScheduler": "punchlist.toolcalls.scheduler",
     "Effect": "punchlist.toolcalls.tool",
-    "ToolCallRepository": "punchlist.toolcalls.repository",
+    "ToolCallService": "punchlist.toolcalls.service",
     "Limits": "punchlist.agent.continuation",
     "ListChanged": "punchlist.agent.events",
     "Listeners": "punchlist.toolcalls.listeners",
@@ -82,7 +82,7 @@ _HOMES = {
     "NoteAdded": "punchlist.agent.events",
     "ApprovalOutcome": "punchlist.toolcalls.approvals",
     "ToolOutput": "punchlist.agent.events",
-    "CallScope": "punchlist.toolcalls.repository",
+    "CallScope": "punchlist.toolcalls.service",
     "Plans": "punchlist.plan.service",
     "Policy": "punchlist.toolcalls.policy",
     "PunchlistError": "punchlist.errors",
@@ -100,7 +100,7 @@ _HOMES = {
     "Store": "punchlist.storage.store",
     "TextDelta": "punchlist.agent.events",
     "TodoManager": "punchlist.checklist.manager",
-    "ToolCallRequest": "punchlist.toolcalls.states",
+    "ToolCallRequest": "punchlist.toolcalls.model",
     "ToolFailure": "punchlist.toolcalls.tool",
     "TransientFailure": "punchlist.toolcalls.tool",
     "TurnStarted": "punchlist.agent.events",
@@ -109,7 +109,7 @@ _HOMES = {
     "TurnTodoRepository": "punchlist.plan.repository",
     "Verdict": "punchlist.toolcalls.policy",
     "Workspace": "punchlist.tools.workspace",
-    "native_tools": "punchlist.tools.builtin",
+    "native_tools": "punchlist.tools.tool_session",
     "open_store": "punchlist.storage.open",
     "parse_mission": "punchlist.missions.config.file",
     "tool": "punchlist.tools.function_tool",
@@ -156,8 +156,8 @@ __all__ = [
     "Store",
     "TextDelta",
     "TodoManager",
-    "ToolCallRepository",
     "ToolCallRequest",
+    "ToolCallService",
     "ToolContext",
     "ToolFailure",
     "ToolOutput",

@@ -207,7 +207,7 @@ class App:
         return tool_settings(self.settings, self.trust)
 
     def site(self, scope: Scope, workspace: Path, turn_id: str | None = None) -> ToolSite:
-        from punchlist.toolcalls.repository import CallScope
+        from punchlist.toolcalls.service import CallScope
         from punchlist.tools.tool_session import ToolSite
 
         place = CallScope(scope, str(workspace), turn_id)

@@ -32,7 +32,7 @@ from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.kernel.ids import new_id
 from punchlist.models.model import Model, Usage
-from punchlist.toolcalls.journal import Ask
+from punchlist.toolcalls.listeners import Ask
 from punchlist.toolcalls.policy import Mode, Rule, Verdict
 from punchlist.toolcalls.tool import AgentTool
 

@@ -24,7 +24,7 @@ from punchlist import (
 from punchlist.kernel.actors import Actor, Role
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
 from punchlist.toolcalls.lifecycle import CallStatus
-from punchlist.toolcalls.states import WaitingToolCall
+from punchlist.toolcalls.model import WaitingToolCall
 
 PLAN = "- calls: [{tool: create_todo, arguments: {items: [{title: Look}]}}]\n"
 DONE = "- calls: [{tool: complete_todo, arguments: {todoId: '{{ created[0].id }}', outcome: done}}]\n"

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from tests.faults.tools import Agent, gone, leaving_nothing, requests
 
+from punchlist.toolcalls.model import ErroredToolCall, SuccessfulToolCall, ToolCallRequest, WaitingToolCall
 from punchlist.toolcalls.policy import Mode, Policy
-from punchlist.toolcalls.states import ErroredToolCall, SuccessfulToolCall, ToolCallRequest, WaitingToolCall
 
 GIGABYTE = 2**30
 

@@ -38,8 +38,8 @@ from punchlist.toolcalls.approval_store import Approvals, stream
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalExpiry, ApprovalOutcome, OnExpiry
 from punchlist.toolcalls.batch import CallBatch
 from punchlist.toolcalls.lifecycle import CallStatus
+from punchlist.toolcalls.model import CancelledToolCall
 from punchlist.toolcalls.policy import Mode
-from punchlist.toolcalls.states import CancelledToolCall
 
 pytestmark = pytest.mark.spec("S5")
 
@@ -314,7 +314,7 @@ def test_a_call_that_is_taken_over_has_the_keys_and_the_limit_that_it_declared(
             await desk.waiting(declared)
 
     run(scene())
-    monkeypatch.setattr("punchlist.toolcalls.repository.lives", lambda _: False)
+    monkeypatch.setattr("punchlist.toolcalls.service.lives", lambda _: False)
     desk = Desk(store, Mode.DEFAULT)
     assert desk.ledger
     taken = desk.ledger.take_over("a")
@@ -337,7 +337,7 @@ def test_two_who_take_over_at_once_do_not_both_run_it(
     """As on two machines, which cannot see each other's processes."""
     with OtherProcess("hold", database):
         pass
-    monkeypatch.setattr("punchlist.toolcalls.repository.lives", lambda _: None)
+    monkeypatch.setattr("punchlist.toolcalls.service.lives", lambda _: None)
 
     async def scene() -> None:
         async with Desk(store, Mode.DEFAULT) as one, Desk(store, Mode.DEFAULT) as two:

@@ -13,8 +13,8 @@ from punchlist.errors import IllegalTransition, NotFound
 from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.storage.store import Store
 from punchlist.toolcalls.lifecycle import CallStatus
+from punchlist.toolcalls.model import CancelledToolCall, ErroredToolCall
 from punchlist.toolcalls.policy import Mode
-from punchlist.toolcalls.states import CancelledToolCall, ErroredToolCall
 from punchlist.toolcalls.tool import Effect
 from punchlist.tools.function_tool import tool
 

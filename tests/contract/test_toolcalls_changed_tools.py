@@ -9,14 +9,14 @@ import pytest
 
 from punchlist.conversations.model import Scope
 from punchlist.storage.store import Store
-from punchlist.toolcalls.admission import Admission
 from punchlist.toolcalls.approvals import ApprovalOutcome
 from punchlist.toolcalls.batch_writer import BatchWriter
 from punchlist.toolcalls.lifecycle import CallStatus
+from punchlist.toolcalls.model import ToolCall, ToolCallRequest
 from punchlist.toolcalls.policy import Mode, Policy, Rule, Verdict
-from punchlist.toolcalls.repository import CallScope, ToolCallRepository
 from punchlist.toolcalls.scheduler import CoreToolScheduler
-from punchlist.toolcalls.states import ToolCall, ToolCallRequest
+from punchlist.toolcalls.service import CallScope, ToolCallService
+from punchlist.toolcalls.validation import Admission
 from punchlist.tools.function_tool import FunctionTool
 
 
@@ -37,7 +37,7 @@ async def call(
     store: Store, agent: Scope, tool: Served, *rules: Rule, answer: ApprovalOutcome | None = None
 ) -> ToolCall:
     """One call in a process of its own, as it were."""
-    ledger = ToolCallRepository(store, CallScope(agent, "/"))
+    ledger = ToolCallService(store, CallScope(agent, "/"))
     admission = Admission(
         {tool.name: tool},
         Policy(Mode.DEFAULT, rules, ledger.session_rules()),

@@ -30,9 +30,9 @@ from punchlist.errors import StoreUnavailable
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approvals import ApprovalExpiry, OnExpiry
 from punchlist.toolcalls.lifecycle import CallStatus
+from punchlist.toolcalls.model import ErroredToolCall, WaitingToolCall
 from punchlist.toolcalls.policy import Mode
-from punchlist.toolcalls.repository import INTERRUPTED, NOT_BEGUN, CallScope, ToolCallRepository
-from punchlist.toolcalls.states import ErroredToolCall, WaitingToolCall
+from punchlist.toolcalls.service import INTERRUPTED, NOT_BEGUN, CallScope, ToolCallService
 from punchlist.tools.function_tool import tool
 
 pytestmark = pytest.mark.spec("S1")
@@ -247,8 +247,8 @@ def test_what_this_process_ran_in_a_turn_that_it_takes_up_again_is_interrupted(s
         async with Desk(store, turn_id=turn) as desk:
             desk.scheduler.schedule(request("hold", {"name": "x"}, "before"))
             await soon(desk.shop.began("x").wait())
-            assert ToolCallRepository(store, CallScope(AGENT, "/w", abandoned=True)).recover() == [], "it is of a turn"
-            (ended,) = ToolCallRepository(store, CallScope(AGENT, "/w", turn, abandoned=True)).recover()
+            assert ToolCallService(store, CallScope(AGENT, "/w", abandoned=True)).recover() == [], "it is of a turn"
+            (ended,) = ToolCallService(store, CallScope(AGENT, "/w", turn, abandoned=True)).recover()
             assert (ended.id, ended.status, ended.error_code) == ("before", "error", "interrupted")
 
     run(scene())

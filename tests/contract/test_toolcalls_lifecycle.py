@@ -13,9 +13,9 @@ from punchlist.errors import IllegalTransition, NotAllowed
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.lifecycle import NEW
 from punchlist.storage.store import Store
-from punchlist.toolcalls import states
+from punchlist.toolcalls import model
 from punchlist.toolcalls.approvals import ApprovalOutcome
-from punchlist.toolcalls.call_entry import CallEntry
+from punchlist.toolcalls.batch import CallEntry
 from punchlist.toolcalls.lifecycle import TOOL_CALL, CallAction, CallStatus
 from punchlist.toolcalls.policy import Mode
 
@@ -60,7 +60,7 @@ def test_only_a_person_answers(action: CallAction, role: Role) -> None:
 
 @pytest.mark.spec("S1")
 def test_each_state_has_the_fields_that_it_needs_and_no_others() -> None:
-    found = {kind.status.value: {field.name for field in fields(kind)} for kind in states.ToolCall.__args__}
+    found = {kind.status.value: {field.name for field in fields(kind)} for kind in model.ToolCall.__args__}
     assert found == {
         "validating": {"request"},
         "scheduled": {"request", "tool", "permission"},

@@ -14,7 +14,7 @@ from punchlist.toolcalls.approvals import ApprovalOutcome
 from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.listeners import Listeners
 from punchlist.toolcalls.policy import Mode
-from punchlist.toolcalls.repository import stream
+from punchlist.toolcalls.service import stream
 
 pytestmark = pytest.mark.spec("S9")
 

@@ -9,8 +9,8 @@ from punchlist.conversations.model import TurnScope
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approvals import ApprovalOutcome
 from punchlist.toolcalls.lifecycle import CallStatus
+from punchlist.toolcalls.model import ToolCallRequest, WaitingToolCall
 from punchlist.toolcalls.policy import Mode, Rule, Verdict
-from punchlist.toolcalls.states import ToolCallRequest, WaitingToolCall
 
 pytestmark = pytest.mark.spec("S12")
 

@@ -24,13 +24,13 @@ from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.kernel.lifecycle import NEW
 from punchlist.storage.store import Store
-from punchlist.toolcalls import sql as toolcall_sql
+from punchlist.toolcalls import repository
 from punchlist.toolcalls.approval_store import Approvals
 from punchlist.toolcalls.approvals import ApprovalOutcome
 from punchlist.toolcalls.batch import CallBatch
 from punchlist.toolcalls.lifecycle import ENDED, TOOL_CALL, CallAction, CallStatus
+from punchlist.toolcalls.model import ToolCallRequest
 from punchlist.toolcalls.policy import Mode
-from punchlist.toolcalls.states import ToolCallRequest
 from punchlist.toolcalls.tool import Effect, Resources, ToolContext, ToolFailure
 from punchlist.tools.function_tool import FunctionTool
 
@@ -154,7 +154,7 @@ class Play:
     def begin(self) -> None:
         """Another life of the program."""
         self.owner = f"here:{next(self.lives)}:1"
-        self.patch.setattr("punchlist.toolcalls.repository.lives", lambda owner: owner == self.owner)
+        self.patch.setattr("punchlist.toolcalls.service.lives", lambda owner: owner == self.owner)
         scope = Scope(self.session, Actor(Role.SUPERVISOR, "test"))
         self.desk = Desk(self.store, Mode.DEFAULT, tools=self.world.tools(), concurrent=LIMIT, scope=scope)
         assert self.desk.ledger
@@ -243,7 +243,7 @@ class Play:
         assert self.desk.ledger
         self.desk.ledger.recover()
         with self.store.read() as tx:
-            left = toolcall_sql.open_calls(tx, self.session)
+            left = repository.open_calls(tx, self.session)
         for call in left:
             assert call.status == CallStatus.AWAITING_APPROVAL
             taken = self.desk.ledger.take_over(call.id)
@@ -273,7 +273,7 @@ class Play:
         assert self.world.wrong == []
         events = steps(self.store, session=self.session)
         with self.store.read() as tx:
-            rows = {call.id: call for call in toolcall_sql.all_of(tx, self.session)}
+            rows = {call.id: call for call in repository.all_of(tx, self.session)}
         allowed: set[str] = set()
         status: dict[str, str] = {}
         may_run: set[str] = set()

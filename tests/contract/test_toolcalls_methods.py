@@ -15,8 +15,8 @@ from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approvals import ApprovalOutcome
 from punchlist.toolcalls.lifecycle import CallStatus
+from punchlist.toolcalls.model import CancelledToolCall, SuccessfulToolCall
 from punchlist.toolcalls.policy import Mode
-from punchlist.toolcalls.states import CancelledToolCall, SuccessfulToolCall
 
 pytestmark = pytest.mark.spec("S2")
 

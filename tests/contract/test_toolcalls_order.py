@@ -9,11 +9,10 @@ from tests.contract.toolcalls import Desk, request, run, soon, stored, until, wa
 
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approvals import ApprovalOutcome
-from punchlist.toolcalls.batch import CallBatch
-from punchlist.toolcalls.call_entry import CallEntry
+from punchlist.toolcalls.batch import CallBatch, CallEntry
 from punchlist.toolcalls.lifecycle import CallStatus
+from punchlist.toolcalls.model import CancelledToolCall, ErroredToolCall, SuccessfulToolCall, ToolCallRequest
 from punchlist.toolcalls.policy import Mode
-from punchlist.toolcalls.states import CancelledToolCall, ErroredToolCall, SuccessfulToolCall, ToolCallRequest
 from punchlist.toolcalls.tool import ToolFailure
 from punchlist.tools.function_tool import tool
 

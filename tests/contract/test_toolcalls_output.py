@@ -13,9 +13,9 @@ from tests.contract.toolcalls import Desk, request, run, soon, stored
 from punchlist.kernel.secrets import Redactor
 from punchlist.kernel.tool import ToolResult
 from punchlist.storage.store import Store
+from punchlist.toolcalls.execution import LONGEST
 from punchlist.toolcalls.lifecycle import CallStatus
-from punchlist.toolcalls.results import LONGEST
-from punchlist.toolcalls.states import ErroredToolCall, SuccessfulToolCall
+from punchlist.toolcalls.model import ErroredToolCall, SuccessfulToolCall
 from punchlist.toolcalls.tool import Effect, ToolContext
 from punchlist.tools.function_tool import tool
 

@@ -26,8 +26,8 @@ from punchlist.kernel.actors import Actor, Role
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
 from punchlist.toolcalls.lifecycle import CallStatus
+from punchlist.toolcalls.model import CancelledToolCall, ScheduledToolCall, SuccessfulToolCall, WaitingToolCall
 from punchlist.toolcalls.policy import Mode, Rule, Verdict
-from punchlist.toolcalls.states import CancelledToolCall, ScheduledToolCall, SuccessfulToolCall, WaitingToolCall
 from punchlist.toolcalls.tool import Effect
 
 pytestmark = pytest.mark.spec("S4")

@@ -8,11 +8,11 @@ import pytest
 from tests.contract.toolcalls import Desk, request, run, stored, way
 
 from punchlist.storage.store import Store
-from punchlist.toolcalls.admission import LONGEST_ARGUMENTS
 from punchlist.toolcalls.lifecycle import CallStatus
+from punchlist.toolcalls.model import CallError, ErroredToolCall, ToolCallRequest
 from punchlist.toolcalls.policy import Mode
-from punchlist.toolcalls.states import CallError, ErroredToolCall, ToolCallRequest
 from punchlist.toolcalls.tool import Effect
+from punchlist.toolcalls.validation import LONGEST_ARGUMENTS
 from punchlist.tools.function_tool import FunctionTool, tool
 
 pytestmark = pytest.mark.spec("S3")

@@ -25,21 +25,20 @@ from punchlist.kernel.secrets import Redactor
 from punchlist.storage import event_log
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
-from punchlist.toolcalls import sql as toolcall_sql
-from punchlist.toolcalls.admission import Admission
+from punchlist.toolcalls import repository
 from punchlist.toolcalls.approval_store import Approvals
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalExpiry, ApprovalOutcome
 from punchlist.toolcalls.batch_writer import BatchWriter
 from punchlist.toolcalls.execution import ExecutionEnvironment
-from punchlist.toolcalls.journal import Ask
-from punchlist.toolcalls.listeners import Listeners
+from punchlist.toolcalls.listeners import Ask, Listeners
+from punchlist.toolcalls.model import CompletedToolCall, ToolCall, ToolCallRequest, Transition
 from punchlist.toolcalls.policy import Mode, Policy, Rule
 from punchlist.toolcalls.repeat_detection import RepeatDetector
-from punchlist.toolcalls.repository import CallScope, ToolCallRepository, stream
 from punchlist.toolcalls.scheduler import CoreToolScheduler
-from punchlist.toolcalls.states import CompletedToolCall, ToolCall, ToolCallRequest, Transition
+from punchlist.toolcalls.service import CallScope, ToolCallService, stream
 from punchlist.toolcalls.stored_call import StoredApproval, StoredCall
 from punchlist.toolcalls.tool import AgentTool, Effect, Resources, ToolContext, ToolFailure
+from punchlist.toolcalls.validation import Admission
 from punchlist.tools.function_tool import FunctionTool
 
 ANN = Actor(Role.PERSON, "ann")
@@ -264,7 +263,7 @@ class Desk:
         self.heard = Heard()
         self.store = store
         box = {**self.shop.tools(), **{one.name: one for one in tools}}
-        self.ledger = ToolCallRepository(store, CallScope(scope, "/w", turn_id), redactor) if store else None
+        self.ledger = ToolCallService(store, CallScope(scope, "/w", turn_id), redactor) if store else None
         self.recorder = BatchWriter(self.ledger, store) if self.ledger and store else None
         self.policy = Policy(mode, rules, self.ledger.session_rules() if self.ledger else ())
         known = self.ledger.fingerprints(list(box)) if self.ledger else {}
@@ -326,14 +325,14 @@ class Desk:
 
 def stored(store: Store, call_id: str = "a") -> StoredCall:
     with store.read() as tx:
-        found = toolcall_sql.call(tx, call_id)
+        found = repository.call(tx, call_id)
     assert found is not None
     return found
 
 
 def approval(store: Store, call_id: str = "a") -> StoredApproval:
     with store.read() as tx:
-        found = toolcall_sql.approval(tx, call_id)
+        found = repository.approval(tx, call_id)
     assert found is not None
     return found
 

@@ -19,7 +19,7 @@ from tests.faults.processes import ROOT
 from tests.faults.tools import Agent, gone, leaving_nothing, requests, running, texts
 
 from punchlist.kernel import child_processes
-from punchlist.toolcalls.states import (
+from punchlist.toolcalls.model import (
     CancelledToolCall,
     ErroredToolCall,
     ExecutingToolCall,

@@ -21,10 +21,10 @@ from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approvals import ApprovalOutcome
 from punchlist.toolcalls.batch_writer import BatchWriter
+from punchlist.toolcalls.model import ToolCallRequest, WaitingToolCall
 from punchlist.toolcalls.policy import Mode, Policy, Rule, Verdict
-from punchlist.toolcalls.repository import CallScope, ToolCallRepository
 from punchlist.toolcalls.scheduler import CoreToolScheduler
-from punchlist.toolcalls.states import ToolCallRequest, WaitingToolCall
+from punchlist.toolcalls.service import CallScope, ToolCallService
 
 PASSWORD = "correct-horse-battery"
 KEY_LINES = [f"MIIEvQIBADANBgkqhkiG9w0BAQEFAASC{number:04}" for number in range(400)]
@@ -174,7 +174,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 async def with_scheduler(agent: Agent, store: Store, policy: Policy, work: Callable[[CoreToolScheduler], Any]) -> None:
     place = CallScope(Scope("s", Actor(Role.SUPERVISOR, "test")), str(agent.root))
-    recorder = BatchWriter(ToolCallRepository(store, place, Redactor(os.environ)), store)
+    recorder = BatchWriter(ToolCallService(store, place, Redactor(os.environ)), store)
     agent.use(policy, recorder)
     scheduler = agent.scheduler()
     try:

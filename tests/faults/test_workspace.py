@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from tests.faults.tools import Agent, open_files
 
-from punchlist.toolcalls.states import ErroredToolCall, ToolCallRequest
+from punchlist.toolcalls.model import ErroredToolCall, ToolCallRequest
 from punchlist.toolcalls.tool import ToolFailure
 from punchlist.tools.workspace import Workspace
 

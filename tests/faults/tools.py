@@ -13,18 +13,17 @@ from tests.faults.processes import PATIENCE
 
 from punchlist.kernel.tool import ToolResult
 from punchlist.toolcalls.execution import ExecutionEnvironment
-from punchlist.toolcalls.journal import Journal
-from punchlist.toolcalls.listeners import Listeners
-from punchlist.toolcalls.policy import Mode, Policy
-from punchlist.toolcalls.scheduler import CoreToolScheduler
-from punchlist.toolcalls.states import (
+from punchlist.toolcalls.listeners import Journal, Listeners
+from punchlist.toolcalls.model import (
     CallError,
     CompletedToolCall,
     ErroredToolCall,
     SuccessfulToolCall,
     ToolCallRequest,
 )
-from punchlist.tools.builtin import native_tools
+from punchlist.toolcalls.policy import Mode, Policy
+from punchlist.toolcalls.scheduler import CoreToolScheduler
+from punchlist.tools.tool_session import native_tools
 from punchlist.tools.workspace import Workspace
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from punchlist.agent.list_state import ListState
 from punchlist.agent.result import TurnResult
-from punchlist.toolcalls.states import ToolCall
+from punchlist.toolcalls.model import ToolCall
 
 
 @dataclass(frozen=True, slots=True)

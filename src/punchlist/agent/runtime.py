@@ -38,8 +38,7 @@ from punchlist.models.model import Message, Model, ToolOffer, Usage
 from punchlist.plan.service import Plans
 from punchlist.plan.tools import plan_tools
 from punchlist.storage.async_bridge import bridge
-from punchlist.toolcalls.journal import Ask
-from punchlist.toolcalls.listeners import Listeners
+from punchlist.toolcalls.listeners import Ask, Listeners
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.tool import AgentTool
 from punchlist.tools.list_tools import list_tool

@@ -13,9 +13,7 @@ from punchlist.models.model import CallReturn, RequestedCall
 from punchlist.storage.async_bridge import AsyncBridge
 from punchlist.toolcalls.batch import CallBatch
 from punchlist.toolcalls.lifecycle import CallStatus
-from punchlist.toolcalls.repository import ToolCallRepository
-from punchlist.toolcalls.scheduler import CoreToolScheduler
-from punchlist.toolcalls.states import (
+from punchlist.toolcalls.model import (
     CancelledToolCall,
     ErroredToolCall,
     SuccessfulToolCall,
@@ -23,6 +21,8 @@ from punchlist.toolcalls.states import (
     ToolCallRequest,
     WaitingToolCall,
 )
+from punchlist.toolcalls.scheduler import CoreToolScheduler
+from punchlist.toolcalls.service import ToolCallService
 from punchlist.toolcalls.stored_call import StoredCall
 from punchlist.toolcalls.tool import AgentTool, Arguments
 
@@ -51,7 +51,7 @@ class ToolExecution:
     def __init__(
         self,
         scheduler: CoreToolScheduler,
-        ledger: ToolCallRepository,
+        ledger: ToolCallService,
         tools: Mapping[str, AgentTool],
         aside: AsyncBridge,
         *,

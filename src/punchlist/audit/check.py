@@ -30,9 +30,9 @@ from punchlist.storage.schema_version import REVISION, is_older, never_was, refu
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
 from punchlist.toolcalls import replay as toolcalls_replay
-from punchlist.toolcalls import sql as tool_records
+from punchlist.toolcalls import repository as tool_records
 from punchlist.toolcalls.lifecycle import ApprovalAction, CallAction
-from punchlist.toolcalls.repository import ALWAYS
+from punchlist.toolcalls.service import ALWAYS
 
 MOST_PROBLEMS: Final = 20
 LARGE_ROWS: Final = 1_000_000

@@ -41,7 +41,7 @@ from punchlist.runs.queue import RunNotOwned, RunQueue
 from punchlist.storage.async_bridge import bridge
 from punchlist.toolcalls.approval_store import Approvals
 from punchlist.toolcalls.approvals import LONGEST_REASON, ApprovalAnswer, ApprovalOutcome
-from punchlist.toolcalls.sql import count_of_turn
+from punchlist.toolcalls.repository import count_of_turn
 
 INTERVAL: Final = 0.2
 """Seconds between two looks at something that is waited for."""

@@ -15,7 +15,7 @@ from punchlist.plan.repository import TurnTodoRepository
 from punchlist.plan.tools import todo_json
 from punchlist.storage.store import Store
 from punchlist.surfaces.conversation_view import TurnView, all_turns, build_view
-from punchlist.toolcalls import sql as toolcalls
+from punchlist.toolcalls import repository as toolcalls
 from punchlist.toolcalls.stored_call import StoredCall
 
 FORMAT: Final = 1

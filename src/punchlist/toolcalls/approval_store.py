@@ -20,8 +20,7 @@ from punchlist.kernel.secrets import Redactor
 from punchlist.kernel.text import excerpt
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
-from punchlist.toolcalls import approvals
-from punchlist.toolcalls import sql as toolcall_sql
+from punchlist.toolcalls import approvals, repository
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalQuestion, OnExpiry
 from punchlist.toolcalls.lifecycle import APPROVAL, OPEN_APPROVALS, ApprovalAction, ApprovalStatus
 from punchlist.toolcalls.stored_call import StoredApproval, StoredCall, new_approval, storable, trail_text
@@ -40,14 +39,14 @@ def stream(call_id: str) -> str:
 def ask(tx: Transaction, call: StoredCall, question: ApprovalQuestion, redactor: Redactor) -> None:
     approval = new_approval(call, question, redactor)
     status = APPROVAL.advance(NEW, ApprovalAction.ASK, SYSTEM.role)
-    tx.run(toolcall_sql.INSERT_APPROVAL, **approval._asdict())
+    tx.run(repository.INSERT_APPROVAL, **approval._asdict())
     kept = {name: value for name, value in approval._asdict().items() if value is not None}
     event_log.append(tx, _change(approval, ApprovalAction.ASK, None, status, SYSTEM, approval.why, kept))
 
 
 def answered_otherwise(tx: Transaction, call_id: str, said: ApprovalAnswer) -> bool:
     """Whether the question takes no such answer any more."""
-    found = toolcall_sql.approval(tx, call_id)
+    found = repository.approval(tx, call_id)
     if found is None or found.status in OPEN_APPROVALS:
         return False
     return found.answer is None or (found.answer.outcome, found.answer.by) != (said.outcome, said.by)
@@ -68,7 +67,7 @@ def answer(tx: Transaction, call_id: str, said: ApprovalAnswer, redactor: Redact
 
 def withdraw(tx: Transaction, call_id: str, by: Actor, reason: str) -> None:
     """The call has ended in another way, so nobody needs to answer any more."""
-    found = toolcall_sql.approval(tx, call_id)
+    found = repository.approval(tx, call_id)
     if found is not None and found.answer is None and not APPROVAL.ended(ApprovalStatus(found.status)):
         expired = reason == approvals.EXPIRED and by.role is SYSTEM.role
         action = ApprovalAction.EXPIRE if expired else ApprovalAction.WITHDRAW
@@ -76,11 +75,11 @@ def withdraw(tx: Transaction, call_id: str, by: Actor, reason: str) -> None:
 
 
 def escalate(tx: Transaction, call_id: str) -> None:
-    found = toolcall_sql.approval(tx, call_id)
+    found = repository.approval(tx, call_id)
     if found is None or found.status != ApprovalStatus.PENDING:
         return
     status = APPROVAL.advance(ApprovalStatus(found.status), ApprovalAction.ESCALATE, SYSTEM.role)
-    tx.run(toolcall_sql.ESCALATE, id=call_id, status=status.value)
+    tx.run(repository.ESCALATE, id=call_id, status=status.value)
     asked = f"Nobody has answered since {found.asked_at}: may this run?\n\n{found.question}\n\nCall {call_id}."
     message = conversation_records.add_message(tx, found.conversation_id, "system", asked, kind=ESCALATION)
     data = conversation_records.fingerprint(message)
@@ -109,13 +108,13 @@ def _close(
         "answered_at": tx.now() if person else None,
         **columns,
     }
-    tx.run(toolcall_sql.CLOSE_APPROVAL, id=found.call_id, **written)
+    tx.run(repository.CLOSE_APPROVAL, id=found.call_id, **written)
     kept = {name: written[name] for name in ("answered_by", "answered_at", "outcome", "reason")}
     event_log.append(tx, _change(found, action, found.status, status, by, reason, {**kept, **data}))
 
 
 def _get(tx: Transaction, call_id: str) -> StoredApproval:
-    found = toolcall_sql.approval(tx, call_id)
+    found = repository.approval(tx, call_id)
     if found is None:
         raise NotFound(f"Call {excerpt(call_id)!r} waits for no approval. `punchlist approvals` lists those that do.")
     return found
@@ -157,15 +156,15 @@ class Approvals:
         """Those without an answer, oldest first; of one conversation or of all."""
         self.watch_the_clock()
         with self._store.read() as tx:
-            return toolcall_sql.open_approvals(tx, conversation_id)
+            return repository.open_approvals(tx, conversation_id)
 
     def find(self, wanted: str) -> StoredApproval:
         """By its call's id, or by the end of that, as long as only one open approval ends so."""
         with self._store.read() as tx:
-            found = toolcall_sql.approval(tx, wanted)
+            found = repository.approval(tx, wanted)
             if found is not None:
                 return found
-            ends = [one for one in toolcall_sql.open_approvals(tx, None) if wanted and one.call_id.endswith(wanted)]
+            ends = [one for one in repository.open_approvals(tx, None) if wanted and one.call_id.endswith(wanted)]
         if len(ends) > 1:
             raise InvalidInput(f"{excerpt(wanted)!r} is the end of {len(ends)} ids; give more of it.")
         if not ends:
@@ -176,7 +175,7 @@ class Approvals:
 
     def call(self, call_id: str) -> StoredCall:
         with self._store.read() as tx:
-            found = toolcall_sql.call(tx, call_id)
+            found = repository.call(tx, call_id)
         if found is None:
             raise NotFound(f"There is no call {excerpt(call_id)!r}.")
         return found
@@ -198,7 +197,7 @@ class Approvals:
         """Do what is due to questions that nobody has answered."""
         now = self._store.clock()
         with self._store.read() as tx:
-            due = [one for one in toolcall_sql.open_approvals(tx, None) if one.is_due(now)]
+            due = [one for one in repository.open_approvals(tx, None) if one.is_due(now)]
         for one in due:
             if one.on_expiry == OnExpiry.DENY:
                 self._locked(one.call_id, partial(withdraw, by=SYSTEM, reason=approvals.EXPIRED, call_id=one.call_id))

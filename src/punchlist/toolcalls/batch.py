@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Final
 
 from punchlist.kernel.cancel_signal import CancelSignal
-from punchlist.toolcalls.call_entry import CallEntry, held_up
 from punchlist.toolcalls.lifecycle import ENDED, CallStatus
-from punchlist.toolcalls.states import CompletedToolCall, ToolCall
+from punchlist.toolcalls.model import CallError, CompletedToolCall, ToolCall
+from punchlist.toolcalls.validation import Admitted
 
 _STILL: Final = ENDED | {CallStatus.AWAITING_APPROVAL}
 
@@ -78,3 +79,99 @@ class CallBatch:
 
     def __await__(self) -> Generator[None, None, list[CompletedToolCall]]:
         return self.ended().__await__()
+
+
+class CallEntry:
+    """One call. Changed by the scheduler alone, and only from the event loop."""
+
+    __slots__ = (
+        "admitted",
+        "batch",
+        "begun",
+        "call",
+        "cause",
+        "deadline",
+        "followers",
+        "leader",
+        "request",
+        "task",
+        "waits_for",
+    )
+
+    def __init__(self, call: ToolCall, batch: CallBatch) -> None:
+        self.call = call
+        self.request = call.request
+        self.batch = batch
+        self.admitted: Admitted | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.begun = False
+        """Its task has had its first step: from then on it ends itself."""
+        self.deadline = 0.0
+        """When it is stopped, and once it was told to stop, when it is given up; in the event loop's time."""
+        self.cause: str | CallError | None = None
+        """Why it is being ended from outside: a cancellation's reason, or the error of a time limit."""
+        self.waits_for: Sequence[CallEntry] = ()
+        """What must end first: the calls it depends on, or the identical one that runs for it."""
+        self.followers: list[CallEntry] | None = None
+        """Those that wait for this one, if there are any."""
+        self.leader: CallEntry | None = None
+        """The identical call of the same batch that runs for both."""
+
+    def follow(self, other: CallEntry) -> None:
+        self.waits_for = [*self.waits_for, other]
+        if other.followers is None:
+            other.followers = []
+        other.followers.append(self)
+
+    def no_longer_wait_for(self, other: CallEntry) -> None:
+        self.waits_for = [one for one in self.waits_for if one is not other]
+
+
+def held_up(entry: CallEntry) -> bool:
+    """Whether a person must answer before it can go on. Chains may be long: no recursion."""
+    waiting, seen = [entry], {entry}
+    while waiting:
+        one = waiting.pop()
+        if one.call.status is CallStatus.AWAITING_APPROVAL:
+            return True
+        for other in one.waits_for:
+            if other not in seen:
+                seen.add(other)
+                waiting.append(other)
+    return False
+
+
+class CallTimeouts:
+    """Says whose deadline has passed; an entry may be given a new one at any time by watching it again."""
+
+    def __init__(self, passed: Callable[[CallEntry], None]) -> None:
+        self._passed = passed
+        self._watched: set[CallEntry] = set()
+        self._next = math.inf
+        self._timer: asyncio.TimerHandle | None = None
+
+    def watch(self, entry: CallEntry, deadline: float) -> None:
+        entry.deadline = deadline
+        self._watched.add(entry)
+        if deadline < self._next:
+            self._look_again_at(deadline)
+
+    def forget(self, entry: CallEntry) -> None:
+        self._watched.discard(entry)
+        if not self._watched and self._timer is not None:
+            self._timer.cancel()
+            self._timer, self._next = None, math.inf
+
+    def _look_again_at(self, moment: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._next = moment
+        self._timer = asyncio.get_running_loop().call_at(moment, self._look)
+
+    def _look(self) -> None:
+        self._timer, self._next = None, math.inf
+        now = asyncio.get_running_loop().time()
+        for entry in [entry for entry in self._watched if entry.deadline <= now]:
+            self._passed(entry)
+        if self._watched:
+            self._look_again_at(min(entry.deadline for entry in self._watched))

@@ -19,9 +19,9 @@ from punchlist.storage.change_watch import ChangeWatch
 from punchlist.storage.sqlite import WouldBlock
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approvals import ApprovalAnswer
+from punchlist.toolcalls.model import Transition, WaitingToolCall
 from punchlist.toolcalls.policy import Rule
-from punchlist.toolcalls.repository import Along, ToolCallRepository
-from punchlist.toolcalls.states import Transition, WaitingToolCall
+from punchlist.toolcalls.service import Along, ToolCallService
 
 A_MOMENT: Final = 0.002
 
@@ -29,7 +29,7 @@ A_MOMENT: Final = 0.002
 class BatchWriter:
     """A `Journal`. Belongs to one event loop."""
 
-    def __init__(self, ledger: ToolCallRepository, store: Store) -> None:
+    def __init__(self, ledger: ToolCallService, store: Store) -> None:
         self._ledger = ledger
         self._aside = bridge(store)
         self._slow = waits_for_a_server(store)

@@ -11,15 +11,12 @@ from typing import NamedTuple
 from punchlist.errors import IllegalTransition, NotFound
 from punchlist.kernel.actors import SYSTEM, Actor
 from punchlist.kernel.lifecycle import NEW
-from punchlist.toolcalls.admission import Admitted
 from punchlist.toolcalls.approvals import ApprovalAnswer
-from punchlist.toolcalls.batch import CallBatch
-from punchlist.toolcalls.call_entry import CallEntry
+from punchlist.toolcalls.batch import CallBatch, CallEntry
 from punchlist.toolcalls.concurrency import ResourceLocks, Slots
-from punchlist.toolcalls.journal import Journal
 from punchlist.toolcalls.lifecycle import ENDED, TOOL_CALL, CallAction, CallStatus
-from punchlist.toolcalls.listeners import Listeners
-from punchlist.toolcalls.states import (
+from punchlist.toolcalls.listeners import Journal, Listeners
+from punchlist.toolcalls.model import (
     CancelledToolCall,
     CompletedToolCall,
     ErroredToolCall,
@@ -31,6 +28,7 @@ from punchlist.toolcalls.states import (
     ValidatingToolCall,
     WaitingToolCall,
 )
+from punchlist.toolcalls.validation import Admitted
 
 
 class CallEnding(NamedTuple):

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import get_ident
 from typing import Any, Final
 
 from punchlist.errors import PunchlistError, StoreBusy
-from punchlist.kernel.text import excerpt
+from punchlist.kernel.text import excerpt, json_type
 from punchlist.kernel.tool import ToolResult
-from punchlist.toolcalls.results import as_result, cut
-from punchlist.toolcalls.states import CallError
-from punchlist.toolcalls.tool import AgentTool, Arguments, ConnectionLost, Effect, TransientFailure
+from punchlist.toolcalls.model import CallError
+from punchlist.toolcalls.tool import AgentTool, Arguments, ConnectionLost, Effect, ToolFailure, TransientFailure
 
 TIME_LIMIT: Final = 120.0
 PAUSE: Final = 0.2
@@ -102,3 +102,91 @@ def _keep(folder: Path | None, call_id: str, text: str) -> Path | None:
 
 def output_file(folder: Path, call_id: str) -> Path:
     return folder / f"{call_id}.txt"
+
+
+LONGEST: Final = 30_000
+"""Characters of a result that a model gets; half from the beginning, half from the end."""
+
+_BOUND: Final = LONGEST + 1_000
+"""With the words about what was left out."""
+
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+_TOO_DEEP: Final = "The tool returned something nested too deeply for JSON."
+_SCALARS: Final = (str, int, float, bool, type(None))
+
+
+def as_result(value: Any, *, redact: Callable[[str], str], keep: Callable[[str], Path | None]) -> ToolResult:
+    """The value as text and, if it was structured, as data. `keep` puts a long text on disk."""
+    if type(value) is int or value is None:
+        return ToolResult(_json(value), value)
+    if isinstance(value, ToolResult):
+        # Made by a tool of ours, which knows where the whole text is; bounded all the same.
+        return replace(value, text=cut(redact(value.text)).text) if len(value.text) > _BOUND else _safe(value, redact)
+    if not isinstance(value, str):
+        # Before it is written: JSON may write a secret in another way.
+        value = _redacted(value, redact)
+    text = redact(value) if isinstance(value, str) else _json(value)
+    if len(text) > LONGEST:
+        return cut(text, keep(text))
+    return ToolResult(text) if isinstance(value, str) else ToolResult(text, value)
+
+
+def _safe(result: ToolResult, redact: Callable[[str], str]) -> ToolResult:
+    return replace(result, text=redact(result.text), data=redacted(result.data, redact))
+
+
+def _redacted(value: Any, redact: Callable[[str], str]) -> Any:
+    try:
+        return redacted(value, redact)
+    except RecursionError:
+        raise ToolFailure(_TOO_DEEP) from None
+
+
+def redacted(value: Any, redact: Callable[[str], str]) -> Any:
+    match value:
+        case str():
+            return redact(value)
+        case dict():
+            return {redact(key) if isinstance(key, str) else key: redacted(item, redact) for key, item in value.items()}
+        case list() | tuple():
+            return [redacted(item, redact) for item in value]
+    return value
+
+
+def cut(text: str, kept: Path | None = None) -> ToolResult:
+    """The beginning and the end of a text that is too long; one that is not, as it is."""
+    if len(text) <= LONGEST:
+        return ToolResult(text)
+    head, tail = text[: LONGEST // 2], text[-(LONGEST // 2) :]
+    return ToolResult(f"{head}{_gap(len(text) - len(head) - len(tail), kept)}{tail}", output_file=_name(kept))
+
+
+def pieced(head: str, left_out: int, tail: str, kept: Path | None) -> ToolResult:
+    """A result of which only the beginning and the end were kept in memory."""
+    if not left_out:
+        return ToolResult(head + tail)
+    return ToolResult(f"{head}{_gap(left_out, kept)}{tail}", output_file=_name(kept))
+
+
+def _name(kept: Path | None) -> str | None:
+    return str(kept) if kept else None
+
+
+def _gap(left_out: int, kept: Path | None) -> str:
+    where = f"; all of it is in {kept}" if kept else ""
+    return f"\n… [{left_out:,} characters left out{where}] …\n"
+
+
+def _json(value: Any) -> str:
+    if type(value) is int:
+        return str(value)
+    try:
+        return _ENCODER.encode(value)
+    except RecursionError:
+        raise ToolFailure(_TOO_DEEP) from None
+    except (TypeError, ValueError) as error:
+        raise ToolFailure(f"The tool returned {_kind(value)} that is not JSON ({error}).") from None
+
+
+def _kind(value: Any) -> str:
+    return json_type(value) if isinstance(value, (*_SCALARS, list, dict)) else f"a {type(value).__name__}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from punchlist.kernel.events import Event
-from punchlist.toolcalls.repository import ALWAYS
+from punchlist.toolcalls.service import ALWAYS
 from punchlist.toolcalls.stored_call import StoredApproval, StoredCall, digest
 
 _NOT_TOLD: Final = frozenset({"exact", "result"})

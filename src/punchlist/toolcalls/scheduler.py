@@ -24,20 +24,15 @@ from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.kernel.clock import Clock, system_clock
 from punchlist.kernel.tool import ToolResult
-from punchlist.toolcalls.admission import Admission, Admitted, Refused, check_ids, wrong_dependencies
-from punchlist.toolcalls.approval_response import ApprovalResponder
-from punchlist.toolcalls.approval_watcher import ApprovalWatcher
+from punchlist.toolcalls.approval_watcher import ApprovalResponder, ApprovalWatcher
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome, ApprovalQuestion
-from punchlist.toolcalls.batch import CallBatch
-from punchlist.toolcalls.call_entry import CallEntry, held_up
+from punchlist.toolcalls.batch import CallBatch, CallEntry, CallTimeouts, held_up
 from punchlist.toolcalls.call_table import CallEnding, CallTable, cancelled
 from punchlist.toolcalls.concurrency import CONCURRENT
 from punchlist.toolcalls.execution import ExecutionEnvironment, RunningCall, execute
-from punchlist.toolcalls.journal import AnsweredElsewhere, Ask, Journal
 from punchlist.toolcalls.lifecycle import ENDED, CallAction, CallStatus
-from punchlist.toolcalls.listeners import Listeners
-from punchlist.toolcalls.policy import Policy, Verdict
-from punchlist.toolcalls.states import (
+from punchlist.toolcalls.listeners import AnsweredElsewhere, Ask, Journal, Listeners
+from punchlist.toolcalls.model import (
     CallError,
     CancelledToolCall,
     ErroredToolCall,
@@ -48,8 +43,9 @@ from punchlist.toolcalls.states import (
     ToolCallRequest,
     WaitingToolCall,
 )
-from punchlist.toolcalls.timeouts import CallTimeouts
+from punchlist.toolcalls.policy import Policy, Verdict
 from punchlist.toolcalls.tool import AgentTool
+from punchlist.toolcalls.validation import Admission, Admitted, Refused, check_ids, wrong_dependencies
 
 GRACE: Final = 5.0
 """Seconds that a cancelled tool has to end what it started before the scheduler stops waiting for it."""

@@ -16,11 +16,9 @@ from punchlist.kernel.clock import moment, timestamp
 from punchlist.kernel.json_encoder import compact
 from punchlist.kernel.secrets import Redactor
 from punchlist.kernel.text import excerpt, visible_block
-from punchlist.toolcalls.admission import LONGEST_ARGUMENTS
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome, ApprovalQuestion, OnExpiry
 from punchlist.toolcalls.lifecycle import ApprovalStatus, CallAction, CallStatus
-from punchlist.toolcalls.policy import Mode, Rule, Verdict, fingerprint
-from punchlist.toolcalls.states import (
+from punchlist.toolcalls.model import (
     CancelledToolCall,
     ErroredToolCall,
     ExecutingToolCall,
@@ -30,7 +28,9 @@ from punchlist.toolcalls.states import (
     ToolCallRequest,
     Transition,
 )
+from punchlist.toolcalls.policy import Mode, Rule, Verdict, fingerprint
 from punchlist.toolcalls.tool import Resources
+from punchlist.toolcalls.validation import LONGEST_ARGUMENTS
 
 _LONGEST_NAME: Final = 200
 _LONGEST_REASON: Final = 10_000

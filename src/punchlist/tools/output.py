@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from punchlist.kernel.tool import ToolResult
-from punchlist.toolcalls.results import LONGEST, pieced
+from punchlist.toolcalls.execution import LONGEST, pieced
 
 LARGEST: Final = 50_000_000
 """Bytes. A program that prints more is not read by anybody; it is ended."""

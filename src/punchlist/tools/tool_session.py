@@ -10,20 +10,22 @@ from pathlib import Path
 from punchlist.kernel import child_processes
 from punchlist.kernel.secrets import Redactor
 from punchlist.storage.store import Store
-from punchlist.toolcalls.admission import Admission
 from punchlist.toolcalls.approvals import ApprovalExpiry
 from punchlist.toolcalls.batch_writer import BatchWriter
 from punchlist.toolcalls.execution import ExecutionEnvironment
-from punchlist.toolcalls.journal import Ask
-from punchlist.toolcalls.listeners import Listeners
+from punchlist.toolcalls.listeners import Ask, Listeners
 from punchlist.toolcalls.policy import Mode, Policy
 from punchlist.toolcalls.repeat_detection import RepeatDetector
-from punchlist.toolcalls.repository import CallScope, ToolCallRepository
 from punchlist.toolcalls.scheduler import CoreToolScheduler
+from punchlist.toolcalls.service import CallScope, ToolCallService
 from punchlist.toolcalls.tool import AgentTool
-from punchlist.tools.builtin import native_tools
+from punchlist.toolcalls.validation import Admission
+from punchlist.tools.command import command_tool
+from punchlist.tools.files import file_tools
+from punchlist.tools.function_tool import FunctionTool
 from punchlist.tools.mcp.servers import McpServers
 from punchlist.tools.mcp.settings import SEPARATOR
+from punchlist.tools.search import search_tools
 from punchlist.tools.settings import ToolSettings
 from punchlist.tools.workspace import Workspace
 
@@ -52,8 +54,8 @@ class ToolSite:
             return self
         return replace(self, settings=replace(self.settings, servers=tuple(needed)))
 
-    def ledger(self) -> ToolCallRepository:
-        return ToolCallRepository(self.store, self.place, self.redactor, self.seal)
+    def ledger(self) -> ToolCallService:
+        return ToolCallService(self.store, self.place, self.redactor, self.seal)
 
     @property
     def workspace(self) -> Workspace:
@@ -65,7 +67,7 @@ class ToolSession:
     scheduler: CoreToolScheduler
     tools: Mapping[str, AgentTool]
     policy: Policy
-    ledger: ToolCallRepository
+    ledger: ToolCallService
     recorder: BatchWriter
     notes: Sequence[str]
     """What could not be had, such as a server that does not answer."""
@@ -123,6 +125,10 @@ async def workbench(
             recorder.close()
 
 
-def policy_of(settings: ToolSettings, mode: Mode | None, ledger: ToolCallRepository) -> Policy:
+def policy_of(settings: ToolSettings, mode: Mode | None, ledger: ToolCallService) -> Policy:
     chosen = mode or settings.policy.mode or Mode.DEFAULT
     return Policy(chosen, settings.policy.rules, ledger.session_rules())
+
+
+def native_tools(workspace: Workspace, redact: Callable[[str], str] = str) -> list[FunctionTool]:
+    return [*file_tools(workspace), *search_tools(workspace, redact), command_tool(workspace, redact)]

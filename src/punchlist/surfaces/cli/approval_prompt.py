@@ -18,7 +18,7 @@ from punchlist.kernel.text import visible, visible_block
 
 if TYPE_CHECKING:
     from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
-    from punchlist.toolcalls.states import WaitingToolCall
+    from punchlist.toolcalls.model import WaitingToolCall
     from punchlist.toolcalls.tool import Arguments
 
 _WORDS: Final = {

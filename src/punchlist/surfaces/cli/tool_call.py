@@ -14,7 +14,7 @@ from punchlist.surfaces.cli.context import echo, echo_error, echo_json, supports
 from punchlist.toolcalls import approvals
 from punchlist.toolcalls.lifecycle import CallAction, CallStatus
 from punchlist.toolcalls.listeners import Listeners
-from punchlist.toolcalls.states import (
+from punchlist.toolcalls.model import (
     CancelledToolCall,
     ErroredToolCall,
     SuccessfulToolCall,

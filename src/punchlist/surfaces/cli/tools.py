@@ -46,7 +46,7 @@ ModeOption = Annotated[
 
 def _names(incomplete: str) -> list[str]:
     """For completion: our own tools. Those of servers would have to be started for it."""
-    from punchlist.tools.builtin import native_tools
+    from punchlist.tools.tool_session import native_tools
     from punchlist.tools.workspace import Workspace
 
     return [tool.name for tool in native_tools(Workspace(Path.cwd())) if tool.name.startswith(incomplete)]
@@ -121,8 +121,8 @@ def call(
     4 waiting for approval.
     """
     from punchlist.surfaces.cli.tool_call import run_call
+    from punchlist.toolcalls.model import ToolCallRequest
     from punchlist.toolcalls.policy import Mode
-    from punchlist.toolcalls.states import ToolCallRequest
 
     entry = cli_context(context)
     parsed = parse_arguments(arguments)
@@ -141,7 +141,7 @@ def history(
     as_json: JsonOption = False,
 ) -> None:
     """List the last calls of a session, oldest first."""
-    from punchlist.toolcalls.sql import newest
+    from punchlist.toolcalls.repository import newest
 
     entry = cli_context(context)
     services = entry.services(session, as_json=as_json)

@@ -14,9 +14,9 @@ from punchlist.errors import InvalidInput, PunchlistError
 from punchlist.kernel.text import excerpt, json_type
 from punchlist.toolcalls.approvals import ApprovalExpiry, ApprovalQuestion, prefixes_of
 from punchlist.toolcalls.concurrency import circle
+from punchlist.toolcalls.model import CallError, ToolCallRequest
 from punchlist.toolcalls.policy import Policy, PolicyDecision, Verdict, fingerprint
 from punchlist.toolcalls.repeat_detection import TOO_OFTEN, RepeatDetector
-from punchlist.toolcalls.states import CallError, ToolCallRequest
 from punchlist.toolcalls.tool import NOTHING, AgentTool, Arguments, Resources
 
 Toolbox = Mapping[str, AgentTool]

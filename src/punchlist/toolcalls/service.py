@@ -1,0 +1,374 @@
+"""Tool calls on record: transitions written as rows and events in one transaction, and what is read back.
+
+A call belongs to the process that has it in hand (`owner`). Whoever writes says which state and which
+owner they last saw, and a call that is no longer so is left alone: two processes never both go on
+with one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from punchlist.conversations import repository as conversation_records
+from punchlist.conversations.model import Scope
+from punchlist.conversations.service import Conversations
+from punchlist.errors import Conflict, NotFound
+from punchlist.kernel.actors import SYSTEM, Actor
+from punchlist.kernel.clock import timestamp
+from punchlist.kernel.events import Change
+from punchlist.kernel.process_id import lives, this_process
+from punchlist.kernel.secrets import Redactor
+from punchlist.storage import event_log
+from punchlist.storage.store import Store, Transaction
+from punchlist.toolcalls import approval_store, repository
+from punchlist.toolcalls.approvals import EXPIRED, ApprovalAnswer, told_no
+from punchlist.toolcalls.lifecycle import TOOL_CALL, ApprovalStatus, CallAction, CallStatus
+from punchlist.toolcalls.listeners import AnsweredElsewhere
+from punchlist.toolcalls.model import Transition, WaitingToolCall
+from punchlist.toolcalls.policy import Rule
+from punchlist.toolcalls.stored_call import (
+    StoredApproval,
+    StoredCall,
+    call_from_row,
+    changed_columns,
+    new_call,
+    rule_as_json,
+    rule_from_json,
+    storable,
+    told,
+    trail_text,
+)
+from punchlist.toolcalls.tool import Effect
+
+INTERRUPTED: Final = (
+    "The program ended while this ran. Whether it took effect is not known: look before you call it again."
+)
+NOT_BEGUN: Final = "The program ended before this ran. Call it again if it is still needed."
+HISTORY: Final = 50
+TURN_OVER: Final = "The turn that wanted this has ended, so it was not run."
+_LEFT: Final = ("interrupted", "suspended")
+"""Codes of calls that were left in the middle: taking such a one up again is no repetition."""
+ANSWERED_TWICE: Final = "Two people answered at the same moment, so it was not run. Call it again if it is needed."
+ALWAYS: Final = "always"
+"""The action of an event that tells of a new session rule."""
+
+
+def stream(conversation_id: str) -> str:
+    return f"toolcalls:{conversation_id}"
+
+
+Along = Callable[[Transaction], None]
+
+
+@dataclass(frozen=True, slots=True)
+class CallScope:
+    """Where calls are made: given by the surface."""
+
+    scope: Scope
+    workspace: str
+    turn_id: str | None = None
+    abandoned: bool = False
+    """Whoever worked on the turn before is known to have lost it, even if it lives."""
+
+
+class ToolCallService:
+    """The records of one scheduler's calls. Called from one thread at a time."""
+
+    def __init__(
+        self, store: Store, place: CallScope, redactor: Redactor | None = None, seal: Callable[[str], str] | None = None
+    ) -> None:
+        """`seal` makes of a text what only this user can; without it, every stored rule is believed."""
+        self._store = store
+        self._conversations = Conversations(store)
+        self._place = place
+        self._redactor = redactor or Redactor()
+        self._seal = seal
+        self._owner = this_process()
+        self._last: dict[str, StoredCall] = {}
+        if place.turn_id is not None:
+            with store.read() as tx:
+                turn = conversation_records.turn(tx, place.turn_id)
+            if turn is None or turn.conversation_id != place.scope.conversation_id:
+                raise NotFound(f"Session {place.scope.conversation_id!r} has no turn {place.turn_id!r}.")
+
+    # --- writing ----------------------------------------------------------------------------------------
+
+    def record(
+        self,
+        transitions: Sequence[Transition],
+        rules: Sequence[tuple[Rule, Actor]] = (),
+        along: Sequence[Along] = (),
+    ) -> dict[str, Conflict]:
+        """Write all of it in one transaction; the calls that were not ours to change any more, and why.
+
+        `along` is what somebody else has to write at the same moment; it comes first.
+        """
+        by_call: dict[str, list[Transition]] = {}
+        for transition in transitions:
+            by_call.setdefault(transition.call.request.call_id, []).append(transition)
+        after: dict[str, StoredCall] = {}
+        lost: dict[str, Conflict] = {}
+        changes: dict[str, list[Change]] = {}
+        with self._store.write() as tx:
+            if not (tx.alone and self._place.turn_id):
+                self._conversations.ensure(tx, self._place.scope)
+            for write in along:
+                write(tx)
+            here = self._place.scope.conversation_id
+            position = repository.last_position(tx, here) if by_call.keys() - self._last.keys() else 0
+            for call_id, steps in by_call.items():
+                position += 1
+                try:
+                    after[call_id], changes[call_id] = self._write(tx, call_id, steps, position)
+                except Conflict as conflict:
+                    lost[call_id] = conflict
+            # In the order in which it happened, not call by call.
+            in_turn = (step.call.request.call_id for step in transitions)
+            news = [changes[call_id].pop(0) for call_id in in_turn if call_id in after]
+            news += [self._say_always(tx, rule, by) for rule, by in rules if self._may_be_kept(rule)]
+            if news:
+                event_log.append(tx, *news)
+        self._last.update(after)
+        for call_id in [*lost, *(call_id for call_id, call in after.items() if call.ended_at is not None)]:
+            self._last.pop(call_id, None)
+        return lost
+
+    def _write(
+        self, tx: Transaction, call_id: str, steps: Sequence[Transition], position: int
+    ) -> tuple[StoredCall, list[Change]]:
+        """Write a call's steps; a Conflict when it is not as it was left."""
+        before = call = self._last.get(call_id)
+        if before and any(
+            step.answer and approval_store.answered_otherwise(tx, call_id, step.answer) for step in steps
+        ):
+            raise AnsweredElsewhere(self._give_way(tx, before))
+        changes = []
+        for step in steps:
+            if call is None:
+                call = self._new(step, position)
+                columns = call._asdict()
+            else:
+                columns = changed_columns(step, self._redactor)
+                call = call._replace(**columns)
+            changes.append(self._change(step, told(columns)))
+        assert call is not None
+        kept = repository.insert_call(tx, call) if before is None else repository.update_call(tx, before, call)
+        if not kept:
+            taken = "has been used before" if before is None else "is in the hand of another process"
+            raise Conflict(f"Call {call_id!r} {taken}.")
+        for step in steps:
+            self._question(tx, call, step)
+        return call, changes
+
+    def _give_way(self, tx: Transaction, call: StoredCall) -> str:
+        """Somebody else's answer was first. A no and a time-out end the call; of two yeses nobody knows which."""
+        approval = repository.approval(tx, call.id)
+        first = approval.answer if approval else None
+        if first is not None and not first.proceeds:
+            why, action, by = told_no(first), CallAction.DENY, first.by
+        else:
+            why, action, by = EXPIRED if first is None else ANSWERED_TWICE, CallAction.CANCEL, SYSTEM
+        status = TOOL_CALL.advance(CallStatus(call.status), action, by.role)
+        why = storable(self._redactor.text(why))
+        columns: dict[str, Any] = {
+            "status": status.value,
+            "explanation": why,
+            "ended_at": tx.now(),
+            "exact": None,
+        }
+        if repository.update_call(tx, call, call._replace(**columns)):
+            event_log.append(tx, self._told(call, action, status, columns, by, "answered elsewhere"))
+        return why
+
+    def _question(self, tx: Transaction, call: StoredCall, step: Transition) -> None:
+        if isinstance(step.call, WaitingToolCall):
+            approval_store.ask(tx, call, step.call.question, self._redactor)
+        elif step.answer is not None:
+            approval_store.answer(tx, call.id, step.answer, self._redactor)
+            # The call has them now, without secrets once it has ended.
+            tx.run(repository.FORGET_ARGUMENTS, id=call.id)
+        elif step.action is CallAction.CANCEL and step.came_from is CallStatus.AWAITING_APPROVAL:
+            approval_store.withdraw(tx, call.id, step.by, self._redactor.text(step.reason))
+
+    def _new(self, step: Transition, position: int) -> StoredCall:
+        return new_call(
+            step,
+            self._redactor,
+            position=position,
+            conversation_id=self._place.scope.conversation_id,
+            turn_id=self._place.turn_id,
+            workspace=self._place.workspace,
+            owner=self._owner,
+        )
+
+    def _change(self, step: Transition, data: dict[str, Any]) -> Change:
+        return Change(
+            stream=stream(self._place.scope.conversation_id),
+            conversation_id=self._place.scope.conversation_id,
+            actor=str(step.by),
+            action=step.action,
+            subject=step.call.request.call_id,
+            from_status=step.came_from,
+            to_status=step.call.status,
+            reason=trail_text(self._redactor.text(step.reason)),
+            data={"at": timestamp(step.at), **data},
+        )
+
+    def _may_be_kept(self, rule: Rule) -> bool:
+        """A rule that holds a secret is for this process alone."""
+        written = rule_as_json(rule)
+        return self._redactor.text(written) == written
+
+    def _say_always(self, tx: Transaction, rule: Rule, by: Actor) -> Change:
+        written = rule_as_json(rule)
+        repository.add_rule(tx, self._place.scope.conversation_id, written, self._sealed(written), str(by))
+        return Change(
+            stream=stream(self._place.scope.conversation_id),
+            conversation_id=self._place.scope.conversation_id,
+            actor=str(by),
+            action=ALWAYS,
+            subject=rule.tool,
+            from_status=None,
+            to_status=None,
+            reason=trail_text(str(rule)),
+            data={"rule": written},
+        )
+
+    def escalate(self, call_id: str) -> None:
+        with self._store.write() as tx:
+            self._conversations.ensure(tx, self._place.scope)
+            approval_store.escalate(tx, call_id)
+
+    # --- reading ----------------------------------------------------------------------------------------
+
+    def answers(self, call_ids: Sequence[str]) -> list[tuple[str, ApprovalAnswer]]:
+        """What was answered by anybody of these calls."""
+        with self._store.read() as tx:
+            found = [repository.approval(tx, call_id) for call_id in call_ids]
+        return [(one.call_id, one.answer) for one in found if one is not None and one.answer is not None]
+
+    def find(self, call_id: str) -> StoredCall | None:
+        with self._store.read() as tx:
+            return repository.call(tx, call_id)
+
+    def approval(self, call_id: str) -> StoredApproval | None:
+        with self._store.read() as tx:
+            return repository.approval(tx, call_id)
+
+    def session_rules(self) -> list[Rule]:
+        with self._store.read() as tx:
+            stored = repository.rules(tx, self._place.scope.conversation_id)
+        return [rule_from_json(rule) for rule, seal in stored if self._seal is None or seal == self._sealed(rule)]
+
+    def _sealed(self, rule: str) -> str:
+        return "" if self._seal is None else self._seal(f"{self._place.scope.conversation_id}\n{rule}")
+
+    def fingerprints(self, tools: Sequence[str]) -> Mapping[str, str]:
+        """What each of these tools looked like when it last ran, where that is known."""
+        with self._store.read() as tx:
+            rows = {tool: tx.one(repository.LAST_FINGERPRINT, tool=tool) for tool in tools}
+        return {tool: str(row[0]) for tool, row in rows.items() if row}
+
+    def history(self) -> list[tuple[str, Effect]]:
+        """The turn's last calls, oldest first, for noticing loops across a restart."""
+        if self._place.turn_id is None:
+            return []
+        with self._store.read() as tx:
+            rows = tx.all(repository.OF_TURN, turn_id=self._place.turn_id, most=HISTORY)
+        calls = [call_from_row(row) for row in reversed(rows)]
+        whole = [call for call in calls if call.effect and call.error_code not in _LEFT]
+        return [(f"{call.tool} {call.arguments}", Effect(str(call.effect))) for call in whole]
+
+    # --- after somebody's end ----------------------------------------------------------------------------
+
+    def recover(self) -> list[StoredCall]:
+        """End what a process left open that is no more; what waits for a person goes on waiting."""
+        with self._store.read() as tx:
+            left = [
+                (call, why)
+                for call in repository.open_calls(tx, self._place.scope.conversation_id)
+                if self._left(call) and (why := _why_over(tx, call)) is not None
+            ]
+        return [ended for call, why in left if (ended := self._end_for(call, why)) is not None]
+
+    def _left(self, call: StoredCall) -> bool:
+        """Whether the process that had a call has it no more. That may be this one: a turn that the database broke off
+        is taken up again where it was."""
+        if self._place.abandoned and call.turn_id == self._place.turn_id:
+            return True
+        return lives(call.owner) is False
+
+    def _end_for(self, call: StoredCall, why: str) -> StoredCall | None:
+        running = call.status == CallStatus.EXECUTING
+        action = CallAction.FAIL if running else CallAction.CANCEL
+        status = TOOL_CALL.advance(CallStatus(call.status), action, SYSTEM.role)
+        with self._store.write() as tx:
+            self._conversations.ensure(tx, self._place.scope)
+            columns: dict[str, Any] = {
+                "status": status.value,
+                "error_code": "interrupted" if running else None,
+                "explanation": why,
+                "ended_at": tx.now(),
+                "exact": None,
+            }
+            ended = call._replace(**columns)
+            if not repository.update_call(tx, call, ended):
+                return None
+            event_log.append(tx, self._told(call, action, status, columns, SYSTEM, _no_more(call)))
+            approval_store.withdraw(tx, call.id, SYSTEM, why)
+            return ended
+
+    def take_over(self, call_id: str) -> StoredCall | None:
+        """Take in hand a call that waits for a person, from a process that is no more; None when another has it."""
+        with self._store.write() as tx:
+            self._conversations.ensure(tx, self._place.scope)
+            call = repository.call(tx, call_id)
+            if call is None or call.status != CallStatus.AWAITING_APPROVAL:
+                return None
+            # What we left ourselves, in a turn that waited, is ours to go on with.
+            if call.owner != self._owner and lives(call.owner) is True and not self._left(call):
+                return None
+            ours = call._replace(owner=self._owner)
+            if not repository.update_call(tx, call, ours):
+                return None
+            taken = {"owner": self._owner}
+            event_log.append(
+                tx, self._told(call, "take_over", CallStatus.AWAITING_APPROVAL, taken, SYSTEM, _no_more(call))
+            )
+        self._last[call_id] = ours
+        return ours
+
+    def _told(
+        self, call: StoredCall, action: str, status: CallStatus, columns: dict[str, Any], by: Actor, reason: str
+    ) -> Change:
+        return Change(
+            stream=stream(call.conversation_id),
+            conversation_id=call.conversation_id,
+            actor=str(by),
+            action=action,
+            subject=call.id,
+            from_status=call.status,
+            to_status=status,
+            reason=reason,
+            data=told(columns),
+        )
+
+
+def _no_more(call: StoredCall) -> str:
+    return f"its process {call.owner} is no more"
+
+
+def _why_over(tx: Transaction, call: StoredCall) -> str | None:
+    """Why a call of a process that is no more cannot go on; None for one that still waits for a person."""
+    match call.status:
+        case CallStatus.EXECUTING:
+            return INTERRUPTED
+        case CallStatus.AWAITING_APPROVAL:
+            approval = repository.approval(tx, call.id)
+            if approval is not None and approval.status == ApprovalStatus.EXPIRED:
+                return EXPIRED
+            turn = conversation_records.turn(tx, call.turn_id) if call.turn_id else None
+            return TURN_OVER if turn is not None and not turn.open else None
+    return NOT_BEGUN

@@ -1,17 +1,16 @@
-"""Which running agent of somebody else has which session, when several work in one project.
+"""Maps each running host agent to a session, so that several agents in one project do not overwrite one list.
 
-The first one has the project's usual session. Another that comes while the first still runs gets a
-session of its own, so that neither rewrites the other's list. An agent is known by its process, which
-is above both the MCP server and the hooks that it starts; a session of the agent's own that is gone on
-with later, by the id that its hooks tell.
+The first agent gets the project's default session. An agent that starts while the first one runs gets a session of
+its own. An agent is identified by its process, which is an ancestor of both the MCP server and the hooks that it
+starts; a host session that is resumed later is identified by the id that its hooks report.
 
-Between the agent and us there may be a program that we do not know, which started us. It is no agent of its own if one
-above it has a seat, by the same name, and is another program on no other terminal. An agent that was started by another
-agent goes by another name, or is the same program once more: it has a seat of its own. And what keeps terminals, from
-one of which somebody has tried a hook by hand, is not the agent in another of them.
+An unknown program may run between the agent and us. It is not an agent of its own if a process above it owns a session
+under the same agent name, is a different program, and runs on the same terminal or on none. An agent that another
+agent started has another name, or is the same program again: it gets its own session. A terminal multiplexer in which
+someone once tried a hook does not become the agent of its other terminals.
 
-All this is a small file beside the database, or with the user where the database is not the project's own. If it
-is lost, or cannot be written, everybody has the usual session.
+The map is a small file beside the database, or in the user's data folder if the database is outside the project. If
+it is lost or cannot be written, every agent uses the default session.
 """
 
 from __future__ import annotations
@@ -32,118 +31,117 @@ from punchlist.kernel.ids import short_id
 from punchlist.kernel.parent_processes import ParentProcess, ancestors, hosts
 from punchlist.kernel.process_id import lives, process
 
-FILE: Final = "seats.json"
+FILE_NAME: Final = "host_sessions.json"
 AGENT_NAME: Final = r"[a-z0-9][a-z0-9-]{0,39}"
-_MOST: Final = 200
-_LARGEST: Final = 1_000_000
-_PATIENCE: Final = 2.0
+_MAX_KNOWN: Final = 200
+_MAX_FILE_SIZE: Final = 1_000_000
+_LOCK_TIMEOUT: Final = 2.0
 _SESSION: Final = re.compile(r"\S{1,200}")
 
 
 @dataclass(slots=True)
 class _SessionFile:
     taken: dict[str, str] = field(default_factory=dict)
-    """By session, the process that has it."""
+    """Session to the process that owns it."""
     agents: dict[str, str] = field(default_factory=dict)
-    """By session, the name that its agent goes by. Older books have none."""
+    """Session to the name of its agent."""
     known: dict[str, str] = field(default_factory=dict)
-    """By an agent's own session, ours."""
+    """Host session to our session."""
 
 
 class HostSessions:
     def __init__(self, settings: Settings, environment: Mapping[str, str]) -> None:
-        self._usual = settings.session
-        self._file = notes_folder(settings, environment) / FILE
+        self._default = settings.session
+        self._file = session_folder(settings, environment) / FILE_NAME
 
-    def find(self, own_session: str | None = None) -> str:
-        """The session of the agent that has started us; the usual one, where none is known."""
-        book = self._read()
-        if not book.taken and not book.known:
-            return self._usual
-        by_process = {process: session for session, process in book.taken.items()}
-        for above in ancestors():
-            if (session := by_process.get(process(above.pid))) is not None:
+    def find(self, host_session: str | None = None) -> str:
+        """The session of the agent that started this process, or the default session."""
+        stored = self._read()
+        if not stored.taken and not stored.known:
+            return self._default
+        by_process = {owner: session for session, owner in stored.taken.items()}
+        for parent in ancestors():
+            if (session := by_process.get(process(parent.pid))) is not None:
                 return session
-        return book.known.get(own_session or "", self._usual)
+        return stored.known.get(host_session or "", self._default)
 
-    def take(self, agent: str, own_session: str | None = None) -> str:
-        """As `find`; an agent that has none yet is given one."""
-        above = hosts()
-        if not above or not self._file.parent.is_dir():
-            # Nobody has a list yet.
-            return self._usual
+    def acquire(self, agent: str, host_session: str | None = None) -> str:
+        """As `find`, but an agent without a session gets one."""
+        parents = hosts()
+        if not parents or not self._file.parent.is_dir():
+            return self._default
         try:
-            with self._changing() as book:
-                me = _counts_as(book, above, agent)
-                session = self._choose(book, me, agent, own_session)
-                if book.taken.get(session) != me:
-                    book.agents.pop(session, None)
-                book.taken = {one: who for one, who in book.taken.items() if who != me and _may_live(who)}
-                book.taken[session] = me
-                book.agents = {one: name for one, name in book.agents.items() if one in book.taken}
-                book.agents.setdefault(session, agent)
-                if own_session:
-                    book.known.pop(own_session, None)
-                    book.known[own_session] = session
+            with self._locked() as stored:
+                owner = _agent_process(stored, parents, agent)
+                session = self._choose(stored, owner, agent, host_session)
+                if stored.taken.get(session) != owner:
+                    stored.agents.pop(session, None)
+                stored.taken = {key: other for key, other in stored.taken.items() if other != owner and _runs(other)}
+                stored.taken[session] = owner
+                stored.agents = {key: name for key, name in stored.agents.items() if key in stored.taken}
+                stored.agents.setdefault(session, agent)
+                if host_session:
+                    stored.known.pop(host_session, None)
+                    stored.known[host_session] = session
                 return session
         except (OSError, TimeoutError):
-            return self.find(own_session)
+            return self.find(host_session)
 
-    def changed(self) -> int | None:
-        """Another number after every change; None where nobody has a seat."""
+    def version(self) -> int | None:
+        """Differs after every change of the file; None if there is no file."""
         try:
             return self._file.stat().st_mtime_ns
         except OSError:
             return None
 
-    def _choose(self, book: _SessionFile, me: str, agent: str, own_session: str | None) -> str:
-        def free(session: str) -> bool:
-            return book.taken.get(session) in (None, me) or not _may_live(book.taken[session])
+    def _choose(self, stored: _SessionFile, owner: str, agent: str, host_session: str | None) -> str:
+        def is_free(session: str) -> bool:
+            return stored.taken.get(session) in (None, owner) or not _runs(stored.taken[session])
 
-        mine = [session for session, who in book.taken.items() if who == me]
-        before = book.known.get(own_session or "")
-        if before is not None and free(before):
-            return before
-        if mine:
-            return mine[0]
-        if free(self._usual):
-            return self._usual
-        project = "" if self._usual == DEFAULT_SESSION else f"{self._usual}-"
-        return f"{project}{agent}-{short_id()}"
+        previous = stored.known.get(host_session or "")
+        if previous is not None and is_free(previous):
+            return previous
+        current = next((session for session, other in stored.taken.items() if other == owner), None)
+        if current is not None:
+            return current
+        if is_free(self._default):
+            return self._default
+        prefix = "" if self._default == DEFAULT_SESSION else f"{self._default}-"
+        return f"{prefix}{agent}-{short_id()}"
 
     def _read(self) -> _SessionFile:
+        """Entries that are not valid are ignored: the project's files may come from another author."""
         try:
             with self._file.open("rb") as file:
-                told = json.loads(file.read(_LARGEST))
+                raw = json.loads(file.read(_MAX_FILE_SIZE))
         except (OSError, ValueError, RecursionError):
             return _SessionFile()
-        if not isinstance(told, dict):
+        if not isinstance(raw, dict):
             return _SessionFile()
-        taken, agents, known = (_texts(told.get(part)) for part in ("taken", "agents", "known"))
-        # Somebody may have written into it: a seat that is no session is nobody's.
+        taken, agents, known = (_strings(raw.get(key)) for key in ("taken", "agents", "known"))
         return _SessionFile(
-            {session: who for session, who in taken.items() if _SESSION.fullmatch(session)},
+            {session: owner for session, owner in taken.items() if _SESSION.fullmatch(session)},
             agents,
-            {own: session for own, session in known.items() if _SESSION.fullmatch(session)},
+            {host_session: session for host_session, session in known.items() if _SESSION.fullmatch(session)},
         )
 
     @contextmanager
-    def _changing(self) -> Iterator[_SessionFile]:
+    def _locked(self) -> Iterator[_SessionFile]:
         from filelock import FileLock
 
-        with FileLock(self._file.with_suffix(".lock"), timeout=_PATIENCE):
-            book = self._read()
-            before = json.dumps(asdict(book))
-            yield book
-            if json.dumps(asdict(book)) != before:
-                self._write(book)
+        with FileLock(self._file.with_suffix(".lock"), timeout=_LOCK_TIMEOUT):
+            stored = self._read()
+            before = json.dumps(asdict(stored))
+            yield stored
+            if json.dumps(asdict(stored)) != before:
+                self._write(stored)
 
-    def _write(self, book: _SessionFile) -> None:
-        known = dict(list(book.known.items())[-_MOST:])
-        handle, name = tempfile.mkstemp(dir=self._file.parent, prefix=FILE)
+    def _write(self, stored: _SessionFile) -> None:
+        known = dict(list(stored.known.items())[-_MAX_KNOWN:])
+        handle, name = tempfile.mkstemp(dir=self._file.parent, prefix=FILE_NAME)
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump({**asdict(book), "known": known}, file, indent=2)
+                json.dump({**asdict(stored), "known": known}, file, indent=2)
             os.replace(name, self._file)
         except OSError:
             with suppress(OSError):
@@ -151,45 +149,47 @@ class HostSessions:
             raise
 
 
-def notes_folder(settings: Settings, environment: Mapping[str, str]) -> Path:
-    """Where it is noted who works on the lists of a session. A database elsewhere makes no folder in the project, and
-    nor do we: that has one with the user, made here, since there may be a list."""
+def session_folder(settings: Settings, environment: Mapping[str, str]) -> Path:
+    """The folder for a session's small files: beside the project's database, or else in the user's data folder.
+
+    A database outside the project creates no folder in the project.
+    """
     own = settings.folder(environment)
-    address = settings.database.removeprefix("sqlite:///")
-    if "://" not in address and Path(address).expanduser().parent == own:
+    path = settings.database.removeprefix("sqlite:///")
+    if "://" not in path and Path(path).expanduser().parent == own:
         return own
-    lists = hashlib.sha256(f"{settings.database}\n{settings.session}".encode(errors="surrogateescape")).hexdigest()
-    folder = user_folder(environment, "XDG_DATA_HOME", ".local/share") / "beside" / lists[:16]
+    digest = hashlib.sha256(f"{settings.database}\n{settings.session}".encode(errors="surrogateescape")).hexdigest()
+    folder = user_folder(environment, "XDG_DATA_HOME", ".local/share") / "beside" / digest[:16]
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def _counts_as(book: _SessionFile, above: Sequence[ParentProcess], agent: str) -> str:
-    """The process that is the agent, of those above us: the nearest, if not one further up has started it for us."""
-    sessions = {who: session for session, who in book.taken.items()}
-    nearest = process(above[0].pid)
-    for place, one in enumerate(above):
-        who = process(one.pid)
-        if (session := sessions.get(who)) is None:
+def _agent_process(stored: _SessionFile, parents: Sequence[ParentProcess], agent: str) -> str:
+    """The process that is the agent: the nearest parent, unless a session owner above it started it for us."""
+    sessions = {owner: session for session, owner in stored.taken.items()}
+    nearest = process(parents[0].pid)
+    for index, parent in enumerate(parents):
+        owner = process(parent.pid)
+        if (session := sessions.get(owner)) is None:
             continue
-        started_for_us = all(
-            not one.names & between.names and between.terminal in ("", one.terminal) for between in above[:place]
+        only_wrappers_between = all(
+            not parent.names & between.names and between.terminal in ("", parent.terminal)
+            for between in parents[:index]
         )
-        return who if started_for_us and book.agents.get(session) == agent else nearest
+        return owner if only_wrappers_between and stored.agents.get(session) == agent else nearest
     return nearest
 
 
-def _may_live(who: str) -> bool:
-    """One of another machine is not waited for: nobody here could ever say that it has gone."""
+def _runs(owner: str) -> bool:
+    """False also for a process of another machine, whose end could not be noticed here."""
     try:
-        return lives(who) is True
+        return lives(owner) is True
     except ValueError:
-        # It is no process at all: somebody has written into the file.
         return False
 
 
-def _texts(value: Any) -> dict[str, str]:
+def _strings(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
         return {}
     return {key: text for key, text in value.items() if isinstance(text, str)}

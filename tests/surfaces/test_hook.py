@@ -21,7 +21,7 @@ from tests.faults.screen import ESCAPES, acting
 from tests.surfaces.mcp_client import WireClient
 
 from punchlist.storage.schema_version import VERSION_TABLE
-from punchlist.surfaces.hooks.log import note
+from punchlist.surfaces.hooks.log import write_log
 
 Hook = Callable[..., dict[str, Any]]
 
@@ -191,7 +191,7 @@ def test_a_hook_that_does_not_exist_lets_go_and_says_so_in_the_log(
     assert hook("no-such-event") == {}
     assert hook("stop", "--for") == {}
     at_home = Path(environment["HOME"]) / ".local" / "share" / "punchlist" / "hooks.log"
-    assert at_home.read_text().count("there is no such hook; there are: stop, prompt, session-start, tool") == 2
+    assert at_home.read_text().count("unknown event; the events are: stop, prompt, session-start, tool") == 2
     helped = punchlist("hook", "--help")
     assert (helped.returncode, "session-start" in helped.stdout) == (0, True)
 
@@ -268,7 +268,7 @@ def test_it_can_be_switched_off_and_limited_by_the_environment(hook: Hook, punch
     often = hook("stop", "--for", "claude-code", env={"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "1"})
     assert often["decision"] == "block"
     often = hook("stop", "--for", "claude-code", env={"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "1"})
-    assert "lets itself be sent back 1 times in a row" in often["systemMessage"]
+    assert "accepts at most 1 continuations in a row" in often["systemMessage"]
     limited = hook("stop", env={"PUNCHLIST_MAX_TODO_CONTINUATIONS": "0"})
     assert ", the limit" in limited["systemMessage"]
     assert hook("stop")["decision"] == "block"
@@ -332,17 +332,17 @@ def test_the_tasks_of_claude_code_are_watched_and_finished(
 _WHILE_COPYING = """
 import json, sys
 from pathlib import Path
-from punchlist.integrations.hook_service import Hosts
+from punchlist.integrations.hook_service import HookService
 from punchlist.app import main
 
-copied, place = Hosts.copied, Path(sys.argv.pop())
+copied, place = HookService.copy_native_list, Path(sys.argv.pop())
 
 def slowly(self, scope, todos):
     done = copied(self, scope, todos)
     place.write_text(json.dumps({"subject": "Step 2", "status": "pending"}))
     return done
 
-Hosts.copied = slowly
+HookService.copy_native_list = slowly
 main()
 """
 
@@ -549,8 +549,8 @@ def test_whatever_somebody_has_written_into_the_seats_an_agent_has_one(
     hook: Hook, punchlist: Cli, project: Path, who: str
 ) -> None:
     punchlist("todos", "add", "Open")
-    seats = {"taken": {"default": f"{socket.gethostname()}:{who}:1"}, "known": {"codex:s1": "no session"}}
-    (project / ".punchlist" / "seats.json").write_text(json.dumps(seats))
+    stored = {"taken": {"default": f"{socket.gethostname()}:{who}:1"}, "known": {"codex:s1": "no session"}}
+    (project / ".punchlist" / "host_sessions.json").write_text(json.dumps(stored))
     assert hook("stop", "--for", "codex")["decision"] == "block"
     assert log_of(project) == ""
 
@@ -560,14 +560,14 @@ def test_without_a_home_there_is_no_log_and_no_failure(monkeypatch: pytest.Monke
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.setattr(Path, "home", homeless)
-    note(None, {}, "nobody hears this")
+    write_log(None, {}, "not written")
 
 
 @pytest.mark.spec("X2")
 def test_one_that_does_not_finish_what_it_says_is_not_waited_for(environment: dict[str, str]) -> None:
     impatient = (
-        "from punchlist.surfaces.hooks import main; from punchlist.app import House; "
-        "main._PATIENCE = 0.2; main.run(House, ['stop'])"
+        "from punchlist.surfaces.hooks import main; from punchlist.app import App; "
+        "main._TIMEOUT = 0.2; main.run(App, ['stop'])"
     )
     pipe = subprocess.PIPE
     command = [sys.executable, "-c", impatient]

@@ -263,7 +263,7 @@ class SessionLists:
             self._house.store,
             self._here(run),
             plan=self._toolbox.has_plan,
-            checklist=self._toolbox.has_checklist,
+            checklist=True,
             since=run.since,
         )
         return lists.look()

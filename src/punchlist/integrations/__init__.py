@@ -1,1 +1,1 @@
-"""Agents of others: what their hooks tell us, and what we answer."""
+"""Third-party agents (hosts): decisions for their hooks, and installation into their settings."""

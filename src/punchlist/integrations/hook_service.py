@@ -1,8 +1,8 @@
-"""Agents of others: a prompt begins a turn, and one that stops early is sent back to its list.
+"""Decisions for the hooks of third-party agents: a prompt begins a turn, an early stop is continued.
 
-The same governor decides as for our own agents (`agent/continuation.py`). What it has to know is read
-from the session's lists, messages and events; what it decides is written there before anybody hears it.
-An answer that could not be written down is never "go on": nobody would be counting.
+The continuation rules are the same as for our own agents (`agent/continuation.py`). Their input is read from the
+session's lists, messages and events. A continuation is recorded before it is returned: one that cannot be recorded
+would not be counted, and is not given.
 """
 
 from __future__ import annotations
@@ -12,7 +12,18 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from punchlist.agent.continuation import Continue, Decision, Reason, Situation, Stop, TurnCounters, Wait, decide
+from punchlist.agent.continuation import (
+    Continue,
+    Decision,
+    OpenItem,
+    Reason,
+    Situation,
+    Stop,
+    TurnCounters,
+    Wait,
+    decide,
+    ending,
+)
 from punchlist.agent.definitions import AgentDefinition
 from punchlist.agent.list_state import ListState, TurnLists
 from punchlist.agent.message_kinds import CONTINUATION, REMINDER, TEXT
@@ -24,113 +35,67 @@ from punchlist.checklist.service import Checklists
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import Message, MessageRole, NewMessage, Scope, StoredTurn, TurnScope
 from punchlist.conversations.service import Conversations, change
-from punchlist.errors import Conflict
-from punchlist.integrations import messages as integrations_messages
-from punchlist.integrations.background_work import BackgroundWork, waited_for
-from punchlist.integrations.native_lists import fitted
+from punchlist.errors import Conflict, StoreDamaged
+from punchlist.integrations import messages
+from punchlist.integrations.native_lists import merge_copy
 from punchlist.integrations.session_history import (
-    ASIDE,
-    BEGAN,
-    MARK,
-    PROMPT,
-    PROMPTED,
-    REVISION,
-    SESSION,
+    EARLIER_LIST_KEY,
+    FINGERPRINT_KEY,
+    NEW_PROMPT,
+    PROMPT_KEY,
+    REVISION_KEY,
+    SESSION_KEY,
+    SESSION_STARTED,
     SessionHistory,
-    follow,
-    is_of_a_person,
+    is_by_person,
+    read_history,
 )
-from punchlist.kernel.actors import Role
 from punchlist.kernel.clock import moment
 from punchlist.kernel.events import Event
 from punchlist.kernel.process_id import lives
-from punchlist.plan.lifecycle import PlanAction
+from punchlist.kernel.text import visible_block
+from punchlist.plan import repository as plan_repository
 from punchlist.plan.transitions import plan_stream
 from punchlist.storage import event_log
-from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
 
-_WRITERS: Final = ("create_todo", "TodoWrite")
-_LOOK_BACK: Final = 300
-"""Events. What is older than so many changes of a session is no longer asked about."""
-_WORDS_BACK: Final = 50
-"""Messages among which words of ours are looked for that somebody hands on."""
-_LONGEST_REQUEST: Final = 20_000
-_PLANNED_BEFORE: Final = Statement(
-    f"SELECT 1 FROM events WHERE stream = :stream AND action = '{PlanAction.CREATE}' "
-    f"AND (actor NOT LIKE '{Role.PERSON}:%' OR at <= :since) LIMIT 1"
-)
-"""Something on a plan that an agent has put there, or that was there when the user last said something."""
-_MOST_TRIES: Final = 5
-AS_ITS_OWN: Final = "as the agent's own list says"
-"""Why a checklist is written that is a copy of one that the agent keeps itself."""
-OF_BEFORE: Final = "it is a list of an earlier session, and this one has not touched it"
-LEFT: Final = "since you last said something, the agent has left its list as it was"
-OF_OURS: Final = "an agent of Punchlist's own works on this list"
-
-
-@dataclass(frozen=True, slots=True)
-class _SessionState:
-    turn: StoredTurn | None
-    said: tuple[Message, ...]
-    view: ListState
-    trail: SessionHistory
-    checklist: Checklist
-    planned_by_people: bool
-    """Whether a person has put all of the turn's plan there, since the user last said something."""
-
-    @property
-    def mark(self) -> str:
-        return self.view.fingerprint
-
-    @property
-    def sent_back(self) -> list[Message]:
-        """Since the user last said something."""
-        last = self.asked.position if self.asked else 0
-        return [message for message in self.said if message.kind == CONTINUATION and message.position > last]
-
-    @property
-    def asked(self) -> Message | None:
-        return _last_request(self.said)
-
-    @property
-    def planned(self) -> bool:
-        """Whether anything of a plan is open."""
-        listed = {item.id for item in self.checklist.items}
-        return any(item.id not in listed for item in self.view.open)
-
-    @property
-    def untouched(self) -> bool:
-        """Whether all that is open was left by others before the agent's session began."""
-        return self.trail.began_with == self.checklist.revision and not self.planned
-
-    @property
-    def aside(self) -> bool:
-        """Whether the agent has left its list as it was since the user said something."""
-        asked, changed = self.asked, self.checklist.updated_at
-        return asked is not None and changed is not None and changed < asked.created_at and not self.planned
-
-    @property
-    def prepared(self) -> bool:
-        """Whether a person has put there what is planned, and the user speaks of it only now."""
-        begun_by_person = self.trail.prepared == (self.turn.id if self.turn else "")
-        return (begun_by_person and not self.sent_back and not self.asked) or (self.planned and self.planned_by_people)
-
-    @property
-    def occupied(self) -> bool:
-        """Whether one of our own agents is at work: the turn and its plan are its."""
-        owner = self.turn.owner if self.turn else None
-        return owner is not None and lives(owner) is not False
+_LIST_TOOLS: Final = ("create_todo", "TodoWrite")
+_HISTORY_EVENTS: Final = 300
+_HISTORY_MESSAGES: Final = 50
+_MAX_REQUEST_LENGTH: Final = 20_000
+_MAX_ATTEMPTS: Final = 5
+_FINITE_BACKGROUND: Final = ("subagent", "workflow")
+"""Kinds of background task that always end. A command may be a server that runs all day."""
+COPY_REASON: Final = "copied from the agent's own list"
+EARLIER_LIST: Final = "the list is from an earlier session and this one has not changed it"
+LIST_UNTOUCHED: Final = "the agent has not changed its list since your last message"
+OWN_AGENT_WORKING: Final = "an agent run by Punchlist is working on this list"
 
 
 @dataclass(frozen=True, slots=True)
 class StopDecision:
     decision: Decision
-    view: ListState
+    open_items: tuple[OpenItem, ...] = ()
     pause: float = 0.0
-    """Seconds to wait before it is sent back (C4): longer each time that nothing came of it."""
-    quiet: bool = False
-    """The person need not be told."""
+    """Seconds to wait before the agent continues (C4); doubles while nothing changes."""
+    silent: bool = False
+    """The person gets no notice."""
+
+    @property
+    def prompt(self) -> str | None:
+        """What the agent is told to do next; None if it may stop."""
+        return self.decision.prompt if isinstance(self.decision, Continue) else None
+
+    def notice(self) -> str:
+        """What the person is told about a stop with open items."""
+        match self.decision:
+            case Wait(on):
+                text = ending(Reason.WAITING, "; ".join(on), ())
+            case Stop(reason, why) if reason is not Reason.COMPLETED and not self.silent:
+                text = ending(reason, why, self.open_items)
+            case _:
+                return ""
+        return visible_block(text)
 
 
 class HookService:
@@ -142,205 +107,271 @@ class HookService:
         self._checklists = checklists
         self._agent = agent
 
-    def began(self, scope: Scope, session: str | None, *, fresh: bool) -> str:
-        """The agent's session begins, or goes on: after a pause, or after its memory was compacted. What to tell it."""
-        now = self._look(scope, session)
-        if fresh and session:
-            told = f"{scope.actor.name} has begun a session."
-            self._note(scope, BEGAN, told, {SESSION: session, REVISION: now.checklist.revision}, turn=None)
-        if now.view.open:
-            asked = now.asked.content if now.asked else None
-            return (
-                integrations_messages.found(now.view.shown)
-                if fresh
-                else integrations_messages.so_far(now.view.shown, asked)
-            )
-        if not fresh or now.trail.reminded == now.mark:
+    def session_started(self, scope: Scope, session: str | None, *, is_new: bool) -> str:
+        """A host session was started, resumed or compacted. Returns context for the agent."""
+        state = self._load(scope, session)
+        if is_new and session:
+            data = {SESSION_KEY: session, REVISION_KEY: state.checklist.revision}
+            self._record(scope, SESSION_STARTED, f"{scope.actor.name} started a session.", data, turn=None)
+        if state.lists.open:
+            if is_new:
+                return messages.list_found(state.lists.shown)
+            return messages.list_resumed(state.lists.shown, state.request.content if state.request else None)
+        if not is_new or state.history.reminded == state.fingerprint:
             return ""
         text = initial_reminder(self._agent)
         if text:
-            self._note(scope, REMINDER, text, {MARK: now.mark}, turn=None)
+            self._record(scope, REMINDER, text, {FINGERPRINT_KEY: state.fingerprint}, turn=None)
         return text
 
-    def prompted(self, scope: Scope, prompt: str, *, hide: Callable[[str], str] = str) -> str:
-        """The user has said something: a turn begins, and the counting anew (C4, T7). What to tell the agent. `hide`
-        takes out what is not to be kept of it."""
-        if self._said(scope, prompt):
-            # Some hand our own words on as if the user had said them.
+    def prompt_submitted(self, scope: Scope, prompt: str, *, redact: Callable[[str], str] = str) -> str:
+        """The user sent a prompt: a turn begins and the counters restart (C4, T7). Returns context for the agent.
+
+        `redact` removes secrets from the text before it is stored.
+        """
+        if self._is_own_continuation(scope, prompt):
             return ""
-        now = self._look(scope, None)
-        left = self._lists(scope, now.turn, checklist=False).shown if now.planned else ""
-        text = hide(prompt).strip()[:_LONGEST_REQUEST]
-        if now.prepared:
-            self._note(scope, TEXT, text or "…", {PROMPT: True}, turn=now.turn)
-            return integrations_messages.prepared(left) if left else ""
+        state = self._load(scope, None)
+        plan = state.lists.plan_shown if state.has_open_plan else ""
+        text = redact(prompt).strip()[:_MAX_REQUEST_LENGTH]
+        if state.is_prepared:
+            self._record(scope, TEXT, text or "…", {PROMPT_KEY: True}, turn=state.turn)
+            return messages.plan_prepared(plan) if plan else ""
         request = NewMessage(MessageRole.USER.value, TEXT, text) if text else None
         try:
-            self._conversations.begin_turn(scope, reason=PROMPTED, request=request)
+            self._conversations.begin_turn(scope, reason=NEW_PROMPT, request=request)
         except Conflict:
-            # One of our own agents is at work there, and the turn is its.
+            # One of our own agents owns the turn.
             return ""
-        return integrations_messages.left(left) if left else ""
+        return messages.plan_unfinished(plan) if plan else ""
 
-    def stopped(
+    def stop_requested(
         self,
         scope: Scope,
         session: str | None,
         *,
-        most: int | None = None,
-        work: Sequence[BackgroundWork] = (),
+        host_limit: int | None = None,
+        background: Sequence[tuple[str, str]] = (),
         worked: bool = True,
     ) -> StopDecision:
-        """The agent wants to hand back. `most` is how often its program lets itself be sent back for nothing, `work`
-        what it has left to run, and `worked` whether it has used any tool since the user last said something."""
-        now = self._look(scope, session)
-        decision = decide(self._situation(now))
+        """The agent wants to stop.
+
+        `host_limit` is the number of continuations in a row that the host accepts while nothing changes, `background`
+        the kind and description of its running tasks, `worked` whether the agent used a tool since the last prompt.
+        """
+        state = self._load(scope, session)
+        decision = decide(self._situation(state))
+        open_items = state.lists.open
         if not isinstance(decision, Continue):
-            return StopDecision(decision, now.view)
-        times = now.trail.unchanged(now.mark)
-        if now.occupied:
-            return StopDecision(Stop(Reason.OPEN, OF_OURS), now.view)
-        if waits := waited_for(work, again=times > 0):
-            return StopDecision(Wait(tuple(map(str, waits))), now.view)
-        if most is not None and times >= most:
-            why = f"its program lets itself be sent back {most} times in a row"
-            return StopDecision(Stop(Reason.CAPPED, why), now.view)
-        if now.untouched:
-            if now.trail.sent_back_in_session or now.mark in now.trail.left_alone:
-                return StopDecision(Stop(Reason.OPEN, OF_BEFORE), now.view, quiet=True)
-            return self._send_back(scope, now, integrations_messages.of_before(now.view.open), {ASIDE: True})
-        if now.aside:
-            if now.sent_back and not worked:
-                return StopDecision(Stop(Reason.OPEN, LEFT), now.view)
-            return self._send_back(scope, now, integrations_messages.aside(now.view.open))
-        return self._send_back(scope, now, decision.prompt)
+            return StopDecision(decision, open_items)
+        unchanged = state.history.unchanged(state.fingerprint)
+        if state.is_owned_by_own_agent:
+            return StopDecision(Stop(Reason.OPEN, OWN_AGENT_WORKING), open_items)
+        if waits := _awaited(background, include_all=unchanged > 0):
+            return StopDecision(Wait(waits), open_items)
+        if host_limit is not None and unchanged >= host_limit:
+            why = f"its host accepts at most {host_limit} continuations in a row"
+            return StopDecision(Stop(Reason.CAPPED, why), open_items)
+        if state.is_earlier_list:
+            if state.history.continuations_in_session or state.fingerprint in state.history.skipped:
+                return StopDecision(Stop(Reason.OPEN, EARLIER_LIST), open_items, silent=True)
+            return self._continue(scope, state, messages.earlier_list_open(open_items), {EARLIER_LIST_KEY: True})
+        if state.is_untouched:
+            if state.continuations and not worked:
+                return StopDecision(Stop(Reason.OPEN, LIST_UNTOUCHED), open_items)
+            return self._continue(scope, state, messages.untouched_list_open(open_items))
+        return self._continue(scope, state, decision.prompt)
 
-    def _send_back(
-        self, scope: Scope, now: _SessionState, prompt: str, data: Mapping[str, Any] = MappingProxyType({})
-    ) -> StopDecision:
-        self._note(scope, CONTINUATION, prompt, {MARK: now.mark, **data}, turn=now.turn)
-        pause = self._agent.check_interval * 2.0 ** now.trail.unchanged(now.mark)
-        return StopDecision(Continue(prompt), now.view, pause)
-
-    def used(self, scope: Scope, session: str | None, uses: int) -> str:
-        """The agent has used so many tools without touching its list. What to remind it of, if of anything (W7)."""
-        now = self._look(scope, session)
-        if now.trail.reminded == now.mark:
+    def tools_used(self, scope: Scope, session: str | None, count: int) -> str:
+        """The agent used `count` tools without changing its list. Returns a reminder, if one is due (W7)."""
+        state = self._load(scope, session)
+        if state.history.reminded == state.fingerprint:
             return ""
-        after = self._agent.remind_after
         text = reminder(
-            asked=uses, since_change=uses, after=after, open=now.view.open, tools=_WRITERS, listed=bool(now.view.shown)
+            asked=count,
+            since_change=count,
+            after=self._agent.remind_after,
+            open=state.lists.open,
+            tools=_LIST_TOOLS,
+            listed=bool(state.lists.shown),
         )
         if text:
-            self._note(scope, REMINDER, text, {MARK: now.mark}, turn=now.turn)
+            self._record(scope, REMINDER, text, {FINGERPRINT_KEY: state.fingerprint}, turn=state.turn)
         return text or ""
 
-    def copied(self, scope: Scope, todos: list[dict[str, Any]], *, again: bool = False) -> bool:
-        """Keep a copy of the list that the agent keeps itself; False where that would overwrite another, or with
-        `again` where it is no such copy yet. What people have put on the copy stays on it."""
-        for _ in range(_MOST_TRIES):
+    def copy_native_list(self, scope: Scope, todos: list[dict[str, Any]], *, only_existing_copy: bool = False) -> bool:
+        """Copy the agent's own list to the checklist, keeping items that people added to the copy.
+
+        Returns False, and changes nothing, if the checklist has open items and is not such a copy; with
+        `only_existing_copy` also if it has none.
+        """
+        for _ in range(_MAX_ATTEMPTS):
             with self._store.read() as tx:
-                before = checklist_service.read(tx, scope.conversation_id)
-                still_open = {item.id: item for item in before.items if item.status is not ChecklistStatus.COMPLETED}
-                last, of_people = self._who_wrote(tx, scope, before.revision, still_open)
-            if (still_open or again) and (last is None or last.reason != AS_ITS_OWN):
+                previous = checklist_service.read(tx, scope.conversation_id)
+                open_items = {item.id for item in previous.items if item.status is not ChecklistStatus.COMPLETED}
+                last_change, added_by_people = self._authors(tx, scope, previous.revision, open_items)
+            if (open_items or only_existing_copy) and (last_change is None or last_change.reason != COPY_REASON):
                 return False
-            items = fitted(todos, [item_json(item) for item in before.items], of_people)
+            items = merge_copy(todos, [item_json(item) for item in previous.items], added_by_people)
             try:
-                self._checklists.rewrite(scope, items, reason=AS_ITS_OWN, at=before.revision)
+                self._checklists.rewrite(scope, items, reason=COPY_REASON, at=previous.revision)
                 return True
             except Conflict:
-                # A person, or another hook, was first.
+                # A person or another hook changed the checklist first.
                 continue
         return False
 
-    def _who_wrote(
+    def _continue(
+        self, scope: Scope, state: _SessionState, prompt: str, data: Mapping[str, Any] = MappingProxyType({})
+    ) -> StopDecision:
+        self._record(scope, CONTINUATION, prompt, {FINGERPRINT_KEY: state.fingerprint, **data}, turn=state.turn)
+        pause = self._agent.check_interval * 2.0 ** state.history.unchanged(state.fingerprint)
+        return StopDecision(Continue(prompt), state.lists.open, pause)
+
+    def _authors(
         self, tx: Transaction, scope: Scope, revision: int, ids: Collection[str]
     ) -> tuple[Event | None, set[str]]:
-        """The last change of the checklist that no person has made, and which of these items a person has put on it;
-        what is older than one looks back may be."""
-        last, of_people, unknown = None, set[str](), set(ids)
-        for version in range(revision, max(0, revision - _LOOK_BACK), -1):
+        """The checklist's last change by an agent, and those of `ids` that a person added.
+
+        Items older than the history that is read count as added by a person.
+        """
+        last_change, by_people, unknown = None, set[str](), set(ids)
+        for version in range(revision, max(0, revision - _HISTORY_EVENTS), -1):
             event = event_log.at_version(tx, checklist_service.checklist_stream(scope.conversation_id), version)
-            if event is None or (last is not None and not unknown):
+            if event is None or (last_change is not None and not unknown):
                 break
             added = {step["id"] for step in event.payload()["steps"] if step["action"] == ChecklistAction.ADD}
-            if is_of_a_person(event):
-                of_people |= added & unknown
-            elif last is None:
-                last = event
+            if is_by_person(event):
+                by_people |= added & unknown
+            elif last_change is None:
+                last_change = event
             unknown -= added
-        return last, of_people | unknown
+        return last_change, by_people | unknown
 
-    def _said(self, scope: Scope, prompt: str) -> bool:
-        """Whether these are words of ours, of whichever turn: a person may have ended it before they were heard."""
-        recent = self._conversations.recent(scope.conversation_id, _WORDS_BACK)
-        return any(one.kind == CONTINUATION and one.content.strip() in prompt for one in recent)
+    def _is_own_continuation(self, scope: Scope, prompt: str) -> bool:
+        """Some hosts report our continuation as a prompt of the user, possibly after the turn has ended."""
+        recent = self._conversations.recent(scope.conversation_id, _HISTORY_MESSAGES)
+        return any(message.kind == CONTINUATION and message.content.strip() in prompt for message in recent)
 
-    # --- how things stand ---------------------------------------------------------------------------------
-
-    def _look(self, scope: Scope, session: str | None) -> _SessionState:
+    def _load(self, scope: Scope, session: str | None) -> _SessionState:
         turn = self._conversations.current_turn(scope.conversation_id)
-        view = self._lists(scope, turn)
+        turn_scope = TurnScope(scope.conversation_id, scope.actor, turn.id if turn else "")
+        # The checklist belongs to the session: it counts however many prompts ago it was written.
+        lists = TurnLists(self._store, turn_scope, plan=turn is not None, checklist=True, since="").look()
+        if lists.checklist is None:
+            raise StoreDamaged("; ".join(lists.problems))
         with self._store.read() as tx:
-            events = event_log.newest(tx, _LOOK_BACK, scope.conversation_id)
-            said = (
-                tuple(Message(*row) for row in tx.all(conversation_repository.OF_TURN, turn_id=turn.id)) if turn else ()
-            )
-            checklist = checklist_service.read(tx, scope.conversation_id)
-            asked = _last_request(said)
-            since = asked.created_at if asked else ""
-            by_people = turn is not None and not tx.one(_PLANNED_BEFORE, stream=plan_stream(turn.id), since=since)
-        return _SessionState(turn, said, view, follow(events, session), checklist, by_people)
+            events = event_log.newest(tx, _HISTORY_EVENTS, scope.conversation_id)
+            rows = tx.all(conversation_repository.OF_TURN, turn_id=turn.id) if turn else ()
+            said = tuple(Message(*row) for row in rows)
+            request = _last_request(said)
+            since = request.created_at if request else ""
+            by_person = turn is not None and plan_repository.planned_by_person(tx, plan_stream(turn.id), since)
+        history = read_history(events, session)
+        return _SessionState(turn, said, request, lists, lists.checklist, history, by_person)
 
-    def _lists(self, scope: Scope, turn: StoredTurn | None, *, checklist: bool = True) -> ListState:
-        place = TurnScope(scope.conversation_id, scope.actor, turn.id if turn else "")
-        # Since ever: a checklist is the session's, however many prompts ago it was written.
-        return TurnLists(self._store, place, plan=turn is not None, checklist=checklist, since="").look()
-
-    def _situation(self, now: _SessionState) -> Situation:
-        since = (self._store.clock() - moment(now.turn.started_at)).total_seconds() if now.turn else 0.0
+    def _situation(self, state: _SessionState) -> Situation:
+        elapsed = (self._store.clock() - moment(state.turn.started_at)).total_seconds() if state.turn else 0.0
+        ended = state.history.ended_by_person
         return Situation(
-            open=now.view.open,
+            open=state.lists.open,
             spent=TurnCounters(
-                continuations=len(now.sent_back), unchanged=now.trail.unchanged(now.mark), seconds=max(since, 0.0)
+                continuations=len(state.continuations),
+                unchanged=state.history.unchanged(state.fingerprint),
+                seconds=max(elapsed, 0.0),
             ),
             limits=self._agent.limits,
             enabled=self._agent.todo_driven,
-            cancelled=f"a person has ended the turn ({now.trail.stopped})" if now.trail.stopped else None,
+            cancelled=f"a person ended the turn ({ended})" if ended else None,
         )
 
-    def _note(self, scope: Scope, kind: str, text: str, data: dict[str, Any], *, turn: StoredTurn | None) -> None:
+    def _record(self, scope: Scope, kind: str, text: str, data: dict[str, Any], *, turn: StoredTurn | None) -> None:
         role = MessageRole.USER if kind in (CONTINUATION, TEXT) else MessageRole.SYSTEM
         with self._store.write() as tx:
-            turn_id = self._turn_id(tx, scope, kind, turn)
+            if kind == CONTINUATION:
+                # Continuations are counted by turn, so there has to be one.
+                turn_id: str | None = self._conversations.ensure_turn(tx, scope).id
+            else:
+                self._conversations.ensure(tx, scope)
+                turn_id = turn.id if turn else None
             message = conversation_repository.add_message(
                 tx, scope.conversation_id, role, text, kind=kind, turn_id=turn_id
             )
-            event_log.append(
-                tx,
-                change(
-                    scope,
-                    "say",
-                    message.id,
-                    f"a {kind} for another agent",
-                    conversation_repository.fingerprint(message) | data,
-                ),
-            )
-
-    def _turn_id(self, tx: Transaction, scope: Scope, kind: str, turn: StoredTurn | None) -> str | None:
-        if kind == CONTINUATION:
-            # It is counted by turn, so there has to be one.
-            return self._conversations.ensure_turn(tx, scope).id
-        self._conversations.ensure(tx, scope)
-        return turn.id if turn else None
+            event_data = conversation_repository.fingerprint(message) | data
+            event_log.append(tx, change(scope, "say", message.id, f"a {kind} for a host agent", event_data))
 
 
-def _last_request(said: Sequence[Message]) -> Message | None:
-    """What the user has said last in a turn."""
-    return next((one for one in reversed(said) if (one.role, one.kind) == (MessageRole.USER, TEXT)), None)
+@dataclass(frozen=True, slots=True)
+class _SessionState:
+    turn: StoredTurn | None
+    messages: tuple[Message, ...]
+    request: Message | None
+    """The user's last message in the turn."""
+    lists: ListState
+    checklist: Checklist
+    history: SessionHistory
+    planned_by_person: bool
+    """A person created the whole plan since the user's last message."""
+
+    @property
+    def fingerprint(self) -> str:
+        return self.lists.fingerprint
+
+    @property
+    def continuations(self) -> list[Message]:
+        """Since the user's last message."""
+        last = self.request.position if self.request else 0
+        return [message for message in self.messages if message.kind == CONTINUATION and message.position > last]
+
+    @property
+    def has_open_plan(self) -> bool:
+        listed = {item.id for item in self.checklist.items}
+        return any(item.id not in listed for item in self.lists.open)
+
+    @property
+    def is_earlier_list(self) -> bool:
+        """Everything open existed before the host session started."""
+        return self.history.initial_revision == self.checklist.revision and not self.has_open_plan
+
+    @property
+    def is_untouched(self) -> bool:
+        """The agent has not changed its checklist since the user's last message, and has no plan."""
+        changed_at = self.checklist.updated_at
+        if self.request is None or changed_at is None or self.has_open_plan:
+            return False
+        return changed_at < self.request.created_at
+
+    @property
+    def is_prepared(self) -> bool:
+        """A person planned the turn, and this is the user's first message about it."""
+        begun_by_person = self.history.turn_of_person == (self.turn.id if self.turn else "")
+        if begun_by_person and not self.continuations and not self.request:
+            return True
+        return self.has_open_plan and self.planned_by_person
+
+    @property
+    def is_owned_by_own_agent(self) -> bool:
+        owner = self.turn.owner if self.turn else None
+        return owner is not None and lives(owner) is not False
 
 
 def initial_reminder(agent: AgentDefinition) -> str:
-    """For a session with no list yet (W7); empty where reminders are off."""
-    return reminder(asked=0, since_change=0, after=agent.remind_after, open=(), tools=_WRITERS, listed=False) or ""
+    """The reminder for a session without a list (W7); empty if reminders are off."""
+    return reminder(asked=0, since_change=0, after=agent.remind_after, open=(), tools=_LIST_TOOLS, listed=False) or ""
+
+
+def _last_request(said: Sequence[Message]) -> Message | None:
+    of_user = (message for message in reversed(said) if (message.role, message.kind) == (MessageRole.USER, TEXT))
+    return next(of_user, None)
+
+
+def _awaited(background: Sequence[tuple[str, str]], *, include_all: bool) -> tuple[str, ...]:
+    """Background tasks that a stopping agent may be waiting for.
+
+    A task that may never end counts only when the agent stops again without having changed its lists.
+    """
+    return tuple(
+        f"its {kind} “{description}”" if description else f"its {kind}"
+        for kind, description in background
+        if include_all or kind in _FINITE_BACKGROUND
+    )

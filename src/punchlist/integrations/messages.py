@@ -1,4 +1,4 @@
-"""What agents of others are told at other times than when they stop."""
+"""Texts that hooks add to a host agent's context."""
 
 from __future__ import annotations
 
@@ -7,63 +7,64 @@ from collections.abc import Sequence
 from punchlist.agent.continuation import OpenItem, next_item
 from punchlist.kernel.text import excerpt, quoted
 
-_LONGEST_REQUEST = 1_000
+_MAX_REQUEST_LENGTH = 1_000
 
 
-def found(shown: str) -> str:
-    """For a session that begins where a list was left."""
+def list_found(shown: str) -> str:
+    """For a new session that finds open items."""
     return (
-        f"Punchlist keeps a list for this project, and somebody has left it like this:\n\n{shown}\n\n"
-        "If the user wants that to be done, go on with it. If they want something else, leave it, or write a list of "
-        "your own over it with TodoWrite."
+        f"Punchlist keeps a list for this project. An earlier session left it like this:\n\n{shown}\n\n"
+        "If the user wants this work done, continue with it. Otherwise leave it unchanged, or replace it with your own "
+        "list using TodoWrite."
     )
 
 
-def so_far(shown: str, request: str | None) -> str:
-    """For one that goes on, or whose memory was compacted."""
-    asked = (
-        f"\n\nThe user's last request was: {excerpt(' '.join(request.split()), _LONGEST_REQUEST)}" if request else ""
+def list_resumed(shown: str, request: str | None) -> str:
+    """For a session that was resumed or compacted."""
+    last_request = (
+        f"\n\nThe user's last request was: {excerpt(' '.join(request.split()), _MAX_REQUEST_LENGTH)}" if request else ""
     )
     return (
-        f"Your list so far, as Punchlist has kept it:\n\n{shown}{asked}\n\nGo on with it, and mark each item when it "
-        "is done; do not hand back before it is clear."
+        f"Your list, as Punchlist stored it:\n\n{shown}{last_request}\n\nContinue with it and mark each item when it "
+        "is done. Do not hand back before the list is clear."
     )
 
 
-def of_before(open: Sequence[OpenItem]) -> str:
-    """For one that stops beside a list which is none of its own."""
+def earlier_list_open(items: Sequence[OpenItem]) -> str:
+    """For an agent that stops while only items of an earlier session are open."""
     return (
-        f"{_left_of('an earlier session', open)} If the user has asked for that, go on with it. If not, leave it, and "
+        f"{_open_items('an earlier session', items)} If the user asked for this work, continue with it. Otherwise "
+        "leave it unchanged and answer the user."
+    )
+
+
+def untouched_list_open(items: Sequence[OpenItem]) -> str:
+    """For an agent that stops and has not changed its list since the user's last message."""
+    return (
+        f"{_open_items('your list', items)} If the user's last message leaves you free to continue, do it now and mark "
+        "it when it is done. If the user wants something else or wants to talk first, leave the list unchanged and "
         "answer the user."
     )
 
 
-def aside(open: Sequence[OpenItem]) -> str:
-    """For one that stops beside its list, which it has not touched since the user has said something new."""
+def plan_prepared(shown: str) -> str:
+    """For an agent whose user planned items before the prompt."""
+    return f"The user has already put this on your plan:\n\n{shown}\n\nlist_todo shows the details. Work through it."
+
+
+def plan_unfinished(shown: str) -> str:
+    """For a prompt that arrives while a plan is open."""
     return (
-        f"{_left_of('your list', open)} If the user's last message leaves you to it, go on with it now, and mark it "
-        "when it is done. If they want something else, or want to talk first, leave the list as it is, and answer them."
+        f"The plan of the previous turn was not finished:\n\n{shown}\n\nThis is a new turn with an empty plan. If the "
+        "user wants these items done, plan them again with create_todo."
     )
 
 
-def _left_of(whose: str, open: Sequence[OpenItem]) -> str:
-    following = next_item(open)
+def _open_items(source: str, items: Sequence[OpenItem]) -> str:
+    following = next_item(items)
     assert following is not None
-    items, are = ("item", "is") if len(open) == 1 else ("items", "are")
+    noun, verb = ("item", "is") if len(items) == 1 else ("items", "are")
     return (
-        f"{len(open)} {items} of {whose} {are} not done yet, the next is: {quoted(following.title)} "
+        f"{len(items)} {noun} of {source} {verb} not done yet. The next is: {quoted(following.title)} "
         f"(id {following.id})."
-    )
-
-
-def prepared(shown: str) -> str:
-    """For one whose user has planned something before they said anything."""
-    return f"The user has put this on your plan already:\n\n{shown}\n\nlist_todo has the details. Work through it."
-
-
-def left(shown: str) -> str:
-    """For one whose user has said something new while a plan was open."""
-    return (
-        f"The plan of the turn before was not finished:\n\n{shown}\n\nThis is a new turn, and its plan is empty. If "
-        "the user wants these to be done, plan them anew with create_todo."
     )

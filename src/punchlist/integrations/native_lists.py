@@ -1,14 +1,16 @@
-"""The lists that agents of others keep themselves, as our checklist would have them. Pure.
+"""Todo lists that host agents keep with their own tools, converted to our checklist.
 
-Many have a tool of their own for a list, and their models like it best. Where a hook tells of a call to
-one, its list is copied: then it outlives the agent's memory, people can watch it, and it is finished.
+Models prefer the list tool of their host. When a hook reports a call of it, we copy the list: the copy outlives the
+agent's context, people can watch it, and the stop hook holds the agent to it.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from punchlist.checklist.lifecycle import ChecklistStatus, parse_status
@@ -21,94 +23,121 @@ _TOOLS: Final = {
     "write_todos": ("todos", "description"),  # Gemini CLI
     "todowrite": ("todos", "content"),  # opencode
 }
-"""By the tool's name: where in its arguments the list stands, and what an item is called there."""
-OWN_TOOLS: Final = frozenset(_TOOLS)
+"""By tool name: the argument that holds the list, and the field that holds an item's text."""
+LIST_TOOLS: Final = frozenset(_TOOLS)
 TASK_TOOLS: Final = frozenset({"TaskCreate", "TaskUpdate"})
-"""Claude Code's newer ones, which tell of one task at a time: the list is in files of its own."""
+"""Claude Code's tools for one task at a time; the list is in `~/.claude/tasks/SESSION/1.json` and so on."""
+_UNSAFE_IN_FOLDER: Final = re.compile(r"[^A-Za-z0-9_-]")
+_TASK_FILE: Final = re.compile(r"[1-9][0-9]{0,8}\.json")
+_MAX_TASKS: Final = 1_000
+_MAX_TASK_SIZE: Final = 256 * 1024
+_PRIORITY: Final = (ChecklistStatus.IN_PROGRESS, ChecklistStatus.PENDING, ChecklistStatus.COMPLETED)
 
 
-def own_list(tool: str, arguments: Any) -> list[dict[str, Any]] | None:
-    """Its items, as `TodoWrite` would be given them; None where there is no list in it. What is no item, or was given
-    up, is left out."""
+def parse_list(tool: str, arguments: Any) -> list[dict[str, Any]] | None:
+    """The items of a list tool's arguments in the form of `TodoWrite`; None if there is no list.
+
+    Invalid and cancelled items are left out.
+    """
     if tool not in _TOOLS or not isinstance(arguments, Mapping):
         return None
-    key, title = _TOOLS[tool]
+    key, text_field = _TOOLS[tool]
     raw = arguments.get(key)
-    if not isinstance(raw, list):
+    return _items(raw, text_field) if isinstance(raw, list) else None
+
+
+def parse_tasks(texts: Iterable[str]) -> list[dict[str, Any]]:
+    """The items of Claude Code's task files, in the order given."""
+    return _items([task for text in texts if not _is_internal(task := _parse_json(text))], "subject")
+
+
+def read_claude_tasks(environment: Mapping[str, str], session: str | None) -> list[dict[str, Any]] | None:
+    """The tasks of a Claude Code session, oldest first; None if it has no task folder."""
+    # Claude Code derives the folder's name in the same way; the result cannot leave the tasks folder.
+    name = _UNSAFE_IN_FOLDER.sub("-", environment.get("CLAUDE_CODE_TASK_LIST_ID") or session or "")
+    if not name:
         return None
-    return _items(raw, title)
+    home = Path(environment.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
+    try:
+        files = [file for file in (home / "tasks" / name).iterdir() if _TASK_FILE.fullmatch(file.name)]
+    except OSError:
+        return None
+    files = sorted((file for file in files if file.is_file()), key=lambda file: int(file.stem))
+    return parse_tasks(text for file in files[-_MAX_TASKS:] if (text := _read_task(file)) is not None)
 
 
-def own_tasks(written: Iterable[str]) -> list[dict[str, Any]]:
-    """The same of the files in which Claude Code keeps its tasks, one each, in their order."""
-    return _items([task for one in written if not _is_hidden(task := _parsed(one))], "subject")
-
-
-def fitted(
-    own: Sequence[Mapping[str, Any]], before: Sequence[Mapping[str, Any]] = (), of_people: Collection[str] = ()
+def merge_copy(
+    native: Sequence[Mapping[str, Any]],
+    previous: Sequence[Mapping[str, Any]] = (),
+    added_by_people: Collection[str] = (),
 ) -> list[Mapping[str, Any]]:
-    """The next copy, after the one before: with those items of it that people have put there (by id), unless the agent
-    has taken them over.
+    """The next copy of a native list: its items, and the items (by id) that people added to the previous copy.
 
-    Whoever keeps the list is not there to put anything right. So what does not fit is made to fit: of several in
-    progress one is, and of too many those stay that are open, and the last that were done.
+    The host cannot be asked to correct its list, so the list is made valid: one item stays in progress, and of too
+    many items the open ones and the newest completed ones stay.
     """
-    more = Counter(item["content"] for item in before) - Counter(item["content"] for item in own)
-    kept = [item for item in before if item["id"] in of_people and item["content"] in more]
-    return _one_running([*_few(own, MAX_ITEMS - len(kept)), *kept])
+    only_on_copy = Counter(item["content"] for item in previous) - Counter(item["content"] for item in native)
+    kept = [item for item in previous if item["id"] in added_by_people and item["content"] in only_on_copy]
+    return _single_in_progress([*_most_relevant(native, MAX_ITEMS - len(kept)), *kept])
 
 
-def _is_hidden(task: Any) -> bool:
-    """Of those that the program makes for itself, its model does not know."""
+def _read_task(file: Path) -> str | None:
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(_MAX_TASK_SIZE + 1)
+    except OSError:
+        return None
+    return data.decode("utf-8", "replace") if len(data) <= _MAX_TASK_SIZE else None
+
+
+def _is_internal(task: Any) -> bool:
+    """Claude Code makes tasks for itself that its model does not see."""
     metadata = task.get("metadata") if isinstance(task, Mapping) else None
     return isinstance(metadata, Mapping) and bool(metadata.get("_internal"))
 
 
-def _parsed(written: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
-        return json.loads(written)
+        return json.loads(text)
     except (ValueError, RecursionError):
         return None
 
 
-def _items(raw: Sequence[Any], title: str) -> list[dict[str, Any]]:
-    return [item for one in raw if isinstance(one, Mapping) and (item := _item(one, title)) is not None]
+def _items(raw: Sequence[Any], text_field: str) -> list[dict[str, Any]]:
+    return [item for entry in raw if isinstance(entry, Mapping) and (item := _item(entry, text_field)) is not None]
 
 
-def _item(one: Mapping[str, Any], title: str) -> dict[str, Any] | None:
-    content, status = one.get(title), one.get("status")
+def _item(entry: Mapping[str, Any], text_field: str) -> dict[str, Any] | None:
+    content, status = entry.get(text_field), entry.get("status")
     known = parse_status(status) if isinstance(status, str) else None
     if not isinstance(content, str) or not content.strip() or known is None:
         return None
-    active = one.get("activeForm")
-    text = _fitting(content)
-    doing = _fitting(active) if isinstance(active, str) else ""
-    return {"content": text, "activeForm": doing or text, "status": known.value}
+    active = entry.get("activeForm")
+    text = _one_line(content)
+    active_form = _one_line(active) if isinstance(active, str) else ""
+    return {"content": text, "activeForm": active_form or text, "status": known.value}
 
 
-def _fitting(text: str) -> str:
+def _one_line(text: str) -> str:
     return excerpt(" ".join(text.split()), MAX_TEXT_LENGTH)
 
 
-_WORTH: Final = (ChecklistStatus.IN_PROGRESS, ChecklistStatus.PENDING, ChecklistStatus.COMPLETED)
+def _most_relevant(items: Sequence[Mapping[str, Any]], limit: int) -> list[Mapping[str, Any]]:
+    """At most `limit` items in their order; the oldest completed ones are dropped first."""
 
+    def rank(index: int) -> tuple[int, int]:
+        priority = _PRIORITY.index(items[index]["status"])
+        return priority, -index if _PRIORITY[priority] is ChecklistStatus.COMPLETED else index
 
-def _few(items: Sequence[Mapping[str, Any]], room: int) -> list[Mapping[str, Any]]:
-    """In their order, those that are worth most: what is done goes first, and of that the oldest."""
-
-    def worth(index: int) -> tuple[int, int]:
-        rank = _WORTH.index(items[index]["status"])
-        return rank, -index if _WORTH[rank] is ChecklistStatus.COMPLETED else index
-
-    chosen = sorted(range(len(items)), key=worth)[: max(0, room)]
+    chosen = sorted(range(len(items)), key=rank)[: max(0, limit)]
     return [items[index] for index in sorted(chosen)]
 
 
-def _one_running(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    running = next((item for item in items if item["status"] == ChecklistStatus.IN_PROGRESS), None)
+def _single_in_progress(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    first = next((item for item in items if item["status"] == ChecklistStatus.IN_PROGRESS), None)
     return [
         {**item, "status": ChecklistStatus.PENDING.value}
-        if item["status"] == ChecklistStatus.IN_PROGRESS and item is not running
+        if item["status"] == ChecklistStatus.IN_PROGRESS and item is not first
         else item
         for item in items
     ]

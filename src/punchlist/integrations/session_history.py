@@ -1,7 +1,7 @@
-"""What the last events of a session say about the agent of somebody else that works in it. Pure.
+"""What the latest events of a session say about the host agent that works in it. Pure.
 
-There are no counters: what was done to an agent is on record, so neither a crash nor a second process
-can lose count (adr/0011).
+There are no stored counters: they are derived from the event log, so that neither a crash nor a second process loses
+count (adr/0011).
 """
 
 from __future__ import annotations
@@ -15,80 +15,90 @@ from punchlist.conversations.lifecycle import TurnAction
 from punchlist.kernel.actors import Role
 from punchlist.kernel.events import Event
 
-PROMPTED: Final = "a new prompt"
-"""Why a turn begins, and why the one before it ends."""
-BEGAN: Final = "host_session"
-"""The kind of message that tells of an agent's session having begun."""
-MARK: Final = "mark"
-ASIDE: Final = "aside"
-"""Said of being sent back to a list that is of an earlier session, and may be none of this one's business."""
-PROMPT: Final = "prompt"
-"""Said of a message that is the first prompt of a turn which somebody has begun before."""
-REVISION: Final = "revision"
-SESSION: Final = "host_session"
+NEW_PROMPT: Final = "a new prompt"
+"""The reason for which a prompt begins a turn and ends the previous one."""
+SESSION_STARTED: Final = "host_session"
+"""The kind of the message that records the start of a host session."""
+
+# Keys of event data.
+FINGERPRINT_KEY: Final = "mark"
+EARLIER_LIST_KEY: Final = "aside"
+"""Set on a continuation to a list that an earlier session left."""
+PROMPT_KEY: Final = "prompt"
+"""Set on the first prompt of a turn that a person began before."""
+REVISION_KEY: Final = "revision"
+SESSION_KEY: Final = "host_session"
 
 
 @dataclass(frozen=True, slots=True)
 class SessionHistory:
-    sent_back: tuple[str, ...] = ()
-    """How the lists were each time that the agent was sent back to them since the last prompt, newest first."""
+    continuations: tuple[str, ...] = ()
+    """The lists' fingerprint at each continuation since the last prompt, newest first."""
     reminded: str | None = None
-    """How they were when it was last reminded of them since."""
-    stopped: str | None = None
-    """Why a person has ended the turn since."""
-    began_with: int | None = None
-    """The revision of the checklist that the agent's session has found, when it is one that has just begun."""
-    sent_back_in_session: int = 0
-    left_alone: frozenset[str] = frozenset()
-    """How the lists were when sessions were told that they were left by an earlier one."""
-    prepared: str | None = None
-    """The newest turn that a person has begun."""
+    """The fingerprint at the last reminder since the last prompt."""
+    ended_by_person: str | None = None
+    """The reason for which a person ended the turn since the last prompt."""
+    initial_revision: int | None = None
+    """The checklist's revision when the host session started; None if it was resumed."""
+    continuations_in_session: int = 0
+    skipped: frozenset[str] = frozenset()
+    """Fingerprints at which sessions were pointed to an earlier session's list."""
+    turn_of_person: str | None = None
+    """The newest turn that a person began."""
 
-    def unchanged(self, mark: str) -> int:
-        """How often in a row it was sent back to the lists as they are now."""
-        return next((index for index, seen in enumerate(self.sent_back) if seen != mark), len(self.sent_back))
+    def unchanged(self, fingerprint: str) -> int:
+        """The number of latest continuations in a row with this fingerprint."""
+        return next((n for n, seen in enumerate(self.continuations) if seen != fingerprint), len(self.continuations))
 
 
-def follow(events: Sequence[Event], session: str | None) -> SessionHistory:
-    """Read from the newest event backwards. What was before the last prompt and the beginning of the session is of no
-    concern, but for what sessions before it have left alone."""
-    sent_back: list[str] = []
+def read_history(events: Sequence[Event], session: str | None) -> SessionHistory:
+    """Read events from the newest backwards to the last prompt and to the start of the host session.
+
+    Older events count only for `skipped`.
+    """
+    continuations: list[str] = []
     reminded: str | None = None
-    stopped: str | None = None
-    began_with: int | None = None
-    prepared: str | None = None
-    left_alone = set[str]()
+    ended_by_person: str | None = None
+    initial_revision: int | None = None
+    turn_of_person: str | None = None
+    skipped = set[str]()
     in_session = 0
-    prompted = began = False
+    prompt_seen = start_seen = False
     for event in reversed(events):
         data = event.payload()
-        kind = _kind(data)
-        if ASIDE in data:
-            left_alone.add(data[MARK])
-        if prompted and began:
+        kind = _message_kind(data)
+        if EARLIER_LIST_KEY in data:
+            skipped.add(data[FINGERPRINT_KEY])
+        if prompt_seen and start_seen:
             continue
-        if kind == CONTINUATION and MARK in data:
-            sent_back += [] if prompted else [data[MARK]]
-            in_session += not began
-        elif kind == REMINDER and MARK in data:
-            reminded = reminded if prompted or reminded else data[MARK]
-        elif kind == BEGAN and data.get(SESSION) == session and not began:
-            began, began_with = True, data.get(REVISION)
-        elif PROMPT in data or (event.action == TurnAction.BEGIN and event.reason == PROMPTED):
-            prompted = True
-        elif event.action == TurnAction.BEGIN and is_of_a_person(event):
-            prepared = prepared or event.subject
-        elif event.action == TurnAction.END and is_of_a_person(event) and not prompted:
-            stopped = stopped or event.reason
+        if kind == CONTINUATION and FINGERPRINT_KEY in data:
+            continuations += [] if prompt_seen else [data[FINGERPRINT_KEY]]
+            in_session += not start_seen
+        elif kind == REMINDER and FINGERPRINT_KEY in data:
+            reminded = reminded if prompt_seen or reminded else data[FINGERPRINT_KEY]
+        elif kind == SESSION_STARTED and data.get(SESSION_KEY) == session and not start_seen:
+            start_seen, initial_revision = True, data.get(REVISION_KEY)
+        elif PROMPT_KEY in data or (event.action == TurnAction.BEGIN and event.reason == NEW_PROMPT):
+            prompt_seen = True
+        elif event.action == TurnAction.BEGIN and is_by_person(event):
+            turn_of_person = turn_of_person or event.subject
+        elif event.action == TurnAction.END and is_by_person(event) and not prompt_seen:
+            ended_by_person = ended_by_person or event.reason
     return SessionHistory(
-        tuple(sent_back), reminded, stopped, began_with, in_session if began else 0, frozenset(left_alone), prepared
+        tuple(continuations),
+        reminded,
+        ended_by_person,
+        initial_revision,
+        in_session if start_seen else 0,
+        frozenset(skipped),
+        turn_of_person,
     )
 
 
-def is_of_a_person(event: Event) -> bool:
+def is_by_person(event: Event) -> bool:
     return event.actor.startswith(f"{Role.PERSON}:")
 
 
-def _kind(data: dict[str, Any]) -> str | None:
+def _message_kind(data: dict[str, Any]) -> str | None:
     message = data.get("message")
     return message.get("kind") if isinstance(message, dict) else None

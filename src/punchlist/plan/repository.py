@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from punchlist.claims.model import ListKind
 from punchlist.errors import StoreDamaged
-from punchlist.plan.lifecycle import OPEN, PlanStatus
+from punchlist.kernel.actors import Role
+from punchlist.plan.lifecycle import OPEN, PlanAction, PlanStatus
 from punchlist.plan.model import TurnTodo, todo_from_row
 from punchlist.plan.validation import Shift
 from punchlist.storage.statements import Statement, columns, insert, literals, update
@@ -157,3 +158,14 @@ def tallied(statuses: Iterable[str]) -> dict[PlanStatus, int]:
 def _values(todo: TurnTodo) -> dict[str, Any]:
     # A plain string: the SQLite driver is slow with subclasses.
     return {**todo._asdict(), "status": todo.status.value, "checksum": todo.checksum()}
+
+
+_NOT_PLANNED_BY_PERSON: Final = Statement(
+    f"SELECT 1 FROM events WHERE stream = :stream AND action = '{PlanAction.CREATE}' "
+    f"AND (actor NOT LIKE '{Role.PERSON}:%' OR at <= :since) LIMIT 1"
+)
+
+
+def planned_by_person(tx: Transaction, stream: str, since: str) -> bool:
+    """Whether a person created every item of a plan, after `since`."""
+    return tx.one(_NOT_PLANNED_BY_PERSON, stream=stream, since=since) is None

@@ -1,14 +1,13 @@
-"""The tools that a role has on the lists, and what a call of one comes to, whoever calls: an MCP client, or an agent of
-another framework.
+"""The list tools of a role, for MCP clients and for agents of other frameworks.
 
-Where the caller stands is given with each call, and looked at then: the session of a scope may be another than it was
-at the last call.
+The scope is passed with each call, because its session can change between calls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any
 
 from punchlist.checklist.tools import checklist_tools
@@ -21,79 +20,82 @@ from punchlist.kernel.process_id import this_process
 from punchlist.kernel.text import excerpt
 from punchlist.kernel.tool import C, ListToolSpec, ToolResult, arguments
 from punchlist.missions.model import MissionScope
-from punchlist.missions.todos.tools import mission_tools
+from punchlist.missions.todos.tools import TEAM, mission_tools
+from punchlist.plan.lifecycle import PLANNERS
 from punchlist.plan.tools import ClaimablePlan, plan_tools
 from punchlist.surfaces.services import Services
 
+Tools = dict[str, ListToolSpec[Any]]
+
 
 class RoleTools:
-    def __init__(self, desk: Services, role: Role, place: str | None = None) -> None:
-        """Clients of one process are told apart by their `place` when they claim."""
-        self._desk = desk
+    """Groups of tools are built on first use: a server greets its client before it loads them all."""
+
+    def __init__(self, services: Services, role: Role, client: str | None = None) -> None:
+        """`client` distinguishes the clients of one process as owners of claims."""
+        self._services = services
         self._role = role
-        self._place = place
-        self._of_sessions = self._usable(checklist_tools(lambda: desk.checklists))
-        self._of_turns = self._usable(plan_tools(lambda: desk.plans))
-        self._of_claims = self._usable(claim_tools(self._claimable))
-        self._of_missions = self._usable(mission_tools(lambda: desk.mission_todos, lambda: desk.checks))
-        self._all: dict[str, ListToolSpec[Any]] = {
-            **self._of_sessions,
-            **self._of_turns,
-            **self._of_claims,
-            **self._of_missions,
-        }
+        self._client = client
+        self.has_plan = role in PLANNERS
+        self.has_missions = role in TEAM
 
     @property
     def tools(self) -> Sequence[ListToolSpec[Any]]:
-        return list(self._all.values())
+        groups = (self._checklist_tools, self._plan_tools, self._claim_tools, self._mission_tools)
+        return [tool for group in groups for tool in group.values()]
 
-    @property
-    def has_checklist(self) -> bool:
-        return bool(self._of_sessions)
+    @cached_property
+    def _checklist_tools(self) -> Tools:
+        return self._of_role(checklist_tools(lambda: self._services.checklists))
 
-    @property
-    def has_plan(self) -> bool:
-        return bool(self._of_turns)
+    @cached_property
+    def _plan_tools(self) -> Tools:
+        return self._of_role(plan_tools(lambda: self._services.plans))
 
-    @property
-    def has_missions(self) -> bool:
-        return bool(self._of_missions)
+    @cached_property
+    def _claim_tools(self) -> Tools:
+        return self._of_role(claim_tools(self._claimable))
+
+    @cached_property
+    def _mission_tools(self) -> Tools:
+        return self._of_role(mission_tools(lambda: self._services.mission_todos, lambda: self._services.checks))
 
     def call(self, scope: Scope, name: str, raw_arguments: object) -> ToolResult:
-        """In the turn of the scope; where that has none, in the session's open turn (T7)."""
-        tool, args = self._all.get(name), arguments(raw_arguments)
-        if tool is None:
-            close = get_close_matches(name, self._all, n=1, cutoff=0.5)
-            hint = f"Did you mean {close[0]}?" if close else f"There are: {', '.join(self._all)}."
-            raise NotFound(f"There is no tool {excerpt(name)!r}. {hint}")
-        if name in self._of_turns:
-            return tool.run(self._in_turn(scope), args)
-        return tool.run(in_missions(scope) if name in self._of_missions else scope, args)
+        """Run a tool. A plan tool acts on the scope's turn, or else on the session's open turn (T7)."""
+        args = arguments(raw_arguments)
+        if tool := self._plan_tools.get(name):
+            return tool.run(self._turn_scope(scope), args)
+        if tool := self._checklist_tools.get(name) or self._claim_tools.get(name):
+            return tool.run(scope, args)
+        if tool := self._mission_tools.get(name):
+            return tool.run(mission_scope(scope), args)
+        known = [tool.name for tool in self.tools]
+        close = get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f"Did you mean {close[0]}?" if close else f"The tools are: {', '.join(known)}."
+        raise NotFound(f"There is no tool {excerpt(name)!r}. {hint}")
 
-    def _usable(self, tools: Iterable[ListToolSpec[C]]) -> dict[str, ListToolSpec[C]]:
-        """Those that are for the role, by name."""
+    def _of_role(self, tools: Iterable[ListToolSpec[C]]) -> Tools:
         return {tool.name: tool for tool in tools if self._role in tool.roles}
 
     def _claimable(self, scope: Scope) -> dict[ListKind, ClaimableList]:
-        """The lists that the caller can claim from."""
-        at = this_process() if self._place is None else f"{this_process()} {self._place}"
+        """The lists from which the caller can claim todos."""
+        owner = this_process() if self._client is None else f"{this_process()} {self._client}"
         lists: dict[ListKind, ClaimableList] = {
-            ListKind.PLAN: ClaimablePlan(self._desk.plans, self._in_turn(scope), at)
+            ListKind.PLAN: ClaimablePlan(self._services.plans, self._turn_scope(scope), owner)
         }
-        if self._of_missions:
-            # Loads the database's libraries, and an MCP client is greeted before that.
+        if self.has_missions:
             from punchlist.missions.todos.claims import ClaimableMission, MissionClaims
 
-            lists[ListKind.MISSION] = ClaimableMission(MissionClaims(self._desk.store), in_missions(scope), at)
+            lists[ListKind.MISSION] = ClaimableMission(MissionClaims(self._services.store), mission_scope(scope), owner)
         return lists
 
-    def _in_turn(self, scope: Scope) -> TurnScope:
+    def _turn_scope(self, scope: Scope) -> TurnScope:
         if isinstance(scope, TurnScope):
             return scope
-        turn = self._desk.conversations.open_turn(scope)
+        turn = self._services.conversations.open_turn(scope)
         return TurnScope(turn.conversation_id, scope.actor, turn.id)
 
 
-def in_missions(scope: Scope) -> MissionScope:
-    """A scope that is bound to a mission or a pillar acts nowhere else in missions."""
+def mission_scope(scope: Scope) -> MissionScope:
+    """A scope that is bound to a mission or a pillar keeps that bound."""
     return scope if isinstance(scope, MissionScope) else MissionScope(scope.conversation_id, scope.actor)

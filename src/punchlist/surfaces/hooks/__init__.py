@@ -1,1 +1,1 @@
-"""Hooks for the agents that people already run."""
+"""`punchlist hook`: stop, prompt, session and tool hooks of third-party agents."""

@@ -1,8 +1,8 @@
-"""`punchlist hook EVENT`: JSON of an agent's program on standard input, our answer on standard output.
+"""`punchlist hook EVENT`: reads the host's JSON on standard input, writes the reply to standard output.
 
-Whatever happens, the answer is JSON, the exit code is 0 (some programs take another for an order), and it
-comes soon: a hook that fails lets the agent go on, and leaves a line in a log. Nothing heavy is imported
-before it is known that there is a list at all.
+The reply is always JSON and the exit code always 0, because some hosts treat another exit code as a command. A hook
+that fails or takes too long lets the agent proceed and writes a line to the hook log. Heavy modules are imported only
+after the fast checks.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from punchlist.config import Settings, load
-from punchlist.host_sessions import AGENT_NAME, HostSessions, notes_folder
-from punchlist.surfaces.hooks.log import note
-from punchlist.surfaces.hooks.payload import NAMES, HookEvent, HookPayload, UnreadablePayload, read
-from punchlist.surfaces.hooks.quick_check import surely_nothing_open
-from punchlist.surfaces.hooks.tool_counter import ToolCounter
+from punchlist.host_sessions import AGENT_NAME, HostSessions, session_folder
+from punchlist.surfaces.hooks.fast_checks import ToolCounter, nothing_open
+from punchlist.surfaces.hooks.log import write_log
+from punchlist.surfaces.hooks.payload import EVENT_NAMES, HookEvent, HookPayload, UnreadablePayload, parse_payload
 
 if TYPE_CHECKING:
     from punchlist.agent.definitions import AgentDefinition
@@ -32,249 +31,254 @@ if TYPE_CHECKING:
     from punchlist.integrations.hook_service import HookService
     from punchlist.surfaces.services import Services
 
-_LARGEST: Final = 16 * 1024 * 1024
-_PATIENCE: Final = 8.0
-"""Seconds. The programs wait for 20 and more, and people for less."""
-_LONGEST_PAUSE: Final = 5.0
-_MOST_LOOKS: Final = 5
-_OUR_TOOLS: Final = "punchlist"
-_STRANGER: Final = "agent"
-_AGENT: Final = re.compile(AGENT_NAME)
-_PROJECTS: Final = {"claude-code": "CLAUDE_PROJECT_DIR"}
-"""Where a program says in which folder it was started, which is where its server works."""
+_MAX_INPUT: Final = 16 * 1024 * 1024
+_TIMEOUT: Final = 8.0
+"""Seconds. Hosts wait for 20 or more, people for less."""
+_MAX_PAUSE: Final = 5.0
+_MAX_COPIES: Final = 5
+_OWN_TOOLS: Final = "punchlist"
+_DEFAULT_AGENT: Final = "agent"
+_CLAUDE_CODE: Final = "claude-code"
+_PROJECT_VARIABLES: Final = {_CLAUDE_CODE: "CLAUDE_PROJECT_DIR"}
+"""The variable in which a host passes the folder that it was started in."""
+_CLAUDE_CODE_BLOCK_LIMIT: Final = ("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", 8)
 
 OpenServices = Callable[[Settings], "Services"]
 Reply = dict[str, Any]
 
 
-def run(open_desk: OpenServices, arguments: Sequence[str]) -> NoReturn:
-    """Answer, and end the program."""
-    line = _AnswerLine()
-    where = _here()
-    watchdog = Timer(_PATIENCE, _give_up, (line, where, arguments))
+def run(open_services: OpenServices, arguments: Sequence[str]) -> NoReturn:
+    """Answer one hook and exit the process."""
+    output = _Output()
+    folder = _current_folder()
+    watchdog = Timer(_TIMEOUT, _time_out, (output, folder, arguments))
     watchdog.daemon = True
     watchdog.start()
     try:
         if sys.stdin.isatty():
-            print("punchlist hook is for the programs of agents, which write JSON to it.", file=sys.stderr)
-        elif (told := read(*_understood(arguments), sys.stdin.buffer.read(_LARGEST))) is not None:
-            where = _folder(told, os.environ) or where
-            reply, pause = _answer(_HookCall(open_desk, load(cwd=where), told))
+            print("punchlist hook is called by agents, which write JSON to its standard input.", file=sys.stderr)
+        elif (payload := parse_payload(*_parse(arguments), sys.stdin.buffer.read(_MAX_INPUT))) is not None:
+            folder = _project_folder(payload, os.environ) or folder
+            reply, pause = _answer(_HookCall(open_services, load(cwd=folder), payload))
             watchdog.cancel()
-            time.sleep(min(pause, _LONGEST_PAUSE))
-            line.say(reply)
+            time.sleep(min(pause, _MAX_PAUSE))
+            output.write(reply)
     except BaseException as error:
-        _complain(where, arguments, error)
-    line.say({})
+        problem = str(error) if isinstance(error, UnreadablePayload) else f"{type(error).__name__}: {error}"
+        write_log(folder, os.environ, f"{_call_text(arguments)}: {problem}")
+    output.write({})
     os._exit(0)
 
 
-class _AnswerLine:
-    """Where the answer goes; the first one counts."""
+class _Output:
+    """Standard output; only the first reply is written."""
 
     def __init__(self) -> None:
-        self._said = Lock()
+        self._written = Lock()
 
-    def say(self, reply: Reply) -> None:
-        # It may be that nobody listens any more.
+    def write(self, reply: Reply) -> None:
+        # The host may have closed the pipe.
         with suppress(OSError, ValueError, AttributeError):
-            if self._said.acquire(blocking=False):
+            if self._written.acquire(blocking=False):
                 os.write(sys.stdout.fileno(), json.dumps(reply).encode() + b"\n")
 
 
-def _here() -> Path | None:
+def _current_folder() -> Path | None:
     try:
         return Path.cwd()
     except OSError:
-        # It may be gone.
         return None
 
 
-def _give_up(line: _AnswerLine, where: Path | None, arguments: Sequence[str]) -> None:
+def _time_out(output: _Output, folder: Path | None, arguments: Sequence[str]) -> None:
     try:
-        line.say({})
-        note(where, os.environ, f"{_call(arguments)}: took longer than {_PATIENCE:g} seconds")
+        output.write({})
+        write_log(folder, os.environ, f"{_call_text(arguments)}: took longer than {_TIMEOUT:g} seconds")
     finally:
         os._exit(0)
 
 
-def _complain(where: Path | None, arguments: Sequence[str], error: BaseException) -> None:
-    told = str(error) if isinstance(error, UnreadablePayload) else f"{type(error).__name__}: {error}"
-    note(where, os.environ, f"{_call(arguments)}: {told}")
-
-
-def _call(arguments: Sequence[str]) -> str:
+def _call_text(arguments: Sequence[str]) -> str:
     return " ".join(("hook", *arguments[:4]))
 
 
-def _understood(arguments: Sequence[str]) -> tuple[HookEvent, str | None]:
+def _parse(arguments: Sequence[str]) -> tuple[HookEvent, str | None]:
     rest = list(arguments)
     agent = None
     if "--for" in rest[:-1]:
-        place = rest.index("--for")
-        agent = rest[place + 1]
-        if not _AGENT.fullmatch(agent):
-            raise UnreadablePayload("--for: is no name of an agent")
-        del rest[place : place + 2]
-    if len(rest) != 1 or rest[0] not in NAMES:
-        raise UnreadablePayload(f"there is no such hook; there are: {', '.join(HookEvent)}")
-    return NAMES[rest[0]], agent
+        index = rest.index("--for")
+        agent = rest[index + 1]
+        if not re.fullmatch(AGENT_NAME, agent):
+            raise UnreadablePayload("--for: not a valid agent name")
+        del rest[index : index + 2]
+    if len(rest) != 1 or rest[0] not in EVENT_NAMES:
+        raise UnreadablePayload(f"unknown event; the events are: {', '.join(HookEvent)}")
+    return EVENT_NAMES[rest[0]], agent
 
 
-def _folder(told: HookPayload, environment: Mapping[str, str]) -> Path | None:
-    """Where the agent works, wherever the hook was started. An agent may go into another project for a while, and its
-    program tells of that; its list stays where it is."""
-    begun = environment.get(_PROJECTS.get(told.agent or "", ""))
-    places = [Path(place) for place in (begun, told.cwd) if place]
-    return next((place for place in places if place.is_dir()), None)
+def _project_folder(payload: HookPayload, environment: Mapping[str, str]) -> Path | None:
+    """The folder that the host was started in, or else the agent's working folder.
+
+    An agent may change into another project for a while; its list stays in the project where it started.
+    """
+    started_in = environment.get(_PROJECT_VARIABLES.get(payload.agent or "", ""))
+    folders = [Path(folder) for folder in (started_in, payload.cwd) if folder]
+    return next((folder for folder in folders if folder.is_dir()), None)
 
 
-def _answer(visit: _HookCall) -> tuple[Reply, float]:
-    """What to say, and how many seconds to wait before."""
-    match visit.told.event:
+def _answer(call: _HookCall) -> tuple[Reply, float]:
+    """The reply, and the seconds to wait before it is written."""
+    match call.payload.event:
         case HookEvent.STOP:
-            return visit.stop()
+            return call.stop()
         case HookEvent.PROMPT:
-            return visit.prompt(), 0.0
+            return call.prompt(), 0.0
         case HookEvent.SESSION_START:
-            return visit.session_start(), 0.0
+            return call.session_start(), 0.0
         case HookEvent.TOOL:
-            return visit.tool(), 0.0
+            return call.tool(), 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class _HookCall:
-    """One event of one agent."""
-
-    open_desk: OpenServices
+    open_services: OpenServices
     settings: Settings
-    told: HookPayload
+    payload: HookPayload
 
     def stop(self) -> tuple[Reply, float]:
-        if self.told.planning or not self._has_lists():
+        if self.payload.plan_mode or not self._database_exists() or nothing_open(self.settings.database, self._find()):
             return {}, 0.0
-        if surely_nothing_open(self.settings.database, self._session()):
-            return {}, 0.0
-        from punchlist.surfaces.hooks.replies import most_sent_back, verdict
-
-        hosts, scope = self._hosts()
-        if self.told.agent == "claude-code" and (tasks := self._its_tasks()) is not None:
-            # Others may share its tasks, and have done some of them.
-            hosts.copied(scope, tasks, again=True)
-        came = hosts.stopped(
+        service, scope = self._service()
+        if self.payload.agent == _CLAUDE_CODE and (tasks := self._claude_tasks()) is not None:
+            # The task list may be shared with other agents, which complete tasks too.
+            service.copy_native_list(scope, tasks, only_existing_copy=True)
+        decision = service.stop_requested(
             scope,
-            self.told.own_session,
-            most=most_sent_back(self.told.agent, os.environ),
-            work=self.told.work,
-            worked=self._uses().any(),
+            self.payload.host_session,
+            host_limit=_host_limit(self.payload.agent, os.environ),
+            background=self.payload.background,
+            worked=self._counter().is_started(),
         )
-        return verdict(came), came.pause
+        if decision.prompt is not None:
+            return {"decision": "block", "reason": decision.prompt}, decision.pause
+        notice = decision.notice()
+        return ({"systemMessage": f"Punchlist: {notice}"} if notice else {}), 0.0
 
     def prompt(self) -> Reply:
-        if self.told.of_nobody or not self._has_lists():
+        if self.payload.is_automatic_prompt or not self._database_exists():
             return {}
         from punchlist.kernel.secrets import Redactor
 
-        self._uses().clear()
-        hosts, scope = self._hosts()
-        return self._context(hosts.prompted(scope, self.told.prompt, hide=Redactor(os.environ).text))
+        self._counter().clear()
+        service, scope = self._service()
+        text = service.prompt_submitted(scope, self.payload.prompt, redact=Redactor(os.environ).text)
+        return self._context(text)
 
     def session_start(self) -> Reply:
-        if not self._has_lists():
+        is_new = self.payload.is_new_session
+        if not self._database_exists():
             from punchlist.integrations.hook_service import initial_reminder
 
-            agent = self._agent(self.open_desk(self.settings))
-            return self._context(initial_reminder(agent) if self.told.fresh else "")
-        self._uses().tidy(time.time())
-        hosts, scope = self._hosts()
-        return self._context(hosts.began(scope, self.told.own_session, fresh=self.told.fresh))
+            return self._context(initial_reminder(self._agent(self.open_services(self.settings))) if is_new else "")
+        self._counter().remove_old(time.time())
+        service, scope = self._service()
+        return self._context(service.session_started(scope, self.payload.host_session, is_new=is_new))
 
     def tool(self) -> Reply:
-        if _OUR_TOOLS in self.told.tool.lower():
-            self._uses().clear()
+        if _OWN_TOOLS in self.payload.tool.lower():
+            self._counter().clear()
             return {}
-        from punchlist.integrations.native_lists import OWN_TOOLS, TASK_TOOLS
+        from punchlist.integrations.native_lists import LIST_TOOLS, TASK_TOOLS
 
-        if self.told.tool in OWN_TOOLS | TASK_TOOLS:
-            self._uses().clear()
-            self._copy_its_list()
+        if self.payload.tool in LIST_TOOLS | TASK_TOOLS:
+            self._counter().clear()
+            self._copy_native_list()
             return {}
-        if not self._has_lists():
+        if not self._database_exists():
             return {}
-        after = self._agent(self.open_desk(self.settings)).remind_after
-        uses = self._uses().count() if after else 0
-        if not after or uses < after:
+        remind_after = self._agent(self.open_services(self.settings)).remind_after
+        count = self._counter().increment() if remind_after else 0
+        if not remind_after or count < remind_after:
             return {}
-        self._uses().clear()
-        hosts, scope = self._hosts()
-        return self._context(hosts.used(scope, self.told.own_session, uses))
+        self._counter().clear()
+        service, scope = self._service()
+        return self._context(service.tools_used(scope, self.payload.host_session, count))
 
-    def _copy_its_list(self) -> None:
-        todos = self._its_list()
-        # A list that was emptied is one that is clear; it is no reason to make a database.
-        if not todos and (todos is None or not self._has_lists()):
+    def _copy_native_list(self) -> None:
+        todos = self._native_list()
+        # An emptied list has nothing open: do not create a database for it.
+        if not todos and (todos is None or not self._database_exists()):
             return
-        hosts, scope = self._hosts()
-        for _ in range(_MOST_LOOKS):
-            if todos is None or not hosts.copied(scope, todos):
+        service, scope = self._service()
+        for _ in range(_MAX_COPIES):
+            if todos is None or not service.copy_native_list(scope, todos):
                 return
-            # Another hook may have copied more of it meanwhile, before this one wrote what is old by now.
-            seen, todos = todos, self._its_list()
-            if seen == todos:
+            # A concurrent hook may have copied a newer state before this one wrote the older state.
+            copied, todos = todos, self._native_list()
+            if copied == todos:
                 return
 
-    def _its_list(self) -> list[dict[str, Any]] | None:
-        from punchlist.integrations.native_lists import TASK_TOOLS, own_list
+    def _native_list(self) -> list[dict[str, Any]] | None:
+        from punchlist.integrations.native_lists import TASK_TOOLS, parse_list
 
-        if self.told.tool in TASK_TOOLS:
-            return self._its_tasks()
-        return own_list(self.told.tool, self.told.arguments)
+        if self.payload.tool in TASK_TOOLS:
+            return self._claude_tasks()
+        return parse_list(self.payload.tool, self.payload.arguments)
 
-    def _its_tasks(self) -> list[dict[str, Any]] | None:
-        from punchlist.integrations.native_lists import own_tasks
-        from punchlist.surfaces.hooks.claude_tasks import task_files
+    def _claude_tasks(self) -> list[dict[str, Any]] | None:
+        from punchlist.integrations.native_lists import read_claude_tasks
 
-        files = task_files(os.environ, self.told.session)
-        return None if files is None else own_tasks(files)
+        return read_claude_tasks(os.environ, self.payload.session)
 
-    # --- with what ----------------------------------------------------------------------------------------
-
-    def _has_lists(self) -> bool:
-        """Whether there is a database. Asking must not make one."""
+    def _database_exists(self) -> bool:
         path = self.settings.database.removeprefix("sqlite:///")
         return "://" in path or Path(path).expanduser().exists()
 
-    def _session(self) -> str:
-        """The agent's, as far as it has one already."""
-        return HostSessions(self.settings, os.environ).find(self.told.own_session)
+    def _find(self) -> str:
+        return HostSessions(self.settings, os.environ).find(self.payload.host_session)
 
-    def _uses(self) -> ToolCounter:
-        return ToolCounter(notes_folder(self.settings, os.environ), self.told.own_session or "")
+    def _counter(self) -> ToolCounter:
+        return ToolCounter(session_folder(self.settings, os.environ), self.payload.host_session or "")
 
     def _context(self, text: str) -> Reply:
-        from punchlist.surfaces.hooks.replies import context
+        """A reply that adds text to the model's context."""
+        if not text:
+            return {}
+        return {"hookSpecificOutput": {"hookEventName": self.payload.event_name, "additionalContext": text}}
 
-        return context(self.told.name, text)
-
-    def _agent(self, desk: Services) -> AgentDefinition:
-        """As whom the agents of others are limited."""
+    def _agent(self, services: Services) -> AgentDefinition:
+        """The definition whose limits apply to third-party agents."""
         from punchlist.agent.definitions import BUILT_IN, with_overrides
         from punchlist.agent.env_overrides import from_environment
 
         continues, continuations = from_environment(os.environ)
-        settled = self.settings.project or self.settings.user
-        supervisor = desk.agents.named("supervisor") if settled else BUILT_IN["supervisor"]
+        configured = self.settings.project or self.settings.user
+        supervisor = services.agents.named("supervisor") if configured else BUILT_IN["supervisor"]
         return with_overrides(supervisor, continues=continues, continuations=continuations)
 
-    def _hosts(self) -> tuple[HookService, Scope]:
+    def _service(self) -> tuple[HookService, Scope]:
         from punchlist.conversations.model import Scope
         from punchlist.integrations.hook_service import HookService
         from punchlist.kernel.actors import Actor, Role
 
-        desk = self.open_desk(self.settings)
-        desk.trust.check_database(self.settings)
-        seats = HostSessions(self.settings, os.environ)
-        agent, own = self.told.agent, self.told.own_session
-        session = seats.find(own) if agent is None else seats.take(agent, own)
-        actor = Actor(Role.SUPERVISOR, agent or _STRANGER)
-        return HookService(desk.store, desk.conversations, desk.checklists, self._agent(desk)), Scope(session, actor)
+        services = self.open_services(self.settings)
+        services.trust.check_database(self.settings)
+        agent = self.payload.agent
+        if agent is None:
+            session = self._find()
+        else:
+            session = HostSessions(self.settings, os.environ).acquire(agent, self.payload.host_session)
+        scope = Scope(session, Actor(Role.SUPERVISOR, agent or _DEFAULT_AGENT))
+        return HookService(services.store, services.conversations, services.checklists, self._agent(services)), scope
+
+
+def _host_limit(agent: str | None, environment: Mapping[str, str]) -> int | None:
+    """How often in a row the host accepts a block while nothing changes; None if it has no limit.
+
+    Above its limit the host lets the agent stop without showing a reason of ours.
+    """
+    if agent != _CLAUDE_CODE:
+        return None
+    variable, default = _CLAUDE_CODE_BLOCK_LIMIT
+    value = environment.get(variable, "")
+    return (int(value) if value.isdigit() and len(value) < 10 else default) or None

@@ -1,4 +1,4 @@
-"""What an agent's program says to a hook. Nothing it says is relied on: what is missing or odd is None. Pure."""
+"""The JSON that hosts send to a hook. Fields that are missing or have the wrong type become None."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from punchlist.integrations.background_work import BackgroundWork
 from punchlist.kernel.text import excerpt
 
 
@@ -19,7 +18,7 @@ class HookEvent(StrEnum):
     TOOL = "tool"
 
 
-NAMES: Final = {
+EVENT_NAMES: Final = {
     **{event.value: event for event in HookEvent},
     "Stop": HookEvent.STOP,
     "AfterAgent": HookEvent.STOP,
@@ -29,104 +28,99 @@ NAMES: Final = {
     "PostToolUse": HookEvent.TOOL,
     "AfterTool": HookEvent.TOOL,
 }
-"""What the events are called, here and by the programs themselves."""
-_OF_OTHERS: Final = frozenset({"SubagentStop", "SubagentStart", "SessionEnd", "Interrupt"})
-"""Events that are none of ours, whatever the hook was registered for."""
-LONGEST_SESSION: Final = 200
-FRESH: Final = frozenset({"startup", "clear", "new"})
-"""Ways for a session to begin without anything that it remembers."""
-_OF_NOBODY: Final = frozenset({"system", "loop_wakeup", "schedule_wakeup", "poll_event"})
+"""Event names on our command line and in the hosts' JSON."""
+_DEFAULT_NAMES: Final = {
+    HookEvent.STOP: "Stop",
+    HookEvent.PROMPT: "UserPromptSubmit",
+    HookEvent.SESSION_START: "SessionStart",
+    HookEvent.TOOL: "PostToolUse",
+}
+_IGNORED_EVENTS: Final = frozenset({"SubagentStop", "SubagentStart", "SessionEnd", "Interrupt"})
+_MAX_SESSION_LENGTH: Final = 200
+_NEW_SESSION_SOURCES: Final = frozenset({"startup", "clear", "new"})
+_AUTOMATIC_SOURCES: Final = frozenset({"system", "loop_wakeup", "schedule_wakeup", "poll_event"})
 _NOTIFICATION: Final = "<task-notification>"
-"""Where a prompt comes from, or how it begins, that the program has made itself: of work that has ended, of time."""
-_PLANNING: Final = "plan"
-_UNDER_WAY: Final = frozenset({"running", "pending"})
-_MOST_WORK: Final = 5
+_RUNNING: Final = frozenset({"running", "pending"})
+_MAX_BACKGROUND_TASKS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class HookPayload:
     event: HookEvent
     agent: str | None
-    """Whose program it is; None where nobody has said."""
-    name: str
-    """What the program calls the event; it wants to read that again."""
+    """The host's name from `--for`."""
+    event_name: str
+    """The host's name for the event; the reply repeats it."""
     cwd: str | None = None
     session: str | None = None
     source: str | None = None
     prompt: str = ""
     tool: str = ""
     arguments: Any = None
-    planning: bool = False
-    """It may look at things, and change nothing."""
-    work: tuple[BackgroundWork, ...] = ()
+    plan_mode: bool = False
+    """The agent may read but not change anything."""
+    background: tuple[tuple[str, str], ...] = ()
+    """Kind and description of the host's running background tasks."""
 
     @property
-    def own_session(self) -> str | None:
-        """The agent's own session, told from those of other programs."""
+    def host_session(self) -> str | None:
+        """The host's session id, prefixed with the host's name."""
         return f"{self.agent or ''}:{self.session}" if self.session else None
 
     @property
-    def fresh(self) -> bool:
-        return self.source is None or self.source in FRESH
+    def is_new_session(self) -> bool:
+        """False for a session that was resumed or compacted."""
+        return self.source is None or self.source in _NEW_SESSION_SOURCES
 
     @property
-    def of_nobody(self) -> bool:
-        """Whether a prompt is none of the user's."""
-        return self.source in _OF_NOBODY or self.prompt.lstrip().startswith(_NOTIFICATION)
-
-
-_USUAL: Final = {
-    HookEvent.STOP: "Stop",
-    HookEvent.PROMPT: "UserPromptSubmit",
-    HookEvent.SESSION_START: "SessionStart",
-    HookEvent.TOOL: "PostToolUse",
-}
+    def is_automatic_prompt(self) -> bool:
+        """The host wrote the prompt itself, for example when a background task ended."""
+        return self.source in _AUTOMATIC_SOURCES or self.prompt.lstrip().startswith(_NOTIFICATION)
 
 
 class UnreadablePayload(Exception):
-    """What came is not what a program says to a hook."""
+    """The hook's arguments or its input are invalid."""
 
 
-def read(event: HookEvent, agent: str | None, data: bytes) -> HookPayload | None:
-    """What was said; None when it is of no concern to us."""
+def parse_payload(event: HookEvent, agent: str | None, data: bytes) -> HookPayload | None:
+    """Parse standard input; None for events that need no answer, such as those of subagents."""
     try:
-        said = json.loads(data)
+        payload = json.loads(data)
     except (ValueError, RecursionError):
-        raise UnreadablePayload(f"what came on standard input ({len(data):,} bytes) is not JSON") from None
-    if not isinstance(said, Mapping):
-        raise UnreadablePayload("what came on standard input is not a JSON object")
-    name = _text(said, "hook_event_name")
-    if name in _OF_OTHERS or _text(said, "agent_id"):
-        # What happens inside of a subagent is between it and the agent, whose list it is.
+        raise UnreadablePayload(f"standard input ({len(data):,} bytes) is not JSON") from None
+    if not isinstance(payload, Mapping):
+        raise UnreadablePayload("standard input is not a JSON object")
+    name = _text(payload, "hook_event_name")
+    if name in _IGNORED_EVENTS or _text(payload, "agent_id"):
         return None
-    session = _text(said, "session_id")
+    session = _text(payload, "session_id")
     return HookPayload(
         event,
         agent,
-        name or _USUAL[event],
-        _text(said, "cwd"),
-        session if session and len(session) <= LONGEST_SESSION else None,
-        _text(said, "source"),
-        _text(said, "prompt") or "",
-        _text(said, "tool_name") or "",
-        said.get("tool_input"),
-        _text(said, "permission_mode") == _PLANNING,
-        _work(said.get("background_tasks")),
+        name or _DEFAULT_NAMES[event],
+        _text(payload, "cwd"),
+        session if session and len(session) <= _MAX_SESSION_LENGTH else None,
+        _text(payload, "source"),
+        _text(payload, "prompt") or "",
+        _text(payload, "tool_name") or "",
+        payload.get("tool_input"),
+        _text(payload, "permission_mode") == "plan",
+        _background(payload.get("background_tasks")),
     )
 
 
-def _work(said: Any) -> tuple[BackgroundWork, ...]:
-    under_way = [one for one in said if isinstance(one, Mapping)] if isinstance(said, list) else []
+def _background(raw: Any) -> tuple[tuple[str, str], ...]:
+    tasks = [task for task in raw if isinstance(task, Mapping)] if isinstance(raw, list) else []
     return tuple(
-        BackgroundWork(excerpt(_text(one, "type") or "work"), excerpt(_text(one, "description") or ""))
-        for one in under_way
-        if _text(one, "status") in _UNDER_WAY
-    )[:_MOST_WORK]
+        (excerpt(_text(task, "type") or "task"), excerpt(_text(task, "description") or ""))
+        for task in tasks
+        if _text(task, "status") in _RUNNING
+    )[:_MAX_BACKGROUND_TASKS]
 
 
-def _text(said: Mapping[str, Any], key: str) -> str | None:
-    value = said.get(key)
+def _text(payload: Mapping[str, Any], key: str) -> str | None:
+    value = payload.get(key)
     if not isinstance(value, str):
         return None
-    # Half of a character cannot be stored, nor can a NUL; neither is worth losing the rest for.
+    # The database stores neither lone surrogates nor NUL.
     return value.encode("utf-8", "replace").decode().replace("\x00", "")

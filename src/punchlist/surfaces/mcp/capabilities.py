@@ -19,7 +19,7 @@ from punchlist.plan.tools import plan_json
 from punchlist.surfaces.mcp.mission_resources import URI_TEMPLATE, MissionResources
 from punchlist.surfaces.mcp.pending_questions import PendingQuestions
 from punchlist.surfaces.mcp.prompts import McpPrompts
-from punchlist.surfaces.role_tools import RoleTools, in_missions
+from punchlist.surfaces.role_tools import RoleTools, mission_scope
 from punchlist.surfaces.services import Services
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Capabilities:
         self._desk = desk
         self._scope = scope
         self._toolbox = RoleTools(desk, scope.actor.role, place)
-        self._room = MissionResources(desk, in_missions(scope)) if self._toolbox.has_missions else None
+        self._room = MissionResources(desk, mission_scope(scope)) if self._toolbox.has_missions else None
         self.prompts = McpPrompts(desk, scope, self._room, has_plan=self._toolbox.has_plan)
         self.questions = PendingQuestions(desk, scope) if self._toolbox.has_plan else None
 

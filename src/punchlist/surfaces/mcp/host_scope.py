@@ -26,9 +26,9 @@ class HostSession:
     def session(self) -> str:
         # There is a seat only where there is a database.
         _ = self._desk.store
-        if self._seen is None or self._seats.changed() != self._seen:
-            self._session = self._seats.take(self._agent)
-            self._seen = self._seats.changed()
+        if self._seen is None or self._seats.version() != self._seen:
+            self._session = self._seats.acquire(self._agent)
+            self._seen = self._seats.version()
         return self._session
 
 

@@ -47,6 +47,8 @@ class Settings:
     user: SettingsTables | None = None
     leads_out: Path | None = None
     """The project's file, where it is what puts the database outside of the project: that may be anybody's."""
+    session_is_named: bool = False
+    """Whether a flag, the environment or a settings file names the session."""
 
     def outputs(self, environment: Mapping[str, str]) -> Path:
         """Where the whole text of long results is kept."""
@@ -78,10 +80,11 @@ def load(
         raise ConfigError(_not_synchronous(synchronous))
     own = setting("database")
     database = own.strip() if own else str(_default_database(root, env))
-    session = setting("session") or _default_session(root, shared=own is not None)
+    named = setting("session")
+    session = named or _default_session(root, shared=own is not None)
     decides = next((layer for layer in layers if "database" in layer), None)
     leads_out = root / FILE_NAME if root and decides is of_project and _is_outside(database, root) else None
-    return Settings(database, session, synchronous, root, project, user, leads_out)
+    return Settings(database, session, synchronous, root, project, user, leads_out, named is not None)
 
 
 def project_root(start: Path) -> Path | None:

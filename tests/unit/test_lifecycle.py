@@ -96,9 +96,13 @@ def test_the_diagram_is_drawn_from_the_table() -> None:
 
 
 @pytest.mark.spec("T4", "T5")
-def test_the_plan_has_ten_steps_and_two_ends() -> None:
+def test_the_plan_has_fourteen_steps_and_two_ends() -> None:
     assert {(str(source), str(action), str(target)) for (source, action), target in PLAN.table.items()} == {
         (NEW, "create", "pending"),
+        ("pending", "edit", "pending"),
+        ("in_progress", "edit", "in_progress"),
+        ("pending", "move", "pending"),
+        ("in_progress", "move", "in_progress"),
         ("pending", "start", "in_progress"),
         ("pending", "complete", "completed"),
         ("in_progress", "complete", "completed"),

@@ -65,9 +65,12 @@ class Checklists:
 
         return self._edit(scope, reason, rewritten)
 
-    def add(self, scope: Scope, content: str, *, active_form: str | None = None, reason: str) -> ChecklistChange:
-        raw = {"content": content, "activeForm": active_form or content, "status": ChecklistStatus.PENDING.value}
-        wanted = checklist_validation.parse_todos([raw])
+    def add(self, scope: Scope, *contents: str, active_form: str | None = None, reason: str) -> ChecklistChange:
+        """Append items, all or none."""
+        status = ChecklistStatus.PENDING.value
+        wanted = checklist_validation.parse_todos(
+            [{"content": content, "activeForm": active_form or content, "status": status} for content in contents]
+        )
 
         def added(before: Checklist) -> Sequence[ChecklistItem]:
             kept = [
@@ -105,6 +108,17 @@ class Checklists:
             return [new if item is chosen else item for item in before.items]
 
         return self._edit(scope, reason, edited)
+
+    def move(self, scope: Scope, reference: str, position: int, *, reason: str) -> ChecklistChange:
+        """Put an item at a position, counted from 1; a position past the end is the end."""
+
+        def moved(before: Checklist) -> Sequence[ChecklistItem]:
+            chosen = checklist_validation.find_item(before.items, reference)
+            items = [item for item in before.items if item is not chosen]
+            items.insert(position - 1, chosen)
+            return items
+
+        return self._edit(scope, reason, moved)
 
     def remove(self, scope: Scope, reference: str, *, reason: str) -> ChecklistChange:
         def removed(before: Checklist) -> Sequence[ChecklistItem]:

@@ -25,6 +25,8 @@ class PlanAction(StrEnum):
     WAIT = "wait"
     # Its work failed, and is tried once more (C8).
     RETRY = "retry"
+    EDIT = "edit"
+    MOVE = "move"
 
 
 PLANNERS: Final = frozenset({Role.SUPERVISOR, Role.LEAD, Role.OWNER, Role.PERSON, Role.SYSTEM})
@@ -42,6 +44,10 @@ PLAN: Final = Lifecycle(
         (PlanStatus.IN_PROGRESS, PlanAction.WAIT): PlanStatus.PENDING,
         (PlanStatus.PENDING, PlanAction.RETRY): PlanStatus.PENDING,
         (PlanStatus.IN_PROGRESS, PlanAction.RETRY): PlanStatus.PENDING,
+        (PlanStatus.PENDING, PlanAction.EDIT): PlanStatus.PENDING,
+        (PlanStatus.IN_PROGRESS, PlanAction.EDIT): PlanStatus.IN_PROGRESS,
+        (PlanStatus.PENDING, PlanAction.MOVE): PlanStatus.PENDING,
+        (PlanStatus.IN_PROGRESS, PlanAction.MOVE): PlanStatus.IN_PROGRESS,
     },
     # Workers do not know about the plan: whoever delegated marks what they did (T13).
     allowed=dict.fromkeys(PlanAction, PLANNERS),

@@ -18,11 +18,11 @@ def replay_todos(turn_id: str, events: Sequence[Event]) -> dict[str, TurnTodo]:
     todos: dict[str, TurnTodo] = {}
     for event in events:
         data = event.payload()
+        for start, end, by in data.get("shifts", []):
+            for todo in list(todos.values()):
+                if start <= todo.priority < end:
+                    todos[todo.id] = todo._replace(priority=todo.priority + by)
         if event.action == PlanAction.CREATE:
-            for start, end, by in data.get("shifts", []):
-                for todo in list(todos.values()):
-                    if start <= todo.priority < end:
-                        todos[todo.id] = todo._replace(priority=todo.priority + by)
             todos[event.subject] = _created(turn_id, event)
         elif event.action in _CHANGES:
             changes = {name: data[name] for name in TurnTodo._fields if name in data}

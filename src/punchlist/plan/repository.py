@@ -48,10 +48,11 @@ SHIFT: Final = Statement(
     "UPDATE turn_todos SET priority = priority + :by "
     "WHERE turn_id = :turn_id AND priority >= :start AND priority < :end"
 )
-UPDATE: Final = update(
-    "turn_todos",
-    ("status", "outcome", "started_at", "completed_at", "checksum"),
-    where="id = :todo_id AND status = :from_status",
+_MUTABLE: Final = ("status", "outcome", "started_at", "completed_at", "checksum")
+UPDATE: Final = update("turn_todos", _MUTABLE, where="id = :todo_id AND status = :from_status")
+# Separate, since a statement that names the priority updates an index more.
+UPDATE_TEXT: Final = update(
+    "turn_todos", (*_MUTABLE, "title", "priority"), where="id = :todo_id AND status = :from_status"
 )
 
 
@@ -92,8 +93,11 @@ class TurnTodoRepository:
     def update(self, todo: TurnTodo, **changes: Any) -> TurnTodo | None:
         """Write the changes if the todo is still in the state it was read in; None when it is not."""
         changed = todo._replace(**changes)
+        edited = "title" in changes or "priority" in changes
+        more: dict[str, Any] = {"title": changed.title, "priority": changed.priority} if edited else {}
         rows = self._tx.run(
-            UPDATE,
+            UPDATE_TEXT if edited else UPDATE,
+            **more,
             todo_id=todo.id,
             from_status=todo.status.value,
             status=changed.status.value,

@@ -155,6 +155,31 @@ class Plans(ConditionService, PlanClaims):
             counts = repository.count_by_status(scope.turn_id)
             return EndedTodo(ended, counts[PlanStatus.PENDING] + counts[PlanStatus.IN_PROGRESS])
 
+    def edit(self, scope: TurnScope, todo_id: str, title: str, *, reason: str) -> TurnTodo:
+        """Change the title of an open item."""
+        (item,) = plan_validation.parse_items([{"title": title}])
+        with self._store.write() as tx:
+            lock_turn(tx, scope)
+            todo = find_todo(TurnTodoRepository(tx), scope, todo_id)
+            status = PLAN.advance(todo.status, PlanAction.EDIT, scope.actor.role)
+            return apply_change(tx, scope, PlanAction.EDIT, todo, reason, status=status, title=item.title)
+
+    def move(self, scope: TurnScope, todo_id: str, position: int, *, reason: str) -> TurnTodo:
+        """Put an open item at a position, counted from 1; a position past the end is the end."""
+        with self._store.write() as tx:
+            lock_turn(tx, scope)
+            repository = TurnTodoRepository(tx)
+            todo = find_todo(repository, scope, todo_id)
+            status = PLAN.advance(todo.status, PlanAction.MOVE, scope.actor.role)
+            total = sum(repository.count_by_status(scope.turn_id).values())
+            old, new = todo.priority, min(position, total) - 1
+            if new == old:
+                return todo
+            shift = plan_validation.Shift(new, old, 1) if new < old else plan_validation.Shift(old + 1, new + 1, -1)
+            repository.shift_priorities(scope.turn_id, [shift])
+            data = {"shifts": [[shift.start, shift.end, shift.by]]}
+            return apply_change(tx, scope, PlanAction.MOVE, todo, reason, data, status=status, priority=new)
+
     def fail(self, scope: TurnScope, todo_id: str, error: str, *, fence: int | None = None) -> FailedTodo:
         """The work on an item failed: it is tried once more, then skipped with the error (C8)."""
         error = plan_validation.storable_error(error)

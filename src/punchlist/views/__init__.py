@@ -1,0 +1,1 @@
+"""What surfaces show: one call each."""

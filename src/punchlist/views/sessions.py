@@ -1,0 +1,32 @@
+"""Which session a command works in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from punchlist.config import DEFAULT_SESSION, Settings
+from punchlist.views import repository
+
+if TYPE_CHECKING:
+    from punchlist.storage.store import Store
+
+
+def current_session(store: Store, settings: Settings) -> str:
+    """The session that was named; else the session of this project that was used last."""
+    if settings.session_is_named:
+        return settings.session
+    with store.read() as tx:
+        return repository.last_used_session(tx, _project(settings)) or settings.session
+
+
+def new_session_id(settings: Settings) -> str:
+    """An id for a new session of this project."""
+    from punchlist.kernel.ids import short_id
+
+    project = _project(settings)
+    return f"{project}-run-{short_id()}" if project else f"run-{short_id()}"
+
+
+def _project(settings: Settings) -> str:
+    """The prefix of the project's sessions in a shared database; empty where the database is the project's own."""
+    return "" if settings.session == DEFAULT_SESSION else settings.session

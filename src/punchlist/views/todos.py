@@ -1,0 +1,255 @@
+"""Plan and checklist of a session as one numbered list, and changes to it by number.
+
+Numbers are derived from the event log: every item that a session ever had is counted in the order of creation, so a
+number keeps its meaning and is not given to another item, also after `undo`, after the item was removed, and in later
+turns. The numbers need no table of their own and cost the writers of the lists nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, TypedDict
+
+from punchlist.checklist.lifecycle import ChecklistAction
+from punchlist.checklist.render import item_label
+from punchlist.checklist.service import Checklists, checklist_stream
+from punchlist.conversations.model import Scope, StoredTurn, TurnScope
+from punchlist.errors import IllegalTransition, NotFound
+from punchlist.kernel.text import excerpt
+from punchlist.views import repository
+
+if TYPE_CHECKING:
+    from punchlist.checklist.model import Checklist
+    from punchlist.claims.model import Claim
+    from punchlist.plan.model import Plan
+    from punchlist.plan.service import Plans
+    from punchlist.storage.store import Store, Transaction
+
+ListName = Literal["plan", "checklist"]
+OPEN: Final = ("pending", "in_progress")
+DEFAULT_OUTCOME: Final = "Marked as done by a person."
+DEFAULT_REASON: Final = "Cancelled by a person."
+
+
+class TodoSummary(TypedDict):
+    total: int
+    pending: int
+    inProgress: int
+    completed: int
+    cancelled: int
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedTodo:
+    number: int
+    id: str
+    list: ListName
+    title: str
+    status: str
+    label: str
+    """The title, or for a running checklist item its active form."""
+    waits_for: tuple[str, ...] = ()
+    outcome: str | None = None
+    claim: Claim | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.status in OPEN
+
+
+@dataclass(frozen=True, slots=True)
+class TodoList:
+    """The lists of a session. `turn` is the turn of the plan: the open one, else the last one."""
+
+    session: str
+    items: Sequence[NumberedTodo] = ()
+    turn: StoredTurn | None = None
+    checklist_revision: int = 0
+    problems: tuple[str, ...] = field(default=())
+
+    @property
+    def summary(self) -> TodoSummary:
+        counts = dict.fromkeys(("pending", "in_progress", "completed", "cancelled"), 0)
+        for item in self.items:
+            counts[item.status] += 1
+        return {
+            "total": len(self.items),
+            "pending": counts["pending"],
+            "inProgress": counts["in_progress"],
+            "completed": counts["completed"],
+            "cancelled": counts["cancelled"],
+        }
+
+    @property
+    def open_items(self) -> list[NumberedTodo]:
+        return [item for item in self.items if item.is_open]
+
+    def find(self, reference: str) -> NumberedTodo:
+        """The item with this number or id."""
+        number = int(reference) if reference.isdecimal() and len(reference) < 10 else 0
+        for item in self.items:
+            if number == item.number or reference == item.id:
+                return item
+        known = ", ".join(str(item.number) for item in self.items[:20])
+        hint = f"Numbers: {known}." if known else "The list is empty."
+        raise NotFound(f"Session {excerpt(self.session)!r} has no todo {excerpt(reference)!r}. {hint}")
+
+
+class SessionTodos:
+    """Reads the lists of a session, and changes the list that an item belongs to."""
+
+    def __init__(self, store: Store, checklists: Checklists, plans: Plans) -> None:
+        self._store = store
+        self._checklists = checklists
+        self._plans = plans
+
+    def list(self, scope: Scope, turn_id: str | None = None) -> TodoList:
+        """Both lists, the plan first. `turn_id` selects the plan of an earlier turn."""
+        from punchlist.checklist.service import read as read_checklist
+
+        session = scope.conversation_id
+        with self._store.read() as tx:
+            turn = repository.last_turn(tx, session)
+            checklist = read_checklist(tx, session)
+            creations = repository.plan_creations(tx, session)
+            numbers = _numbers(tx, session, creations)
+        shown = turn_id or (turn.id if turn else None)
+        items: list[NumberedTodo] = []
+        if turn_id is not None or any(shown == of_turn for _, _, of_turn in creations):
+            items += _plan_items(self._plan(scope, str(shown)), numbers)
+        items += _checklist_items(checklist, numbers)
+        return TodoList(session, items, turn, checklist.revision)
+
+    def add(self, scope: Scope, titles: Sequence[str], *, active_form: str | None = None, reason: str) -> None:
+        """Add items to the list that the session's agent uses.
+
+        That is the plan if the open turn has plan items, or if an agent of Punchlist works on the turn and the
+        session has no checklist. Otherwise it is the checklist.
+        """
+        lists = self.list(scope)
+        turn = lists.turn if lists.turn and lists.turn.open else None
+        names = {item.list for item in lists.items}
+        if turn is not None and ("plan" in names or (turn.owner is not None and not names)):
+            from punchlist.plan.validation import parse_items
+
+            items = parse_items([{"title": title} for title in titles])
+            self._plans.create(_turn_scope(scope, turn), items, reason=reason)
+        else:
+            self._checklists.add(scope, *titles, active_form=active_form, reason=reason)
+
+    def start(self, scope: Scope, reference: str, *, reason: str, fence: int | None = None) -> None:
+        item, turn = self._find(scope, reference)
+        if turn is None:
+            self._checklists.advance(scope, item.id, ChecklistAction.START, reason=reason)
+        else:
+            self._plans.start(turn, item.id, reason=reason, fence=fence)
+
+    def complete(
+        self, scope: Scope, reference: str, outcome: str | None = None, *, reason: str, fence: int | None = None
+    ) -> None:
+        item, turn = self._find(scope, reference)
+        if turn is None:
+            self._checklists.advance(scope, item.id, ChecklistAction.COMPLETE, reason=outcome or reason)
+        else:
+            from punchlist.plan.validation import parse_outcome
+
+            text = parse_outcome(outcome if outcome is not None else DEFAULT_OUTCOME)
+            self._plans.end(turn, item.id, text, fence=fence)
+
+    def reopen(self, scope: Scope, reference: str, *, reason: str) -> None:
+        item, turn = self._find(scope, reference)
+        if turn is not None:
+            raise IllegalTransition(f"Todo {item.number} belongs to a plan; a plan todo that has ended stays ended.")
+        self._checklists.advance(scope, item.id, ChecklistAction.REOPEN, reason=reason)
+
+    def cancel(self, scope: Scope, reference: str, *, reason: str | None = None) -> None:
+        """Cancel a plan item, or remove a checklist item."""
+        item, turn = self._find(scope, reference)
+        if turn is None:
+            self._checklists.remove(scope, item.id, reason=reason or "todos cancel")
+        else:
+            from punchlist.plan.lifecycle import PlanAction
+            from punchlist.plan.validation import parse_outcome
+
+            self._plans.end(turn, item.id, parse_outcome(reason or DEFAULT_REASON), PlanAction.CANCEL)
+
+    def edit(self, scope: Scope, reference: str, title: str, *, active_form: str | None = None, reason: str) -> None:
+        item, turn = self._find(scope, reference)
+        if turn is None:
+            self._checklists.edit(scope, item.id, title, active_form=active_form, reason=reason)
+        else:
+            self._plans.edit(turn, item.id, title, reason=reason)
+
+    def move(self, scope: Scope, reference: str, position: int, *, reason: str) -> None:
+        """Put an item at a position of its own list, counted from 1."""
+        item, turn = self._find(scope, reference)
+        if turn is None:
+            self._checklists.move(scope, item.id, position, reason=reason)
+        else:
+            self._plans.move(turn, item.id, position, reason=reason)
+
+    def plan_scope(self, scope: Scope, reference: str) -> tuple[NumberedTodo, TurnScope]:
+        """A plan item and its turn, for claims. Items of a checklist cannot be claimed."""
+        item, turn = self._find(scope, reference)
+        if turn is None:
+            raise IllegalTransition(f"Todo {item.number} belongs to the checklist; only plan todos can be claimed.")
+        return item, turn
+
+    def _find(self, scope: Scope, reference: str) -> tuple[NumberedTodo, TurnScope | None]:
+        lists = self.list(scope)
+        item = lists.find(reference)
+        if item.list == "checklist" or lists.turn is None:
+            return item, None
+        return item, _turn_scope(scope, lists.turn)
+
+    def _plan(self, scope: Scope, turn_id: str) -> Plan:
+        from punchlist.plan.lifecycle import PlanStatus
+
+        return self._plans.list(TurnScope(scope.conversation_id, scope.actor, turn_id), frozenset(PlanStatus))
+
+
+def _turn_scope(scope: Scope, turn: StoredTurn) -> TurnScope:
+    return TurnScope(scope.conversation_id, scope.actor, turn.id)
+
+
+def _numbers(tx: Transaction, session: str, plan: Iterable[tuple[int, str, str]]) -> dict[str, int]:
+    """The number of each item that the session ever had, by id."""
+    created = [(seq, 0, id) for seq, id, _ in plan]
+    for seq, data in repository.checklist_additions(tx, checklist_stream(session)):
+        steps = json.loads(data).get("steps", ())
+        created += [(seq, place, step["id"]) for place, step in enumerate(steps) if step["action"] == "add"]
+    numbers: dict[str, int] = {}
+    for _, _, id in sorted(created):
+        numbers.setdefault(id, len(numbers) + 1)
+    return numbers
+
+
+def _number(numbers: dict[str, int], id: str) -> int:
+    # Without an event of its creation, which `db check` reports, an item comes after all others.
+    return numbers.setdefault(id, len(numbers) + 1)
+
+
+def _plan_items(plan: Plan, numbers: dict[str, int]) -> list[NumberedTodo]:
+    return [
+        NumberedTodo(
+            _number(numbers, todo.id),
+            todo.id,
+            "plan",
+            todo.title,
+            todo.status.value,
+            todo.title,
+            tuple(plan.waits.get(todo.id, ())),
+            todo.outcome,
+            plan.claims.get(todo.id),
+        )
+        for todo in plan.items
+    ]
+
+
+def _checklist_items(checklist: Checklist, numbers: dict[str, int]) -> list[NumberedTodo]:
+    return [
+        NumberedTodo(_number(numbers, item.id), item.id, "checklist", item.content, item.status.value, item_label(item))
+        for item in checklist.items
+    ]

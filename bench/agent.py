@@ -30,7 +30,7 @@ from punchlist.audit.check import check
 from punchlist.checklist.tools import GUIDANCE
 from punchlist.models.model import ModelRequest, Reply, TextListener, UserText
 from punchlist.storage.open import open_store
-from punchlist.storage.schema_version import REVISION
+from punchlist.storage.schema_version import SCHEMA_VERSION
 from punchlist.storage.store import Store
 
 EARLY, LATER, LATE = 5, 50, 500
@@ -163,7 +163,7 @@ def lost(store: Store, turns: int) -> int:
             sessions = "(conversation_id LIKE 'thinking-%' OR conversation_id LIKE 'busy-%')"
             [(found,)] = tx.raw(f"SELECT count(*) FROM {what} AND {sessions}")
             missing += abs(found - 2 * turns * each)
-    problems = check(store, REVISION).problems
+    problems = check(store, SCHEMA_VERSION).problems
     for problem in problems:
         print(f"agent: {problem}")
     return missing + len(problems)

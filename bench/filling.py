@@ -19,9 +19,9 @@ from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.kernel import events
 from punchlist.plan import model
-from punchlist.storage import schema
+from punchlist.storage import migrate
 from punchlist.storage.open import open_store
-from punchlist.storage.schema_version import REVISION
+from punchlist.storage.schema_version import SCHEMA_VERSION
 
 CACHE: Final = Path(__file__).parent / "results" / "cache"
 SCRATCH: Final = "bench-"
@@ -35,7 +35,7 @@ CHECKLIST: Final = [
 
 def database(todos: int) -> Path:
     """A database with this many todos on plans, as it was when it was filled."""
-    path = CACHE / f"{REVISION}-{_fingerprint()}-{todos}.db"
+    path = CACHE / f"{SCHEMA_VERSION}-{_fingerprint()}-{todos}.db"
     if path.exists():
         _take_away_scratch(path)
         return path
@@ -50,8 +50,9 @@ def database(todos: int) -> Path:
 
 
 def _fingerprint() -> str:
-    makers = (schema.__file__, model.__file__, events.__file__, rows.__file__, __file__)
-    return hashlib.sha256(b"".join(Path(maker).read_bytes() for maker in makers)).hexdigest()[:12]
+    makers = [Path(file) for file in (model.__file__, events.__file__, rows.__file__, __file__)]
+    makers += sorted(migrate.FOLDER.glob("*.sql"))
+    return hashlib.sha256(b"".join(maker.read_bytes() for maker in makers)).hexdigest()[:12]
 
 
 def _fill(path: Path, todos: int) -> None:

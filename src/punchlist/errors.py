@@ -104,6 +104,12 @@ class StoreDamaged(StoreError):
         )
 
 
+class SchemaTooOld(StoreError):
+    """A development version wrote the database; its schema cannot be upgraded."""
+
+    code = "schema_too_old"
+
+
 class SchemaTooNew(StoreError):
     """The database was written by a newer Punchlist."""
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import text
-from tests.tables import our_tables
+from tests.tables import engine_of, our_tables
 
 from punchlist.checklist.service import Checklists
 from punchlist.checklist.tools import checklist_tools
@@ -69,5 +69,5 @@ def nothing_changes(store: Store) -> Iterator[None]:
 
 def by_hand(store: Store, sql: str, **values: Any) -> None:
     """Change the database behind the program's back."""
-    with store.engine.begin() as connection:
+    with engine_of(store).begin() as connection:
         connection.execute(text(sql), values)

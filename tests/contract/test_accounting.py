@@ -12,6 +12,7 @@ from tests.conftest import StoppedClock
 from tests.contract.front import call
 from tests.contract.missions import BUILD, ONBOARDING, Team, developer_experience
 from tests.contract.rehearsing import Rehearsing, calls, completes, plans, says
+from tests.tables import engine_of
 
 from punchlist.conversations import usage as conversation_usage
 from punchlist.conversations.model import Scope, TraceKind, TurnScope
@@ -197,7 +198,7 @@ def test_one_todo_is_looked_at_along_indexes(tmp_path: Path) -> None:
     of_todo = (mission_usage.OF_TODO, mission_usage.RUNS_OF_TODO, mission_usage.TAKEN_UP)
     for statement in (*of_todo, conversation_usage.MEANWHILE, conversation_usage.CALLS, conversation_usage.REQUESTS):
         sql, values = statement.on(store.database.kind, dict.fromkeys(names, "x"))
-        with store.engine.connect() as connection:
+        with engine_of(store).connect() as connection:
             steps = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", tuple(values)).fetchall()
         assert steps
         assert all("SCAN" not in step[3] for step in steps), steps

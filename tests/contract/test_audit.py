@@ -24,12 +24,12 @@ from punchlist.kernel.ids import new_id
 from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.repository import TurnTodoRepository
 from punchlist.plan.service import Plans
-from punchlist.storage.schema_version import REVISION
+from punchlist.storage.schema_version import SCHEMA_VERSION
 from punchlist.storage.store import Store
 
 
 def problems(store: Store) -> list[str]:
-    return check(store, REVISION).problems
+    return check(store, SCHEMA_VERSION).problems
 
 
 def unnoticed_edits(store: Store, table: str, key: str, value: Any, *, but: Collection[str] = ()) -> list[str]:
@@ -66,7 +66,7 @@ def unnoticed_losses(store: Store, stream: str) -> list[str]:
 
 @pytest.mark.spec("X5")
 def test_an_untouched_store_has_no_problems(store: Store, scenario: Scenario) -> None:
-    report = check(store, REVISION)
+    report = check(store, SCHEMA_VERSION)
     assert (report.healthy, report.problems, report.warnings) == (True, [], [])
     assert report.events == len(trail(store)) == 17
     assert {size.table: size.rows for size in report.sizes} == {

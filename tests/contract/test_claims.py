@@ -21,7 +21,7 @@ from punchlist.kernel.actors import Actor, Role
 from punchlist.plan.model import TurnTodo
 from punchlist.plan.service import Plans
 from punchlist.plan.tools import ClaimablePlan
-from punchlist.storage.schema_version import REVISION
+from punchlist.storage.schema_version import SCHEMA_VERSION
 from punchlist.storage.store import Store
 
 ADA = Actor(Role.PERSON, "ada")
@@ -307,7 +307,7 @@ def test_the_trail_tells_who_had_what_and_the_check_finds_nothing_wrong(
     plans.release_claim(turn, "two", second, 1)
     clock.advance(hours=1)
     claim(plans, turn, "four")
-    assert check(store, REVISION).problems == []
+    assert check(store, SCHEMA_VERSION).problems == []
     events = trail(store, f"plan:{turn.turn_id}")
     assert {id: (one.holder, one.fence) for id, one in replay.replay_claims(events).items()} == {
         first: (None, 1),
@@ -317,7 +317,7 @@ def test_the_trail_tells_who_had_what_and_the_check_finds_nothing_wrong(
     assert replay.count_claimed_todos(events) == len(everything(store)["claims"]) == 3
 
     def differences() -> list[str]:
-        return check(store, REVISION).problems
+        return check(store, SCHEMA_VERSION).problems
 
     for change in ("holder = 'person:root'", "fence = fence + 1", "claimed_at = '2027'"):
         by_hand(store, f"UPDATE claims SET {change} WHERE todo_id = :id", id=first)

@@ -14,7 +14,7 @@ from punchlist.conversations.service import Conversations
 from punchlist.plan import service as plan_service
 from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.service import Plans
-from punchlist.storage.schema_version import REVISION
+from punchlist.storage.schema_version import SCHEMA_VERSION
 from punchlist.storage.store import Store
 
 EVERYBODY = 50
@@ -35,7 +35,7 @@ def test_todos_created_by_four_processes_are_all_there_in_dense_order(
     crowd: Crowd, store: Store, database: str, plans: Plans, turn: TurnScope
 ) -> None:
     all_created(crowd, database, plans, turn, processes=4, times=100)
-    assert check(store, REVISION).problems == []
+    assert check(store, SCHEMA_VERSION).problems == []
 
 
 @pytest.mark.soak
@@ -44,7 +44,7 @@ def test_eight_thousand_todos_created_by_eight_processes_are_all_there(
     crowd: Crowd, store: Store, database: str, plans: Plans, turn: TurnScope
 ) -> None:
     all_created(crowd, database, plans, turn, processes=8, times=1_000)
-    assert check(store, REVISION).problems == []
+    assert check(store, SCHEMA_VERSION).problems == []
 
 
 @pytest.mark.spec("T4")
@@ -82,7 +82,7 @@ def test_items_added_by_many_processes_all_survive_up_to_the_limit(
     stored = checklists.get("s")
     assert sorted(item.content for item in stored.items) == sorted(made(outcomes))
     assert len({item.id for item in stored.items}) == stored.revision == 20
-    assert check(store, REVISION).problems == []
+    assert check(store, SCHEMA_VERSION).problems == []
 
 
 @pytest.mark.spec("W3", "X5")
@@ -118,4 +118,4 @@ def test_eight_processes_change_one_item_a_thousand_times_each(
     checklists.rewrite(agent, [todo("A")])
     assert codes(crowd.go(database, "edit", processes=8, times=1_000)) == {"ok": 8_000}
     assert checklists.get("s").revision == 8_001
-    assert check(store, REVISION).problems == []
+    assert check(store, SCHEMA_VERSION).problems == []

@@ -26,7 +26,7 @@ from punchlist.conversations.service import LONGEST_MESSAGE, Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound
 from punchlist.kernel.actors import SYSTEM, Actor, Role
 from punchlist.storage.open import open_store
-from punchlist.storage.schema_version import REVISION
+from punchlist.storage.schema_version import SCHEMA_VERSION
 from punchlist.storage.store import Store
 
 ADA = Actor(Role.PERSON, "ada")
@@ -57,7 +57,7 @@ def deliver_all(queue: MessageQueue, conversations: Conversations, agent: Scope)
 
 
 def problems(store: Store) -> list[str]:
-    return check(store, REVISION).problems
+    return check(store, SCHEMA_VERSION).problems
 
 
 # --- waiting --------------------------------------------------------------------------------------------------
@@ -394,7 +394,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert [one.content for one in self.conversations.messages(self.session)] == self.delivered
 
     def teardown(self) -> None:
-        assert check(self.stores[0], REVISION).problems == []
+        assert check(self.stores[0], SCHEMA_VERSION).problems == []
 
 
 @pytest.fixture

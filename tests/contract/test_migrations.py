@@ -1,33 +1,37 @@
-"""The two ways to a schema, made at once and migrated step by step, lead to the same place."""
+"""Numbered SQL files bring every older database to the schema of a new one, once, whole or not at all."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from alembic.config import Config
-from alembic.script import ScriptDirectory
 from sqlalchemy import inspect
 from sqlalchemy.engine import Engine
 from sqlalchemy.engine.interfaces import ReflectedIndex
-from tests.tables import our_tables
+from tests.conftest import ROOT
+from tests.contract.migrations import AFTER_NEXT, EXTRA, NEXT, folder_with, made_at
+from tests.tables import engine_of, our_tables
 
-from punchlist.storage.migrate import run_migrations
+from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreError
+from punchlist.storage.migrate import FOLDER, migrate, migrations, text_columns
 from punchlist.storage.open import connect, open_store
-from punchlist.storage.schema_version import APPLICATION_ID, REVISION, VERSION_TABLE
+from punchlist.storage.schema_version import (
+    APPLICATION_ID,
+    BASELINE,
+    SCHEMA_VERSION,
+    VERSION_TABLE,
+    read_schema_version,
+)
+from punchlist.storage.statements import Statement
+from punchlist.storage.store import Store
 
-
-@pytest.fixture
-def engine(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    if database.startswith("sqlite"):
-        database = f"sqlite:///{tmp_path_factory.mktemp('migrated')}/punchlist.db"
-    store = connect(database)
-    yield store.engine
-    store.close()
+PROCESSES = 6
 
 
 def _shape(engine: Engine) -> dict[str, Any]:
@@ -43,7 +47,7 @@ def _shape(engine: Engine) -> dict[str, Any]:
             "foreign": sorted((f["constrained_columns"], f["referred_table"]) for f in found.get_foreign_keys(table)),
             "checks": sorted((str(c["name"]), c["sqltext"]) for c in found.get_check_constraints(table)),
         }
-        for table in our_tables().tables
+        for table in found.get_table_names()
     }
 
 
@@ -51,27 +55,172 @@ def _options(index: ReflectedIndex) -> list[str]:
     return sorted(f"{name}={value}" for name, value in index.get("dialect_options", {}).items())
 
 
-def test_a_migrated_database_has_the_same_schema_as_a_new_one(engine: Engine, database: str) -> None:
-    with engine.begin() as connection:
-        run_migrations(connection)
-    migrated = _shape(engine)
-    if engine.dialect.name == "postgresql":
-        with engine.begin() as connection:
-            our_tables().drop_all(connection)
-            connection.exec_driver_sql(f"DROP TABLE {VERSION_TABLE}")
-    fresh = open_store(database)
-    assert migrated == _shape(fresh.engine)
-    fresh.close()
+def _rows(store: Store, table: str) -> list[Any]:
+    with store.read() as tx:
+        return tx.all(Statement(f"SELECT * FROM {table}"))
 
 
-def test_the_newest_migration_is_the_revision_this_program_writes() -> None:
-    config = Config()
-    config.set_main_option("script_location", "punchlist.storage:migrations")
-    assert ScriptDirectory.from_config(config).get_heads() == [REVISION]
+# --- the files ----------------------------------------------------------------------------------------------
+
+
+def test_the_files_are_numbered_without_gaps_up_to_the_version_this_program_writes() -> None:
+    versions = [migration.version for migration in migrations()]
+    assert versions == [f"{number:04}" for number in range(int(BASELINE), int(SCHEMA_VERSION) + 1)]
+    assert len(versions) == len(list(FOLDER.iterdir()))
+
+
+def test_the_tables_of_the_files_are_those_of_a_new_database() -> None:
+    assert text_columns() == {
+        name: [column.name for column in table.c if str(column.type) == "TEXT"]
+        for name, table in our_tables().tables.items()
+    }
+
+
+@pytest.mark.parametrize("version", [migration.version for migration in migrations()])
+def test_a_database_of_each_version_is_upgraded_to_the_schema_of_a_new_one(
+    database: str, tmp_path: Path, version: str
+) -> None:
+    older = made_at(database, version, tmp_path)
+    assert read_schema_version(older) == version
+    older.close()
+    upgraded = open_store(database)
+    shape = _shape(engine_of(upgraded))
+    upgraded.close()
+    assert shape.keys() == {*our_tables().tables, VERSION_TABLE}
+    _empty(database)
+    new = open_store(database)
+    assert _shape(engine_of(new)) == shape
+    new.close()
+
+
+def _empty(database: str) -> None:
+    if database.startswith("sqlite"):
+        Path(database.removeprefix("sqlite:///")).unlink()
+        return
+    with psycopg.connect(database, autocommit=True) as connection:
+        tables = ", ".join((*our_tables().tables, VERSION_TABLE, "extra"))
+        connection.execute(f"DROP TABLE IF EXISTS {tables}".encode())
+
+
+# --- the runner, with a migration that only this test has ------------------------------------------------------
+
+
+def test_a_later_migration_is_applied_once_and_keeps_every_row(store: Store, tmp_path: Path) -> None:
+    with store.write() as tx:
+        tx.run(Statement("INSERT INTO conversations (id, created_at) VALUES ('kept', 'now')"))
+    folder = folder_with(tmp_path / "more", **EXTRA)
+    for _ in range(2):
+        migrate(store, folder)
+    assert read_schema_version(store) == NEXT
+    assert _rows(store, "extra") == [(1, "applied")]
+    [[id, *_, note]] = _rows(store, "conversations")
+    assert (id, note) == ("kept", "")
+
+
+def test_a_new_database_gets_every_migration(database: str, tmp_path: Path) -> None:
+    folder = folder_with(tmp_path / "more", **EXTRA)
+    store = made_at(database, SCHEMA_VERSION, tmp_path)
+    migrate(store, folder)
+    upgraded = _shape(engine_of(store))
+    store.close()
+    _empty(database)
+    new = connect(database)
+    migrate(new, folder)
+    assert _shape(engine_of(new)) == upgraded
+    new.close()
+
+
+def test_processes_that_upgrade_at_the_same_moment_apply_a_migration_once(database: str, tmp_path: Path) -> None:
+    made_at(database, SCHEMA_VERSION, tmp_path).close()
+    folder = folder_with(tmp_path / "more", **EXTRA)
+    work = (
+        "import sys; from pathlib import Path; from punchlist.storage.migrate import migrate; "
+        "from punchlist.storage.open import connect; store = connect(sys.argv[1]); sys.stdin.readline(); "
+        "migrate(store, Path(sys.argv[2]))"
+    )
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", work, database, str(folder)], cwd=ROOT, stdin=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        for _ in range(PROCESSES)
+    ]
+    for process in started:
+        assert process.stdin is not None
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+    assert [(process.communicate(timeout=60)[1], process.returncode) for process in started] == [(b"", 0)] * PROCESSES
+    store = connect(database)
+    assert _rows(store, "extra") == [(1, "applied")]
+    store.close()
+
+
+def test_a_migration_that_fails_leaves_the_database_as_it_was(store: Store, tmp_path: Path) -> None:
+    before = _shape(engine_of(store))
+    broken = "ALTER TABLE conversations ADD COLUMN other TEXT;\nINSERT INTO nowhere VALUES (1);\n"
+    folder = folder_with(tmp_path / "broken", **EXTRA, **{f"m{AFTER_NEXT}_broken": broken})
+    with pytest.raises((StoreError, psycopg.Error)):
+        migrate(store, folder)
+    assert read_schema_version(store) == SCHEMA_VERSION
+    assert _shape(engine_of(store)) == before
+
+
+# --- other versions -----------------------------------------------------------------------------------------
+
+
+def test_a_database_older_than_the_baseline_is_refused_with_instructions(store: Store, database: str) -> None:
+    _record_version(store, "0003")
+    with pytest.raises(SchemaTooOld, match=r"schema 0003.*upgrades from 0004.*punchlist export.*punchlist import"):
+        open_store(database)
+    assert read_schema_version(store) == "0003"
+
+
+def test_a_database_newer_than_this_program_is_refused(store: Store, database: str, tmp_path: Path) -> None:
+    migrate(store, folder_with(tmp_path / "more", **EXTRA))
+    with pytest.raises(SchemaTooNew, match=rf"schema {NEXT}.*up to {SCHEMA_VERSION}.*upgrade Punchlist"):
+        open_store(database)
+
+
+def _record_version(store: Store, version: str) -> None:
+    with store.write() as tx:
+        tx.run(Statement(f"UPDATE {VERSION_TABLE} SET version_num = :version"), version=version)
+
+
+# --- a base install -----------------------------------------------------------------------------------------
+
+
+def test_sqlite_needs_neither_sqlalchemy_nor_psycopg_to_be_created_and_upgraded(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path / "more", **EXTRA)
+    work = (
+        "import sys; sys.modules.update(dict.fromkeys(('sqlalchemy', 'psycopg', 'alembic'))); "
+        "from pathlib import Path; from punchlist.storage.migrate import migrate; "
+        "from punchlist.storage.open import open_store; migrate(open_store(sys.argv[1]), Path(sys.argv[2]))"
+    )
+    command = [sys.executable, "-c", work, str(tmp_path / "base.db"), str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True)
+    store = connect(str(tmp_path / "base.db"))
+    assert _rows(store, "extra") == [(1, "applied")]
+    store.close()
+
+
+def test_a_server_without_its_driver_says_what_to_install(tmp_path: Path) -> None:
+    work = (
+        "import sys; sys.modules['psycopg'] = None; sys.argv = ['punchlist', 'todos']; "
+        "from punchlist.app import main; main()"
+    )
+    environment = {"PUNCHLIST_DATABASE_URL": "postgresql://localhost/punchlist", "HOME": str(tmp_path)}
+    said = subprocess.run(
+        [sys.executable, "-c", work], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert said.returncode == 2
+    assert "PostgreSQL support is not installed. Install it with: pip install 'punchlist[postgres]'" in said.stderr
+    assert said.stdout == ""
+
+
+# --- at once ------------------------------------------------------------------------------------------------
 
 
 def test_two_who_make_a_database_at_once_do_so_whatever_the_server_is_set_to(postgres_url: str) -> None:
-    """With snapshots by default, whoever has waited for the other would not see what it has made."""
+    """With snapshots by default, a process that waited for the other would not see what it has made."""
     with psycopg.connect(postgres_url, autocommit=True) as other, ThreadPoolExecutor(2) as pool:
         name = other.info.dbname
         other.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = 'repeatable read'".encode())

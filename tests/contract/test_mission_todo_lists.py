@@ -9,6 +9,7 @@ import pytest
 from tests.conftest import StoppedClock
 from tests.contract.front import by_hand
 from tests.contract.missions import BUILD, ONBOARDING, Team, developer_experience
+from tests.tables import engine_of
 
 from punchlist.errors import InvalidInput, NotFound, StoreDamaged
 from punchlist.missions.todos import repository as todo_repository
@@ -223,7 +224,7 @@ def test_lists_are_read_along_indexes_however_much_has_ended(store: Store) -> No
     if store.database.kind != "sqlite":
         return
     where = {"owner": "", "since": "0", "at": "9999", "id": "", "most": 100, "mission_id": ""}
-    with store.engine.connect() as connection:
+    with engine_of(store).connect() as connection:
         for statement in (todo_repository.OPEN_OF_MISSION, *todo_repository.ENDED.values()):
             sql, values = statement.on(store.database.kind, where)
             (first, *_) = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", tuple(values)).fetchall()

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 from tests.conftest import StoppedClock
 from tests.contract.front import by_hand, call, everything, nothing_changes, plan, trail
-from tests.tables import our_tables
+from tests.tables import engine_of, our_tables
 
 from punchlist.audit.check import check
 from punchlist.conversations.model import TurnScope
@@ -20,7 +20,7 @@ from punchlist.kernel.actors import SYSTEM, Actor, Role
 from punchlist.plan.model import NewCondition
 from punchlist.plan.replay import replay_conditions, replay_todos
 from punchlist.plan.service import Plans, plan_stream
-from punchlist.storage.schema_version import REVISION
+from punchlist.storage.schema_version import SCHEMA_VERSION
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
 
@@ -274,7 +274,7 @@ def test_of_many_answers_at_the_same_moment_one_stands(store: Store, plans: Plan
         said = [answer for answer in people.map(say, range(4)) if answer]
     assert [answer.text for told in plans.snapshot(turn).answers.values() for answer in told] == said
     assert len(said) == 1
-    assert check(store, REVISION).problems == []
+    assert check(store, SCHEMA_VERSION).problems == []
 
 
 @pytest.mark.spec("C10")
@@ -487,7 +487,7 @@ def test_a_status_that_no_todo_can_have_is_reported(store: Store, plans: Plans, 
     if store.database.kind != "sqlite":
         unguarded = "ALTER TABLE turn_todos DROP CONSTRAINT ck_turn_todos_status"
     update = "UPDATE turn_todos SET status = 'finished', checksum = :sum WHERE id = :id"
-    with store.engine.begin() as connection:
+    with engine_of(store).begin() as connection:
         connection.execute(text(unguarded))
         connection.execute(text(update), {"sum": forged, "id": bad})
     look = plans.snapshot(turn)
@@ -517,7 +517,7 @@ def eventful(plans: Plans, turn: TurnScope) -> TurnScope:
 
 @pytest.mark.spec("X5", "C10")
 def test_the_trail_tells_of_every_condition(store: Store, plans: Plans, eventful: TurnScope) -> None:
-    assert check(store, REVISION).problems == []
+    assert check(store, SCHEMA_VERSION).problems == []
     events = trail(store, plan_stream(eventful.turn_id))
     assert [tuple(one) for one in sorted(replay_conditions(eventful.turn_id, events).values())] == [
         tuple(row) for row in everything(store)["todo_conditions"]
@@ -537,9 +537,9 @@ def test_a_condition_that_was_edited_is_noticed_whatever_was_edited(store: Store
             new = {"kind": "person" if old != "person" else "event", "status": "resolved" if old == "open" else "open"}
             update = f"UPDATE todo_conditions SET {column} = :it WHERE id = :id"
             by_hand(store, update, it=new.get(column, f"{old or ''}x"), id=row[0])
-            assert check(store, REVISION).problems, column
+            assert check(store, SCHEMA_VERSION).problems, column
             by_hand(store, update, it=old, id=row[0])
-    assert check(store, REVISION).problems == []
+    assert check(store, SCHEMA_VERSION).problems == []
 
 
 @pytest.mark.spec("X5", "C10")
@@ -547,10 +547,10 @@ def test_a_condition_that_is_gone_or_came_from_nowhere_is_noticed(store: Store, 
     columns = ", ".join(column.name for column in our_tables().tables["todo_conditions"].c if column.name != "id")
     copy = f"INSERT INTO todo_conditions (id, {columns}) SELECT 'forged', {columns} FROM todo_conditions"
     by_hand(store, f"{copy} WHERE subject = 'built'")
-    problems = check(store, REVISION).problems
+    problems = check(store, SCHEMA_VERSION).problems
     assert f"plan:{eventful.turn_id}: condition forged is not what its events made of it" in problems
     assert "todo_conditions: has 8 rows, its events made 7" in problems
     by_hand(store, "DELETE FROM todo_conditions WHERE id = 'forged'")
-    assert check(store, REVISION).problems == []
+    assert check(store, SCHEMA_VERSION).problems == []
     by_hand(store, "DELETE FROM todo_conditions WHERE subject = 'built'")
-    assert "todo_conditions: has 6 rows, its events made 7" in check(store, REVISION).problems
+    assert "todo_conditions: has 6 rows, its events made 7" in check(store, SCHEMA_VERSION).problems

@@ -12,7 +12,7 @@ from punchlist.errors import IllegalTransition, NotAllowed, NotFound
 from punchlist.kernel.actors import Actor, Role
 from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.service import Plans, plan_stream
-from punchlist.storage.schema_version import REVISION
+from punchlist.storage.schema_version import SCHEMA_VERSION
 from punchlist.storage.store import Store
 
 
@@ -90,7 +90,7 @@ def test_the_trail_has_both_errors(store: Store, plans: Plans, turn: TurnScope) 
         ("retry", "no compiler", "pending"),
         ("cancel", "still none", "cancelled"),
     ]
-    assert check(store, REVISION).problems == []
+    assert check(store, SCHEMA_VERSION).problems == []
 
 
 @pytest.mark.spec("C8")

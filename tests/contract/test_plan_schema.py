@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import inspect
 from sqlalchemy.exc import IntegrityError
 from tests.contract.front import by_hand, everything, nothing_changes, plan
+from tests.tables import engine_of
 
 from punchlist.conversations.model import TurnScope
 from punchlist.plan.service import Plans
@@ -36,15 +37,15 @@ INSERT = (
 
 @pytest.mark.spec("T1")
 def test_the_table_has_the_columns_of_the_seed(store: Store) -> None:
-    columns = inspect(store.engine).get_columns("turn_todos")
+    columns = inspect(engine_of(store)).get_columns("turn_todos")
     assert [column["name"] for column in columns if column["name"] in SEED] == SEED
     assert {column["name"] for column in columns if column["nullable"]} == MAY_BE_NULL
-    assert inspect(store.engine).get_pk_constraint("turn_todos")["constrained_columns"] == ["id"]
+    assert inspect(engine_of(store)).get_pk_constraint("turn_todos")["constrained_columns"] == ["id"]
 
 
 @pytest.mark.spec("T1")
 def test_the_table_has_both_indexes_of_the_seed(store: Store) -> None:
-    indexes = {index["name"]: index["column_names"] for index in inspect(store.engine).get_indexes("turn_todos")}
+    indexes = {index["name"]: index["column_names"] for index in inspect(engine_of(store)).get_indexes("turn_todos")}
     assert indexes["idx_turn_todos_turn"] == ["turn_id", "status"]
     assert indexes["idx_turn_todos_conversation"] == ["conversation_id", "turn_id"]
 

@@ -16,7 +16,7 @@ from punchlist.conversations.model import Scope, TurnScope
 from punchlist.kernel.actors import Actor, Role
 from punchlist.plan import validation as plan_validation
 from punchlist.plan.lifecycle import PlanAction, PlanStatus
-from punchlist.storage.schema_version import current_revision
+from punchlist.storage.schema_version import read_schema_version
 
 CHANGES_PER_ROUND: Final = 6
 TODOS_PER_ROUND: Final = 3
@@ -149,7 +149,7 @@ class Script:
     def problems(self) -> list[str]:
         """What `punchlist db check` finds wrong."""
         store = self.house.store
-        return check(store, current_revision(store) or "none").problems
+        return check(store, read_schema_version(store) or "none").problems
 
     def close(self) -> None:
         self.house.store.close()

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.contract.migrations import NEXT, become_newer
 from tests.faults.processes import PATIENCE, Program, Writer, eventually, spin, together
 from tests.faults.script import Script, expected, position
 
@@ -22,9 +23,8 @@ from punchlist.conversations.model import Scope
 from punchlist.errors import InvalidInput, PunchlistError, StoreBusy, StoreError
 from punchlist.storage import maintenance
 from punchlist.storage.maintenance import backup, restore
-from punchlist.storage.migrate import run_migrations
-from punchlist.storage.open import connect
-from punchlist.storage.schema_version import APPLICATION_ID, READ_REVISION, REVISION
+from punchlist.storage.open import connect, open_store
+from punchlist.storage.schema_version import READ_VERSION, SCHEMA_VERSION
 
 SESSIONS = ("one", "two")
 
@@ -401,17 +401,20 @@ def _left_beside(path: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("there", [True, False], ids=["over a database", "where there is none"])
-def test_a_copy_of_an_older_program_is_brought_along_before_anybody_sees_it(tmp_path: Path, there: bool) -> None:
+def test_a_copy_of_an_older_program_is_brought_along_before_anybody_sees_it(
+    tmp_path: Path, there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, older = tmp_path / "punchlist.db", tmp_path / "older.db"
-    _make_older(older)
+    open_store(str(older)).close()
+    become_newer(monkeypatch, tmp_path / "migrations")
     script = Script(str(path))
     script.perform_all(3)
     if not there:
         script.close()
         path.unlink()
     assert (restore(connect(str(path)), older) is not None) == there
-    assert _revision(path) == REVISION
-    assert _revision(older) == OLDER
+    assert _version(path) == NEXT
+    assert _version(older) == SCHEMA_VERSION
     # Another process, an MCP server say, has had the database open all the time.
     script.perform_all(3)
     assert script.lists() == expected(3)
@@ -419,20 +422,10 @@ def test_a_copy_of_an_older_program_is_brought_along_before_anybody_sees_it(tmp_
     script.close()
 
 
-OLDER = "0003"
-
-
-def _make_older(path: Path) -> None:
-    path.touch()
-    with connect(str(path)).engine.begin() as connection:
-        run_migrations(connection, OLDER)
-        connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
-
-
-def _revision(path: Path) -> str:
+def _version(path: Path) -> str:
     with closing(sqlite3.connect(path)) as connection:
-        [[revision]] = connection.execute(READ_REVISION)
-    return str(revision)
+        [[version]] = connection.execute(READ_VERSION)
+    return str(version)
 
 
 def test_what_is_put_where_a_damaged_database_was_is_not_overwritten(

@@ -25,7 +25,7 @@ from punchlist.plan.model import NewTodo
 from punchlist.plan.service import Plans, plan_stream
 from punchlist.storage import event_log
 from punchlist.storage.open import open_store
-from punchlist.storage.schema_version import REVISION
+from punchlist.storage.schema_version import SCHEMA_VERSION
 
 LONGEST = 3_000 if SOAK else 100
 ACTOR = Actor(Role.SUPERVISOR, "test")
@@ -131,5 +131,5 @@ def test_whoever_is_killed_every_todo_is_completed_once(database: str, tmp_path:
         todo.id: 1 for todo in left.items
     }
     assert left.claims == {}
-    assert check(store, REVISION).problems == []
+    assert check(store, SCHEMA_VERSION).problems == []
     store.close()

@@ -13,7 +13,7 @@ from punchlist.audit.check import check
 from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
 from punchlist.runs.service import Runs
 from punchlist.storage import event_log
-from punchlist.storage.schema_version import REVISION
+from punchlist.storage.schema_version import SCHEMA_VERSION
 from punchlist.storage.store import Store
 
 REFUSED = "illegal_transition"
@@ -51,7 +51,7 @@ def sound(team: Team) -> None:
         assert active <= 10
         assert backlog <= 50
     assert (active, backlog) == counted(team)
-    assert check(team.store, REVISION).problems == []
+    assert check(team.store, SCHEMA_VERSION).problems == []
 
 
 def creations(crew: Crew, store: Store, database: str, *, processes: int, times: int) -> None:

@@ -11,30 +11,23 @@ from typing import Any
 
 import psycopg
 import pytest
-from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, MetaData, inspect, text
+from sqlalchemy import Engine, MetaData, text
+from tests.contract.migrations import made_at
 from tests.faults.processes import ROOT, module
 from tests.faults.script import Script, expected
-from tests.tables import our_tables
+from tests.tables import engine_of, our_tables
 
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.errors import SchemaTooNew
 from punchlist.plan import validation as plan_validation
-from punchlist.storage import migrations
-from punchlist.storage.migrate import run_migrations
-from punchlist.storage.open import connect, open_store
-from punchlist.storage.schema_version import APPLICATION_ID, REVISION, VERSION_TABLE
+from punchlist.storage.migrate import migrations
+from punchlist.storage.open import open_store
+from punchlist.storage.schema_version import SCHEMA_VERSION, VERSION_TABLE
 
 NEWER = "9999"
 OPENERS = 8
 ROUNDS = 6
 PART = 10_000
-
-
-def _revisions() -> list[str]:
-    """All there are, oldest first."""
-    folder = ScriptDirectory(str(Path(str(migrations.__file__)).parent))
-    return [script.revision for script in folder.walk_revisions()][::-1]
 
 
 # --- older ----------------------------------------------------------------------------------------------
@@ -43,32 +36,22 @@ def _revisions() -> list[str]:
 @pytest.mark.parametrize(
     "todos", [2_000, pytest.param(100_000, marks=pytest.mark.soak)], ids=lambda todos: f"{todos}-todos"
 )
-@pytest.mark.parametrize("revision", _revisions())
+@pytest.mark.parametrize("version", [migration.version for migration in migrations()])
 def test_an_older_database_is_brought_along_without_losing_a_row(
-    database: str, tmp_path: Path, revision: str, todos: int
+    database: str, tmp_path: Path, version: str, todos: int
 ) -> None:
     full = _filled(str(tmp_path / "full.db"), todos)
-    engine = connect(database).engine
-    _make_at(database, revision)
-    kept = _pour(full.house.store.engine, engine)
+    older, source = made_at(database, version, tmp_path), engine_of(full.house.store)
+    kept = _pour(source, engine_of(older))
+    older.close()
     opened = Script(database)
     assert opened.lists() == full.lists()
     assert opened.problems() == []
     for table, columns in kept.items():
-        before, after = (_rows(one, table, columns) for one in (full.house.store.engine, engine))
+        before, after = (_rows(one, table, columns) for one in (source, engine_of(opened.house.store)))
         assert before == after, table
     for script in (full, opened):
         script.close()
-
-
-@pytest.mark.parametrize("revision", _revisions())
-def test_a_database_that_was_upgraded_is_built_like_a_new_one(database: str, tmp_path: Path, revision: str) -> None:
-    _make_at(database, revision)
-    upgraded = open_store(database)
-    new = open_store(_sibling(database, tmp_path))
-    assert _built(upgraded.engine) == _built(new.engine)
-    for store in (upgraded, new):
-        store.close()
 
 
 def _filled(address: str, todos: int) -> Script:
@@ -87,16 +70,6 @@ def _filled(address: str, todos: int) -> Script:
 
 def _in_turn(scope: Scope, turn_id: str) -> TurnScope:
     return TurnScope(scope.conversation_id, scope.actor, turn_id)
-
-
-def _make_at(address: str, revision: str) -> None:
-    """An empty database as the program of that revision left it."""
-    if address.startswith("sqlite"):
-        Path(address.removeprefix("sqlite:///")).parent.mkdir(exist_ok=True)
-    with connect(address).engine.begin() as connection:
-        run_migrations(connection, revision)
-        if connection.dialect.name == "sqlite":
-            connection.execute(text(f"PRAGMA application_id = {APPLICATION_ID}"))
 
 
 def _pour(source: Engine, target: Engine) -> dict[str, list[str]]:
@@ -125,29 +98,6 @@ def _rows(engine: Engine, table: str, columns: list[str]) -> list[tuple[Any, ...
         return sorted(tuple(row) for row in found) if table != "events" else [tuple(row) for row in found]
 
 
-def _built(engine: Engine) -> dict[str, Any]:
-    """What a database is made of, by table."""
-    looked = inspect(engine)
-    return {
-        table: {
-            "columns": [
-                (column["name"], str(column["type"]), column["nullable"], str(column["default"]).split("::")[0])
-                for column in looked.get_columns(table)
-            ],
-            "key": looked.get_pk_constraint(table)["constrained_columns"],
-            "indexes": sorted(
-                (str(index["name"]), tuple(index["column_names"]), bool(index["unique"]))
-                for index in looked.get_indexes(table)
-            ),
-            "checks": sorted(str(check["name"]) for check in looked.get_check_constraints(table)),
-            "points to": sorted(
-                (tuple(key["constrained_columns"]), key["referred_table"]) for key in looked.get_foreign_keys(table)
-            ),
-        }
-        for table in looked.get_table_names()
-    }
-
-
 # --- newer ----------------------------------------------------------------------------------------------
 
 
@@ -156,10 +106,10 @@ def test_a_newer_server_is_refused_and_left_as_it_is(postgres_url: str) -> None:
     script.perform_all(8)
     with psycopg.connect(postgres_url) as connection:
         connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = '{NEWER}'".encode())
-    before = _dump(script.house.store.engine)
-    with pytest.raises(SchemaTooNew, match=rf"{NEWER}.*up to {REVISION}"):
+    before = _dump(engine_of(script.house.store))
+    with pytest.raises(SchemaTooNew, match=rf"{NEWER}.*up to {SCHEMA_VERSION}"):
         open_store(postgres_url)
-    assert _dump(script.house.store.engine) == before
+    assert _dump(engine_of(script.house.store)) == before
     script.close()
 
 
@@ -175,7 +125,7 @@ def test_a_newer_file_is_refused_and_not_a_byte_of_it_is_changed(tmp_path: Path,
         # A copy that `db backup` wrote, and newer programs perhaps, keep no write-ahead log.
         connection.execute(f"PRAGMA journal_mode = {journal}")
     before = path.read_bytes()
-    with pytest.raises(SchemaTooNew, match=rf"{NEWER}.*up to {REVISION}"):
+    with pytest.raises(SchemaTooNew, match=rf"{NEWER}.*up to {SCHEMA_VERSION}"):
         open_store(str(path))
     assert path.read_bytes() == before
 

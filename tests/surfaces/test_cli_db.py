@@ -15,7 +15,7 @@ from tests.faults.processes import Program
 from tests.faults.script import Script, expected
 
 from punchlist.storage.maintenance import backup
-from punchlist.storage.schema_version import APPLICATION_ID, REVISION
+from punchlist.storage.schema_version import APPLICATION_ID, SCHEMA_VERSION
 
 
 def _agent(project: Path, changes: int) -> Script:
@@ -41,7 +41,7 @@ def test_a_healthy_database_is_said_to_be_so_with_its_size(punchlist: Cli, proje
     assert shown.stderr == ""
     assert "✓ Healthy" in shown.stdout
     told = json.loads(punchlist("db", "check", "--json").stdout)
-    assert (told["healthy"], told["problems"], told["revision"]) == (True, [], REVISION)
+    assert (told["healthy"], told["problems"], told["revision"]) == (True, [], SCHEMA_VERSION)
     assert {size["table"]: size["rows"] for size in told["sizes"]}["turn_todos"] == 6
 
 
@@ -58,7 +58,7 @@ def test_a_check_changes_nothing_not_even_the_schema(punchlist: Cli, project: Pa
 @pytest.mark.spec("X5")
 @pytest.mark.parametrize(
     ("schema", "advice"),
-    [("", "db restore"), ("0000", "db restore"), ("0003", "db upgrade"), ("9999", "newer"), ("zzz", "newer")],
+    [("", "db restore"), ("0000", "db restore"), ("0003", "punchlist export"), ("9999", "newer"), ("zzz", "newer")],
 )
 def test_a_database_with_another_schema_is_not_called_healthy(
     punchlist: Cli, project: Path, schema: str, advice: str
@@ -75,7 +75,7 @@ def test_a_database_with_another_schema_is_not_called_healthy(
     assert (report["healthy"], report["revision"], report["sizes"]) == (False, schema, [])
     [problem] = report["problems"]
     assert schema in problem
-    assert REVISION in problem
+    assert SCHEMA_VERSION in problem
     assert advice in problem
     assert problem in shown.stdout
 
@@ -87,8 +87,8 @@ def _set_schema(path: Path, schema: str) -> None:
 
 
 def test_an_upgrade_says_what_it_did(punchlist: Cli, project: Path) -> None:
-    assert punchlist("db", "upgrade").stdout == f"Made a new database, schema {REVISION}.\n"
-    assert punchlist("db", "upgrade").stdout == f"Already at schema {REVISION}.\n"
+    assert punchlist("db", "upgrade").stdout == f"Created a new database, schema {SCHEMA_VERSION}.\n"
+    assert punchlist("db", "upgrade").stdout == f"Already at schema {SCHEMA_VERSION}.\n"
 
 
 def test_a_copy_is_made_and_restored_and_the_old_database_kept(punchlist: Cli, project: Path) -> None:

@@ -25,8 +25,9 @@ from punchlist.plan import condition_repository
 from punchlist.plan import replay as plan_replay
 from punchlist.plan.lifecycle import PlanAction
 from punchlist.plan.repository import TurnTodoRepository
-from punchlist.storage import event_log, maintenance, schema
-from punchlist.storage.schema_version import REVISION, is_older, never_was, refuse_newer
+from punchlist.storage import event_log, maintenance
+from punchlist.storage.migrate import text_columns
+from punchlist.storage.schema_version import SCHEMA_VERSION, unsupported_version
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
 from punchlist.toolcalls import replay as toolcalls_replay
@@ -86,14 +87,13 @@ def check(store: Store, revision: str, progress: Callable[[int], None] = lambda 
     report = CheckReport(revision)
     try:
         report.problems += maintenance.integrity_problems(store)
-        refuse_newer(store.database, revision)
-        if revision != REVISION:
-            # Its tables are not those that the rest of the check reads.
-            report.problems.append(_other_schema(store, revision))
+        if revision != SCHEMA_VERSION:
+            # The rest of the check reads the tables of the current schema.
+            report.problems.append(_schema_problem(store, revision))
             return report
         with store.read() as tx:
             _check_trail(tx, report, progress)
-            report.sizes = [_size(tx, table, texts) for table, texts in sorted(schema.tables().items())]
+            report.sizes = [_size(tx, table, texts) for table, texts in sorted(text_columns().items())]
     except StoreError as error:
         report.problems.append(str(error))
     del report.problems[MOST_PROBLEMS:]
@@ -103,10 +103,10 @@ def check(store: Store, revision: str, progress: Callable[[int], None] = lambda 
     return report
 
 
-def _other_schema(store: Store, revision: str) -> str:
-    if is_older(revision):
-        return f"schema: it is {revision}, of an older Punchlist. `punchlist db upgrade` brings it up to {REVISION}."
-    return f"schema: {never_was(store.database, revision)}"
+def _schema_problem(store: Store, revision: str) -> str:
+    if problem := unsupported_version(store.database.name, revision):
+        return f"schema: {problem}"
+    return f"schema: version {revision} is older. Run `punchlist db upgrade` to upgrade it to {SCHEMA_VERSION}."
 
 
 def _check_trail(tx: Transaction, report: CheckReport, progress: Callable[[int], None]) -> None:

@@ -13,6 +13,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from punchlist.errors import ConfigError
+from punchlist.extras import require
 from punchlist.kernel.text import line_problem
 from punchlist.storage.statements import Kind
 
@@ -74,6 +75,7 @@ def _sqlite(path: str) -> DatabaseUrl:
 
 
 def _postgresql(rest: str) -> DatabaseUrl:
+    require("psycopg", extra="postgres", feature="PostgreSQL support")
     from psycopg import Error
     from psycopg.conninfo import timeout_from_conninfo
     from psycopg.pq import Conninfo

@@ -12,7 +12,7 @@ from typing import Final
 
 from punchlist.errors import InvalidInput, StoreBusy, StoreDamaged, StoreUnavailable
 from punchlist.storage.open import bring_up_to_date, make_home
-from punchlist.storage.schema_version import APPLICATION_ID, READ_REVISION, REVISION, is_older
+from punchlist.storage.schema_version import APPLICATION_ID, READ_VERSION, unsupported_version
 from punchlist.storage.sqlite import BUSY_SECONDS, SQLite, use_write_ahead_log
 from punchlist.storage.store import Store
 from punchlist.storage.wal_files import SUFFIXES, alone
@@ -45,7 +45,7 @@ def backup(store: Store, target: Path) -> None:
             reader.backup(writer)
             # A copy stands alone: no write-ahead log beside it.
             writer.execute("PRAGMA journal_mode = DELETE")
-            ours = _revision_of(writer) is not None
+            ours = _version_of(writer) is not None
         if ours:
             _sync(partial)
             os.replace(partial, target)
@@ -209,25 +209,23 @@ def _check_copy(copy: Path) -> None:
     try:
         with closing(_open(copy.resolve(), "ro")) as connection:
             (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-            revision = _revision_of(connection)
+            version = _version_of(connection)
     except sqlite3.Error as error:
         raise StoreDamaged(f"{copy} cannot be read as a database ({error}). Nothing was changed.") from error
-    if revision is None:
+    if version is None:
         raise InvalidInput(f"{copy} is not a Punchlist database.")
     if verdict != "ok":
         raise StoreDamaged(f"{copy} is damaged itself ({verdict}). Nothing was changed.")
-    if revision > REVISION:
-        raise InvalidInput(f"{copy} has schema {revision}; this Punchlist knows up to {REVISION}.")
-    if revision != REVISION and not is_older(revision):
-        raise StoreDamaged(f"{copy} is damaged itself (it has no schema {revision!r}). Nothing was changed.")
+    if problem := unsupported_version(str(copy), version):
+        raise problem
 
 
-def _revision_of(connection: sqlite3.Connection) -> str | None:
+def _version_of(connection: sqlite3.Connection) -> str | None:
     """The schema of a file that is ours; None for any other."""
     if connection.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
         return None
     try:
-        row = connection.execute(READ_REVISION).fetchone()
+        row = connection.execute(READ_VERSION).fetchone()
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
             raise

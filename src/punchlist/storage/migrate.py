@@ -1,41 +1,125 @@
-"""Bringing an older database to this program's schema, on first use and by itself: all its migrations in one
-transaction. Two processes that come at the same moment take turns, and the second finds the work done.
+"""Creates and upgrades databases: the numbered SQL files in `migrations/`, in plain Python.
+
+The baseline creates every table; each later file (`0005_NAME.sql`) changes them. A new database gets all files, an
+older one those above its version, in one transaction together with the recorded version: a failure changes nothing.
+Processes that come at the same moment take turns, and the later ones find the work done.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
 
-from sqlalchemy import text
+from punchlist.errors import StoreUnavailable
+from punchlist.storage.schema_version import (
+    APPLICATION_ID,
+    READ_VERSION,
+    VERSION_TABLE,
+    read_schema_version,
+    unsupported_version,
+    untracked_tables,
+)
+from punchlist.storage.sqlite import SQLite, use_write_ahead_log
+from punchlist.storage.statements import Kind, Statement
+from punchlist.storage.store import Store, Transaction
 
-from punchlist.storage.schema_version import APPLICATION_ID, READ_REVISION, REVISION, is_older, never_was, refuse_newer
-from punchlist.storage.store import Store
+FOLDER: Final = Path(__file__).with_name("migrations")
+_CREATE_TABLE: Final = re.compile(r"^CREATE TABLE (\w+) \((.*?)^\)", re.DOTALL | re.MULTILINE)
+_TEXT_COLUMN: Final = re.compile(r"^ +(\w+) TEXT\b", re.MULTILINE)
+_ADD_TEXT_COLUMN: Final = re.compile(r"^ALTER TABLE (\w+) ADD COLUMN (\w+) TEXT\b", re.MULTILINE)
 
-if TYPE_CHECKING:
-    from sqlalchemy.engine import Connection
-
-
-def migrate(store: Store) -> None:
-    database = store.database
-    with store.engine.begin() as connection:
-        if database.kind == "postgresql":
-            # The same number for all who come: they take turns.
-            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": APPLICATION_ID})
-        found: str = connection.execute(text(READ_REVISION)).scalar_one()
-        if found == REVISION:
-            return
-        refuse_newer(database, found)
-        if not is_older(found):
-            raise never_was(database, found)
-        run_migrations(connection)
+_FIND_VERSION: Final = Statement(READ_VERSION)
+_CREATE_VERSION: Final = Statement(f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
+_INSERT_VERSION: Final = Statement(f"INSERT INTO {VERSION_TABLE} VALUES (:version)")
+_UPDATE_VERSION: Final = Statement(f"UPDATE {VERSION_TABLE} SET version_num = :version")
 
 
-def run_migrations(connection: Connection, target: str = "head") -> None:
-    """Take a database, or an empty one, to a revision, inside the connection's transaction."""
-    from alembic import command
-    from alembic.config import Config
+class Migration(NamedTuple):
+    version: str
+    sql: str
 
-    config = Config()
-    config.set_main_option("script_location", "punchlist.storage:migrations")
-    config.attributes["connection"] = connection
-    command.upgrade(config, target)
+    def statements(self, kind: Kind) -> list[Statement]:
+        sql = self.sql.replace("BIGSERIAL", "INTEGER") if kind == "sqlite" else self.sql
+        return [Statement(statement) for statement in sql.split(";\n") if statement.strip()]
+
+
+def migrations(folder: Path | None = None) -> list[Migration]:
+    """Every numbered file, oldest first."""
+    files = sorted((folder or FOLDER).glob("[0-9][0-9][0-9][0-9]_*.sql"))
+    return [Migration(file.name[:4], file.read_text(encoding="utf-8")) for file in files]
+
+
+@cache
+def text_columns() -> dict[str, list[str]]:
+    """The names of all tables, each with its text columns."""
+    sql = "\n".join(migration.sql for migration in migrations())
+    tables = {name: _TEXT_COLUMN.findall(columns) for name, columns in _CREATE_TABLE.findall(sql)}
+    for table, column in _ADD_TEXT_COLUMN.findall(sql):
+        tables[table].append(column)
+    return tables
+
+
+def migrate(store: Store, folder: Path | None = None) -> None:
+    """Bring a database, new or older, to the newest version."""
+    available = migrations(folder)
+    _check_version(store, read_schema_version(store), available)
+    if isinstance(store.database, SQLite):
+        _check_ownership(store, store.database)
+    with store.write() as tx:
+        if not store.database.one_writer:
+            # All processes use the same key, so that they take turns.
+            tx.raw(f"SELECT pg_advisory_xact_lock({APPLICATION_ID})")
+        version = _recorded_version(tx, store)
+        _check_version(store, version, available)
+        pending = [migration for migration in available if version is None or migration.version > version]
+        if pending:
+            _apply(tx, store, version, pending)
+
+
+def _check_version(store: Store, version: str | None, available: list[Migration]) -> None:
+    if version is None or version == available[-1].version:
+        return
+    if problem := unsupported_version(store.database.name, version):
+        raise problem
+
+
+def _apply(tx: Transaction, store: Store, version: str | None, pending: list[Migration]) -> None:
+    for migration in pending:
+        for statement in migration.statements(store.database.kind):
+            tx.run(statement)
+    if version is None:
+        tx.run(_CREATE_VERSION)
+    tx.run(_INSERT_VERSION if version is None else _UPDATE_VERSION, version=pending[-1].version)
+    if isinstance(store.database, SQLite):
+        tx.raw(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+def _check_ownership(store: Store, database: SQLite) -> None:
+    """Refuse the SQLite file of another program before anything is written to it."""
+    connection = database.connect(make=True)
+    try:
+        # In this order: a process that creates the tables at this moment sets the id in the same transaction.
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+        if application_id != APPLICATION_ID and (tables or application_id):
+            raise StoreUnavailable(
+                f"{database.path} is a database of another program. Nothing was changed; "
+                "point PUNCHLIST_DATABASE_URL at a separate file."
+            )
+        if tables and read_schema_version(store) is None:
+            raise untracked_tables(database)
+        use_write_ahead_log(connection)
+    finally:
+        connection.close()
+
+
+def _recorded_version(tx: Transaction, store: Store) -> str | None:
+    """None for a new database."""
+    tables = {name for (name,) in tx.raw(store.database.list_tables)}
+    if VERSION_TABLE in tables and (row := tx.one(_FIND_VERSION)):
+        return str(row[0])
+    if tables & {*text_columns(), VERSION_TABLE}:
+        raise untracked_tables(store.database)
+    return None

@@ -13,7 +13,7 @@ from punchlist.errors import StoreDamaged, StoreUnavailable
 from punchlist.kernel.clock import Clock, system_clock
 from punchlist.storage import postgres, sqlite, wal_files
 from punchlist.storage.database_url import read_address
-from punchlist.storage.schema_version import REVISION, current_revision, refuse_newer
+from punchlist.storage.schema_version import SCHEMA_VERSION, read_schema_version
 from punchlist.storage.store import Store
 
 _HEADER: Final = 100
@@ -67,15 +67,8 @@ def _make_anew(store: Store, file: Path) -> None:
 
 
 def bring_up_to_date(store: Store) -> None:
-    """A database that is as this program wants it is known by one look; only another one loads what makes it so."""
-    found = current_revision(store)
-    if found == REVISION:
-        return
-    refuse_newer(store.database, found)
-    from punchlist.storage import create as storage_create
-
-    storage_create.claim(store)
-    if (found or storage_create.make(store)) != REVISION:
+    """Create or upgrade the schema. The usual case, a current database, costs one query and no further import."""
+    if read_schema_version(store) != SCHEMA_VERSION:
         from punchlist.storage.migrate import migrate
 
         migrate(store)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from punchlist.errors import Conflict, InvalidInput, StoreBusy, StoreDamaged, StoreUnavailable
 from punchlist.storage.statements import Kind
-
-if TYPE_CHECKING:
-    from sqlalchemy.engine import Engine
 
 
 class PostgreSQL:
@@ -41,19 +38,6 @@ class PostgreSQL:
         del connection, with_log  # A server says so itself when it has gone.
         return True
 
-    def engine(self) -> Engine:
-        import psycopg
-        from sqlalchemy import create_engine
-        from sqlalchemy.pool import NullPool
-
-        return create_engine(
-            "postgresql+psycopg://",
-            creator=lambda: psycopg.connect(self.url, client_encoding="utf8"),
-            poolclass=NullPool,
-            # Whoever has waited for a lock must see what was done meanwhile, whatever the server's default is.
-            isolation_level="READ COMMITTED",
-        )
-
     def begin_write(self, cursor: Any) -> None:
         # Said each time: a server may have another default.
         cursor.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
@@ -80,11 +64,10 @@ class PostgreSQL:
     def explain(self, error: Exception) -> Exception:
         import psycopg
 
-        cause = getattr(error, "orig", error)
-        if not isinstance(cause, psycopg.Error):
+        if not isinstance(error, psycopg.Error):
             return error
-        detail = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
-        match cause:
+        detail = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        match error:
             case psycopg.errors.UniqueViolation() | psycopg.errors.SerializationFailure():
                 return Conflict(f"Somebody else was first ({detail}). Read the list again and retry.")
             case psycopg.DataError():

@@ -1,26 +1,27 @@
-"""Which schema a database has, and whether it is ours: what every command looks at before it begins."""
+"""The schema version of a database. Every command reads it before anything else, so this module stays small."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-from punchlist.errors import SchemaTooNew, StoreDamaged
+from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreDamaged, StoreError
 from punchlist.storage.store import Database, Store
 
-REVISION: Final = "0004"
-"""The newest migration: what this program reads and writes. A test ties it to the files."""
+SCHEMA_VERSION: Final = "0004"
+"""The number of the newest file in `migrations/`; a test compares them."""
+BASELINE: Final = "0004"
+"""The oldest version that can be upgraded."""
 
 APPLICATION_ID: Final = 0x50_4C_49_53
-"""'PLIS', in the header of our SQLite files: we do not write into somebody else's database."""
+"""'PLIS' in the header of a SQLite file marks it as a Punchlist database."""
 
 VERSION_TABLE: Final = "punchlist_schema"
-_BEFORE_THE_FIRST: Final = "0000"
-READ_REVISION: Final = f"SELECT version_num FROM {VERSION_TABLE}"
+READ_VERSION: Final = f"SELECT version_num FROM {VERSION_TABLE}"
 
 
-def current_revision(store: Store) -> str | None:
-    """The revision a database is at; None where our version table is not there to be read."""
+def read_schema_version(store: Store) -> str | None:
+    """The version that a database records; None if it has no readable version table."""
     if store.database.is_new():
         return None
     try:
@@ -29,7 +30,7 @@ def current_revision(store: Store) -> str | None:
         store.fail(error)
     try:
         cursor = connection.cursor()
-        cursor.execute(READ_REVISION)
+        cursor.execute(READ_VERSION)
         row = cursor.fetchone()
         return str(row[0]) if row else None
     except store.database.driver_error:
@@ -38,21 +39,29 @@ def current_revision(store: Store) -> str | None:
         connection.close()
 
 
-def is_older(revision: str) -> bool:
-    """Whether a schema is one that can be brought along."""
-    return re.fullmatch("[0-9]{4}", revision) is not None and _BEFORE_THE_FIRST < revision < REVISION
-
-
-def never_was(database: Database, found: str) -> StoreDamaged:
-    return StoreDamaged(
-        f"The database {database.name} has schema {found!r}, which there has never been (this Punchlist has "
-        f"{REVISION}): it is damaged. `punchlist db restore BACKUP` goes back to a good copy."
-    )
-
-
-def refuse_newer(database: Database, found: str | None) -> None:
-    if found is not None and found > REVISION:
-        raise SchemaTooNew(
-            f"The database {database.name} has schema {found}; this Punchlist knows up to {REVISION}. "
-            "It was written by a newer version: upgrade Punchlist, or use another database."
+def unsupported_version(name: str, version: str) -> StoreError | None:
+    """Why this program can neither use nor upgrade the database `name`; None if it can."""
+    if version > SCHEMA_VERSION:
+        return SchemaTooNew(
+            f"The database {name} has schema {version}; this Punchlist supports up to {SCHEMA_VERSION}. "
+            "A newer version wrote it: upgrade Punchlist, or use another database."
         )
+    if not re.fullmatch("[0-9]{4}", version) or version == "0000":
+        return StoreDamaged(
+            f"The database {name} has schema {version!r}, which no Punchlist version wrote (this one has "
+            f"{SCHEMA_VERSION}): it is damaged. Run `punchlist db restore BACKUP` to restore a backup."
+        )
+    if version < BASELINE:
+        return SchemaTooOld(
+            f"The database {name} has schema {version}, which a development version before the first release wrote; "
+            f"this Punchlist upgrades from {BASELINE}. Run `punchlist export` with that version and `punchlist "
+            "import` with this one, or use another database."
+        )
+    return None
+
+
+def untracked_tables(database: Database) -> StoreDamaged:
+    return StoreDamaged(
+        f"The database {database.name} has tables but no schema version: it is damaged, or belongs to another "
+        "program. Nothing was changed."
+    )

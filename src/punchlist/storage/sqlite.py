@@ -9,15 +9,12 @@ from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from weakref import WeakSet
 
 from punchlist.errors import Conflict, StoreBusy, StoreDamaged, StoreUnavailable
 from punchlist.storage.statements import Kind
 from punchlist.storage.wal_files import Identity, WalFiles, beside, identity
-
-if TYPE_CHECKING:
-    from sqlalchemy.engine import Engine
 
 BUSY_SECONDS: Final = 30.0
 """How long a writer waits for the others. Writes take well under a millisecond each."""
@@ -105,21 +102,6 @@ class SQLite:
         else:
             connection.file = None
 
-    def engine(self) -> Engine:
-        from sqlalchemy import create_engine, event
-        from sqlalchemy.engine import URL, Connection
-        from sqlalchemy.pool import NullPool
-
-        engine = create_engine(
-            URL.create("sqlite", database=self._file), creator=lambda: self.connect(make=True), poolclass=NullPool
-        )
-
-        @event.listens_for(engine, "begin")
-        def begin(connection: Connection) -> None:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-
-        return engine
-
     def begin_write(self, cursor: sqlite3.Cursor) -> None:
         if AT_ONCE.get():
             self._begin_at_once(cursor)
@@ -164,10 +146,9 @@ class SQLite:
 
     def explain(self, error: Exception) -> Exception:
         # Not every driver error has a code: the ones Python raises itself have none.
-        cause = getattr(error, "orig", error)
-        if not isinstance(cause, sqlite3.Error):
+        if not isinstance(error, sqlite3.Error):
             return error
-        code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             if AT_ONCE.get():
                 return self._would_wait()
@@ -175,21 +156,21 @@ class SQLite:
                 f"{self.path} was busy for too long: another process holds it. Nothing was changed; try again."
             )
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            return self._damaged(str(cause))
+            return self._damaged(str(error))
         if code == sqlite3.SQLITE_FULL:
             return StoreUnavailable(f"The disk is full: {self.path} was not changed. Free some space and try again.")
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
-            return StoreUnavailable(f"Cannot write {self.path} ({cause}). Check that the folder exists and is yours.")
+            return StoreUnavailable(f"Cannot write {self.path} ({error}). Check that the folder exists and is yours.")
         if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOMEM):
-            return StoreUnavailable(f"{self.path} was not changed: the disk reported an error ({cause}).")
+            return StoreUnavailable(f"{self.path} was not changed: the disk reported an error ({error}).")
         if code == sqlite3.SQLITE_CONSTRAINT:
             return (
-                Conflict(f"Somebody else was first ({cause}). Read the list again and retry.")
-                if "UNIQUE" in str(cause)
+                Conflict(f"Somebody else was first ({error}). Read the list again and retry.")
+                if "UNIQUE" in str(error)
                 else error
             )
         # Our statements are fixed and tested: if one does not fit, the file is not as we made it.
-        return self._damaged(str(cause))
+        return self._damaged(str(error))
 
     def _damaged(self, detail: str) -> StoreDamaged:
         return StoreDamaged(

@@ -16,16 +16,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
+from typing import Any, Final, NoReturn, Protocol
 
 from punchlist.errors import InvalidInput, StoreDamaged, StoreUnavailable
 from punchlist.kernel.clock import Clock, system_clock, timestamp
 from punchlist.storage.connection_pool import ConnectionPool
 from punchlist.storage.statements import Kind, Statement
-
-if TYPE_CHECKING:
-    from sqlalchemy.engine import Engine
 
 
 class Database(Protocol):
@@ -51,9 +47,6 @@ class Database(Protocol):
     def still_there(self, connection: Any, *, with_log: bool = False) -> bool:
         """Whether it is a connection to what has the database's name now: a file may be removed or replaced while it
         is open, and whatever is written to it then is gone. With `with_log`, so may the log be that it writes to."""
-
-    def engine(self) -> Engine:
-        """SQLAlchemy's way to the same database, for migrations: loading it takes longer than a short command."""
 
     def begin_write(self, cursor: Any) -> None: ...
 
@@ -235,11 +228,6 @@ class Store:
         self._looked = 0.0
         self.renew: Callable[[Store], None] = lambda _: None
         """Makes sure that the database is there, and as we want it."""
-
-    @cached_property
-    def engine(self) -> Engine:
-        """See `Database.engine`."""
-        return self.database.engine()
 
     def write(self) -> AbstractContextManager[Transaction]:
         return _TransactionContext(self, writing=True)

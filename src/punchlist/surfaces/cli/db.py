@@ -35,11 +35,11 @@ def check(context: typer.Context, as_json: JsonOption = False) -> None:
     """Check integrity, schema, the event trail and every list against it. Exit code 1 if anything is wrong."""
     from punchlist.audit.check import check as run_check
     from punchlist.storage.open import existing_store
-    from punchlist.storage.schema_version import current_revision
+    from punchlist.storage.schema_version import read_schema_version
 
     services = cli_context(context).services(as_json=as_json)
     store = existing_store(services.settings.database)
-    revision = current_revision(store)
+    revision = read_schema_version(store)
     if revision is None:
         raise StoreDamaged(
             f"{_address(services)} has no readable Punchlist schema: it is new, damaged or another program's."
@@ -59,17 +59,18 @@ def check(context: typer.Context, as_json: JsonOption = False) -> None:
 def upgrade(context: typer.Context, as_json: JsonOption = False) -> None:
     """Bring the schema up to date; every command does so by itself on first use."""
     from punchlist.storage.open import connect
-    from punchlist.storage.schema_version import REVISION, current_revision
+    from punchlist.storage.schema_version import SCHEMA_VERSION, read_schema_version
 
     services = cli_context(context).services(as_json=as_json)
-    before = current_revision(connect(services.settings.database))
+    before = read_schema_version(connect(services.settings.database))
     _ = services.store
     if as_json:
-        echo_json({"database": _address(services), "from": before, "to": REVISION})
-    elif before == REVISION:
-        echo(f"Already at schema {REVISION}.")
+        echo_json({"database": _address(services), "from": before, "to": SCHEMA_VERSION})
+    elif before == SCHEMA_VERSION:
+        echo(f"Already at schema {SCHEMA_VERSION}.")
     else:
-        echo(f"Upgraded from schema {before} to {REVISION}." if before else f"Made a new database, schema {REVISION}.")
+        did = f"Upgraded from schema {before} to" if before else "Created a new database, schema"
+        echo(f"{did} {SCHEMA_VERSION}.")
 
 
 @app.command()

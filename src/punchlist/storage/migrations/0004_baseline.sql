@@ -1,8 +1,11 @@
--- The tables, once, in what SQLite and PostgreSQL both know. Only the type of a number that counts by itself has a name
--- of each its own: here it is COUNTED. A statement ends with a semicolon at the end of a line.
+-- The baseline: every table as of the first release. Databases of development versions at schema 0004 have exactly
+-- these tables, so they open without a change; 0001 to 0003 are refused.
 --
--- Times and JSON are text on purpose: they read the same everywhere and need no conversion on the way in or out.
--- Rows of lists carry a checksum of their content, checked whenever they are read.
+-- One text for SQLite and PostgreSQL, except that BIGSERIAL becomes INTEGER on SQLite. A statement ends with a
+-- semicolon at the end of a line.
+--
+-- Times and JSON are stored as text: they read the same everywhere and need no conversion.
+-- Rows of lists carry a checksum of their content, which is verified on every read.
 
 CREATE TABLE conversations (
     id TEXT NOT NULL PRIMARY KEY,
@@ -19,7 +22,7 @@ CREATE TABLE turns (
     end_reason TEXT,
     started_at TEXT NOT NULL,
     ended_at TEXT,
-    -- The process that works on it; none while nobody does.
+    -- The process that works on the turn; NULL when none does.
     owner TEXT
 );
 CREATE INDEX idx_turns_conversation ON turns (conversation_id, started_at);
@@ -28,7 +31,7 @@ CREATE TABLE messages (
     id TEXT NOT NULL PRIMARY KEY,
     conversation_id TEXT NOT NULL REFERENCES conversations (id),
     turn_id TEXT REFERENCES turns (id),
-    -- Counted in the conversation: an order that does not depend on clocks.
+    -- Numbered within the conversation: an order that does not depend on clocks.
     position INTEGER NOT NULL,
     role TEXT NOT NULL,
     kind TEXT DEFAULT 'text' NOT NULL,
@@ -58,7 +61,7 @@ CREATE TABLE checklists (
     conversation_id TEXT NOT NULL PRIMARY KEY REFERENCES conversations (id),
     items TEXT NOT NULL,
     revision INTEGER NOT NULL,
-    -- The revision that an undo brings back; 0 stands for the empty list before the first one.
+    -- The revision that an undo restores; 0 is the empty list before the first revision.
     undo_to INTEGER NOT NULL,
     updated_at TEXT NOT NULL,
     checksum BIGINT NOT NULL
@@ -90,7 +93,7 @@ CREATE TABLE todo_conditions (
     turn_id TEXT NOT NULL REFERENCES turns (id),
     todo_id TEXT NOT NULL REFERENCES turn_todos (id),
     kind TEXT NOT NULL,
-    -- What a person is asked, when it is time, the event's name, the other todo's id, what is claimed.
+    -- By kind: the question, the time, the event's name, the other todo's id, the resource.
     subject TEXT NOT NULL,
     status TEXT DEFAULT 'open' NOT NULL,
     answer TEXT,
@@ -105,14 +108,14 @@ CREATE INDEX idx_todo_conditions_turn ON todo_conditions (turn_id, todo_id);
 CREATE TABLE queued_messages (
     id TEXT NOT NULL PRIMARY KEY,
     conversation_id TEXT NOT NULL REFERENCES conversations (id),
-    -- Counted in the conversation: the order in which they are delivered.
+    -- Numbered within the conversation: the order of delivery.
     position INTEGER NOT NULL,
     content TEXT NOT NULL,
     status TEXT NOT NULL,
     said_by TEXT NOT NULL,
     created_at TEXT NOT NULL,
     changed_at TEXT,
-    -- The turn that it began.
+    -- The turn that the message started.
     turn_id TEXT REFERENCES turns (id),
     CONSTRAINT ck_queued_messages_status CHECK (status IN ('queued', 'delivered', 'withdrawn'))
 );
@@ -122,24 +125,24 @@ CREATE TABLE tool_calls (
     id TEXT NOT NULL PRIMARY KEY,
     conversation_id TEXT NOT NULL REFERENCES conversations (id),
     turn_id TEXT REFERENCES turns (id),
-    -- Counted in the conversation: an order that depends neither on clocks nor on ids.
+    -- Numbered within the conversation: an order that depends neither on clocks nor on ids.
     position INTEGER NOT NULL,
     tool TEXT NOT NULL,
-    -- Without secrets. What was hidden is in `exact` as long as the call may still run.
+    -- With secrets redacted. `exact` has the original until the call has ended.
     arguments TEXT NOT NULL,
     exact TEXT,
     status TEXT NOT NULL,
     effect TEXT,
     fingerprint TEXT,
-    -- What the request said besides: dependencies, priority, keys, time limit; as JSON.
+    -- JSON: dependencies, priority, resource keys and time limit of the request.
     terms TEXT DEFAULT '{}' NOT NULL,
     workspace TEXT NOT NULL,
-    -- The process that has the call in hand.
+    -- The process that runs the call.
     owner TEXT NOT NULL,
     result TEXT,
     output_file TEXT,
     error_code TEXT,
-    -- Why it failed or was cancelled, for the model.
+    -- For the model: why the call failed or was cancelled.
     explanation TEXT,
     created_at TEXT NOT NULL,
     started_at TEXT,
@@ -156,7 +159,7 @@ CREATE TABLE approvals (
     status TEXT NOT NULL,
     question TEXT NOT NULL,
     why TEXT NOT NULL,
-    -- What "always" would mean: beginnings of commands as JSON, and the server.
+    -- What the answer "always" would allow: command prefixes as JSON, and the MCP server.
     prefixes TEXT DEFAULT '[]' NOT NULL,
     server TEXT,
     asked_at TEXT NOT NULL,
@@ -165,7 +168,7 @@ CREATE TABLE approvals (
     outcome TEXT,
     answered_by TEXT,
     answered_at TEXT,
-    -- Other arguments as JSON, for `modify`; gone when the call has taken them.
+    -- JSON: the arguments of a `modify` answer; removed when the call has taken them.
     arguments TEXT,
     reason TEXT DEFAULT '' NOT NULL,
     CONSTRAINT ck_approvals_status CHECK (status IN ('pending', 'escalated', 'approved', 'denied', 'expired', 'withdrawn'))
@@ -177,7 +180,7 @@ CREATE TABLE tool_rules (
     id TEXT NOT NULL PRIMARY KEY,
     conversation_id TEXT NOT NULL REFERENCES conversations (id),
     rule TEXT NOT NULL,
-    -- Made with a key of the user's: a database that somebody sent brings no permissions along.
+    -- A MAC with the user's key, so that a database from another user carries no permissions.
     seal TEXT DEFAULT '' NOT NULL,
     said_by TEXT NOT NULL,
     created_at TEXT NOT NULL
@@ -189,14 +192,14 @@ CREATE TABLE missions (
     slug TEXT NOT NULL,
     name TEXT NOT NULL,
     description TEXT DEFAULT '' NOT NULL,
-    -- What the file says, read and completed with what it leaves open.
+    -- The parsed mission.json with defaults filled in.
     json_config TEXT NOT NULL,
-    -- The file as it was applied: whether its commands are trusted depends on every character of it.
+    -- mission.json exactly as applied: trust in its commands is bound to its hash.
     source TEXT NOT NULL,
     status TEXT DEFAULT 'active' NOT NULL,
     -- The mission chat.
     conversation_id TEXT NOT NULL REFERENCES conversations (id),
-    -- The newest moment of its cadence that a cycle was begun for.
+    -- The last time of the cadence for which a cycle was started.
     last_tick TEXT,
     created_at TEXT NOT NULL,
     updated_at TEXT NOT NULL,
@@ -213,7 +216,7 @@ CREATE TABLE pillars (
     description TEXT DEFAULT '' NOT NULL,
     position INTEGER NOT NULL,
     status TEXT DEFAULT 'active' NOT NULL,
-    -- Where it is planned, and where its todos are worked on.
+    -- The conversation for planning, and the one for work on todos.
     conversation_id TEXT NOT NULL REFERENCES conversations (id),
     todo_conversation_id TEXT NOT NULL REFERENCES conversations (id),
     created_at TEXT NOT NULL,
@@ -242,12 +245,12 @@ CREATE TABLE metrics (
     target FLOAT NOT NULL,
     warning FLOAT,
     direction TEXT NOT NULL,
-    -- How it is collected, as JSON.
+    -- JSON: the collector's configuration.
     collector TEXT NOT NULL,
     stale_after_hours FLOAT NOT NULL,
     position INTEGER NOT NULL,
     status TEXT DEFAULT 'active' NOT NULL,
-    -- What went wrong when it was last collected; none when nothing did.
+    -- The error of the last collection; NULL if it succeeded.
     last_error TEXT,
     last_error_at TEXT,
     created_at TEXT NOT NULL,
@@ -260,7 +263,7 @@ CREATE TABLE metric_readings (
     id TEXT NOT NULL PRIMARY KEY,
     mission_id TEXT NOT NULL REFERENCES missions (id) ON DELETE CASCADE,
     metric_id TEXT NOT NULL REFERENCES metrics (id) ON DELETE CASCADE,
-    -- Counted for the metric: an order that does not depend on clocks.
+    -- Numbered within the metric: an order that does not depend on clocks.
     position INTEGER NOT NULL,
     value FLOAT NOT NULL,
     at TEXT NOT NULL,
@@ -285,20 +288,20 @@ CREATE TABLE mission_todos (
     created_at TEXT NOT NULL,
     started_at TEXT,
     completed_at TEXT,
-    -- When it was completed or cancelled: what ended long ago is left out of views.
+    -- When it was completed or cancelled. Views omit todos that ended long ago.
     ended_at TEXT,
-    -- Slugs of pillars that it also matters to, as JSON.
+    -- JSON: slugs of other pillars that the todo affects.
     also_affects TEXT DEFAULT '[]' NOT NULL,
-    -- What must hold before it can be completed, and what came of looking, as JSON.
+    -- JSON: the check that must pass before completion, and its last result.
     completion_check TEXT,
     check_result TEXT,
-    -- When somebody last worked on it: a check must have passed after that.
+    -- When an agent last worked on it: only a check that passed later counts.
     worked_at TEXT,
-    -- Why the Lead completed it though its check had not passed.
+    -- Why the lead completed it although its check had not passed.
     override_reason TEXT,
-    -- When it was found to be overdue.
+    -- When the sweep found it overdue.
     overdue_at TEXT,
-    -- What the caller named its request: the same request makes one todo, however often it comes.
+    -- The caller's idempotency key: repeating a request creates no second todo.
     request_id TEXT,
     checksum BIGINT NOT NULL,
     CONSTRAINT ck_mission_todos_status CHECK (status IN ('backlog', 'pending', 'in_progress', 'completed', 'cancelled')),
@@ -311,7 +314,7 @@ CREATE TABLE escalations (
     id TEXT NOT NULL PRIMARY KEY,
     mission_id TEXT NOT NULL REFERENCES missions (id) ON DELETE CASCADE,
     todo_id TEXT NOT NULL REFERENCES mission_todos (id) ON DELETE CASCADE,
-    -- What it is about: a deadline that has passed, work that does not come to an end.
+    -- `overdue` (the deadline has passed) or `review` (work does not finish).
     kind TEXT NOT NULL,
     question TEXT NOT NULL,
     status TEXT NOT NULL,
@@ -333,23 +336,23 @@ CREATE TABLE runs (
     mission_id TEXT REFERENCES missions (id) ON DELETE CASCADE,
     pillar_id TEXT REFERENCES pillars (id) ON DELETE CASCADE,
     todo_id TEXT REFERENCES mission_todos (id) ON DELETE CASCADE,
-    -- Where it is worked on: one run at a time.
+    -- The conversation of the work; one run at a time works in it.
     conversation_id TEXT NOT NULL REFERENCES conversations (id),
     agent TEXT NOT NULL,
-    -- What it is asked to do, as JSON.
+    -- JSON: the task.
     request TEXT NOT NULL,
     created_by TEXT NOT NULL,
-    -- Counts how often it was tried anew after it had failed.
+    -- The number of retries after a failure.
     leg INTEGER DEFAULT '0' NOT NULL,
-    -- Counts how often a worker began with it, which is more when workers died.
+    -- The number of starts by a worker: a worker that dies adds one.
     attempts INTEGER DEFAULT '0' NOT NULL,
-    -- The worker that has it in hand, and the turn it is at.
+    -- The worker that owns the run, and the turn it works on.
     executor TEXT,
     turn_id TEXT REFERENCES turns (id),
-    -- What a person wants of it, pause or stop, and what they say to it; its worker sees to both.
+    -- A control request (pause or stop) and a message for the agent; the worker handles both.
     wish TEXT,
     message TEXT,
-    -- Why it waits, was paused or stopped, or how it failed.
+    -- Why the run waits, was paused or stopped, or failed.
     why TEXT DEFAULT '' NOT NULL,
     result TEXT,
     created_at TEXT NOT NULL,
@@ -369,11 +372,11 @@ CREATE INDEX idx_runs_todo ON runs (todo_id, created_at);
 
 CREATE TABLE claims (
     todo_id TEXT NOT NULL PRIMARY KEY,
-    -- Whose todo it is: `plan` with its turn, or `mission` with its mission.
+    -- The list of the todo: `plan` with a turn id, or `mission` with a mission id.
     list TEXT NOT NULL,
     owner_id TEXT NOT NULL,
     holder TEXT,
-    -- Grows with every claim of this todo: whoever comes with an older one is too late.
+    -- The fencing token: increases with every claim, and an older one is refused.
     fence BIGINT NOT NULL,
     claimed_at TEXT NOT NULL,
     lease_until TEXT NOT NULL,
@@ -382,7 +385,7 @@ CREATE TABLE claims (
 CREATE INDEX idx_claims_owner ON claims (list, owner_id);
 
 CREATE TABLE events (
-    seq COUNTED NOT NULL PRIMARY KEY,
+    seq BIGSERIAL NOT NULL PRIMARY KEY,
     stream TEXT NOT NULL,
     version INTEGER NOT NULL,
     at TEXT NOT NULL,
@@ -396,30 +399,27 @@ CREATE TABLE events (
     data TEXT NOT NULL,
     hash TEXT NOT NULL
 );
--- Also what stops two writers from continuing one stream in two ways.
+-- Also prevents two writers from appending the same version to one stream.
 CREATE UNIQUE INDEX idx_events_stream ON events (stream, version);
 CREATE INDEX idx_events_conversation ON events (conversation_id, seq);
 
--- What the database itself sees to, whoever asks at the same moment.
+-- Invariants that the database enforces, and partial indexes that skip finished rows.
 
--- A conversation has one open turn of its own.
+-- A conversation has at most one open top-level turn.
 CREATE UNIQUE INDEX idx_turns_open ON turns (conversation_id) WHERE ended_at IS NULL AND parent_turn_id IS NULL;
--- One item of a plan is in progress.
+-- At most one todo of a plan is in progress.
 CREATE UNIQUE INDEX idx_turn_todos_one_in_progress ON turn_todos (turn_id) WHERE status = 'in_progress';
--- The next of a plan's todos, found without looking at all of them.
 CREATE INDEX idx_turn_todos_pending ON turn_todos (turn_id, priority) WHERE status = 'pending';
--- Found without looking at all that was ever asked or said.
 CREATE INDEX idx_todo_conditions_open ON todo_conditions (conversation_id) WHERE status = 'open';
 CREATE INDEX idx_queued_messages_queued ON queued_messages (conversation_id, position) WHERE status = 'queued';
--- What a server's tool looked like when it last ran; our own have no fingerprint.
+-- Only tools of MCP servers have a fingerprint.
 CREATE INDEX idx_tool_calls_tool ON tool_calls (tool, created_at) WHERE fingerprint IS NOT NULL;
--- One run at a time works in a chat (collecting says nothing there), and one question about a todo is open.
+-- One run at a time works in a conversation (a collection writes nothing there).
 CREATE UNIQUE INDEX idx_runs_chat ON runs (conversation_id)
 WHERE status IN ('dispatched', 'running', 'waiting', 'paused') AND kind <> 'collect';
+-- A todo has at most one open escalation of each kind.
 CREATE UNIQUE INDEX idx_escalations_one ON escalations (todo_id, kind) WHERE status <> 'answered';
--- The same request makes one todo.
 CREATE UNIQUE INDEX idx_mission_todos_request ON mission_todos (mission_id, request_id) WHERE request_id IS NOT NULL;
--- Found without looking at all that ever ended.
 CREATE INDEX idx_mission_todos_open ON mission_todos (mission_id, status) WHERE ended_at IS NULL;
 CREATE INDEX idx_runs_open ON runs (status, created_at) WHERE ended_at IS NULL;
 CREATE INDEX idx_tool_calls_open ON tool_calls (conversation_id) WHERE ended_at IS NULL;

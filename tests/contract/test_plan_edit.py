@@ -10,7 +10,7 @@ from punchlist.errors import IllegalTransition
 from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.service import Plans
 from punchlist.plan.validation import parse_items
-from punchlist.storage.schema_version import current_revision
+from punchlist.storage.schema_version import read_schema_version
 from punchlist.storage.store import Store
 
 
@@ -33,7 +33,7 @@ def test_a_moved_item_is_at_its_position_and_the_log_replays_to_the_same_plan(
 ) -> None:
     plans.move(turn, ids[index], position, reason="test")
     assert titles(plans, turn) == expected
-    assert check(store, current_revision(store) or "").problems == []
+    assert check(store, read_schema_version(store) or "").problems == []
 
 
 @pytest.mark.spec("X5")
@@ -47,4 +47,4 @@ def test_a_title_changes_while_the_item_is_open(store: Store, plans: Plans, turn
     with pytest.raises(IllegalTransition):
         plans.move(turn, ids[1], 1, reason="test")
     assert titles(plans, turn) == "AXCD"
-    assert check(store, current_revision(store) or "").problems == []
+    assert check(store, read_schema_version(store) or "").problems == []

@@ -180,11 +180,11 @@ class Weighing(Instant):
         self.kept: list[int] = []
         self.most: list[int] = []
 
-    async def ask(self, request: ModelRequest, hear: TextListener | None = None) -> Reply:
+    async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
         self.most.append(tracemalloc.get_traced_memory()[1])
         gc.collect()
         self.kept.append(tracemalloc.get_traced_memory()[0])
-        return await super().ask(request, hear)
+        return await super().ask(request, on_text)
 
 
 def beginning(store: Store, folder: Path, sizes: Sequence[int]) -> Iterator[Figure]:

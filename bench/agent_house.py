@@ -41,7 +41,7 @@ class Instant:
     """Plans with its first reply, then calls `nothing` with a number that it has not sent before, for ever."""
 
     name = "instant"
-    traits = ModelInfo()
+    info = ModelInfo()
 
     def __init__(self, tasks: int = TASKS, thinking: Callable[[], float] | None = None) -> None:
         """`thinking` says how many seconds a reply takes, for what is not to be instant."""
@@ -52,8 +52,8 @@ class Instant:
         self.entered: list[float] = []
         self.returned: list[float] = []
 
-    async def ask(self, request: ModelRequest, hear: TextListener | None = None) -> Reply:
-        del hear
+    async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
+        del on_text
         self.entered.append(perf_counter())
         self.last = request
         self.requests += 1
@@ -86,11 +86,11 @@ def scope(session: str) -> Scope:
 def agent(iterations: int) -> AgentDefinition:
     """The supervisor as it is, but for how long it may go on, and with one more tool."""
     built_in = BUILT_IN["supervisor"]
-    limits = replace(Limits(), base_iterations=iterations, most_iterations=iterations)
+    limits = replace(Limits(), base_iterations=iterations, max_iterations=iterations)
     return replace(built_in, tools=(*built_in.tools, nothing.name), limits=limits)
 
 
-def studio(store: Store, session: str, workspace: Path, model: Instant) -> AgentRuntime:
+def runtime(store: Store, session: str, workspace: Path, model: Instant) -> AgentRuntime:
     conversations = Conversations(store)
     return AgentRuntime(
         ToolSite(
@@ -108,7 +108,7 @@ def studio(store: Store, session: str, workspace: Path, model: Instant) -> Agent
 async def turn(store: Store, session: str, workspace: Path, iterations: int, model: Instant | None = None) -> Instant:
     """One turn of so many iterations, which the limit ends; its model has the times."""
     model = model or Instant()
-    outcome = await studio(store, session, workspace, model).work(agent(iterations), "Do it.", CancelSignal())
+    outcome = await runtime(store, session, workspace, model).run(agent(iterations), "Do it.", CancelSignal())
     _check(outcome, iterations)
     return model
 

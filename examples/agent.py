@@ -18,11 +18,11 @@ async def main(folder: str) -> None:
     async with Agent(model, tools=[weather], workspace=folder, database=f"{folder}/agent.db") as agent:
         async for news in agent.events("Oslo or Rome?"):
             match news:
-                case ListChanged(view=view):
-                    print(*(f"{task.title}: {task.status}" for task in view.tasks), sep=" · ")
-                case Continued(count=count, most=most):
+                case ListChanged(lists=view):
+                    print(*(f"{task.title}: {task.status}" for task in view.items), sep=" · ")
+                case Continued(count=count, limit=most):
                     print(f"It stopped early, and was sent back: {count} of {most} times")
-                case TurnEnded(ended=ended):
+                case TurnEnded(result=ended):
                     print(f"{ended.reason}: {ended.text}")
 
 

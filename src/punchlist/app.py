@@ -190,9 +190,9 @@ class App:
 
     @cached_property
     def agents(self) -> AgentsConfig:
-        from punchlist.agent.agents_config import agents
+        from punchlist.agent.agents_config import load_agents
 
-        return agents(self.settings, self.trust)
+        return load_agents(self.settings, self.trust)
 
     @cached_property
     def trust(self) -> Trust:

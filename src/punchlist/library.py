@@ -22,7 +22,7 @@ from punchlist.agent.definitions import AgentDefinition
 from punchlist.agent.events import AgentEvent, EventListener, NoteAdded
 from punchlist.agent.list_state import ListItem
 from punchlist.agent.model_resolver import ModelResolver
-from punchlist.agent.resume import go_on
+from punchlist.agent.resume import resume_session
 from punchlist.agent.runtime import AgentRuntime, Interaction, TurnOutcome
 from punchlist.app import App
 from punchlist.config import load, person
@@ -83,7 +83,7 @@ class Agent:
         self._tools = tuple(tools)
         self._mode = Mode(mode)
         self._ask = ask
-        chosen = self._house.agents.named(agent)
+        chosen = self._house.agents.get(agent)
         self._agent = replace(
             chosen,
             prompt=chosen.prompt if instructions is None else instructions,
@@ -152,22 +152,22 @@ class Agent:
     def _working(self, goal: str) -> Start:
         if not goal.strip():
             raise InvalidInput("goal: must not be empty")
-        return lambda studio, signal: studio.work(self._agent, goal, signal)
+        return lambda runtime, signal: runtime.run(self._agent, goal, signal)
 
-    def _going_on(self, studio: AgentRuntime, signal: CancelSignal) -> Coroutine[Any, Any, TurnOutcome]:
-        return go_on(studio, lambda _: self._agent, signal)
+    def _going_on(self, runtime: AgentRuntime, signal: CancelSignal) -> Coroutine[Any, Any, TurnOutcome]:
+        return resume_session(runtime, lambda _: self._agent, signal)
 
     async def _see_through(self, start: Start, tell: EventListener | None) -> RunResult:
         if self._signal is not None:
             raise InvalidInput("The agent is at work already; its turns follow each other.")
-        studio, self._signal = self._studio(tell), CancelSignal()
+        runtime, self._signal = self._runtime(tell), CancelSignal()
         try:
-            outcome = await start(studio, self._signal)
+            outcome = await start(runtime, self._signal)
         finally:
             self._signal = None
         return self._result(outcome)
 
-    def _studio(self, tell: EventListener | None) -> AgentRuntime:
+    def _runtime(self, tell: EventListener | None) -> AgentRuntime:
         house = self._house
         scope = Scope(self.session, Actor(Role.PERSON, person()))
         site = house.site(scope, self._folder)
@@ -198,7 +198,7 @@ class Agent:
             ended.reason,
             ended.why,
             ended.text,
-            ended.tasks,
+            ended.items,
             ended.iterations,
             ended.continuations,
             ended.usage,

@@ -57,9 +57,9 @@ class Heard(Rehearsal):
     def for_agent(self, agent: str) -> Heard:
         return Heard(self._script, agent, self.requests) if agent in self._script.agents else self
 
-    async def ask(self, request: ModelRequest, hear: TextListener | None = None) -> Reply:
+    async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
         self.requests.setdefault(self._agent, []).append(replace(request, messages=list(request.messages)))
-        return await super().ask(request, hear)
+        return await super().ask(request, on_text)
 
 
 class Rehearsing:
@@ -72,7 +72,7 @@ class Rehearsing:
         self.model = Heard(RehearsalScript(tuple(replies), {name: tuple(lines) for name, lines in agents.items()}))
         self.news: list[AgentEvent] = []
         self.signal = CancelSignal()
-        self.studio = AgentRuntime(
+        self.runtime = AgentRuntime(
             ToolSite(
                 store, CallScope(scope, str(workspace)), ToolSettings(PolicySettings()), workspace / "outputs", {}
             ),
@@ -81,7 +81,7 @@ class Rehearsing:
             Checklists(store, conversations),
             lambda agent: self.model.for_agent(agent.name),
             Mode.YOLO,
-            Interaction(tell=self.news.append),
+            Interaction(on_event=self.news.append),
         )
         self.agent: AgentDefinition = BUILT_IN["supervisor"]
 
@@ -90,11 +90,11 @@ class Rehearsing:
         return self
 
     def in_mode(self, mode: Mode) -> Rehearsing:
-        self.studio = replace(self.studio, mode=mode)
+        self.runtime = replace(self.runtime, mode=mode)
         return self
 
     def run(self, goal: str = "Do it.") -> TurnOutcome:
-        return asyncio.run(asyncio.wait_for(self.studio.work(self.agent, goal, self.signal), 60))
+        return asyncio.run(asyncio.wait_for(self.runtime.run(self.agent, goal, self.signal), 60))
 
     @property
     def asked(self) -> list[ModelRequest]:

@@ -118,7 +118,7 @@ def test_limits_end_it(framework: Framework, make: Make) -> None:
     capped = make(limits=Limits(continuations=1))
     drive(framework, capped, plan("Oslo"), "Soon…")
     assert (capped.reason, capped.why) == (Reason.CAPPED, "continued 1 times, the limit")
-    few = make(limits=Limits(base_iterations=2, most_iterations=2))
+    few = make(limits=Limits(base_iterations=2, max_iterations=2))
     drive(framework, few, plan("Oslo"), "Soon…")
     assert (few.reason, few.why) == (Reason.CAPPED, "2 iterations, the limit")
     frugal = make(limits=Limits(tokens=2 * TOKENS))

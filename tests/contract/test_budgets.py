@@ -47,14 +47,14 @@ def test_a_worker_gets_no_more_than_is_left(rehearse: Any) -> None:
 @pytest.mark.spec("C6")
 def test_dollars_are_counted_for_both(rehearse: Any) -> None:
     scene = rehearse(DELEGATE, DELEGATE, says("Done."), writer=[says("Written.", tokens=1_000_000)])
-    scene.model.traits = ModelInfo(1_000_000_000, 1.0, 2.0)
+    scene.model.info = ModelInfo(1_000_000_000, 1.0, 2.0)
     made = scene.model.for_agent
     scene.model.for_agent = lambda name: _priced(made(name))
     assert scene.limits(cost=1.5).run().ended.reason is Reason.BUDGET
 
 
 def _priced(model: Any) -> Any:
-    model.traits = ModelInfo(1_000_000_000, 1.0, 2.0)
+    model.info = ModelInfo(1_000_000_000, 1.0, 2.0)
     return model
 
 
@@ -63,7 +63,7 @@ def test_a_limit_of_cost_needs_a_price(rehearse: Any) -> None:
     scene = rehearse(says("Done.")).limits(cost=1.0)
     with pytest.raises(ConfigError, match="price of rehearsal is not known"):
         scene.run()
-    assert scene.studio.conversations.turns("s") == []
+    assert scene.runtime.conversations.turns("s") == []
 
 
 @pytest.mark.spec("C2", "W4")

@@ -10,9 +10,9 @@ import pytest
 from tests.contract.rehearsing import Rehearse, Rehearsing, calls, completes, every_call_has_one_result, plans, says
 from tests.contract.test_context import looks
 
-from punchlist.agent.agents_config import agents
+from punchlist.agent.agents_config import load_agents
 from punchlist.agent.continuation import Limits, Reason
-from punchlist.agent.definitions import BUILT_IN, SUPERVISING, AgentDefinition
+from punchlist.agent.definitions import BUILT_IN, SUPERVISOR_TOOLS, AgentDefinition
 from punchlist.agent.runtime import TurnOutcome
 from punchlist.config import load
 from punchlist.conversations.model import TurnScope
@@ -35,8 +35,8 @@ def reports(scene: Rehearsing) -> list[CallReturn]:
 
 
 def plan_of(scene: Rehearsing, outcome: TurnOutcome) -> list[TurnTodo]:
-    here = TurnScope("s", scene.studio.site.place.scope.actor, outcome.turn_id)
-    return list(scene.studio.plans.list(here, frozenset(PlanStatus)).items)
+    here = TurnScope("s", scene.runtime.site.place.scope.actor, outcome.turn_id)
+    return list(scene.runtime.plans.list(here, frozenset(PlanStatus)).items)
 
 
 @pytest.mark.spec("T12")
@@ -55,7 +55,7 @@ def test_several_workers_at_once_and_after_each_other_report_to_the_same_turn(re
     told = ["It is in x.", "It is described.", "It is changed.", "It is changed."]
     assert [report.text for report in reports(scene)] == told
     assert every_call_has_one_result(scene.asked[-1].messages)
-    turns = scene.studio.conversations.turns("s")
+    turns = scene.runtime.conversations.turns("s")
     workers = sorted(turn.agent_id for turn in turns if turn.parent_turn_id == outcome.turn_id)
     assert workers == ["coder", "coder", "researcher", "writer"]
     assert all(str(turn.end_reason).startswith("completed: ") for turn in turns)
@@ -81,8 +81,8 @@ def test_a_worker_that_does_not_finish_is_a_result_and_the_turn_goes_on(
     scene = rehearse(
         calls(mission("writer"), mission("researcher")), says("One of two."), writer=[line], researcher=[says("Yes.")]
     )
-    writer = replace(BUILT_IN["writer"], limits=Limits(base_iterations=1, most_iterations=1))
-    scene.studio = replace(scene.studio, agents={**BUILT_IN, "writer": writer})
+    writer = replace(BUILT_IN["writer"], limits=Limits(base_iterations=1, max_iterations=1))
+    scene.runtime = replace(scene.runtime, agents={**BUILT_IN, "writer": writer})
     assert scene.run().ended.reason is Reason.COMPLETED
     failed, done = reports(scene)
     assert (failed.failed, done.failed, done.text) == (True, False, "Yes.")
@@ -139,7 +139,7 @@ def test_a_worker_has_no_plan_tools_and_what_it_tries_is_refused(rehearse: Rehea
     outcome = scene.run()
     assert outcome.ended.reason is Reason.COMPLETED
     first, last = scene.model.requests[worker]
-    assert not {tool.name for tool in first.tools} & set(SUPERVISING)
+    assert not {tool.name for tool in first.tools} & set(SUPERVISOR_TOOLS)
     assert "## Planning" not in first.system
     refused = [message for message in last.messages if isinstance(message, CallReturn)]
     assert [message.text.partition(".")[0] for message in refused] == [
@@ -147,7 +147,7 @@ def test_a_worker_has_no_plan_tools_and_what_it_tries_is_refused(rehearse: Rehea
         "There is no tool 'delegate'",
     ]
     assert plan_of(scene, outcome) == []
-    assert len(scene.studio.conversations.turns("s")) == 2
+    assert len(scene.runtime.conversations.turns("s")) == 2
 
 
 # --- of one's own -----------------------------------------------------------------------------------------
@@ -164,10 +164,10 @@ def configured(
     (project / "punchlist.toml").write_text(text)
     trust = Trust(tmp_path / "trust")
     trust.trust(project / "punchlist.toml")
-    found = agents(load(environment={"HOME": str(tmp_path)}, cwd=project), trust)
+    found = load_agents(load(environment={"HOME": str(tmp_path)}, cwd=project), trust)
     scene = rehearse(*lines, **workers)
-    scene.agent = found.named("supervisor")
-    scene.studio = replace(scene.studio, agents=found.definitions)
+    scene.agent = found.get("supervisor")
+    scene.runtime = replace(scene.runtime, agents=found.definitions)
     return scene
 
 
@@ -185,7 +185,7 @@ def test_a_worker_of_a_file_has_its_own_prompt_model_and_tools(rehearse: Rehears
         cast[agent.name] = agent.model
         return scene.model.for_agent(agent.name)
 
-    scene.studio = replace(scene.studio, model_for=model_for)
+    scene.runtime = replace(scene.runtime, model_for=model_for)
     assert scene.run().ended.reason is Reason.COMPLETED
     assert cast == {"supervisor": None, "reviewer": "rehearsal:r"}
     assert "- reviewer: finds what is wrong" in scene.asked[0].system
@@ -214,7 +214,7 @@ def test_how_deep_delegation_goes_is_set_by_the_one_who_begins(
     outcome = scene.run()
     assert outcome.ended.reason is Reason.COMPLETED
     assert [report.text for report in reports(scene)] == ["Led."]
-    turns = {turn.agent_id: turn for turn in scene.studio.conversations.turns("s")}
+    turns = {turn.agent_id: turn for turn in scene.runtime.conversations.turns("s")}
     assert sorted(name for name in turns if name != "supervisor") == workers
     asked = scene.model.requests
     assert ("delegate" in [tool.name for tool in asked["lead"][0].tools]) == (depth == 2)
@@ -240,4 +240,4 @@ def test_nobody_delegates_to_itself_or_to_the_supervisor(rehearse: Rehearse, tmp
     led, refused = reports(scene)
     assert (led.text, refused.failed) == ("Alone, then.", True)
     assert "type: " in refused.text
-    assert len(scene.studio.conversations.turns("s")) == 2
+    assert len(scene.runtime.conversations.turns("s")) == 2

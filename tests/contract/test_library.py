@@ -71,9 +71,9 @@ def test_what_happens_comes_as_it_happens(make: Make) -> None:
     news = asyncio.run(listen())
     assert isinstance(news[0], TurnStarted)
     assert isinstance(news[-1], TurnEnded)
-    assert news[-1].ended.reason is Reason.COMPLETED
+    assert news[-1].result.reason is Reason.COMPLETED
     assert [one.count for one in news if isinstance(one, Continued)] == [1]
-    assert [one.view.tasks[0].status for one in news if isinstance(one, ListChanged)] == ["pending", "completed"]
+    assert [one.lists.items[0].status for one in news if isinstance(one, ListChanged)] == ["pending", "completed"]
     ended = [
         one.call.request.tool for one in news if isinstance(one, CallChanged) and one.call.status is CallStatus.SUCCESS
     ]

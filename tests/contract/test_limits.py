@@ -37,7 +37,7 @@ SOON = says("Soon.")
         # The list is clear after the second reply; what it was given until then stays.
         ({"base_iterations": 2, "more_iterations": 3}, [plans("Look"), completes(0), *looks(9)], 4),
         ({"base_iterations": 2, "more_iterations": 0}, [plans("Look"), completes(0), *looks(9)], 2),
-        ({"base_iterations": 2, "more_iterations": 3, "most_iterations": 7}, [plans("Look"), *looks(9)], 7),
+        ({"base_iterations": 2, "more_iterations": 3, "max_iterations": 7}, [plans("Look"), *looks(9)], 7),
     ],
     ids=["base", "more", "no more", "most"],
 )
@@ -100,7 +100,7 @@ def test_a_new_message_begins_a_new_count(rehearse: Rehearse) -> None:
     scene = rehearse(plans("Look"), SOON, SOON, plans("Write"), SOON, SOON).limits(continuations=1)
     outcomes = [scene.run("One.").ended, scene.run("Two.").ended]
     assert [(ended.reason, ended.continuations) for ended in outcomes] == [(Reason.CAPPED, 1)] * 2
-    assert [(news.count, news.most) for news in scene.news if isinstance(news, Continued)] == [(1, 1)] * 2
+    assert [(news.count, news.limit) for news in scene.news if isinstance(news, Continued)] == [(1, 1)] * 2
 
 
 @pytest.mark.spec("C4")
@@ -143,7 +143,7 @@ def _paused(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_a_pause_ends_when_somebody_has_had_enough(rehearse: Rehearse) -> None:
     scene = rehearse(plans("Look"), SOON)
     scene.agent = replace(scene.agent, check_interval=50.0)
-    scene.studio = replace(scene.studio, model_for=lambda _: _Then(scene, lambda: scene.signal.set("enough")))
+    scene.runtime = replace(scene.runtime, model_for=lambda _: _Then(scene, lambda: scene.signal.set("enough")))
     began = monotonic()
     ended = scene.run().ended
     assert (ended.reason, ended.why) == (Reason.CANCELLED, "enough")
@@ -155,10 +155,10 @@ class _Then:
 
     def __init__(self, scene: Rehearsing, happens: Any) -> None:
         self._scene, self._happens = scene, happens
-        self.name, self.traits = scene.model.name, scene.model.traits
+        self.name, self.info = scene.model.name, scene.model.info
 
-    async def ask(self, request: ModelRequest, hear: TextListener | None = None) -> Reply:
-        reply = await self._scene.model.ask(request, hear)
+    async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
+        reply = await self._scene.model.ask(request, on_text)
         if not reply.calls:
             asyncio.get_running_loop().call_later(0.05, self._happens)
         return reply
@@ -173,19 +173,19 @@ def spends(tokens: int, many: int) -> list[RehearsedReply]:
 
 @pytest.mark.spec("C6")
 @pytest.mark.parametrize(
-    ("traits", "limits", "tokens", "iterations", "why"),
+    ("info", "limits", "tokens", "iterations", "why"),
     [
-        (ModelInfo(window=1_000), {}, 900, 1, "900 of the model's 1,000 tokens are used"),
+        (ModelInfo(context_window=1_000), {}, 900, 1, "900 of the model's 1,000 tokens are used"),
         (ModelInfo(), {"tokens": 1_000}, 300, 3, "900 of 1,000 tokens are used"),
         (ModelInfo(input_price=2.0, output_price=9.0), {"cost": 1.0}, 200_000, 3, "$1.2000 of $1 are used"),
     ],
     ids=["window", "tokens", "cost"],
 )
 def test_a_budget_ends_the_turn_before_the_next_request(
-    rehearse: Rehearse, traits: ModelInfo, limits: dict[str, float], tokens: int, iterations: int, why: str
+    rehearse: Rehearse, info: ModelInfo, limits: dict[str, float], tokens: int, iterations: int, why: str
 ) -> None:
     scene = rehearse(*spends(tokens, 6)).limits(**limits)
-    scene.model.traits = traits
+    scene.model.info = info
     ended = scene.run().ended
     assert (ended.reason, ended.iterations, ended.why) == (Reason.BUDGET, iterations, why)
     assert len(scene.asked) == iterations
@@ -193,19 +193,19 @@ def test_a_budget_ends_the_turn_before_the_next_request(
 
 @pytest.mark.spec("C6")
 @pytest.mark.parametrize(
-    ("traits", "limits", "tokens"),
+    ("info", "limits", "tokens"),
     [
-        (ModelInfo(window=1_000), {}, 899),
+        (ModelInfo(context_window=1_000), {}, 899),
         (ModelInfo(), {"tokens": 10_000}, 1_700),
         (ModelInfo(input_price=2.0, output_price=9.0), {"cost": 3.0}, 200_000),
     ],
     ids=["window", "tokens", "cost"],
 )
 def test_what_is_not_used_up_ends_nothing(
-    rehearse: Rehearse, traits: ModelInfo, limits: dict[str, float], tokens: int
+    rehearse: Rehearse, info: ModelInfo, limits: dict[str, float], tokens: int
 ) -> None:
     scene = rehearse(*spends(tokens, 5), says("Done.")).limits(**limits)
-    scene.model.traits = traits
+    scene.model.info = info
     assert scene.run().ended.reason is Reason.COMPLETED
 
 
@@ -219,7 +219,7 @@ def test_the_time_of_a_turn_ends_its_workers_too(rehearse: Rehearse) -> None:
     delegated = calls(("delegate", {"type": "writer", "mission": "Write."}))
     scene = rehearse(delegated, says("Never said."), writer=[says("never", delay=600)])
     assert scene.limits(seconds=0.5).run().ended.reason is Reason.BUDGET
-    turns = scene.studio.conversations.turns("s")
+    turns = scene.runtime.conversations.turns("s")
     assert [turn.agent_id for turn in turns if turn.open] == []
     assert [turn.agent_id for turn in turns if str(turn.end_reason).startswith("cancelled: ")] == ["writer"]
 
@@ -239,8 +239,8 @@ def test_sessions_at_the_same_time_share_neither_counters_nor_lists(store: Store
         # Each waits for the other before it asks its model.
         step = asyncio.Barrier(2)
         for scene in (stalls, finishes):
-            scene.studio = replace(scene.studio, model_for=_InStep(scene, step).for_agent)
-        works = [scene.studio.work(scene.agent, "Do it.", scene.signal) for scene in (stalls, finishes)]
+            scene.runtime = replace(scene.runtime, model_for=_InStep(scene, step).for_agent)
+        works = [scene.runtime.run(scene.agent, "Do it.", scene.signal) for scene in (stalls, finishes)]
         return await asyncio.wait_for(asyncio.gather(*works), 60)
 
     first, second = (outcome.ended for outcome in asyncio.run(both()))
@@ -253,11 +253,11 @@ def test_sessions_at_the_same_time_share_neither_counters_nor_lists(store: Store
 class _InStep:
     def __init__(self, scene: Rehearsing, step: asyncio.Barrier) -> None:
         self._scene, self._step = scene, step
-        self.name, self.traits = scene.model.name, scene.model.traits
+        self.name, self.info = scene.model.name, scene.model.info
 
     def for_agent(self, _: AgentDefinition) -> _InStep:
         return self
 
-    async def ask(self, request: ModelRequest, hear: TextListener | None = None) -> Reply:
+    async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
         await self._step.wait()
-        return await self._scene.model.ask(request, hear)
+        return await self._scene.model.ask(request, on_text)

@@ -97,7 +97,7 @@ def test_tokens_are_a_budget(rehearse: Any) -> None:
 @pytest.mark.spec("C14")
 def test_a_person_ends_it_while_the_model_thinks(rehearse: Any) -> None:
     scene = rehearse(plans("Look"), says("", delay=50))
-    scene.studio = replace(scene.studio, model_for=lambda _: _Cancels(scene))
+    scene.runtime = replace(scene.runtime, model_for=lambda _: _Cancels(scene))
     ended = scene.run().ended
     assert (ended.reason, ended.why) == (Reason.CANCELLED, "enough")
 
@@ -107,7 +107,7 @@ class _Cancels:
 
     def __init__(self, scene: Rehearsing) -> None:
         self._scene = scene
-        self.name, self.traits = scene.model.name, scene.model.traits
+        self.name, self.info = scene.model.name, scene.model.info
 
     async def ask(self, request: Any, hear: Any = None) -> Reply:
         if self._scene.asked:
@@ -208,10 +208,10 @@ def test_a_worker_works_in_a_turn_of_its_own_and_its_report_comes_back(rehearse:
     mission, *_ = scene.model.requests["researcher"]
     assert mission.messages[0] == UserText("Find it.")
     assert not {tool.name for tool in mission.tools} & {"create_todo", "complete_todo", "delegate", "write_file"}
-    turns = scene.studio.conversations.turns("s")
+    turns = scene.runtime.conversations.turns("s")
     assert [turn.parent_turn_id for turn in turns if turn.agent_id == "researcher"] == [outcome.turn_id]
-    here = TurnScope("s", scene.studio.site.place.scope.actor, outcome.turn_id)
-    (todo,) = scene.studio.plans.list(here, frozenset(PlanStatus)).items
+    here = TurnScope("s", scene.runtime.site.place.scope.actor, outcome.turn_id)
+    (todo,) = scene.runtime.plans.list(here, frozenset(PlanStatus)).items
     assert todo.started_at is not None
 
 
@@ -237,9 +237,9 @@ def test_everything_is_on_record_and_the_next_turn_begins_without_the_old_list(r
     first = scene.run("One.")
     second = scene.run("Two.")
     assert (first.ended.reason, second.ended.reason) == (Reason.STALLED, Reason.COMPLETED)
-    ends = {turn.id: turn.end_reason for turn in scene.studio.conversations.turns("s")}
+    ends = {turn.id: turn.end_reason for turn in scene.runtime.conversations.turns("s")}
     assert str(ends[first.turn_id]).startswith("stalled: ")
-    said = [row.content for row in scene.studio.conversations.messages("s") if row.role == "user"]
+    said = [row.content for row in scene.runtime.conversations.messages("s") if row.role == "user"]
     assert said[0] == "One."
     assert said[-1] == "Two."
     told = [message.text for message in scene.asked[-1].messages if isinstance(message, UserText)]

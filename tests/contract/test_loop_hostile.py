@@ -10,11 +10,11 @@ from tests.contract.rehearsing import Rehearse, Rehearsing, calls, completes, ev
 
 from punchlist import tool
 from punchlist.agent.continuation import OpenItem, Reason
-from punchlist.agent.restore import going_on
-from punchlist.agent.resume import go_on
+from punchlist.agent.restore import resume_prompt
+from punchlist.agent.resume import resume_session
 from punchlist.agent.runtime import TurnOutcome
-from punchlist.agent.transcript import as_line
-from punchlist.agent.wait import until_it_can_go_on
+from punchlist.agent.transcript import to_stored
+from punchlist.agent.wait import wait_until_resumable
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import LONGEST_MESSAGE, Conversations
 from punchlist.conversations.turn_writer import TurnWriter
@@ -33,7 +33,7 @@ WRITE = ("write_file", {"path": "x", "content": "hello"})
 
 
 def resume(scene: Rehearsing) -> TurnOutcome:
-    return asyncio.run(asyncio.wait_for(go_on(scene.studio, lambda _: scene.agent, scene.signal), 60))
+    return asyncio.run(asyncio.wait_for(resume_session(scene.runtime, lambda _: scene.agent, scene.signal), 60))
 
 
 def approve(store: Store) -> None:
@@ -84,7 +84,7 @@ def test_a_turn_that_somebody_ended_does_nothing_more(
 
     marks = [calls(("mark", {"text": text})) for text in ("first", "second", "third")]
     scene = rehearse(*marks, says("Done."))
-    scene.studio = replace(scene.studio, tools=[mark])
+    scene.runtime = replace(scene.runtime, tools=[mark])
     ended = scene.run().ended
     assert (ended.reason, made) == (Reason.CANCELLED, ["first"])
     assert "enough" in ended.why
@@ -111,7 +111,7 @@ def test_the_calls_of_a_reply_that_was_cut_off_do_not_run_after_a_crash_either(
     turn = conversations.begin_turn(agent, reason="a new request")
     cut_off = Reply("", (RequestedCall("c1", "run_command", {"command": "touch ran"}),), FinishReason.LENGTH)
     here = TurnScope(agent.conversation_id, agent.actor, turn.id)
-    TurnWriter(store, here).write([as_line(UserText("Do it.")), as_line(cut_off)])
+    TurnWriter(store, here).write([to_stored(UserText("Do it.")), to_stored(cut_off)])
     ended = resume(scene).ended
     assert (ended.reason, scene.asked) == (Reason.ERROR, [])
     assert "cut off" in ended.why
@@ -146,7 +146,7 @@ def test_a_question_of_an_earlier_turn_holds_up_nobody_who_stays(
     conditions, here = ConditionService(store), agent.conversation_id
     (held,) = conditions.open_conditions(here)
     conditions.resolve(here, held.condition.id, "This one.", Actor(Role.PERSON, "ann"))
-    staying = until_it_can_go_on(scene.studio, outcome.turn_id, scene.signal)
+    staying = wait_until_resumable(scene.runtime, outcome.turn_id, scene.signal)
     assert asyncio.run(asyncio.wait_for(staying, 10)) is True
 
 
@@ -155,7 +155,7 @@ def test_a_turn_with_many_workers_is_found_again(
     rehearse: Rehearse, store: Store, agent: Scope, conversations: Conversations
 ) -> None:
     turn = conversations.begin_turn(agent, reason="a new request")
-    TurnWriter(store, TurnScope(agent.conversation_id, agent.actor, turn.id)).write([as_line(UserText("Do it."))])
+    TurnWriter(store, TurnScope(agent.conversation_id, agent.actor, turn.id)).write([to_stored(UserText("Do it."))])
     worker = Scope(agent.conversation_id, Actor(Role.WORKER, "coder"))
     for _ in range(60):
         conversations.begin_turn(worker, reason="delegated", parent=turn.id)
@@ -165,8 +165,8 @@ def test_a_turn_with_many_workers_is_found_again(
 
 @pytest.mark.spec("T14")
 def test_going_on_again_and_again_asks_for_the_first_request_only() -> None:
-    once = going_on("Do it.", "capped: 10 iterations", [OpenItem("1", "Look\n\nThe request was:\n\nElse")])
-    twice = going_on(once, "stalled: nothing", [OpenItem("2", "Write")])
+    once = resume_prompt("Do it.", "capped: 10 iterations", [OpenItem("1", "Look\n\nThe request was:\n\nElse")])
+    twice = resume_prompt(once, "stalled: nothing", [OpenItem("2", "Write")])
     assert twice.endswith("The request was:\n\nDo it.")
     assert "Look" not in twice
     assert twice.count("Go on with the last request") == 1

@@ -18,7 +18,7 @@ from tests.contract.scripted_http import SECRET, Answer, Asked, Break, ScriptedS
 
 from punchlist.errors import ConfigError
 from punchlist.models.model import (
-    BROKEN,
+    REPLY_BROKEN,
     CallReturn,
     FinishReason,
     Message,
@@ -34,7 +34,7 @@ from punchlist.models.model import (
     UserText,
 )
 from punchlist.models.provider_model import ProviderModel, ReplyLimits, model_named
-from punchlist.models.providers import chosen, usual
+from punchlist.models.providers import resolve_model, default_model
 from punchlist.models.retry import RetryingModel
 
 NAMES = ("anthropic:claude-x", "openai:gpt-x", "openai-chat:gpt-x", "ollama:llama-x")
@@ -54,7 +54,7 @@ def _no_keys_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def direct(name: str, environment: Mapping[str, str], bounds: ReplyLimits | None = None) -> ProviderModel:
-    return ProviderModel(chosen(name, environment), bounds)
+    return ProviderModel(resolve_model(name, environment), bounds)
 
 
 def asked(server: ScriptedServer, name: str, request: ModelRequest = HELLO, bounds: ReplyLimits | None = None) -> Reply:
@@ -77,7 +77,7 @@ def failure_of(name: str, answer: Answer, bounds: ReplyLimits | None = None) -> 
 
 def sent(name: str, messages: Sequence[Message]) -> Asked:
     with ScriptedServer([Answer("Fine.")]) as server:
-        asked(server, name, ModelRequest("Be brief.", messages, [LOOK], most_tokens=99))
+        asked(server, name, ModelRequest("Be brief.", messages, [LOOK], max_tokens=99))
     return server.asked[0]
 
 
@@ -266,7 +266,7 @@ def test_a_busy_provider_is_worth_another_try(name: str, status: int) -> None:
     with ScriptedServer([Answer(status=status), Answer("Too early.")]) as server:
         with pytest.raises(ModelBusy, match=str(status)) as caught:
             asked(server, name)
-        assert caught.value.wait is None
+        assert caught.value.retry_after is None
     assert len(server.asked) == 1
 
 
@@ -309,7 +309,7 @@ def test_a_request_that_is_too_long_is_called_so(name: str) -> None:
 def test_a_wait_in_seconds_is_passed_on(name: str) -> None:
     failure = failure_of(name, Answer(status=429, headers={"Retry-After": "7"}))
     assert isinstance(failure, ModelBusy)
-    assert failure.wait == 7.0
+    assert failure.retry_after == 7.0
 
 
 @every_provider
@@ -317,8 +317,8 @@ def test_a_wait_until_a_date_is_passed_on(name: str) -> None:
     until = format_datetime(datetime.now(UTC) + timedelta(seconds=100), usegmt=True)
     failure = failure_of(name, Answer(status=503, headers={"Retry-After": until}))
     assert isinstance(failure, ModelBusy)
-    assert failure.wait is not None
-    assert 60 < failure.wait <= 101
+    assert failure.retry_after is not None
+    assert 60 < failure.retry_after <= 101
 
 
 @pytest.mark.parametrize(
@@ -361,7 +361,7 @@ def test_a_stream_that_falls_silent_is_given_up(name: str) -> None:
 
 
 def test_a_reply_that_takes_too_long_is_given_up() -> None:
-    failure = failure_of(NAMES[2], Answer("A long story", broken=Break.HANG), ReplyLimits(whole=0.5))
+    failure = failure_of(NAMES[2], Answer("A long story", broken=Break.HANG), ReplyLimits(total=0.5))
     assert isinstance(failure, ModelBusy)
     assert "took longer than 0.5 s" in str(failure)
 
@@ -387,14 +387,14 @@ def test_text_of_a_reply_that_broke_off_is_called_void(name: str) -> None:
     with ScriptedServer([Answer("A long story", broken=Break.CUT), Answer("Whole.")]) as server:
         model = RetryingModel(direct(name, server.environment()), sleep=_at_once)
         assert asyncio.run(model.ask(HELLO, heard.append)).text == "Whole."
-    void, _, whole = "".join(heard).rpartition(BROKEN)
+    void, _, whole = "".join(heard).rpartition(REPLY_BROKEN)
     assert "A long story".startswith(void)
     assert whole == "Whole."
 
 
 @every_provider
 def test_a_reply_that_never_ends_is_cut_off(name: str) -> None:
-    failure = failure_of(name, Answer("x" * 20_000, broken=Break.ENDLESS), ReplyLimits(most_bytes=1_000_000))
+    failure = failure_of(name, Answer("x" * 20_000, broken=Break.ENDLESS), ReplyLimits(max_bytes=1_000_000))
     assert isinstance(failure, ModelRefused)
     assert str(failure) == f"{name} sent more than 1 MB for one reply, and was cut off."
 
@@ -402,12 +402,12 @@ def test_a_reply_that_never_ends_is_cut_off(name: str) -> None:
 @every_provider
 def test_a_refusal_that_never_ends_is_cut_off(name: str) -> None:
     refusal = Answer(status=400, content="x" * 200_000, kind="text/plain")
-    assert "sent more than 0.1 MB" in str(failure_of(name, refusal, ReplyLimits(most_bytes=100_000)))
+    assert "sent more than 0.1 MB" in str(failure_of(name, refusal, ReplyLimits(max_bytes=100_000)))
 
 
 @every_provider
 def test_signs_of_life_do_not_keep_a_reply_waiting_forever(name: str) -> None:
-    failure = failure_of(name, Answer("A long story", broken=Break.TRICKLE), ReplyLimits(idle=30.0, whole=0.5))
+    failure = failure_of(name, Answer("A long story", broken=Break.TRICKLE), ReplyLimits(idle=30.0, total=0.5))
     assert isinstance(failure, ModelBusy)
     assert "took longer than 0.5 s" in str(failure)
 
@@ -549,16 +549,16 @@ def test_a_rehearsal_is_chosen_by_its_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["anthropic:claude-sonnet-4-5", "openai:gpt-4o-mini", "openai-chat:gpt-4o-mini"])
 def test_window_and_prices_are_known_for_known_models(name: str) -> None:
-    traits = model_named(name, WITH_KEYS).traits
-    assert traits.window
-    assert traits.window >= 100_000
-    assert traits.cost(Usage(1_000_000, 0))
+    info = model_named(name, WITH_KEYS).info
+    assert info.context_window
+    assert info.context_window >= 100_000
+    assert info.cost(Usage(1_000_000, 0))
 
 
 @pytest.mark.parametrize("name", ["anthropic:nobody", "openai:nobody", "ollama:llama3"])
 def test_nothing_is_made_up_about_unknown_models(name: str) -> None:
-    traits = model_named(name, WITH_KEYS).traits
-    assert (traits.window, traits.input_price, traits.output_price) == (None, None, None)
+    info = model_named(name, WITH_KEYS).info
+    assert (info.context_window, info.input_price, info.output_price) == (None, None, None)
 
 
 def test_choosing_imports_nothing_heavy() -> None:
@@ -580,5 +580,5 @@ def test_choosing_imports_nothing_heavy() -> None:
     ],
 )
 def test_a_key_is_enough_to_have_a_model(environment: dict[str, str], named: str | None) -> None:
-    found = usual(environment)
+    found = default_model(environment)
     assert found is None if named is None else str(found).startswith(named)

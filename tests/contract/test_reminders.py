@@ -66,8 +66,8 @@ def test_a_turn_that_is_taken_up_after_a_crash_is_not_told_again(
     rehearse: Rehearse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene = reminding(rehearse, 10, says("Done."))
-    alive = scene.studio
-    scene.studio = replace(alive, model_for=lambda _: _Dies())
+    alive = scene.runtime
+    scene.runtime = replace(alive, model_for=lambda _: _Dies())
     with monkeypatch.context() as patched:
         # Of a process that has ended since.
         gone = f"{this_process().split(':')[0]}:999999999:1"
@@ -86,9 +86,9 @@ class _Crash(BaseException):
 
 
 class _Dies:
-    name, traits = "mortal", ModelInfo()
+    name, info = "mortal", ModelInfo()
 
-    async def ask(self, request: ModelRequest, hear: TextListener | None = None) -> Reply:  # noqa: ARG002
+    async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:  # noqa: ARG002
         raise _Crash
 
 
@@ -139,5 +139,5 @@ def test_reminders_can_be_switched_off(rehearse: Rehearse) -> None:
 def test_a_reminder_is_on_record_as_what_it_is(rehearse: Rehearse) -> None:
     scene = reminding(rehearse, 10, says("Done."))
     outcome = scene.run()
-    rows = scene.studio.conversations.of_turn(outcome.turn_id)
+    rows = scene.runtime.conversations.of_turn(outcome.turn_id)
     assert [row.kind for row in rows].count(REMINDER) == 1

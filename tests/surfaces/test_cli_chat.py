@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import Cli
 from tests.contract.missions import BUILD, ONBOARDING, SLUG, Team, developer_experience
 
-from punchlist.agent.transcript import as_line
+from punchlist.agent.transcript import to_stored
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import MessageRole, NewMessage, Scope
 from punchlist.conversations.service import Conversations
@@ -102,9 +102,9 @@ def test_what_was_said_is_shown_with_who_and_when(punchlist: Cli, team: Team) ->
     conversations = Conversations(team.store)
     owner = Scope(here, Actor(Role.OWNER, "pillar-owner"))
     turn = conversations.begin_turn(owner, reason="a run", request=NewMessage("user", "todo_delegation", "Work on: A"))
-    reply = as_line(Reply("I look.\nFirst at this.", (RequestedCall("c1", "run_command", {"command": "make"}),)))
+    reply = to_stored(Reply("I look.\nFirst at this.", (RequestedCall("c1", "run_command", {"command": "make"}),)))
     conversations.say(owner, MessageRole(reply.role), reply.content, kind=reply.kind, turn_id=turn.id)
-    result = as_line(CallReturn("c1", "run_command", "exit 1\nno rule", failed=True))
+    result = to_stored(CallReturn("c1", "run_command", "exit 1\nno rule", failed=True))
     conversations.say(owner, MessageRole(result.role), result.content, kind=result.kind, turn_id=turn.id)
     conversations.say(owner, MessageRole.SYSTEM, "The list has not changed.\x1b[2J", kind="reminder", turn_id=turn.id)
     inner = Scope(here, Actor(Role.WORKER, "coder"))

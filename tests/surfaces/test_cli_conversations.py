@@ -15,7 +15,7 @@ from tests.contract.front import plan, todo
 from tests.surfaces.snapshots.compare import assert_same
 
 from punchlist.agent.message_kinds import CONTINUATION, ENDING, REMINDER, TEXT
-from punchlist.agent.transcript import as_line
+from punchlist.agent.transcript import to_stored
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import MessageRole, NewMessage, Scope, StoredTurn, TraceKind
@@ -49,7 +49,7 @@ class Past:
 
     def say(self, turn: StoredTurn | None, *messages: Message, kind: str = TEXT) -> None:
         for message in messages:
-            self.note(turn, as_line(message, kind))
+            self.note(turn, to_stored(message, kind))
 
     def note(self, turn: StoredTurn | None, line: NewMessage) -> None:
         role, kind, content = line
@@ -343,8 +343,8 @@ def test_an_export_that_cannot_be_written_leaves_nothing_behind(
 def test_ten_thousand_messages_are_exported_quickly(punchlist: Cli, past: Past) -> None:
     turn = past.begin()
     with past.store.write() as tx:
-        reply = as_line(Reply("x" * 200, (RequestedCall("c", "tool", {"a": "b"}),)))
-        result = as_line(CallReturn("c", "tool", "y" * 200))
+        reply = to_stored(Reply("x" * 200, (RequestedCall("c", "tool", {"a": "b"}),)))
+        result = to_stored(CallReturn("c", "tool", "y" * 200))
         add_messages(tx, "default", turn.id, [reply, result] * 5_000)
     for words in (["show"], ["export"], ["export", "--format", "markdown"], ["list"]):
         begun = time.monotonic()

@@ -29,12 +29,12 @@ class Scripted:
 
     def __init__(self, name: str, window: int, script: Sequence[str | ModelError]) -> None:
         self.name = name
-        self.traits = ModelInfo(window=window)
+        self.info = ModelInfo(context_window=window)
         self.asked: list[ModelRequest] = []
         self._script = iter(script)
 
-    async def ask(self, request: ModelRequest, hear: TextListener | None = None) -> Reply:
-        assert hear is None
+    async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
+        assert on_text is None
         self.asked.append(request)
         # Whoever asks at the same time has asked before anybody gets an answer.
         await asyncio.sleep(0)
@@ -56,9 +56,9 @@ def test_the_second_gets_the_question_that_failed_and_all_that_follow(failure: M
     told: list[str] = []
     first, second = Scripted("big", 200, ["One.", failure]), Scripted("small", 8, ["Two.", "Three."])
     model = FallbackModel(first, second, told.append)
-    assert (model.name, model.traits.window) == ("big", 200)
+    assert (model.name, model.info.context_window) == ("big", 200)
     assert texts(model, 3) == ["One.", "Two.", "Three."]
-    assert (model.name, model.traits.window) == ("small", 8)
+    assert (model.name, model.info.context_window) == ("small", 8)
     assert (len(first.asked), len(second.asked)) == (2, 2)
     assert told == [f"big: {failure} From here on small is asked."]
 

@@ -18,7 +18,7 @@ from dataclasses import asdict
 from hashlib import sha256
 from typing import Annotated, Any, Final, NotRequired
 
-from punchlist.adapters.missing_package import without
+from punchlist.adapters.missing_package import missing_package_error
 from punchlist.adapters.run_state import AdapterRun
 from punchlist.adapters.session_lists import SessionLists, ToolAnswer
 from punchlist.agent.continuation import Reason, Stop
@@ -35,7 +35,7 @@ try:
     from langgraph.runtime import Runtime
     from langgraph.types import Command
 except ImportError as error:
-    raise without("langchain", "langchain") from error
+    raise missing_package_error("langchain", "langchain") from error
 
 from punchlist.kernel.tool import ListToolSpec
 
@@ -72,7 +72,7 @@ class PunchlistMiddleware(AgentMiddleware[ListsState, Any, Any]):
         return _kept(self.lists.begin(_conversation()))
 
     async def abefore_agent(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
-        return _kept(await self.lists.aside(self.lists.begin, _conversation()))
+        return _kept(await self.lists.bridge(self.lists.begin, _conversation()))
 
     def _run(self, state: Any) -> AdapterRun:
         # A thread that was stopped in the middle before it had lists has none.
@@ -84,7 +84,7 @@ class PunchlistMiddleware(AgentMiddleware[ListsState, Any, Any]):
         return _told(*self.lists.before(self._run(state)))
 
     async def abefore_model(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
-        return _told(*await self.lists.aside(self.lists.before, self._run(state)))
+        return _told(*await self.lists.bridge(self.lists.before, self._run(state)))
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -112,17 +112,17 @@ class PunchlistMiddleware(AgentMiddleware[ListsState, Any, Any]):
 
     @hook_config(can_jump_to=["model"])
     def after_model(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
-        run = self._run(state).replied(_tokens(state))
+        run = self._run(state).count_reply(_tokens(state))
         if not _stops(state):
             return _kept(run)
         return _decided(*self.lists.after(run, otherwise=_full(state)))
 
     @hook_config(can_jump_to=["model"])
     async def aafter_model(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
-        run = self._run(state).replied(_tokens(state))
+        run = self._run(state).count_reply(_tokens(state))
         if not _stops(state):
             return _kept(run)
-        return _decided(*await self.lists.aside(self.lists.after, run, otherwise=_full(state)))
+        return _decided(*await self.lists.bridge(self.lists.after, run, otherwise=_full(state)))
 
     # --- the run fails ------------------------------------------------------------------------------------
 
@@ -147,7 +147,7 @@ class PunchlistMiddleware(AgentMiddleware[ListsState, Any, Any]):
             raise
         except BaseException as error:
             if "punchlist" in state:
-                self.lists.failed(AdapterRun(**state["punchlist"]), error)
+                self.lists.fail(AdapterRun(**state["punchlist"]), error)
             raise
 
     # --- the run ends -------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class PunchlistMiddleware(AgentMiddleware[ListsState, Any, Any]):
         run = self._run(state)
         if run.reason is not None:
             return None
-        return _kept((await self.lists.aside(self.lists.after, run, otherwise=ENDED))[0])
+        return _kept((await self.lists.bridge(self.lists.after, run, otherwise=ENDED))[0])
 
     # --- the tools ----------------------------------------------------------------------------------------
 
@@ -170,7 +170,7 @@ class PunchlistMiddleware(AgentMiddleware[ListsState, Any, Any]):
             return _answer(self.lists.call(self._run(runtime.state), tool.name, arguments))
 
         async def acall(runtime: ToolRuntime, **arguments: Any) -> str:
-            return _answer(await self.lists.aside(self.lists.call, self._run(runtime.state), tool.name, arguments))
+            return _answer(await self.lists.bridge(self.lists.call, self._run(runtime.state), tool.name, arguments))
 
         return StructuredTool(
             name=tool.name,

@@ -3,5 +3,5 @@
 from __future__ import annotations
 
 
-def without(package: str, extra: str) -> ImportError:
+def missing_package_error(package: str, extra: str) -> ImportError:
     return ImportError(f"{package} is not installed. Install Punchlist with it: pip install 'punchlist[{extra}]'")

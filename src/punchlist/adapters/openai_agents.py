@@ -21,7 +21,7 @@ from dataclasses import replace
 from inspect import isawaitable
 from typing import Any, Final
 
-from punchlist.adapters.missing_package import without
+from punchlist.adapters.missing_package import missing_package_error
 from punchlist.adapters.run_state import AdapterRun
 from punchlist.adapters.session_lists import SessionLists
 from punchlist.agent.continuation import Reason, Stop
@@ -42,7 +42,7 @@ try:
     from agents.run_state import RunState
     from agents.tool_context import ToolContext
 except ImportError as error:
-    raise without("openai-agents", "openai-agents") from error
+    raise missing_package_error("openai-agents", "openai-agents") from error
 
 from punchlist.errors import InvalidInput
 from punchlist.kernel.tool import ListToolSpec
@@ -67,8 +67,8 @@ class _RunInProgress:
         if theirs is not None:
             came = theirs(data)
             model_data = await came if isawaitable(came) else came
-        run, state = await self.lists.aside(self.lists.before, self.run)
-        self.run = run.replied()
+        run, state = await self.lists.bridge(self.lists.before, self.run)
+        self.run = run.count_reply()
         instructions = [model_data.instructions or "", self.lists.guidance]
         items = model_data.input
         if self.on_server:
@@ -79,11 +79,11 @@ class _RunInProgress:
 
     async def stopped(self, result: RunResultBase, most: int | None) -> str | None:
         """What sends the model back, if anything does."""
-        self.run = self.run.replied(result.context_wrapper.usage.total_tokens, replies=0)
+        self.run = self.run.count_reply(result.context_wrapper.usage.total_tokens, replies=0)
         waits = [f"{item.name} ({item.call_id})" for item in getattr(result, "interruptions", ())]
         used = most is not None and self.run.iterations >= most
         full = Stop(Reason.CAPPED, f"{most} turns, the limit of the run") if used else None
-        self.run, prompt = await self.lists.aside(self.lists.after, self.run, waits_for=waits, otherwise=full)
+        self.run, prompt = await self.lists.bridge(self.lists.after, self.run, waits_for=waits, otherwise=full)
         return prompt
 
 
@@ -112,7 +112,7 @@ class PunchlistTools:
                     return result
                 agent, input, options = _again(result, prompt, options)
         except BaseException as error:
-            self.lists.failed(going.run, error)
+            self.lists.fail(going.run, error)
             raise
 
     def run_sync(self, agent: Agent[Any], input: Input, **options: Any) -> RunResult:
@@ -130,7 +130,7 @@ class PunchlistTools:
     async def _begin(self, options: Mapping[str, Any]) -> _RunInProgress:
         session = options.get("session")
         conversation = session.session_id if session is not None else options.get("conversation_id")
-        return _RunInProgress(self.lists, await self.lists.aside(self.lists.begin, conversation), _on_server(options))
+        return _RunInProgress(self.lists, await self.lists.bridge(self.lists.begin, conversation), _on_server(options))
 
     def _tool(self, tool: ListToolSpec[Any]) -> FunctionTool:
         async def invoke(context: ToolContext[Any], raw: str) -> str:  # noqa: ARG001
@@ -139,7 +139,7 @@ class PunchlistTools:
                 arguments = json.loads(raw) if raw.strip() else {}
             except ValueError as error:
                 return f"arguments: must be a JSON object ({error})"
-            return (await self.lists.aside(self.lists.call, going.run, tool.name, arguments)).text
+            return (await self.lists.bridge(self.lists.call, going.run, tool.name, arguments)).text
 
         return FunctionTool(tool.name, tool.description, tool.input_schema, invoke, strict_json_schema=False)
 
@@ -181,7 +181,7 @@ class StreamedRun:
         except BaseException as error:
             if self.result is not None and not self.result.is_complete:
                 self.result.cancel()
-            self._of.lists.failed(going.run, error)
+            self._of.lists.fail(going.run, error)
             raise
 
 

@@ -58,12 +58,12 @@ class PunchlistCapability(AbstractCapability[Any]):
         return PunchlistCapability(self.lists)
 
     async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
-        self._now = await self.lists.aside(self.lists.begin, ctx.conversation_id)
+        self._now = await self.lists.bridge(self.lists.begin, ctx.conversation_id)
         try:
             return await handler()
         except BaseException as error:
             if self.run.reason is None:
-                self._now = self.lists.failed(self.run, error)
+                self._now = self.lists.fail(self.run, error)
             raise
 
     @property
@@ -85,7 +85,7 @@ class PunchlistCapability(AbstractCapability[Any]):
         request_context: ModelRequestContext,
     ) -> ModelRequestContext:
         """The lists come last, and do not become part of the conversation."""
-        self._now, text = await self.lists.aside(self.lists.before, self.run)
+        self._now, text = await self.lists.bridge(self.lists.before, self.run)
         if text:
             request_context.messages = [*request_context.messages, ModelRequest([UserPromptPart(text)])]
         return request_context
@@ -97,7 +97,7 @@ class PunchlistCapability(AbstractCapability[Any]):
         request_context: ModelRequestContext,  # noqa: ARG002
         response: ModelResponse,
     ) -> ModelResponse:
-        self._now = self.run.replied(response.usage.total_tokens)
+        self._now = self.run.count_reply(response.usage.total_tokens)
         return response
 
     # --- when it stops ------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ class PunchlistCapability(AbstractCapability[Any]):
             waits = _waits_for(result.data.output)
             # `run_stream` ends at another node than all others.
             otherwise = _full(ctx) if isinstance(node, CallToolsNode) else STREAMED
-            self._now, prompt = await self.lists.aside(self.lists.after, self.run, waits_for=waits, otherwise=otherwise)
+            self._now, prompt = await self.lists.bridge(self.lists.after, self.run, waits_for=waits, otherwise=otherwise)
             if prompt is not None:
                 ctx.enqueue(prompt)
         return result
@@ -148,7 +148,7 @@ class _Tools(AbstractToolset[Any]):
         tool: ToolsetTool[Any],  # noqa: ARG002
     ) -> str:
         lists = self._of.lists
-        said = await lists.aside(lists.call, self._of.run, name, tool_args)
+        said = await lists.bridge(lists.call, self._of.run, name, tool_args)
         if said.failed:
             # Not a retry: those are counted, and too many end the run.
             raise ToolFailed(said.text)

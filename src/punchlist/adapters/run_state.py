@@ -38,37 +38,37 @@ class AdapterRun:
     """Why the run ended (C13); None as long as it has not."""
     why: str = ""
 
-    def replied(self, tokens: int = 0, replies: int = 1) -> Self:
+    def count_reply(self, tokens: int = 0, replies: int = 1) -> Self:
         """The model has replied, and used so many tokens for it."""
         return replace(self, iterations=self.iterations + replies, tokens=self.tokens + tokens)
 
-    def saw(self, view: ListState) -> Self:
+    def with_lists(self, view: ListState) -> Self:
         mark = view.fingerprint
         return self if mark == self.mark else replace(self, mark=mark, changed_at=self.iterations)
 
-    def stopped(self, view: ListState, limits: Limits) -> Self:
+    def count_stop(self, view: ListState, limits: Limits) -> Self:
         """The model wants to hand back: whether anything came of having been sent back (C5)."""
-        now = self.saw(view)
+        now = self.with_lists(view)
         unchanged = now.unchanged
         if now.continued_at is not None:
             unchanged = unchanged + 1 if now.mark == now.continued_at else 0
         allowed = limits.iterations(now.allowed, now.iterations, bool(view.open))
         return replace(now, allowed=allowed, unchanged=unchanged, continued_at=None)
 
-    def continued(self) -> Self:
+    def count_continuation(self) -> Self:
         return replace(self, continuations=self.continuations + 1, continued_at=self.mark)
 
-    def ended(self, reason: Reason, why: str) -> Self:
+    def end(self, reason: Reason, why: str) -> Self:
         return replace(self, reason=reason.value, why=why)
 
     def situation(
         self, view: ListState, limits: Limits, *, seconds: float, enabled: bool, waits_for: Sequence[str]
     ) -> Situation:
         # A turn that was ended with nothing left to do was finished, whoever ended it.
-        stopped = f"somebody ended the turn ({view.over})" if view.over is not None and view.open else None
+        stopped = f"somebody ended the turn ({view.turn_end_reason})" if view.turn_end_reason is not None and view.open else None
         return Situation(
             open=view.open,
-            spent=TurnCounters(
+            counters=TurnCounters(
                 self.iterations,
                 self.allowed,
                 self.continuations,
@@ -79,5 +79,5 @@ class AdapterRun:
             limits=limits,
             enabled=enabled,
             cancelled=stopped,
-            approvals=waits_for,
+            pending_approvals=waits_for,
         )

@@ -26,9 +26,9 @@ from typing import Any, Final, NamedTuple, Self
 
 from punchlist.adapters.run_state import AdapterRun
 from punchlist.agent.context import state_text
-from punchlist.agent.continuation import Continue, Limits, Proceed, Reason, Stop, Wait, decide, ending
+from punchlist.agent.continuation import Continue, Limits, Proceed, Reason, Stop, Wait, decide, ending_text
 from punchlist.agent.definitions import REMIND_AFTER, AgentDefinition, with_overrides
-from punchlist.agent.env_overrides import from_environment
+from punchlist.agent.env_overrides import environment_overrides
 from punchlist.agent.list_state import ListItem, ListState, TurnLists
 from punchlist.agent.message_kinds import CONTINUATION, ENDING
 from punchlist.agent.prompts import HONESTY, PLANNING
@@ -45,7 +45,7 @@ from punchlist.storage.async_bridge import AsyncBridge, bridge
 from punchlist.storage.sqlite import WouldBlock
 from punchlist.surfaces.role_tools import RoleTools
 
-MOST_REMEMBERED: Final = 1_000
+MAX_REMEMBERED_RUNS: Final = 1_000
 """Sessions whose last run can still be asked for."""
 
 
@@ -92,7 +92,7 @@ class SessionLists:
         self.limits = replace(like.limits, cost=None) if limits is None else limits
         self._continues = like.todo_driven if continues is None else continues
         # Whatever is wrong with the database is said here, and not in the middle of a run.
-        self.aside: AsyncBridge = bridge(self._house.store)
+        self.bridge: AsyncBridge = bridge(self._house.store)
         self._toolbox = RoleTools(self._house, self._actor.role)
         self._runs: OrderedDict[str, AdapterRun] = OrderedDict()
         self._remembering = Lock()
@@ -118,25 +118,25 @@ class SessionLists:
         turn = conversations.open_turn(scope, reason="a run begins")
         run = AdapterRun(scope.conversation_id, turn.id, turn.started_at, time(), first)
         view = self._look(run)
-        finished = bool(view.tasks) and not view.open and self._toolbox.has_plan
+        finished = bool(view.items) and not view.open and self._toolbox.has_plan
         if turn.owner is not None or finished:
             # One that somebody works on is not ended: that is refused, and says who does.
             turn = conversations.begin_turn(scope, reason=FINISHED if finished else "a new request")
             run = AdapterRun(scope.conversation_id, turn.id, turn.started_at, time())
             view = self._look(run)
-        return self._remember(run.saw(view))
+        return self._remember(run.with_lists(view))
 
     def before(self, run: AdapterRun) -> tuple[AdapterRun, str]:
         """Before a request: what the model is told of the lists, and perhaps that it forgets them (W7)."""
         try:
             view = self._look(run)
-            if view.over == FINISHED:
+            if view.turn_end_reason == FINISHED:
                 run, view = self._moved(run)
         except WouldBlock:
             raise
         except PunchlistError as error:
             return run, state_text(f"The lists cannot be read now: {error}")
-        run, text = run.saw(view), None
+        run, text = run.with_lists(view), None
         if run.reminded_at != run.mark:
             text = reminder(
                 asked=run.iterations,
@@ -144,11 +144,11 @@ class SessionLists:
                 after=self._remind_after,
                 open=view.open,
                 tools=[tool.name for tool in self.tools],
-                listed=bool(view.shown) or not run.first,
+                listed=bool(view.text) or not run.first,
             )
         if text is not None:
             run = replace(run, reminded_at=run.mark)
-        return run, state_text(view.shown, text or "")
+        return run, state_text(view.text, text or "")
 
     def _moved(self, run: AdapterRun) -> tuple[AdapterRun, ListState]:
         """Another run in the session has begun after the list was done: this one goes on beside it."""
@@ -179,13 +179,13 @@ class SessionLists:
             raise
         except PunchlistError as error:
             # What could not be seen or written down is never "go on": nobody would be counting.
-            return self._remember(run.ended(Reason.ERROR, str(error))), None
+            return self._remember(run.end(Reason.ERROR, str(error))), None
 
     def _decided(
         self, run: AdapterRun, waits_for: Sequence[str], otherwise: Stop | None
     ) -> tuple[AdapterRun, str | None]:
         view = self._look(run)
-        run, seconds = run.stopped(view, self.limits), max(time() - run.begun, 0.0)
+        run, seconds = run.count_stop(view, self.limits), max(time() - run.begun, 0.0)
         decision = decide(
             run.situation(view, self.limits, seconds=seconds, enabled=self._continues, waits_for=waits_for)
         )
@@ -194,25 +194,25 @@ class SessionLists:
         match decision:
             case Continue(prompt):
                 self._say(run, MessageRole.USER, CONTINUATION, prompt)
-                return self._remember(run.continued()), prompt
+                return self._remember(run.count_continuation()), prompt
             case Wait(on):
                 decision = Stop(Reason.WAITING, "; ".join(on))
             case Proceed():
                 raise AssertionError("it has made no calls, and nobody has said anything")
         if decision.reason is not Reason.COMPLETED:
-            self._say(run, MessageRole.SYSTEM, ENDING, ending(decision.reason, decision.why, view.open))
-        return self._remember(run.ended(decision.reason, decision.why)), None
+            self._say(run, MessageRole.SYSTEM, ENDING, ending_text(decision.reason, decision.why, view.open))
+        return self._remember(run.end(decision.reason, decision.why)), None
 
     def _say(self, run: AdapterRun, role: MessageRole, kind: str, text: str) -> None:
         """For people who look at the conversation: what else was said is the framework's."""
         scope = Scope(run.session, self._actor)
         self._house.conversations.say(scope, role, text, kind=kind, turn_id=run.turn_id)
 
-    def failed(self, run: AdapterRun, error: BaseException) -> AdapterRun:
+    def fail(self, run: AdapterRun, error: BaseException) -> AdapterRun:
         """The framework has given up, or somebody has ended its run."""
         reason = Reason.CANCELLED if isinstance(error, CANCELLING) else Reason.ERROR
         told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        return self._remember(run.ended(reason, told))
+        return self._remember(run.end(reason, told))
 
     # --- afterwards ---------------------------------------------------------------------------------------
 
@@ -237,7 +237,7 @@ class SessionLists:
     def todos(self, session: str | None = None) -> tuple[ListItem, ...]:
         """What was on the lists of the last run."""
         run = self.last(session)
-        return () if run is None else self._look(run).tasks
+        return () if run is None else self._look(run).items
 
     def close(self) -> None:
         self._house.store.close()
@@ -266,21 +266,21 @@ class SessionLists:
             checklist=True,
             since=run.since,
         )
-        return lists.look()
+        return lists.read()
 
     def _remember(self, run: AdapterRun) -> AdapterRun:
         with self._remembering:
             self._runs[run.session] = run
             self._runs.move_to_end(run.session)
-            while len(self._runs) > MOST_REMEMBERED:
+            while len(self._runs) > MAX_REMEMBERED_RUNS:
                 self._runs.popitem(last=False)
         return run
 
 
 def _as_our_own(house: App) -> AgentDefinition:
     """As whom the agents of others are limited: the supervisor, as environment and files have it."""
-    continues, continuations = from_environment(os.environ)
-    return with_overrides(house.agents.named("supervisor"), continues=continues, continuations=continuations)
+    continues, continuations = environment_overrides(os.environ)
+    return with_overrides(house.agents.get("supervisor"), continues=continues, continuations=continuations)
 
 
 def _fitting(conversation: str) -> str:

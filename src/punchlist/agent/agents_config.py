@@ -33,10 +33,10 @@ from punchlist.agent.definitions import (
     BUILT_IN,
     DELEGATE,
     PLAN_TOOLS,
-    READING,
-    SUPERVISING,
+    READ_TOOLS,
+    SUPERVISOR_TOOLS,
     AgentDefinition,
-    at_most,
+    cap_iterations,
 )
 from punchlist.config import Settings, SettingsTables
 from punchlist.errors import NotFound
@@ -44,7 +44,7 @@ from punchlist.kernel.settings_table import MOST, SettingsTable, meant
 from punchlist.kernel.text import excerpt
 from punchlist.trust import Trust
 
-MOST_AGENTS: Final = 50
+MAX_AGENTS: Final = 50
 _NO_PROMPT: Final = "is a new agent, and needs a prompt or a prompt_file"
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 
@@ -59,14 +59,14 @@ class AgentsConfig:
     distrusted: tuple[str, ...] = ()
     """What the project's file asks for and does not get, since nobody has trusted it."""
 
-    def named(self, name: str) -> AgentDefinition:
+    def get(self, name: str) -> AgentDefinition:
         if name not in self.definitions:
             there = ", ".join(self.definitions)
             raise NotFound(f"There is no agent {excerpt(name)!r}.{meant(name, self.definitions)} There are: {there}.")
         return self.definitions[name]
 
 
-def agents(settings: Settings, trust: Trust) -> AgentsConfig:
+def load_agents(settings: Settings, trust: Trust) -> AgentsConfig:
     user, project = _said(settings.user), _said(settings.project)
     trusted = settings.project is not None and trust.trusts(settings.project.path)
     heard = [one for one in project if (one.is_trusted(trust) if trusted else _tightens(one, user))]
@@ -85,7 +85,7 @@ def agents(settings: Settings, trust: Trust) -> AgentsConfig:
     return AgentsConfig(definitions, models[-1] if models else None, origins, tuple(map(str, left_out)))
 
 
-def wants(settings: Settings) -> list[str]:
+def untrusted_settings(settings: Settings) -> list[str]:
     """What the project's file asks for that needs a person's trust."""
     user = _said(settings.user)
     return [str(one) for one in _said(settings.project) if not _tightens(one, user)]
@@ -96,7 +96,7 @@ def prompt_files(settings: Settings) -> list[Path]:
     return [one.value.path for one in _said(settings.project) if isinstance(one.value, PromptFile)]
 
 
-def settings_of(agent: AgentDefinition) -> dict[str, Any]:
+def agent_settings(agent: AgentDefinition) -> dict[str, Any]:
     """An agent's settings by the keys that they have in a file; None where nothing is set."""
     return {key.name: key.shown(agent) for key in GENERAL if key.name != "model"}
 
@@ -127,8 +127,8 @@ def _said(tables: SettingsTables | None) -> list[_Setting]:
         return []
     general = SettingsTable.of(tables.path, "agent", tables.content.get("agent", {}))
     named = SettingsTable.of(tables.path, "agents", tables.content.get("agents", {}))
-    if len(named.content) > MOST_AGENTS:
-        raise named.wrong(None, f"at most {MOST_AGENTS} are possible, got {len(named.content)}")
+    if len(named.content) > MAX_AGENTS:
+        raise named.wrong(None, f"at most {MAX_AGENTS} are possible, got {len(named.content)}")
     return [
         *_read(None, general, GENERAL),
         *(one for name in named.content for one in _read(name, named.table(name), OWN)),
@@ -172,11 +172,11 @@ def _tightens(one: _Setting, without: Sequence[_Setting]) -> bool:
 
 
 def _made(name: str, about: Mapping[str, _Setting]) -> AgentDefinition:
-    agent = BUILT_IN.get(name) or AgentDefinition(name, "", READING)
+    agent = BUILT_IN.get(name) or AgentDefinition(name, "", READ_TOOLS)
     for one in about.values():
         agent = one.key.applied(agent, one.value.text() if isinstance(one.value, PromptFile) else one.value)
-    if "limits.most_iterations" in about:
-        agent = replace(agent, limits=at_most(agent.limits, agent.limits.most_iterations))
+    if "limits.max_iterations" in about:
+        agent = replace(agent, limits=cap_iterations(agent.limits, agent.limits.max_iterations))
     if agent.delegates and not agent.may_call(DELEGATE):
         usual = () if "tools" in about else PLAN_TOOLS
         agent = replace(agent, tools=(*agent.tools, *usual, DELEGATE))
@@ -189,7 +189,7 @@ def _checked(name: str, about: Mapping[str, _Setting]) -> AgentDefinition:
         table = next(one.table for one in about.values() if one.agent == name)
         raise table.wrong(None, _NO_PROMPT)
     tools = about.get("tools")
-    if tools is not None and not agent.delegates and (wrong := [tool for tool in tools.value if tool in SUPERVISING]):
+    if tools is not None and not agent.delegates and (wrong := [tool for tool in tools.value if tool in SUPERVISOR_TOOLS]):
         raise tools.table.wrong(
             "tools",
             f"{wrong[0]} is not for {name}: an agent that does not delegate is a worker, and the plan is its "

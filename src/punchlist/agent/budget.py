@@ -17,17 +17,17 @@ class Budget:
         self.cost = 0.0
         self._parent = parent
 
-    def pay(self, usage: Usage, cost: float) -> None:
-        self.had(usage, cost)
+    def charge(self, usage: Usage, cost: float) -> None:
+        self.restore(usage, cost)
         if self._parent is not None:
-            self._parent.pay(usage, cost)
+            self._parent.charge(usage, cost)
 
-    def had(self, usage: Usage, cost: float) -> None:
+    def restore(self, usage: Usage, cost: float) -> None:
         """What was paid before the program ended; whoever delegated has counted it."""
         self.usage += usage
         self.cost += cost
 
-    def leaves(self, limits: Limits, of: Limits) -> Limits:
+    def limits_for_worker(self, limits: Limits, of: Limits) -> Limits:
         """The limits of a worker, and no more than is left of `of`, those of the turn whose purse this is."""
         tokens = None if of.tokens is None else max(1, of.tokens - self.usage.total)
         cost = None if of.cost is None else max(0.0, of.cost - self.cost)

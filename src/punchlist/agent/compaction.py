@@ -18,7 +18,7 @@ KEPT: Final = 12
 _LONGEST_LINE: Final = 200
 
 
-def compacted(messages: Sequence[Message], most: int) -> list[Message]:
+def compact(messages: Sequence[Message], most: int) -> list[Message]:
     """At most about `most` messages: the first (the request), a summary, and the last ones.
 
     The cut is made where no call is separated from its result.

@@ -118,14 +118,14 @@ GENERAL: Final = (
     ),
     ConfigKey("base_iterations", "limits.base_iterations", _whole(1), limit=True),
     ConfigKey("more_iterations", "limits.more_iterations", _whole(0), limit=True),
-    ConfigKey("max_iterations", "limits.most_iterations", _whole(1), limit=True),
+    ConfigKey("max_iterations", "limits.max_iterations", _whole(1), limit=True),
     ConfigKey("max_tokens", "limits.tokens", _whole(1), limit=True),
     ConfigKey("max_seconds", "limits.seconds", lambda table, key: table.number(key, 0), limit=True),
     ConfigKey("max_cost", "limits.cost", lambda table, key: table.number(key, 0), limit=True),
     ConfigKey("history", "history", _whole(0, most=10_000)),
     ConfigKey("compact_after", "compact_after", _whole(10)),
     ConfigKey("remind_after", "remind_after", _reminder, show=lambda after: False if after is None else after),
-    ConfigKey("delegation_depth", "depth", _whole(0, most=10), limit=True),
+    ConfigKey("delegation_depth", "delegation_depth", _whole(0, most=10), limit=True),
 )
 OWN: Final = (
     *GENERAL,

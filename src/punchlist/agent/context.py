@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from punchlist.agent.compaction import compacted
-from punchlist.agent.transcript import whole
+from punchlist.agent.compaction import compact
+from punchlist.agent.transcript import drop_unpaired_calls
 from punchlist.models.model import CallReturn, Message, ModelRequest, ToolOffer, UserText
 
 
@@ -32,21 +32,21 @@ class ModelContext:
         self.messages.extend(messages)
         if len(self.messages) > self.compact_after:
             # Rarely, and then by much: each time, providers have to read it anew.
-            self.messages = compacted(self.messages, self.compact_after // 2)
+            self.messages = compact(self.messages, self.compact_after // 2)
 
-    def request(self, state: str, most_tokens: int | None = None) -> ModelRequest:
+    def request(self, state: str, max_tokens: int | None = None) -> ModelRequest:
         said = [*self.earlier, *self.messages]
         if state:
             said.append(UserText(state))
-        return ModelRequest(self.system, said, self.tools, most_tokens)
+        return ModelRequest(self.system, said, self.tools, max_tokens)
 
 
-def last_of(messages: Sequence[Message], most: int) -> list[Message]:
+def recent_messages(messages: Sequence[Message], most: int) -> list[Message]:
     """The end of what was said before, beginning with no result of a call that is left out."""
     recent = list(messages[-most:]) if most else []
     while recent and isinstance(recent[0], CallReturn):
         recent.pop(0)
-    return whole(recent)
+    return drop_unpaired_calls(recent)
 
 
 def state_text(lists: str, reminder: str = "") -> str:

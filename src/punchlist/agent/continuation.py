@@ -43,7 +43,7 @@ class OpenItem:
 
     id: str
     title: str
-    running: bool = False
+    in_progress: bool = False
     waits_for: str | None = None
     """What it waits for, in words; None for one that can be worked on."""
 
@@ -54,7 +54,7 @@ class Limits:
 
     base_iterations: int = 10
     more_iterations: int = 10
-    most_iterations: int = 50
+    max_iterations: int = 50
     continuations: int = 10
     tokens: int | None = None
     seconds: float | None = None
@@ -68,7 +68,7 @@ class Limits:
         allowed = max(allowed, self.base_iterations)
         if anything_open:
             allowed = max(allowed, used + self.more_iterations)
-        return min(allowed, max(self.most_iterations, self.base_iterations))
+        return min(allowed, max(self.max_iterations, self.base_iterations))
 
 
 class TurnCounters(NamedTuple):
@@ -90,22 +90,22 @@ class TurnCounters(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Situation:
     open: Sequence[OpenItem]
-    spent: TurnCounters
+    counters: TurnCounters
     limits: Limits = Limits()
     enabled: bool = True
-    calls: bool = False
+    has_calls: bool = False
     """The reply has tool calls, and they have been answered."""
-    window: int | None = None
+    context_window: int | None = None
     cancelled: str | None = None
     suspended: str | None = None
     """Why it is to come to rest for now, to be gone on with later."""
-    told: bool = False
+    message_pending: bool = False
     """Somebody has said something that the model has not heard yet."""
-    overtime: bool = False
+    timed_out: bool = False
     """The time was up, and whatever was going on was ended."""
-    failed: str | None = None
+    failure: str | None = None
     """An error, or the model was cut off: in words."""
-    approvals: Sequence[str] = ()
+    pending_approvals: Sequence[str] = ()
     """Calls that wait for a person, in words."""
 
 
@@ -136,28 +136,28 @@ Decision = Proceed | Continue | Wait | Stop
 def decide(now: Situation) -> Decision:
     if now.cancelled is None and now.suspended is not None:
         return Wait((now.suspended,))
-    return _must_stop(now) or _unfinished_calls(now) or (Proceed() if now.told else _about_the_list(now))
+    return _must_stop(now) or _unfinished_calls(now) or (Proceed() if now.message_pending else _about_the_list(now))
 
 
 def _must_stop(now: Situation) -> Stop | None:
     if now.cancelled is not None:
         return Stop(Reason.CANCELLED, now.cancelled)
-    if now.overtime:
+    if now.timed_out:
         return Stop(Reason.BUDGET, f"its {now.limits.seconds:g} seconds are used")
-    if now.failed is not None:
-        return Stop(Reason.ERROR, now.failed)
-    if not now.calls and not now.open:
+    if now.failure is not None:
+        return Stop(Reason.ERROR, now.failure)
+    if not now.has_calls and not now.open:
         # It is about to end by itself: a limit that is reached now stops nothing.
         return None
     return _limit(now)
 
 
 def _limit(now: Situation) -> Stop | None:
-    spent, limits = now.spent, now.limits
+    spent, limits = now.counters, now.limits
     if spent.iterations >= limits.iterations(spent.allowed, spent.iterations, bool(now.open)):
         return Stop(Reason.CAPPED, f"{spent.iterations} iterations, the limit")
-    if now.window is not None and spent.context >= WINDOW_SHARE * now.window:
-        return Stop(Reason.BUDGET, f"{spent.context:,} of the model's {now.window:,} tokens are used")
+    if now.context_window is not None and spent.context >= WINDOW_SHARE * now.context_window:
+        return Stop(Reason.BUDGET, f"{spent.context:,} of the model's {now.context_window:,} tokens are used")
     if limits.tokens is not None and spent.tokens >= WINDOW_SHARE * limits.tokens:
         return Stop(Reason.BUDGET, f"{spent.tokens:,} of {limits.tokens:,} tokens are used")
     if limits.seconds is not None and spent.seconds >= limits.seconds:
@@ -168,9 +168,9 @@ def _limit(now: Situation) -> Stop | None:
 
 
 def _unfinished_calls(now: Situation) -> Decision | None:
-    if now.approvals:
-        return Wait(tuple(now.approvals))
-    return Proceed() if now.calls else None
+    if now.pending_approvals:
+        return Wait(tuple(now.pending_approvals))
+    return Proceed() if now.has_calls else None
 
 
 def _about_the_list(now: Situation) -> Decision:
@@ -180,24 +180,24 @@ def _about_the_list(now: Situation) -> Decision:
         return Stop(Reason.OPEN, f"{_count(now.open)} open, and continuation is off")
     if all(item.waits_for is not None for item in now.open):
         return Wait(tuple(f"{visible(item.title)}: {item.waits_for}" for item in now.open))
-    if now.spent.unchanged >= STALLED_AFTER:
-        return Stop(Reason.STALLED, f"the list did not change in {now.spent.unchanged} continuations")
-    if now.spent.continuations >= now.limits.continuations:
-        return Stop(Reason.CAPPED, f"continued {now.spent.continuations} times, the limit")
-    return Continue(prompt(now.open))
+    if now.counters.unchanged >= STALLED_AFTER:
+        return Stop(Reason.STALLED, f"the list did not change in {now.counters.unchanged} continuations")
+    if now.counters.continuations >= now.limits.continuations:
+        return Stop(Reason.CAPPED, f"continued {now.counters.continuations} times, the limit")
+    return Continue(continuation_prompt(now.open))
 
 
 def next_item(open: Sequence[OpenItem]) -> OpenItem | None:
     """The one to work on: what is in progress, else the first that waits for nothing."""
     able = [item for item in open if item.waits_for is None]
-    return next((item for item in able if item.running), able[0] if able else None)
+    return next((item for item in able if item.in_progress), able[0] if able else None)
 
 
-def prompt(open: Sequence[OpenItem]) -> str:
+def continuation_prompt(open: Sequence[OpenItem]) -> str:
     """What the model is told when it stops with items open (C3)."""
     following = next_item(open)
     assert following is not None
-    doing = "one in progress" if following.running else "next"
+    doing = "one in progress" if following.in_progress else "next"
     return (
         f"{_count(open)} not done yet. The {'one' if len(open) == 1 else doing} is: {quoted(following.title)} "
         f"(id {following.id}). Go on with it now, and mark it when it is done; if it cannot be done, cancel it and say "
@@ -205,7 +205,7 @@ def prompt(open: Sequence[OpenItem]) -> str:
     )
 
 
-def ending(reason: Reason, why: str, left: Sequence[OpenItem]) -> str:
+def ending_text(reason: Reason, why: str, left: Sequence[OpenItem]) -> str:
     """What a person is told when a turn ends or rests, with what is left (C13)."""
     end = "" if why.endswith((".", "?", "!")) else "."
     told = f"Waits for {why}{end}" if reason is Reason.WAITING else f"Ended as {reason}: {why}{end}"

@@ -12,13 +12,13 @@ from punchlist.kernel.actors import Role
 
 PLAN_TOOLS: Final = ("create_todo", "list_todo", "start_todo", "complete_todo", "wait_todo")
 MISSION_TOOLS: Final = ("mission_todo_create", "mission_todo_update", "mission_todo_list")
-COMPLETE: Final = "mission_todo_complete"
+COMPLETE_TOOL: Final = "mission_todo_complete"
 LEAD: Final = "mission-lead"
 OWNER: Final = "pillar-owner"
 DELEGATE: Final = "delegate"
-SUPERVISING: Final = (*PLAN_TOOLS, DELEGATE)
+SUPERVISOR_TOOLS: Final = (*PLAN_TOOLS, DELEGATE)
 """What only an agent that delegates has."""
-READING: Final = ("read_file", "list_directory", "find_files", "search_text")
+READ_TOOLS: Final = ("read_file", "list_directory", "find_files", "search_text")
 HISTORY: Final = 10
 COMPACT_AFTER: Final = 50
 REMIND_AFTER: Final = 10
@@ -43,7 +43,7 @@ class AgentDefinition:
     limits: Limits = field(default_factory=Limits)
     delegates: bool = False
     """It may give work to others; one that may not has no plan either (T13)."""
-    depth: int = DEPTH
+    delegation_depth: int = DEPTH
     """How deep its delegation goes: with 1, its workers have no workers."""
     history: int = HISTORY
     """Messages of earlier turns that it sees."""
@@ -54,7 +54,7 @@ class AgentDefinition:
     """As whom it acts when it is nobody's worker."""
 
     def may_call(self, tool: str) -> bool:
-        if tool in SUPERVISING and not self.delegates:
+        if tool in SUPERVISOR_TOOLS and not self.delegates:
             return False
         return any(fnmatchcase(tool, pattern) for pattern in self.tools)
 
@@ -71,7 +71,7 @@ def with_overrides(
     cost: float | None = None,
 ) -> AgentDefinition:
     """As flags and environment want it; None where they say nothing."""
-    limits = at_most(agent.limits, iterations) if iterations is not None else agent.limits
+    limits = cap_iterations(agent.limits, iterations) if iterations is not None else agent.limits
     budget: dict[str, Any] = {"continuations": continuations, "tokens": tokens, "seconds": seconds, "cost": cost}
     return replace(
         agent,
@@ -81,12 +81,12 @@ def with_overrides(
     )
 
 
-def at_most(limits: Limits, iterations: int) -> Limits:
+def cap_iterations(limits: Limits, iterations: int) -> Limits:
     """So many model calls and no more, whatever a turn is given to begin with."""
-    return replace(limits, base_iterations=min(limits.base_iterations, iterations), most_iterations=iterations)
+    return replace(limits, base_iterations=min(limits.base_iterations, iterations), max_iterations=iterations)
 
 
-_WORK: Final = (*READING, "write_file", "edit_file", "run_command", "TodoWrite", "*__*")
+_WORK: Final = (*READ_TOOLS, "write_file", "edit_file", "run_command", "TodoWrite", "*__*")
 
 _MISSIONS: Final = {
     agent.name: agent
@@ -94,7 +94,7 @@ _MISSIONS: Final = {
         AgentDefinition(
             LEAD,
             MISSION_LEAD,
-            (*READING, *MISSION_TOOLS, COMPLETE, *SUPERVISING),
+            (*READ_TOOLS, *MISSION_TOOLS, COMPLETE_TOOL, *SUPERVISOR_TOOLS),
             "leads a mission: decides what is worked on, reviews, completes",
             todo_driven=True,
             delegates=True,
@@ -105,7 +105,7 @@ _MISSIONS: Final = {
         AgentDefinition(
             OWNER,
             PILLAR_OWNER,
-            (*_WORK, *MISSION_TOOLS, *SUPERVISING),
+            (*_WORK, *MISSION_TOOLS, *SUPERVISOR_TOOLS),
             "owns a pillar of a mission: plans for it, and does its todos",
             todo_driven=True,
             delegates=True,
@@ -114,7 +114,7 @@ _MISSIONS: Final = {
         ),
     )
 }
-HEADS: Final = ("supervisor", *_MISSIONS)
+TOP_LEVEL_AGENTS: Final = ("supervisor", *_MISSIONS)
 """Nobody's workers."""
 
 BUILT_IN: Final = {
@@ -123,7 +123,7 @@ BUILT_IN: Final = {
         AgentDefinition(
             "supervisor",
             SUPERVISOR,
-            (*_WORK, *SUPERVISING),
+            (*_WORK, *SUPERVISOR_TOOLS),
             "takes a request, plans it, and sees to it that it is done",
             todo_driven=True,
             delegates=True,
@@ -131,7 +131,7 @@ BUILT_IN: Final = {
         AgentDefinition(
             "researcher",
             RESEARCHER,
-            (*READING, "TodoWrite", "*__*"),
+            (*READ_TOOLS, "TodoWrite", "*__*"),
             "finds out by reading and searching; changes nothing",
         ),
         AgentDefinition(
@@ -144,7 +144,7 @@ BUILT_IN: Final = {
         AgentDefinition(
             "writer",
             WRITER,
-            (*READING, "write_file", "edit_file", "TodoWrite"),
+            (*READ_TOOLS, "write_file", "edit_file", "TodoWrite"),
             "writes texts and edits them",
         ),
     )

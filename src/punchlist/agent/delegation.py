@@ -14,7 +14,7 @@ from punchlist.kernel.text import line_problem, raw_problem, visible_block
 from punchlist.toolcalls.tool import NOTHING, Arguments, Effect, Resources, Schema, ToolContext, ToolFailure
 
 NAME: Final = "delegate"
-LONGEST_MISSION: Final = 50_000
+MAX_MISSION_LENGTH: Final = 50_000
 TIME_LIMIT: Final = 24 * 3_600.0
 """A worker keeps to limits of its own."""
 
@@ -28,20 +28,20 @@ class WorkerWaiting(ToolFailure):
 class Subagents(Protocol):
     """Who does the work, and who keeps the plan."""
 
-    async def work(self, worker: AgentDefinition, mission: str, *, left: bool) -> TurnResult:
+    async def run(self, worker: AgentDefinition, mission: str, *, left: bool) -> TurnResult:
         """`left`: a worker was at this mission before, and was left in the middle."""
 
-    async def start(self, todo_id: str) -> None:
+    async def start_todo(self, todo_id: str) -> None:
         """Mark a task of the plan as in progress."""
 
-    async def failed(self, todo_id: str, error: str) -> str:
+    async def record_failure(self, todo_id: str, error: str) -> str:
         """A task's work has failed; what is to be done about it, in words."""
 
 
 class AsyncDelegation(Protocol):
     """Where work is left that nobody waits for (M9)."""
 
-    async def leave(self, id: str, worker: str, mission: str, todo_id: str | None) -> str:
+    async def submit(self, id: str, worker: str, mission: str, todo_id: str | None) -> str:
         """In words, what becomes of it. The same id leaves it once."""
 
 
@@ -87,7 +87,7 @@ class DelegateTool:
         found = []
         if arguments.get("type") not in self._workers:
             found.append(f"type: must be one of {', '.join(self._workers)}")
-        if problem := raw_problem(arguments.get("mission"), longest=LONGEST_MISSION):
+        if problem := raw_problem(arguments.get("mission"), longest=MAX_MISSION_LENGTH):
             found.append(f"mission: {problem}")
         elif not str(arguments["mission"]).strip():
             found.append("mission: must not be empty")
@@ -109,19 +109,19 @@ class DelegateTool:
     def command(self, arguments: Arguments) -> str | None:  # noqa: ARG002
         return None
 
-    def take_up(self, arguments: Arguments, call_id: str) -> None:
+    def resume_call(self, arguments: Arguments, call_id: str) -> None:
         self._left[arguments["type"], arguments["mission"]] = call_id
 
     async def run(self, arguments: Arguments, running: ToolContext) -> Any:
         worker, mission, todo_id = self._workers[arguments["type"]], arguments["mission"], arguments.get("todoId")
         before = self._left.pop((worker.name, mission), None)
         if arguments.get("async") and self._errands is not None:
-            return await self._errands.leave(before or running.call_id, worker.name, mission, todo_id)
+            return await self._errands.submit(before or running.call_id, worker.name, mission, todo_id)
         if todo_id:
-            await self._crew.start(todo_id)
+            await self._crew.start_todo(todo_id)
         left = before is not None
         running.output(f"{worker.name} {'goes on' if left else 'begins'}\n")
-        ended = await self._crew.work(worker, mission, left=left)
+        ended = await self._crew.run(worker, mission, left=left)
         running.output(f"{worker.name} ended: {ended.reason}\n")
         match ended.reason:
             case Reason.COMPLETED:
@@ -130,5 +130,5 @@ class DelegateTool:
                 raise WorkerWaiting(f"{worker.name}: {ended.why}")
         told = f"The {worker.name} did not finish. {ended.text}"
         if todo_id and ended.reason is not Reason.CANCELLED:
-            told = f"{told}\n\n{await self._crew.failed(todo_id, f'{ended.reason}: {ended.why}')}"
+            told = f"{told}\n\n{await self._crew.record_failure(todo_id, f'{ended.reason}: {ended.why}')}"
         raise ToolFailure(told)

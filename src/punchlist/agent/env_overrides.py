@@ -13,7 +13,7 @@ _LONGEST: Final = 9
 """Digits."""
 
 
-def from_environment(environment: Mapping[str, str]) -> tuple[bool | None, int | None]:
+def environment_overrides(environment: Mapping[str, str]) -> tuple[bool | None, int | None]:
     """Whether they are, and how often at most; None where it does not say, or says something that nobody knows."""
     wanted = environment.get(CONTINUES, "").strip().lower()
     most = environment.get(CONTINUATIONS, "").strip()

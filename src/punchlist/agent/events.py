@@ -56,7 +56,7 @@ class ToolOutput(AgentEvent):
 
 @dataclass(frozen=True, slots=True)
 class ListChanged(AgentEvent):
-    view: ListState
+    lists: ListState
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Continued(AgentEvent):
     """The agent stopped early and was sent back to its list."""
 
     count: int
-    most: int
+    limit: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class NoteAdded(AgentEvent):
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded(AgentEvent):
-    ended: TurnResult
+    result: TurnResult
 
 
 EventListener = Callable[[AgentEvent], None]

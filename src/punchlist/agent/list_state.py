@@ -23,7 +23,7 @@ from punchlist.plan.model import ConditionAnswer, PlanSnapshot, TurnTodo
 from punchlist.plan.transitions import plan_stream
 from punchlist.storage.store import Store, Transaction
 
-MOST_SHOWN = 30
+MAX_SHOWN = 30
 """Items that a model is shown at most: it can ask for the rest."""
 
 
@@ -40,29 +40,29 @@ class ListState:
     """The lists at one moment."""
 
     open: tuple[OpenItem, ...] = ()
-    shown: str = ""
+    text: str = ""
     """As the model is told of them before each request (T11); empty when there are none."""
-    mark: object = None
+    version: object = None
     """Differs after every change of a list, and only then (C5)."""
     problems: tuple[str, ...] = ()
     """Items that cannot be read, and are left out (C11)."""
-    tasks: tuple[ListItem, ...] = ()
+    items: tuple[ListItem, ...] = ()
     """All of them, also those that have ended, for people to watch."""
     plan_shown: str = ""
     """The part of `shown` that is the plan."""
     checklist: Checklist | None = None
     """The session's checklist; None if it was not read or is damaged."""
-    over: str | None = None
+    turn_end_reason: str | None = None
     """Why the turn has ended, when somebody has ended it."""
 
     @property
     def fingerprint(self) -> str:
         """The mark, short enough to be kept."""
-        return hashlib.sha256(repr(self.mark).encode(errors="surrogateescape")).hexdigest()[:32]
+        return hashlib.sha256(repr(self.version).encode(errors="surrogateescape")).hexdigest()[:32]
 
 
 class ListSource(Protocol):
-    def look(self) -> ListState: ...
+    def read(self) -> ListState: ...
 
 
 class TurnLists:
@@ -97,11 +97,11 @@ class TurnLists:
             turn_stream(scope.turn_id),
         )
 
-    def look(self) -> ListState:
+    def read(self) -> ListState:
         view = self._lists()
         if self._remark is None or not (remark := self._remark()):
             return view
-        return replace(view, shown="\n\n".join(part for part in (view.shown, remark) if part))
+        return replace(view, text="\n\n".join(part for part in (view.text, remark) if part))
 
     def _lists(self) -> ListState:
         # It comes before every request, and mostly nothing has happened to the lists.
@@ -131,7 +131,7 @@ class TurnLists:
             if self._seen is not None and self._seen[0] == mark and not self._waits:
                 return self._seen[1]
             plan = plan_snapshot.take_snapshot(tx, self._scope, rows) if self._has_plan else PlanSnapshot([])
-        view = replace(self._view(plan, checklist, problems), over=over)
+        view = replace(self._view(plan, checklist, problems), turn_end_reason=over)
         self._seen = (mark, view)
         return view
 
@@ -174,7 +174,7 @@ def _waits(plan: PlanSnapshot, todo: TurnTodo) -> str | None:
 
 def _open_items(items: Sequence[ChecklistItem]) -> list[OpenItem]:
     return [
-        OpenItem(item.id, item.content, running=item.status is ChecklistStatus.IN_PROGRESS)
+        OpenItem(item.id, item.content, in_progress=item.status is ChecklistStatus.IN_PROGRESS)
         for item in items
         if item.status is not ChecklistStatus.COMPLETED
     ]
@@ -195,12 +195,12 @@ def _plan_text(plan: PlanSnapshot) -> str:
         return ""
     left = [todo for todo in plan.todos if todo.status in OPEN]
     lines = [f"Plan: {len(plan.todos) - len(left)} of {len(plan.todos)} tasks ended."]
-    for todo in left[:MOST_SHOWN]:
+    for todo in left[:MAX_SHOWN]:
         mark = ">" if todo.status is PlanStatus.IN_PROGRESS else " "
         lines.append(f"[{mark}] {visible(todo.title)} (id {todo.id})")
         if waits := _waits(plan, todo):
             lines.append(f"    waits for {waits}")
         lines += [f"    {_answer(answer)}" for answer in plan.answers.get(todo.id, ())]
-    if len(left) > MOST_SHOWN:
-        lines.append(f"… and {len(left) - MOST_SHOWN} more")
+    if len(left) > MAX_SHOWN:
+        lines.append(f"… and {len(left) - MAX_SHOWN} more")
     return "\n".join(lines)

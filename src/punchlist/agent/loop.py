@@ -15,21 +15,21 @@ from punchlist.agent.turn import Turn
 from punchlist.models.model import Reply
 
 
-async def run(turn: Turn, goal: str | None) -> TurnResult:
+async def run_loop(turn: Turn, goal: str | None) -> TurnResult:
     """Without a goal, the turn is one that was left, and is gone on with."""
     reply: Reply | None = None
     if goal is None:
-        reply = await turn.take_up()
+        reply = await turn.restore()
     else:
         await turn.begin(goal)
     while True:
         reply = reply or await turn.ask()
-        await turn.call(reply)
+        await turn.run_calls(reply)
         match decide(await turn.situation(reply)):
             case Proceed():
                 pass
             case Continue(prompt):
-                await turn.go_on(prompt)
+                await turn.send_continuation(prompt)
             case Wait(on):
                 return await turn.suspend(on)
             case Stop(reason, why):

@@ -11,7 +11,7 @@ from typing import Final
 
 from punchlist.agent.continuation import OpenItem, TurnCounters
 from punchlist.agent.message_kinds import CONTINUATION, REMINDER
-from punchlist.agent.transcript import from_row
+from punchlist.agent.transcript import from_stored
 from punchlist.conversations.model import Message as Stored
 from punchlist.kernel.text import visible
 from punchlist.models.model import CallReturn, Message, Reply, Usage
@@ -34,7 +34,7 @@ class RestoredTurn:
 
 
 def restore(rows: Sequence[Stored]) -> RestoredTurn:
-    messages = [message for row in rows if (message := from_row(row)) is not None]
+    messages = [message for row in rows if (message := from_stored(row)) is not None]
     replies = [message for message in messages if isinstance(message, Reply)]
     answered = frozenset(message.call_id for message in messages if isinstance(message, CallReturn))
     usage = Usage()
@@ -50,11 +50,11 @@ def restore(rows: Sequence[Stored]) -> RestoredTurn:
         tokens=usage.total,
         context=replies[-1].usage.total if replies else 0,
     )
-    said = [row.kind for row in rows if from_row(row) is not None]
+    said = [row.kind for row in rows if from_stored(row) is not None]
     return RestoredTurn(messages, spent, usage, pending, answered, said[-1:] == [REMINDER])
 
 
-def going_on(request: str, ended: str, left: Sequence[OpenItem]) -> str:
+def resume_prompt(request: str, ended: str, left: Sequence[OpenItem]) -> str:
     """What an agent is told when a person wants it to go on with a turn that has ended (T14)."""
     if request.startswith(_AGAIN):
         # It was gone on with before: what counts is what was asked for in the beginning.

@@ -8,7 +8,7 @@ from typing import Final
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import AgentDefinition
 from punchlist.agent.message_kinds import TEXT
-from punchlist.agent.restore import going_on
+from punchlist.agent.restore import resume_prompt
 from punchlist.agent.runtime import AgentRuntime, TurnOutcome
 from punchlist.conversations.model import MessageRole, StoredTurn, TurnScope
 from punchlist.errors import NotFound
@@ -21,22 +21,22 @@ Choose = Callable[[str], AgentDefinition]
 """The agent of a name."""
 
 
-async def go_on(studio: AgentRuntime, choose: Choose, signal: CancelSignal) -> TurnOutcome:
+async def resume_session(runtime: AgentRuntime, choose: Choose, signal: CancelSignal) -> TurnOutcome:
     """Go on with the turn that was left open; after one that has ended, a new one with what is left (T14)."""
-    last = await _last(studio, choose)
+    last = await _last(runtime, choose)
     agent = choose(last.agent_id)
     if last.open:
-        return await studio.resume(agent, last.id, signal)
-    return await studio.work(agent, await _what_is_left(studio, last), signal)
+        return await runtime.resume(agent, last.id, signal)
+    return await runtime.run(agent, await _what_is_left(runtime, last), signal)
 
 
-async def _last(studio: AgentRuntime, choose: Choose) -> StoredTurn:
+async def _last(runtime: AgentRuntime, choose: Choose) -> StoredTurn:
     """The newest turn that an agent of ours has worked in. Agents of others have turns in a session, too."""
-    aside, id = bridge(studio.site.store), studio.site.place.scope.conversation_id
-    for turn in await aside(studio.conversations.turns, id, MOST_TURNS):
+    aside, id = bridge(runtime.site.store), runtime.site.place.scope.conversation_id
+    for turn in await aside(runtime.conversations.turns, id, MOST_TURNS):
         if turn.parent_turn_id is not None:
             continue
-        said = await aside(studio.conversations.of_turn, turn.id)
+        said = await aside(runtime.conversations.of_turn, turn.id)
         if said and (_is_ours(choose, turn) or any(message.role == MessageRole.ASSISTANT for message in said)):
             ended = (turn.end_reason or "").partition(":")[0]
             if ended == Reason.COMPLETED:
@@ -53,10 +53,10 @@ def _is_ours(choose: Choose, turn: StoredTurn) -> bool:
     return True
 
 
-async def _what_is_left(studio: AgentRuntime, turn: StoredTurn) -> str:
-    aside = bridge(studio.site.store)
-    said = await aside(studio.conversations.of_turn, turn.id)
+async def _what_is_left(runtime: AgentRuntime, turn: StoredTurn) -> str:
+    aside = bridge(runtime.site.store)
+    said = await aside(runtime.conversations.of_turn, turn.id)
     request = next((message.content for message in said if message.kind == TEXT), "")
-    scope = TurnScope(turn.conversation_id, studio.site.place.scope.actor, turn.id)
-    view = await aside(studio.lists(scope, turn.started_at).look)
-    return going_on(request, turn.end_reason or "", view.open)
+    scope = TurnScope(turn.conversation_id, runtime.site.place.scope.actor, turn.id)
+    view = await aside(runtime.lists(scope, turn.started_at).read)
+    return resume_prompt(request, turn.end_reason or "", view.open)

@@ -10,9 +10,9 @@ from typing import Final
 
 from punchlist.agent import loop
 from punchlist.agent.budget import Budget
-from punchlist.agent.context import ModelContext, last_of
+from punchlist.agent.context import ModelContext, recent_messages
 from punchlist.agent.continuation import Reason
-from punchlist.agent.definitions import BUILT_IN, HEADS, AgentDefinition
+from punchlist.agent.definitions import BUILT_IN, TOP_LEVEL_AGENTS, AgentDefinition
 from punchlist.agent.delegation import AsyncDelegation, DelegateTool
 from punchlist.agent.events import CallChanged, EventListener, ToolOutput, TurnStarted
 from punchlist.agent.list_state import TurnLists
@@ -21,7 +21,7 @@ from punchlist.agent.restore import restore
 from punchlist.agent.result import TurnResult
 from punchlist.agent.subagents import SubagentRunner
 from punchlist.agent.tool_execution import ToolExecution
-from punchlist.agent.transcript import from_row
+from punchlist.agent.transcript import from_stored
 from punchlist.agent.turn import Turn, TurnDeps
 from punchlist.agent.turn_log import StoredTurnLog, trail_line
 from punchlist.checklist.service import Checklists
@@ -44,7 +44,7 @@ from punchlist.toolcalls.tool import AgentTool
 from punchlist.tools.list_tools import list_tool
 from punchlist.tools.tool_session import ToolSession, ToolSite, workbench
 
-GONE: Final = (StoreUnavailable, StoreBusy)
+DATABASE_OUTAGES: Final = (StoreUnavailable, StoreBusy)
 """A database that may come back."""
 
 
@@ -53,13 +53,13 @@ class Interaction:
     """Who watches and answers."""
 
     ask: Ask | None = None
-    tell: EventListener | None = None
-    stays: bool = False
+    on_event: EventListener | None = None
+    wait_for_approval: bool = False
     """A call that needs approval is waited for, though it is answered elsewhere."""
 
     @property
     def waits(self) -> bool:
-        return self.stays or self.ask is not None
+        return self.wait_for_approval or self.ask is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +77,16 @@ class TurnRequest:
     goal: str | None
     parent: str | None = None
     depth: int = 0
-    most_depth: int | None = None
+    max_depth: int | None = None
     """As the agent said with whom it began."""
-    purse: Budget = field(default_factory=Budget)
+    budget: Budget = field(default_factory=Budget)
     message: str | None = None
     """What somebody says to an agent that goes on with a turn."""
-    abandoned: bool = False
+    owner_is_dead: bool = False
     """Whoever worked on it is known to be dead."""
     fence: Fence | None = None
     """Keeps one from a turn who was thought dead meanwhile."""
-    persistent: bool = False
+    left_open_on_outage: bool = False
     """Whoever runs it goes on with it when the database is there again; the turn is left open for that."""
 
     @property
@@ -95,7 +95,7 @@ class TurnRequest:
 
     @property
     def deepest(self) -> int:
-        return self.agent.depth if self.most_depth is None else self.most_depth
+        return self.agent.delegation_depth if self.max_depth is None else self.max_depth
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,44 +110,44 @@ class AgentRuntime:
     agents: Mapping[str, AgentDefinition] = field(default_factory=lambda: BUILT_IN)
     tools: Sequence[AgentTool] = ()
     """Those of whoever runs the agents; every agent may call them."""
-    head_tools: Callable[[TurnScope], Sequence[AgentTool]] | None = None
+    top_level_tools: Callable[[TurnScope], Sequence[AgentTool]] | None = None
     """Those that only an agent has that is nobody's worker, as far as its definition names them."""
-    errands: AsyncDelegation | None = None
+    async_delegation: AsyncDelegation | None = None
     """Where work is left that nobody waits for."""
-    remark: Callable[[], str] | None = None
+    extra_state: Callable[[], str] | None = None
     """What the model is told besides its lists, before each request."""
-    shared: bool = False
+    shared_conversation: bool = False
     """Several agents work in the conversation, one after the other; each is told of what it did itself."""
 
-    async def work(self, agent: AgentDefinition, goal: str, signal: CancelSignal) -> TurnOutcome:
+    async def run(self, agent: AgentDefinition, goal: str, signal: CancelSignal) -> TurnOutcome:
         """One turn of an agent, from its goal to its end."""
-        return await self.do(TurnRequest(agent, signal, goal))
+        return await self.run_turn(TurnRequest(agent, signal, goal))
 
     async def resume(self, agent: AgentDefinition, turn_id: str, signal: CancelSignal) -> TurnOutcome:
         """Go on with a turn that was left: by a program that ended, or because it had to wait."""
-        return await self.do(TurnRequest(agent, signal, None), turn_id)
+        return await self.run_turn(TurnRequest(agent, signal, None), turn_id)
 
-    async def work_on(self, agent: AgentDefinition, turn: StoredTurn, signal: CancelSignal) -> TurnOutcome:
+    async def run_stored(self, agent: AgentDefinition, turn: StoredTurn, signal: CancelSignal) -> TurnOutcome:
         """A turn that was begun for this process, with its request on record."""
-        return await self.do(TurnRequest(agent, signal, None), turn)
+        return await self.run_turn(TurnRequest(agent, signal, None), turn)
 
-    async def do(self, work: TurnRequest, turn: str | StoredTurn | None = None) -> TurnOutcome:
+    async def run_turn(self, work: TurnRequest, turn: str | StoredTurn | None = None) -> TurnOutcome:
         # Before the turn is made: a wrong name or goal must not leave one behind, nor end the one before it.
         model = self.model_for(work.agent)
         if work.goal is not None and (problem := raw_problem(work.goal, longest=LONGEST_MESSAGE)):
             raise InvalidInput(f"goal: {problem}")
-        if work.agent.limits.cost is not None and model.traits.cost(Usage()) is None:
+        if work.agent.limits.cost is not None and model.info.cost(Usage()) is None:
             raise ConfigError(f"The price of {model.name} is not known, so that a limit of cost cannot be kept.")
         stored = turn if isinstance(turn, StoredTurn) else await self._turn(work, turn)
         here = TurnScope(stored.conversation_id, work.actor, stored.id)
-        aside, tell = bridge(self.site.store), self.audience.tell
+        aside, tell = bridge(self.site.store), self.audience.on_event
         if tell is not None:
             most = work.agent.limits.continuations if work.agent.todo_driven else None
             tell(TurnStarted(work.agent.name, stored.id, model.name, work.parent, isinstance(turn, str), most))
         try:
             return TurnOutcome(stored.id, await self._at_the_bench(work, stored, here, model, isinstance(turn, str)))
         except Exception as error:
-            if work.persistent and isinstance(error, GONE):
+            if work.left_open_on_outage and isinstance(error, DATABASE_OUTAGES):
                 raise
             # Such as a database that is gone: a turn that nobody works on must not look as if somebody did.
             with suppress(PunchlistError):
@@ -170,22 +170,22 @@ class AgentRuntime:
                 ),
                 aside,
                 list(bench.tools),
-                self.audience.tell,
+                self.audience.on_event,
             )
             context = await self._context(work, list(bench.tools.values()), here)
             if resumed:
-                work.purse.had(*await self._workers_used(here))
-            ours = Turn(work.agent, stored.id, context, means, work.signal, work.purse, work.message)
+                work.budget.restore(*await self._workers_used(here))
+            ours = Turn(work.agent, stored.id, context, means, work.signal, work.budget, work.message)
             for note in bench.notes:
                 ours.note(note)
-            return await _seen_through(ours, work.goal, GONE if work.persistent else ())
+            return await _seen_through(ours, work.goal, DATABASE_OUTAGES if work.left_open_on_outage else ())
 
     async def _turn(self, work: TurnRequest, turn_id: str | None) -> StoredTurn:
         aside, owner = bridge(self.site.store), this_process()
         scope = replace(self.site.place.scope, actor=work.actor)
         if turn_id is not None:
             take = self.conversations.take_turn
-            return await aside(take, scope, turn_id, owner, abandoned=work.abandoned, fence=work.fence)
+            return await aside(take, scope, turn_id, owner, abandoned=work.owner_is_dead, fence=work.fence)
         reason, begin = "a new request" if work.parent is None else "delegated", self.conversations.begin_turn
         return await aside(begin, scope, reason=reason, parent=work.parent, owner=owner, fence=work.fence)
 
@@ -201,7 +201,7 @@ class AgentRuntime:
     def _bench(self, work: TurnRequest, here: TurnScope) -> AbstractAsyncContextManager[ToolSession]:
         theirs = {tool.name for tool in self.tools}
         where = Scope(here.conversation_id, here.actor)
-        place = replace(self.site.place, scope=where, turn_id=here.turn_id, abandoned=work.abandoned)
+        place = replace(self.site.place, scope=where, turn_id=here.turn_id, abandoned=work.owner_is_dead)
         return workbench(
             replace(self.site, place=place),
             mode=self.mode,
@@ -212,7 +212,7 @@ class AgentRuntime:
         )
 
     def _listeners(self, agent: str, turn_id: str) -> Listeners | None:
-        tell = self.audience.tell
+        tell = self.audience.on_event
         if tell is None:
             return None
         return Listeners(
@@ -230,18 +230,18 @@ class AgentRuntime:
             # The checklist is the session's, which people watch: a worker would write over its supervisor's.
             written = checklist_tools(lambda: self.checklists)
             tools += [list_tool(tool, here, aside) for tool in written if role in tool.roles]
-            if self.head_tools is not None:
-                tools += self.head_tools(here)
+            if self.top_level_tools is not None:
+                tools += self.top_level_tools(here)
         if workers := self._workers(work):
             tools.append(
-                DelegateTool(workers, SubagentRunner(self, work, here), self.errands if work.parent is None else None)
+                DelegateTool(workers, SubagentRunner(self, work, here), self.async_delegation if work.parent is None else None)
             )
         return tools
 
     def _workers(self, work: TurnRequest) -> dict[str, AgentDefinition]:
         if not work.agent.delegates or work.depth >= work.deepest:
             return {}
-        return {name: one for name, one in self.agents.items() if name != work.agent.name and name not in HEADS}
+        return {name: one for name, one in self.agents.items() if name != work.agent.name and name not in TOP_LEVEL_AGENTS}
 
     def lists(self, here: TurnScope, since: str) -> TurnLists:
         """Everything that is to be done in a turn of a person's agent, which began at `since`."""
@@ -255,7 +255,7 @@ class AgentRuntime:
             plan="create_todo" in tools,
             checklist=checklist,
             since=since,
-            remark=self.remark,
+            remark=self.extra_state,
         )
 
     async def _context(self, work: TurnRequest, tools: Sequence[AgentTool], here: TurnScope) -> ModelContext:
@@ -267,10 +267,10 @@ class AgentRuntime:
         earlier: list[Message] = []
         if work.parent is None and agent.history:
             recent, id = self.conversations.recent, here.conversation_id
-            whose = agent.name if self.shared else None
+            whose = agent.name if self.shared_conversation else None
             stored = await bridge(self.site.store)(recent, id, agent.history, but_of=here.turn_id, agent=whose)
-            said = [message for row in stored if (message := from_row(row)) is not None]
-            earlier = last_of(said, agent.history)
+            said = [message for row in stored if (message := from_stored(row)) is not None]
+            earlier = recent_messages(said, agent.history)
         turns = await bridge(self.site.store)(self.conversations.turns, here.conversation_id, 2)
         return ModelContext(system, offered, earlier, agent.compact_after, len(turns) < 2)
 
@@ -278,7 +278,7 @@ class AgentRuntime:
 async def _seen_through(turn: Turn, goal: str | None, but: tuple[type[Exception], ...] = ()) -> TurnResult:
     """A turn that always ends with a name, whatever happens in it (C13); `but` for what is not its end."""
     try:
-        return await loop.run(turn, goal)
+        return await loop.run_loop(turn, goal)
     except but:
         raise
     except asyncio.CancelledError:

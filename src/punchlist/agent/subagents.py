@@ -21,34 +21,34 @@ if TYPE_CHECKING:
 
 
 class SubagentRunner:
-    def __init__(self, studio: AgentRuntime, work: TurnRequest, here: TurnScope) -> None:
-        self._studio = studio
+    def __init__(self, runtime: AgentRuntime, work: TurnRequest, here: TurnScope) -> None:
+        self._runtime = runtime
         self._of = work
         self._here = here
-        self._aside = bridge(studio.site.store)
+        self._aside = bridge(runtime.site.store)
 
-    async def work(self, worker: AgentDefinition, mission: str, *, left: bool) -> TurnResult:
+    async def run(self, worker: AgentDefinition, mission: str, *, left: bool) -> TurnResult:
         of = self._of
         theirs = replace(
             of,
-            agent=replace(worker, limits=of.purse.leaves(worker.limits, of.agent.limits)),
-            purse=Budget(of.purse),
+            agent=replace(worker, limits=of.budget.limits_for_worker(worker.limits, of.agent.limits)),
+            budget=Budget(of.budget),
             signal=CancelSignal(of.signal),
             goal=mission,
             parent=self._here.turn_id,
             depth=of.depth + 1,
-            most_depth=of.deepest,
+            max_depth=of.deepest,
         )
         before = await self._left(worker, mission) if left else None
         if before is None:
-            return (await self._studio.do(theirs)).ended
+            return (await self._runtime.run_turn(theirs)).ended
         if before.open:
-            return (await self._studio.do(replace(theirs, goal=None), before.id)).ended
+            return (await self._runtime.run_turn(replace(theirs, goal=None), before.id)).ended
         return await self._report(before)
 
     async def _left(self, worker: AgentDefinition, mission: str) -> StoredTurn | None:
         """The turn in which a worker was at this mission when the program ended."""
-        conversations = self._studio.conversations
+        conversations = self._runtime.conversations
         for turn in await self._aside(conversations.children, self._here):
             if turn.agent_id == worker.name:
                 said = await self._aside(conversations.of_turn, turn.id)
@@ -58,7 +58,7 @@ class SubagentRunner:
 
     async def _report(self, turn: StoredTurn) -> TurnResult:
         """What a worker reported who had finished, before anybody heard it."""
-        before = restore(await self._aside(self._studio.conversations.of_turn, turn.id))
+        before = restore(await self._aside(self._runtime.conversations.of_turn, turn.id))
         text = next(
             (one.text for one in reversed(before.messages) if isinstance(one, Reply | UserText) and one.text), ""
         )
@@ -67,8 +67,8 @@ class SubagentRunner:
         spent = before.spent
         return TurnResult(known, why or "it was ended", text, spent.iterations, spent.continuations, before.usage, ())
 
-    async def start(self, todo_id: str) -> None:
-        plans = self._studio.plans
+    async def start_todo(self, todo_id: str) -> None:
+        plans = self._runtime.plans
         try:
             await self._aside(plans.start, self._here, todo_id, reason="delegate")
         except (IllegalTransition, Conflict):
@@ -77,9 +77,9 @@ class SubagentRunner:
             if todo_id not in [todo.id for todo in plan.items] or todo_id in plan.waits:
                 raise
 
-    async def failed(self, todo_id: str, error: str) -> str:
+    async def record_failure(self, todo_id: str, error: str) -> str:
         try:
-            failed = await self._aside(self._studio.plans.fail, self._here, todo_id, error)
+            failed = await self._aside(self._runtime.plans.fail, self._here, todo_id, error)
         except PunchlistError as problem:
             return str(problem)
         if failed.retry:

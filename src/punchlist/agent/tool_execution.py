@@ -35,7 +35,7 @@ SUSPENDED: Final = "suspended"
 class ResumableTool(Protocol):
     """A tool whose work can be gone on with after it was left in the middle."""
 
-    def take_up(self, arguments: Arguments, call_id: str) -> None:
+    def resume_call(self, arguments: Arguments, call_id: str) -> None:
         """The next call with these arguments goes on with what was left, which was called by that id."""
 
 
@@ -71,7 +71,7 @@ class ToolExecution:
     async def _finished(self, batch: CallBatch) -> Sequence[ToolCall]:
         return await batch if self._waits else await batch.at_rest()
 
-    async def take_up(self, calls: Sequence[RequestedCall], signal: CancelSignal) -> CallResults:
+    async def resume(self, calls: Sequence[RequestedCall], signal: CancelSignal) -> CallResults:
         """As `run`, for calls of which some may have been run before the program ended."""
         results: list[CallReturn] = []
         waiting: list[str] = []
@@ -87,7 +87,7 @@ class ToolExecution:
             return await self.run([call], signal)
         tool: object = self._tools.get(call.tool)
         if found.error_code in (INTERRUPTED, SUSPENDED) and isinstance(tool, ResumableTool):
-            tool.take_up(_arguments(call), call.id)
+            tool.resume_call(_arguments(call), call.id)
             batch = self._scheduler.schedule(_request(call, new_id()), signal)
             return _came([call], await self._finished(batch))
         match found.status:

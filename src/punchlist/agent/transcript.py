@@ -17,14 +17,14 @@ from punchlist.errors import StoreDamaged
 from punchlist.kernel.json_encoder import compact
 from punchlist.models.model import CallReturn, FinishReason, Message, Reply, RequestedCall, Usage, UserText
 
-TOLD: Final = frozenset({TEXT, CONTINUATION, RESUMED, REMINDER, ENDING, *(notice.value for notice in NoticeKind)})
+MODEL_VISIBLE: Final = frozenset({TEXT, CONTINUATION, RESUMED, REMINDER, ENDING, *(notice.value for notice in NoticeKind)})
 """Kinds that a model is told as if somebody had said them."""
 
 
 _ENCODE: Final = compact(ensure_ascii=False, sort_keys=False)
 
 
-def as_line(message: Message, kind: str = TEXT) -> NewMessage:
+def to_stored(message: Message, kind: str = TEXT) -> NewMessage:
     """A message as it is stored."""
     match message:
         case UserText(text):
@@ -55,7 +55,7 @@ def _reply(reply: Reply) -> dict[str, Any]:
     }
 
 
-def from_row(row: Stored) -> Message | None:
+def from_stored(row: Stored) -> Message | None:
     """A stored message as the model is told it; None for what is for people only."""
     try:
         if row.role == MessageRole.ASSISTANT and row.kind == REPLY:
@@ -67,13 +67,13 @@ def from_row(row: Stored) -> Message | None:
             return CallReturn(found["id"], found["tool"], found["text"], found["failed"])
     except (ValueError, KeyError, TypeError) as error:
         raise StoreDamaged.not_as_written(f"Message {row.id!r}") from error
-    if row.kind not in TOLD or row.role not in (MessageRole.USER, MessageRole.SYSTEM):
+    if row.kind not in MODEL_VISIBLE or row.role not in (MessageRole.USER, MessageRole.SYSTEM):
         return None
     # What was posted to the chat is told as that: it is no request, and nobody's words but the system's.
     return UserText(row.content if row.turn_id is not None else f"[posted to this chat: {row.kind}]\n{row.content}")
 
 
-def whole(messages: Sequence[Message]) -> list[Message]:
+def drop_unpaired_calls(messages: Sequence[Message]) -> list[Message]:
     """Without results whose call is missing and calls whose result is: providers refuse both."""
     answered = {message.call_id for message in messages if isinstance(message, CallReturn)}
     asked: set[str] = set()

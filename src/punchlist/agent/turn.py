@@ -11,7 +11,7 @@ from typing import Final
 
 from punchlist.agent.budget import Budget
 from punchlist.agent.context import ModelContext, state_text
-from punchlist.agent.continuation import Reason, Situation, TurnCounters, ending
+from punchlist.agent.continuation import Reason, Situation, TurnCounters, ending_text
 from punchlist.agent.definitions import AgentDefinition
 from punchlist.agent.events import (
     AgentEvent,
@@ -102,13 +102,13 @@ class Turn:
         await self._look()
         await self._say(goal, TEXT)
 
-    async def take_up(self) -> Reply | None:
+    async def restore(self) -> Reply | None:
         """Go on where the turn was left: with its last reply, when it is not known what came of that."""
         self._watch_the_clock()
         self._restored = before = restore(await self._means.record.read())
         self._context.add(*before.messages)
-        cost = self._means.model.traits.cost(before.usage) or 0.0
-        self._purse.had(before.usage, cost)
+        cost = self._means.model.info.cost(before.usage) or 0.0
+        self._purse.restore(before.usage, cost)
         self._spent = before.spent
         self._text = next((one.text for one in reversed(before.messages) if isinstance(one, Reply) and one.text), "")
         self._changed_at = before.spent.iterations
@@ -116,10 +116,10 @@ class Turn:
             self._failed = CUT_OFF.get(before.reply.finish)
         await self._look()
         # As much as a list has been given: it may have become clear just before.
-        allowed = self._agent.limits.iterations(0, before.spent.iterations, bool(self._view.tasks))
+        allowed = self._agent.limits.iterations(0, before.spent.iterations, bool(self._view.items))
         self._spent = self._spent._replace(allowed=allowed)
         if before.reminded:
-            self._reminded_at = self._view.mark
+            self._reminded_at = self._view.version
         return before.reply
 
     def _watch_the_clock(self) -> None:
@@ -128,10 +128,10 @@ class Turn:
 
     async def _look(self) -> None:
         """See what has become of the lists, by our own calls or by anybody's."""
-        before, self._view = self._view, await self._means.aside(self._means.lists.look)
-        if self._view.mark != before.mark:
+        before, self._view = self._view, await self._means.aside(self._means.lists.read)
+        if self._view.version != before.version:
             self._changed_at = self._spent.iterations
-        if self._view.tasks != before.tasks:
+        if self._view.items != before.items:
             self._tell(ListChanged(self._agent.name, self._id, self._view))
         for problem in self._view.problems:
             if problem not in before.problems:
@@ -152,7 +152,7 @@ class Turn:
             message, self._message = self._message, None
             await self._say(message, TEXT)
         await self._remind()
-        state = state_text(self._view.shown)
+        state = state_text(self._view.text)
         request = self._context.request(state)
         self._means.record.asks(self._means.model.name, request, state)
         try:
@@ -175,7 +175,7 @@ class Turn:
         return reply
 
     async def _remind(self) -> None:
-        if self._view.mark == self._reminded_at:
+        if self._view.version == self._reminded_at:
             return
         asked = self._spent.iterations
         text = reminder(
@@ -185,20 +185,20 @@ class Turn:
             open=self._view.open,
             tools=self._means.tools,
             # Later in a session it has been said.
-            listed=bool(self._view.shown) or not self._context.first,
+            listed=bool(self._view.text) or not self._context.first,
         )
         if text is not None:
-            self._reminded_at = self._view.mark
+            self._reminded_at = self._view.version
             await self._say(text, REMINDER)
 
     def _count(self, reply: Reply) -> None:
         self._text = reply.text or self._text
-        self._purse.pay(reply.usage, self._means.model.traits.cost(reply.usage) or 0.0)
+        self._purse.charge(reply.usage, self._means.model.info.cost(reply.usage) or 0.0)
         self._spent = self._spent._replace(iterations=self._spent.iterations + 1, context=reply.usage.total)
 
     # --- its calls ----------------------------------------------------------------------------------------
 
-    async def call(self, reply: Reply) -> None:
+    async def run_calls(self, reply: Reply) -> None:
         """Run what the reply wants; every call gets exactly one result, unless it waits for a person."""
         if not reply.calls:
             return
@@ -210,7 +210,7 @@ class Turn:
             return
         if before is not None and left_here:
             left = [call for call in reply.calls if call.id not in before.answered]
-            came = await self._means.calling.take_up(left, self._signal)
+            came = await self._means.calling.resume(left, self._signal)
         else:
             came = await self._means.calling.run(reply.calls, self._signal)
         self._waiting = came.waiting
@@ -224,12 +224,12 @@ class Turn:
 
     async def situation(self, reply: Reply) -> Situation:
         await self._look()
-        over = None if self._view.over is None else f"somebody ended the turn ({self._view.over})"
+        over = None if self._view.turn_end_reason is None else f"somebody ended the turn ({self._view.turn_end_reason})"
         spent, limits = self._spent, self._agent.limits
         allowed = limits.iterations(spent.allowed, spent.iterations, bool(self._view.open))
         unchanged = spent.unchanged
         if self._sent_back and not reply.calls:
-            unchanged = unchanged + 1 if self._view.mark == self._continued_at else 0
+            unchanged = unchanged + 1 if self._view.version == self._continued_at else 0
             self._sent_back = False
         self._spent = spent._replace(
             tokens=self._purse.usage.total,
@@ -240,28 +240,28 @@ class Turn:
         )
         return Situation(
             open=self._view.open,
-            spent=self._spent,
+            counters=self._spent,
             limits=limits,
             enabled=self._agent.todo_driven,
-            calls=bool(reply.calls),
-            window=self._means.model.traits.window,
+            has_calls=bool(reply.calls),
+            context_window=self._means.model.info.context_window,
             cancelled=over if self._cancelled.suspends else self._cancelled.reason or over,
             suspended=self._cancelled.reason if self._cancelled.suspends else None,
-            told=self._message is not None,
+            message_pending=self._message is not None,
             # A reply that came in time and leaves nothing to do is an end of its own.
-            overtime=self._signal.reason == OVERTIME and bool(self._interrupted or reply.calls or self._view.open),
-            failed=self._failed,
-            approvals=self._waiting,
+            timed_out=self._signal.reason == OVERTIME and bool(self._interrupted or reply.calls or self._view.open),
+            failure=self._failed,
+            pending_approvals=self._waiting,
         )
 
-    async def go_on(self, prompt: str) -> None:
+    async def send_continuation(self, prompt: str) -> None:
         """Send the model back to its list."""
         if self._restored is not None:
             # It had stopped because it had to wait, or before anybody could send it back.
             self._restored = None
             await self._say(prompt, RESUMED)
             return
-        self._continued_at, self._sent_back = self._view.mark, True
+        self._continued_at, self._sent_back = self._view.version, True
         self._spent = self._spent._replace(continuations=self._spent.continuations + 1)
         await pause(self._signal, min(self._agent.check_interval * 2.0**self._spent.unchanged, LONGEST_PAUSE))
         await self._say(prompt, CONTINUATION)
@@ -276,13 +276,13 @@ class Turn:
 
     async def end(self, reason: Reason, why: str) -> TurnResult:
         await self._look()
-        told = "" if reason is Reason.COMPLETED else ending(reason, why, self._view.open)
+        told = "" if reason is Reason.COMPLETED else ending_text(reason, why, self._view.open)
         await self._means.record.end(reason, why, told)
         return self._ended(reason, why)
 
     async def fail(self, reason: Reason, why: str) -> TurnResult:
         """Something happened that the loop does not know; it is written down as far as that is possible."""
-        told = ending(reason, why, self._view.open)
+        told = ending_text(reason, why, self._view.open)
         with suppress(PunchlistError):
             await self._means.record.end(reason, why, told)
         return self._ended(reason, why)
@@ -299,7 +299,7 @@ class Turn:
             spent.continuations,
             self._purse.usage,
             left,
-            self._view.tasks,
+            self._view.items,
         )
         self._tell(TurnEnded(self._agent.name, self._id, ended))
         return ended

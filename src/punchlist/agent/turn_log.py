@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from punchlist.agent.continuation import Reason
 from punchlist.agent.message_kinds import ENDING
-from punchlist.agent.transcript import as_line
+from punchlist.agent.transcript import to_stored
 from punchlist.conversations.model import Message as Stored
 from punchlist.conversations.model import ModelCallRecord, NewMessage
 from punchlist.conversations.turn_writer import TurnWriter, check_content
@@ -75,7 +75,7 @@ class StoredTurnLog:
         self._since = 0.0
 
     def keep(self, results: Sequence[CallReturn]) -> None:
-        self._kept += [as_line(result) for result in results]
+        self._kept += [to_stored(result) for result in results]
 
     def asks(self, model: str, request: ModelRequest, state: str) -> None:
         # The state is part of no message. It is told once, and again when it has changed.
@@ -86,7 +86,7 @@ class StoredTurnLog:
 
     async def reply(self, reply: Reply) -> None:
         cost = {"finish": reply.finish, "tokens": [reply.usage.input_tokens, reply.usage.output_tokens]}
-        trace, line = self._traced(_ENCODE(cost)), as_line(reply)
+        trace, line = self._traced(_ENCODE(cost)), to_stored(reply)
         if not reply.calls:
             await self._write([line], trace)
             return
@@ -107,7 +107,7 @@ class StoredTurnLog:
         return ModelCallRecord(model, asked, output, error, since, timestamp(self._clock()))
 
     async def say(self, message: Message, kind: str) -> None:
-        await self._write([as_line(message, kind)])
+        await self._write([to_stored(message, kind)])
 
     async def _write(self, lines: Sequence[NewMessage], trace: ModelCallRecord | None = None) -> None:
         await self._journal.settled()

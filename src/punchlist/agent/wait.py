@@ -16,30 +16,30 @@ INTERVAL: Final = 0.25
 """Seconds between two looks."""
 
 
-async def until_it_can_go_on(studio: AgentRuntime, turn_id: str, signal: CancelSignal) -> bool:
+async def wait_until_resumable(runtime: AgentRuntime, turn_id: str, signal: CancelSignal) -> bool:
     """Whether it can; False when somebody has ended the waiting, or the turn."""
     while not signal.is_set:
-        able = await can_go_on(studio, turn_id)
+        able = await is_resumable(runtime, turn_id)
         if able is not False:
             return able is True
         await asyncio.sleep(INTERVAL)
     return False
 
 
-async def can_go_on(studio: AgentRuntime, turn_id: str) -> bool | None:
+async def is_resumable(runtime: AgentRuntime, turn_id: str) -> bool | None:
     """Whether there is anything that a turn does not wait for; None when the turn has ended."""
-    aside, store, place = bridge(studio.site.store), studio.site.store, studio.site.place
+    aside, store, place = bridge(runtime.site.store), runtime.site.store, runtime.site.place
     scope = TurnScope(place.scope.conversation_id, place.scope.actor, turn_id)
-    turn = await aside(studio.conversations.current_turn, scope.conversation_id)
+    turn = await aside(runtime.conversations.current_turn, scope.conversation_id)
     if turn is None or turn.id != turn_id:
         return None
-    view = await aside(studio.lists(scope, turn.started_at).look)
-    asked = await asyncio.to_thread(_asked, studio, Approvals(store), scope)
+    view = await aside(runtime.lists(scope, turn.started_at).read)
+    asked = await asyncio.to_thread(_asked, runtime, Approvals(store), scope)
     held_up = bool(view.open) and all(item.waits_for is not None for item in view.open)
     return not asked and not held_up
 
 
-def _asked(studio: AgentRuntime, approvals: Approvals, scope: TurnScope) -> bool:
+def _asked(runtime: AgentRuntime, approvals: Approvals, scope: TurnScope) -> bool:
     """Whether a call of the turn or of its workers waits for a person; those of earlier turns hold up nobody."""
     waiting = approvals.waiting(scope.conversation_id)
     if not waiting:
@@ -47,7 +47,7 @@ def _asked(studio: AgentRuntime, approvals: Approvals, scope: TurnScope) -> bool
     turns = {scope.turn_id}
     left = [scope]
     while left:
-        children = studio.conversations.children(left.pop())
+        children = runtime.conversations.children(left.pop())
         turns.update(child.id for child in children)
         left += [replace(scope, turn_id=child.id) for child in children]
     return any(approvals.call(one.call_id).turn_id in turns for one in waiting)

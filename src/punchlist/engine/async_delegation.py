@@ -38,7 +38,7 @@ class QueuedDelegation:
         self._post = post
         self._scope = scope
 
-    async def leave(self, id: str, worker: str, mission: str, todo_id: str | None) -> str:
+    async def submit(self, id: str, worker: str, mission: str, todo_id: str | None) -> str:
         return await bridge(self._store)(self._leave, id, worker, mission, todo_id)
 
     def _leave(self, id: str, worker: str, mission: str, todo_id: str | None) -> str:

@@ -24,7 +24,7 @@ from punchlist.agent.message_kinds import TEXT
 from punchlist.agent.restore import restore
 from punchlist.agent.result import TurnResult
 from punchlist.agent.runtime import AgentRuntime, TurnRequest
-from punchlist.agent.wait import can_go_on
+from punchlist.agent.wait import is_resumable
 from punchlist.conversations import repository as turn_records
 from punchlist.conversations.model import Message, NewMessage, Scope
 from punchlist.conversations.usage import with_workers
@@ -160,7 +160,7 @@ class TurnSteps:
                 hand.at_work = False
 
     async def _at_work(self, hand: ActiveRun, run: Run, task: TurnTask, turn_id: str) -> StepResult:
-        studio = self._premises.studio(task.post, task.agent, task.remark)
+        runtime = self._premises.runtime(task.post, task.agent, task.remark)
         stored = await self._aside(self._premises.conversations.of_turn, turn_id)
         turn = await self._aside(self._premises.conversations.turn, turn_id)
         if not turn.open:
@@ -172,13 +172,13 @@ class TurnSteps:
             task.agent,
             signal,
             None,
-            purse=purse,
+            budget=purse,
             message=message,
-            abandoned=True,
+            owner_is_dead=True,
             fence=self._book.fence(run.id),
-            persistent=True,
+            left_open_on_outage=True,
         )
-        outcome = await studio.do(work, turn_id)
+        outcome = await runtime.run_turn(work, turn_id)
         if run.message is not None:
             left = unsaid(run.message, await self._aside(self._premises.conversations.of_turn, turn_id))
             await self._aside(self._book.message_delivered, run.id, run.message, left)
@@ -191,7 +191,7 @@ class TurnSteps:
 
     async def _rest(self, run: Run, task: TurnTask, came: StepResult) -> str:
         """Until there is something to do again."""
-        studio = self._premises.studio(task.post, task.agent)
+        runtime = self._premises.runtime(task.post, task.agent)
         while True:
             await self._until_closed()
             try:
@@ -200,8 +200,8 @@ class TurnSteps:
                 # What a step raises comes back as another error when it is known already.
                 return _STOPPED
             if now.message is not None:
-                await asyncio.to_thread(self._withdraw, studio, now.message)
-            if await self._can_go_on(studio, now, came):
+                await asyncio.to_thread(self._withdraw, runtime, now.message)
+            if await self._can_go_on(runtime, now, came):
                 if now.status is RunStatus.WAITING:
                     await self._aside(self._book.wake, run.id, "it can go on")
                 return "go on"
@@ -209,10 +209,10 @@ class TurnSteps:
                 await self._aside(self._book.wait, run.id, came["why"])
             await asyncio.sleep(INTERVAL)
 
-    async def _can_go_on(self, studio: AgentRuntime, run: Run, came: StepResult) -> bool:
+    async def _can_go_on(self, runtime: AgentRuntime, run: Run, came: StepResult) -> bool:
         if run.message is not None or came["why"] in (PAUSED, TOLD):
             return True
-        return await can_go_on(studio, came["turnId"]) is not False
+        return await is_resumable(runtime, came["turnId"]) is not False
 
     async def heed(self, run: Run) -> Run:
         """See what people want of a run: stay as long as it is paused, leave when it is stopped."""
@@ -231,10 +231,10 @@ class TurnSteps:
                         return await self._aside(self._book.resume, run.id)
                     return now
 
-    def _withdraw(self, studio: AgentRuntime, message: str) -> None:
+    def _withdraw(self, runtime: AgentRuntime, message: str) -> None:
         """Calls that wait for an answer: what somebody has said instead is one."""
         approvals = Approvals(self._premises.store)
-        for asked in approvals.waiting(studio.site.place.scope.conversation_id):
+        for asked in approvals.waiting(runtime.site.place.scope.conversation_id):
             approvals.answer(
                 asked.call_id,
                 ApprovalAnswer(
@@ -268,7 +268,7 @@ def _came(turn_id: str, ended: TurnResult, purse: Budget, seconds: float) -> Ste
         "turnId": turn_id,
         "reason": ended.reason.value,
         "why": ended.why,
-        "text": ended.text if ended.reason is not Reason.COMPLETED else ended.said,
+        "text": ended.text if ended.reason is not Reason.COMPLETED else ended.last_text,
         "inputTokens": usage.input_tokens,
         "outputTokens": usage.output_tokens,
         "cost": purse.cost,

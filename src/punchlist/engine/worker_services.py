@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from punchlist.agent.definitions import COMPLETE, AgentDefinition
+from punchlist.agent.definitions import COMPLETE_TOOL, AgentDefinition
 from punchlist.agent.runtime import AgentRuntime, Interaction
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope, TurnScope
@@ -66,7 +66,7 @@ class WorkerServices:
     workspace: Path
     mode: Mode | None = None
 
-    def studio(
+    def runtime(
         self, post: AgentPosition, agent: AgentDefinition, remark: Callable[[], str] | None = None
     ) -> AgentRuntime:
         scope = Scope(post.conversation_id, Actor(agent.role, agent.name))
@@ -79,11 +79,11 @@ class WorkerServices:
             self.mode,
             Interaction(),
             self.agents,
-            head_tools=lambda here: self._mission_tools(post, here),
+            top_level_tools=lambda here: self._mission_tools(post, here),
             # Who works for nobody's mission has nobody who would pick up what it leaves.
-            errands=QueuedDelegation(self.store, self.conversations, post, scope) if post.mission is not None else None,
-            remark=remark,
-            shared=post.mission is not None,
+            async_delegation=QueuedDelegation(self.store, self.conversations, post, scope) if post.mission is not None else None,
+            extra_state=remark,
+            shared_conversation=post.mission is not None,
         )
 
     def _mission_tools(self, post: AgentPosition, here: TurnScope) -> list[AgentTool]:
@@ -96,7 +96,7 @@ class WorkerServices:
         offered = mission_tools(lambda: self.todos, lambda: self.checks)
         # Completing may have to run a check first, which takes its time.
         return [
-            list_tool(tool, scope, in_thread if tool.name == COMPLETE else aside)
+            list_tool(tool, scope, in_thread if tool.name == COMPLETE_TOOL else aside)
             for tool in offered
             if here.actor.role in tool.roles
         ]

@@ -22,7 +22,7 @@ from punchlist.agent.continuation import (
     TurnCounters,
     Wait,
     decide,
-    ending,
+    ending_text,
 )
 from punchlist.agent.definitions import AgentDefinition
 from punchlist.agent.list_state import ListState, TurnLists
@@ -90,9 +90,9 @@ class StopDecision:
         """What the person is told about a stop with open items."""
         match self.decision:
             case Wait(on):
-                text = ending(Reason.WAITING, "; ".join(on), ())
+                text = ending_text(Reason.WAITING, "; ".join(on), ())
             case Stop(reason, why) if reason is not Reason.COMPLETED and not self.silent:
-                text = ending(reason, why, self.open_items)
+                text = ending_text(reason, why, self.open_items)
             case _:
                 return ""
         return visible_block(text)
@@ -115,8 +115,8 @@ class HookService:
             self._record(scope, SESSION_STARTED, f"{scope.actor.name} started a session.", data, turn=None)
         if state.lists.open:
             if is_new:
-                return messages.list_found(state.lists.shown)
-            return messages.list_resumed(state.lists.shown, state.request.content if state.request else None)
+                return messages.list_found(state.lists.text)
+            return messages.list_resumed(state.lists.text, state.request.content if state.request else None)
         if not is_new or state.history.reminded == state.fingerprint:
             return ""
         text = initial_reminder(self._agent)
@@ -193,7 +193,7 @@ class HookService:
             after=self._agent.remind_after,
             open=state.lists.open,
             tools=_LIST_TOOLS,
-            listed=bool(state.lists.shown),
+            listed=bool(state.lists.text),
         )
         if text:
             self._record(scope, REMINDER, text, {FINGERPRINT_KEY: state.fingerprint}, turn=state.turn)
@@ -257,7 +257,7 @@ class HookService:
         turn = self._conversations.current_turn(scope.conversation_id)
         turn_scope = TurnScope(scope.conversation_id, scope.actor, turn.id if turn else "")
         # The checklist belongs to the session: it counts however many prompts ago it was written.
-        lists = TurnLists(self._store, turn_scope, plan=turn is not None, checklist=True, since="").look()
+        lists = TurnLists(self._store, turn_scope, plan=turn is not None, checklist=True, since="").read()
         if lists.checklist is None:
             raise StoreDamaged("; ".join(lists.problems))
         with self._store.read() as tx:
@@ -275,7 +275,7 @@ class HookService:
         ended = state.history.ended_by_person
         return Situation(
             open=state.lists.open,
-            spent=TurnCounters(
+            counters=TurnCounters(
                 continuations=len(state.continuations),
                 unchanged=state.history.unchanged(state.fingerprint),
                 seconds=max(elapsed, 0.0),

@@ -25,13 +25,13 @@ class FallbackModel:
         return self._in_use.name
 
     @property
-    def traits(self) -> ModelInfo:
-        return self._in_use.traits
+    def info(self) -> ModelInfo:
+        return self._in_use.info
 
-    async def ask(self, request: ModelRequest, hear: TextListener | None = None) -> Reply:
+    async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
         asked = self._in_use
         try:
-            return await asked.ask(request, hear)
+            return await asked.ask(request, on_text)
         except RequestRefused:
             raise
         except ModelError as failure:
@@ -41,4 +41,4 @@ class FallbackModel:
             if self._in_use is asked and self._told is not None:
                 self._told(f"{asked.name}: {failure} From here on {self._second.name} is asked.")
             self._in_use = self._second
-        return await self._second.ask(request, hear)
+        return await self._second.ask(request, on_text)

@@ -88,14 +88,14 @@ class ModelRequest:
     system: str
     messages: Sequence[Message]
     tools: Sequence[ToolOffer] = ()
-    most_tokens: int | None = None
+    max_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
     """What is known about a model; None where nothing is."""
 
-    window: int | None = None
+    context_window: int | None = None
     input_price: float | None = None
     output_price: float | None = None
 
@@ -108,7 +108,7 @@ class ModelInfo:
 
 TextListener = Callable[[str], None]
 """Gets the text of a reply as it is made. What was heard before `BROKEN` is not part of any reply."""
-BROKEN: Final = "\n[The reply broke off here and does not count.]\n"
+REPLY_BROKEN: Final = "\n[The reply broke off here and does not count.]\n"
 
 
 class Model(Protocol):
@@ -116,9 +116,9 @@ class Model(Protocol):
     def name(self) -> str: ...
 
     @property
-    def traits(self) -> ModelInfo: ...
+    def info(self) -> ModelInfo: ...
 
-    async def ask(self, request: ModelRequest, hear: TextListener | None = None) -> Reply:
+    async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
         """Raises `ModelError` when there is no reply."""
 
 
@@ -135,7 +135,7 @@ class ModelBusy(ModelError):
 
     def __init__(self, message: str, wait: float | None = None) -> None:
         super().__init__(message)
-        self.wait = wait
+        self.retry_after = wait
 
 
 class ModelRefused(ModelError):

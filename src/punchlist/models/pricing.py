@@ -8,7 +8,7 @@ from punchlist.models.model import ModelInfo
 from punchlist.models.providers import ResolvedModel
 
 
-def traits_of(model: ResolvedModel) -> ModelInfo:
+def model_info(model: ResolvedModel) -> ModelInfo:
     if model.provider.priced_as is None:
         return ModelInfo()
     from genai_prices.data_snapshot import get_snapshot

@@ -21,7 +21,7 @@ _OVERLOADED: Final = (503, 529)
 _LONGEST: Final = 300
 
 
-def failure(error: Exception, model: ResolvedModel, idle: float, reading: StreamReader) -> ModelError:
+def to_model_error(error: Exception, model: ResolvedModel, idle: float, reading: StreamReader) -> ModelError:
     """Takes whatever `pydantic_ai` and what is below it raise: a server can send anything."""
     if reading.too_much:
         most = f"{reading.most / 1_000_000:g} MB"
@@ -67,7 +67,7 @@ def _unreachable(model: ResolvedModel) -> ModelBusy:
 
 
 def _check(model: ResolvedModel) -> str:
-    return f"Check {model.provider.address}." if model.provider.address else ""
+    return f"Check {model.provider.url_variable}." if model.provider.url_variable else ""
 
 
 def _answered(status: int, error: Any, model: ResolvedModel) -> ModelError:
@@ -78,13 +78,13 @@ def _answered(status: int, error: Any, model: ResolvedModel) -> ModelError:
     match status:
         case 401:
             if model.key is None:
-                return ModelRefused(f"{provider.key} is not set.")
-            return ModelRefused(f"{provider.name} does not accept the key. Check {provider.key}.")
+                return ModelRefused(f"{provider.key_variable} is not set.")
+            return ModelRefused(f"{provider.name} does not accept the key. Check {provider.key_variable}.")
         case 403:
-            return ModelRefused(f"The key in {provider.key} may not use {excerpt(model.model)}.")
+            return ModelRefused(f"The key in {provider.key_variable} may not use {excerpt(model.model)}.")
         case 404:
             what = f"{model.host} has no model {excerpt(model.model)!r}."
-            return ModelRefused(f"{what} Check the name and {provider.address}.")
+            return ModelRefused(f"{what} Check the name and {provider.url_variable}.")
     return RequestRefused(f"{provider.name} refused the request (HTTP {status}): {_words(error, model)}")
 
 

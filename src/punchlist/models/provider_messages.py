@@ -53,7 +53,7 @@ _ONE_EACH: Final = "each call needs exactly one result."
 # --- what goes out ----------------------------------------------------------------------------------------
 
 
-def conversation(request: ModelRequest) -> list[ModelMessage]:
+def to_provider_messages(request: ModelRequest) -> list[ModelMessage]:
     """The messages as the providers take them. Raises `RequestRefused` where calls and results do not match."""
     making = _MessageBuilder(request)
     for message in request.messages:
@@ -160,7 +160,7 @@ def _sendable(arguments: Mapping[str, Any] | str) -> dict[str, Any]:
     return sendable
 
 
-def offers(request: ModelRequest) -> ModelRequestParameters:
+def tool_parameters(request: ModelRequest) -> ModelRequestParameters:
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.tools import ToolDefinition
 
@@ -181,7 +181,7 @@ def offers(request: ModelRequest) -> ModelRequestParameters:
 # --- what comes back --------------------------------------------------------------------------------------
 
 
-def text_of(event: ModelResponseStreamEvent) -> str:
+def event_text(event: ModelResponseStreamEvent) -> str:
     from pydantic_ai.messages import PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta
 
     match event:
@@ -192,7 +192,7 @@ def text_of(event: ModelResponseStreamEvent) -> str:
     return ""
 
 
-def whole_reply(response: ModelResponse, *, done: bool) -> Reply:
+def to_reply(response: ModelResponse, *, done: bool) -> Reply:
     """Raises `ModelBusy` where the end is missing; `done`: the server said in so many words that this was it."""
     from pydantic_ai.messages import TextPart
 

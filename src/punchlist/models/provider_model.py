@@ -15,10 +15,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from punchlist.models.model import BROKEN, Model, ModelBusy, ModelError, ModelInfo, ModelRequest, Reply, TextListener
-from punchlist.models.provider_errors import failure
-from punchlist.models.provider_messages import conversation, offers, text_of, whole_reply
-from punchlist.models.providers import REHEARSAL, ResolvedModel, chosen
+from punchlist.models.model import REPLY_BROKEN, Model, ModelBusy, ModelError, ModelInfo, ModelRequest, Reply, TextListener
+from punchlist.models.provider_errors import to_model_error
+from punchlist.models.provider_messages import to_provider_messages, tool_parameters, event_text, to_reply
+from punchlist.models.providers import REHEARSAL, ResolvedModel, resolve_model
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -39,26 +39,26 @@ class ReplyLimits:
 
     idle: float | None = None
     """Seconds without a byte."""
-    whole: float = 3600.0
+    total: float = 3600.0
     """Seconds for all of it."""
-    most_bytes: int | None = None
+    max_bytes: int | None = None
 
 
 def model_named(name: str, environment: Mapping[str, str]) -> Model:
     """Raises `ConfigError` where there is no such provider, key, rehearsal or file."""
     kind, _, rest = name.partition(":")
     if kind == REHEARSAL and rest:
-        from punchlist.models.rehearsal import Rehearsal, load
+        from punchlist.models.rehearsal import Rehearsal, load_rehearsal
 
-        return Rehearsal(load(Path(rest)), name=name)
-    return ProviderModel(chosen(name, environment))
+        return Rehearsal(load_rehearsal(Path(rest)), name=name)
+    return ProviderModel(resolve_model(name, environment))
 
 
 class _TextForwarder:
     """Passes text on, and knows whether any was."""
 
-    def __init__(self, hear: TextListener | None) -> None:
-        self._hear = hear
+    def __init__(self, on_text: TextListener | None) -> None:
+        self._hear = on_text
         self._any = False
         self.raised: Exception | None = None
 
@@ -74,7 +74,7 @@ class _TextForwarder:
 
     def broken(self) -> None:
         if self._any:
-            self.text(BROKEN)
+            self.text(REPLY_BROKEN)
 
 
 class ProviderModel:
@@ -82,19 +82,19 @@ class ProviderModel:
         bounds = bounds or ReplyLimits()
         self.name = model.name
         self._model = model
-        self._idle = bounds.idle or model.provider.idle
-        self._whole = bounds.whole
-        self._most_bytes = bounds.most_bytes
+        self._idle = bounds.idle or model.provider.idle_timeout
+        self._whole = bounds.total
+        self._most_bytes = bounds.max_bytes
         self._tls: SSLContext | None = None
 
     @cached_property
-    def traits(self) -> ModelInfo:
-        from punchlist.models.pricing import traits_of
+    def info(self) -> ModelInfo:
+        from punchlist.models.pricing import model_info
 
-        return traits_of(self._model)
+        return model_info(self._model)
 
-    async def ask(self, request: ModelRequest, hear: TextListener | None = None) -> Reply:
-        hearing = _TextForwarder(hear)
+    async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
+        hearing = _TextForwarder(on_text)
         try:
             return await self._asked(request, hearing)
         except ModelError:
@@ -106,27 +106,27 @@ class ProviderModel:
         client, wire, reading = await asyncio.to_thread(self._opened)
         limit = asyncio.timeout(self._whole)
         async with client:
-            messages, tools = conversation(request), offers(request)
+            messages, tools = to_provider_messages(request), tool_parameters(request)
             try:
                 async with limit:
-                    return await self._reply(wire, messages, tools, request.most_tokens, hearing, reading)
+                    return await self._reply(wire, messages, tools, request.max_tokens, hearing, reading)
             except Exception as error:
                 if error is hearing.raised:
                     raise
                 if limit.expired():
                     raise ModelBusy(f"{self._model.provider.name} took longer than {self._whole:g} s.") from None
                 # Not as a cause: it holds the request, with its key.
-                raise failure(error, self._model, self._idle, reading) from None
+                raise to_model_error(error, self._model, self._idle, reading) from None
 
     def _opened(self) -> tuple[AsyncClient, Wire, StreamReader]:
         import httpx2
         import pydantic_ai.direct  # noqa: F401  for later, while this is not the event loop's thread
 
-        from punchlist.models.stream_reader import MOST_BYTES, StreamReader
+        from punchlist.models.stream_reader import MAX_BYTES, StreamReader
 
         if self._tls is None:
             self._tls = httpx2.create_ssl_context()
-        reading = StreamReader(self._most_bytes or MOST_BYTES)
+        reading = StreamReader(self._most_bytes or MAX_BYTES)
         client = httpx2.AsyncClient(
             verify=self._tls,
             headers={"Accept-Encoding": "identity"},
@@ -139,7 +139,7 @@ class ProviderModel:
         wire: Wire,
         messages: list[ModelMessage],
         tools: ModelRequestParameters,
-        most_tokens: int | None,
+        max_tokens: int | None,
         hearing: _TextForwarder,
         reading: StreamReader,
     ) -> Reply:
@@ -150,11 +150,11 @@ class ProviderModel:
         # Its annotation names the library that it used before, where that is installed.
         patience: Any = httpx2.Timeout(self._idle, connect=_CONNECTING)
         settings = ModelSettings(max_retries=0, timeout=patience)
-        if most_tokens is not None:
-            settings["max_tokens"] = most_tokens
+        if max_tokens is not None:
+            settings["max_tokens"] = max_tokens
         async with model_request_stream(
             wire, messages, model_settings=settings, model_request_parameters=tools, instrument=False
         ) as stream:
             async for event in stream:
-                hearing.text(text_of(event))
-        return whole_reply(stream.get(), done=reading.done)
+                hearing.text(event_text(event))
+        return to_reply(stream.get(), done=reading.done)

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Provider:
     name: str
-    key: str
-    address: str
+    key_variable: str
+    url_variable: str
     """The variable that overrides `home`."""
-    home: str
-    idle: float = 120.0
+    default_url: str
+    idle_timeout: float = 120.0
     """Seconds without a byte before it is given up."""
     needs_key: bool = True
     priced_as: str | None = None
-    usual: str | None = None
+    default_model: str | None = None
     """The model for somebody who has set a key and named none."""
 
 
@@ -46,9 +46,9 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
             "ANTHROPIC_BASE_URL",
             "https://api.anthropic.com",
             priced_as="anthropic",
-            usual="claude-sonnet-5-5",
+            default_model="claude-sonnet-5-5",
         ),
-        Provider("openai", *_OPENAI, priced_as="openai", usual="gpt-6.1-sol"),
+        Provider("openai", *_OPENAI, priced_as="openai", default_model="gpt-6.1-sol"),
         Provider("openai-chat", *_OPENAI, priced_as="openai"),
         # A model on one's own machine is loaded, and reads its whole prompt, before the first byte comes.
         Provider(
@@ -56,7 +56,7 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
             "OLLAMA_API_KEY",
             "OLLAMA_BASE_URL",
             "http://localhost:11434/v1",
-            idle=600.0,
+            idle_timeout=600.0,
             needs_key=False,
         ),
     )
@@ -111,19 +111,19 @@ class ResolvedModel:
         return OpenAIChatModel(self.model, provider=provider)
 
 
-def usual(environment: Mapping[str, str]) -> str | None:
+def default_model(environment: Mapping[str, str]) -> str | None:
     """The model of the first provider that there is a key for; None where there is none.
 
     A key for an address of one's own says nothing about what can be had there.
     """
     for provider in PROVIDERS.values():
-        own_address = (environment.get(provider.address) or provider.home).strip().rstrip("/") != provider.home
-        if provider.usual and not own_address and (environment.get(provider.key) or "").strip():
-            return f"{provider.name}:{provider.usual}"
+        own_address = (environment.get(provider.url_variable) or provider.default_url).strip().rstrip("/") != provider.default_url
+        if provider.default_model and not own_address and (environment.get(provider.key_variable) or "").strip():
+            return f"{provider.name}:{provider.default_model}"
     return None
 
 
-def chosen(name: str, environment: Mapping[str, str]) -> ResolvedModel:
+def resolve_model(name: str, environment: Mapping[str, str]) -> ResolvedModel:
     """Raises `ConfigError` for a name that leads nowhere, and for a key that is missing."""
     provider_name, _, model = name.partition(":")
     provider = PROVIDERS.get(provider_name)
@@ -135,19 +135,19 @@ def chosen(name: str, environment: Mapping[str, str]) -> ResolvedModel:
     if provider is None or not model.strip():
         known = ", ".join(f"{known}:MODEL" for known in PROVIDERS)
         raise ConfigError(f"{excerpt(name)!r} is not a model name. Use one of: {known}, {REHEARSAL}:FILE.")
-    url = (environment.get(provider.address) or provider.home).strip()
+    url = (environment.get(provider.url_variable) or provider.default_url).strip()
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         usable = False
     if not usable:
-        raise ConfigError(f"{provider.address} is no address of the form https://HOST/….")
+        raise ConfigError(f"{provider.url_variable} is no address of the form https://HOST/….")
     if provider.name == "ollama" and parts.path in ("", "/"):
         # Ollama's own tools take the address without the path of the OpenAI wire, under the same name.
         url = url.rstrip("/") + "/v1"
-    key = (environment.get(provider.key) or "").strip() or None
+    key = (environment.get(provider.key_variable) or "").strip() or None
     # A server of one's own often needs none.
-    if key is None and provider.needs_key and url == provider.home:
-        raise ConfigError(f"{provider.key} is not set; {excerpt(name)} needs it.")
+    if key is None and provider.needs_key and url == provider.default_url:
+        raise ConfigError(f"{provider.key_variable} is not set; {excerpt(name)} needs it.")
     return ResolvedModel(provider, model.strip(), url, key)

@@ -86,7 +86,7 @@ class RehearsedReply:
 class Scene:
     agent: str | None
     when: re.Pattern[str]
-    lines: tuple[RehearsedReply, ...]
+    replies: tuple[RehearsedReply, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Rehearsal:
 
     def __init__(self, script: RehearsalScript, agent: str = "", name: str = "rehearsal") -> None:
         self.name = name
-        self.traits = ModelInfo(window=1_000_000)
+        self.info = ModelInfo(context_window=1_000_000)
         self._script = script
         self._agent = agent
         self._lines = iter(script.agents.get(agent, script.replies))
@@ -121,11 +121,11 @@ class Rehearsal:
                 continue
             for scene in self._script.scenes:
                 if scene.agent in (None, self._agent) and (fits := scene.when.search(message.text)):
-                    line = scene.lines[replies] if replies < len(scene.lines) else RehearsedReply(text=ENDED)
+                    line = scene.replies[replies] if replies < len(scene.replies) else RehearsedReply(text=ENDED)
                     return line, fits.groupdict()
         return next(self._lines, RehearsedReply(text=ENDED)), {}
 
-    async def ask(self, request: ModelRequest, hear: TextListener | None = None) -> Reply:
+    async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
         line, known = self._next(request)
         if line.delay:
             await asyncio.sleep(line.delay)
@@ -135,8 +135,8 @@ class Rehearsal:
         self._results |= _results(request)
         results = [known, *reversed(self._results.values())]
         text = _filled(line.text, results)
-        if hear is not None and text:
-            hear(text)
+        if on_text is not None and text:
+            on_text(text)
         calls = tuple(
             RequestedCall(f"call_{new_id()[-12:]}_{number}", tool, _filled(arguments, results))
             for number, (tool, arguments) in enumerate(line.calls)
@@ -191,7 +191,7 @@ def _look_up(path: str, results: Sequence[Mapping[str, Any]]) -> Any:
     raise ModelRefused(f"The rehearsal refers to {path!r}, which no earlier result has.")
 
 
-def load(path: Path) -> RehearsalScript:
+def load_rehearsal(path: Path) -> RehearsalScript:
     import yaml
 
     try:

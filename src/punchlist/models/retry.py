@@ -20,18 +20,18 @@ Sleep = Callable[[float], Awaitable[None]]
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     tries: int = 4
-    first: float = 1.0
-    most: float = 60.0
+    first_pause: float = 1.0
+    max_pause: float = 60.0
 
     def pause(self, number: int, asked_for: float | None, chance: float) -> float:
         """Seconds before try `number`, from 1: what the model asked for, else twice as long each time, at random."""
         if asked_for is not None:
-            return min(max(asked_for, 0.0), self.most)
-        longest: float = min(self.first * 2.0 ** (number - 1), self.most)
+            return min(max(asked_for, 0.0), self.max_pause)
+        longest: float = min(self.first_pause * 2.0 ** (number - 1), self.max_pause)
         return longest * (0.5 + 0.5 * chance)
 
 
-PATIENT: Final = RetryPolicy()
+DEFAULT_POLICY: Final = RetryPolicy()
 
 
 class RetryingModel:
@@ -40,7 +40,7 @@ class RetryingModel:
     def __init__(
         self,
         model: Model,
-        patience: RetryPolicy = PATIENT,
+        patience: RetryPolicy = DEFAULT_POLICY,
         *,
         told: Callable[[str], None] | None = None,
         sleep: Sleep = asyncio.sleep,
@@ -57,17 +57,17 @@ class RetryingModel:
         return self._model.name
 
     @property
-    def traits(self) -> ModelInfo:
-        return self._model.traits
+    def info(self) -> ModelInfo:
+        return self._model.info
 
-    async def ask(self, request: ModelRequest, hear: TextListener | None = None) -> Reply:
+    async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
         for number in range(1, self._patience.tries + 1):
             try:
-                return await self._model.ask(request, hear)
+                return await self._model.ask(request, on_text)
             except ModelBusy as busy:
                 if number == self._patience.tries:
                     raise
-                pause = self._patience.pause(number, busy.wait, self._chance())
+                pause = self._patience.pause(number, busy.retry_after, self._chance())
                 if self._told is not None:
                     self._told(f"{self.name}: {busy} Asking again in {pause:.1f} s.")
                 await self._sleep(pause)

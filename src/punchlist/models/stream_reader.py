@@ -11,7 +11,7 @@ from typing import Final
 
 import httpx2
 
-MOST_BYTES: Final = 32_000_000
+MAX_BYTES: Final = 32_000_000
 """A token takes some hundred bytes, and no reply has more than 200,000 of them."""
 _UNPACKED: Final = 32
 """So much is what is packed taken for."""
@@ -25,7 +25,7 @@ class ReplyTooLong(Exception):
 
 
 class StreamReader:
-    def __init__(self, most: int = MOST_BYTES) -> None:
+    def __init__(self, most: int = MAX_BYTES) -> None:
         self.most = most
         self.taken = 0
         self.kind = ""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from punchlist.agent.message_kinds import CONTINUATION, RESULT, TEXT
-from punchlist.agent.transcript import from_row
+from punchlist.agent.transcript import from_stored
 from punchlist.conversations.model import Message, StoredTurn
 from punchlist.errors import StoreDamaged
 from punchlist.models.model import CallReturn, Reply, Usage
@@ -118,7 +118,7 @@ def _fill(story: TurnView, messages: Sequence[Message], workers: Sequence[tuple[
 
 def _heard(message: Message) -> Heard | None:
     try:
-        return from_row(message)
+        return from_stored(message)
     except StoreDamaged:
         return None
 

@@ -58,10 +58,10 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show an agent: where it is defined, its model, tools, settings and prompt."""
-    from punchlist.agent.agents_config import settings_of
+    from punchlist.agent.agents_config import agent_settings
 
     found = _agents(context, as_json)
-    agent = found.named(name)
+    agent = found.get(name)
     if as_json:
         echo_json(_json(found, agent))
         return
@@ -71,7 +71,7 @@ def show(
         "model": _model(found, agent),
         "tools": visible(", ".join(agent.tools)) or "none",
         "delegates": _told(agent.delegates),
-        **{key: _told(value) for key, value in settings_of(agent).items()},
+        **{key: _told(value) for key, value in agent_settings(agent).items()},
     }
     width = max(map(len, rows))
     for label, told in rows.items():
@@ -89,7 +89,7 @@ def _agents(context: typer.Context, as_json: bool) -> AgentsConfig:
 
 
 def _json(found: AgentsConfig, agent: AgentDefinition) -> dict[str, Any]:
-    from punchlist.agent.agents_config import settings_of
+    from punchlist.agent.agents_config import agent_settings
 
     return {
         "name": agent.name,
@@ -98,7 +98,7 @@ def _json(found: AgentsConfig, agent: AgentDefinition) -> dict[str, Any]:
         "model": agent.model or found.default_model,
         "tools": list(agent.tools),
         "delegates": agent.delegates,
-        "settings": settings_of(agent),
+        "settings": agent_settings(agent),
         "prompt": agent.prompt,
     }
 

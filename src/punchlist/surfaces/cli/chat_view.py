@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from punchlist.agent.message_kinds import TEXT
-from punchlist.agent.transcript import from_row
+from punchlist.agent.transcript import from_stored
 from punchlist.conversations.message_queue import QueuedMessage
 from punchlist.conversations.model import MessageRole, NoticeKind
 from punchlist.conversations.recent import ChatEntry
@@ -64,7 +64,7 @@ def _message(one: ChatEntry, cells: int) -> Iterator[str]:
 
 def _told(one: ChatEntry) -> Message | None:
     try:
-        return from_row(one.message)
+        return from_stored(one.message)
     except StoreDamaged:
         return None
 

@@ -71,7 +71,7 @@ def _run(entry: CliContext, source: Path, as_json: bool) -> int:
     runner = RunSession(services, entry.scope(services), model, ModeChoice.YOLO, quiet=as_json, waits=False)
     if not as_json:
         echo(f'$ punchlist run "{GOAL}"', error=True)
-    return finish(services, runner.studio, runner.run(services.agents.named("supervisor"), GOAL), as_json)
+    return finish(services, runner.runtime, runner.run(services.agents.get("supervisor"), GOAL), as_json)
 
 
 def _mission(entry: CliContext, source: Path, as_json: bool) -> int:

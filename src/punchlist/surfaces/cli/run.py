@@ -102,7 +102,7 @@ def run(
     Exit code: 0 completed, 1 error, 2 usage, 3 ended with open items, 4 waiting, 130 cancelled.
     """
     from punchlist.agent.definitions import with_overrides
-    from punchlist.models.providers import usual
+    from punchlist.models.providers import default_model
     from punchlist.surfaces.cli.run_session import RunSession
 
     entry = cli_context(context)
@@ -110,8 +110,8 @@ def run(
     services = entry.services(session, as_json=as_json)
     agents = services.agents
     warn_untrusted(services, *agents.distrusted)
-    chosen = agents.named(agent or "supervisor")
-    named = model or chosen.model or agents.default_model or usual(os.environ)
+    chosen = agents.get(agent or "supervisor")
+    named = model or chosen.model or agents.default_model or default_model(os.environ)
     if named is None:
         raise ConfigError(NO_MODEL)
     asked: dict[str, Any] = {
@@ -126,10 +126,10 @@ def run(
     runner = RunSession(services, entry.scope(services), named, mode, quiet=as_json, waits=wait)
 
     def choose(name: str) -> AgentDefinition:
-        return with_overrides(agents.named(agent or name), **asked)
+        return with_overrides(agents.get(agent or name), **asked)
 
     outcome = runner.resume(choose) if wanted is None else runner.run(choose(chosen.name), wanted)
-    raise typer.Exit(finish(services, runner.studio, outcome, as_json))
+    raise typer.Exit(finish(services, runner.runtime, outcome, as_json))
 
 
 def _goal(goal: str | None, file: Path | None, resume: bool) -> str | None:
@@ -161,9 +161,9 @@ def _goal(goal: str | None, file: Path | None, resume: bool) -> str | None:
     return text.strip()
 
 
-def finish(services: Services, studio: AgentRuntime, outcome: TurnOutcome, as_json: bool) -> int:
+def finish(services: Services, runtime: AgentRuntime, outcome: TurnOutcome, as_json: bool) -> int:
     """Tell what came of it; the exit code."""
-    ended, todos = outcome.ended, _todos(services, studio, outcome.turn_id)
+    ended, todos = outcome.ended, _todos(services, runtime, outcome.turn_id)
     if as_json:
         echo_json(
             {
@@ -177,8 +177,8 @@ def finish(services: Services, studio: AgentRuntime, outcome: TurnOutcome, as_js
                 "usage": {"inputTokens": ended.usage.input_tokens, "outputTokens": ended.usage.output_tokens},
             }
         )
-    elif ended.said:
-        echo(visible_block(ended.said))
+    elif ended.last_text:
+        echo(visible_block(ended.last_text))
     if ended.ending:
         echo_error(ended.ending)
     elif undone := [todo for todo in todos if todo["status"] == "cancelled"]:
@@ -189,13 +189,13 @@ def finish(services: Services, studio: AgentRuntime, outcome: TurnOutcome, as_js
     return EXIT_CODES[ended.reason]
 
 
-def _todos(services: Services, studio: AgentRuntime, turn_id: str) -> list[dict[str, Any]]:
+def _todos(services: Services, runtime: AgentRuntime, turn_id: str) -> list[dict[str, Any]]:
     from punchlist.checklist.model import item_json
     from punchlist.conversations.model import TurnScope
     from punchlist.plan.lifecycle import PlanStatus
     from punchlist.plan.tools import condition_json, todo_json
 
-    scope = studio.site.place.scope
+    scope = runtime.site.place.scope
     plan = services.plans.list(TurnScope(scope.conversation_id, scope.actor, turn_id), frozenset(PlanStatus))
     if plan.items:
         return [{**todo_json(todo), **condition_json(plan, todo.id)} for todo in plan.items]

@@ -72,15 +72,15 @@ class RunDisplay:
                 return [f"  {_first(text)}"]
             case CallChanged(call=call):
                 return _of_call(call)
-            case ListChanged(view=view) if event.turn_id == self._top:
-                self._tasks = view.tasks
+            case ListChanged(lists=lists) if event.turn_id == self._top:
+                self._tasks = lists.items
                 self._draw()
             case Continued():
-                self._mode = _mode(event.count, event.most)
+                self._mode = _mode(event.count, event.limit)
                 return [f"· stopped early; {self._mode}"]
             case NoteAdded(text=text):
                 return [f"· {_first(text)}"]
-            case TurnEnded(ended=ended):
+            case TurnEnded(result=ended):
                 if event.turn_id == self._top:
                     self._settle()
                 often = "once" if ended.continuations == 1 else f"{ended.continuations} times"

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import AgentDefinition
 from punchlist.agent.model_resolver import ModelResolver
-from punchlist.agent.resume import go_on
+from punchlist.agent.resume import resume_session
 from punchlist.agent.runtime import AgentRuntime, Interaction, TurnOutcome
-from punchlist.agent.wait import until_it_can_go_on
+from punchlist.agent.wait import wait_until_resumable
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancel_signal import CancelSignal
@@ -46,12 +46,12 @@ class RunSession:
             terminal.before_asking = watcher.erase
         audience = Interaction(
             ask=terminal.ask if terminal else None,
-            tell=watcher.show_event if watcher else None,
-            stays=waits,
+            on_event=watcher.show_event if watcher else None,
+            wait_for_approval=waits,
         )
         self._waits = waits
         self._signal = CancelSignal()
-        self.studio = AgentRuntime(
+        self.runtime = AgentRuntime(
             services.site(scope, Path.cwd()),
             services.conversations,
             services.plans,
@@ -64,13 +64,13 @@ class RunSession:
         self._watcher = watcher
 
     def run(self, agent: AgentDefinition, goal: str) -> TurnOutcome:
-        left = self.studio.conversations.current_turn(self.studio.site.place.scope.conversation_id)
+        left = self.runtime.conversations.current_turn(self.runtime.site.place.scope.conversation_id)
         if left is not None and left.owner is None and self._watcher:
             self._watcher.note(f"the turn that was left open ({left.id[-8:]}) ends with this new goal")
-        return self._see_through(self.studio.work(agent, goal, self._signal), lambda _: agent)
+        return self._see_through(self.runtime.run(agent, goal, self._signal), lambda _: agent)
 
     def resume(self, choose: Callable[[str], AgentDefinition]) -> TurnOutcome:
-        return self._see_through(go_on(self.studio, choose, self._signal), choose)
+        return self._see_through(resume_session(self.runtime, choose, self._signal), choose)
 
     def _see_through(
         self, first: Coroutine[Any, Any, TurnOutcome], choose: Callable[[str], AgentDefinition]
@@ -94,23 +94,23 @@ class RunSession:
     async def _stay(self, outcome: TurnOutcome, choose: Callable[[str], AgentDefinition]) -> TurnOutcome:
         """With --wait, a turn that has to wait is gone on with as soon as it can be."""
         while self._waits and outcome.ended.reason is Reason.WAITING and not self._signal.is_set:
-            if not await until_it_can_go_on(self.studio, outcome.turn_id, self._signal):
+            if not await wait_until_resumable(self.runtime, outcome.turn_id, self._signal):
                 break
-            outcome = await go_on(self.studio, choose, self._signal)
+            outcome = await resume_session(self.runtime, choose, self._signal)
         return outcome
 
     async def _queued(self, choose: Callable[[str], AgentDefinition]) -> TurnOutcome | None:
         """A turn with the next message that a person left for the agent, if there is one (S10)."""
-        studio = self.studio
+        runtime = self.runtime
         agent = choose("supervisor")
-        scope = replace(studio.site.place.scope, actor=Actor(Role.SUPERVISOR, agent.name))
-        deliver = MessageQueue(studio.site.store).deliver
-        delivered = await bridge(studio.site.store)(deliver, scope, owner=this_process())
+        scope = replace(runtime.site.place.scope, actor=Actor(Role.SUPERVISOR, agent.name))
+        deliver = MessageQueue(runtime.site.store).deliver
+        delivered = await bridge(runtime.site.store)(deliver, scope, owner=this_process())
         if delivered is None:
             return None
         if self._watcher:
             self._watcher.note(f"next in the queue: {delivered.queued.content}")
-        return await studio.work_on(agent, delivered.turn, self._signal)
+        return await runtime.run_stored(agent, delivered.turn, self._signal)
 
     def _stop_on_interrupt(self) -> None:
         """Ctrl-C once ends in good order, twice at once."""

@@ -93,9 +93,9 @@ def _tell_what_waits(services: Services, tell: Callable[[str], None]) -> None:
 def casting(services: Services, model: str | None, told: Callable[[str], None] | None = None) -> ModelResolver:
     """Which model speaks for which agent; `told` hears when one is busy or gives way to another."""
     from punchlist.agent.model_resolver import ModelResolver
-    from punchlist.models.providers import usual
+    from punchlist.models.providers import default_model
 
-    named = model or services.agents.default_model or usual(os.environ)
+    named = model or services.agents.default_model or default_model(os.environ)
     if named is None:
         raise ConfigError(NO_MODEL)
     return ModelResolver(named, os.environ, told)

@@ -249,11 +249,11 @@ class _HookCall:
     def _agent(self, services: Services) -> AgentDefinition:
         """The definition whose limits apply to third-party agents."""
         from punchlist.agent.definitions import BUILT_IN, with_overrides
-        from punchlist.agent.env_overrides import from_environment
+        from punchlist.agent.env_overrides import environment_overrides
 
-        continues, continuations = from_environment(os.environ)
+        continues, continuations = environment_overrides(os.environ)
         configured = self.settings.project or self.settings.user
-        supervisor = services.agents.named("supervisor") if configured else BUILT_IN["supervisor"]
+        supervisor = services.agents.get("supervisor") if configured else BUILT_IN["supervisor"]
         return with_overrides(supervisor, continues=continues, continuations=continuations)
 
     def _service(self) -> tuple[HookService, Scope]:

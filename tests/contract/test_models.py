@@ -34,7 +34,7 @@ from punchlist.models.model import (
     UserText,
 )
 from punchlist.models.provider_model import ProviderModel, ReplyLimits, model_named
-from punchlist.models.providers import resolve_model, default_model
+from punchlist.models.providers import default_model, resolve_model
 from punchlist.models.retry import RetryingModel
 
 NAMES = ("anthropic:claude-x", "openai:gpt-x", "openai-chat:gpt-x", "ollama:llama-x")

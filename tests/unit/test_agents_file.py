@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.conftest import ROOT
 
-from punchlist.agent.agents_config import AgentsConfig, load_agents, prompt_files, agent_settings, untrusted_settings
+from punchlist.agent.agents_config import AgentsConfig, agent_settings, load_agents, prompt_files, untrusted_settings
 from punchlist.agent.continuation import Limits
 from punchlist.agent.definitions import BUILT_IN, PLAN_TOOLS, READ_TOOLS, AgentDefinition, with_overrides
 from punchlist.config import Settings, load

@@ -19,9 +19,9 @@ from punchlist.agent.continuation import (
     Stop,
     TurnCounters,
     Wait,
+    continuation_prompt,
     decide,
     next_item,
-    continuation_prompt,
 )
 
 TWO = [OpenItem("1", "Look"), OpenItem("2", "Write")]
@@ -75,7 +75,9 @@ def test_a_person_who_wants_it_to_end_comes_before_everything() -> None:
 
 @pytest.mark.parametrize("calls", [True, False])
 def test_an_error_ends_the_turn(calls: bool) -> None:
-    assert decide(replace(MIDDLE, failure="the key is wrong", has_calls=calls)) == Stop(Reason.ERROR, "the key is wrong")
+    assert decide(replace(MIDDLE, failure="the key is wrong", has_calls=calls)) == Stop(
+        Reason.ERROR, "the key is wrong"
+    )
 
 
 def test_three_continuations_without_a_change_are_a_stall() -> None:
@@ -90,7 +92,9 @@ def test_continuations_have_a_limit() -> None:
 
 
 def test_a_call_that_waits_for_a_person_makes_the_turn_wait_and_costs_no_continuation() -> None:
-    assert decide(replace(MIDDLE, has_calls=True, pending_approvals=["write_file: asked"])) == Wait(("write_file: asked",))
+    assert decide(replace(MIDDLE, has_calls=True, pending_approvals=["write_file: asked"])) == Wait(
+        ("write_file: asked",)
+    )
 
 
 def test_a_list_of_which_all_waits_makes_the_turn_wait_for_it() -> None:
@@ -146,8 +150,12 @@ def test_the_models_window_is_a_budget_too() -> None:
 numbers = st.integers(0, 200)
 situations = st.builds(
     Situation,
-    open=st.lists(st.builds(OpenItem, id=st.just("1"), title=st.text(max_size=5), in_progress=st.booleans()), max_size=3),
-    counters=st.builds(TurnCounters, iterations=st.integers(1, 200), continuations=numbers, unchanged=st.integers(0, 5)),
+    open=st.lists(
+        st.builds(OpenItem, id=st.just("1"), title=st.text(max_size=5), in_progress=st.booleans()), max_size=3
+    ),
+    counters=st.builds(
+        TurnCounters, iterations=st.integers(1, 200), continuations=numbers, unchanged=st.integers(0, 5)
+    ),
     limits=st.builds(Limits, base_iterations=st.integers(1, 20), max_iterations=st.integers(1, 60)),
     enabled=st.booleans(),
     has_calls=st.booleans(),

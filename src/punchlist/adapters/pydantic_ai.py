@@ -113,7 +113,9 @@ class PunchlistCapability(AbstractCapability[Any]):
             waits = _waits_for(result.data.output)
             # `run_stream` ends at another node than all others.
             otherwise = _full(ctx) if isinstance(node, CallToolsNode) else STREAMED
-            self._now, prompt = await self.lists.bridge(self.lists.after, self.run, waits_for=waits, otherwise=otherwise)
+            self._now, prompt = await self.lists.bridge(
+                self.lists.after, self.run, waits_for=waits, otherwise=otherwise
+            )
             if prompt is not None:
                 ctx.enqueue(prompt)
         return result

@@ -65,7 +65,11 @@ class AdapterRun:
         self, view: ListState, limits: Limits, *, seconds: float, enabled: bool, waits_for: Sequence[str]
     ) -> Situation:
         # A turn that was ended with nothing left to do was finished, whoever ended it.
-        stopped = f"somebody ended the turn ({view.turn_end_reason})" if view.turn_end_reason is not None and view.open else None
+        stopped = (
+            f"somebody ended the turn ({view.turn_end_reason})"
+            if view.turn_end_reason is not None and view.open
+            else None
+        )
         return Situation(
             open=view.open,
             counters=TurnCounters(

@@ -189,7 +189,11 @@ def _checked(name: str, about: Mapping[str, _Setting]) -> AgentDefinition:
         table = next(one.table for one in about.values() if one.agent == name)
         raise table.wrong(None, _NO_PROMPT)
     tools = about.get("tools")
-    if tools is not None and not agent.delegates and (wrong := [tool for tool in tools.value if tool in SUPERVISOR_TOOLS]):
+    if (
+        tools is not None
+        and not agent.delegates
+        and (wrong := [tool for tool in tools.value if tool in SUPERVISOR_TOOLS])
+    ):
         raise tools.table.wrong(
             "tools",
             f"{wrong[0]} is not for {name}: an agent that does not delegate is a worker, and the plan is its "

@@ -234,14 +234,18 @@ class AgentRuntime:
                 tools += self.top_level_tools(here)
         if workers := self._workers(work):
             tools.append(
-                DelegateTool(workers, SubagentRunner(self, work, here), self.async_delegation if work.parent is None else None)
+                DelegateTool(
+                    workers, SubagentRunner(self, work, here), self.async_delegation if work.parent is None else None
+                )
             )
         return tools
 
     def _workers(self, work: TurnRequest) -> dict[str, AgentDefinition]:
         if not work.agent.delegates or work.depth >= work.deepest:
             return {}
-        return {name: one for name, one in self.agents.items() if name != work.agent.name and name not in TOP_LEVEL_AGENTS}
+        return {
+            name: one for name, one in self.agents.items() if name != work.agent.name and name not in TOP_LEVEL_AGENTS
+        }
 
     def lists(self, here: TurnScope, since: str) -> TurnLists:
         """Everything that is to be done in a turn of a person's agent, which began at `since`."""

@@ -17,7 +17,9 @@ from punchlist.errors import StoreDamaged
 from punchlist.kernel.json_encoder import compact
 from punchlist.models.model import CallReturn, FinishReason, Message, Reply, RequestedCall, Usage, UserText
 
-MODEL_VISIBLE: Final = frozenset({TEXT, CONTINUATION, RESUMED, REMINDER, ENDING, *(notice.value for notice in NoticeKind)})
+MODEL_VISIBLE: Final = frozenset(
+    {TEXT, CONTINUATION, RESUMED, REMINDER, ENDING, *(notice.value for notice in NoticeKind)}
+)
 """Kinds that a model is told as if somebody had said them."""
 
 

@@ -81,7 +81,9 @@ class WorkerServices:
             self.agents,
             top_level_tools=lambda here: self._mission_tools(post, here),
             # Who works for nobody's mission has nobody who would pick up what it leaves.
-            async_delegation=QueuedDelegation(self.store, self.conversations, post, scope) if post.mission is not None else None,
+            async_delegation=QueuedDelegation(self.store, self.conversations, post, scope)
+            if post.mission is not None
+            else None,
             extra_state=remark,
             shared_conversation=post.mission is not None,
         )

@@ -15,9 +15,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from punchlist.models.model import REPLY_BROKEN, Model, ModelBusy, ModelError, ModelInfo, ModelRequest, Reply, TextListener
+from punchlist.models.model import (
+    REPLY_BROKEN,
+    Model,
+    ModelBusy,
+    ModelError,
+    ModelInfo,
+    ModelRequest,
+    Reply,
+    TextListener,
+)
 from punchlist.models.provider_errors import to_model_error
-from punchlist.models.provider_messages import to_provider_messages, tool_parameters, event_text, to_reply
+from punchlist.models.provider_messages import event_text, to_provider_messages, to_reply, tool_parameters
 from punchlist.models.providers import REHEARSAL, ResolvedModel, resolve_model
 
 if TYPE_CHECKING:

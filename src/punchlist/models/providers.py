@@ -117,7 +117,9 @@ def default_model(environment: Mapping[str, str]) -> str | None:
     A key for an address of one's own says nothing about what can be had there.
     """
     for provider in PROVIDERS.values():
-        own_address = (environment.get(provider.url_variable) or provider.default_url).strip().rstrip("/") != provider.default_url
+        own_address = (environment.get(provider.url_variable) or provider.default_url).strip().rstrip(
+            "/"
+        ) != provider.default_url
         if provider.default_model and not own_address and (environment.get(provider.key_variable) or "").strip():
             return f"{provider.name}:{provider.default_model}"
     return None

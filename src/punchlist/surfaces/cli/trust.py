@@ -29,7 +29,9 @@ def trust(
     settings = services.settings
     file = settings.project.path if settings.project else settings.leads_out
     elsewhere = [f"database = {settings.database}, for the hooks and servers of agents"] if settings.leads_out else []
-    wanted = [visible(want) for want in (*elsewhere, *tools.wants(settings), *agents_config.untrusted_settings(settings))]
+    wanted = [
+        visible(want) for want in (*elsewhere, *tools.wants(settings), *agents_config.untrusted_settings(settings))
+    ]
     files = [file, *agents_config.prompt_files(settings)] if file is not None else []
     trusted = bool(files) and all(map(services.trust.trusts, files))
     if files and forget:

@@ -125,7 +125,7 @@ def queued(store: Store, runs: int) -> list[Run]:
     scope = Scope("bench", PERSON)
     mission = Missions(store, Conversations(store)).apply(scope, file.parse(FILE), FILE).mission
     return [
-        Runs(store).queue(
+        Runs(store).enqueue(
             scope,
             kind=RunKind.COLLECT,
             conversation_id=mission.conversation_id,
@@ -142,7 +142,7 @@ async def ours(path: str, runs: int) -> list[float]:
     house = App(load(environment={"PUNCHLIST_DATABASE_URL": path, "HOME": str(Path(path).parent)}))
     model = Rehearsal(RehearsalScript((RehearsedReply("Done."),), {}))
     begun = house.store.clock()
-    await house.worker(lambda _: model, Mode.YOLO, slots=8, tell=lambda _: None).run(until_idle=True)
+    await house.worker(lambda _: model, Mode.YOLO, slots=8, report=lambda _: None).run(until_idle=True)
     ended = [run.ended_at for run in house.runs.list(ended=True, limit=runs)]
     house.store.close()
     return sorted((moment(at) - begun).total_seconds() for at in ended if at)

@@ -153,33 +153,11 @@ class App:
         mode: Mode | None,
         *,
         slots: int,
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
     ) -> Worker:
         from punchlist.engine.worker import Worker
-        from punchlist.engine.worker_services import WorkerServices
-        from punchlist.missions.planning.overdue import OverdueService
 
-        premises = WorkerServices(
-            self.store,
-            self.conversations,
-            self.plans,
-            self.checklists,
-            self.missions,
-            self.mission_todos,
-            self.metrics,
-            self.escalations,
-            OverdueService(self.store),
-            self.briefing,
-            self.checks,
-            self.collecting,
-            self.runs,
-            self.agents.definitions,
-            model_for,
-            self.site,
-            self.workspace,
-            mode,
-        )
-        return Worker(premises, slots=slots, tell=tell)
+        return Worker(self, model_for, mode, slots=slots, report=report)
 
     @cached_property
     def approvals(self) -> Approvals:

@@ -160,7 +160,7 @@ def test_a_mission_adds_up_by_pillar_and_by_todo(office: Office) -> None:
     other, more = office.start("B", ONBOARDING)
     office.book.add_usage(more.id, "turn-3", UsageIncrement(10, 1, 0.5, 1, 0.5))
     mission = office.team.mission
-    cycle = Runs(office.store).queue(
+    cycle = Runs(office.store).enqueue(
         office.team.person,
         kind=RunKind.CYCLE,
         conversation_id=mission.conversation_id,

@@ -30,23 +30,23 @@ ADA: Final = Actor(Role.PERSON, "ada")
 ELSEWHERE: Final = "elsewhere:1:1"
 """A worker on another machine, of which nobody here knows whether it lives."""
 DEAD: Final = f"{socket.gethostname()}:999999999:1"
-IN_HAND: Final = ("running", "waiting", "paused")
-OPEN: Final = ("queued", "dispatched", *IN_HAND)
+OWNED: Final = ("running", "waiting", "paused")
+OPEN: Final = ("queued", "dispatched", *OWNED)
 
 # What the table of a run has to be, said a second time: action to (from, to).
 MOVES: Final[dict[str, dict[str, str]]] = {
     "queue": {NEW: "queued"},
     "dispatch": {"queued": "dispatched"},
-    "begin": {"dispatched": "running", **{state: state for state in IN_HAND}},
-    "at": {state: state for state in IN_HAND},
-    "spend": {state: state for state in IN_HAND},
+    "begin": {"dispatched": "running", **{state: state for state in OWNED}},
+    "at": {state: state for state in OWNED},
+    "spend": {state: state for state in OWNED},
     "wait": {"running": "waiting"},
     "wake": {"waiting": "running"},
     "ask": {state: state for state in OPEN},
     "pause": {"running": "paused", "waiting": "paused"},
     "resume": {"paused": "running"},
     "finish": {"running": "done"},
-    "fail": dict.fromkeys(("dispatched", *IN_HAND), "failed"),
+    "fail": dict.fromkeys(("dispatched", *OWNED), "failed"),
     "stop": dict.fromkeys(OPEN, "stopped"),
     "retry": {"failed": "queued", "stopped": "queued"},
 }
@@ -70,7 +70,7 @@ class Shop:
         chat = chat or f"chat-{self._chats}"
         Conversations(self.store).start(Scope(chat, SYSTEM))
         wanted = {"kind": kind, "conversation_id": chat, "agent": "coder", "request": {"mission": "Look."}}
-        return self.runs.queue(self.scope(), **wanted, **more)
+        return self.runs.enqueue(self.scope(), **wanted, **more)
 
     def begun(self, **more: object) -> Run:
         run = self.queue(**more)  # type: ignore[arg-type]
@@ -146,7 +146,7 @@ HELD: Final = {
     # Nobody has these in hand, so that they end at once.
     ("stop", "queued"): ("stopped", None, None),
     ("stop", "dispatched"): ("stopped", None, None),
-    **{("stop", state): (state, "stop", None) for state in IN_HAND},
+    **{("stop", state): (state, "stop", None) for state in OWNED},
 }
 
 
@@ -182,7 +182,7 @@ def test_who_may_want_something_of_a_run(shop: Shop) -> None:
 def test_the_same_id_makes_one_run(shop: Shop) -> None:
     first = shop.queue(id="cycle-x-2026")
     with nothing_changes(shop.store):
-        assert shop.runs.queue(
+        assert shop.runs.enqueue(
             shop.scope(), kind="delegate", conversation_id="chat-1", agent="coder", request={}, id="cycle-x-2026"
         ) == first  # fmt: skip
     assert [event.action for event in trail(shop.store, event_stream(first.id))] == ["queue"]
@@ -243,7 +243,7 @@ def test_its_worker_sees_to_a_pause_and_to_going_on(shop: Shop) -> None:
     shop.runs.pause(shop.scope(), run.id)
     assert [one.wish for one in shop.book.with_requests()] == [ControlRequest.PAUSE]
     assert shop.book.pause(run.id).status == "paused"
-    with pytest.raises(IllegalTransition, match="is paused already"):
+    with pytest.raises(IllegalTransition, match="is already paused"):
         shop.runs.pause(shop.scope(), run.id)
     shop.runs.resume(shop.scope(), run.id)
     assert shop.book.with_requests() == []
@@ -275,7 +275,7 @@ def test_nothing_that_cannot_be_said_is_said_to_a_run(shop: Shop) -> None:
 def test_a_run_without_an_agent_that_listens_is_not_redirected(shop: Shop) -> None:
     for kind in (RunKind.CYCLE, RunKind.PLAN, RunKind.COLLECT):
         run = shop.begun(kind=kind)
-        with nothing_changes(shop.store), pytest.raises(IllegalTransition, match="no agent in it that could be told"):
+        with nothing_changes(shop.store), pytest.raises(IllegalTransition, match="has no agent to redirect"):
             shop.runs.redirect(shop.scope(), run.id, "Use SWC.")
 
 
@@ -344,7 +344,7 @@ def test_a_worker_that_was_thought_dead_changes_nothing_any_more(shop: Shop) -> 
     assert taken is not None
     assert (taken.executor, taken.attempts, taken.started_at) == (ELSEWHERE, 2, run.started_at)
     for take in STEPS.values():
-        with nothing_changes(shop.store), pytest.raises(RunNotOwned, match=f"in the hand of {ELSEWHERE}"):
+        with nothing_changes(shop.store), pytest.raises(RunNotOwned, match=f"owned by {ELSEWHERE}"):
             take(shop.book, run.id)
 
 
@@ -382,8 +382,8 @@ def test_a_run_adds_up_what_it_uses(shop: Shop) -> None:
 def test_a_run_that_is_not_there_is_told(shop: Shop) -> None:
     get: Ask = lambda runs, _scope, run: runs.get(run)  # noqa: E731
     for ask in (*WISHES.values(), get):
-        with pytest.raises(NotFound, match=r"There is no run 'x'\. `punchlist runs` lists"):
+        with pytest.raises(NotFound, match=r"There is no run 'x'\. `punchlist mission runs --all` lists"):
             ask(shop.runs, shop.scope(), "x")
     assert shop.book.begin("x") is None
-    with pytest.raises(PunchlistError, match="Run x is gone"):
+    with pytest.raises(PunchlistError, match="Run x does not exist"):
         shop.book.get_owned("x")

@@ -137,7 +137,7 @@ def delegated(house: App, *missions: str) -> list[Run]:
         chat = Scope(f"work-{number}", PERSON)
         house.conversations.start(chat)
         runs.append(
-            house.runs.queue(
+            house.runs.enqueue(
                 chat,
                 kind=RunKind.DELEGATE,
                 conversation_id=chat.conversation_id,

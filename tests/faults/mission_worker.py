@@ -88,7 +88,7 @@ async def work(task: Task) -> None:
     def tell(line: str) -> None:
         print(f"{os.getpid()}: {line}", flush=True)
 
-    ours = house.worker(casting, Mode(task.mode), slots=task.slots, tell=tell)
+    ours = house.worker(casting, Mode(task.mode), slots=task.slots, report=tell)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ours.stop)
     await ours.run(until_idle=task.until_idle)
     house.store.close()

@@ -1,1 +1,1 @@
-"""Durable runs: whatever dies, they go on."""
+"""Workers and durable workflows: runs survive the death of the process that works on them."""

@@ -1,4 +1,4 @@
-"""The runs that this worker has in hand: how they hear what people want of them."""
+"""The runs that this worker is working on, and how control requests reach them."""
 
 from __future__ import annotations
 
@@ -9,88 +9,86 @@ from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.runs.lifecycle import ControlRequest
 from punchlist.runs.model import Run
 
-PAUSED: Final = "somebody paused the run"
-TOLD: Final = "somebody has something to say"
-CLOSING: Final = "this worker ends; the run goes on elsewhere"
+PAUSED: Final = "the run was paused"
+MESSAGE_RECEIVED: Final = "a person sent a message"
+CLOSING: Final = "this worker is shutting down; another worker continues the run"
 
 
 class RunStopped(Exception):
-    """Somebody stopped the run."""
+    """A person or the Lead stopped the run."""
 
 
 @dataclass(slots=True)
 class ActiveRun:
     run_id: str
     signal: CancelSignal = field(default_factory=CancelSignal)
-    """Of what is being done right now."""
-    telling: str | None = None
-    """What its agent is being told."""
-    at_work: bool = False
-    engaged: bool = False
-    """At work, or in line for a place to work at."""
+    """Interrupts the current step."""
+    delivering: str | None = None
+    """The message that the agent is receiving now."""
+    working: bool = False
+    needs_slot: bool = False
+    """Working, or waiting for a free slot."""
     superseded: bool = False
-    """The engine has given the run to us anew, since somebody took us for dead."""
+    """The engine dispatched the run to this worker again, because another worker declared this one dead."""
 
-    def heed(self, run: Run) -> None:
+    def apply_request(self, run: Run) -> None:
         match run.wish:
             case ControlRequest.STOP:
-                self.signal.set(run.why or "somebody stopped the run")
+                self.signal.set(run.why or "the run was stopped")
             case ControlRequest.PAUSE:
                 self.signal.set(PAUSED, suspends=True)
-            case None if run.message not in (None, self.telling):
-                self.signal.set(TOLD, suspends=True)
+            case None if run.message not in (None, self.delivering):
+                self.signal.set(MESSAGE_RECEIVED, suspends=True)
 
-    def fresh(self, run: Run) -> CancelSignal:
-        """For what comes now: the agent is told what there is to say to it."""
-        # One that was told to rest since stays so.
-        rests = self.superseded or (self.signal.reason == CLOSING)
-        self.signal, self.telling = CancelSignal(), run.message
-        if rests:
+    def new_signal(self, run: Run) -> CancelSignal:
+        """A signal for the next step, in which the agent receives the pending message."""
+        suspend = self.superseded or self.signal.reason == CLOSING
+        self.signal, self.delivering = CancelSignal(), run.message
+        if suspend:
             self.signal.set(CLOSING, suspends=True)
-        self.heed(run)
+        self.apply_request(run)
         return self.signal
 
 
 class ActiveRuns:
     def __init__(self) -> None:
-        self._hands: dict[str, ActiveRun] = {}
+        self._runs: dict[str, ActiveRun] = {}
         self.closing = False
 
-    def take(self, run_id: str) -> ActiveRun:
-        return self._hands.setdefault(run_id, ActiveRun(run_id))
+    def track(self, run_id: str) -> ActiveRun:
+        return self._runs.setdefault(run_id, ActiveRun(run_id))
 
     def supersede(self, run_id: str) -> bool:
-        """What we are at with a run comes to rest; whether anything is left of it."""
-        if hand := self._hands.get(run_id):
-            hand.superseded = True
-            hand.signal.set(CLOSING, suspends=True)
-        return hand is not None
+        """Suspend an earlier execution of the run in this process; whether there still is one."""
+        if active := self._runs.get(run_id):
+            active.superseded = True
+            active.signal.set(CLOSING, suspends=True)
+        return active is not None
 
-    def let_go(self, run_id: str) -> None:
-        self._hands.pop(run_id, None)
+    def discard(self, run_id: str) -> None:
+        self._runs.pop(run_id, None)
 
     @property
     def busy(self) -> bool:
-        """Whether agents are at work."""
-        return any(hand.at_work for hand in self._hands.values())
+        """Whether an agent is working."""
+        return any(active.working for active in self._runs.values())
 
     @property
-    def engaged(self) -> int:
-        """How many are at work, or in line for it."""
-        return sum(hand.engaged for hand in self._hands.values())
+    def slots_needed(self) -> int:
+        return sum(active.needs_slot for active in self._runs.values())
 
     def __len__(self) -> int:
-        return len(self._hands)
+        return len(self._runs)
 
     def __contains__(self, run_id: str) -> bool:
-        return run_id in self._hands
+        return run_id in self._runs
 
-    def heed(self, run: Run) -> None:
-        if hand := self._hands.get(run.id):
-            hand.heed(run)
+    def apply_request(self, run: Run) -> None:
+        if active := self._runs.get(run.id):
+            active.apply_request(run)
 
     def close(self) -> None:
-        """Everything comes to rest where it is, for another worker to go on with."""
+        """Suspend all runs, so that another worker can continue them."""
         self.closing = True
-        for hand in self._hands.values():
-            hand.signal.set(CLOSING, suspends=True)
+        for active in self._runs.values():
+            active.signal.set(CLOSING, suspends=True)

@@ -1,4 +1,4 @@
-"""Where the engine keeps what it knows: a file beside our SQLite file, a schema of its own on PostgreSQL."""
+"""Where DBOS stores its state: a file beside the SQLite database, or a schema of its own on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -17,52 +17,55 @@ from punchlist.storage.sqlite import SQLite, use_write_ahead_log
 from punchlist.storage.store import Store
 
 SCHEMA: Final = "punchlist_engine"
-_POOL: Final = 10
+_POOL_SIZE: Final = 10
 
 
-class EngineConnection:
-    """SQLite's driver begins no transaction for tables that are made: whoever is killed meanwhile leaves half of them,
-    and two who begin at once make them both. While the database is opened, every transaction is a whole one."""
+class BeginImmediate:
+    """Starts real transactions while DBOS creates its tables.
+
+    Python's SQLite driver opens no transaction for CREATE TABLE. Without one, a process that is killed leaves half of
+    the tables behind, and two processes that start together create them twice.
+    """
 
     def __init__(self) -> None:
-        self._open = True
+        self._enabled = False
 
     @contextmanager
-    def whole(self) -> Iterator[None]:
-        self._open = False
+    def enabled(self) -> Iterator[None]:
+        self._enabled = True
         try:
             yield
         finally:
-            self._open = True
+            self._enabled = False
 
-    def begin(self, connection: Connection) -> None:
-        if not self._open:
+    def on_begin(self, connection: Connection) -> None:
+        if self._enabled:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 class EngineDatabase(NamedTuple):
     url: str
     engine: Engine | None
-    """None where the engine makes its own."""
-    opening: EngineConnection
+    """None on PostgreSQL, where DBOS creates its own."""
+    begin_immediate: BeginImmediate
 
 
 def engine_file(store: Store) -> Path:
     assert isinstance(store.database, SQLite)
-    ours = store.database.path
-    return ours.with_name(f"{ours.stem}-engine.db")
+    path = store.database.path
+    return path.with_name(f"{path.stem}-engine.db")
 
 
 def engine_database(store: Store) -> EngineDatabase:
+    begin_immediate = BeginImmediate()
     if isinstance(store.database, PostgreSQL):
-        return EngineDatabase(_engine_url(store.database), None, EngineConnection())
-    file = engine_file(store)
-    url = URL.create("sqlite", database=str(file)).render_as_string()
-    engine = create_engine(url, connect_args={"timeout": 30, "check_same_thread": False}, pool_size=_POOL)
+        return EngineDatabase(_postgres_url(store.database), None, begin_immediate)
+    url = URL.create("sqlite", database=str(engine_file(store))).render_as_string()
+    engine = create_engine(url, connect_args={"timeout": 30, "check_same_thread": False}, pool_size=_POOL_SIZE)
 
     @event.listens_for(engine, "connect")
     def configure(connection: sqlite3.Connection, _record: object) -> None:
-        # SQLite before 3.42 counts in whole seconds, and what it lacks stops the engine from starting.
+        # DBOS needs fractions of seconds, which these functions of SQLite before 3.42 do not have.
         connection.create_function("unixepoch", -1, lambda *_: time.time())
         connection.create_function("strftime", -1, _strftime)
         use_write_ahead_log(connection)
@@ -70,22 +73,21 @@ def engine_database(store: Store) -> EngineDatabase:
         connection.execute("PRAGMA foreign_keys = ON")
         connection.isolation_level = "IMMEDIATE"
 
-    opening = EngineConnection()
-    event.listen(engine, "begin", opening.begin)
-    return EngineDatabase(url, engine, opening)
+    event.listen(engine, "begin", begin_immediate.on_begin)
+    return EngineDatabase(url, engine, begin_immediate)
 
 
-def _engine_url(database: PostgreSQL) -> str:
-    """The engine has another reader for addresses than PostgreSQL: it is given one that both read alike."""
+def _postgres_url(database: PostgreSQL) -> str:
+    """The address in a form that libpq and SQLAlchemy read alike."""
     from psycopg.conninfo import conninfo_to_dict
 
-    said = {name: str(value) for name, value in conninfo_to_dict(database.url).items()}
+    parts = {name: str(value) for name, value in conninfo_to_dict(database.url).items()}
     url = URL.create(
         "postgresql+psycopg",
-        username=said.pop("user", None),
-        password=said.pop("password", None),
-        database=said.pop("dbname", None),
-        query=said,
+        username=parts.pop("user", None),
+        password=parts.pop("password", None),
+        database=parts.pop("dbname", None),
+        query=parts,
     )
     return url.render_as_string(hide_password=False)
 

@@ -1,8 +1,7 @@
-"""DBOS, set up as we need it: one kind of workflow, which is a run, and its steps.
+"""DBOS, configured for runs: one workflow type, one queue.
 
-What it gives us: a workflow that is interrupted begins again, and every step that had finished gives its
-result instead of running once more. What it does not do by itself is notice that a worker has died
-(`liveness.py`, `take_over`), and its defaults do not fit several workers or SQLite (`database.py`).
+DBOS restarts an interrupted workflow and replays the results of the steps that had finished. It does not notice that
+a worker died (`liveness.py` and `recover` do), and its defaults do not fit several workers or SQLite (`database.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +13,9 @@ from enum import Enum, auto
 from time import monotonic
 from typing import Any, Final, ParamSpec, TypeVar
 
+from dbos import DBOS, DBOSConfig, SetWorkflowID
+from dbos._serialization import DBOSPortableJSONSerializer
+
 from punchlist.engine.database import SCHEMA, engine_database
 from punchlist.errors import StoreBusy, StoreUnavailable
 from punchlist.runs.model import Run
@@ -24,39 +26,37 @@ QUEUE: Final = "punchlist-runs"
 WORKFLOW: Final = "punchlist.run"
 _NAME: Final = "punchlist"
 _VERSION: Final = "1"
-"""Of what a workflow's steps mean. A run is only ever gone on with by a worker that knows them."""
-_MOST_ATTEMPTS: Final = 1_000_000
-"""How often a run may be taken up again is decided by us."""
+"""Version of the workflow code. DBOS lets a worker recover only workflows of its own version."""
+_MAX_RECOVERY_ATTEMPTS: Final = 1_000_000
+"""Effectively unlimited: the worker enforces its own limit."""
 _PENDING: Final = "PENDING"
 _OPEN: Final = (_PENDING, "ENQUEUED", "DELAYED")
-_POLL: Final = 0.1
-_PATIENCE: Final = 3_600.0
-"""Seconds that a database may be gone."""
+_POLL_INTERVAL: Final = 0.1
+_RETRY_TIMEOUT: Final = 3_600.0
+"""Seconds to wait for an unavailable database."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Work = Callable[[str], Awaitable[str]]
-"""From the id of a run to what came of it."""
+"""From the id of a run to its result."""
 
 
-async def retry_while_unavailable(work: Callable[[], Awaitable[T]], tell: Callable[[str], None] = lambda _: None) -> T:
-    """A database that is gone for a while comes back: what could not be done is done then."""
-    until = monotonic() + _PATIENCE
+async def retry_while_unavailable(work: Callable[[], Awaitable[T]]) -> T:
+    deadline = monotonic() + _RETRY_TIMEOUT
     while True:
         try:
             return await work()
-        except (StoreUnavailable, StoreBusy) as error:
-            if monotonic() > until:
+        except (StoreUnavailable, StoreBusy):
+            if monotonic() > deadline:
                 raise
-            tell(str(error))
-        await asyncio.sleep(_POLL)
+        await asyncio.sleep(_POLL_INTERVAL)
 
 
-def retrying_bridge(aside: AsyncBridge) -> AsyncBridge:
-    """A bridge that waits for a database that is gone for a while; for what may be done twice."""
+def retrying_bridge(bridge: AsyncBridge) -> AsyncBridge:
+    """A bridge that retries while the database is unavailable. The calls must be idempotent."""
 
     async def call(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await retry_while_unavailable(lambda: aside(work, *args, **kwargs))
+        return await retry_while_unavailable(lambda: bridge(work, *args, **kwargs))
 
     return call
 
@@ -68,7 +68,7 @@ class WorkflowState(Enum):
 
 
 class DurableEngine:
-    """One per process: DBOS knows no more."""
+    """One per process, because DBOS is a singleton."""
 
     def __init__(self, store: Store, executor: str) -> None:
         self._store = store
@@ -76,10 +76,7 @@ class DurableEngine:
         self._workflow: Any = None
 
     async def open(self, work: Work) -> None:
-        """From now on runs are worked on here, on this event loop."""
-        from dbos import DBOS, DBOSConfig
-        from dbos._serialization import DBOSPortableJSONSerializer
-
+        """Start DBOS; from now on workflows run on this event loop."""
         database = engine_database(self._store)
         level = "DEBUG" if os.environ.get("PUNCHLIST_DEBUG") else "CRITICAL"
         config: DBOSConfig = {
@@ -102,63 +99,48 @@ class DurableEngine:
         async def run(run_id: str) -> str:
             return await work(run_id)
 
-        self._workflow = DBOS.workflow(name=WORKFLOW, max_recovery_attempts=_MOST_ATTEMPTS)(run)
-        # On this thread, so that runs are worked on by this event loop.
-        with database.opening.whole():
+        self._workflow = DBOS.workflow(name=WORKFLOW, max_recovery_attempts=_MAX_RECOVERY_ATTEMPTS)(run)
+        # Not in a thread: DBOS runs asynchronous workflows on the event loop of the launching thread.
+        with database.begin_immediate.enabled():
             DBOS.launch()
-        await DBOS.register_queue_async(QUEUE, polling_interval_sec=_POLL)
+        await DBOS.register_queue_async(QUEUE, polling_interval_sec=_POLL_INTERVAL)
 
     async def enqueue(self, run: Run) -> None:
-        """To whichever worker comes first. One that was given before is not given twice."""
-        from dbos import DBOS, SetWorkflowID
-
+        """Idempotent per workflow id."""
         with SetWorkflowID(run.workflow_id):
             await DBOS.enqueue_workflow_async(QUEUE, self._workflow, run.id)
 
     async def workflow_state(self, run: Run) -> WorkflowState:
-        """What has become of a run that was given."""
-        from dbos import DBOS
-
         found = await DBOS.get_workflow_status_async(run.workflow_id)
         if found is None:
             return WorkflowState.UNKNOWN
         return WorkflowState.OPEN if found.status in _OPEN else WorkflowState.ENDED
 
     async def step(self, name: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Once: when its run is taken up again, what came of it is known."""
-        from dbos import DBOS
+        """Run a step once; a recovered workflow gets the recorded result."""
 
-        # The engine looks at the function, not at what it gives.
+        # DBOS inspects the function: it must be a coroutine function, not a lambda.
         async def once() -> T:
             return await retry_while_unavailable(work)
 
         return await DBOS.run_step_async({"name": name}, once)
 
     async def other_executors(self) -> set[str]:
-        """Workers that have runs in hand, but for ourselves."""
-        from dbos import DBOS
-
-        found = await DBOS.list_workflows_async(status=_PENDING, load_input=False, load_output=False)
-        return {one.executor_id for one in found if one.executor_id} - {self._executor}
+        """Other workers that have pending workflows."""
+        pending = await DBOS.list_workflows_async(status=_PENDING, load_input=False, load_output=False)
+        return {workflow.executor_id for workflow in pending if workflow.executor_id} - {self._executor}
 
     async def recover(self, dead: Collection[str]) -> int:
-        """What these have left goes back to the queue, for whoever comes first; how many."""
-        from dbos import DBOS
-
-        handles = await asyncio.to_thread(DBOS._recover_pending_workflows, list(dead))
-        return len(handles)
+        """Return the workflows of dead workers to the queue; how many."""
+        return len(await asyncio.to_thread(DBOS._recover_pending_workflows, list(dead)))
 
     async def delete_ended_before(self, before: str) -> None:
-        """What ended before a moment, and is on our own list."""
-        from dbos import DBOS
-
-        old = await DBOS.list_workflows_async(
+        """Delete the records of ended workflows; the run list keeps what matters."""
+        ended = await DBOS.list_workflows_async(
             completed_before=before, status=["SUCCESS", "ERROR", "CANCELLED"], limit=1_000, load_input=False
         )
-        if old:
-            await DBOS.delete_workflows_async([one.workflow_id for one in old])
+        if ended:
+            await DBOS.delete_workflows_async([workflow.workflow_id for workflow in ended])
 
     async def close(self) -> None:
-        from dbos import DBOS
-
         await asyncio.to_thread(DBOS.destroy, destroy_registry=True)

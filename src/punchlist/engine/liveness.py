@@ -1,8 +1,8 @@
-"""Who is alive: each worker holds a lock as long as it lives, and nobody needs to say that it died.
+"""Detect dead workers: each worker holds a lock as long as it lives.
 
-On SQLite the lock is on a file of the worker's name beside the database: whoever dies loses it with the
-process. On PostgreSQL it is an advisory lock of a connection that does nothing else: whoever dies, or
-whose machine is gone, loses it with the connection.
+On SQLite this is a lock on a file named after the worker, beside the database; the operating system releases it when
+the process dies. On PostgreSQL it is an advisory lock on a dedicated connection; the server releases it when the
+connection breaks.
 """
 
 from __future__ import annotations
@@ -13,29 +13,30 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from filelock import FileLock, Timeout
+
 from punchlist.engine.database import engine_file
 from punchlist.errors import StoreUnavailable
 from punchlist.storage.postgres import PostgreSQL
 from punchlist.storage.store import Store
 
-_PATIENCE: Final = 30.0
+_TIMEOUT: Final = 30.0
 _KEEPALIVE: Final = {"keepalives": 1, "keepalives_idle": 2, "keepalives_interval": 1, "keepalives_count": 3}
 
 
 class LivenessLocks(Protocol):
-    def hold(self, name: str) -> None:
-        """For the rest of our life."""
+    def acquire(self, name: str) -> None:
+        """Hold the lock `name` until `close` or the end of the process."""
 
-    def free(self, name: str) -> bool:
-        """Whether nobody holds it."""
+    def is_free(self, name: str) -> bool: ...
 
-    def held(self) -> bool:
-        """Whether we still hold ours."""
+    def is_held(self) -> bool:
+        """Whether this worker still holds its lock."""
 
     def close(self) -> None: ...
 
 
-def locks(store: Store) -> LivenessLocks:
+def liveness_locks(store: Store) -> LivenessLocks:
     if isinstance(store.database, PostgreSQL):
         return AdvisoryLocks(store.database.url)
     return FileLocks(engine_file(store).with_suffix(".workers"))
@@ -44,32 +45,28 @@ def locks(store: Store) -> LivenessLocks:
 class FileLocks:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._held: Any = None
+        self._held: FileLock | None = None
 
-    def hold(self, name: str) -> None:
+    def acquire(self, name: str) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._held = self._lock(name)
-        self._held.acquire(timeout=_PATIENCE)
+        self._held.acquire(timeout=_TIMEOUT)
 
-    def free(self, name: str) -> bool:
-        from filelock import Timeout
-
+    def is_free(self, name: str) -> bool:
         if not self._file(name).exists():
             return True
         lock = self._lock(name)
         try:
             lock.acquire(timeout=0)
-        except Timeout:
-            return False
-        except OSError:
+        except (Timeout, OSError):
             return False
         lock.release()
         with suppress(OSError):
-            # Whoever had it is dead, and its name does not come again.
+            # Its owner is dead, and names of workers are unique.
             self._file(name).unlink()
         return True
 
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         return self._held is not None and self._held.is_locked
 
     def close(self) -> None:
@@ -79,10 +76,8 @@ class FileLocks:
                 Path(self._held.lock_file).unlink()
             self._held = None
 
-    def _lock(self, name: str) -> Any:
-        from filelock import FileLock
-
-        # What one thread holds, all of the process do.
+    def _lock(self, name: str) -> FileLock:
+        # Any thread of the process may release it.
         return FileLock(self._file(name), thread_local=False)
 
     def _file(self, name: str) -> Path:
@@ -94,7 +89,7 @@ class AdvisoryLocks:
         self._url = url
         self._connection: Any = None
 
-    def hold(self, name: str) -> None:
+    def acquire(self, name: str) -> None:
         import psycopg
 
         self.close()
@@ -102,15 +97,15 @@ class AdvisoryLocks:
             self._connection = psycopg.connect(self._url, autocommit=True, connect_timeout=10, **_KEEPALIVE)  # type: ignore[arg-type]
             self._connection.execute("SELECT pg_advisory_lock(%s)", [_key(name)])
         except psycopg.Error as error:
-            raise StoreUnavailable(f"The server does not let this worker register ({error}).") from error
+            raise StoreUnavailable(f"Cannot register this worker on the PostgreSQL server ({error}).") from error
 
-    def free(self, name: str) -> bool:
+    def is_free(self, name: str) -> bool:
         (taken,) = self._connection.execute("SELECT pg_try_advisory_lock(%s)", [_key(name)]).fetchone()
         if taken:
             self._connection.execute("SELECT pg_advisory_unlock(%s)", [_key(name)])
         return bool(taken)
 
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         import psycopg
 
         try:

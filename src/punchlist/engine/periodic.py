@@ -1,52 +1,42 @@
-"""What happens by itself: cycles that are due, deadlines between them, chats that somebody has written in."""
+"""Periodic work: start cycles that are due, sweep deadlines, and queue runs that answer chat messages."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from punchlist.agent.definitions import LEAD, OWNER
-from punchlist.conversations import repository as conversation_records
-from punchlist.engine.worker_services import WorkerServices
+from punchlist.conversations import repository as conversation_repository
+from punchlist.engine.services import WorkerServices
 from punchlist.errors import Conflict, PunchlistError
 from punchlist.kernel.actors import SYSTEM
-from punchlist.kernel.clock import moment
-from punchlist.missions import repository as mission_records
+from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import check_active
 from punchlist.missions.config.json import cadence_of
 from punchlist.missions.model import Mission, MissionScope
 from punchlist.missions.planning import cadence
-from punchlist.runs import repository as run_records
+from punchlist.missions.planning.overdue import OverdueService
+from punchlist.runs import repository as run_repository
 from punchlist.runs import service as runs
 from punchlist.runs.model import Run, RunKind
-from punchlist.storage.statements import Statement
-from punchlist.storage.store import Store, Transaction
+from punchlist.storage.store import Store
 
-SWEEP_EVERY: Final = timedelta(hours=1)
-_OPEN: Final = Statement(
-    "SELECT id FROM runs WHERE ended_at IS NULL AND mission_id = :mission_id AND kind = :kind LIMIT 1"
-)
-# Chats of missions with messages that wait, in which no run will look for them.
-_WRITTEN_IN: Final = Statement(
-    "SELECT DISTINCT queued.conversation_id, missions.id, pillars.id FROM queued_messages AS queued "
-    "LEFT JOIN pillars ON queued.conversation_id IN (pillars.conversation_id, pillars.todo_conversation_id) "
-    "JOIN missions ON missions.id = pillars.mission_id OR missions.conversation_id = queued.conversation_id "
-    "WHERE queued.status = 'queued' AND missions.status = 'active' "
-    "AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.conversation_id = queued.conversation_id "
-    f"AND runs.ended_at IS NULL AND runs.kind = '{RunKind.CHAT}')"
-)
+SWEEP_INTERVAL: Final = timedelta(hours=1)
 
 
 def enqueue_cycle(store: Store, scope: MissionScope, mission: Mission, id: str | None = None) -> Run:
-    """Queue a cycle; while one is open, there is no second."""
+    """Queue a planning cycle. A mission has at most one open cycle."""
     with store.write() as tx:
-        # Who looks while another begins one waits until it is there.
-        locked = mission_records.lock_mission(tx, mission.id)
+        # The lock serialises concurrent starts.
+        locked = mission_repository.lock_mission(tx, mission.id)
         check_active(locked or mission)
-        if (open_cycle := _open_cycle(tx, mission.id)) and open_cycle != id:
-            raise Conflict(f"Cycle {open_cycle} of mission {mission.slug!r} is not over. `punchlist runs` shows it.")
+        for cycle in run_repository.open_of_kind(tx, mission.id, RunKind.CYCLE):
+            if cycle.id != id:
+                raise Conflict(
+                    f"Cycle {cycle.id} of mission {mission.slug!r} is still open. `punchlist mission runs` shows it."
+                )
         return runs.enqueue(
             tx,
             scope,
@@ -59,60 +49,57 @@ def enqueue_cycle(store: Store, scope: MissionScope, mission: Mission, id: str |
         )
 
 
-def _open_cycle(tx: Transaction, mission_id: str) -> str | None:
-    row = tx.one(_OPEN, mission_id=mission_id, kind=RunKind.CYCLE.value)
-    return str(row[0]) if row else None
-
-
 class PeriodicTasks:
-    def __init__(self, premises: WorkerServices) -> None:
-        self._premises = premises
-        self._swept: dict[str, str] = {}
+    def __init__(self, services: WorkerServices) -> None:
+        self._services = services
+        self._overdue = OverdueService(services.store)
+        self._swept: dict[str, datetime] = {}
 
-    async def tick(self) -> None:
-        # In a thread: it looks at all missions, and nobody waits for it.
-        await asyncio.to_thread(self._tick)
+    async def run(self) -> None:
+        # In a thread, because it reads all missions.
+        await asyncio.to_thread(self._run)
 
-    def _tick(self) -> None:
-        wrong: PunchlistError | None = None
-        for mission in self._premises.missions.list():
+    def _run(self) -> None:
+        first_error: PunchlistError | None = None
+        for mission in self._services.missions.list():
             try:
-                self._look_after(mission)
+                self._maintain(mission)
             except PunchlistError as error:
-                # The others have nothing to do with it.
-                wrong = wrong or error
+                # An error in one mission must not stop the others.
+                first_error = first_error or error
         self._answer_chats()
-        if wrong is not None:
-            raise wrong
+        if first_error is not None:
+            raise first_error
 
-    def _look_after(self, mission: Mission) -> None:
-        now, scope = self._premises.store.clock(), MissionScope(mission.conversation_id, SYSTEM)
-        self._begin_what_is_due(scope, mission)
+    def _maintain(self, mission: Mission) -> None:
+        now, scope = self._services.store.clock(), MissionScope(mission.conversation_id, SYSTEM)
+        self._start_due_cycle(scope, mission, now)
         last = self._swept.get(mission.id)
-        if last is None or not moment(last) <= now < moment(last) + SWEEP_EVERY:
-            self._premises.deadlines.sweep(scope, mission.id)
-            self._swept[mission.id] = now.isoformat()
+        # A clock that was set back also causes a sweep.
+        if last is None or not last <= now < last + SWEEP_INTERVAL:
+            self._overdue.sweep(scope, mission.id)
+            self._swept[mission.id] = now
 
-    def _begin_what_is_due(self, scope: MissionScope, mission: Mission) -> None:
-        when, now = cadence_of(mission), self._premises.store.clock()
-        if when.cron is None:
+    def _start_due_cycle(self, scope: MissionScope, mission: Mission, now: datetime) -> None:
+        schedule = cadence_of(mission)
+        if schedule.cron is None:
             return
-        tick = cadence.due_tick(when.cron, when.timezone, mission.last_tick, mission.created_at, now)
+        tick = cadence.due_tick(schedule.cron, schedule.timezone, mission.last_tick, mission.created_at, now)
         if tick is None:
             return
-        # In this order: whoever dies in between queues the same run again, which is then there.
+        # A worker that dies before `take_tick` queues the same run again, which is idempotent. A tick that falls into
+        # an open cycle is served by that cycle.
         with suppress(Conflict):
-            # While one is being worked on, that one does what this one would.
-            enqueue_cycle(self._premises.store, scope, mission, f"cycle-{mission.slug}-{tick}")
-        self._premises.missions.take_tick(scope, mission.id, tick)
+            enqueue_cycle(self._services.store, scope, mission, f"cycle-{mission.slug}-{tick}")
+        self._services.missions.take_tick(scope, mission.id, tick)
 
     def _answer_chats(self) -> None:
-        with self._premises.store.read() as tx:
-            found = tx.all(_WRITTEN_IN)
-        for conversation_id, mission_id, pillar_id in found:
-            with self._premises.store.write() as tx:
-                conversation_records.lock_conversation(tx, conversation_id)
-                if tx.one(run_records.OPEN_CHAT_RUN, conversation_id=conversation_id):
+        with self._services.store.read() as tx:
+            chats = run_repository.unanswered_chats(tx)
+        for conversation_id, mission_id, pillar_id in chats:
+            with self._services.store.write() as tx:
+                conversation_repository.lock_conversation(tx, conversation_id)
+                if run_repository.has_open_chat_run(tx, conversation_id):
                     continue
                 runs.enqueue(
                     tx,
@@ -123,5 +110,5 @@ class PeriodicTasks:
                     request={},
                     mission_id=mission_id,
                     pillar_id=pillar_id,
-                    reason="somebody has written",
+                    reason="a person sent a message",
                 )

@@ -1,7 +1,7 @@
-"""A worker: it takes runs from the list, sees them through, and looks after what others have left.
+"""A worker: takes runs from the queue, executes them, and recovers the runs of dead workers.
 
-Several can work on one database. Each does all of this; whatever must happen once is decided by the
-database: who takes a run off the queue, who begins a cycle, who goes on with what a dead worker left.
+Any number of workers share one database, and each does all of this. What must happen once is decided by the
+database: which worker dispatches a run, starts a cycle, or recovers a dead worker's runs.
 """
 
 from __future__ import annotations
@@ -11,50 +11,54 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Final
 
+from punchlist.agent.definitions import AgentDefinition
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import NoticeKind, Scope
 from punchlist.engine.active_runs import ActiveRuns, RunStopped
-from punchlist.engine.durable import DurableEngine, WorkflowState, retry_while_unavailable
+from punchlist.engine.durable import DurableEngine, WorkflowState, retry_while_unavailable, retrying_bridge
 from punchlist.engine.gc_workaround import collect_from_event_loop
-from punchlist.engine.liveness import locks
+from punchlist.engine.liveness import liveness_locks
 from punchlist.engine.periodic import PeriodicTasks
+from punchlist.engine.runtime_factory import RuntimeFactory
+from punchlist.engine.services import WorkerServices
 from punchlist.engine.turns import TurnSteps
-from punchlist.engine.worker_services import WorkerServices
 from punchlist.engine.workflow_context import WorkflowContext
 from punchlist.engine.workflows.chat import chat
 from punchlist.engine.workflows.collect import collect
 from punchlist.engine.workflows.cycle import cycle, plan, stop_planning
 from punchlist.engine.workflows.delegate import delegate
-from punchlist.engine.workflows.execute import ask_a_person, execute
+from punchlist.engine.workflows.execute import escalate, execute
 from punchlist.errors import PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import timestamp
 from punchlist.kernel.process_id import lives, this_process
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.chats.post_once import post_once
+from punchlist.models.model import Model
 from punchlist.runs.lifecycle import ControlRequest, RunStatus
 from punchlist.runs.model import Run, RunKind
 from punchlist.runs.queue import RunNotOwned, RunQueue
 from punchlist.storage.async_bridge import bridge
+from punchlist.toolcalls.policy import Mode
 
-SLOTS: Final = 8
+DEFAULT_SLOTS: Final = 8
 """Agents that work at the same time."""
-MOST_ATTEMPTS: Final = 500
-"""A run that ends its worker every time is given up."""
-KEPT: Final = timedelta(days=7)
-_LOOK: Final = 0.1
-_QUIET: Final = 5
-"""Looks in a row at which there is nothing to do."""
-_MANY: Final = 1_000
-_REAP: Final = 1.0
-_GRACE: Final = 3.0
-_FORGET: Final = 3_600.0
-_GIVEN_UP: Final = "the engine gave it up"
-_KNOWN_ERROR: Final = "PortableWorkflowError"
-"""What the engine raises in place of the error that a step has ended with before."""
+MAX_ATTEMPTS: Final = 500
+"""A run that kills its worker every time fails after this many."""
+RETENTION: Final = timedelta(days=7)
+_POLL_INTERVAL: Final = 0.1
+_RECOVERY_INTERVAL: Final = 1.0
+_CLEANUP_INTERVAL: Final = 3_600.0
+_RECONNECT_SECONDS: Final = 3.0
+_IDLE_POLLS: Final = 5
+"""Polls without work after which the worker is idle: a run that just woke may find more to do."""
+_MAX_RUNS: Final = 1_000
+_LOST: Final = "the durable engine lost the run"
+_REPLAYED_ERROR: Final = "PortableWorkflowError"
+"""DBOS raises this in place of the recorded error of a step."""
 
 Workflow = Callable[[Run, WorkflowContext], Awaitable[str]]
-FLOWS: Final[dict[RunKind, Workflow]] = {
+WORKFLOWS: Final[dict[RunKind, Workflow]] = {
     RunKind.EXECUTE: execute,
     RunKind.CYCLE: cycle,
     RunKind.PLAN: plan,
@@ -62,205 +66,210 @@ FLOWS: Final[dict[RunKind, Workflow]] = {
     RunKind.DELEGATE: delegate,
     RunKind.COLLECT: collect,
 }
-Tell = Callable[[str], None]
 
 
 class Worker:
-    def __init__(self, premises: WorkerServices, *, slots: int = SLOTS, tell: Tell = lambda _: None) -> None:
+    def __init__(
+        self,
+        services: WorkerServices,
+        model_for: Callable[[AgentDefinition], Model],
+        mode: Mode | None = None,
+        *,
+        slots: int = DEFAULT_SLOTS,
+        report: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self.executor = this_process()
-        self._premises = premises
+        self._services = services
         self._slots = slots
-        self._tell = tell
-        self._aside = bridge(premises.store)
-        self._locks = locks(premises.store)
-        self._durable = DurableEngine(premises.store, self.executor)
-        self._book = RunQueue(premises.store, self.executor)
-        self._hands = ActiveRuns()
-        self._shop = WorkflowContext(
-            premises, self._durable, TurnSteps(premises, self._durable, self._book, self._hands, slots), self._book
-        )
-        self._clockwork = PeriodicTasks(premises)
-        self._ending = asyncio.Event()
+        self._report = report
+        self._call = bridge(services.store)
+        self._retry = retrying_bridge(self._call)
+        self._locks = liveness_locks(services.store)
+        self._durable = DurableEngine(services.store, self.executor)
+        self._queue = RunQueue(services.store, self.executor)
+        self._active_runs = ActiveRuns()
+        runtimes = RuntimeFactory(services, model_for, mode)
+        turns = TurnSteps(services, self._durable, self._queue, self._active_runs, runtimes, slots)
+        self._context = WorkflowContext(services, self._durable, turns, self._queue)
+        self._periodic = PeriodicTasks(services)
+        self._stopping = asyncio.Event()
 
     def stop(self) -> None:
-        """Come to rest; what is not finished goes on elsewhere, or here when there is a worker again."""
-        self._ending.set()
+        """Suspend all runs and shut down; the next worker continues them."""
+        self._stopping.set()
 
     async def run(self, *, until_idle: bool = False) -> None:
-        # From before the first of our threads.
+        # Before the first thread starts.
         async with collect_from_event_loop():
-            await self._work(until_idle)
+            await asyncio.to_thread(self._locks.acquire, self.executor)
+            try:
+                await self._run(until_idle)
+            finally:
+                self._locks.close()
 
-    async def _work(self, until_idle: bool) -> None:
-        await asyncio.to_thread(self._locks.hold, self.executor)
-        try:
-            await self._durable.open(self._see_through)
-            self._tell(f"worker {self.executor} is ready")
-            async with asyncio.TaskGroup() as group:
-                loops = [
-                    group.create_task(self._again(self._give, _LOOK)),
-                    group.create_task(self._again(self._heed, _LOOK)),
-                    group.create_task(self._again(self._reap, _REAP)),
-                    group.create_task(self._again(self._clockwork.tick, _REAP)),
-                    group.create_task(self._again(self._forget, _FORGET)),
-                ]
-                await (self._idle() if until_idle else self._ending.wait())
-                await self._rest()
-                for loop in loops:
-                    loop.cancel()
-            await self._durable.close()
-        finally:
-            self._locks.close()
+    async def _run(self, until_idle: bool) -> None:
+        await self._durable.open(self._execute)
+        self._report(f"worker {self.executor} is ready")
+        async with asyncio.TaskGroup() as group:
+            loops = [
+                group.create_task(self._repeat(self._dispatch, _POLL_INTERVAL)),
+                group.create_task(self._repeat(self._apply_requests, _POLL_INTERVAL)),
+                group.create_task(self._repeat(self._recover, _RECOVERY_INTERVAL)),
+                group.create_task(self._repeat(self._periodic.run, _RECOVERY_INTERVAL)),
+                group.create_task(self._repeat(self._delete_old_workflows, _CLEANUP_INTERVAL)),
+            ]
+            await (self._wait_until_idle() if until_idle else self._stopping.wait())
+            await self._suspend()
+            for loop in loops:
+                loop.cancel()
+        await self._durable.close()
 
-    async def _again(self, work: Callable[[], Awaitable[None]], seconds: float) -> None:
-        """Over and over; a database that is gone for a while comes back."""
+    async def _repeat(self, work: Callable[[], Awaitable[None]], interval: float) -> None:
         while True:
             try:
                 await work()
             except Exception as error:
-                # Whatever it is, the other runs and the next attempt have nothing to do with it.
-                self._tell(str(error) or type(error).__name__)
-                await asyncio.sleep(_REAP)
-            await asyncio.sleep(seconds)
+                # No error may end the loop: it concerns one attempt, and an unavailable database comes back.
+                self._report(str(error) or type(error).__name__)
+                await asyncio.sleep(_RECOVERY_INTERVAL)
+            await asyncio.sleep(interval)
 
-    async def _idle(self) -> None:
-        """Until nothing is left that could be worked on now, and has not been for a moment: what was just taken up
-        may find that what it waited for has come."""
-        quiet = 0
-        while not self._ending.is_set() and quiet < _QUIET:
-            await retry_while_unavailable(self._clockwork.tick)
-            quiet = quiet + 1 if await retry_while_unavailable(lambda: self._aside(self._nothing_to_do)) else 0
-            await asyncio.sleep(_LOOK)
+    async def _wait_until_idle(self) -> None:
+        idle_polls = 0
+        while not self._stopping.is_set() and idle_polls < _IDLE_POLLS:
+            await retry_while_unavailable(self._periodic.run)
+            idle_polls = idle_polls + 1 if await self._retry(self._is_idle) else 0
+            await asyncio.sleep(_POLL_INTERVAL)
 
-    def _nothing_to_do(self) -> bool:
-        ready = {run.id for run in self._book.ready(_MANY)}
-        return all(self._at_rest(run, ready) for run in self._premises.runs.list(limit=_MANY))
+    def _is_idle(self) -> bool:
+        ready = {run.id for run in self._queue.ready(_MAX_RUNS)}
+        return all(self._is_at_rest(run, ready) for run in self._services.runs.list(limit=_MAX_RUNS))
 
-    def _at_rest(self, run: Run, ready: set[str]) -> bool:
+    def _is_at_rest(self, run: Run, ready: set[str]) -> bool:
         if run.wish is not None or run.message is not None:
             return run.wish is ControlRequest.PAUSE
         if run.status is RunStatus.QUEUED:
-            # Others of its chat may rest.
+            # Another run of its chat may be at rest.
             return run.id not in ready
         return run.status is RunStatus.WAITING and run.executor is not None and lives(run.executor) is not False
 
-    async def _rest(self) -> None:
-        self._hands.close()
+    async def _suspend(self) -> None:
+        self._active_runs.close()
         for _ in range(100):
-            if not self._hands.busy:
+            if not self._active_runs.busy:
                 return
             await asyncio.sleep(0.05)
 
-    # --- the list -----------------------------------------------------------------------------------------
+    # --- loops --------------------------------------------------------------------------------------------
 
-    async def _give(self) -> None:
-        """From the list to the engine: as many as can be begun now, so that other workers find the rest."""
-        for run in await self._aside(self._book.ready, self._slots - self._hands.engaged):
-            if given := await self._aside(self._book.dispatch, run):
-                await self._durable.enqueue(given)
+    async def _dispatch(self) -> None:
+        """Dispatch no more runs than this worker has free slots, so that other workers find the rest."""
+        for run in await self._call(self._queue.ready, self._slots - self._active_runs.slots_needed):
+            if dispatched := await self._call(self._queue.dispatch, run):
+                await self._durable.enqueue(dispatched)
 
-    async def _heed(self) -> None:
-        """What people want of the runs in our hands."""
-        if len(self._hands):
-            for run in await self._aside(self._book.with_requests):
-                self._hands.heed(run)
+    async def _apply_requests(self) -> None:
+        if len(self._active_runs):
+            for run in await self._call(self._queue.with_requests):
+                self._active_runs.apply_request(run)
 
-    async def _reap(self) -> None:
-        """What a dead worker has left goes back to the queue; what never reached the engine is given again."""
-        if not await asyncio.to_thread(self._locks.held):
-            # A server that was gone has let it go, and others may have taken us for dead. What they took, they keep.
-            await asyncio.to_thread(self._locks.hold, self.executor)
-            # They have lost theirs as well, and need a moment to come back.
-            await asyncio.sleep(_GRACE)
+    async def _recover(self) -> None:
+        """Requeue the runs of dead workers, and runs that never reached the durable engine."""
+        if not await asyncio.to_thread(self._locks.is_held):
+            # The database server restarted and released all locks. Runs that others recovered meanwhile stay theirs;
+            # the pause lets the other workers acquire their locks again.
+            await asyncio.to_thread(self._locks.acquire, self.executor)
+            await asyncio.sleep(_RECONNECT_SECONDS)
         others = await self._durable.other_executors()
-        dead = [one for one in others if await asyncio.to_thread(self._locks.free, one)]
+        dead = [name for name in others if await asyncio.to_thread(self._locks.is_free, name)]
         if dead:
             count = await self._durable.recover(dead)
-            self._tell(f"{', '.join(dead)} is no more; {count} of its runs go on")
-        for run in await self._aside(self._book.dispatched):
-            if run.id in self._hands:
+            self._report(f"recovered {count} runs of dead worker {', '.join(dead)}")
+        for run in await self._call(self._queue.dispatched):
+            if run.id in self._active_runs:
                 continue
             match await self._durable.workflow_state(run):
                 case WorkflowState.UNKNOWN:
-                    # We died before the engine knew of it, or what the engine knew is gone.
+                    # A worker died between dispatch and enqueue, or the engine's database was lost.
                     await self._durable.enqueue(run)
                 case WorkflowState.ENDED:
-                    if await self._aside(self._book.fail_lost, run, _GIVEN_UP):
-                        await self._tell_of_failure(run, _GIVEN_UP)
+                    if await self._call(self._queue.fail_lost, run, _LOST):
+                        await self._announce_failure(run, _LOST)
 
-    async def _forget(self) -> None:
-        await self._durable.delete_ended_before(timestamp(self._premises.store.clock() - KEPT))
+    async def _delete_old_workflows(self) -> None:
+        await self._durable.delete_ended_before(timestamp(self._services.store.clock() - RETENTION))
 
     # --- one run ------------------------------------------------------------------------------------------
 
-    async def _see_through(self, run_id: str) -> str:
-        while self._hands.supersede(run_id):
-            await asyncio.sleep(_LOOK)
-        run = await retry_while_unavailable(lambda: self._aside(self._book.begin, run_id))
+    async def _execute(self, run_id: str) -> str:
+        while self._active_runs.supersede(run_id):
+            await asyncio.sleep(_POLL_INTERVAL)
+        run = await self._retry(self._queue.begin, run_id)
         if run is None:
-            return "It has ended already."
-        self._hands.take(run_id)
-        self._tell(f"{run.kind} {run_id[-8:]} begins")
+            return "The run has already ended."
+        self._active_runs.track(run_id)
+        self._report_run(run, "started")
         try:
-            await self._shop.turns.heed(run)
-            if run.attempts > MOST_ATTEMPTS:
-                return await self._failed(run, f"It was begun {run.attempts} times, and its worker died each time.")
-            came = await FLOWS[run.kind](run, self._shop)
-            await retry_while_unavailable(lambda: self._aside(self._book.finish, run_id, came))
-            await retry_while_unavailable(lambda: self._aside(self._pass_on, run_id))
-            self._tell(f"{run.kind} {run_id[-8:]} is done")
-            return excerpt(came, 500)
+            await self._context.turns.check_requests(run)
+            if run.attempts > MAX_ATTEMPTS:
+                return await self._fail(run, f"Its worker died in each of {run.attempts} attempts.")
+            result = await WORKFLOWS[run.kind](run, self._context)
+            await self._retry(self._queue.finish, run_id, result)
+            await self._retry(self._requeue_message, run_id)
+            self._report_run(run, "done")
+            return excerpt(result, 500)
         except RunNotOwned as error:
             return str(error)
         except RunStopped:
-            return await self._stopped(run)
+            return await self._stop(run)
         except PunchlistError as error:
-            return await self._failed(run, str(error))
+            return await self._fail(run, str(error))
         except Exception as error:
-            if type(error).__name__ == _KNOWN_ERROR:
-                # A step had failed, and we died before we could say so.
-                return await self._failed(run, str(error))
+            if type(error).__name__ == _REPLAYED_ERROR:
+                # The step failed before, and its worker died before it could fail the run.
+                return await self._fail(run, str(error))
             if type(error).__module__.startswith("dbos"):
-                # Such as: another worker has it.
+                # For example: another worker executes the workflow.
                 raise
-            return await self._failed(run, f"{type(error).__name__}: {error}")
+            return await self._fail(run, f"{type(error).__name__}: {error}")
         finally:
-            self._hands.let_go(run_id)
+            self._active_runs.discard(run_id)
 
-    def _pass_on(self, run_id: str) -> None:
-        """What somebody said to the agent when it had said its last: whoever works next in the chat hears it."""
-        run = self._premises.runs.get(run_id)
+    def _requeue_message(self, run_id: str) -> None:
+        """A message that arrived after the agent's last reply goes to the queue of the chat."""
+        run = self._services.runs.get(run_id)
         if run.message is not None:
-            scope = Scope(run.parameters.get("origin", run.conversation_id), Actor(Role.PERSON, "person"))
-            MessageQueue(self._premises.store).add(scope, run.message)
+            scope = Scope(_chat_of(run), Actor(Role.PERSON, "person"))
+            MessageQueue(self._services.store).add(scope, run.message)
 
-    async def _stopped(self, run: Run) -> str:
-        now = await retry_while_unavailable(lambda: self._aside(self._premises.runs.get, run.id))
-        why = now.why or "somebody stopped it"
+    async def _stop(self, run: Run) -> str:
+        why = (await self._retry(self._services.runs.get, run.id)).why or "the run was stopped"
         if run.kind is RunKind.CYCLE:
-            await retry_while_unavailable(lambda: self._aside(stop_planning, run, self._shop, why))
-        await retry_while_unavailable(lambda: self._aside(self._book.stop, run.id, why))
+            await self._retry(stop_planning, run, self._context, why)
+        await self._retry(self._queue.stop, run.id, why)
         if run.kind is RunKind.EXECUTE:
-            await retry_while_unavailable(
-                lambda: self._aside(ask_a_person, run, self._shop, f"Its run was stopped: {why}")
-            )
-        self._tell(f"{run.kind} {run.id[-8:]} was stopped")
+            await self._retry(escalate, run, self._context, f"Its run was stopped: {why}")
+        self._report_run(run, "stopped")
         return why
 
-    async def _failed(self, run: Run, why: str) -> str:
-        self._tell(f"{run.kind} {run.id[-8:]} failed: {why}")
-        await self._tell_of_failure(run, why)
-        await retry_while_unavailable(lambda: self._aside(self._book.fail, run.id, why))
+    async def _fail(self, run: Run, why: str) -> str:
+        self._report_run(run, f"failed: {why}")
+        await self._announce_failure(run, why)
+        await self._retry(self._queue.fail, run.id, why)
         return why
 
-    async def _tell_of_failure(self, run: Run, why: str) -> None:
-        """In the chat; and a person is asked what is to become of a todo that nobody works on any more (M9)."""
-        chat = run.parameters.get("origin", run.conversation_id)
-        told = f"[run {run.workflow_id}]\nIt failed: {visible(why)}"
-        await retry_while_unavailable(
-            lambda: self._aside(
-                post_once, self._premises.store, self._shop.scope(run), chat, NoticeKind.TODO_ERROR.value, told
-            )
-        )
+    async def _announce_failure(self, run: Run, why: str) -> None:
+        """Post the failure to the chat; escalate a todo that has no run any more (M9)."""
+        text = f"[run {run.workflow_id}]\nThe run failed: {visible(why)}"
+        scope, kind = self._context.scope(run), NoticeKind.TODO_ERROR.value
+        await self._retry(post_once, self._services.store, scope, _chat_of(run), kind, text)
         if run.kind is RunKind.EXECUTE:
-            await retry_while_unavailable(lambda: self._aside(ask_a_person, run, self._shop, f"Its run failed: {why}"))
+            await self._retry(escalate, run, self._context, f"Its run failed: {why}")
+
+    def _report_run(self, run: Run, event: str) -> None:
+        self._report(f"{run.kind} {run.id[-8:]} {event}")
+
+
+def _chat_of(run: Run) -> str:
+    chat: str = run.parameters.get("origin", run.conversation_id)
+    return chat

@@ -1,70 +1,74 @@
-"""What every flow is handed, and what several of them do."""
+"""What every workflow receives, and operations that several of them share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from punchlist.agent.definitions import AgentDefinition
 from punchlist.conversations.model import NoticeKind
-from punchlist.engine.durable import retrying_bridge
-from punchlist.engine.turns import Steps, TurnSteps
-from punchlist.engine.worker_services import WorkerServices
+from punchlist.engine.durable import DurableEngine, retrying_bridge
+from punchlist.engine.services import WorkerServices
+from punchlist.engine.turns import TurnSteps
 from punchlist.errors import NotFound
+from punchlist.kernel.actors import SYSTEM
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.chats.post_once import post_once
 from punchlist.missions.model import Mission, MissionScope, Pillar
 from punchlist.runs.model import Run
 from punchlist.runs.queue import RunQueue
-from punchlist.storage.async_bridge import AsyncBridge, bridge
+from punchlist.storage.async_bridge import bridge
 
 T = TypeVar("T")
-LONGEST_SAID: Final = 200_000
+MAX_POST_LENGTH: Final = 200_000
 
 
-@dataclass(frozen=True, slots=True)
 class WorkflowContext:
-    premises: WorkerServices
-    steps: Steps
-    turns: TurnSteps
-    book: RunQueue
-
-    @property
-    def aside(self) -> AsyncBridge:
-        return retrying_bridge(bridge(self.premises.store))
+    def __init__(self, services: WorkerServices, durable: DurableEngine, turns: TurnSteps, queue: RunQueue) -> None:
+        self.services = services
+        self.turns = turns
+        self.queue = queue
+        self.call = retrying_bridge(bridge(services.store))
+        """Calls a synchronous service function off the event loop."""
+        self._durable = durable
 
     async def step(self, name: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        return await self.steps.step(name, work)
+        return await self._durable.step(name, work)
 
     def agent(self, name: str) -> AgentDefinition:
-        found = self.premises.agents.get(name)
-        if found is None:
-            raise NotFound(f"There is no agent {name!r} any more.")
-        return found
+        agent = self.services.agents.definitions.get(name)
+        if agent is None:
+            raise NotFound(f"Agent {name!r} is no longer defined.")
+        return agent
 
     def scope(self, run: Run) -> MissionScope:
-        return self.premises.system(run.conversation_id)
+        return MissionScope(run.conversation_id, SYSTEM)
 
-    def mission(self, run: Run) -> Mission:
-        with self.premises.store.read() as tx:
-            found = mission_repository.mission(tx, run.mission_id or "")
-        if found is None:
-            raise NotFound(f"Run {run.id} belongs to no mission.")
-        return found
+    async def mission(self, run: Run) -> Mission:
+        return await self.call(self._mission, run)
 
-    def pillar(self, run: Run) -> Pillar:
-        with self.premises.store.read() as tx:
-            found = mission_repository.pillar(tx, run.pillar_id or "")
-        if found is None:
-            raise NotFound(f"Run {run.id} belongs to no pillar.")
-        return found
+    async def pillar(self, run: Run) -> Pillar:
+        return await self.call(self._pillar, run)
+
+    def _mission(self, run: Run) -> Mission:
+        with self.services.store.read() as tx:
+            mission = mission_repository.mission(tx, run.mission_id or "")
+        if mission is None:
+            raise NotFound(f"Run {run.id} has no mission.")
+        return mission
+
+    def _pillar(self, run: Run) -> Pillar:
+        with self.services.store.read() as tx:
+            pillar = mission_repository.pillar(tx, run.pillar_id or "")
+        if pillar is None:
+            raise NotFound(f"Run {run.id} has no pillar.")
+        return pillar
 
     async def post(self, key: str, run: Run, conversation_id: str, kind: NoticeKind, content: str) -> None:
-        """Say something in a chat, once."""
-        shown = content if len(content) <= LONGEST_SAID else content[:LONGEST_SAID] + "\n…"
+        """Post a message to a chat, once."""
+        text = content if len(content) <= MAX_POST_LENGTH else content[:MAX_POST_LENGTH] + "\n…"
 
         async def post() -> None:
-            await self.aside(post_once, self.premises.store, self.scope(run), conversation_id, kind.value, shown)
+            await self.call(post_once, self.services.store, self.scope(run), conversation_id, kind.value, text)
 
         await self.step(key, post)

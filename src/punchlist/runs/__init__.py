@@ -1,1 +1,1 @@
-"""The list of background runs: what is to be worked on, by whom, and what came of it."""
+"""Background runs: the queue, its lifecycle, and how people control a run."""

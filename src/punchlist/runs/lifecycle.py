@@ -1,7 +1,7 @@
-"""The lifecycle of a run in the background.
+"""The lifecycle of a background run.
 
-People and Leads ask (pause, stop, a message); the worker that has the run in hand sees to it, and takes
-the step when it is so. A run that nobody has in hand is stopped by whoever asks.
+People and Leads request control (pause, stop, a message); the worker that owns the run carries the request out and
+then changes the status. A stop of a run without a live owner takes effect at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from punchlist.kernel.lifecycle import ANYBODY, NEW, Lifecycle
 
 class RunStatus(StrEnum):
     QUEUED = "queued"
-    # Given to the engine; a worker begins with it as soon as one is free.
+    # Enqueued in the durable engine; the next free worker starts it.
     DISPATCHED = "dispatched"
     RUNNING = "running"
     # For a person, a time or an event.
@@ -29,9 +29,8 @@ class RunStatus(StrEnum):
 class RunAction(StrEnum):
     QUEUE = "queue"
     DISPATCH = "dispatch"
-    # By another worker, when the one before has died.
+    # Also by a second worker after the first one died.
     BEGIN = "begin"
-    # The turn it is at, and what that has used.
     SET_TURN = "at"
     ADD_USAGE = "spend"
     WAIT = "wait"
@@ -54,8 +53,8 @@ OPEN: Final = tuple(
     status for status in RunStatus if status not in (RunStatus.DONE, RunStatus.FAILED, RunStatus.STOPPED)
 )
 OWNED: Final = (RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PAUSED)
-"""States in which a worker has it."""
-_LEADS: Final = frozenset({Role.PERSON, Role.LEAD, Role.SYSTEM})
+"""States in which a worker owns the run."""
+_CONTROLLERS: Final = frozenset({Role.PERSON, Role.LEAD, Role.SYSTEM})
 
 RUN: Final = Lifecycle(
     "run",
@@ -84,6 +83,6 @@ RUN: Final = Lifecycle(
     allowed={
         **dict.fromkeys(RunAction, frozenset({Role.SYSTEM})),
         RunAction.QUEUE: ANYBODY,
-        **dict.fromkeys((RunAction.CONTROL, RunAction.STOP, RunAction.RETRY), _LEADS),
+        **dict.fromkeys((RunAction.CONTROL, RunAction.STOP, RunAction.RETRY), _CONTROLLERS),
     },
 )

@@ -1,4 +1,4 @@
-"""Values of runs."""
+"""The run record and its values."""
 
 from __future__ import annotations
 
@@ -10,20 +10,18 @@ from punchlist.runs.lifecycle import ControlRequest, RunStatus
 
 
 class RunKind(StrEnum):
-    """What a run does."""
-
     EXECUTE = "execute"
-    """A todo of a mission: its owner works on it, the Lead reviews."""
+    """A mission todo: its owner works on it, the Lead reviews."""
     CYCLE = "cycle"
     """A planning cycle of a mission."""
     PLAN = "plan"
-    """The part of a cycle that plans for one pillar."""
+    """The part of a cycle that plans one pillar."""
     CHAT = "chat"
-    """What a person has said in a mission's chat is answered."""
+    """Answers to the messages that people send to a mission's chat."""
     DELEGATE = "delegate"
-    """A mission for a worker that nobody waits for."""
+    """An asynchronous delegation to a worker agent."""
     COLLECT = "collect"
-    """Metrics are collected."""
+    """Collection of metrics."""
 
 
 class Run(NamedTuple):
@@ -59,13 +57,12 @@ class Run(NamedTuple):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What it is asked to do."""
         request: dict[str, Any] = json.loads(self.request)
         return request
 
     @property
     def workflow_id(self) -> str:
-        """Under which the engine knows it."""
+        """Its id in the durable engine; each retry is a new workflow."""
         return f"{self.id}.{self.leg}"
 
     def as_json(self) -> dict[str, Any]:
@@ -105,23 +102,23 @@ def from_row(row: tuple[Any, ...]) -> Run:
     )
 
 
-_GAP: Final = "\n\n"
+_SEPARATOR: Final = "\n\n"
 
 
 def append_text(message: str | None, more: str) -> str:
-    """What is to be said to an agent, when more is said before it has heard the first."""
-    return f"{message}{_GAP}{more}" if message else more
+    """Add a message to one that the agent has not received yet."""
+    return f"{message}{_SEPARATOR}{more}" if message else more
 
 
-def remaining_text(message: str, heard: str) -> str | None:
-    """What is left of it for one who has heard its beginning; all of it for one who has heard something else."""
-    if message == heard:
+def remaining_text(message: str, delivered: str) -> str | None:
+    """The part of `message` after the delivered beginning; all of it when something else was delivered."""
+    if message == delivered:
         return None
-    return message.removeprefix(f"{heard}{_GAP}")
+    return message.removeprefix(f"{delivered}{_SEPARATOR}")
 
 
 class UsageIncrement(NamedTuple):
-    """What a part of a run has used."""
+    """Usage to add to a run."""
 
     input_tokens: int = 0
     output_tokens: int = 0

@@ -1,5 +1,8 @@
-"""The engine's side of the list of runs: given out, begun, at rest, ended. Every step names the worker that takes it,
-so that one who was thought dead and wakes again changes nothing any more."""
+"""The run queue as workers use it: dispatch, ownership, progress, end.
+
+Every change checks that this worker still owns the run. A worker that was declared dead and wakes up again therefore
+changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from punchlist.storage.store import Store, Transaction
 
 
 class RunNotOwned(Conflict):
-    """Another worker has the run in hand, or it has ended."""
+    """The run ended, or another worker owns it."""
 
 
 class RunQueue:
@@ -27,19 +30,15 @@ class RunQueue:
         self.executor = executor
 
     def ready(self, limit: int) -> list[Run]:
-        """Those that can be given to the engine, oldest first; no more than `limit` are on their way at a time."""
+        """Queued runs that can be dispatched now, oldest first. At most `limit` runs are dispatched at a time."""
         if limit <= 0:
             return []
         with self._store.read() as tx:
-            on_their_way = len(run_repository.select(tx, run_repository.BY_STATUS, status=RunStatus.DISPATCHED.value))
-            return (
-                run_repository.select(tx, run_repository.READY, limit=limit - on_their_way)
-                if on_their_way < limit
-                else []
-            )
+            room = limit - len(run_repository.select(tx, run_repository.BY_STATUS, status=RunStatus.DISPATCHED.value))
+            return run_repository.select(tx, run_repository.READY, limit=room) if room > 0 else []
 
     def dispatch(self, run: Run) -> Run | None:
-        """Take it off the queue; None when somebody else did, or when its chat is no longer free."""
+        """Take a run off the queue; None when another worker did so first, or when its chat is busy."""
         try:
             with self._store.write() as tx:
                 now = run_repository.lock(tx, run.id)
@@ -47,13 +46,13 @@ class RunQueue:
                     return None
                 if run_repository.chat_is_busy(tx, now):
                     return None
-                return self._transition(tx, now, RunAction.DISPATCH, f"given to the engine by {self.executor}")
+                return self._transition(tx, now, RunAction.DISPATCH, f"dispatched by {self.executor}")
         except Conflict:
-            # Another worker has given out another run of this chat: the database lets one through.
+            # A unique index allows one dispatched run per chat; another worker dispatched a different one.
             return None
 
     def dispatched(self) -> list[Run]:
-        """Those that the engine must know."""
+        """Runs for which the durable engine must have a workflow."""
         with self._store.read() as tx:
             return [
                 run
@@ -62,7 +61,7 @@ class RunQueue:
             ]
 
     def fail_lost(self, run: Run, why: str) -> bool:
-        """Whoever had it does not have it any more; False when that is not so."""
+        """Fail a run that lost its workflow; False when the run changed since `run` was read."""
         with self._store.write() as tx:
             now = run_repository.lock(tx, run.id)
             if now is None or (now.status, now.executor, now.leg) != (run.status, run.executor, run.leg):
@@ -71,28 +70,22 @@ class RunQueue:
             return True
 
     def with_requests(self) -> list[Run]:
-        """Those in our hands of which people want something."""
+        """Runs of this worker that have a control request or a message."""
         with self._store.read() as tx:
             return run_repository.select(tx, run_repository.WITH_REQUESTS, executor=self.executor)
 
     def begin(self, run_id: str) -> Run | None:
-        """We have it in hand now; None when it has ended."""
+        """Take ownership of a run; None when it has ended."""
         with self._store.write() as tx:
             run = run_repository.lock(tx, run_id)
             if run is None or run.status not in OPEN or run.status is RunStatus.QUEUED:
                 return None
             if run.executor == self.executor and run.status in OWNED:
                 return run
-            first = {"started_at": tx.now()} if run.started_at is None else {}
-            return self._transition(
-                tx,
-                run,
-                RunAction.BEGIN,
-                f"worker {self.executor}",
-                executor=self.executor,
-                attempts=run.attempts + 1,
-                **first,
-            )
+            changes: dict[str, Any] = {"executor": self.executor, "attempts": run.attempts + 1}
+            if run.started_at is None:
+                changes["started_at"] = tx.now()
+            return self._transition(tx, run, RunAction.BEGIN, f"worker {self.executor}", **changes)
 
     def get_owned(self, run_id: str) -> Run:
         with self._store.read() as tx:
@@ -102,7 +95,7 @@ class RunQueue:
         return run
 
     def fence(self, run_id: str) -> Callable[[Transaction], None]:
-        """For those who write elsewhere on behalf of a run: raises when it is not ours any more."""
+        """A check for other writers on behalf of a run: raises when this worker no longer owns it."""
 
         def check(tx: Transaction) -> None:
             self._require_owned(run_id, run_repository.find(tx, run_id))
@@ -110,20 +103,19 @@ class RunQueue:
         return check
 
     def set_turn(self, run_id: str, turn_id: str) -> Run:
-        """The turn it is at, so that people find it."""
         with self._store.write() as tx:
-            return self._transition(tx, self._locked(tx, run_id), RunAction.SET_TURN, "at work", turn_id=turn_id)
+            return self._transition(tx, self._lock(tx, run_id), RunAction.SET_TURN, "working", turn_id=turn_id)
 
     def add_usage(self, run_id: str, turn_id: str, used: UsageIncrement) -> Run:
-        """What a turn has used, counted once however often it is said."""
+        """Add the usage of a turn. Idempotent per turn."""
         reason = f"turn {turn_id}"
         with self._store.write() as tx:
-            run = self._locked(tx, run_id)
-            trail = event_log.of_stream(tx, event_stream(run_id))
-            if any(event.action == RunAction.ADD_USAGE and event.reason == reason for event in trail):
+            run = self._lock(tx, run_id)
+            events = event_log.of_stream(tx, event_stream(run_id))
+            if any(event.action == RunAction.ADD_USAGE and event.reason == reason for event in events):
                 return run
-            total = {name: getattr(run, name) + value for name, value in used._asdict().items()}
-            return self._transition(tx, run, RunAction.ADD_USAGE, reason, **total)
+            totals = {name: getattr(run, name) + value for name, value in used._asdict().items()}
+            return self._transition(tx, run, RunAction.ADD_USAGE, reason, **totals)
 
     def wait(self, run_id: str, why: str) -> Run:
         return self._transition_once(run_id, RunStatus.WAITING, RunAction.WAIT, why, why=why)
@@ -132,20 +124,20 @@ class RunQueue:
         return self._transition_once(run_id, RunStatus.RUNNING, RunAction.WAKE, why, why="")
 
     def pause(self, run_id: str) -> Run:
-        return self._transition_once(run_id, RunStatus.PAUSED, RunAction.PAUSE, "as somebody wanted")
+        return self._transition_once(run_id, RunStatus.PAUSED, RunAction.PAUSE, "as requested")
 
     def resume(self, run_id: str) -> Run:
-        return self._transition_once(run_id, RunStatus.RUNNING, RunAction.RESUME, "as somebody wanted", why="")
+        return self._transition_once(run_id, RunStatus.RUNNING, RunAction.RESUME, "as requested", why="")
 
-    def message_delivered(self, run_id: str, message: str, left: str | None = None) -> None:
-        """Its agent was told a message, but for what is left of it; what was said since then stays."""
+    def message_delivered(self, run_id: str, message: str, undelivered: str | None = None) -> None:
+        """Remove a delivered message, except its undelivered part. Text that was added since then stays."""
         with self._store.write() as tx:
-            run = self._locked(tx, run_id)
-            since = remaining_text(run.message, message) if run.message else None
-            if left == message or run.message is None or since == run.message:
+            run = self._lock(tx, run_id)
+            added = remaining_text(run.message, message) if run.message else None
+            if undelivered == message or run.message is None or added == run.message:
                 return
-            still = append_text(left, since) if since else left
-            self._transition(tx, run, RunAction.CONTROL, "its agent was told", message=still)
+            rest = append_text(undelivered, added) if added else undelivered
+            self._transition(tx, run, RunAction.CONTROL, "message delivered", message=rest)
 
     def finish(self, run_id: str, result: str) -> Run:
         return self._transition_once(run_id, RunStatus.DONE, RunAction.FINISH, "done", result=result)
@@ -154,7 +146,7 @@ class RunQueue:
         return self._transition_once(run_id, RunStatus.FAILED, RunAction.FAIL, why, why=why)
 
     def stop(self, run_id: str, why: str) -> Run:
-        """With the turn that it was at."""
+        """Stop the run and end its open turn."""
         with self._store.write() as tx:
             run = run_repository.lock(tx, run_id)
             if run is not None and run.status is RunStatus.STOPPED:
@@ -164,7 +156,7 @@ class RunQueue:
             return self._transition(tx, run, RunAction.STOP, why, why=why, wish=None, ended_at=tx.now())
 
     def _transition_once(self, run_id: str, to: RunStatus, action: RunAction, reason: str, **changes: Any) -> Run:
-        """A step that is taken once, however often it is asked for."""
+        """Idempotent: a run that already has the status is returned unchanged."""
         with self._store.write() as tx:
             run = run_repository.lock(tx, run_id)
             if run is not None and run.status is to and run.executor in (self.executor, None):
@@ -174,7 +166,7 @@ class RunQueue:
                 changes = {"ended_at": tx.now(), **changes}
             return self._transition(tx, run, action, reason, **changes)
 
-    def _locked(self, tx: Transaction, run_id: str) -> Run:
+    def _lock(self, tx: Transaction, run_id: str) -> Run:
         return self._require_owned(run_id, run_repository.lock(tx, run_id))
 
     def _require_owned(self, run_id: str, run: Run | None) -> Run:
@@ -188,5 +180,6 @@ class RunQueue:
 
 def _not_owned(run_id: str, run: Run | None) -> RunNotOwned:
     if run is None:
-        return RunNotOwned(f"Run {run_id} is gone.")
-    return RunNotOwned(f"Run {run_id} is {run.status}, in the hand of {run.executor or 'nobody'}.")
+        return RunNotOwned(f"Run {run_id} does not exist.")
+    owner = f"owned by {run.executor}" if run.executor else "without an owner"
+    return RunNotOwned(f"Run {run_id} is {run.status}, {owner}.")

@@ -1,4 +1,4 @@
-"""A run as its events tell it, to compare with the row."""
+"""Rebuild a run from its events and compare it with the stored row."""
 
 from __future__ import annotations
 
@@ -24,4 +24,4 @@ def replay(events: Sequence[Event]) -> Run | None:
 
 def compare(tx: Transaction, run_id: str, events: Sequence[Event]) -> Iterator[str]:
     if replay(events) != run_repository.find(tx, run_id):
-        yield f"run:{run_id}: it is not what its events made of it"
+        yield f"run:{run_id}: the stored row differs from its events"

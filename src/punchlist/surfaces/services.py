@@ -81,7 +81,7 @@ class Services(Protocol):
         mode: Mode | None,
         *,
         slots: int,
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
     ) -> Worker: ...
 
     @property

@@ -1,1 +1,1 @@
-"""What runs do, a file for each kind."""
+"""The workflows: what a run of each kind does."""

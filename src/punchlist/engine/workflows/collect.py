@@ -1,9 +1,9 @@
-"""Metrics are collected, and the mission chat is told what came (M6, M7)."""
+"""Collect metrics and post the readings to the mission chat (M6, M7)."""
 
 from __future__ import annotations
 
 import asyncio
-from functools import partial
+from collections.abc import Sequence
 
 from punchlist.conversations.model import NoticeKind
 from punchlist.engine.workflow_context import WorkflowContext
@@ -13,29 +13,27 @@ from punchlist.missions.model import Mission
 from punchlist.runs.model import Run
 
 
-async def collect(run: Run, shop: WorkflowContext) -> str:
-    mission = await shop.aside(shop.mission, run)
-
-    async def each() -> list[str]:
-        collecting, slugs = shop.premises.collecting, run.parameters.get("metrics", ())
-        come = partial(collecting.run, shop.scope(run), mission.slug, slugs, once=run.id)
-        return told(mission, await asyncio.to_thread(come))
-
-    lines = await shop.step("collect", each)
+async def collect(run: Run, context: WorkflowContext) -> str:
+    mission = await context.mission(run)
+    slugs = run.parameters.get("metrics", ())
+    lines = await context.step("collect", lambda: collect_metrics(run, context, mission, slugs))
     text = "\n".join(lines) or "There was nothing to collect."
-    await shop.post("tell", run, mission.conversation_id, NoticeKind.NOTE, f"[run {run.id}]\n{text}")
+    await context.post("tell", run, mission.conversation_id, NoticeKind.NOTE, f"[run {run.id}]\n{text}")
     return text
 
 
-def told(mission: Mission, collected: list[CollectedMetric]) -> list[str]:
-    lines = []
-    for one in collected:
-        metric = one.metric
-        if one.error is None:
-            lines.append(f"{visible(metric.name)} is {one.value:g}{metric.unit and f' {visible(metric.unit)}'}.")
-        elif metric.how.get("type", "manual") == "manual":
-            command = f"punchlist metric record {mission.slug} {metric.slug} VALUE"
-            lines.append(f"{visible(metric.name)} may have changed: record it with `{command}`.")
-        else:
-            lines.append(f"{visible(metric.name)} could not be collected: {visible(one.error)}")
-    return lines
+async def collect_metrics(run: Run, context: WorkflowContext, mission: Mission, slugs: Sequence[str] = ()) -> list[str]:
+    """Run the collectors in a thread and describe the results. Each collector has its own time limit."""
+    collecting, scope = context.services.collecting, context.scope(run)
+    collected = await asyncio.to_thread(collecting.run, scope, mission.slug, slugs, once=run.id)
+    return [_describe(mission, one) for one in collected]
+
+
+def _describe(mission: Mission, collected: CollectedMetric) -> str:
+    metric, name = collected.metric, visible(collected.metric.name)
+    if collected.error is None:
+        return f"{name} is {collected.value:g}{metric.unit and f' {visible(metric.unit)}'}."
+    if metric.how.get("type", "manual") == "manual":
+        command = f"punchlist mission metric record {mission.slug} {metric.slug} VALUE"
+        return f"{name} may have changed: record it with `{command}`."
+    return f"{name} could not be collected: {visible(collected.error)}"

@@ -1,169 +1,153 @@
-"""A planning cycle: deadlines and metrics are looked after, owners plan their pillars, the Lead reviews (M12, M13).
+"""A planning cycle: sweep deadlines, collect metrics, let owners plan their pillars, let the Lead review (M12, M13).
 
-Each pillar is a run of its own in its own chat, so that they plan side by side and each can be paused or
-stopped. When all have ended, the Lead looks across them in the mission chat.
+The planning of each pillar is a run of its own in the pillar's chat, so that pillars plan in parallel and each can be
+paused or stopped. When all have ended, the Lead reviews across pillars in the mission chat.
 """
 
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import Any, Final
 
 from punchlist.agent.definitions import LEAD, OWNER
 from punchlist.conversations.model import NewMessage, NoticeKind
 from punchlist.engine.active_runs import RunStopped
-from punchlist.engine.turns import TurnTask
-from punchlist.engine.worker_services import AgentPosition
+from punchlist.engine.runtime_factory import TurnTask
+from punchlist.engine.turns import POLL_INTERVAL
 from punchlist.engine.workflow_context import WorkflowContext
-from punchlist.engine.workflows.collect import told
+from punchlist.engine.workflows.collect import collect_metrics
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.chats.quote import marked
 from punchlist.missions.model import Mission, Pillar
+from punchlist.missions.planning.overdue import OverdueService
 from punchlist.missions.todos.deadlines import OverdueReport
-from punchlist.runs import repository as run_records
+from punchlist.runs import repository as run_repository
 from punchlist.runs import service as runs
 from punchlist.runs.lifecycle import OPEN, ControlRequest, RunStatus
 from punchlist.runs.model import Run, RunKind
 from punchlist.storage.store import Store, Transaction
 
-INTERVAL: Final = 0.2
 _SWEPT: Final = ("overdue", "demoted", "cancelled", "warned", "stale", "pruned")
 
 
-async def cycle(run: Run, shop: WorkflowContext) -> str:
-    mission = await shop.aside(shop.mission, run)
-    swept = await shop.step("sweep", lambda: _sweep(run, shop, mission))
-    await shop.step("collect", lambda: _collect(run, shop, mission))
-    planned = await shop.step("plan", lambda: _plan(run, shop, mission, swept["stale"]))
-    reports = await shop.step("planned", lambda: _planned(run, shop, planned))
+async def cycle(run: Run, context: WorkflowContext) -> str:
+    mission = await context.mission(run)
+    swept = await context.step("sweep", lambda: _sweep(run, context, mission))
+    await context.step("collect", lambda: collect_metrics(run, context, mission))
+    run_ids = await context.step("plan", lambda: _enqueue_planning(run, context, mission, swept["stale"]))
+    reports = await context.step("planned", lambda: _wait_for_planning(run, context, run_ids))
     if reports is None:
         raise RunStopped
 
     async def fill() -> str:
-        return await shop.aside(_for_lead, run, shop, mission, reports, swept)
+        return await context.call(_review_prompt, run, context, mission, reports, swept)
 
-    prompt = await shop.step("prompt", fill)
-    line = NewMessage("user", NoticeKind.CYCLE_REPORT.value, prompt)
-    came = await shop.turns.take(
-        run, TurnTask("review", AgentPosition(mission.conversation_id, mission), shop.agent(LEAD), line)
-    )
-    await shop.post(
-        "report",
-        run,
-        mission.conversation_id,
-        NoticeKind.CYCLE_REPORT,
-        f"[cycle {run.workflow_id}]\n{marked(came['text'] or came['why'])}",
-    )
-    return came["text"] or came["why"]
+    prompt = await context.step("prompt", fill)
+    message = NewMessage("user", NoticeKind.CYCLE_REPORT.value, prompt)
+    task = TurnTask("review", context.agent(LEAD), message, mission.conversation_id, mission)
+    result = await context.turns.run(run, task)
+    report = result["text"] or result["why"]
+    text = f"[cycle {run.workflow_id}]\n{marked(report)}"
+    await context.post("report", run, mission.conversation_id, NoticeKind.CYCLE_REPORT, text)
+    return report
 
 
-async def plan(run: Run, shop: WorkflowContext) -> str:
-    """One pillar: its owner is given the planning prompt in the pillar's chat."""
-    mission, pillar = await shop.aside(shop.mission, run), await shop.aside(shop.pillar, run)
+async def plan(run: Run, context: WorkflowContext) -> str:
+    """Plan one pillar: its owner gets the planning prompt in the pillar's chat."""
+    mission, pillar = await context.mission(run), await context.pillar(run)
 
     async def fill() -> str:
-        now, stale = shop.premises.store.clock(), run.parameters.get("stale", ())
-        return await shop.aside(shop.premises.briefing.for_owner, mission, pillar, now, stale)
+        now, stale = context.services.store.clock(), run.parameters.get("stale", ())
+        return await context.call(context.services.briefing.for_owner, mission, pillar, now, stale)
 
-    text = await shop.step("prompt", fill)
-    line = NewMessage("user", NoticeKind.PLANNING.value, text)
-    came = await shop.turns.take(
-        run, TurnTask("plan", AgentPosition(run.conversation_id, mission, pillar), shop.agent(OWNER), line)
-    )
-    return came["text"] or f"{came['reason']}: {came['why']}"
+    message = NewMessage("user", NoticeKind.PLANNING.value, await context.step("prompt", fill))
+    task = TurnTask("plan", context.agent(OWNER), message, run.conversation_id, mission, pillar)
+    result = await context.turns.run(run, task)
+    return result["text"] or f"{result['reason']}: {result['why']}"
 
 
-async def _sweep(run: Run, shop: WorkflowContext, mission: Mission) -> dict[str, list[str]]:
-    """What was done about deadlines and the backlog; ids, since that is what a step can keep."""
-    swept = await shop.aside(shop.premises.deadlines.sweep, shop.scope(run), mission.id)
-    return {name: [one.id for one in getattr(swept, name)] for name in _SWEPT}
+async def _sweep(run: Run, context: WorkflowContext, mission: Mission) -> dict[str, list[str]]:
+    """Apply the deadline and backlog rules. Returns todo ids, because a step result must be JSON."""
+    swept = await context.call(OverdueService(context.services.store).sweep, context.scope(run), mission.id)
+    return {name: [todo.id for todo in getattr(swept, name)] for name in _SWEPT}
 
 
-def _for_lead(
-    run: Run, shop: WorkflowContext, mission: Mission, reports: list[tuple[str, str]], swept: dict[str, list[str]]
+def _review_prompt(
+    run: Run, context: WorkflowContext, mission: Mission, reports: list[tuple[str, str]], swept: dict[str, list[str]]
 ) -> str:
-    get = shop.premises.todos.get
-    found: dict[str, Any] = {name: tuple(get(id) for id in swept[name]) for name in _SWEPT}
-    since = last_cycle(shop.premises.store, mission, run.id)
-    return shop.premises.briefing.for_lead(mission, dict(reports), OverdueReport(**found), since)
+    get = context.services.mission_todos.get
+    todos: dict[str, Any] = {name: tuple(get(id) for id in swept[name]) for name in _SWEPT}
+    since = last_cycle(context.services.store, mission, run.id)
+    return context.services.briefing.for_lead(mission, dict(reports), OverdueReport(**todos), since)
 
 
 def last_cycle(store: Store, mission: Mission, but: str = "") -> str:
-    """When the Lead last looked at all that was reported: as the cycle before this one began."""
+    """When the previous cycle was queued: the Lead has seen the reports of the time before."""
     with store.read() as tx:
-        found = run_records.select(
-            tx, run_records.LATEST_BY_KIND, mission_id=mission.id, kind=RunKind.CYCLE.value, but=but
-        )
+        query = run_repository.LATEST_BY_KIND
+        found = run_repository.select(tx, query, mission_id=mission.id, kind=RunKind.CYCLE.value, but=but)
     return found[0].created_at if found else mission.created_at
 
 
-async def _collect(run: Run, shop: WorkflowContext, mission: Mission) -> list[str]:
-    # One that hangs has a limit of its own; one that fails stops no other.
-    come = partial(shop.premises.collecting.run, shop.scope(run), mission.slug, once=run.id)
-    return told(mission, await asyncio.to_thread(come))
-
-
-async def _plan(run: Run, shop: WorkflowContext, mission: Mission, stale: list[str]) -> list[str]:
-    def queue() -> list[str]:
-        standing = shop.premises.missions.standing(mission)
-        with shop.premises.store.write() as tx:
-            # Two workers may come here with the same runs.
+async def _enqueue_planning(run: Run, context: WorkflowContext, mission: Mission, stale: list[str]) -> list[str]:
+    def enqueue() -> list[str]:
+        pillars = [standing.pillar for standing in context.services.missions.standing(mission)]
+        with context.services.store.write() as tx:
+            # Two workers may execute this step for the same run.
             mission_repository.lock_mission(tx, mission.id)
-            return [_queue(tx, run, shop, mission, one.pillar, stale) for one in standing]
+            return [_enqueue_pillar(tx, run, context, mission, pillar, stale) for pillar in pillars]
 
-    return await shop.aside(queue)
+    return await context.call(enqueue)
 
 
-def _queue(tx: Transaction, run: Run, shop: WorkflowContext, mission: Mission, pillar: Pillar, stale: list[str]) -> str:
+def _enqueue_pillar(
+    tx: Transaction, run: Run, context: WorkflowContext, mission: Mission, pillar: Pillar, stale: list[str]
+) -> str:
     queued = runs.enqueue(
         tx,
-        shop.scope(run),
+        context.scope(run),
         kind=RunKind.PLAN,
         conversation_id=pillar.conversation_id,
         agent=OWNER,
         request={"cycle": run.id, "pillar": pillar.slug, "stale": stale},
         mission_id=mission.id,
         pillar_id=pillar.id,
-        # The same step makes the same runs, however often it is taken.
+        # Derived from the cycle, so that a repeated step creates no second run.
         id=f"{run.id}-{pillar.position}",
     )
     return queued.id
 
 
-async def _planned(run: Run, shop: WorkflowContext, planned: list[str]) -> list[tuple[str, str]] | None:
-    """What the owners reported, as soon as all of them have; None when somebody has stopped the cycle."""
+async def _wait_for_planning(run: Run, context: WorkflowContext, ids: list[str]) -> list[tuple[str, str]] | None:
+    """The owners' reports when all pillars are planned; None when the cycle is stopped."""
     while True:
         try:
-            now = await shop.turns.heed(run)
+            now = await context.turns.check_requests(run)
         except RunStopped:
             return None
-        found = await shop.aside(_all, shop, planned)
-        left = [one for one in found if one.status in OPEN]
-        resting = left and all(one.status in (RunStatus.WAITING, RunStatus.PAUSED) for one in left)
-        if now.status is RunStatus.WAITING and not resting:
-            await shop.aside(shop.book.wake, run.id, "planning goes on")
-        if now.status is RunStatus.RUNNING and resting:
-            # Somebody must do something before it goes on: that is to be seen.
-            await shop.aside(
-                shop.book.wait, run.id, f"the planning of {', '.join(one.parameters['pillar'] for one in left)}"
-            )
-        if not left:
-            return [(one.parameters["pillar"], one.result or f"({one.status}: {one.why})") for one in found]
-        await asyncio.sleep(INTERVAL)
+        planning = await context.call(_find_runs, context, ids)
+        unfinished = [one for one in planning if one.status in OPEN]
+        at_rest = unfinished and all(one.status in (RunStatus.WAITING, RunStatus.PAUSED) for one in unfinished)
+        if now.status is RunStatus.WAITING and not at_rest:
+            await context.call(context.queue.wake, run.id, "planning continues")
+        if now.status is RunStatus.RUNNING and at_rest:
+            # Shows people that the cycle needs one of them.
+            pillars = ", ".join(one.parameters["pillar"] for one in unfinished)
+            await context.call(context.queue.wait, run.id, f"the planning of {pillars}")
+        if not unfinished:
+            return [(one.parameters["pillar"], one.result or f"({one.status}: {one.why})") for one in planning]
+        await asyncio.sleep(POLL_INTERVAL)
 
 
-def stop_planning(run: Run, shop: WorkflowContext, why: str) -> None:
-    """A cycle that is stopped takes the planning of its pillars along."""
-    with shop.premises.store.write() as tx:
-        for one in run_records.select(
-            tx, run_records.OPEN_BY_KIND, mission_id=str(run.mission_id), kind=RunKind.PLAN.value
-        ):
-            locked = run_records.lock(tx, one.id) if one.parameters.get("cycle") == run.id else None
+def stop_planning(run: Run, context: WorkflowContext, why: str) -> None:
+    """Stop the planning runs of a stopped cycle."""
+    with context.services.store.write() as tx:
+        for planning in run_repository.open_of_kind(tx, str(run.mission_id), RunKind.PLAN):
+            locked = run_repository.lock(tx, planning.id) if planning.parameters.get("cycle") == run.id else None
             if locked is not None and locked.status in OPEN:
-                runs.request_control(tx, shop.scope(run), locked, why, wish=ControlRequest.STOP, why=why)
+                runs.request_control(tx, context.scope(run), locked, why, wish=ControlRequest.STOP, why=why)
 
 
-def _all(shop: WorkflowContext, ids: list[str]) -> list[Run]:
-    with shop.premises.store.read() as tx:
-        return [found for id in ids if (found := run_records.find(tx, id)) is not None]
+def _find_runs(context: WorkflowContext, ids: list[str]) -> list[Run]:
+    with context.services.store.read() as tx:
+        return [found for id in ids if (found := run_repository.find(tx, id)) is not None]

@@ -1,4 +1,4 @@
-"""A mission for a worker that nobody waits for: what came of it is posted where it was asked for (M9)."""
+"""An asynchronous delegation: a worker agent's turn, whose result is posted to the chat it came from (M9)."""
 
 from __future__ import annotations
 
@@ -6,23 +6,28 @@ from dataclasses import replace
 
 from punchlist.agent.continuation import Reason
 from punchlist.conversations.model import NewMessage, NoticeKind
-from punchlist.engine.turns import TurnTask
-from punchlist.engine.worker_services import AgentPosition
+from punchlist.engine.runtime_factory import TurnTask
+from punchlist.engine.turns import StepResult
 from punchlist.engine.workflow_context import WorkflowContext
 from punchlist.kernel.actors import Role
 from punchlist.missions.chats.quote import marked
 from punchlist.runs.model import Run
 
 
-async def delegate(run: Run, shop: WorkflowContext) -> str:
-    asked = run.parameters
-    # Whoever delegated keeps the plan, and what to delegate further is theirs to decide.
-    worker = replace(shop.agent(run.agent), role=Role.WORKER)
-    task = TurnTask("work", AgentPosition(run.conversation_id), worker, NewMessage("user", "text", asked["mission"]))
-    came = await shop.turns.take(run, task)
-    finished = came["reason"] == Reason.COMPLETED
-    about = f"[{run.agent}, run {run.workflow_id}]"
-    told = came["text"] if finished else f"It did not finish ({came['reason']}: {came['why']}). {came['text']}"
-    kind = NoticeKind.WORKER_RESULT if finished else NoticeKind.TODO_ERROR
-    await shop.post("result", run, asked["origin"], kind, f"{about}\n{marked(told)}")
-    return told
+async def delegate(run: Run, context: WorkflowContext) -> str:
+    # A worker gets neither the plan tools nor the delegate tool of the agent that delegated to it.
+    worker = replace(context.agent(run.agent), role=Role.WORKER)
+    request = NewMessage("user", "text", run.parameters["mission"])
+    result = await context.turns.run(run, TurnTask("work", worker, request, run.conversation_id))
+    kind = NoticeKind.WORKER_RESULT if result["reason"] == Reason.COMPLETED else NoticeKind.TODO_ERROR
+    text = report_text(result)
+    heading = f"[{run.agent}, run {run.workflow_id}]"
+    await context.post("result", run, run.parameters["origin"], kind, f"{heading}\n{marked(text)}")
+    return text
+
+
+def report_text(result: StepResult) -> str:
+    """What the agent said, preceded by the reason if it did not complete its turn."""
+    if result["reason"] == Reason.COMPLETED:
+        return result["text"]
+    return f"It did not finish ({result['reason']}: {result['why']}). {result['text']}"

@@ -1,6 +1,6 @@
-"""A todo from its start to its end: its owner works and reports, the Lead reviews; again, until it is done (M8).
+"""Execute a mission todo: its owner works and reports, the Lead reviews, until the todo has ended (M8).
 
-A Lead who sends work back too often has not found a way: then a person is asked.
+When the Lead sends the work back more often than the mission allows, the todo is escalated to a person.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from typing import TypedDict
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import LEAD, OWNER
 from punchlist.conversations.model import NewMessage, NoticeKind
-from punchlist.engine.turns import StepResult, TurnTask
-from punchlist.engine.worker_services import AgentPosition
+from punchlist.engine.runtime_factory import TurnTask
+from punchlist.engine.turns import StepResult
 from punchlist.engine.workflow_context import WorkflowContext
-from punchlist.engine.workflows.todo_claim import hold, renewed
+from punchlist.engine.workflows.delegate import report_text
+from punchlist.engine.workflows.todo_claim import claim_todo, keep_renewed
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.chats.quote import marked
 from punchlist.missions.config.json import policy_of
@@ -27,114 +28,112 @@ from punchlist.storage.async_bridge import in_thread
 
 
 class _TodoState(TypedDict):
-    """How a todo stands, as a step keeps it."""
+    """A todo's status and the owner's prompt, as a step stores them."""
 
     status: str
     text: str
 
 
-async def execute(run: Run, shop: WorkflowContext) -> str:
-    mission, pillar = await shop.aside(shop.mission, run), await shop.aside(shop.pillar, run)
+async def execute(run: Run, context: WorkflowContext) -> str:
+    mission, pillar = await context.mission(run), await context.pillar(run)
     feedback: str | None = None
     rounds = policy_of(mission).most_reviews + 1
     for number in range(1, rounds + 1):
-        about = await _look(run, shop, number, feedback)
-        if about["status"] not in OPEN:
-            return f"The todo was {about['status']}."
-        held = await shop.step(f"hold.{number}", lambda: hold(run, shop, mission))
-        report = held["report"]
-        if report is None and held["fence"] is None:
+        todo = await _read_todo(run, context, number, feedback)
+        if todo["status"] not in OPEN:
+            return f"The todo was {todo['status']}."
+        claim = await context.step(f"hold.{number}", lambda: claim_todo(run, context, mission))
+        report = claim["report"]
+        if report is None and claim["fence"] is None:
             return "The todo has ended meanwhile."
         if report is None:
-            async with renewed(run, shop, held["fence"]):
-                report = await _work(run, shop, number, mission, pillar, about["text"])
-        said = await _review(run, shop, number, mission, pillar, report)
-        after = await shop.step(f"seen.{number}", lambda: _status(run, shop))
-        if after not in OPEN:
-            return f"The todo is {after}."
-        feedback = said["text"] or said["why"]
-        await shop.post(
-            f"feedback.{number}", run, run.conversation_id, NoticeKind.TODO_FEEDBACK, _numbered(run, number, feedback)
-        )
+            async with keep_renewed(run, context, claim["fence"]):
+                report = await _work(run, context, number, mission, pillar, todo["text"])
+        review = await _review(run, context, number, mission, pillar, report)
+        status = await context.step(f"seen.{number}", lambda: _status(run, context))
+        if status not in OPEN:
+            return f"The todo is {status}."
+        feedback = review["text"] or review["why"]
+        text = _with_heading(run, number, feedback)
+        await context.post(f"feedback.{number}", run, run.conversation_id, NoticeKind.TODO_FEEDBACK, text)
 
     async def ask() -> None:
         why = f"The Lead has sent it back {rounds} times. The last feedback: {feedback}"
-        await shop.aside(ask_a_person, run, shop, why)
+        await context.call(escalate, run, context, why)
 
-    await shop.step("escalate", ask)
+    await context.step("escalate", ask)
     return f"The Lead has sent it back {rounds} times; a person is asked."
 
 
-def ask_a_person(run: Run, shop: WorkflowContext, why: str) -> None:
-    """About a todo that nobody works on any more, though it is not done."""
-    with shop.premises.store.write() as tx:
+def escalate(run: Run, context: WorkflowContext, why: str) -> None:
+    """Ask a person about an open todo that has no run any more."""
+    with context.services.store.write() as tx:
         mission = mission_repository.lock_mission(tx, str(run.mission_id))
         todo = todo_repository.find(tx, str(run.todo_id))
         if mission is not None and todo is not None and todo.status in OPEN:
-            open_for_work(tx, shop.scope(run), mission, todo, why)
+            open_for_work(tx, context.scope(run), mission, todo, why)
 
 
-async def _look(run: Run, shop: WorkflowContext, number: int, feedback: str | None) -> _TodoState:
-    async def look() -> _TodoState:
-        todo = await shop.aside(shop.premises.todos.get, str(run.todo_id))
+async def _read_todo(run: Run, context: WorkflowContext, number: int, feedback: str | None) -> _TodoState:
+    async def read() -> _TodoState:
+        todo = await _todo(run, context)
         text = prompts.delegation_text(todo) if feedback is None else prompts.feedback_text(todo, feedback)
         return {"status": todo.status.value, "text": text}
 
-    return await shop.step(f"look.{number}", look)
+    return await context.step(f"look.{number}", read)
 
 
-async def _status(run: Run, shop: WorkflowContext) -> str:
-    return (await shop.aside(shop.premises.todos.get, str(run.todo_id))).status.value
+async def _todo(run: Run, context: WorkflowContext) -> MissionTodo:
+    return await context.call(context.services.mission_todos.get, str(run.todo_id))
 
 
-async def _work(run: Run, shop: WorkflowContext, number: int, mission: Mission, pillar: Pillar, request: str) -> str:
-    """What its owner reports; an owner who could not finish says why."""
-    post = AgentPosition(pillar.todo_conversation_id, mission, pillar, run.todo_id)
+async def _status(run: Run, context: WorkflowContext) -> str:
+    return (await _todo(run, context)).status.value
 
-    def remark() -> str:
-        return _standing(shop.premises.todos.get(str(run.todo_id)))
 
-    line = NewMessage("user", NoticeKind.TODO_DELEGATION.value, request)
-    came = await shop.turns.take(run, TurnTask(f"work.{number}", post, shop.agent(OWNER), line, remark))
+async def _work(run: Run, context: WorkflowContext, number: int, mission: Mission, pillar: Pillar, request: str) -> str:
+    """Run the owner's turn and post its report."""
+    todos, todo_id, chat = context.services.mission_todos, str(run.todo_id), pillar.todo_conversation_id
+    message = NewMessage("user", NoticeKind.TODO_DELEGATION.value, request)
+    key, owner = f"work.{number}", context.agent(OWNER)
+    task = TurnTask(key, owner, message, chat, mission, pillar, todo_id, lambda: _remark(todos.get(todo_id)))
+    result = await context.turns.run(run, task)
 
     async def worked() -> None:
-        await shop.aside(shop.premises.todos.worked, shop.scope(run), str(run.todo_id))
+        await context.call(todos.worked, context.scope(run), todo_id)
 
-    await shop.step(f"worked.{number}", worked)
-    finished = came["reason"] == Reason.COMPLETED
-    report = came["text"] if finished else f"It did not finish ({came['reason']}: {came['why']}). {came['text']}"
-    kind = NoticeKind.TODO_RESULT if finished else NoticeKind.TODO_ERROR
-    await shop.post(f"report.{number}", run, pillar.todo_conversation_id, kind, _numbered(run, number, report))
+    await context.step(f"worked.{number}", worked)
+    report = report_text(result)
+    kind = NoticeKind.TODO_RESULT if result["reason"] == Reason.COMPLETED else NoticeKind.TODO_ERROR
+    await context.post(f"report.{number}", run, chat, kind, _with_heading(run, number, report))
     return report
 
 
 async def _review(
-    run: Run, shop: WorkflowContext, number: int, mission: Mission, pillar: Pillar, report: str
+    run: Run, context: WorkflowContext, number: int, mission: Mission, pillar: Pillar, report: str
 ) -> StepResult:
-    async def checked() -> str:
-        todo = await shop.aside(shop.premises.todos.get, str(run.todo_id))
+    async def run_check() -> str:
+        todo = await _todo(run, context)
         check = None
         if todo.completion_check is not None and todo.status in OPEN:
-            # In a thread, whatever the database is: a command takes its time, and must not be run twice.
-            result = await in_thread(shop.premises.checks.run, shop.scope(run), todo)
+            # Always in a thread and without retry: a command takes time and must not run twice.
+            result = await in_thread(context.services.checks.run, context.scope(run), todo)
             check = f"{'passed' if result.passed else 'did not pass'}. {result.detail}"
         return prompts.review_prompt(todo, report, check)
 
-    prompt = await shop.step(f"check.{number}", checked)
-    # In the chat where the work was done; the Lead of all pillars, though.
-    post = AgentPosition(pillar.todo_conversation_id, mission)
-    return await shop.turns.take(
-        run,
-        TurnTask(f"review.{number}", post, shop.agent(LEAD), NewMessage("user", NoticeKind.TODO_RESULT.value, prompt)),
-    )
+    prompt = await context.step(f"check.{number}", run_check)
+    message = NewMessage("user", NoticeKind.TODO_RESULT.value, prompt)
+    # In the pillar's chat, but without a pillar: the Lead is responsible for all of them.
+    task = TurnTask(f"review.{number}", context.agent(LEAD), message, pillar.todo_conversation_id, mission)
+    return await context.turns.run(run, task)
 
 
-def _standing(todo: MissionTodo) -> str:
+def _remark(todo: MissionTodo) -> str:
     if todo.status not in OPEN:
-        return f"The TODO you work on is {todo.status}. Stop, and say how far you came."
+        return f"The TODO you work on is {todo.status}. Stop, and report how far you got."
     return prompts.overdue_note(todo) if todo.overdue_at is not None else ""
 
 
-def _numbered(run: Run, number: int, text: str) -> str:
-    again = f" (round {number})" if number > 1 else ""
-    return f"[TODO {run.todo_id}{again}, run {run.workflow_id}]\n{marked(text)}"
+def _with_heading(run: Run, number: int, text: str) -> str:
+    suffix = f" (round {number})" if number > 1 else ""
+    return f"[TODO {run.todo_id}{suffix}, run {run.workflow_id}]\n{marked(text)}"

@@ -1,7 +1,7 @@
-"""A run holds the todo that its owner works on, like any other agent would (X3).
+"""A run claims the todo that its owner works on, like any other agent (X3).
 
-Somebody else may have claimed it, such as an owner who comes over MCP: then the run waits. When that one
-reports, there is no work left but the review; when it gives the todo back or dies, the run takes it.
+Another agent, such as an owner connected over MCP, may hold the claim: then the run waits. If that agent reports, only
+the review is left to do; if its claim is released or expires, the run claims the todo.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Final, TypedDict
 
-from punchlist.claims import repository as claim_records
-from punchlist.claims import validation as claim_rules
+from punchlist.claims import repository as claim_repository
+from punchlist.claims import validation as claim_validation
 from punchlist.claims.model import ClaimGranted
-from punchlist.conversations.model import Message, NoticeKind
+from punchlist.conversations.model import NoticeKind
 from punchlist.engine.workflow_context import WorkflowContext
 from punchlist.errors import Conflict, IllegalTransition, PunchlistError
 from punchlist.missions.chats.quote import unmarked
@@ -24,97 +24,91 @@ from punchlist.missions.todos.lifecycle import OPEN
 from punchlist.runs.lifecycle import RunStatus
 from punchlist.runs.model import Run
 
-SECONDS: Final = 120
-INTERVAL: Final = 0.5
+LEASE_SECONDS: Final = 120
+POLL_INTERVAL: Final = 0.5
 
 
 class ClaimState(TypedDict):
-    """As a step keeps it: a claim of ours, somebody's report, or neither, when the todo has ended."""
+    """The run's claim, the report of another agent, or neither when the todo has ended."""
 
     fence: int | None
     report: str | None
 
 
-async def hold(run: Run, shop: WorkflowContext, mission: Mission) -> ClaimState:
+_ENDED: Final[ClaimState] = {"fence": None, "report": None}
+
+
+async def claim_todo(run: Run, context: WorkflowContext, mission: Mission) -> ClaimState:
+    """Wait until the run holds the claim, another agent has reported, or the todo has ended."""
     while True:
-        now = await shop.turns.heed(run)
-        todo = await shop.aside(shop.premises.todos.get, str(run.todo_id))
-        found = await shop.aside(_look, run, shop, mission, todo)
-        if not isinstance(found, str):
+        now = await context.turns.check_requests(run)
+        todo = await context.call(context.services.mission_todos.get, str(run.todo_id))
+        state = await context.call(_try_claim, run, context, mission, todo)
+        if not isinstance(state, str):
             if now.status is RunStatus.WAITING:
-                await shop.aside(shop.book.wake, run.id, "the todo is free")
-            return found
+                await context.call(context.queue.wake, run.id, "the todo is free")
+            return state
         if now.status is RunStatus.RUNNING:
-            await shop.aside(shop.book.wait, run.id, found)
-        await asyncio.sleep(INTERVAL)
+            await context.call(context.queue.wait, run.id, state)
+        await asyncio.sleep(POLL_INTERVAL)
 
 
-def _look(run: Run, shop: WorkflowContext, mission: Mission, todo: MissionTodo) -> ClaimState | str:
-    """What is so now; in words what is waited for, when it is held by somebody else."""
+def _try_claim(run: Run, context: WorkflowContext, mission: Mission, todo: MissionTodo) -> ClaimState | str:
+    """The state, or a message that says which agent holds the claim."""
     if todo.status not in OPEN:
-        return {"fence": None, "report": None}
-    if (report := _reported(shop, run.conversation_id, todo)) is not None:
+        return _ENDED
+    if (report := _external_report(context, run.conversation_id, todo)) is not None:
         return {"fence": None, "report": report}
+    claims, scope = MissionClaims(context.services.store), context.scope(run)
     try:
-        claimed = _claims(shop).claim(shop.scope(run), _at(run), mission.slug, todo.id, SECONDS, reason="a run")
+        granted = claims.claim(scope, _holder(run), mission.slug, todo.id, LEASE_SECONDS, reason="a run")
     except Conflict as held:
-        return _ours(run, shop, todo) or str(held)
+        return _own_claim(run, context, todo) or str(held)
     except IllegalTransition:
-        return {"fence": None, "report": None}
-    assert isinstance(claimed, ClaimGranted)
-    return {"fence": claimed.claim.fence, "report": None}
+        return _ENDED
+    assert isinstance(granted, ClaimGranted)
+    return {"fence": granted.claim.fence, "report": None}
 
 
-def _ours(run: Run, shop: WorkflowContext, todo: MissionTodo) -> ClaimState | None:
-    """What this run has claimed before its worker died."""
-    with shop.premises.store.read() as tx:
-        claim = claim_records.find(tx, todo.id)
-        mine = (
-            claim is not None
-            and claim_rules.is_held(claim, tx.now())
-            and (claim.holder or "").endswith(f"({_at(run)})")
-        )
-    return {"fence": claim.fence, "report": None} if claim is not None and mine else None
+def _own_claim(run: Run, context: WorkflowContext, todo: MissionTodo) -> ClaimState | None:
+    """The claim that an earlier worker of this run made before it died."""
+    with context.services.store.read() as tx:
+        claim = claim_repository.find(tx, todo.id)
+        if claim is None or not claim_validation.is_held(claim, tx.now()):
+            return None
+    own = (claim.holder or "").endswith(f"({_holder(run)})")
+    return {"fence": claim.fence, "report": None} if own else None
 
 
-def _reported(shop: WorkflowContext, conversation_id: str, todo: MissionTodo) -> str | None:
-    """What an owner who works elsewhere has reported since the todo was started, or last sent back."""
-    mark = f"[TODO {todo.id}"
-    newest: str | None = None
-    for message in shop.premises.conversations.posted(conversation_id):
-        if message.created_at < (todo.started_at or "") or not message.content.startswith(mark):
-            continue
-        newest = _said(message) if message.kind == NoticeKind.TODO_RESULT else None
-    return newest
-
-
-def _said(message: Message) -> str:
-    return unmarked(message.content.partition("\n")[2])
+def _external_report(context: WorkflowContext, conversation_id: str, todo: MissionTodo) -> str | None:
+    """The report of another agent since the todo was started or last sent back."""
+    heading = f"[TODO {todo.id}"
+    report: str | None = None
+    for message in context.services.conversations.posted(conversation_id):
+        if message.created_at >= (todo.started_at or "") and message.content.startswith(heading):
+            text = unmarked(message.content.partition("\n")[2])
+            report = text if message.kind == NoticeKind.TODO_RESULT else None
+    return report
 
 
 @asynccontextmanager
-async def renewed(run: Run, shop: WorkflowContext, fence: int | None) -> AsyncIterator[None]:
-    """As long as somebody works on it, the todo stays ours."""
+async def keep_renewed(run: Run, context: WorkflowContext, fence: int | None) -> AsyncIterator[None]:
+    """Renew the claim in the background while the owner works."""
 
     async def renew() -> None:
+        claims, scope, todo_id = MissionClaims(context.services.store), context.scope(run), str(run.todo_id)
         while True:
-            await asyncio.sleep(SECONDS / 4)
+            await asyncio.sleep(LEASE_SECONDS / 4)
             with suppress(PunchlistError):
-                await shop.aside(
-                    _claims(shop).renew_claim, shop.scope(run), _at(run), str(run.todo_id), fence or 0, SECONDS
-                )
+                await context.call(claims.renew_claim, scope, _holder(run), todo_id, fence or 0, LEASE_SECONDS)
 
-    renewing = asyncio.create_task(renew()) if fence is not None else None
+    renewal = asyncio.create_task(renew()) if fence is not None else None
     try:
         yield
     finally:
-        if renewing is not None:
-            renewing.cancel()
+        if renewal is not None:
+            renewal.cancel()
 
 
-def _claims(shop: WorkflowContext) -> MissionClaims:
-    return MissionClaims(shop.premises.store)
-
-
-def _at(run: Run) -> str:
+def _holder(run: Run) -> str:
     return f"run {run.id}"

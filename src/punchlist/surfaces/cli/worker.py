@@ -68,7 +68,7 @@ def work(
             echo_error(f"{format_time(timestamp(services.store.clock()))} {line}")
 
     async def until_told() -> None:
-        ours = services.worker(casting(services, model, tell), Mode(mode) if mode else None, slots=slots, tell=tell)
+        ours = services.worker(casting(services, model, tell), Mode(mode) if mode else None, slots=slots, report=tell)
         with suppress(NotImplementedError):
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGINT, ours.stop)

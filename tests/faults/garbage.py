@@ -77,7 +77,7 @@ async def a_worker(folder: str) -> object:
         gc.callbacks.append(look_begins)
 
     casting = ModelResolver(f"rehearsal:{folder}/rehearsal.yaml", os.environ)
-    await house.worker(casting, Mode.YOLO, slots=1, tell=tell).run(until_idle=True)
+    await house.worker(casting, Mode.YOLO, slots=1, report=tell).run(until_idle=True)
     gc.callbacks.remove(look_begins)
     house.store.close()
     del began[threading.get_ident()]

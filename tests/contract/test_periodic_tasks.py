@@ -22,7 +22,6 @@ from punchlist.engine.periodic import PeriodicTasks, enqueue_cycle
 from punchlist.errors import Conflict
 from punchlist.kernel.clock import timestamp
 from punchlist.missions.planning.cadence import due_tick
-from punchlist.missions.planning.overdue import OverdueService
 from punchlist.missions.service import Missions
 from punchlist.runs.model import Run
 from punchlist.runs.service import Runs
@@ -51,10 +50,8 @@ def other_store(database: str, store: Store, other_clock: StoppedClock) -> Itera
     opened.close()
 
 
-def clockwork(store: Store) -> PeriodicTasks:
-    parts = SimpleNamespace(
-        store=store, missions=Missions(store, Conversations(store)), deadlines=OverdueService(store)
-    )
+def periodic_tasks(store: Store) -> PeriodicTasks:
+    parts = SimpleNamespace(store=store, missions=Missions(store, Conversations(store)))
     return PeriodicTasks(cast("Any", parts))
 
 
@@ -75,14 +72,14 @@ def test_clocks_that_jump_both_ways_begin_every_cycle_once(
     team: Team, clock: StoppedClock, other_store: Store, other_clock: StoppedClock, jump: timedelta
 ) -> None:
     """Two workers, one of which has a clock that is sometimes ahead and sometimes behind."""
-    right, wrong, dice = clockwork(team.store), clockwork(other_store), Random(6)
+    right, wrong, dice = periodic_tasks(team.store), periodic_tasks(other_store), Random(6)
     start = furthest = clock.now
     for minutes in range(0, 4 * 60, 10):
         clock.now = start + timedelta(minutes=minutes)
         other_clock.now = clock.now + dice.choice([jump, -jump, timedelta()])
         furthest = max(furthest, clock.now, other_clock.now)
         for one in dice.sample([right, wrong], 2):
-            asyncio.run(one.tick())
+            asyncio.run(one.run())
         # The newest moment that any clock has shown has had its cycle, or joined the one that was open.
         assert team.mission.last_tick == due_tick(CRON, "UTC", None, timestamp(start), furthest)
         if dice.random() < 0.7:
@@ -96,12 +93,12 @@ def test_clocks_that_jump_both_ways_begin_every_cycle_once(
 def test_many_who_look_at_once_begin_one_cycle(team: Team, clock: StoppedClock) -> None:
     clock.advance(minutes=31)
     for _ in range(3):
-        crowd = [clockwork(team.store) for _ in range(8)]
+        crowd = [periodic_tasks(team.store) for _ in range(8)]
         start = Barrier(len(crowd))
 
         def look(one: PeriodicTasks, start: Barrier = start) -> None:
             start.wait(30)
-            asyncio.run(one.tick())
+            asyncio.run(one.run())
 
         with ThreadPoolExecutor(len(crowd)) as pool:
             list(pool.map(look, crowd))
@@ -135,12 +132,12 @@ def test_what_is_written_in_a_chat_is_answered_by_one_run(team: Team) -> None:
     chat = team.mission.conversation_id
     for number in range(3):
         MessageQueue(team.store).add(Scope(chat, team.person.actor), f"Message {number}")
-    crowd = [clockwork(team.store) for _ in range(8)]
+    crowd = [periodic_tasks(team.store) for _ in range(8)]
     start = Barrier(len(crowd))
 
     def look(one: PeriodicTasks) -> None:
         start.wait(30)
-        asyncio.run(one.tick())
+        asyncio.run(one.run())
 
     with ThreadPoolExecutor(len(crowd)) as pool:
         list(pool.map(look, crowd))

@@ -8,6 +8,7 @@ from itertools import product
 from typing import Final
 
 import pytest
+from tests.conftest import StoppedClock
 from tests.contract.front import nothing_changes, trail
 from tests.contract.missions import developer_experience
 
@@ -199,9 +200,12 @@ def test_a_run_is_found_by_the_end_of_its_id(shop: Shop) -> None:
             shop.runs.find(nonsense)
 
 
-def test_runs_are_listed_newest_first_and_those_that_ended_only_if_asked_for(shop: Shop) -> None:
+def test_runs_are_listed_newest_first_and_those_that_ended_only_if_asked_for(shop: Shop, clock: StoppedClock) -> None:
     team = developer_experience(shop.store)
-    ended, open_run = shop.run_in("done"), shop.run_in("running")
+    ended = shop.run_in("done")
+    clock.advance(minutes=1)
+    open_run = shop.run_in("running")
+    clock.advance(minutes=1)
     ours = shop.queue(mission_id=team.mission.id)
     assert [run.id for run in shop.runs.list()] == [ours.id, open_run.id]
     assert [run.id for run in shop.runs.list(ended=True)] == [ours.id, open_run.id, ended.id]

@@ -123,7 +123,7 @@ def drain(which: str, path: Path, runs: int) -> list[float]:
 def queued(store: Store, runs: int) -> list[Run]:
     """Runs that collect nothing: what they take is the engine's time."""
     scope = Scope("bench", PERSON)
-    mission = Missions(store, Conversations(store)).apply(scope, file.parse(FILE), FILE).mission
+    mission = Missions(store, Conversations(store)).apply(scope, file.parse_mission(FILE), FILE).mission
     return [
         Runs(store).enqueue(
             scope,

@@ -155,7 +155,7 @@ def briefing(store: Store) -> Operation:
         missions, MissionTodos(store), Metrics(store), Escalations(store), Conversations(store), Runs(store)
     )
     mission = missions.get(SLUG)
-    (standing,) = missions.standing(mission)
+    (standing,) = missions.pillars(mission)
 
     def brief() -> None:
         desk.for_owner(mission, standing.pillar, system_clock())
@@ -178,7 +178,7 @@ def replacing(store: Store, rounds: int) -> Operation:
 
 
 def make_mission(store: Store) -> Mission:
-    return Missions(store, Conversations(store)).apply(PERSON, file.parse(FILE), FILE).mission
+    return Missions(store, Conversations(store)).apply(PERSON, file.parse_mission(FILE), FILE).mission
 
 
 def fill(store: Store, mission: Mission, ended: int) -> None:
@@ -186,7 +186,7 @@ def fill(store: Store, mission: Mission, ended: int) -> None:
     todos = MissionTodos(store)
     for number in range(SLOTS):
         todos.create(PERSON, SLUG, NewMissionTodo(PILLAR, f"todo {number}", "What there is to do. " * 10))
-    (pillar,) = [standing.pillar for standing in Missions(store, Conversations(store)).standing(mission)]
+    (pillar,) = [standing.pillar for standing in Missions(store, Conversations(store)).pillars(mission)]
     now = system_clock()
     with store.write() as tx:
         for number in range(ended):

@@ -22,7 +22,7 @@ from punchlist.storage.store import Store
 def apply(store: Store, source: str) -> str:
     missions = Missions(store, Conversations(store))
     try:
-        applied = missions.apply(Scope("s", Actor(Role.PERSON, "applier")), file.parse(source), source)
+        applied = missions.apply(Scope("s", Actor(Role.PERSON, "applier")), file.parse_mission(source), source)
     except PunchlistError as error:
         return error.code
     return "made" if applied.created else "changed" if applied.changes else "same"

@@ -37,4 +37,4 @@ def collected(slug: str = "build-time", **collector: Any) -> dict[str, Any]:
 def measured(store: Store, *metrics: Mapping[str, Any], **more: Any) -> Mission:
     """Made, or changed to be what it is said to be now."""
     text = source(*metrics or (BUILD_TIME,), **more)
-    return Missions(store, Conversations(store)).apply(PERSON, file.parse(text), text).mission
+    return Missions(store, Conversations(store)).apply(PERSON, file.parse_mission(text), text).mission

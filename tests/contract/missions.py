@@ -88,7 +88,7 @@ class Team:
 
     @property
     def pillars(self) -> dict[str, Pillar]:
-        return {standing.pillar.slug: standing.pillar for standing in self.missions.standing(self.mission)}
+        return {standing.pillar.slug: standing.pillar for standing in self.missions.pillars(self.mission)}
 
     def scope(self, role: Role) -> MissionScope:
         return {
@@ -151,7 +151,7 @@ def developer_experience(store: Store, slug: str = SLUG, *, checks: CheckRunner 
     missions = Missions(store, Conversations(store))
     person = MissionScope("cli", Actor(Role.PERSON, "ada"))
     source = json.dumps(mission_file(slug, **changes))
-    mission = missions.apply(person, file.parse(source), source).mission
+    mission = missions.apply(person, file.parse_mission(source), source).mission
 
     def bound(role: Role, name: str, pillar: str | None = None) -> MissionScope:
         return MissionScope(mission.conversation_id, Actor(role, name), mission.slug, pillar)

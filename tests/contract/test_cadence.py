@@ -11,7 +11,7 @@ from tests.contract.missions import Team, developer_experience
 
 from punchlist.kernel.clock import moment, timestamp
 from punchlist.missions.changes import MissionEventWriter
-from punchlist.missions.config.json import cadence_of
+from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.planning.cadence import due_tick
 from punchlist.missions.service import Missions
 from punchlist.storage.store import Store

@@ -22,7 +22,6 @@ from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import stream
 from punchlist.missions.chats import service as chat_service
 from punchlist.missions.config import file
-from punchlist.missions.config.json import config_json
 from punchlist.missions.metrics.service import Metrics
 from punchlist.missions.model import MissionScope, NewMissionTodo
 from punchlist.missions.service import ApplyResult, Missions
@@ -63,7 +62,7 @@ def changed(**changes: Any) -> dict[str, Any]:
 
 def apply(missions: Missions, raw: dict[str, Any], scope: Scope = ANN) -> ApplyResult:
     source = json.dumps(raw)
-    return missions.apply(scope, file.parse(source), source)
+    return missions.apply(scope, file.parse_mission(source), source)
 
 
 def replayed(store: Store, mission_id: str) -> list[str]:
@@ -100,7 +99,7 @@ def test_a_file_makes_a_mission_with_its_pillars_strategies_and_metrics(missions
     assert applied.mission == missions.get("dx")
     assert (applied.mission.name, applied.mission.status) == ("Developer Experience", "active")
     assert json.loads(applied.mission.source) == FILE
-    build, onboarding = missions.standing(applied.mission)
+    build, onboarding = missions.pillars(applied.mission)
     assert [one.pillar.slug for one in (build, onboarding)] == ["build", "onboarding"]
     assert [(one.description, one.status) for one in build.strategies] == [
         ("Replace slow loaders", "active"),
@@ -122,7 +121,7 @@ def test_a_mission_has_a_chat_and_each_pillar_a_chat_and_a_todo_chat(
     assert mission.conversation_id == "mission-dx"
     assert conversations.get("mission-dx").title == "Developer Experience"
     assert metadata(conversations, "mission-dx") == {"channel": "mission", **of_mission}
-    for one, name in zip(missions.standing(mission), ("Build Performance", "Onboarding"), strict=True):
+    for one, name in zip(missions.pillars(mission), ("Build Performance", "Onboarding"), strict=True):
         pillar = one.pillar
         of_pillar = {**of_mission, "pillarId": pillar.id, "pillarSlug": pillar.slug}
         assert (pillar.conversation_id, pillar.todo_conversation_id) == (
@@ -142,7 +141,7 @@ def test_a_conversation_that_has_the_name_of_a_chat_already_is_left_alone(
     for taken in ("mission-dx", "mission-dx-2", "mission-dx.build.todos"):
         conversations.say(Scope(taken, ANN.actor), MessageRole.USER, "mine")
     mission = apply(missions, FILE).mission
-    build, _ = missions.standing(mission)
+    build, _ = missions.pillars(mission)
     assert mission.conversation_id == "mission-dx-3"
     assert build.pillar.conversation_id == "mission-dx.build"
     assert build.pillar.todo_conversation_id == "mission-dx.build.todos-2"
@@ -199,15 +198,15 @@ def test_the_same_file_again_changes_nothing(missions: Missions, store: Store, c
 def test_another_wording_of_the_same_file_is_kept_since_trust_goes_by_every_character(missions: Missions) -> None:
     apply(missions, FILE)
     source = json.dumps(FILE, indent=2)
-    applied = missions.apply(ANN, file.parse(source), source)
-    assert applied.changes == ["~ the file's text; what it says is the same"]
+    applied = missions.apply(ANN, file.parse_mission(source), source)
+    assert applied.changes == ["~ the text of the file; its meaning is unchanged"]
     assert missions.get("dx").source == source
 
 
 @pytest.mark.spec("M1")
 def test_what_is_exported_and_applied_changes_nothing_but_the_wording(missions: Missions) -> None:
     mission = apply(missions, FILE).mission
-    exported = config_json(file.stored(mission))
+    exported = file.parse_value(mission.config).as_json()
     assert missions.preview(file.parse_value(exported)).lines == []
 
 
@@ -251,24 +250,24 @@ def test_a_changed_file_changes_the_mission_and_says_what(missions: Missions, st
     applied = apply(missions, raw)
     assert (applied.created, applied.changes) == (False, lines)
     assert applied.mission.id == mission.id
-    assert [(one.pillar.slug, [m.slug for m in one.metrics]) for one in missions.standing(applied.mission)] == [
+    assert [(one.pillar.slug, [m.slug for m in one.metrics]) for one in missions.pillars(applied.mission)] == [
         ("onboarding", ["days"]),
         ("build", ["build-time"]),
         ("docs", []),
     ]
-    assert config_json(file.stored(missions.get("dx")))["todo"]["activeTodoLimit"] == 8
+    assert missions.get("dx").config["todo"]["activeTodoLimit"] == 8
     assert replayed(store, mission.id) == []
 
 
 @pytest.mark.spec("M1")
 def test_a_pillar_that_is_gone_is_archived_and_comes_back_as_it_was(missions: Missions, store: Store) -> None:
     mission = apply(missions, FILE).mission
-    before = missions.standing(mission)[1].pillar
+    before = missions.pillars(mission)[1].pillar
     applied = apply(missions, changed(pillars=FILE["pillars"][:1]))
     assert applied.changes == ["- pillar onboarding"]
-    assert [one.pillar.slug for one in missions.standing(mission)] == ["build"]
+    assert [one.pillar.slug for one in missions.pillars(mission)] == ["build"]
     assert apply(missions, FILE).changes == ["+ pillar onboarding"]
-    assert missions.standing(mission)[1].pillar == before
+    assert missions.pillars(mission)[1].pillar == before
     assert replayed(store, mission.id) == []
 
 
@@ -303,12 +302,12 @@ def test_a_metric_keeps_its_readings_when_it_goes_to_another_pillar(missions: Mi
 def test_what_went_wrong_at_the_last_collection_outlives_a_changed_file(missions: Missions, store: Store) -> None:
     metrics = Metrics(store)
     mission = apply(missions, FILE).mission
-    (metric, _) = missions.standing(mission)[0].metrics
+    (metric, _) = missions.pillars(mission)[0].metrics
     metrics.failed(Scope("s", Actor(Role.SYSTEM, "collector")), metric.id, "no such program")
     raw = changed()
     raw["pillars"][0]["metrics"][0]["target"] = 30
     apply(missions, raw)
-    (after, _) = missions.standing(mission)[0].metrics
+    (after, _) = missions.pillars(mission)[0].metrics
     assert (after.target, after.last_error) == (30.0, "no such program")
     assert replayed(store, mission.id) == []
 
@@ -319,7 +318,7 @@ def test_a_pillar_with_open_todos_cannot_be_taken_out_of_the_file(missions: Miss
     first, second = add_todos(store, "onboarding", 2)
     smaller = changed(pillars=FILE["pillars"][:1])
     with nothing_changes(store):
-        with pytest.raises(IllegalTransition, match="Pillar 'onboarding' is not in the file, but has 2 todos that are"):
+        with pytest.raises(IllegalTransition, match="Pillar 'onboarding' is not in the file but has 2 open todos"):
             missions.preview(file.parse_value(smaller))
         with pytest.raises(IllegalTransition, match="Nothing was changed"):
             apply(missions, smaller)
@@ -334,14 +333,12 @@ def test_limits_below_what_is_in_use_are_said_and_nothing_is_lost(missions: Miss
     add_todos(store, "build", 5)
     applied = apply(missions, changed(todo={"activeTodoLimit": 2, "backlogTodoLimit": 1}))
     assert applied.warnings == [
-        "todo.activeTodoLimit is 2, but 3 todos are active. They stay; there is room for another when fewer than 2 are "
-        "left.",
-        "todo.backlogTodoLimit is 1, but 2 todos are in the backlog. They stay; there is room for another when fewer "
-        "than 1 are left.",
+        "todo.activeTodoLimit is 2, but 3 todos are active. They stay; new ones fit once fewer than 2 remain.",
+        "todo.backlogTodoLimit is 1, but 2 todos are in the backlog. They stay; new ones fit once fewer than 1 remain.",
     ]
     none = apply(missions, changed(todo={"activeTodoLimit": 3, "backlogTodoLimit": 0}))
     assert none.warnings == [
-        "todo.backlogTodoLimit is 0, but 2 todos are in the backlog. They stay; there is no room for more."
+        "todo.backlogTodoLimit is 0, but 2 todos are in the backlog. They stay; new ones do not fit."
     ]
     listed = MissionTodos(store).list("dx")
     assert Counter(todo.status.value for todo in listed.items) == {"pending": 3, "backlog": 2}
@@ -351,7 +348,9 @@ def test_limits_below_what_is_in_use_are_said_and_nothing_is_lost(missions: Miss
 
 @pytest.mark.spec("M1")
 def test_a_mission_without_pillars_is_possible_and_said(missions: Missions) -> None:
-    assert apply(missions, {"name": "Later"}).warnings == ["The mission has no pillars, and todos belong to one."]
+    assert apply(missions, {"name": "Later"}).warnings == [
+        "The mission has no pillars. Every todo belongs to a pillar."
+    ]
 
 
 @pytest.mark.spec("M1")
@@ -390,7 +389,7 @@ def test_an_archived_mission_is_read_but_changes_no_more(missions: Missions, sto
     assert replayed(store, archived.id) == []
     assert trail(store, stream(archived.id))[-1].reason == "reached"
     with nothing_changes(store):
-        with pytest.raises(Conflict, match=r"The slug 'dx' belongs to a mission that was archived \(2026-02-21\)"):
+        with pytest.raises(Conflict, match=r"The slug 'dx' belongs to a mission that was archived on 2026-02-21"):
             apply(missions, FILE)
         with pytest.raises(Conflict, match="belongs to a mission that was archived"):
             missions.preview(file.parse_value(FILE))
@@ -492,6 +491,6 @@ def test_two_processes_that_change_one_mission_leave_it_as_one_of_their_files_sa
     assert Counter(one for each in outcomes for one in each) == {"changed": 20}
     final = missions.get("dx")
     assert final.name in ("Ann 9", "Bob 9")
-    assert [one.pillar.name for one in missions.standing(final)] == ["Build Performance", "Onboarding", final.name]
+    assert [one.pillar.name for one in missions.pillars(final)] == ["Build Performance", "Onboarding", final.name]
     assert replayed(store, mission.id) == []
     assert len(everything(store)["pillars"]) == 2 + 20

@@ -67,7 +67,7 @@ class Task:
 def begin(house: App, *, cycles: bool = True) -> None:
     """What a person does first; each step is there once, however often this is done."""
     text = file.read(house.workspace / "mission.json")
-    mission = house.missions.apply(MissionScope("cli", PERSON), file.parse(text), text).mission
+    mission = house.missions.apply(MissionScope("cli", PERSON), file.parse_mission(text), text).mission
     scope = MissionScope(mission.conversation_id, PERSON)
     for slug in dict.fromkeys(slug for slug, _ in READINGS):
         values = [value for one, value in READINGS if one == slug]

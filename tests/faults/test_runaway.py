@@ -86,7 +86,7 @@ def test_a_lead_who_is_never_content_comes_to_an_end_and_a_person_is_asked(
     (question,) = house.escalations.list(SLUG)
     assert question.todo_id == todo.id
     assert house.mission_todos.get(todo.id).status == "in_progress"
-    (pillar,) = [one.pillar for one in house.missions.standing(house.missions.get(SLUG))]
+    (pillar,) = [one.pillar for one in house.missions.pillars(house.missions.get(SLUG))]
     kinds = [one.kind for one in house.conversations.messages(pillar.todo_conversation_id) if one.turn_id is None]
     assert kinds.count("todo_feedback") == 3
     house.store.close()

@@ -162,8 +162,8 @@ def test_a_file_may_come_from_standard_input(punchlist: Cli) -> None:
 def test_a_wrong_file_is_refused_with_its_name_and_the_fields(punchlist: Cli, project: Path) -> None:
     (project / "bad.json").write_text('{"name": "A", "todo": {"activeTodolimit": 3}, "pillars": [{}]}')
     assert refused(punchlist, "apply", "bad.json", "--yes", code="invalid_input").splitlines() == [
-        "bad.json: todo.activeTodolimit: is not known. Did you mean activeTodoLimit? There are: activeTodoLimit, "
-        "backlogTodoLimit, archiveAfterDays, staleBacklogAfterDays, staleBacklogPolicy, overduePendingPolicy, "
+        "bad.json: todo.activeTodolimit: is not a known field. Did you mean activeTodoLimit? Known fields: "
+        "activeTodoLimit, backlogTodoLimit, archiveAfterDays, staleBacklogAfterDays, staleBacklogPolicy, overduePendingPolicy, "
         "reminderHours, maxReviews, maxStartsPerDay, maxCostPerDay",
         "bad.json: pillars[0].name: is required",
     ]
@@ -176,7 +176,7 @@ def test_a_wrong_file_is_refused_with_its_name_and_the_fields(punchlist: Cli, pr
 @pytest.mark.spec("M1")
 def test_warnings_are_shown_with_the_changes(punchlist: Cli) -> None:
     shown = fine(punchlist, "apply", "-", "--yes", input='{"name": "Later"}')
-    assert "! The mission has no pillars, and todos belong to one.\n" in shown
+    assert "! The mission has no pillars. Every todo belongs to a pillar.\n" in shown
 
 
 @pytest.mark.spec("M1")
@@ -188,7 +188,7 @@ def test_what_is_exported_is_the_whole_file_and_fits_the_schema(punchlist: Cli, 
     assert exported["todo"]["archiveAfterDays"] == 30
     assert list(Draft202012Validator(schema).iter_errors(exported)) == []
     again = told(punchlist, "apply", "-", "--dry-run", input=json.dumps(exported))
-    assert again["changes"] == ["~ the file's text; what it says is the same"]
+    assert again["changes"] == ["~ the text of the file; its meaning is unchanged"]
 
 
 # --- trust ------------------------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ def test_a_changed_file_has_to_be_trusted_again(punchlist: Cli) -> None:
     assert applied["trusted"] is True
     # Not one character of it may differ.
     again = told(punchlist, "apply", "-", "--yes", input=json.dumps(running(), indent=1))
-    assert (again["changes"], again["trusted"]) == (["~ the file's text; what it says is the same"], False)
+    assert (again["changes"], again["trusted"]) == (["~ the text of the file; its meaning is unchanged"], False)
     assert told(punchlist, "trust", SLUG, "--yes")["trusted"] is True
 
 

@@ -12,7 +12,7 @@ from tests.unit.examples import examples
 
 from punchlist.errors import InvalidInput
 from punchlist.kernel.clock import moment, timestamp
-from punchlist.missions.planning.cadence import due_tick, next_tick, problem, zone
+from punchlist.missions.planning.cadence import cron_problem, due_tick, next_tick, timezone_problem, zone
 
 BERLIN, NEW_YORK, LORD_HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"
 DAILY = ["0 9 * * *", "30 2 * * *", "0 2 * * *", "59 2 * * *", "0 3 * * *", "30 1 * * *", "0 0 * * *", "45 23 * * *"]
@@ -34,6 +34,12 @@ def ticks(cron: str, timezone: str, start: datetime, end: datetime, every: timed
 
 
 # --- which cadences there are ------------------------------------------------------------------------
+
+
+def problem(cron: object, timezone: object = "UTC") -> str | None:
+    if found := cron_problem(cron):
+        return f"cron: {found}"
+    return f"timezone: {found}" if (found := timezone_problem(timezone)) else None
 
 
 @pytest.mark.spec("M12")

@@ -14,7 +14,7 @@ from punchlist.errors import Conflict, PunchlistError
 from punchlist.kernel.actors import SYSTEM
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import check_active
-from punchlist.missions.config.json import cadence_of
+from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.model import Mission, MissionScope
 from punchlist.missions.planning import cadence
 from punchlist.missions.planning.overdue import OverdueService

@@ -12,7 +12,7 @@ from punchlist.import_export.item import ExchangeItem, Loss
 from punchlist.import_export.targets import REASON, ExistingItems, ImportedItem, ids_by_title, is_stable_id
 from punchlist.kernel.clock import moment
 from punchlist.kernel.text import excerpt, visible
-from punchlist.missions.config.json import cadence_of
+from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.todos import deadlines, pagination
 from punchlist.missions.todos import validation as todo_validation
 from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
@@ -47,7 +47,7 @@ class MissionTarget:
         self._todos = todos
         self._scope = scope
         self._mission = missions.get(mission)
-        self._standing = missions.standing(self._mission)
+        self._standing = missions.pillars(self._mission)
         self._pillar = pillar
         self._now = now
         held = {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from punchlist.errors import StoreDamaged
-from punchlist.missions.config.json import policy_of
+from punchlist.missions.config.policy import policy_of
 from punchlist.missions.model import Capacity, Metric, Mission, Pillar, Strategy
 from punchlist.missions.todos.lifecycle import ACTIVE, TodoStatus
 from punchlist.storage.statements import ROW_LOCK, Statement, columns, insert, update
@@ -204,4 +204,4 @@ def capacity(tx: Transaction, mission: Mission) -> Capacity:
     """How full a mission is. Before a limit is used up, the caller has locked the mission."""
     counts, policy = open_in_mission(tx, mission.id), policy_of(mission)
     active = sum(count for status, count in counts.items() if status in ACTIVE)
-    return Capacity(active, policy.active_limit, counts.get(TodoStatus.BACKLOG, 0), policy.backlog_limit)
+    return Capacity(active, policy.active_todo_limit, counts.get(TodoStatus.BACKLOG, 0), policy.backlog_todo_limit)

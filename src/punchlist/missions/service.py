@@ -1,45 +1,45 @@
-"""Missions: made and changed by their file, looked at, archived.
+"""Missions: create and change them from their file, read them, archive them.
 
-`apply` is one transaction: the mission, its pillars with their chats, strategies and metrics are all as the file
-says, or nothing has changed. What a file no longer names is archived, never deleted: a pillar's chats, a metric's
-readings and every todo stay. Todos are in `todos.py`, readings in `metrics.py`.
+`apply` is one transaction: either the mission, its pillars with their chats, strategies and metrics match the file, or
+nothing has changed. What a file no longer names is archived, never deleted: a pillar's chats, a metric's readings and
+every todo stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed
 from punchlist.kernel.actors import Role
-from punchlist.kernel.events import canonical
+from punchlist.kernel.events import Change, canonical
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import block_problem
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import MissionEventWriter, change, find_mission, lock_mission
 from punchlist.missions.chats import service as chat_service
-from punchlist.missions.config import file
-from punchlist.missions.config.apply_config import REASON, changes, furnish
-from punchlist.missions.config.diff import differences, introduced
-from punchlist.missions.config.json import config_json
-from punchlist.missions.config.model import MissionConfig
+from punchlist.missions.config.apply_config import REASON, apply_config, changed_columns
+from punchlist.missions.config.diff import change_lines, creation_lines
 from punchlist.missions.model import Mission, PillarState
 from punchlist.missions.todos.lifecycle import ACTIVE, ChatChannel, TodoStatus
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 
-LONGEST_REASON: Final = 2_000
-FOUNDERS: Final = frozenset({Role.PERSON, Role.SYSTEM})
-"""Who says what a mission is: those whom it works for, never those who work in it."""
-_TRIES: Final = 5
+if TYPE_CHECKING:
+    from punchlist.missions.config.model import MissionConfig
+
+MAX_REASON_LENGTH: Final = 2_000
+CONFIGURERS: Final = frozenset({Role.PERSON, Role.SYSTEM})
+"""Roles that define a mission: the people it works for, never the agents that work in it."""
+_APPLY_ATTEMPTS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ApplyPreview:
-    """What applying a file would do."""
+    """What applying a file would change."""
 
     created: bool
     lines: list[str] = field(default_factory=list)
@@ -51,12 +51,12 @@ class ApplyResult:
     mission: Mission
     created: bool
     changes: list[str] = field(default_factory=list)
-    """As `Preview.lines`; none when the mission was as the file says already."""
+    """As `ApplyPreview.lines`; empty when the mission already matched the file."""
     warnings: list[str] = field(default_factory=list)
 
 
 class _SlugTaken(Exception):
-    """Another process has made the mission since we looked."""
+    """Another process created the mission concurrently."""
 
 
 class Missions:
@@ -64,107 +64,99 @@ class Missions:
         self._store = store
         self._conversations = conversations
 
-    # --- changing -----------------------------------------------------------------------------------------
-
     def preview(self, config: MissionConfig, source: str | None = None) -> ApplyPreview:
-        """What `apply` would do, or the error that it would end with. Nothing is changed."""
+        """What `apply` would change, or the error it would raise. Changes nothing."""
         with self._store.read() as tx:
             mission = mission_repository.mission_by_slug(tx, config.slug)
             if mission is None:
-                return ApplyPreview(True, introduced(config), _warnings(config, {}))
-            lines = _check(tx, mission, config, source)
+                return ApplyPreview(True, creation_lines(config.as_json()), _warnings(config, {}))
+            lines = _check_change(tx, mission, config, source)
             return ApplyPreview(False, lines, _warnings(config, mission_repository.open_in_mission(tx, mission.id)))
 
     def apply(self, scope: Scope, config: MissionConfig, source: str) -> ApplyResult:
-        """Make a mission, or change it to what its file says now (M1)."""
-        _check_founder(scope, "apply a mission file")
-        for _ in range(_TRIES):
+        """Create a mission, or change it to match its file (M1)."""
+        _check_role(scope, "apply a mission file")
+        for _ in range(_APPLY_ATTEMPTS):
             try:
                 with self._store.write() as tx:
                     mission = mission_repository.lock_mission_by_slug(tx, config.slug)
                     if mission is None:
-                        return self._make(tx, scope, config, source)
+                        return self._create(tx, scope, config, source)
                     return self._change(tx, scope, mission, config, source)
             except _SlugTaken:
-                # It is there now, and will be changed to what our file says.
                 continue
-        raise Conflict(f"Mission {config.slug!r} is being made by somebody else. Try again.")
+        raise Conflict(f"Another process is creating mission {config.slug!r}. Try again.")
 
     def archive(self, scope: Scope, slug: str, reason: str) -> Mission:
-        """End a mission. All of it stays to be read; nothing in it changes any more."""
-        _check_founder(scope, "archive a mission")
-        if problem := block_problem(reason, longest=LONGEST_REASON, shortest=1):
+        """End a mission. It stays readable; nothing in it can change any more."""
+        _check_role(scope, "archive a mission")
+        if problem := block_problem(reason, longest=MAX_REASON_LENGTH, shortest=1):
             raise InvalidInput(f"reason: {problem}")
         with self._store.write() as tx:
             mission = lock_mission(tx, slug)
-            working = mission_repository.open_in_mission(tx, mission.id).get(TodoStatus.IN_PROGRESS, 0)
-            if working:
+            in_progress = mission_repository.open_in_mission(tx, mission.id).get(TodoStatus.IN_PROGRESS, 0)
+            if in_progress:
                 raise IllegalTransition(
-                    f"Mission {slug!r} has {_todos(working)} in progress. Complete or cancel what is being worked on "
-                    "first."
+                    f"Mission {slug!r} has {_todos(in_progress)} in progress. Complete or cancel the work first."
                 )
-            changed = mission._replace(status="archived", updated_at=tx.now())
-            mission_repository.update_mission(tx, changed)
-            data = changes(mission, changed)
-            told = change(
-                scope,
-                mission,
-                MissionEventWriter.ARCHIVE_MISSION,
-                mission.id,
-                reason.strip(),
-                data,
-                came_from="active",
-                to="archived",
-            )
-            event_log.append(tx, told)
-            return changed
+            archived = mission._replace(status="archived", updated_at=tx.now())
+            event = _update(tx, scope, mission, archived, MissionEventWriter.ARCHIVE_MISSION, reason.strip())
+            event_log.append(tx, event)
+            return archived
 
     def take_tick(self, scope: Scope, mission_id: str, tick: str) -> bool:
-        """Take a moment of the cadence to begin a cycle for. Of all who try, one gets it, and once."""
+        """Claim a moment of the cadence for a cycle. Exactly one of all callers gets True."""
         with self._store.write() as tx:
             mission = mission_repository.lock_mission(tx, mission_id)
             if mission is None or not mission_repository.take_tick(tx, mission_id, tick):
                 return False
-            told = change(
-                scope, mission, MissionEventWriter.TAKE_TICK, mission_id, f"the cycle of {tick}", {"last_tick": tick}
-            )
-            event_log.append(tx, told)
+            data = {"last_tick": tick}
+            reason = f"the cycle of {tick}"
+            event_log.append(tx, change(scope, mission, MissionEventWriter.TAKE_TICK, mission_id, reason, data))
             return True
-
-    # --- looking ------------------------------------------------------------------------------------------
 
     def get(self, slug: str) -> Mission:
         with self._store.read() as tx:
             return find_mission(tx, slug)
 
     def list(self, *, archived: bool = False) -> list[Mission]:
-        """By slug; those that are archived only if asked for."""
+        """All missions by slug; `archived` includes the archived ones."""
         with self._store.read() as tx:
-            return [one for one in mission_repository.all_missions(tx) if archived or one.status == "active"]
+            missions = mission_repository.all_missions(tx)
+        return [mission for mission in missions if archived or mission.status == "active"]
 
-    def standing(self, mission: Mission) -> Sequence[PillarState]:
-        """The pillars that count, each with its strategies and metrics."""
+    def pillars(self, mission: Mission) -> Sequence[PillarState]:
+        """The active pillars in the order of the file, with their strategies and metrics."""
         with self._store.read() as tx:
-            return standing(tx, mission.id)
+            strategies = mission_repository.strategies_of(tx, mission.id)
+            metrics = mission_repository.metrics_of(tx, mission.id)
+            pillars = mission_repository.pillars_of(tx, mission.id)
+        return [
+            PillarState(
+                pillar,
+                [strategy for strategy in strategies if strategy.pillar_id == pillar.id],
+                [metric for metric in metrics if metric.pillar_id == pillar.id and metric.status == "active"],
+            )
+            for pillar in pillars
+            if pillar.status == "active"
+        ]
 
-    # --- parts --------------------------------------------------------------------------------------------
-
-    def _make(self, tx: Transaction, scope: Scope, config: MissionConfig, source: str) -> ApplyResult:
-        id, now = new_id(), tx.now()
-        chat = chat_service.make(
+    def _create(self, tx: Transaction, scope: Scope, config: MissionConfig, source: str) -> ApplyResult:
+        id, now, configured = new_id(), tx.now(), config.as_json()
+        chat = chat_service.create_chat(
             tx,
             self._conversations,
             scope,
             chat_service.chat_id(config.slug),
             config.name,
-            chat_service.metadata(ChatChannel.MISSION, id, config.slug),
+            chat_service.chat_metadata(ChatChannel.MISSION, id, config.slug),
         )
         mission = Mission(
             id=id,
             slug=config.slug,
             name=config.name,
             description=config.description,
-            json_config=canonical(config_json(config)),
+            json_config=canonical(configured),
             source=source,
             status="active",
             conversation_id=chat.id,
@@ -174,98 +166,79 @@ class Missions:
         )
         if not mission_repository.insert_mission(tx, mission):
             raise _SlugTaken
-        told = change(scope, mission, MissionEventWriter.MAKE_MISSION, id, REASON, mission._asdict(), to="active")
-        event_log.append(tx, told, *furnish(tx, self._conversations, scope, mission, config))
-        return ApplyResult(mission, True, introduced(config), _warnings(config, {}))
+        created = change(scope, mission, MissionEventWriter.MAKE_MISSION, id, REASON, mission._asdict(), to="active")
+        event_log.append(tx, created, *apply_config(tx, self._conversations, scope, mission, config))
+        return ApplyResult(mission, True, creation_lines(configured), _warnings(config, {}))
 
     def _change(
         self, tx: Transaction, scope: Scope, mission: Mission, config: MissionConfig, source: str
     ) -> ApplyResult:
-        lines = _check(tx, mission, config, source)
+        lines = _check_change(tx, mission, config, source)
         warnings = _warnings(config, mission_repository.open_in_mission(tx, mission.id))
         if not lines:
             return ApplyResult(mission, False, [], warnings)
         changed = mission._replace(
             name=config.name,
             description=config.description,
-            json_config=canonical(config_json(config)),
+            json_config=canonical(config.as_json()),
             source=source,
             updated_at=tx.now(),
         )
-        mission_repository.update_mission(tx, changed)
-        data = changes(mission, changed)
-        told = change(
-            scope, mission, MissionEventWriter.CHANGE_MISSION, mission.id, REASON, data, came_from="active", to="active"
-        )
-        event_log.append(tx, told, *furnish(tx, self._conversations, scope, changed, config))
+        event = _update(tx, scope, mission, changed, MissionEventWriter.CHANGE_MISSION, REASON)
+        event_log.append(tx, event, *apply_config(tx, self._conversations, scope, changed, config))
         return ApplyResult(changed, False, lines, warnings)
 
 
-def standing(tx: Transaction, mission_id: str) -> list[PillarState]:
-    """As `Missions.standing`, inside a transaction."""
-    strategies, metrics = (
-        mission_repository.strategies_of(tx, mission_id),
-        mission_repository.metrics_of(tx, mission_id),
-    )
-    return [
-        PillarState(
-            pillar,
-            [one for one in strategies if one.pillar_id == pillar.id],
-            [one for one in metrics if one.pillar_id == pillar.id and one.status == "active"],
-        )
-        for pillar in mission_repository.pillars_of(tx, mission_id)
-        if pillar.status == "active"
-    ]
+def _update(
+    tx: Transaction, scope: Scope, old: Mission, new: Mission, action: MissionEventWriter, reason: str
+) -> Change:
+    mission_repository.update_mission(tx, new)
+    data = changed_columns(old, new)
+    return change(scope, old, action, old.id, reason, data, came_from=old.status, to=new.status)
 
 
-def _check_founder(scope: Scope, what: str) -> None:
-    if scope.actor.role not in FOUNDERS:
-        raise NotAllowed(f"{scope.actor.role.somebody} may not {what}; a person does, with `punchlist mission`.")
+def _check_role(scope: Scope, what: str) -> None:
+    if scope.actor.role not in CONFIGURERS:
+        raise NotAllowed(f"{scope.actor.role.somebody} may not {what}. A person can, with `punchlist mission`.")
 
 
-def _check(tx: Transaction, mission: Mission, config: MissionConfig, source: str | None) -> list[str]:
-    """What would change in a mission that is there; raises when it must not."""
+def _check_change(tx: Transaction, mission: Mission, config: MissionConfig, source: str | None) -> list[str]:
+    """The lines of the change to an existing mission; raises when the change is not allowed."""
     if mission.status != "active":
         raise Conflict(
-            f"The slug {mission.slug!r} belongs to a mission that was archived ({mission.updated_at[:10]}). Give the "
-            "new one another slug; the archived one stays to be read."
+            f"The slug {mission.slug!r} belongs to a mission that was archived on {mission.updated_at[:10]}. Choose "
+            "another slug; the archived mission stays readable."
         )
-    lines = differences(file.stored(mission), config)
+    lines = change_lines(mission.config, config.as_json())
     if not lines and source is not None and source != mission.source:
-        lines = ["~ the file's text; what it says is the same"]
+        lines = ["~ the text of the file; its meaning is unchanged"]
     wanted = {pillar.slug for pillar in config.pillars}
     for pillar in mission_repository.pillars_of(tx, mission.id):
-        still = 0 if pillar.slug in wanted else mission_repository.open_in_pillar(tx, pillar.id)
-        if still:
+        count = 0 if pillar.slug in wanted else mission_repository.open_in_pillar(tx, pillar.id)
+        if count:
             raise IllegalTransition(
-                f"Pillar {pillar.slug!r} is not in the file, but has {_todos(still)} that {_are(still)} open. Complete "
-                "or cancel them first, or keep the pillar. Nothing was changed."
+                f"Pillar {pillar.slug!r} is not in the file but has {count} open {'todo' if count == 1 else 'todos'}. "
+                "Complete or cancel them first, or keep the pillar. Nothing was changed."
             )
     return lines
 
 
-def _warnings(config: MissionConfig, counts: dict[str, int]) -> list[str]:
-    warnings = []
+def _warnings(config: MissionConfig, counts: Mapping[str, int]) -> list[str]:
     active = sum(count for status, count in counts.items() if status in ACTIVE)
     backlog = counts.get(TodoStatus.BACKLOG, 0)
-    for name, limit, used in (
-        ("activeTodoLimit", config.todo.active_limit, active),
-        ("backlogTodoLimit", config.todo.backlog_limit, backlog),
+    warnings = []
+    for name, limit, used, where in (
+        ("activeTodoLimit", config.todo.active_todo_limit, active, "active"),
+        ("backlogTodoLimit", config.todo.backlog_todo_limit, backlog, "in the backlog"),
     ):
         if used > limit:
-            kind = "active" if name == "activeTodoLimit" else "in the backlog"
-            room = (
-                f"there is room for another when fewer than {limit} are left" if limit else "there is no room for more"
-            )
-            warnings.append(f"todo.{name} is {limit}, but {_todos(used)} {_are(used)} {kind}. They stay; {room}.")
+            room = f"fit once fewer than {limit} remain" if limit else "do not fit"
+            are = "is" if used == 1 else "are"
+            warnings.append(f"todo.{name} is {limit}, but {_todos(used)} {are} {where}. They stay; new ones {room}.")
     if not config.pillars:
-        warnings.append("The mission has no pillars, and todos belong to one.")
+        warnings.append("The mission has no pillars. Every todo belongs to a pillar.")
     return warnings
 
 
 def _todos(count: int) -> str:
     return "1 todo" if count == 1 else f"{count} todos"
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"

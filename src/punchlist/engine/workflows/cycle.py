@@ -91,7 +91,7 @@ def last_cycle(store: Store, mission: Mission, but: str = "") -> str:
 
 async def _enqueue_planning(run: Run, context: WorkflowContext, mission: Mission, stale: list[str]) -> list[str]:
     def enqueue() -> list[str]:
-        pillars = [standing.pillar for standing in context.services.missions.standing(mission)]
+        pillars = [standing.pillar for standing in context.services.missions.pillars(mission)]
         with context.services.store.write() as tx:
             # Two workers may execute this step for the same run.
             mission_repository.lock_mission(tx, mission.id)

@@ -17,7 +17,7 @@ from punchlist.engine.workflows.delegate import report_text
 from punchlist.engine.workflows.todo_claim import claim_todo, keep_renewed
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.chats.quote import marked
-from punchlist.missions.config.json import policy_of
+from punchlist.missions.config.policy import policy_of
 from punchlist.missions.escalations.service import open_for_work
 from punchlist.missions.model import Mission, MissionTodo, Pillar
 from punchlist.missions.planning import prompts
@@ -37,7 +37,7 @@ class _TodoState(TypedDict):
 async def execute(run: Run, context: WorkflowContext) -> str:
     mission, pillar = await context.mission(run), await context.pillar(run)
     feedback: str | None = None
-    rounds = policy_of(mission).most_reviews + 1
+    rounds = policy_of(mission).max_reviews + 1
     for number in range(1, rounds + 1):
         todo = await _read_todo(run, context, number, feedback)
         if todo["status"] not in OPEN:

@@ -54,7 +54,7 @@ def post(
     return message
 
 
-def metadata(
+def chat_metadata(
     channel: ChatChannel,
     mission_id: str,
     mission_slug: str,
@@ -67,7 +67,7 @@ def metadata(
     return told
 
 
-def make(
+def create_chat(
     tx: Transaction,
     conversations: Conversations,
     scope: Scope,

@@ -1,12 +1,12 @@
-"""What a mission's file makes of its rows: pillars with their chats, strategies and metrics.
+"""Brings the rows of a mission in line with its file: pillars with their chats, strategies and metrics.
 
-Inside the transaction of `service.py`, which has locked the mission and writes down what is told here.
+The caller owns the transaction, has locked the mission, and appends the returned events.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
@@ -15,67 +15,73 @@ from punchlist.kernel.ids import new_id
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import MissionEventWriter, change
 from punchlist.missions.chats import service as chat_service
-from punchlist.missions.config.model import MetricConfig, MissionConfig, PillarConfig
 from punchlist.missions.model import Metric, Mission, Pillar, Strategy
 from punchlist.missions.todos.lifecycle import ChatChannel
 from punchlist.storage.store import Transaction
 
-Row = TypeVar("Row", Pillar, Metric)
-REASON = "mission apply"
+if TYPE_CHECKING:
+    from punchlist.missions.config.model import MetricConfig, MissionConfig, PillarConfig
+
+REASON: Final = "mission apply"
 
 
-def furnish(
+def apply_config(
     tx: Transaction, conversations: Conversations, scope: Scope, mission: Mission, config: MissionConfig
-) -> Sequence[Change]:
-    """Pillars, strategies and metrics as the file says; what is told of it."""
-    told: list[Change] = []
-    there = {pillar.slug: pillar for pillar in mission_repository.pillars_of(tx, mission.id)}
-    kept: dict[str, Pillar] = {}
-    for position, said in enumerate(config.pillars):
-        pillar = there.get(said.slug)
+) -> list[Change]:
+    """Create, update and archive rows as the file demands."""
+    existing = {pillar.slug: pillar for pillar in mission_repository.pillars_of(tx, mission.id)}
+    events: list[Change] = []
+    wanted: dict[str, Pillar] = {}
+    for position, pillar_config in enumerate(config.pillars):
+        pillar = existing.get(pillar_config.slug)
         if pillar is None:
-            pillar = _add_pillar(tx, conversations, scope, mission, said, position)
-            told.append(
+            pillar = _add_pillar(tx, conversations, scope, mission, pillar_config, position)
+            events.append(
                 change(scope, mission, MissionEventWriter.ADD_PILLAR, pillar.id, REASON, pillar._asdict(), to="active")
             )
-        kept[said.slug] = pillar._replace(
-            name=said.name, description=said.description, position=position, status="active"
+        wanted[pillar.slug] = pillar._replace(
+            name=pillar_config.name, description=pillar_config.description, position=position, status="active"
         )
-    gone = {slug: pillar._replace(status="archived") for slug, pillar in there.items() if slug not in kept}
-    for slug, changed in (kept | gone).items():
-        if slug in there and there[slug] != changed:
-            mission_repository.update_pillar(tx, changed)
-            told.append(_told(scope, mission, MissionEventWriter.CHANGE_PILLAR, there[slug], changed))
-    told += _set_strategies(tx, scope, mission, config, kept, gone.values())
-    told += _set_metrics(tx, scope, mission, config, kept)
-    return told
+    removed = {slug: pillar._replace(status="archived") for slug, pillar in existing.items() if slug not in wanted}
+    for slug, pillar in (wanted | removed).items():
+        if slug in existing and existing[slug] != pillar:
+            mission_repository.update_pillar(tx, pillar)
+            events.append(_changed(scope, mission, MissionEventWriter.CHANGE_PILLAR, existing[slug], pillar))
+    events += _set_strategies(tx, scope, mission, config, wanted, removed.values())
+    events += _set_metrics(tx, scope, mission, config, wanted)
+    return events
 
 
 def _add_pillar(
-    tx: Transaction, conversations: Conversations, scope: Scope, mission: Mission, said: PillarConfig, position: int
+    tx: Transaction,
+    conversations: Conversations,
+    scope: Scope,
+    mission: Mission,
+    config: PillarConfig,
+    position: int,
 ) -> Pillar:
     id = new_id()
-    made = [
-        chat_service.make(
+    chat, todo_chat = (
+        chat_service.create_chat(
             tx,
             conversations,
             scope,
-            chat_service.chat_id(mission.slug, said.slug, todos=channel is ChatChannel.PILLAR_TODO),
+            chat_service.chat_id(mission.slug, config.slug, todos=channel is ChatChannel.PILLAR_TODO),
             title,
-            chat_service.metadata(channel, mission.id, mission.slug, id, said.slug),
+            chat_service.chat_metadata(channel, mission.id, mission.slug, id, config.slug),
         )
-        for channel, title in ((ChatChannel.PILLAR, said.name), (ChatChannel.PILLAR_TODO, f"[TODOs] {said.name}"))
-    ]
+        for channel, title in ((ChatChannel.PILLAR, config.name), (ChatChannel.PILLAR_TODO, f"[TODOs] {config.name}"))
+    )
     pillar = Pillar(
         id=id,
         mission_id=mission.id,
-        slug=said.slug,
-        name=said.name,
-        description=said.description,
+        slug=config.slug,
+        name=config.name,
+        description=config.description,
         position=position,
         status="active",
-        conversation_id=made[0].id,
-        todo_conversation_id=made[1].id,
+        conversation_id=chat.id,
+        todo_conversation_id=todo_chat.id,
         created_at=tx.now(),
     )
     mission_repository.insert_pillar(tx, pillar)
@@ -88,77 +94,72 @@ def _set_strategies(
     mission: Mission,
     config: MissionConfig,
     pillars: dict[str, Pillar],
-    gone: Iterable[Pillar],
+    removed: Iterable[Pillar],
 ) -> list[Change]:
-    """Those of a pillar are replaced together, when they differ; a pillar that is gone has none."""
-    there = mission_repository.strategies_of(tx, mission.id)
-    wanted = {pillars[said.slug].id: said.strategies for said in config.pillars} | {pillar.id: () for pillar in gone}
-    told = []
-    for pillar_id, said in wanted.items():
-        present = [(one.description, one.status) for one in there if one.pillar_id == pillar_id]
-        if present == [(one.description, one.status) for one in said]:
+    """Replaces all strategies of a pillar when they differ; removed pillars lose theirs."""
+    existing = mission_repository.strategies_of(tx, mission.id)
+    wanted = {
+        pillars[pillar.slug].id: [(strategy.description, strategy.status) for strategy in pillar.strategies]
+        for pillar in config.pillars
+    } | {pillar.id: [] for pillar in removed}
+    events = []
+    for pillar_id, pairs in wanted.items():
+        if pairs == [(each.description, each.status) for each in existing if each.pillar_id == pillar_id]:
             continue
-        made = [
-            Strategy(new_id(), mission.id, pillar_id, position, one.description, one.status)
-            for position, one in enumerate(said)
+        strategies = [
+            Strategy(new_id(), mission.id, pillar_id, position, description, status)
+            for position, (description, status) in enumerate(pairs)
         ]
-        mission_repository.replace_strategies(tx, pillar_id, made)
-        data = {"strategies": [one._asdict() for one in made]}
-        told.append(change(scope, mission, MissionEventWriter.SET_STRATEGIES, pillar_id, REASON, data))
-    return told
-
-
-class _PillarChats(NamedTuple):
-    pillar_id: str
-    position: int
-    said: MetricConfig
+        mission_repository.replace_strategies(tx, pillar_id, strategies)
+        data = {"strategies": [strategy._asdict() for strategy in strategies]}
+        events.append(change(scope, mission, MissionEventWriter.SET_STRATEGIES, pillar_id, REASON, data))
+    return events
 
 
 def _set_metrics(
     tx: Transaction, scope: Scope, mission: Mission, config: MissionConfig, pillars: dict[str, Pillar]
 ) -> list[Change]:
-    there = {metric.slug: metric for metric in mission_repository.metrics_of(tx, mission.id)}
+    existing = {metric.slug: metric for metric in mission_repository.metrics_of(tx, mission.id)}
     wanted = {
-        said.slug: _PillarChats(pillars[pillar.slug].id, position, said)
+        metric.slug: (metric, pillars[pillar.slug].id, position)
         for pillar in config.pillars
-        for position, said in enumerate(pillar.metrics)
+        for position, metric in enumerate(pillar.metrics)
     }
-    told = []
-    for slug, place in wanted.items():
-        if slug in there:
-            continue
-        metric = _metric(new_id(), mission.id, place, tx.now())
-        mission_repository.insert_metric(tx, metric)
-        told.append(
-            change(scope, mission, MissionEventWriter.ADD_METRIC, metric.id, REASON, metric._asdict(), to="active")
-        )
-    for slug, metric in there.items():
+    events = []
+    for slug, (metric_config, pillar_id, position) in wanted.items():
+        if slug not in existing:
+            metric = _metric(new_id(), mission.id, pillar_id, position, metric_config, tx.now())
+            mission_repository.insert_metric(tx, metric)
+            events.append(
+                change(scope, mission, MissionEventWriter.ADD_METRIC, metric.id, REASON, metric._asdict(), to="active")
+            )
+    for slug, old in existing.items():
         if slug in wanted:
-            as_said = _metric(metric.id, mission.id, wanted[slug], metric.created_at)
-            changed = as_said._replace(last_error=metric.last_error, last_error_at=metric.last_error_at)
+            metric_config, pillar_id, position = wanted[slug]
+            new = _metric(old.id, mission.id, pillar_id, position, metric_config, old.created_at)
+            new = new._replace(last_error=old.last_error, last_error_at=old.last_error_at)
         else:
-            changed = metric._replace(status="archived")
-        if changed != metric:
-            mission_repository.update_metric(tx, changed)
-            told.append(_told(scope, mission, MissionEventWriter.CHANGE_METRIC, metric, changed))
-    return told
+            new = old._replace(status="archived")
+        if new != old:
+            mission_repository.update_metric(tx, new)
+            events.append(_changed(scope, mission, MissionEventWriter.CHANGE_METRIC, old, new))
+    return events
 
 
-def _metric(id: str, mission_id: str, place: _PillarChats, created_at: str) -> Metric:
-    said = place.said
+def _metric(id: str, mission_id: str, pillar_id: str, position: int, config: MetricConfig, created_at: str) -> Metric:
     return Metric(
         id=id,
         mission_id=mission_id,
-        pillar_id=place.pillar_id,
-        slug=said.slug,
-        name=said.name,
-        unit=said.unit,
-        target=said.target,
-        warning=said.warning,
-        direction=said.direction,
-        collector=canonical(dict(said.collector)),
-        stale_after_hours=said.stale_after_hours,
-        position=place.position,
+        pillar_id=pillar_id,
+        slug=config.slug,
+        name=config.name,
+        unit=config.unit,
+        target=float(config.target),
+        warning=None if config.warning is None else float(config.warning),
+        direction=config.direction,
+        collector=canonical(dict(config.collector)),
+        stale_after_hours=float(config.stale_after_hours),
+        position=position,
         status="active",
         last_error=None,
         last_error_at=None,
@@ -166,10 +167,13 @@ def _metric(id: str, mission_id: str, place: _PillarChats, created_at: str) -> M
     )
 
 
-def _told(scope: Scope, mission: Mission, action: MissionEventWriter, old: Row, new: Row) -> Change:
-    return change(scope, mission, action, old.id, REASON, changes(old, new), came_from=old.status, to=new.status)
+def _changed(
+    scope: Scope, mission: Mission, action: MissionEventWriter, old: Pillar | Metric, new: Pillar | Metric
+) -> Change:
+    data = changed_columns(old, new)
+    return change(scope, mission, action, old.id, REASON, data, came_from=old.status, to=new.status)
 
 
-def changes(old: Any, new: Any) -> dict[str, Any]:
-    """The columns of a row that differ, as they are after."""
+def changed_columns(old: Any, new: Any) -> dict[str, Any]:
+    """The new values of the columns that differ between two rows."""
     return {name: value for name, value in new._asdict().items() if getattr(old, name) != value}

@@ -1,37 +1,76 @@
-"""What of a mission's file may run: what the person has read and trusted, to the letter.
+"""Which commands, addresses and functions of a mission may run: only those the person has trusted.
 
-It is taken from the text that was trusted, not from the rows that were made of it: whoever can write to
-the database does not thereby run programs.
+They are read from the trusted text of the file, not from the rows created from it, so that write access to the
+database does not allow running programs.
 """
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
-from punchlist.missions.config import file
-from punchlist.missions.config.model import MissionConfig
 from punchlist.missions.model import Mission, MissionTodo
 
-TrustOf = Callable[[Mission], bool]
-"""Whether the person has trusted the file that a mission was made from."""
+if TYPE_CHECKING:
+    from punchlist.missions.config.model import MissionConfig
+
+IsTrusted = Callable[[Mission], bool]
+"""Whether the person has trusted the file of a mission."""
+COLLECTORS_NEEDING_TRUST: Final = frozenset({"command", "http", "python"})
+"""Collector types that run code on this machine or send requests (M7)."""
 
 
 def trust_name(mission_slug: str, workspace: Path) -> str:
-    """By which name a mission's file is trusted: for this folder, since its commands mean other programs elsewhere."""
+    """The key under which a mission file is trusted. It includes the folder, because the same command can mean another
+    program elsewhere."""
     return f"mission:{mission_slug}@{workspace.resolve()}"
 
 
 def check_name(todo: MissionTodo) -> str:
-    """By which name the command is trusted that a person gave a todo as its check."""
+    """The key under which a person's command check of a todo is trusted."""
     return f"check:{todo.id}"
 
 
-def trusted_config(mission: Mission, trust_of: TrustOf) -> MissionConfig | None:
-    return file.parse(mission.source) if trust_of(mission) else None
+def trusted_config(mission: Mission, is_trusted: IsTrusted) -> MissionConfig | None:
+    # Imported here: pydantic is optional and slow to load.
+    from punchlist.missions.config.file import parse_mission
+
+    return parse_mission(mission.source) if is_trusted(mission) else None
 
 
 def trusted_collector(config: MissionConfig | None, metric_slug: str) -> Mapping[str, Any] | None:
     metrics = (metric for pillar in (config.pillars if config else ()) for metric in pillar.metrics)
     return next((metric.collector for metric in metrics if metric.slug == metric_slug), None)
+
+
+def actions_needing_trust(config: MissionConfig) -> list[str]:
+    """What the file runs, requests or calls once the person has trusted it."""
+    metrics = [metric for pillar in config.pillars for metric in pillar.metrics]
+    return [
+        *(
+            f"metric {metric.slug}: {_collector_action(metric.collector)}"
+            for metric in metrics
+            if metric.collector["type"] in COLLECTORS_NEEDING_TRUST
+        ),
+        *(f"check {name}: runs {shlex.join(check['command'])}" for name, check in config.checks.items()),
+    ]
+
+
+def _collector_action(collector: Mapping[str, Any]) -> str:
+    match collector["type"]:
+        case "command":
+            return f"runs {shlex.join(collector['command'])}"
+        case "http":
+            return f"requests {collector['url']}{_headers_sent(collector.get('headers', {}))}"
+    return f"calls {collector['entryPoint']}"
+
+
+def _headers_sent(headers: Mapping[str, str]) -> str:
+    """Names the headers, and above all the secrets in them."""
+    secrets = [name for value in headers.values() for name in re.findall(r"\$\{(\w+)\}", value)]
+    if secrets:
+        return f", sending your {', '.join(secrets)} (headers {', '.join(headers)})"
+    return f", with the headers {', '.join(headers)}" if headers else ""

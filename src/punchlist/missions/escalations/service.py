@@ -13,7 +13,7 @@ from punchlist.kernel.text import block_problem, excerpt, visible
 from punchlist.missions import changes as mission_changes
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.chats import service as chat_service
-from punchlist.missions.config.json import cadence_of
+from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.escalations import repository as asked_records
 from punchlist.missions.escalations.transitions import OVERDUE, REVIEW, ask, standing, step, title
 from punchlist.missions.model import Escalation, Mission, MissionScope, MissionTodo

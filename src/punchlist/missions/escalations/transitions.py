@@ -15,7 +15,7 @@ from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import excerpt
 from punchlist.missions import changes as mission_changes
 from punchlist.missions.chats import service as chat_service
-from punchlist.missions.config.json import cadence_of
+from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.escalations import repository as records
 from punchlist.missions.model import Escalation, Mission, MissionTodo
 from punchlist.missions.planning import cadence

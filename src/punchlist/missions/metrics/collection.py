@@ -9,9 +9,8 @@ from typing import Any
 
 from punchlist.conversations.model import Scope
 from punchlist.kernel.events import canonical
-from punchlist.missions.config.collector import RUNS
 from punchlist.missions.config.model import MissionConfig
-from punchlist.missions.config.trust import TrustOf, trusted_collector, trusted_config
+from punchlist.missions.config.trust import COLLECTORS_NEEDING_TRUST, IsTrusted, trusted_collector, trusted_config
 from punchlist.missions.metrics.collectors import CollectorError, collect
 from punchlist.missions.metrics.service import BY_HAND, Metrics
 from punchlist.missions.model import Metric, Mission
@@ -36,7 +35,7 @@ class MetricCollection:
     metrics: Metrics
     workspace: Path
     environment: Mapping[str, str] = field(repr=False)
-    trust_of: TrustOf
+    trust_of: IsTrusted
     allow_private: bool = False
     """Whether an address of a private network may be asked."""
 
@@ -46,7 +45,11 @@ class MetricCollection:
         """The metrics that are named, or all that are not recorded by hand. One that fails stops no other. Each is
         recorded once in the name of `once`, however often that is interrupted."""
         mission, wanted = self.metrics.to_collect(mission_slug, slugs)
-        config = trusted_config(mission, self.trust_of) if any(_kind(one) in RUNS for one in wanted) else None
+        config = (
+            trusted_config(mission, self.trust_of)
+            if any(_kind(one) in COLLECTORS_NEEDING_TRUST for one in wanted)
+            else None
+        )
         return [self._collect(scope, mission, metric, config, once) for metric in wanted]
 
     def _collect(

@@ -18,7 +18,8 @@ from punchlist.errors import InvalidInput, PunchlistError
 from punchlist.kernel.process_runner import CapturedProcess, ProcessStartError, run_captured
 from punchlist.kernel.secrets import Redactor
 from punchlist.kernel.text import excerpt, json_type
-from punchlist.missions.config.collector import LONGEST_SECONDS, RUNS
+from punchlist.missions.config.policy import MAX_TIMEOUT_SECONDS
+from punchlist.missions.config.trust import COLLECTORS_NEEDING_TRUST
 from punchlist.missions.metrics import status as metric_status
 from punchlist.missions.metrics.http_fetch import FetchError, fetch
 from punchlist.missions.model import Metric
@@ -56,7 +57,7 @@ def collect(
         raise CollectorError(
             f"{metric.slug} is recorded by hand: `punchlist metric record {mission_slug} {metric.slug} VALUE`."
         )
-    if kind in RUNS and not trusted:
+    if kind in COLLECTORS_NEEDING_TRUST and not trusted:
         raise CollectorError(
             f"{metric.slug}: its {kind} collector runs only when the mission's file is trusted. "
             f"Read it, then run `punchlist mission trust {mission_slug}`."
@@ -117,7 +118,7 @@ def _http(how: Mapping[str, Any], _: Path, environment: Mapping[str, str], allow
 
 
 def _seconds(how: Mapping[str, Any], usual: float) -> float:
-    return min(max(float(how.get("timeoutSeconds") or usual), 0.01), LONGEST_SECONDS)
+    return min(max(float(how.get("timeoutSeconds") or usual), 0.01), MAX_TIMEOUT_SECONDS)
 
 
 def _run(

@@ -31,15 +31,8 @@ _FORM: Final = "minute, hour, day of the month, month and day of the week, such 
 _FIELD: Final = re.compile(r"[0-9*,/-]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|sun|mon|tue|wed|thu|fri|sat")
 
 
-def problem(cron: object, timezone: object = "UTC") -> str | None:
-    """What is wrong with a cadence, beginning with its field (`cron: …`, `timezone: …`); None when nothing is."""
-    if wrong := _cron_problem(cron):
-        return f"cron: {wrong}"
-    return f"timezone: {wrong}" if (wrong := _zone_problem(timezone)) else None
-
-
 def zone(timezone: str) -> ZoneInfo:
-    if wrong := _zone_problem(timezone):
+    if wrong := timezone_problem(timezone):
         raise InvalidInput(f"timezone: {wrong}")
     return ZoneInfo(timezone)
 
@@ -123,7 +116,7 @@ def _every_hour(cron: str) -> bool:
     return cron.split()[1] == "*"
 
 
-def _cron_problem(cron: object) -> str | None:
+def cron_problem(cron: object) -> str | None:
     if not isinstance(cron, str):
         return f"must be text, got {json_type(cron)}"
     fields = cron.split()
@@ -140,7 +133,7 @@ def _cron_problem(cron: object) -> str | None:
     return None
 
 
-def _zone_problem(timezone: object) -> str | None:
+def timezone_problem(timezone: object) -> str | None:
     if not isinstance(timezone, str):
         return f"must be text, got {json_type(timezone)}"
     try:

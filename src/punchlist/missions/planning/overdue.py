@@ -18,8 +18,7 @@ from punchlist.kernel.text import excerpt
 from punchlist.missions import changes as mission_changes
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.chats import service as chat_service
-from punchlist.missions.config.json import cadence_of, policy_of
-from punchlist.missions.config.model import OverduePending, StaleBacklog, TodoPolicy
+from punchlist.missions.config.policy import OverduePending, StaleBacklog, TodoPolicy, cadence_of, policy_of
 from punchlist.missions.escalations import repository as escalation_repository
 from punchlist.missions.escalations.transitions import OVERDUE, ask, standing, step, title
 from punchlist.missions.model import Escalation, Mission, MissionTodo
@@ -109,7 +108,7 @@ def _handle(tx: Transaction, scope: Scope, mission: Mission, policy: TodoPolicy,
         return _OverdueAction(
             flagged, "warned", _ask(tx, scope, mission, flagged, was, "Whoever works on it was warned.")
         )
-    if policy.overdue_pending is OverduePending.CANCEL:
+    if policy.overdue_pending_policy is OverduePending.CANCEL:
         flagged = _flag(tx, scope, mission, todo, reason)
         asked = _ask(
             tx, scope, mission, flagged, was, "It was never started, so it is cancelled. Make it anew if needed."
@@ -117,12 +116,12 @@ def _handle(tx: Transaction, scope: Scope, mission: Mission, policy: TodoPolicy,
         ended = cancel(tx, scope, mission, flagged, f"{reason} It was never started.")
         # With its todo, the question has come to an end.
         return _OverdueAction(ended, "cancelled", asked and escalation_repository.find(tx, asked.id))
-    if policy.overdue_pending is OverduePending.KEEP:
+    if policy.overdue_pending_policy is OverduePending.KEEP:
         flagged = _flag(tx, scope, mission, todo, reason)
         return _OverdueAction(flagged, "kept", _ask(tx, scope, mission, flagged, was, "It was never started."))
-    if mission_repository.capacity(tx, mission).backlog >= policy.backlog_limit:
+    if mission_repository.capacity(tx, mission).backlog >= policy.backlog_todo_limit:
         flagged = _flag(tx, scope, mission, todo, reason)
-        full = f"It was never started. It stays pending, since the backlog is full ({policy.backlog_limit})."
+        full = f"It was never started. It stays pending, since the backlog is full ({policy.backlog_todo_limit})."
         return _OverdueAction(flagged, "kept", _ask(tx, scope, mission, flagged, was, full))
     status = MISSION.advance(todo.status, TodoAction.DEMOTE, scope.actor.role)
     demoted = apply(tx, scope, mission, TodoAction.DEMOTE, todo, reason, status=status, overdue_at=tx.now())
@@ -170,7 +169,7 @@ def _look_at_backlog(
     before = timestamp(now - timedelta(days=policy.stale_backlog_after_days))
     ids = escalation_repository.untouched(tx, mission_changes.stream(mission.id), mission.id, before)
     found = [todo for id in sorted(ids) if (todo := todo_repository.find(tx, id))]
-    if policy.stale_backlog is not StaleBacklog.CANCEL:
+    if policy.stale_backlog_policy is not StaleBacklog.CANCEL:
         return swept._replace(stale=tuple(found))
     reason = f"Nobody has touched it in the backlog for {policy.stale_backlog_after_days:g} days."
     pruned = tuple(cancel(tx, scope, mission, todo, reason) for todo in found)

@@ -10,7 +10,7 @@ from typing import Final
 from punchlist.conversations.model import NoticeKind
 from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition
-from punchlist.missions.config.json import cadence_of
+from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.escalations.service import Escalations
 from punchlist.missions.metrics.service import Metrics, MetricView
 from punchlist.missions.model import Mission, MissionTodo, Pillar
@@ -37,7 +37,7 @@ class PromptData:
     runs: Runs
 
     def for_owner(self, mission: Mission, pillar: Pillar, now: datetime, stale: Collection[str] = ()) -> str:
-        standing = next((one for one in self.missions.standing(mission) if one.pillar.id == pillar.id), None)
+        standing = next((one for one in self.missions.pillars(mission) if one.pillar.id == pillar.id), None)
         if standing is None:
             raise IllegalTransition(f"Pillar {pillar.slug!r} is archived; nothing is planned for it.")
         return prompts.planning_prompt(
@@ -67,7 +67,7 @@ class PromptData:
         """What has come in the TODO chats, and what nobody works on (M9)."""
         posted = [
             PostedMessage(one.pillar.slug, message.kind, message.content)
-            for one in self.missions.standing(mission)
+            for one in self.missions.pillars(mission)
             for message in self.conversations.posted(one.pillar.todo_conversation_id)
             if message.created_at >= since and message.kind in _RESULTS
         ]

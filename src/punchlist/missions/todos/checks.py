@@ -17,8 +17,8 @@ from punchlist.kernel.process_runner import CapturedProcess, ProcessStartError, 
 from punchlist.kernel.secrets import Redactor
 from punchlist.kernel.text import excerpt, visible_block
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.config.collector import COMMAND_SECONDS
-from punchlist.missions.config.trust import TrustOf, trusted_config
+from punchlist.missions.config.policy import CHECK_TIMEOUT_SECONDS
+from punchlist.missions.config.trust import IsTrusted, trusted_config
 from punchlist.missions.metrics import repository as metric_repository
 from punchlist.missions.metrics.status import shown
 from punchlist.missions.model import Metric, MetricReading, Mission, MissionScope, MissionTodo
@@ -44,7 +44,7 @@ class CompletionChecks:
     def __init__(
         self,
         store: Store,
-        trust_of: TrustOf,
+        trust_of: IsTrusted,
         workspace: Path,
         record: Record,
         *,
@@ -86,7 +86,7 @@ class CompletionChecks:
                     return CheckResult(
                         False, "Its check is a command that nobody at this machine has given it; it was not run."
                     )
-                return self._command(command, COMMAND_SECONDS)
+                return self._command(command, CHECK_TIMEOUT_SECONDS)
         return CheckResult(False, f"There is no check such as {excerpt(json.dumps(check))}.")
 
     def _named(self, todo: MissionTodo, name: str) -> CheckResult:
@@ -101,7 +101,7 @@ class CompletionChecks:
         check = config.checks.get(name)
         if check is None:
             return CheckResult(False, f"The mission's file has no check {excerpt(name)!r}.")
-        return self._command(check["command"], float(check.get("timeoutSeconds") or COMMAND_SECONDS))
+        return self._command(check["command"], float(check.get("timeoutSeconds") or CHECK_TIMEOUT_SECONDS))
 
     def _command(self, command: Sequence[str], seconds: float) -> CheckResult:
         words = [str(word) for word in command]

@@ -8,7 +8,7 @@ from typing import Final
 from punchlist.conversations.model import Scope
 from punchlist.errors import IllegalTransition
 from punchlist.kernel.clock import moment, timestamp
-from punchlist.missions.config.json import policy_of
+from punchlist.missions.config.policy import policy_of
 from punchlist.missions.model import Mission, MissionTodo, Pillar
 from punchlist.runs import repository as run_records
 from punchlist.runs import service as runs
@@ -47,12 +47,12 @@ def check_pace(tx: Transaction, mission: Mission) -> None:
     since = timestamp(moment(tx.now()) - DAY)
     row = tx.one(PACE, mission_id=mission.id, since=since, kind=RunKind.EXECUTE.value)
     started, cost = (int(row[0]), float(row[1])) if row else (0, 0.0)
-    if started >= policy.starts_per_day:
+    if started >= policy.max_starts_per_day:
         raise IllegalTransition(
             f"{started} todos of mission {mission.slug!r} were started within a day, the limit (maxStartsPerDay). A "
             "person can start more; or wait."
         )
-    if cost >= policy.cost_per_day:
+    if cost >= policy.max_cost_per_day:
         raise IllegalTransition(
             f"The runs of mission {mission.slug!r} have cost ${cost:.2f} within a day, the limit (maxCostPerDay). A "
             "person can start more; or wait."

@@ -13,7 +13,7 @@ from punchlist.kernel.clock import moment, timestamp
 from punchlist.kernel.text import excerpt
 from punchlist.missions import repository as mission_records
 from punchlist.missions.changes import find_mission
-from punchlist.missions.config.json import policy_of
+from punchlist.missions.config.policy import policy_of
 from punchlist.missions.model import Capacity, Mission, MissionTodo, Pillar
 from punchlist.missions.todos import pagination
 from punchlist.missions.todos import repository as todo_repository
@@ -120,4 +120,4 @@ def _archived_before(tx: Transaction, mission: Mission) -> str:
 
 def _capacity(mission: Mission, unended: builtins.list[MissionTodo]) -> Capacity:
     policy, active = policy_of(mission), sum(1 for todo in unended if todo.status in ACTIVE)
-    return Capacity(active, policy.active_limit, len(unended) - active, policy.backlog_limit)
+    return Capacity(active, policy.active_todo_limit, len(unended) - active, policy.backlog_todo_limit)

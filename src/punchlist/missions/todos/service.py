@@ -20,7 +20,7 @@ from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import check_active, find_mission, find_pillar, lock_mission
 from punchlist.missions.chats import service as chat_service
 from punchlist.missions.chats.quote import marked, quoted
-from punchlist.missions.config.json import cadence_of
+from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.escalations.transitions import OVERDUE
 from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar, TodoChange
 from punchlist.missions.todos import deadlines

@@ -14,7 +14,7 @@ from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import excerpt
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import stream
-from punchlist.missions.config.json import cadence_of
+from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar
 from punchlist.missions.todos import deadlines
 from punchlist.missions.todos import repository as todo_repository

@@ -181,7 +181,7 @@ def _works(run: Run) -> bool:
 
 def _chats(services: Services, mission: Mission) -> list[MissionChat]:
     chats = [MissionChat(mission.slug, ChatChannel.MISSION, mission.conversation_id)]
-    for standing in services.missions.standing(mission):
+    for standing in services.missions.pillars(mission):
         pillar, name = standing.pillar, f"{mission.slug}/{standing.pillar.slug}"
         chats.append(MissionChat(name, ChatChannel.PILLAR, pillar.conversation_id))
         chats.append(MissionChat(f"{name}/{TODOS}", ChatChannel.PILLAR_TODO, pillar.todo_conversation_id))

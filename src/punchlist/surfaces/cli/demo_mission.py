@@ -41,7 +41,7 @@ def play(services: Services, source: Path, *, quiet: bool) -> dict[str, Any]:
 
     text = file.read(Path("mission.json"))
     you = Actor(Role.PERSON, person())
-    mission = services.missions.apply(MissionScope("demo", you), file.parse(text), text).mission
+    mission = services.missions.apply(MissionScope("demo", you), file.parse_mission(text), text).mission
     scope = MissionScope(mission.conversation_id, you)
     _record(services, scope)
     enqueue_cycle(services.store, scope, mission)
@@ -65,7 +65,7 @@ def _record(services: Services, scope: MissionScope) -> None:
 def _tell(services: Services, mission: Mission) -> None:
     from punchlist.surfaces.conversation_view import TurnView, build_view
 
-    (standing,) = services.missions.standing(mission)
+    (standing,) = services.missions.pillars(mission)
     pillar, stories = standing.pillar, list[TurnView]()
     for chat in (pillar.conversation_id, mission.conversation_id, pillar.todo_conversation_id):
         told = build_view(services.conversations.turns(chat), services.conversations.messages(chat))

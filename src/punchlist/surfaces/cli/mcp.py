@@ -83,7 +83,7 @@ def _trusted(services: Services) -> Services:
 def _bound(services: Services, mission: str | None, pillar: str | None) -> Services:
     """The services, where there is the mission that a caller is bound to."""
     if mission is not None:
-        known = [one.pillar.slug for one in services.missions.standing(services.missions.get(mission))]
+        known = [one.pillar.slug for one in services.missions.pillars(services.missions.get(mission))]
         if pillar is not None and pillar not in known:
             raise NotFound(f"Mission {mission!r} has no pillar {pillar!r}. There are: {', '.join(known)}.")
     return services

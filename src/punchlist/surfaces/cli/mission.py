@@ -89,7 +89,7 @@ def init(
 @app.command()
 def schema(context: typer.Context, as_json: JsonOption = False) -> None:
     """Print the JSON Schema of a mission file, for editors."""
-    from punchlist.missions.config.schema import mission_schema
+    from punchlist.missions.config.model import mission_schema
 
     # It is JSON with and without the flag.
     cli_context(context).json = as_json
@@ -107,11 +107,12 @@ def apply(
 ) -> None:
     """Make a mission from its file, or change it to what the file says now."""
     from punchlist.missions.config import file
+    from punchlist.missions.config.trust import actions_needing_trust
 
     entry = cli_context(context)
     services = entry.services(as_json=as_json)
     source = file.read(path)
-    config = file.parse(source, "stdin" if str(path) == "-" else str(path))
+    config = file.parse_mission(source, "stdin" if str(path) == "-" else str(path))
     preview = services.missions.preview(config, source)
     if not as_json or not (yes or dry_run):
         _show_changes(config, preview, error=as_json)
@@ -119,7 +120,7 @@ def apply(
         if as_json:
             echo_json(_applied_json(services, config, source, preview))
         return
-    wants = file.wants(config)
+    wants = actions_needing_trust(config)
     if trust and wants and not yes:
         echo("\n".join(["The file asks for:", *(f"  - {visible(want)}" for want in wants)]), error=True)
     if preview.lines or (trust and wants):
@@ -157,7 +158,7 @@ def _say_applied(services: Services, applied: ApplyResult, wants: list[str]) -> 
 def _applied_json(
     services: Services, config: MissionConfig, source: str, outcome: ApplyResult | ApplyPreview
 ) -> dict[str, Any]:
-    from punchlist.missions.config import file
+    from punchlist.missions.config.trust import actions_needing_trust
     from punchlist.missions.service import ApplyResult
 
     done = isinstance(outcome, ApplyResult)
@@ -170,7 +171,7 @@ def _applied_json(
         "created": outcome.created,
         "changes": outcome.changes if isinstance(outcome, ApplyResult) else outcome.lines,
         "warnings": outcome.warnings,
-        "asksFor": file.wants(config),
+        "asksFor": actions_needing_trust(config),
         "trusted": services.trust.trusts_text(
             _trust_name(services, config.slug), mission.source if mission else source
         ),
@@ -181,11 +182,10 @@ def _applied_json(
 def export(context: typer.Context, slug: SlugArgument, as_json: JsonOption = False) -> None:
     """Print a mission's file, complete: also what it left open when it was applied."""
     from punchlist.missions.config import file
-    from punchlist.missions.config.json import config_json
 
     services = cli_context(context).services(as_json=as_json)
     # It is JSON with and without the flag.
-    echo(to_json_text(config_json(file.stored(services.missions.get(slug))), indent=2))
+    echo(to_json_text(file.parse_value(services.missions.get(slug).config).as_json(), indent=2))
 
 
 # --- trust ------------------------------------------------------------------------------------------------
@@ -204,11 +204,12 @@ def trust(
     Until then none of them runs. When the mission is changed, it has to be trusted again.
     """
     from punchlist.missions.config import file
+    from punchlist.missions.config.trust import actions_needing_trust
 
     services = cli_context(context).services(as_json=as_json)
     mission = services.missions.get(slug)
     # From the text that is trusted, not from what was made of it.
-    wanted = [visible(want) for want in file.wants(file.parse(mission.source))]
+    wanted = [visible(want) for want in actions_needing_trust(file.parse_mission(mission.source))]
     name = _trust_name(services, slug)
     if forget:
         services.trust.forget_text(name)

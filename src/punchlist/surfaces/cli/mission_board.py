@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from punchlist.checklist.text_width import width
 from punchlist.kernel.text import excerpt, visible
-from punchlist.missions.config.json import cadence_of
-from punchlist.missions.config.model import Cadence
+from punchlist.missions.config.policy import Cadence, cadence_of
 from punchlist.missions.metrics.service import MetricView
 from punchlist.missions.metrics.status import LOOKED_AT, shown
 from punchlist.missions.model import Mission, MissionTodo, PillarState
@@ -66,7 +65,7 @@ def look(services: Services, slug: str, *, archived: bool = False) -> MissionBoa
     now, listed = services.store.clock(), services.mission_todos.list(slug, archived=archived, limit=MOST)
     return MissionBoard(
         mission,
-        services.missions.standing(mission),
+        services.missions.pillars(mission),
         services.metrics.show(slug),
         listed,
         cadence,

@@ -80,7 +80,7 @@ def prompt(
     """Show the planning prompt that a pillar's owner would be given now."""
     services = cli_context(context).services(as_json=as_json)
     mission = services.missions.get(slug)
-    pillars = {standing.pillar.slug: standing.pillar for standing in services.missions.standing(mission)}
+    pillars = {standing.pillar.slug: standing.pillar for standing in services.missions.pillars(mission)}
     if pillar not in pillars:
         raise NotFound(f"Mission {slug!r} has no pillar {pillar!r}. There are: {', '.join(pillars) or 'none'}.")
     text = services.briefing.for_owner(mission, pillars[pillar], services.store.clock())

@@ -17,7 +17,7 @@ from punchlist.conversations.recent import RecentMessages
 from punchlist.conversations.usage import CallEvidence
 from punchlist.kernel.text import visible, visible_block
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.config.json import cadence_of
+from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.model import Escalation, Mission, MissionTodo
 from punchlist.missions.todos.completion import result_of
 from punchlist.missions.todos.deadlines import is_overdue

@@ -37,9 +37,7 @@ class MissionResources:
 
     def pillars(self, mission: Mission) -> list[Pillar]:
         bound = self.scope.pillar_slug
-        return [
-            one.pillar for one in self._desk.missions.standing(mission) if bound is None or one.pillar.slug == bound
-        ]
+        return [one.pillar for one in self._desk.missions.pillars(mission) if bound is None or one.pillar.slug == bound]
 
     def read(self, uri: str) -> dict[str, Any] | None:
         """The mission with this address; None for an address of another kind."""

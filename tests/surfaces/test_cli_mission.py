@@ -163,8 +163,8 @@ def test_a_wrong_file_is_refused_with_its_name_and_the_fields(punchlist: Cli, pr
     (project / "bad.json").write_text('{"name": "A", "todo": {"activeTodolimit": 3}, "pillars": [{}]}')
     assert refused(punchlist, "apply", "bad.json", "--yes", code="invalid_input").splitlines() == [
         "bad.json: todo.activeTodolimit: is not a known field. Did you mean activeTodoLimit? Known fields: "
-        "activeTodoLimit, backlogTodoLimit, archiveAfterDays, staleBacklogAfterDays, staleBacklogPolicy, overduePendingPolicy, "
-        "reminderHours, maxReviews, maxStartsPerDay, maxCostPerDay",
+        "activeTodoLimit, backlogTodoLimit, archiveAfterDays, staleBacklogAfterDays, staleBacklogPolicy, "
+        "overduePendingPolicy, reminderHours, maxReviews, maxStartsPerDay, maxCostPerDay",
         "bad.json: pillars[0].name: is required",
     ]
     (project / "bad.json").write_text('{\n  "name": "A", // mine\n}')

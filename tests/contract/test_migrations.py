@@ -117,14 +117,14 @@ def test_a_later_migration_is_applied_once_and_keeps_every_row(store: Store, tmp
     assert (id, note) == ("kept", "")
 
 
-def test_a_new_database_gets_every_migration(database: str, tmp_path: Path) -> None:
+def test_a_new_database_gets_every_migration(empty_database: str, tmp_path: Path) -> None:
     folder = folder_with(tmp_path / "more", **EXTRA)
-    store = made_at(database, SCHEMA_VERSION, tmp_path)
+    store = made_at(empty_database, SCHEMA_VERSION, tmp_path)
     migrate(store, folder)
     upgraded = _shape(engine_of(store))
     store.close()
-    _empty(database)
-    new = connect(database)
+    _empty(empty_database)
+    new = connect(empty_database)
     migrate(new, folder)
     assert _shape(engine_of(new)) == upgraded
     new.close()

@@ -181,10 +181,10 @@ def openers() -> Iterator[list[_Opener]]:
     "rounds", [ROUNDS, pytest.param(300, marks=pytest.mark.soak)], ids=lambda rounds: f"{rounds}-rounds"
 )
 def test_processes_that_open_a_new_database_at_the_same_moment_all_succeed(
-    database: str, tmp_path: Path, openers: list[_Opener], rounds: int
+    empty_database: str, tmp_path: Path, openers: list[_Opener], rounds: int
 ) -> None:
     for number in range(rounds):
-        address = _sibling(database, tmp_path / str(number))
+        address = _sibling(empty_database, tmp_path / str(number))
         for opener in openers:
             opener.open(address)
         assert [opener.answer() for opener in openers] == ["done"] * OPENERS

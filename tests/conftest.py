@@ -152,7 +152,7 @@ def _create_database(server: str, template: str | None = None) -> str:
 def _drop_database(server: str, url: str) -> None:
     import psycopg
 
-    name = url.removeprefix(server.split("/postgres?")[0] + "/").split("?")[0]
+    name = url.removeprefix(server.split("/postgres?", maxsplit=1)[0] + "/").split("?")[0]
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
@@ -170,7 +170,7 @@ def postgres_template(postgres_server: str) -> str:
     """The name of a database with the schema: copying it takes a third of the time of making one."""
     url = _create_database(postgres_server)
     open_store(url).close()
-    return url.removeprefix(postgres_server.split("/postgres?")[0] + "/").split("?")[0]
+    return url.removeprefix(postgres_server.split("/postgres?", maxsplit=1)[0] + "/").split("?")[0]
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.engine.durable import DurableEngine
 from punchlist.kernel.actors import Actor, Role
-from punchlist.kernel.clock import moment
-from punchlist.kernel.process_id import this_process
+from punchlist.kernel.clock import parse_timestamp
+from punchlist.kernel.process_id import current_process
 from punchlist.missions.config import file
 from punchlist.missions.service import Missions
 from punchlist.models.rehearsal import Rehearsal, RehearsalScript, RehearsedReply
@@ -76,7 +76,7 @@ async def steps(store: Store, rounds: int) -> tuple[list[float], list[float]]:
     """Seconds per step, ours and the engine's own, which take turns in one run."""
     from dbos import DBOS
 
-    durable, came = DurableEngine(store, this_process()), asyncio.get_running_loop().create_future()
+    durable, came = DurableEngine(store, current_process()), asyncio.get_running_loop().create_future()
 
     async def nothing() -> int:
         return 1
@@ -145,7 +145,7 @@ async def ours(path: str, runs: int) -> list[float]:
     await house.worker(lambda _: model, Mode.YOLO, slots=8, report=lambda _: None).run(until_idle=True)
     ended = [run.ended_at for run in house.runs.list(ended=True, limit=runs)]
     house.store.close()
-    return sorted((moment(at) - begun).total_seconds() for at in ended if at)
+    return sorted((parse_timestamp(at) - begun).total_seconds() for at in ended if at)
 
 
 async def bare(path: str, runs: int) -> list[float]:
@@ -167,7 +167,7 @@ async def bare(path: str, runs: int) -> list[float]:
         return run_id
 
     with closing(open_store(path)) as store:
-        durable, given = DurableEngine(store, this_process()), queued(store, runs)
+        durable, given = DurableEngine(store, current_process()), queued(store, runs)
         begun = perf_counter()
         await durable.open(work)
         for run in given:

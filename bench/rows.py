@@ -15,7 +15,7 @@ from punchlist.conversations.model import Conversation, StoredTurn
 from punchlist.conversations.service import stream as conversation_stream
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import timestamp
-from punchlist.kernel.events import GENESIS, Change, Event, canonical, chain_hash
+from punchlist.kernel.events import GENESIS, Change, Event, canonical_json, chain_hash
 from punchlist.kernel.ids import new_id
 from punchlist.plan.lifecycle import PlanAction, PlanStatus
 from punchlist.plan.model import NewTodo, TurnTodo
@@ -80,7 +80,7 @@ def session_rows(number: int, todos: int) -> Rows:
             rows["events"].append(event)
         if not is_last:
             turn = turn._replace(end_reason="done", ended_at=ended)
-            outcome = canonical({"ended_at": ended, "end_reason": turn.end_reason})
+            outcome = canonical_json({"ended_at": ended, "end_reason": turn.end_reason})
             states = (TurnStatus.OPEN.value, TurnStatus.ENDED.value)
             rows["events"].append(stream.event(ended, TurnAction.END.value, turn.id, outcome, *states))
         rows["turns"].append(_row(turn))
@@ -93,7 +93,7 @@ def _row(value: Conversation | StoredTurn) -> Row:
 
 def _told(value: Conversation | StoredTurn) -> str:
     """What the event says that made it."""
-    return canonical(dict(zip(type(value).__annotations__, _row(value), strict=True)))
+    return canonical_json(dict(zip(type(value).__annotations__, _row(value), strict=True)))
 
 
 def plan_rows(session: str, turn_id: str, at: str, todos: int) -> Iterator[tuple[Row, Row]]:
@@ -113,7 +113,7 @@ def _todo(id: str, session: str, turn_id: str, position: int, at: str) -> TurnTo
 
 @cache
 def _description(position: int) -> str:
-    return canonical(_todo("", "", "", position, "").creation_data())
+    return canonical_json(_todo("", "", "", position, "").creation_data())
 
 
 class Stream:

@@ -45,7 +45,7 @@ class Settings:
     root: Path | None
     project: SettingsTables | None = None
     user: SettingsTables | None = None
-    leads_out: Path | None = None
+    external_database_file: Path | None = None
     """The project's file, where it is what puts the database outside of the project: that may be anybody's."""
     session_is_named: bool = False
     """Whether a flag, the environment or a settings file names the session."""
@@ -184,23 +184,23 @@ def _text(path: Path, source: str, key: str, value: Any) -> str:
 
 
 def _wrong(path: Path, source: str, key: str, problem: str) -> ConfigError:
-    from punchlist.kernel.settings_table import place
+    from punchlist.kernel.settings_table import location
 
-    return ConfigError(f"{place(path, source, (key,))}: {problem}")
+    return ConfigError(f"{location(path, source, (key,))}: {problem}")
 
 
 def _unknown(key: str) -> str:
-    from punchlist.kernel.settings_table import meant
+    from punchlist.kernel.settings_table import suggestion
 
     there = (*_KEYS, *TABLES)
-    return f"unknown setting {excerpt(key)!r}.{meant(key, there)} There are: {', '.join(there)}."
+    return f"unknown setting {excerpt(key)!r}.{suggestion(key, there)} There are: {', '.join(there)}."
 
 
 def _not_synchronous(value: str) -> str:
     return f"synchronous: must be one of {', '.join(SYNCHRONOUS)}, got {excerpt(value)!r}"
 
 
-def person() -> str:
+def current_user() -> str:
     """Who sits at the terminal, for the trail."""
     import getpass
 

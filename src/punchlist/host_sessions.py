@@ -28,8 +28,8 @@ from typing import Any, Final
 
 from punchlist.config import DEFAULT_SESSION, Settings, user_folder
 from punchlist.kernel.ids import short_id
-from punchlist.kernel.parent_processes import ParentProcess, ancestors, hosts
-from punchlist.kernel.process_id import lives, process
+from punchlist.kernel.parent_processes import ParentProcess, ancestors, host_processes
+from punchlist.kernel.process_id import is_running, process_identity
 
 FILE_NAME: Final = "host_sessions.json"
 AGENT_NAME: Final = r"[a-z0-9][a-z0-9-]{0,39}"
@@ -61,13 +61,13 @@ class HostSessions:
             return self._default
         by_process = {owner: session for session, owner in stored.taken.items()}
         for parent in ancestors():
-            if (session := by_process.get(process(parent.pid))) is not None:
+            if (session := by_process.get(process_identity(parent.pid))) is not None:
                 return session
         return stored.known.get(host_session or "", self._default)
 
     def acquire(self, agent: str, host_session: str | None = None) -> str:
         """As `find`, but an agent without a session gets one."""
-        parents = hosts()
+        parents = host_processes()
         if not parents or not self._file.parent.is_dir():
             return self._default
         try:
@@ -168,9 +168,9 @@ def session_folder(settings: Settings, environment: Mapping[str, str]) -> Path:
 def _agent_process(stored: _SessionFile, parents: Sequence[ParentProcess], agent: str) -> str:
     """The process that is the agent: the nearest parent, unless a session owner above it started it for us."""
     sessions = {owner: session for session, owner in stored.taken.items()}
-    nearest = process(parents[0].pid)
+    nearest = process_identity(parents[0].pid)
     for index, parent in enumerate(parents):
-        owner = process(parent.pid)
+        owner = process_identity(parent.pid)
         if (session := sessions.get(owner)) is None:
             continue
         only_wrappers_between = all(
@@ -184,7 +184,7 @@ def _agent_process(stored: _SessionFile, parents: Sequence[ParentProcess], agent
 def _runs(owner: str) -> bool:
     """False also for a process of another machine, whose end could not be noticed here."""
     try:
-        return lives(owner) is True
+        return is_running(owner) is True
     except ValueError:
         return False
 

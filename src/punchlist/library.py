@@ -25,7 +25,7 @@ from punchlist.agent.model_resolver import ModelResolver
 from punchlist.agent.resume import resume_session
 from punchlist.agent.runtime import AgentRuntime, Interaction, TurnOutcome
 from punchlist.app import App
-from punchlist.config import load, person
+from punchlist.config import current_user, load
 from punchlist.conversations.model import Scope
 from punchlist.errors import InvalidInput
 from punchlist.kernel.actors import Actor, Role
@@ -169,7 +169,7 @@ class Agent:
 
     def _runtime(self, tell: EventListener | None) -> AgentRuntime:
         house = self._house
-        scope = Scope(self.session, Actor(Role.PERSON, person()))
+        scope = Scope(self.session, Actor(Role.PERSON, current_user()))
         site = house.site(scope, self._folder)
         theirs = tuple(Rule(Verdict.ALLOW, tool.name, source="given by the program") for tool in self._tools)
         policy = replace(site.settings.policy, rules=(*site.settings.policy.rules, *theirs))

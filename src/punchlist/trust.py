@@ -45,10 +45,10 @@ class Trust:
     def check_database(self, settings: Settings) -> None:
         """For whatever runs by itself in any folder that an agent is started in: nobody has looked at that folder's
         settings then, and a person's prompts and lists must not go where a stranger wants them."""
-        if settings.leads_out is not None and not self.trusts(settings.leads_out):
+        if settings.external_database_file is not None and not self.trusts(settings.external_database_file):
             raise NotAllowed(
-                f"{settings.leads_out}: names a database outside of the project. For the hooks and servers of agents "
-                "it counts after `punchlist trust`."
+                f"{settings.external_database_file}: names a database outside of the project. Hooks and MCP servers use "
+                "it only after `punchlist trust`."
             )
 
     def trusts_text(self, name: str, text: str) -> bool:

@@ -22,7 +22,7 @@ def main(database: str) -> None:
     print("ready", flush=True)
     sys.stdin.readline()
     taken = []
-    while queue.waiting("s"):
+    while queue.pending("s"):
         if delivered := queue.deliver(scope):
             taken.append(delivered.queued.content)
             conversations.end_turn(scope, reason="done with it")

@@ -133,7 +133,7 @@ class Team:
         """The mission's events."""
         mission_id = self.mission.id
         with self.store.read() as tx:
-            return event_log.of_stream(tx, stream(mission_id))
+            return event_log.read_stream(tx, stream(mission_id))
 
 
 def mission_file(

@@ -42,9 +42,9 @@ def play(store: Store, clock: StoppedClock, agent: Scope) -> Scenario:
 
     turn = TurnScope(agent.conversation_id, agent.actor, conversations.open_turn(agent).id)
     then()
-    conversations.say(person, MessageRole.USER, "Fix it", turn_id=turn.turn_id)
+    conversations.add_message(person, MessageRole.USER, "Fix it", turn_id=turn.turn_id)
     then()
-    conversations.trace(turn, turn.turn_id, TraceKind.MODEL, "a-model", output="I will")
+    conversations.add_trace(turn, turn.turn_id, TraceKind.MODEL, "a-model", output="I will")
     then()
     checklists.rewrite(agent, [todo("A", "in_progress"), todo("B"), todo("C")])
     then()

@@ -111,8 +111,8 @@ def test_the_evidence_of_a_todo_are_the_calls_of_its_turns_and_of_their_workers(
         ("read_file", "researcher", "success"),
         ("read_file", "supervisor", "error"),
     ]
-    assert [one.told for one in shown[:3]] == ["seen.txt  8", "Found.", "one"]
-    assert "nowhere.txt" in shown[3].told
+    assert [one.summary for one in shown[:3]] == ["seen.txt  8", "Found.", "one"]
+    assert "nowhere.txt" in shown[3].summary
     assert shown[0].turn_id == first
     assert [one.at for one in shown] == sorted(one.at for one in shown)
     assert {"callId", "tool", "status", "told", "outputFile"} <= shown[0].as_json().keys()
@@ -256,12 +256,12 @@ def test_a_todo_in_progress_has_taken_what_was_done_so_far(
 ) -> None:
     conversations = Conversations(store)
     (todo,) = call(plans, turn, "create_todo", items=[{"title": "A"}])["created"]
-    conversations.trace(turn, turn.turn_id, TraceKind.MODEL, "m", output='{"finish": "stop", "tokens": [7, 7]}')
+    conversations.add_trace(turn, turn.turn_id, TraceKind.MODEL, "m", output='{"finish": "stop", "tokens": [7, 7]}')
     call(plans, turn, "start_todo", todoId=todo["id"])
-    conversations.trace(turn, turn.turn_id, TraceKind.MODEL, "m", output='{"finish": "stop", "tokens": [40, 2]}')
+    conversations.add_trace(turn, turn.turn_id, TraceKind.MODEL, "m", output='{"finish": "stop", "tokens": [40, 2]}')
     # A request that failed, and one that is not as it was written.
-    conversations.trace(turn, turn.turn_id, TraceKind.MODEL, "m", error="overloaded")
-    conversations.trace(turn, turn.turn_id, TraceKind.MODEL, "m", output='{"tokens": "many"}')
+    conversations.add_trace(turn, turn.turn_id, TraceKind.MODEL, "m", error="overloaded")
+    conversations.add_trace(turn, turn.turn_id, TraceKind.MODEL, "m", output='{"tokens": "many"}')
     clock.advance(seconds=10)
     found = accounts_of(store)["A"]
     assert (found.requests, found.input_tokens, found.output_tokens, found.evidence) == (3, 40, 2, ())

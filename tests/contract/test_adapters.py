@@ -22,7 +22,7 @@ from punchlist.agent.continuation import Limits, Reason
 from punchlist.conversations.model import Scope
 from punchlist.errors import Conflict, PunchlistError
 from punchlist.kernel.actors import Actor, Role
-from punchlist.kernel.process_id import this_process
+from punchlist.kernel.process_id import current_process
 
 Make = Callable[..., SessionLists]
 PERSON = Actor(Role.PERSON, "ada")
@@ -351,7 +351,7 @@ def test_a_turn_that_is_ended_with_nothing_open_was_completed(framework: Framewo
 
 def test_a_session_that_a_process_works_in_is_left_alone(make: Make) -> None:
     lists = make("trip")
-    lists._house.conversations.begin_turn(Scope("trip", PERSON), reason="run", owner=this_process())
+    lists._house.conversations.begin_turn(Scope("trip", PERSON), reason="run", owner=current_process())
     with pytest.raises(Conflict, match="works on turn"):
         lists.begin()
 

@@ -11,14 +11,14 @@ import pytest
 
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
-from punchlist.storage.async_bridge import bridge
+from punchlist.storage.async_bridge import make_bridge
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 
 
 def test_a_service_is_reached_from_asynchronous_code(store: Store, agent: Scope) -> None:
     async def scene() -> None:
-        started = await bridge(store)(Conversations(store).start, agent, title="By bridge")
+        started = await make_bridge(store)(Conversations(store).start, agent, title="By bridge")
         assert started.title == "By bridge"
 
     asyncio.run(scene())
@@ -29,7 +29,7 @@ def test_an_error_of_the_service_is_the_callers(store: Store) -> None:
         raise LookupError("gone")
 
     with pytest.raises(LookupError, match="gone"):
-        asyncio.run(bridge(store)(fails))
+        asyncio.run(make_bridge(store)(fails))
 
 
 def test_while_another_process_writes_the_loop_goes_on_and_the_service_waits(tmp_path: Path, agent: Scope) -> None:
@@ -45,7 +45,7 @@ def test_while_another_process_writes_the_loop_goes_on_and_the_service_waits(tmp
 
     async def scene() -> None:
         other.execute("BEGIN IMMEDIATE")
-        waiting = asyncio.ensure_future(bridge(store)(start))
+        waiting = asyncio.ensure_future(make_bridge(store)(start))
         for _ in range(5):
             await asyncio.sleep(0)
         assert not waiting.done()

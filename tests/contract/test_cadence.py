@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from tests.contract.missions import Team, developer_experience
 
-from punchlist.kernel.clock import moment, timestamp
+from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.missions.changes import MissionEventWriter
 from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.planning.cadence import due_tick
@@ -33,7 +33,7 @@ def look(team: Team, missions: Missions, now: datetime) -> str | None:
 
 @pytest.mark.spec("M12")
 def test_of_many_who_look_at_once_one_begins_the_cycle(team: Team) -> None:
-    now = moment(team.mission.created_at) + timedelta(minutes=31)
+    now = parse_timestamp(team.mission.created_at) + timedelta(minutes=31)
     with ThreadPoolExecutor(8) as pool:
         got = list(pool.map(lambda _: look(team, team.missions, now), range(24)))
     assert [tick for tick in got if tick] == ["2026-02-21T09:30:00.000000Z"]
@@ -43,7 +43,7 @@ def test_of_many_who_look_at_once_one_begins_the_cycle(team: Team) -> None:
 @pytest.mark.parametrize("jump", [timedelta(hours=1), timedelta(days=1)])
 def test_clocks_that_jump_both_ways_begin_no_cycle_twice_and_lose_none(team: Team, jump: timedelta) -> None:
     """Two programs, one of which has a clock that is sometimes ahead, sometimes behind."""
-    start, dice = moment(team.mission.created_at), Random(12)
+    start, dice = parse_timestamp(team.mission.created_at), Random(12)
     taken: list[str] = []
     furthest = start
     for minutes in range(0, 6 * 60, 10):
@@ -63,6 +63,6 @@ def test_clocks_that_jump_both_ways_begin_no_cycle_twice_and_lose_none(team: Tea
 
 @pytest.mark.spec("M12")
 def test_time_that_passed_while_nobody_looked_is_made_up_for_by_one_cycle(team: Team) -> None:
-    now = moment(team.mission.created_at) + timedelta(days=40, minutes=5)
+    now = parse_timestamp(team.mission.created_at) + timedelta(days=40, minutes=5)
     assert look(team, team.missions, now) == timestamp(now - timedelta(minutes=5))
     assert look(team, team.missions, now) is None

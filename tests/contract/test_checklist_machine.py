@@ -168,7 +168,7 @@ class ChecklistMachine(RuleBasedStateMachine):
     @invariant()
     def the_trail_tells_the_same(self) -> None:
         with self.store.read() as tx:
-            events = event_log.of_stream(tx, checklist_stream(self.scope.conversation_id))
+            events = event_log.read_stream(tx, checklist_stream(self.scope.conversation_id))
         assert len(events) == self.revision
         assert list(event_log.broken_links(events)) == []
         if events:

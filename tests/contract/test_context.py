@@ -121,7 +121,7 @@ def test_what_is_made_short_for_the_model_stays_in_the_store(rehearse: Rehearse)
     scene = rehearse(*looks(8), says("Done."))
     scene.agent = replace(scene.agent, compact_after=10)
     outcome = scene.run(GOAL)
-    stored = scene.runtime.conversations.of_turn(outcome.turn_id)
+    stored = scene.runtime.conversations.turn_messages(outcome.turn_id)
     replies = [json.loads(row.content) for row in stored if row.kind == "reply"]
     assert sum(len(reply["calls"]) for reply in replies) == 8
     assert sum(row.kind == "result" for row in stored) == 8

@@ -39,7 +39,7 @@ def test_messages_are_stored_with_their_turn(
     conversations: Conversations, turn: TurnScope, clock: StoppedClock
 ) -> None:
     for role in MessageRole:
-        conversations.say(turn, role, f"line one of {role}\nline two", kind="text", turn_id=turn.turn_id)
+        conversations.add_message(turn, role, f"line one of {role}\nline two", kind="text", turn_id=turn.turn_id)
         clock.advance(seconds=1)
     found = conversations.messages("s")
     assert [message.role for message in found] == list(MessageRole)
@@ -54,16 +54,16 @@ def test_messages_come_back_in_the_order_they_were_said_whatever_the_clock_does(
 ) -> None:
     said = [str(number) for number in range(20)]
     for number in said:
-        conversations.say(agent, MessageRole.USER, number)
+        conversations.add_message(agent, MessageRole.USER, number)
         clock.advance(hours=-1 if number == "10" else 0)
     assert [message.content for message in conversations.messages("s")] == said
 
 
 @pytest.mark.spec("T15")
 def test_traces_are_stored_with_their_turn(conversations: Conversations, turn: TurnScope, clock: StoppedClock) -> None:
-    asked = conversations.trace(turn, turn.turn_id, TraceKind.MODEL, "a-model", input="{}", output="hello")
+    asked = conversations.add_trace(turn, turn.turn_id, TraceKind.MODEL, "a-model", input="{}", output="hello")
     clock.advance(seconds=1)
-    failed = conversations.trace(
+    failed = conversations.add_trace(
         turn, turn.turn_id, TraceKind.TOOL, "shell", error="exit 1", started_at="2026-02-21T09:00:00.500000Z"
     )
     assert conversations.traces(turn.turn_id) == [asked, failed]
@@ -78,9 +78,9 @@ def test_nothing_is_stored_under_a_turn_of_another_session(
     with nothing_changes(store):
         for turn_id in (other_turn.turn_id, "nothing"):
             with pytest.raises(NotFound, match="has no turn"):
-                conversations.say(turn, MessageRole.USER, "hello", turn_id=turn_id)
+                conversations.add_message(turn, MessageRole.USER, "hello", turn_id=turn_id)
             with pytest.raises(NotFound, match="has no turn"):
-                conversations.trace(turn, turn_id, TraceKind.TOOL, "shell")
+                conversations.add_trace(turn, turn_id, TraceKind.TOOL, "shell")
 
 
 @pytest.mark.spec("T7")

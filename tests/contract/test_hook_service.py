@@ -22,7 +22,7 @@ from punchlist.conversations.service import Conversations
 from punchlist.integrations.hook_service import EARLIER_LIST, LIST_UNTOUCHED, OWN_AGENT_WORKING, HookService
 from punchlist.integrations.native_lists import LIST_TOOLS, merge_copy, parse_list, parse_tasks
 from punchlist.kernel.actors import Actor, Role
-from punchlist.kernel.process_id import this_process
+from punchlist.kernel.process_id import current_process
 from punchlist.plan.service import Plans
 from punchlist.storage.store import Store
 
@@ -200,7 +200,7 @@ def test_a_prompt_ends_the_turn_and_tells_what_was_left_of_its_plan(
     assert conversations.turn(turn.turn_id).end_reason == "a new prompt"
     new = conversations.current_turn(turn.conversation_id)
     assert new is not None
-    assert [(m.role, m.content) for m in conversations.of_turn(new.id)] == [(MessageRole.USER, "Something else")]
+    assert [(m.role, m.content) for m in conversations.turn_messages(new.id)] == [(MessageRole.USER, "Something else")]
     assert service.prompt_submitted(turn, "  ") == ""
 
 
@@ -418,10 +418,10 @@ def test_our_own_words_do_not_undo_that_a_person_has_ended_the_turn(
 def test_nobody_is_sent_back_to_what_one_of_our_own_agents_works_on(
     service: HookService, conversations: Conversations, plans: Plans, agent: Scope
 ) -> None:
-    turn = conversations.begin_turn(agent, reason="a new request", owner=this_process())
+    turn = conversations.begin_turn(agent, reason="a new request", owner=current_process())
     plan(plans, TurnScope(agent.conversation_id, agent.actor, turn.id), "Of ours")
     assert stop(service, agent) == Stop(Reason.OPEN, OWN_AGENT_WORKING)
-    assert conversations.of_turn(turn.id) == []
+    assert conversations.turn_messages(turn.id) == []
 
 
 @pytest.mark.spec("X2")
@@ -431,7 +431,7 @@ def test_of_a_prompt_only_what_is_no_secret_is_kept(
     service.prompt_submitted(agent, "Use hunter2", redact=lambda text: text.replace("hunter2", "[hidden]"))
     turn = conversations.current_turn(agent.conversation_id)
     assert turn is not None
-    assert [message.content for message in conversations.of_turn(turn.id)] == ["Use [hidden]"]
+    assert [message.content for message in conversations.turn_messages(turn.id)] == ["Use [hidden]"]
 
 
 @pytest.mark.spec("X2")
@@ -472,8 +472,8 @@ def test_a_prompt_is_kept_in_part_when_it_is_long_and_leaves_a_turn_of_our_own_a
     service.prompt_submitted(agent, "x" * 30_000)
     turn = conversations.current_turn(agent.conversation_id)
     assert turn is not None
-    assert [len(message.content) for message in conversations.of_turn(turn.id)] == [20_000]
-    ours = conversations.begin_turn(agent, reason="a new request", owner=this_process())
+    assert [len(message.content) for message in conversations.turn_messages(turn.id)] == [20_000]
+    ours = conversations.begin_turn(agent, reason="a new request", owner=current_process())
     assert service.prompt_submitted(agent, "Hello") == ""
     assert conversations.current_turn(agent.conversation_id) == ours
 
@@ -504,7 +504,7 @@ def test_what_was_said_to_others_before_does_not_count_for_a_new_session(
 ) -> None:
     todo_write(checklists, agent, [todo("A")])
     # One of our own agents was told to go on, too.
-    conversations.say(agent, MessageRole.USER, "Go on.", kind=CONTINUATION)
+    conversations.add_message(agent, MessageRole.USER, "Go on.", kind=CONTINUATION)
     assert isinstance(stop(service, agent, "old"), Continue)
     service.session_started(agent, "new", is_new=True)
     assert isinstance(stop(service, agent, "new"), Continue)

@@ -100,13 +100,13 @@ def test_a_todo_ends_with_it_exactly_or_not_at_all(store: Store, plans: Plans, t
 
 @pytest.mark.spec("W10")
 def test_a_message_keeps_it_exactly_or_refuses_it(store: Store, conversations: Conversations, agent: Scope) -> None:
-    assert failures(store, lambda text: conversations.say(agent, MessageRole.USER, text).content) == {}
+    assert failures(store, lambda text: conversations.add_message(agent, MessageRole.USER, text).content) == {}
 
 
 @pytest.mark.spec("W10", "T15")
 def test_a_trace_keeps_it_exactly_or_refuses_it(store: Store, conversations: Conversations, turn: TurnScope) -> None:
     def send(field: str, text: str) -> str:
-        made = conversations.trace(turn, turn.turn_id, TraceKind.TOOL, **{"name": "shell", field: text})
+        made = conversations.add_trace(turn, turn.turn_id, TraceKind.TOOL, **{"name": "shell", field: text})
         (stored,) = [trace for trace in conversations.traces(turn.turn_id) if trace.id == made.id]
         told: str = getattr(stored, field)
         return told

@@ -16,7 +16,7 @@ from punchlist.agent.runtime import TurnOutcome
 from punchlist.agent.transcript import to_stored
 from punchlist.agent.wait import wait_until_resumable
 from punchlist.conversations.model import Scope, TurnScope
-from punchlist.conversations.service import LONGEST_MESSAGE, Conversations
+from punchlist.conversations.service import MAX_MESSAGE_LENGTH, Conversations
 from punchlist.conversations.turn_writer import TurnWriter
 from punchlist.errors import InvalidInput
 from punchlist.kernel.actors import Actor, Role
@@ -43,7 +43,7 @@ def approve(store: Store) -> None:
 
 
 @pytest.mark.spec("C9", "T14")
-@pytest.mark.parametrize("goal", ["half \ud800", "nul \0", "a" * (LONGEST_MESSAGE + 1)], ids=["half", "nul", "long"])
+@pytest.mark.parametrize("goal", ["half \ud800", "nul \0", "a" * (MAX_MESSAGE_LENGTH + 1)], ids=["half", "nul", "long"])
 def test_a_goal_that_cannot_be_kept_leaves_the_turn_before_it_as_it_is(
     rehearse: Rehearse, agent: Scope, conversations: Conversations, goal: str
 ) -> None:
@@ -60,7 +60,7 @@ def test_a_reply_too_long_to_be_kept_ends_the_turn_and_runs_nothing(
     rehearse: Rehearse, agent: Scope, conversations: Conversations
 ) -> None:
     command = ("run_command", {"command": "touch ran"})
-    scene = rehearse(calls(command, text="a" * (LONGEST_MESSAGE + 1)))
+    scene = rehearse(calls(command, text="a" * (MAX_MESSAGE_LENGTH + 1)))
     outcome = scene.run()
     assert outcome.ended.reason is Reason.ERROR
     assert conversations.current_turn(agent.conversation_id) is None
@@ -129,7 +129,7 @@ def test_what_had_run_before_a_crash_is_told_though_the_run_is_cancelled_at_once
     scene.signal.set("a person pressed Ctrl-C")
     outcome = resume(scene)
     assert (outcome.turn_id, outcome.ended.reason) == (waiting.turn_id, Reason.CANCELLED)
-    results = [row.content for row in conversations.of_turn(outcome.turn_id) if row.kind == "result"]
+    results = [row.content for row in conversations.turn_messages(outcome.turn_id) if row.kind == "result"]
     assert len(results) == 2
     assert not any("Not run." in result for result in results)
 

@@ -22,7 +22,7 @@ from tests.unit.examples import examples
 from punchlist.audit.check import check
 from punchlist.conversations.message_queue import DeliveredMessage, MessageQueue, stream
 from punchlist.conversations.model import Scope
-from punchlist.conversations.service import LONGEST_MESSAGE, Conversations
+from punchlist.conversations.service import MAX_MESSAGE_LENGTH, Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound
 from punchlist.kernel.actors import SYSTEM, Actor, Role
 from punchlist.storage.open import open_store
@@ -44,7 +44,7 @@ def person() -> Scope:
 
 
 def waiting(queue: MessageQueue) -> list[str]:
-    return [one.content for one in queue.waiting("s")]
+    return [one.content for one in queue.pending("s")]
 
 
 def deliver_all(queue: MessageQueue, conversations: Conversations, agent: Scope) -> list[DeliveredMessage]:
@@ -68,10 +68,10 @@ def test_what_a_person_says_waits_in_its_order(store: Store, queue: MessageQueue
     for said in ("first", " second\nline ", "third"):
         queue.add(person, said)
     assert waiting(queue) == waiting(MessageQueue(store)) == ["first", "second\nline", "third"]
-    assert [(one.said_by, one.status, one.turn_id) for one in queue.waiting("s")] == [
+    assert [(one.said_by, one.status, one.turn_id) for one in queue.pending("s")] == [
         ("person:ada", "queued", None)
     ] * 3
-    assert queue.waiting("another") == []
+    assert queue.pending("another") == []
     assert problems(store) == []
 
 
@@ -98,7 +98,7 @@ def test_a_message_that_was_withdrawn_is_not_delivered(
 
 
 @pytest.mark.spec("S10")
-@pytest.mark.parametrize("content", ["", " \n ", "a\x00b", "\ud800", "x" * (LONGEST_MESSAGE + 1), 5])
+@pytest.mark.parametrize("content", ["", " \n ", "a\x00b", "\ud800", "x" * (MAX_MESSAGE_LENGTH + 1), 5])
 def test_what_cannot_be_a_message_is_refused_and_nothing_changes(
     store: Store, queue: MessageQueue, person: Scope, content: str
 ) -> None:
@@ -161,7 +161,7 @@ def test_each_message_begins_a_turn_of_its_own_in_their_order(
         ("user", "text", one.queued.content, one.turn.id) for one in delivered
     ]
     assert {one.queued.turn_id for one in delivered} == {one.turn.id for one in delivered}
-    assert queue.waiting("s") == []
+    assert queue.pending("s") == []
     assert problems(store) == []
 
 
@@ -199,7 +199,7 @@ def test_a_process_that_dies_while_it_begins_the_turn_loses_nothing(
 
     def begin_and_die() -> None:
         with store.write() as tx:
-            assert queue.begin_next(tx, agent)
+            assert queue.deliver_next(tx, agent)
             raise ZeroDivisionError
 
     with nothing_changes(store), pytest.raises(ZeroDivisionError):
@@ -390,7 +390,7 @@ class QueueMachine(RuleBasedStateMachine):
     @invariant()
     def both_see_the_same(self) -> None:
         for queue in self.queues:
-            assert [(one.id, one.content) for one in queue.waiting(self.session)] == self.waiting
+            assert [(one.id, one.content) for one in queue.pending(self.session)] == self.waiting
         assert [one.content for one in self.conversations.messages(self.session)] == self.delivered
 
     def teardown(self) -> None:

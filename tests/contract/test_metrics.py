@@ -40,7 +40,7 @@ def trail_agrees(store: Store) -> bool:
     with store.read() as tx:
         mission = mission_repository.mission_by_slug(tx, "fast")
         assert mission is not None
-        events = event_log.of_stream(tx, stream(mission.id))
+        events = event_log.read_stream(tx, stream(mission.id))
         assert list(metric_replay.compare(tx, mission.id, events)) == []
         metrics = mission_repository.metrics_of(tx, mission.id)
     assert not list(event_log.broken_links(events))
@@ -214,7 +214,7 @@ def test_a_reading_that_was_tampered_with_differs_from_the_trail(metrics: Metric
         with store.write() as tx:
             tx.raw(change)
         with store.read() as tx:
-            events = event_log.of_stream(tx, stream(mission_id))
+            events = event_log.read_stream(tx, stream(mission_id))
             [told] = metric_replay.compare(tx, mission_id, events)
         assert "is not what its events made of it" in told
 

@@ -68,7 +68,7 @@ def apply(missions: Missions, raw: dict[str, Any], scope: Scope = ANN) -> ApplyR
 def replayed(store: Store, mission_id: str) -> list[str]:
     """How the rows of one mission differ from what the events made of them."""
     with store.read() as tx:
-        events = event_log.of_stream(tx, stream(mission_id))
+        events = event_log.read_stream(tx, stream(mission_id))
         made = Counter(mission_replay.rows_made(events))
         rows = everything(store)
         found = {
@@ -139,7 +139,7 @@ def test_a_conversation_that_has_the_name_of_a_chat_already_is_left_alone(
     missions: Missions, conversations: Conversations
 ) -> None:
     for taken in ("mission-dx", "mission-dx-2", "mission-dx.build.todos"):
-        conversations.say(Scope(taken, ANN.actor), MessageRole.USER, "mine")
+        conversations.add_message(Scope(taken, ANN.actor), MessageRole.USER, "mine")
     mission = apply(missions, FILE).mission
     build, _ = missions.pillars(mission)
     assert mission.conversation_id == "mission-dx-3"

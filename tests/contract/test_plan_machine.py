@@ -168,7 +168,7 @@ class PlanMachine(RuleBasedStateMachine):
     @invariant()
     def the_trail_tells_the_same(self) -> None:
         with self.store.read() as tx:
-            events = event_log.of_stream(tx, plan_stream(self.turn.turn_id))
+            events = event_log.read_stream(tx, plan_stream(self.turn.turn_id))
         assert list(event_log.broken_links(events)) == []
         assert replay_todos(self.turn.turn_id, events) == {todo.id: todo for todo in self._rows(self.turn)}
         with self.store.read() as tx:

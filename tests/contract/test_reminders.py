@@ -14,7 +14,7 @@ from punchlist.agent import runtime
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import BUILT_IN
 from punchlist.agent.message_kinds import REMINDER
-from punchlist.kernel.process_id import this_process
+from punchlist.kernel.process_id import current_process
 from punchlist.models.model import ModelInfo, ModelRequest, Reply, TextListener
 
 FIRST = "There is no list yet."
@@ -70,7 +70,7 @@ def test_a_turn_that_is_taken_up_after_a_crash_is_not_told_again(
     scene.runtime = replace(alive, model_for=lambda _: _Dies())
     with monkeypatch.context() as patched:
         # Of a process that has ended since.
-        gone = f"{this_process().split(':')[0]}:999999999:1"
+        gone = f"{current_process().split(':')[0]}:999999999:1"
         patched.setattr(runtime, "this_process", lambda: gone)
         with pytest.raises(_Crash):
             scene.run()
@@ -139,5 +139,5 @@ def test_reminders_can_be_switched_off(rehearse: Rehearse) -> None:
 def test_a_reminder_is_on_record_as_what_it_is(rehearse: Rehearse) -> None:
     scene = reminding(rehearse, 10, says("Done."))
     outcome = scene.run()
-    rows = scene.runtime.conversations.of_turn(outcome.turn_id)
+    rows = scene.runtime.conversations.turn_messages(outcome.turn_id)
     assert [row.kind for row in rows].count(REMINDER) == 1

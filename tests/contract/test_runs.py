@@ -17,7 +17,7 @@ from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound, PunchlistError
 from punchlist.kernel.actors import SYSTEM, Actor, Role
 from punchlist.kernel.lifecycle import NEW
-from punchlist.kernel.process_id import this_process
+from punchlist.kernel.process_id import current_process
 from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
 from punchlist.runs.lifecycle import RUN, ControlRequest, RunAction, RunStatus
 from punchlist.runs.model import Run, RunKind, UsageIncrement
@@ -60,7 +60,7 @@ class Shop:
 
     def __init__(self, store: Store) -> None:
         self.store, self.runs = store, Runs(store)
-        self.book = RunQueue(store, this_process())
+        self.book = RunQueue(store, current_process())
         self._chats = 0
 
     def scope(self, role: Role = Role.PERSON) -> Scope:
@@ -380,7 +380,7 @@ def test_a_run_adds_up_what_it_uses(shop: Shop) -> None:
     told = shop.book.finish(run.id, "Seen.").as_json()
     assert told["usage"] == {"inputTokens": 200, "outputTokens": 20}
     assert (told["cost"], told["toolCalls"], told["seconds"], told["result"]) == (1.0, 6, 3.0, "Seen.")
-    assert (told["status"], told["worker"]) == ("done", this_process())
+    assert (told["status"], told["worker"]) == ("done", current_process())
 
 
 def test_a_run_that_is_not_there_is_told(shop: Shop) -> None:

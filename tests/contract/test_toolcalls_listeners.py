@@ -152,7 +152,7 @@ def test_every_step_is_an_event_and_the_chain_is_whole(store: Store, clock: Stop
     assert [event.payload()["at"] for event in events] == [timestamp(one.at) for one in heard.transitions]
     with store.read() as tx:
         for name in (stream("s"), question_stream("a"), question_stream("b")):
-            chain = event_log.of_stream(tx, name)
+            chain = event_log.read_stream(tx, name)
             assert chain
             assert list(event_log.broken_links(chain)) == []
 

@@ -11,7 +11,7 @@ from tests.contract.front import nothing_changes
 from punchlist.conversations import repository
 from punchlist.conversations.lifecycle import TURN, TurnAction
 from punchlist.conversations.model import Scope, StoredTurn
-from punchlist.conversations.service import Conversations, change, stream
+from punchlist.conversations.service import Conversations, conversation_change, stream
 from punchlist.errors import Conflict, IllegalTransition
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
@@ -33,7 +33,7 @@ def end(
         scope.actor.role,
         lock=lambda _: turn,
         update=repository.update_turn,
-        event=lambda before, after, data: change(
+        event=lambda before, after, data: conversation_change(
             scope, TurnAction.END, turn.id, "done", data, from_status=before.status, to_status=after.status
         ),
         changes={"ended_at": tx.now(), "end_reason": "done"},
@@ -50,8 +50,8 @@ def test_a_transition_writes_the_row_and_its_event(store: Store, agent: Scope, t
     with store.write() as tx:
         after = end(tx, agent, turn, lambda _: {"note": "from the guard"})
     with store.read() as tx:
-        assert repository.turn(tx, turn.id) == after
-        event = event_log.of_stream(tx, stream(agent.conversation_id))[-1]
+        assert repository.find_turn(tx, turn.id) == after
+        event = event_log.read_stream(tx, stream(agent.conversation_id))[-1]
     assert (event.action, event.from_status, event.to_status) == ("end_turn", "open", "ended")
     assert event.payload() == {
         "status": "ended",

@@ -340,7 +340,7 @@ def approval(store: Store, call_id: str = "a") -> StoredApproval:
 def steps(store: Store, call_id: str | None = None, session: str = AGENT.conversation_id) -> list[Event]:
     """The events of calls, of one or of all of a session."""
     with store.read() as tx:
-        found = event_log.of_stream(tx, stream(session))
+        found = event_log.read_stream(tx, stream(session))
     return [event for event in found if call_id in (None, event.subject)]
 
 

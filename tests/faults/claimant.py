@@ -17,7 +17,7 @@ from punchlist.claims.model import ClaimGranted
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import Conflict, IllegalTransition, NotAllowed, StoreBusy
 from punchlist.kernel.actors import Actor, Role
-from punchlist.kernel.process_id import this_process
+from punchlist.kernel.process_id import current_process
 from punchlist.plan.model import TurnTodo
 from punchlist.plan.service import Plans
 from punchlist.storage.open import open_store
@@ -37,7 +37,7 @@ class Worker:
     def drain(self) -> None:
         while True:
             try:
-                claimed = self._plans.claim(self._scope, this_process(), seconds=LEASE)
+                claimed = self._plans.claim(self._scope, current_process(), seconds=LEASE)
             except StoreBusy:
                 continue
             if isinstance(claimed, ClaimGranted):
@@ -54,9 +54,9 @@ class Worker:
                 Event().wait(LEASE + 0.2)
             spin(self._choice.uniform(0, 0.003))
             if self._choice.random() < 0.1:
-                self._plans.renew_claim(self._scope, this_process(), todo_id, fence, LEASE)
+                self._plans.renew_claim(self._scope, current_process(), todo_id, fence, LEASE)
             if self._choice.random() < 0.05:
-                self._plans.release_claim(self._scope, this_process(), todo_id, fence)
+                self._plans.release_claim(self._scope, current_process(), todo_id, fence)
                 return
             self._plans.end(self._scope, todo_id, "done", fence=fence)
         except (*LATE, StoreBusy):

@@ -115,7 +115,7 @@ def make_original(folder: Path) -> Original:
         for script in scripts:
             script.perform(change)
     for script in scripts:
-        script.house.conversations.say(script.scope, MessageRole.USER, "Please do all of it. " * 5)
+        script.house.conversations.add_message(script.scope, MessageRole.USER, "Please do all of it. " * 5)
     found = {
         script.scope.conversation_id: script.house.conversations.turns(script.scope.conversation_id)
         for script in scripts

@@ -125,7 +125,7 @@ def test_whoever_is_killed_every_todo_is_completed_once(database: str, tmp_path:
     missing = {todo.id for todo in left.items} - set(written)
     assert len(missing) <= len(doomed)
     with store.read() as tx:
-        events = event_log.of_stream(tx, plan_stream(turn.turn_id))
+        events = event_log.read_stream(tx, plan_stream(turn.turn_id))
     assert overtaken(events) == []
     assert Counter(event.subject for event in events if event.action == PlanAction.COMPLETE) == {
         todo.id: 1 for todo in left.items

@@ -193,11 +193,11 @@ def test_a_log_that_loses_its_name_while_it_is_opened_is_not_taken_for_the_one_t
     def look_late(file: str) -> wal_files.WalFiles | None:
         log.rename(tmp_path / "nameless")
         log.touch()
-        return wal_files.beside(file)
+        return wal_files.find_wal_files(file)
 
     monkeypatch.setattr(sqlite, "beside", look_late)
     with closing(database.connect()) as connection:
-        assert not database.still_there(connection)
+        assert not database.is_same_file(connection)
 
 
 def test_what_was_written_is_in_the_database_wherever_it_is_moved(tmp_path: Path) -> None:
@@ -251,11 +251,11 @@ def test_a_database_that_is_never_there_for_long_is_said_to_be_so(
 
     def renew_in_vain(store: Store) -> None:
         renew(store, file=file)
-        store.connections.give_back(store.connections.take())
+        store.connections.release(store.connections.acquire())
         _remove_all(file)
 
     _remove_all(file)
-    someone.store.renew = renew_in_vain
+    someone.store.prepare = renew_in_vain
     with pytest.raises(StoreUnavailable, match="all the time"):
         someone.add("After")
     monkeypatch.setattr(someone.store, "renew", lambda store: renew(store, file=file))
@@ -268,16 +268,16 @@ def test_a_database_that_is_never_there_for_long_is_said_to_be_so(
 def test_a_connection_that_another_thread_gives_back_is_looked_at(tmp_path: Path, gone: Callable[[Path], None]) -> None:
     file = tmp_path / "folder" / "punchlist.db"
     someone = _Someone(file)
-    connections, renew = someone.store.connections, someone.store.renew
-    given_back = [connections.take()]
+    connections, renew = someone.store.connections, someone.store.prepare
+    given_back = [connections.acquire()]
 
     def renew_slowly(store: Store) -> None:
         renew(store)
         while given_back:
-            connections.give_back(given_back.pop())
+            connections.release(given_back.pop())
 
-    someone.store.renew = renew_slowly
-    connections.give_back(connections.take())
+    someone.store.prepare = renew_slowly
+    connections.release(connections.acquire())
     gone(file)
     someone.add("After")
     assert _items(file) == ["After"]
@@ -300,17 +300,17 @@ def test_a_file_that_is_not_there_for_as_long_as_it_is_opened_is_not_the_one_tha
 
     monkeypatch.setattr(sqlite3, "connect", connect_slowly)
     with closing(database.connect()) as connection:
-        assert not database.still_there(connection)
+        assert not database.is_same_file(connection)
 
 
 def test_a_database_that_is_gone_has_changed_for_those_who_keep_what_they_read(tmp_path: Path) -> None:
     file = tmp_path / "folder" / "punchlist.db"
     someone = _Someone(file)
     someone.close()
-    before = someone.store.written_elsewhere()
+    before = someone.store.external_change_marker()
     someone.close()
     _remove_all(file)
-    looks = [someone.store.written_elsewhere() for _ in range(2)]
+    looks = [someone.store.external_change_marker() for _ in range(2)]
     assert before not in looks
     assert looks[0] != looks[1]
     someone.add("After")

@@ -103,7 +103,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("planted") / "punchlist.db"
     script = Script(str(path), SESSION)
     script.perform_all(4)
-    script.house.conversations.say(script.scope, MessageRole.USER, "hello")
+    script.house.conversations.add_message(script.scope, MessageRole.USER, "hello")
     turn = script.house.conversations.open_turn(script.scope).id
     with script.house.store.write() as tx:
         _plant(tx, turn)

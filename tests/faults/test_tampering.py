@@ -94,7 +94,7 @@ def _history(database: str) -> Script:
     script.perform_all(7)
     script.house.conversations.end_turn(script.scope, reason="enough")
     script.house.conversations.open_turn(script.scope)
-    script.house.conversations.say(script.scope, MessageRole.USER, "Do all of it.")
+    script.house.conversations.add_message(script.scope, MessageRole.USER, "Do all of it.")
     return script
 
 

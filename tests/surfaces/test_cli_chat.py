@@ -16,7 +16,7 @@ from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import MessageRole, NewMessage, Scope
 from punchlist.conversations.service import Conversations
 from punchlist.kernel.actors import Actor, Role
-from punchlist.kernel.process_id import this_process
+from punchlist.kernel.process_id import current_process
 from punchlist.missions.chats import service as chat_service
 from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.models.model import CallReturn, Reply, RequestedCall
@@ -62,7 +62,7 @@ def work_in(team: Team) -> str:
     """A run that is at work in the first pillar's TODO chat; its id."""
     todo = team.todo_in(TodoStatus.IN_PROGRESS)
     (run,) = Runs(team.store).for_todo(todo.id)
-    book = RunQueue(team.store, this_process())
+    book = RunQueue(team.store, current_process())
     assert book.dispatch(run)
     book.begin(run.id)
     return run.id
@@ -103,10 +103,12 @@ def test_what_was_said_is_shown_with_who_and_when(punchlist: Cli, team: Team) ->
     owner = Scope(here, Actor(Role.OWNER, "pillar-owner"))
     turn = conversations.begin_turn(owner, reason="a run", request=NewMessage("user", "todo_delegation", "Work on: A"))
     reply = to_stored(Reply("I look.\nFirst at this.", (RequestedCall("c1", "run_command", {"command": "make"}),)))
-    conversations.say(owner, MessageRole(reply.role), reply.content, kind=reply.kind, turn_id=turn.id)
+    conversations.add_message(owner, MessageRole(reply.role), reply.content, kind=reply.kind, turn_id=turn.id)
     result = to_stored(CallReturn("c1", "run_command", "exit 1\nno rule", failed=True))
-    conversations.say(owner, MessageRole(result.role), result.content, kind=result.kind, turn_id=turn.id)
-    conversations.say(owner, MessageRole.SYSTEM, "The list has not changed.\x1b[2J", kind="reminder", turn_id=turn.id)
+    conversations.add_message(owner, MessageRole(result.role), result.content, kind=result.kind, turn_id=turn.id)
+    conversations.add_message(
+        owner, MessageRole.SYSTEM, "The list has not changed.\x1b[2J", kind="reminder", turn_id=turn.id
+    )
     inner = Scope(here, Actor(Role.WORKER, "coder"))
     worker = conversations.begin_turn(
         inner, reason="delegated", parent=turn.id, request=NewMessage("user", "text", "Mend it")
@@ -171,7 +173,7 @@ def test_while_an_agent_is_at_work_what_is_said_waits(punchlist: Cli, team: Team
     told = chat(punchlist, "send", TODOS, "Mind the cache.")
     assert f"pillar-owner is at work there (run {run[-8:]}, running); it hears this afterwards." in told
     assert f"punchlist runs redirect {run[-8:]} TEXT" in told
-    [waiting] = MessageQueue(team.store).waiting(team.pillars[BUILD].todo_conversation_id)
+    [waiting] = MessageQueue(team.store).pending(team.pillars[BUILD].todo_conversation_id)
     assert (waiting.content, waiting.status) == ("Mind the cache.", "queued")
     assert chat_json(punchlist, "send", TODOS, "And the disk.")["run"] == run
 

@@ -53,7 +53,9 @@ class Past:
 
     def note(self, turn: StoredTurn | None, line: NewMessage) -> None:
         role, kind, content = line
-        self.conversations.say(self.scope, MessageRole(role), content, kind=kind, turn_id=turn.id if turn else None)
+        self.conversations.add_message(
+            self.scope, MessageRole(role), content, kind=kind, turn_id=turn.id if turn else None
+        )
 
 
 @pytest.fixture
@@ -89,7 +91,7 @@ def turn(past: Past) -> StoredTurn:
     past.say(worker, UserText("Write"), Reply("Written.", usage=Usage(5, 6)))
     past.say(turn, CallReturn("c1", "delegate", "Written."))
     Checklists(past.store, past.conversations).rewrite(past.scope, [todo("Tell people")])
-    past.conversations.trace(past.scope, turn.id, TraceKind.MODEL, "a-model", input="in", output="out")
+    past.conversations.add_trace(past.scope, turn.id, TraceKind.MODEL, "a-model", input="in", output="out")
     past.say(turn, Reply("All done.", (RequestedCall("c9", "read_file", {"path": "x"}),), usage=Usage(400, 40)))
     past.note(turn, NewMessage("system", ENDING, "Ended with something left:\n- Look"))
     past.clock.advance(minutes=1)

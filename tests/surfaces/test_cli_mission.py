@@ -14,7 +14,7 @@ from tests.contract.missions import BUILD, SLUG, Team, developer_experience, mis
 from tests.faults.processes import Program
 from tests.unit.hostile import EVERYTHING_HOSTILE
 
-from punchlist.kernel.clock import moment
+from punchlist.kernel.clock import parse_timestamp
 from punchlist.missions.metrics.service import Metrics
 from punchlist.missions.planning.overdue import OverdueService
 from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
@@ -321,7 +321,7 @@ def asked(team: Team, project: Path) -> Team:
     for title in ("Profile the build", "Read the profile"):
         todo = team.todo_in(TodoStatus.IN_PROGRESS, title)
         team.update(todo, TodoAction.EXTEND, deadline="2098-02-21")
-    later = open_store(address(project), clock=lambda: moment("2099-01-01T00:00:00.000000Z"))
+    later = open_store(address(project), clock=lambda: parse_timestamp("2099-01-01T00:00:00.000000Z"))
     OverdueService(later).sweep(team.system, team.mission.id)
     later.close()
     return team

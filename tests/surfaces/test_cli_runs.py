@@ -13,7 +13,7 @@ from tests.conftest import Cli
 from tests.contract.missions import SLUG, Team, developer_experience
 from tests.faults.processes import Program, eventually
 
-from punchlist.kernel.process_id import this_process
+from punchlist.kernel.process_id import current_process
 from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.runs.model import Run, UsageIncrement
 from punchlist.runs.queue import RunQueue
@@ -46,7 +46,7 @@ def run(team: Team) -> Run:
 @pytest.fixture
 def book(store: Store) -> RunQueue:
     """A worker that lives as long as the test."""
-    return RunQueue(store, this_process())
+    return RunQueue(store, current_process())
 
 
 def runs(punchlist: Cli, *arguments: str, **extra: Any) -> str:
@@ -91,7 +91,7 @@ def test_a_run_is_shown_with_its_worker_and_what_it_used(punchlist: Cli, run: Ru
     book.wait(run.id, "a call waits for approval")
     told = runs(punchlist, "show", run.id)
     assert f"Run {run.id}: waiting\n  why       a call waits for approval\n" in told
-    assert f"  worker    {this_process()}\n" in told
+    assert f"  worker    {current_process()}\n" in told
     assert "  used      1,200 tokens in, 34 out, $0.0500, 2.0 s, 3 tool calls\n" in told
     book.wake(run.id, "it came")
     book.finish(run.id, "All of it.\x1b[2J")
@@ -103,7 +103,7 @@ def test_a_run_is_shown_with_its_worker_and_what_it_used(punchlist: Cli, run: Ru
 
 
 def test_a_run_whose_worker_is_no_more_says_so(punchlist: Cli, run: Run, store: Store) -> None:
-    host = this_process().partition(":")[0]
+    host = current_process().partition(":")[0]
     begin(RunQueue(store, f"{host}:999999999:1"), run)
     assert "(it is no more; another worker goes on with the run)" in runs(punchlist, "show", run.id)
     assert runs(punchlist, "stop", run.id, "--why", "enough") == f"Run {run.id[-8:]} is stopped.\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from punchlist.errors import ConfigError
-from punchlist.storage.database_url import read_address
+from punchlist.storage.database_url import parse_database_url
 
 
 @pytest.mark.parametrize(
@@ -23,8 +23,8 @@ from punchlist.storage.database_url import read_address
     ],
 )
 def test_a_sqlite_file_is_named_as_it_is_written(written: str, file: str) -> None:
-    read = read_address(written)
-    assert (read.kind, read.file, read.shown) == ("sqlite", Path(file), f"sqlite:///{file}")
+    read = parse_database_url(written)
+    assert (read.kind, read.file, read.display) == ("sqlite", Path(file), f"sqlite:///{file}")
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,8 @@ def test_a_sqlite_file_is_named_as_it_is_written(written: str, file: str) -> Non
     ],
 )
 def test_a_postgresql_database_is_shown_without_what_is_secret(written: str, shown: str) -> None:
-    read = read_address(written)
-    assert (read.kind, read.file, read.shown) == ("postgresql", None, shown)
+    read = parse_database_url(written)
+    assert (read.kind, read.file, read.display) == ("postgresql", None, shown)
     assert "s3cret" not in repr(read)
 
 
@@ -74,18 +74,18 @@ def test_a_postgresql_database_is_shown_without_what_is_secret(written: str, sho
 )
 def test_what_cannot_be_an_address_is_refused_without_what_is_secret(written: str, sentence: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        read_address(written)
+        parse_database_url(written)
     assert sentence in str(refused.value)
     assert "s3cret" not in str(refused.value)
 
 
 def test_a_home_is_found_however_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ann")
-    assert read_address("~/x.db").file == read_address("sqlite:///~/x.db").file == Path("/home/ann/x.db")
+    assert parse_database_url("~/x.db").file == parse_database_url("sqlite:///~/x.db").file == Path("/home/ann/x.db")
 
 
 def test_an_encoded_path_is_not_taken_for_a_new_file(tmp_path: Path) -> None:
     (tmp_path / "my lists.db").touch()
     with pytest.raises(ConfigError, match="taken as it is written"):
-        read_address(f"sqlite:///{tmp_path}/my%20lists.db")
-    assert read_address(f"sqlite:///{tmp_path}/other%20lists.db").file == tmp_path / "other%20lists.db"
+        parse_database_url(f"sqlite:///{tmp_path}/my%20lists.db")
+    assert parse_database_url(f"sqlite:///{tmp_path}/other%20lists.db").file == tmp_path / "other%20lists.db"

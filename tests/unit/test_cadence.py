@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.examples import examples
 
 from punchlist.errors import InvalidInput
-from punchlist.kernel.clock import moment, timestamp
+from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.missions.planning.cadence import cron_problem, due_tick, next_tick, timezone_problem, zone
 
 BERLIN, NEW_YORK, LORD_HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"
@@ -28,7 +28,7 @@ def ticks(cron: str, timezone: str, start: datetime, end: datetime, every: timed
     last, taken, now = None, [], start
     while now <= end:
         if tick := due_tick(cron, timezone, last, timestamp(start), now):
-            taken.append(moment(last := tick))
+            taken.append(parse_timestamp(last := tick))
         now += every
     return taken
 
@@ -248,7 +248,7 @@ def test_a_clock_that_jumps_loses_and_doubles_nothing(
         tick = due_tick(cron, timezone, last, timestamp(start), now)
         if tick is not None:
             # It has come, and is later than all before it: none is ever taken twice.
-            assert start < moment(tick) <= now
+            assert start < parse_timestamp(tick) <= now
             assert not taken or tick > taken[-1]
             taken.append(last := tick)
         if now >= latest:
@@ -261,9 +261,9 @@ def test_a_clock_that_jumps_loses_and_doubles_nothing(
 def _all(cron: str, timezone: str, start: datetime, end: datetime) -> list[str]:
     """Every moment of a cadence after `start` up to `end`, found one after the other."""
     found, now = [], start
-    while moment(tick := next_tick(cron, timezone, now)) <= end:
+    while parse_timestamp(tick := next_tick(cron, timezone, now)) <= end:
         found.append(tick)
-        now = moment(tick)
+        now = parse_timestamp(tick)
     return found
 
 
@@ -272,10 +272,10 @@ def _all(cron: str, timezone: str, start: datetime, end: datetime) -> list[str]:
 @given(crons, zones, st.one_of(moments, changes))
 def test_what_is_next_is_what_is_due_when_it_has_come(cron: str, timezone: str, now: datetime) -> None:
     coming = next_tick(cron, timezone, now)
-    assert moment(coming) > now
-    just_before = moment(coming) - timedelta(microseconds=1)
+    assert parse_timestamp(coming) > now
+    just_before = parse_timestamp(coming) - timedelta(microseconds=1)
     assert due_tick(cron, timezone, timestamp(now), LONG_AGO, just_before) is None
-    assert due_tick(cron, timezone, timestamp(now), LONG_AGO, moment(coming)) == coming
+    assert due_tick(cron, timezone, timestamp(now), LONG_AGO, parse_timestamp(coming)) == coming
 
 
 @pytest.mark.spec("M12")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.examples import examples
 
-from punchlist.kernel.events import GENESIS, Change, canonical, chain_hash
+from punchlist.kernel.events import GENESIS, Change, canonical_json, chain_hash
 
 AT = "2026-02-21T09:00:00.000000Z"
 CHANGE = Change("plan:t", "s", "supervisor:a", "start", "id", "pending", "in_progress", "because", {})
@@ -33,17 +33,17 @@ def _hash(change: Change = CHANGE, *, previous: str = GENESIS, version: int = 1,
 def test_canonical_text_does_not_depend_on_the_order_of_keys(data: dict[str, Any], random: Any) -> None:
     keys = list(data)
     random.shuffle(keys)
-    assert canonical({key: data[key] for key in keys}) == canonical(data)
+    assert canonical_json({key: data[key] for key in keys}) == canonical_json(data)
 
 
 @examples(80)
 @given(payloads)
 def test_canonical_text_can_be_read_back(data: dict[str, Any]) -> None:
-    assert json.loads(canonical(data)) == data
+    assert json.loads(canonical_json(data)) == data
 
 
 def test_canonical_text_has_no_blanks_and_keeps_letters() -> None:
-    assert canonical({"b": [1, 2], "a": "ü日"}) == '{"a":"ü日","b":[1,2]}'
+    assert canonical_json({"b": [1, 2], "a": "ü日"}) == '{"a":"ü日","b":[1,2]}'
 
 
 def test_a_hash_is_sha_256_in_hexadecimal() -> None:

@@ -16,7 +16,7 @@ from punchlist import host_sessions
 from punchlist.config import load
 from punchlist.host_sessions import HostSessions
 from punchlist.kernel.parent_processes import ParentProcess
-from punchlist.kernel.process_id import process
+from punchlist.kernel.process_id import process_identity
 
 
 @pytest.fixture
@@ -71,8 +71,8 @@ def test_nobody_waits_for_an_agent_that_has_gone_or_is_of_another_machine(
     sessions: HostSessions, session_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     works_for(monkeypatch, os.getpid())
-    _, _, pid_and_start = process(os.getpid()).partition(":")
-    for gone in (f"elsewhere:{pid_and_start}", f"{process(os.getpid())}0", process(2**22 + 1)):
+    _, _, pid_and_start = process_identity(os.getpid()).partition(":")
+    for gone in (f"elsewhere:{pid_and_start}", f"{process_identity(os.getpid())}0", process_identity(2**22 + 1)):
         session_file.write_text(json.dumps({"taken": {"default": gone}}))
         assert sessions.acquire("codex") == "default"
 
@@ -101,14 +101,14 @@ def test_only_the_last_sessions_are_kept(
 def test_a_book_that_has_no_names_of_agents_still_counts(
     sessions: HostSessions, session_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    me = process(os.getpid())
+    me = process_identity(os.getpid())
     session_file.write_text(
-        json.dumps({"taken": {"default": process(os.getppid()), "codex-1": me}, "known": {"codex:a": "b"}})
+        json.dumps({"taken": {"default": process_identity(os.getppid()), "codex-1": me}, "known": {"codex:a": "b"}})
     )
     works_for(monkeypatch, os.getpid())
     assert sessions.acquire("codex") == "codex-1"
     told = json.loads(session_file.read_text())
-    assert told["taken"] == {"default": process(os.getppid()), "codex-1": me}
+    assert told["taken"] == {"default": process_identity(os.getppid()), "codex-1": me}
     assert (told["agents"], told["known"]) == ({"codex-1": "codex"}, {"codex:a": "b"})
 
 
@@ -117,7 +117,7 @@ def test_a_book_that_has_no_names_of_agents_still_counts(
 def test_whatever_stands_there_as_an_agents_name_its_seat_is_its_own(
     sessions: HostSessions, session_file: Path, monkeypatch: pytest.MonkeyPatch, agents: object
 ) -> None:
-    session_file.write_text(json.dumps({"taken": {"default": process(os.getpid())}, "agents": agents}))
+    session_file.write_text(json.dumps({"taken": {"default": process_identity(os.getpid())}, "agents": agents}))
     works_for(monkeypatch, os.getpid())
     assert sessions.acquire("codex") == "default"
     assert json.loads(session_file.read_text())["agents"] == {"default": "codex"}
@@ -136,5 +136,5 @@ def test_what_keeps_the_terminals_is_not_the_agent_in_one_of_them(
         assert (sessions.acquire("codex") == "default") is shared
         # For the next one, it is nobody's.
         session_file.write_text(
-            json.dumps({**json.loads(session_file.read_text()), "taken": {"default": process(os.getppid())}})
+            json.dumps({**json.loads(session_file.read_text()), "taken": {"default": process_identity(os.getppid())}})
         )

@@ -54,8 +54,8 @@ def test_a_step_that_is_not_in_the_table_is_refused_and_says_what_is_possible() 
 
 
 def test_nothing_is_possible_after_the_end() -> None:
-    assert DOOR.ended(Door.AJAR)
-    assert not DOOR.ended(Door.SHUT)
+    assert DOOR.is_final(Door.AJAR)
+    assert not DOOR.is_final(Door.SHUT)
     with pytest.raises(IllegalTransition, match="nothing: it has ended"):
         DOOR.advance(Door.AJAR, Move.OPEN, Role.PERSON)
 
@@ -71,12 +71,12 @@ def test_a_refused_step_changes_nothing() -> None:
 
 def test_a_role_that_may_not_is_told_who_may() -> None:
     with pytest.raises(NotAllowed, match=r"^A worker may not open a door; person or supervisor may\.$"):
-        DOOR.permit(Move.OPEN, Role.WORKER)
+        DOOR.check_role(Move.OPEN, Role.WORKER)
 
 
 def test_an_action_that_nobody_may_take_says_so() -> None:
     with pytest.raises(NotAllowed, match="nobody may"):
-        DOOR.permit(Move.BRICK_UP, Role.SYSTEM)
+        DOOR.check_role(Move.BRICK_UP, Role.SYSTEM)
 
 
 def test_permission_is_asked_before_the_state_is_told() -> None:
@@ -113,9 +113,9 @@ def test_the_plan_has_fourteen_steps_and_two_ends() -> None:
         ("pending", "retry", "pending"),
         ("in_progress", "retry", "pending"),
     }
-    assert {state for state in PLAN.table.values() if not PLAN.ended(state)} == OPEN
+    assert {state for state in PLAN.table.values() if not PLAN.is_final(state)} == OPEN
 
 
 def test_a_checklist_item_never_ends_and_a_turn_ends_once() -> None:
-    assert not any(CHECKLIST.ended(state) for state in CHECKLIST.table.values())
-    assert [str(state) for state in TURN.table.values() if TURN.ended(state)] == ["ended"]
+    assert not any(CHECKLIST.is_final(state) for state in CHECKLIST.table.values())
+    assert [str(state) for state in TURN.table.values() if TURN.is_final(state)] == ["ended"]

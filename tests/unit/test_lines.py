@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from punchlist.kernel.toml_lines import Keys, line_of
+from punchlist.kernel.toml_lines import KeyPath, find_line
 
 TEXT = '''\
 # settings
@@ -62,8 +62,8 @@ also = [{ a = 1 }, { b = 2 }]
     ],
 )
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])
-def test_a_key_is_found_where_its_value_begins(keys: Keys, line: int, ends: str) -> None:
-    assert line_of(TEXT.replace("\n", ends), keys) == line
+def test_a_key_is_found_where_its_value_begins(keys: KeyPath, line: int, ends: str) -> None:
+    assert find_line(TEXT.replace("\n", ends), keys) == line
 
 
 @pytest.mark.parametrize(
@@ -76,13 +76,13 @@ def test_a_key_is_found_where_its_value_begins(keys: Keys, line: int, ends: str)
         (("session", "x"), 2),
     ],
 )
-def test_for_a_key_that_is_not_there_the_innermost_table_is_found(keys: Keys, line: int) -> None:
-    assert line_of(TEXT, keys) == line
+def test_for_a_key_that_is_not_there_the_innermost_table_is_found(keys: KeyPath, line: int) -> None:
+    assert find_line(TEXT, keys) == line
 
 
 def test_where_nothing_is_there_is_no_line() -> None:
-    assert line_of(TEXT, ("colour",)) is None
-    assert line_of("", ("colour",)) is None
+    assert find_line(TEXT, ("colour",)) is None
+    assert find_line("", ("colour",)) is None
 
 
 @pytest.mark.parametrize(
@@ -97,5 +97,5 @@ def test_where_nothing_is_there_is_no_line() -> None:
 )
 def test_a_large_file_is_searched_in_seconds_or_not_at_all(before: str, line: int | None) -> None:
     begun = time.monotonic()
-    assert line_of(before + "colour = 1\n", ("colour",)) == line
+    assert find_line(before + "colour = 1\n", ("colour",)) == line
     assert time.monotonic() - begun < 20

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punchlist.kernel.secrets import HIDDEN, SHORTEST, Redactor
+from punchlist.kernel.secrets import HIDDEN, MIN_SECRET_LENGTH, Redactor
 
 # Put together here, so that no scanner takes this file for a leak.
 SHAPES = [
@@ -99,7 +99,7 @@ JSON = st.recursive(
 )
 
 
-@given(JSON, st.text(min_size=SHORTEST, max_size=20))
+@given(JSON, st.text(min_size=MIN_SECRET_LENGTH, max_size=20))
 def test_no_known_secret_is_left_in_any_text_of_a_value(value: Any, secret: str) -> None:
     found = Redactor(also=[secret]).value([value, secret, f"x{secret}y"])
     assert secret not in found[1:]

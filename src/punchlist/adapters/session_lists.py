@@ -41,7 +41,7 @@ from punchlist.errors import ConfigError, InvalidInput, PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.tool import ListToolSpec
-from punchlist.storage.async_bridge import AsyncBridge, bridge
+from punchlist.storage.async_bridge import AsyncBridge, make_bridge
 from punchlist.storage.sqlite import WouldBlock
 from punchlist.surfaces.role_tools import RoleTools
 
@@ -92,7 +92,7 @@ class SessionLists:
         self.limits = replace(like.limits, cost=None) if limits is None else limits
         self._continues = like.todo_driven if continues is None else continues
         # Whatever is wrong with the database is said here, and not in the middle of a run.
-        self.bridge: AsyncBridge = bridge(self._house.store)
+        self.bridge: AsyncBridge = make_bridge(self._house.store)
         self._toolbox = RoleTools(self._house, self._actor.role)
         self._runs: OrderedDict[str, AdapterRun] = OrderedDict()
         self._remembering = Lock()
@@ -206,7 +206,7 @@ class SessionLists:
     def _say(self, run: AdapterRun, role: MessageRole, kind: str, text: str) -> None:
         """For people who look at the conversation: what else was said is the framework's."""
         scope = Scope(run.session, self._actor)
-        self._house.conversations.say(scope, role, text, kind=kind, turn_id=run.turn_id)
+        self._house.conversations.add_message(scope, role, text, kind=kind, turn_id=run.turn_id)
 
     def fail(self, run: AdapterRun, error: BaseException) -> AdapterRun:
         """The framework has given up, or somebody has ended its run."""

@@ -40,7 +40,7 @@ from punchlist.agent.definitions import (
 )
 from punchlist.config import Settings, SettingsTables
 from punchlist.errors import NotFound
-from punchlist.kernel.settings_table import MOST, SettingsTable, meant
+from punchlist.kernel.settings_table import MAX_NUMBER, SettingsTable, suggestion
 from punchlist.kernel.text import excerpt
 from punchlist.trust import Trust
 
@@ -62,7 +62,9 @@ class AgentsConfig:
     def get(self, name: str) -> AgentDefinition:
         if name not in self.definitions:
             there = ", ".join(self.definitions)
-            raise NotFound(f"There is no agent {excerpt(name)!r}.{meant(name, self.definitions)} There are: {there}.")
+            raise NotFound(
+                f"There is no agent {excerpt(name)!r}.{suggestion(name, self.definitions)} There are: {there}."
+            )
         return self.definitions[name]
 
 
@@ -115,7 +117,7 @@ class _Setting:
 
     def __str__(self) -> str:
         written = json.dumps(self.table.content[self.key.name], ensure_ascii=False, default=str)
-        return f"{self.table.where}.{self.key.name} = {excerpt(written, 80)}"
+        return f"{self.table.name}.{self.key.name} = {excerpt(written, 80)}"
 
     def is_trusted(self, trust: Trust) -> bool:
         """In a file that is: a prompt of its own file must be trusted as well."""
@@ -125,10 +127,10 @@ class _Setting:
 def _said(tables: SettingsTables | None) -> list[_Setting]:
     if tables is None:
         return []
-    general = SettingsTable.of(tables.path, "agent", tables.content.get("agent", {}))
-    named = SettingsTable.of(tables.path, "agents", tables.content.get("agents", {}))
+    general = SettingsTable.top_level(tables.path, "agent", tables.content.get("agent", {}))
+    named = SettingsTable.top_level(tables.path, "agents", tables.content.get("agents", {}))
     if len(named.content) > MAX_AGENTS:
-        raise named.wrong(None, f"at most {MAX_AGENTS} are possible, got {len(named.content)}")
+        raise named.error(None, f"at most {MAX_AGENTS} are possible, got {len(named.content)}")
     return [
         *_read(None, general, GENERAL),
         *(one for name in named.content for one in _read(name, named.table(name), OWN)),
@@ -137,16 +139,16 @@ def _said(tables: SettingsTables | None) -> list[_Setting]:
 
 def _read(agent: str | None, table: SettingsTable, keys: Sequence[ConfigKey]) -> Iterator[_Setting]:
     if agent is not None and not _NAME.fullmatch(agent):
-        raise table.wrong(None, "an agent's name must be 1 to 40 letters, digits, - and _, beginning with a letter")
+        raise table.error(None, "an agent's name must be 1 to 40 letters, digits, - and _, beginning with a letter")
     if agent is not None and agent not in BUILT_IN and not table.content:
-        raise table.wrong(None, _NO_PROMPT)
-    table.only(*(key.name for key in keys))
+        raise table.error(None, _NO_PROMPT)
+    table.check_keys(*(key.name for key in keys))
     for key in keys:
         if key.name in table.content:
             yield _Setting(agent, key, key.read(table, key.name), table)
     written = table.content
-    if written.get("base_iterations", 0) > written.get("max_iterations", MOST):
-        raise table.wrong("base_iterations", f"must not be above max_iterations ({written['max_iterations']})")
+    if written.get("base_iterations", 0) > written.get("max_iterations", MAX_NUMBER):
+        raise table.error("base_iterations", f"must not be above max_iterations ({written['max_iterations']})")
 
 
 def _about(agent: str, said: Sequence[_Setting]) -> dict[str, _Setting]:
@@ -187,14 +189,14 @@ def _checked(name: str, about: Mapping[str, _Setting]) -> AgentDefinition:
     agent = _made(name, about)
     if not agent.prompt:
         table = next(one.table for one in about.values() if one.agent == name)
-        raise table.wrong(None, _NO_PROMPT)
+        raise table.error(None, _NO_PROMPT)
     tools = about.get("tools")
     if (
         tools is not None
         and not agent.delegates
         and (wrong := [tool for tool in tools.value if tool in SUPERVISOR_TOOLS])
     ):
-        raise tools.table.wrong(
+        raise tools.table.error(
             "tools",
             f"{wrong[0]} is not for {name}: an agent that does not delegate is a worker, and the plan is its "
             "supervisor's. Leave it out, or set delegates = true",

@@ -49,60 +49,60 @@ class PromptFile:
     def text(self) -> str:
         try:
             if not self.path.is_file():
-                raise self.table.wrong("prompt_file", f"there is no such file ({self.path})")
+                raise self.table.error("prompt_file", f"there is no such file ({self.path})")
             if self.path.stat().st_size > _LARGEST_FILE:
-                raise self.table.wrong("prompt_file", f"is larger than {_LARGEST_FILE:,} bytes; that is no prompt")
+                raise self.table.error("prompt_file", f"is larger than {_LARGEST_FILE:,} bytes; that is no prompt")
             text = self.path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise self.table.wrong("prompt_file", f"cannot be read ({error})") from error
+            raise self.table.error("prompt_file", f"cannot be read ({error})") from error
         if problem := block_problem(text, longest=LONGEST_PROMPT, shortest=1):
-            raise self.table.wrong("prompt_file", f"its text {problem}")
+            raise self.table.error("prompt_file", f"its text {problem}")
         return text.strip()
 
 
 def _line(table: SettingsTable, key: str) -> str:
     if problem := line_problem(table.text(key), longest=_LONGEST_LINE):
-        raise table.wrong(key, problem)
+        raise table.error(key, problem)
     return table.text(key).strip()
 
 
 def _prompt(table: SettingsTable, key: str) -> str:
     if problem := block_problem(table.text(key), longest=LONGEST_PROMPT, shortest=1):
-        raise table.wrong(key, problem)
+        raise table.error(key, problem)
     return table.text(key).strip()
 
 
 def _prompt_file(table: SettingsTable, key: str) -> PromptFile:
     if "prompt" in table.content:
-        raise table.wrong(key, "and prompt are two prompts; one of them must go")
+        raise table.error(key, "and prompt are two prompts; one of them must go")
     folder = table.path.parent.resolve()
     try:
         path = (folder / _line(table, key)).resolve()
     except (OSError, RuntimeError) as error:
-        raise table.wrong(key, f"cannot be found ({error})") from error
+        raise table.error(key, f"cannot be found ({error})") from error
     if not path.is_relative_to(folder):
-        raise table.wrong(key, f"must be inside {folder}")
+        raise table.error(key, f"must be inside {folder}")
     return PromptFile(path, table)
 
 
 def _tools(table: SettingsTable, key: str) -> tuple[str, ...]:
-    found = table.texts(key)
+    found = table.text_list(key)
     for tool in found:
         if problem := line_problem(tool, longest=_LONGEST_LINE):
-            raise table.wrong(key, f"a name or pattern {problem}")
+            raise table.error(key, f"a name or pattern {problem}")
     return tuple(tool.strip() for tool in found)
 
 
 def _whole(least: int, **bounds: int) -> Callable[[SettingsTable, str], int]:
-    return lambda table, key: table.whole(key, least=least, **bounds)
+    return lambda table, key: table.integer(key, least=least, **bounds)
 
 
 def _reminder(table: SettingsTable, key: str) -> int | None:
     if table.content[key] is False:
         return None
     if table.content[key] is True:
-        raise table.wrong(key, "must be a whole number from 1 up, or false for none")
-    return table.whole(key, least=1)
+        raise table.error(key, "must be a whole number from 1 up, or false for none")
+    return table.integer(key, least=1)
 
 
 GENERAL: Final = (
@@ -113,7 +113,7 @@ GENERAL: Final = (
     ConfigKey(
         "todo_check_interval_ms",
         "check_interval",
-        lambda table, key: table.whole(key) / _MILLISECONDS,
+        lambda table, key: table.integer(key) / _MILLISECONDS,
         show=lambda seconds: round(seconds * _MILLISECONDS),
     ),
     ConfigKey("base_iterations", "limits.base_iterations", _whole(1), limit=True),

@@ -114,14 +114,14 @@ class TurnLists:
 
     def _fresh(self) -> object | None:
         """The same as long as nobody can have changed a list: neither this process, nor another."""
-        elsewhere = self._store.written_elsewhere()
-        return None if elsewhere is None else (elsewhere, *map(self._store.appended.get, self._streams))
+        elsewhere = self._store.external_change_marker()
+        return None if elsewhere is None else (elsewhere, *map(self._store.append_counts.get, self._streams))
 
     def _look(self) -> ListState:
         with self._store.read() as tx:
             rows = plan_snapshot.read_snapshot_rows(tx, self._scope) if self._has_plan else ()
             checklist, problems = self._checklist(tx)
-            turn = conversation_repository.turn(tx, self._scope.turn_id)
+            turn = conversation_repository.find_turn(tx, self._scope.turn_id)
             over = turn.end_reason if turn is not None and not turn.open else None
             if self._left is None and checklist is not None:
                 written = self._since is not None and (checklist.updated_at or "") >= self._since

@@ -13,7 +13,7 @@ from punchlist.agent.runtime import AgentRuntime, TurnOutcome
 from punchlist.conversations.model import MessageRole, StoredTurn, TurnScope
 from punchlist.errors import NotFound
 from punchlist.kernel.cancel_signal import CancelSignal
-from punchlist.storage.async_bridge import bridge
+from punchlist.storage.async_bridge import make_bridge
 
 MOST_TURNS: Final = 10_000
 """To look through: those of workers are among them, and one turn can have hundreds."""
@@ -32,11 +32,11 @@ async def resume_session(runtime: AgentRuntime, choose: Choose, signal: CancelSi
 
 async def _last(runtime: AgentRuntime, choose: Choose) -> StoredTurn:
     """The newest turn that an agent of ours has worked in. Agents of others have turns in a session, too."""
-    aside, id = bridge(runtime.site.store), runtime.site.place.scope.conversation_id
+    aside, id = make_bridge(runtime.site.store), runtime.site.place.scope.conversation_id
     for turn in await aside(runtime.conversations.turns, id, MOST_TURNS):
         if turn.parent_turn_id is not None:
             continue
-        said = await aside(runtime.conversations.of_turn, turn.id)
+        said = await aside(runtime.conversations.turn_messages, turn.id)
         if said and (_is_ours(choose, turn) or any(message.role == MessageRole.ASSISTANT for message in said)):
             ended = (turn.end_reason or "").partition(":")[0]
             if ended == Reason.COMPLETED:
@@ -54,8 +54,8 @@ def _is_ours(choose: Choose, turn: StoredTurn) -> bool:
 
 
 async def _what_is_left(runtime: AgentRuntime, turn: StoredTurn) -> str:
-    aside = bridge(runtime.site.store)
-    said = await aside(runtime.conversations.of_turn, turn.id)
+    aside = make_bridge(runtime.site.store)
+    said = await aside(runtime.conversations.turn_messages, turn.id)
     request = next((message.content for message in said if message.kind == TEXT), "")
     scope = TurnScope(turn.conversation_id, runtime.site.place.scope.actor, turn.id)
     view = await aside(runtime.lists(scope, turn.started_at).read)

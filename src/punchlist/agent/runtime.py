@@ -27,17 +27,17 @@ from punchlist.agent.turn_log import StoredTurnLog, trail_line
 from punchlist.checklist.service import Checklists
 from punchlist.checklist.tools import checklist_tools
 from punchlist.conversations.model import Scope, StoredTurn, TurnScope
-from punchlist.conversations.service import LONGEST_MESSAGE, Conversations, Fence
+from punchlist.conversations.service import MAX_MESSAGE_LENGTH, Conversations, Fence
 from punchlist.conversations.turn_writer import TurnAlreadyEnded, TurnWriter
 from punchlist.errors import ConfigError, InvalidInput, PunchlistError, StoreBusy, StoreUnavailable
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancel_signal import CancelSignal
-from punchlist.kernel.process_id import this_process
+from punchlist.kernel.process_id import current_process
 from punchlist.kernel.text import raw_problem
 from punchlist.models.model import Message, Model, ToolOffer, Usage
 from punchlist.plan.service import Plans
 from punchlist.plan.tools import plan_tools
-from punchlist.storage.async_bridge import bridge
+from punchlist.storage.async_bridge import make_bridge
 from punchlist.toolcalls.listeners import Ask, Listeners
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.tool import AgentTool
@@ -134,13 +134,13 @@ class AgentRuntime:
     async def run_turn(self, work: TurnRequest, turn: str | StoredTurn | None = None) -> TurnOutcome:
         # Before the turn is made: a wrong name or goal must not leave one behind, nor end the one before it.
         model = self.model_for(work.agent)
-        if work.goal is not None and (problem := raw_problem(work.goal, longest=LONGEST_MESSAGE)):
+        if work.goal is not None and (problem := raw_problem(work.goal, longest=MAX_MESSAGE_LENGTH)):
             raise InvalidInput(f"goal: {problem}")
         if work.agent.limits.cost is not None and model.info.cost(Usage()) is None:
             raise ConfigError(f"The price of {model.name} is not known, so that a limit of cost cannot be kept.")
         stored = turn if isinstance(turn, StoredTurn) else await self._turn(work, turn)
         here = TurnScope(stored.conversation_id, work.actor, stored.id)
-        aside, tell = bridge(self.site.store), self.audience.on_event
+        aside, tell = make_bridge(self.site.store), self.audience.on_event
         if tell is not None:
             most = work.agent.limits.continuations if work.agent.todo_driven else None
             tell(TurnStarted(work.agent.name, stored.id, model.name, work.parent, isinstance(turn, str), most))
@@ -152,21 +152,21 @@ class AgentRuntime:
             # Such as a database that is gone: a turn that nobody works on must not look as if somebody did.
             with suppress(PunchlistError):
                 await aside(
-                    TurnWriter(self.site.store, here, this_process()).end, [], trail_line(f"{Reason.ERROR}: {error}")
+                    TurnWriter(self.site.store, here, current_process()).end, [], trail_line(f"{Reason.ERROR}: {error}")
                 )
             raise
 
     async def _at_the_bench(
         self, work: TurnRequest, stored: StoredTurn, here: TurnScope, model: Model, resumed: bool
     ) -> TurnResult:
-        aside = bridge(self.site.store)
+        aside = make_bridge(self.site.store)
         async with self._bench(work, here) as bench:
             means = TurnDeps(
                 model,
                 ToolExecution(bench.scheduler, bench.ledger, bench.tools, aside, waits=self.audience.waits),
                 self._lists_of(here, bench.tools, None if work.goal else stored.started_at),
                 StoredTurnLog(
-                    TurnWriter(self.site.store, here, this_process()), bench.recorder, aside, self.site.store.clock
+                    TurnWriter(self.site.store, here, current_process()), bench.recorder, aside, self.site.store.clock
                 ),
                 aside,
                 list(bench.tools),
@@ -181,7 +181,7 @@ class AgentRuntime:
             return await _seen_through(ours, work.goal, DATABASE_OUTAGES if work.left_open_on_outage else ())
 
     async def _turn(self, work: TurnRequest, turn_id: str | None) -> StoredTurn:
-        aside, owner = bridge(self.site.store), this_process()
+        aside, owner = make_bridge(self.site.store), current_process()
         scope = replace(self.site.place.scope, actor=work.actor)
         if turn_id is not None:
             take = self.conversations.take_turn
@@ -191,9 +191,9 @@ class AgentRuntime:
 
     async def _workers_used(self, here: TurnScope) -> tuple[Usage, float]:
         """Before the program ended; by those whom they delegated to as well. What it cost is not known any more."""
-        aside, used = bridge(self.site.store), Usage()
-        for child in await aside(self.conversations.children, here):
-            used += restore(await aside(self.conversations.of_turn, child.id)).usage
+        aside, used = make_bridge(self.site.store), Usage()
+        for child in await aside(self.conversations.child_turns, here):
+            used += restore(await aside(self.conversations.turn_messages, child.id)).usage
             theirs, _ = await self._workers_used(TurnScope(here.conversation_id, here.actor, child.id))
             used += theirs
         return used, 0.0
@@ -222,7 +222,7 @@ class AgentRuntime:
 
     def _own_tools(self, work: TurnRequest, here: TurnScope) -> list[AgentTool]:
         """The lists' tools that its role may use, and workers, if it has any."""
-        role, aside = here.actor.role, bridge(self.site.store)
+        role, aside = here.actor.role, make_bridge(self.site.store)
         tools: list[AgentTool] = [
             *(list_tool(tool, here, aside) for tool in plan_tools(lambda: self.plans) if role in tool.roles),
         ]
@@ -272,10 +272,10 @@ class AgentRuntime:
         if work.parent is None and agent.history:
             recent, id = self.conversations.recent, here.conversation_id
             whose = agent.name if self.shared_conversation else None
-            stored = await bridge(self.site.store)(recent, id, agent.history, but_of=here.turn_id, agent=whose)
+            stored = await make_bridge(self.site.store)(recent, id, agent.history, but_of=here.turn_id, agent=whose)
             said = [message for row in stored if (message := from_stored(row)) is not None]
             earlier = recent_messages(said, agent.history)
-        turns = await bridge(self.site.store)(self.conversations.turns, here.conversation_id, 2)
+        turns = await make_bridge(self.site.store)(self.conversations.turns, here.conversation_id, 2)
         return ModelContext(system, offered, earlier, agent.compact_after, len(turns) < 2)
 
 

@@ -14,7 +14,7 @@ from punchlist.conversations.model import StoredTurn, TurnScope
 from punchlist.errors import Conflict, IllegalTransition, PunchlistError
 from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.models.model import Reply, UserText
-from punchlist.storage.async_bridge import bridge
+from punchlist.storage.async_bridge import make_bridge
 
 if TYPE_CHECKING:
     from punchlist.agent.runtime import AgentRuntime, TurnRequest
@@ -25,7 +25,7 @@ class SubagentRunner:
         self._runtime = runtime
         self._of = work
         self._here = here
-        self._aside = bridge(runtime.site.store)
+        self._aside = make_bridge(runtime.site.store)
 
     async def run(self, worker: AgentDefinition, mission: str, *, left: bool) -> TurnResult:
         of = self._of
@@ -49,16 +49,16 @@ class SubagentRunner:
     async def _left(self, worker: AgentDefinition, mission: str) -> StoredTurn | None:
         """The turn in which a worker was at this mission when the program ended."""
         conversations = self._runtime.conversations
-        for turn in await self._aside(conversations.children, self._here):
+        for turn in await self._aside(conversations.child_turns, self._here):
             if turn.agent_id == worker.name:
-                said = await self._aside(conversations.of_turn, turn.id)
+                said = await self._aside(conversations.turn_messages, turn.id)
                 if said and said[0].content == mission:
                     return turn
         return None
 
     async def _report(self, turn: StoredTurn) -> TurnResult:
         """What a worker reported who had finished, before anybody heard it."""
-        before = restore(await self._aside(self._runtime.conversations.of_turn, turn.id))
+        before = restore(await self._aside(self._runtime.conversations.turn_messages, turn.id))
         text = next(
             (one.text for one in reversed(before.messages) if isinstance(one, Reply | UserText) and one.text), ""
         )

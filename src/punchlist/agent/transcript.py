@@ -14,7 +14,7 @@ from punchlist.agent.message_kinds import CONTINUATION, ENDING, REMINDER, REPLY,
 from punchlist.conversations.model import Message as Stored
 from punchlist.conversations.model import MessageRole, NewMessage, NoticeKind
 from punchlist.errors import StoreDamaged
-from punchlist.kernel.json_encoder import compact
+from punchlist.kernel.json_encoder import compact_encoder
 from punchlist.models.model import CallReturn, FinishReason, Message, Reply, RequestedCall, Usage, UserText
 
 MODEL_VISIBLE: Final = frozenset(
@@ -23,7 +23,7 @@ MODEL_VISIBLE: Final = frozenset(
 """Kinds that a model is told as if somebody had said them."""
 
 
-_ENCODE: Final = compact(ensure_ascii=False, sort_keys=False)
+_ENCODE: Final = compact_encoder(ensure_ascii=False, sort_keys=False)
 
 
 def to_stored(message: Message, kind: str = TEXT) -> NewMessage:

@@ -33,7 +33,7 @@ from punchlist.agent.turn_log import TurnLog
 from punchlist.errors import PunchlistError
 from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.kernel.ids import new_id
-from punchlist.kernel.interrupt import pause, unless_set
+from punchlist.kernel.interrupt import run_unless_cancelled, sleep_unless_cancelled
 from punchlist.models.model import CallReturn, FinishReason, Model, ModelError, Reply, RequestedCall, UserText
 from punchlist.storage.async_bridge import AsyncBridge
 
@@ -156,7 +156,7 @@ class Turn:
         request = self._context.request(state)
         self._means.record.asks(self._means.model.name, request, state)
         try:
-            reply = await unless_set(self._signal, self._means.model.ask(request, self._hear))
+            reply = await run_unless_cancelled(self._signal, self._means.model.ask(request, self._hear))
         except ModelError as error:
             self._failed = str(error)
             await self._means.record.failed(self._failed)
@@ -263,7 +263,9 @@ class Turn:
             return
         self._continued_at, self._sent_back = self._view.version, True
         self._spent = self._spent._replace(continuations=self._spent.continuations + 1)
-        await pause(self._signal, min(self._agent.check_interval * 2.0**self._spent.unchanged, LONGEST_PAUSE))
+        await sleep_unless_cancelled(
+            self._signal, min(self._agent.check_interval * 2.0**self._spent.unchanged, LONGEST_PAUSE)
+        )
         await self._say(prompt, CONTINUATION)
         most = self._agent.limits.continuations
         self._tell(Continued(self._agent.name, self._id, self._spent.continuations, most))

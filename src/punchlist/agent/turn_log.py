@@ -17,13 +17,13 @@ from punchlist.conversations.model import Message as Stored
 from punchlist.conversations.model import ModelCallRecord, NewMessage
 from punchlist.conversations.turn_writer import TurnWriter, check_content
 from punchlist.kernel.clock import Clock, timestamp
-from punchlist.kernel.json_encoder import compact
+from punchlist.kernel.json_encoder import compact_encoder
 from punchlist.kernel.text import visible
 from punchlist.models.model import CallReturn, Message, ModelRequest, Reply
 from punchlist.storage.async_bridge import AsyncBridge
 from punchlist.storage.store import Transaction
 
-_ENCODE: Final = compact(ensure_ascii=False, sort_keys=False)
+_ENCODE: Final = compact_encoder(ensure_ascii=False, sort_keys=False)
 A_MOMENT: Final = 0.02
 """Seconds in which nobody does anything to a turn."""
 
@@ -95,9 +95,9 @@ class StoredTurnLog:
         check_content(lines)
         if monotonic() - self._since > A_MOMENT:
             # While the model thought, somebody may have ended the turn.
-            await self._aside(self._minutes.check)
+            await self._aside(self._minutes.check_open)
         self._kept = []
-        self._journal.along(lambda tx: self._minutes.along(tx, lines, trace))
+        self._journal.along(lambda tx: self._minutes.write_in(tx, lines, trace))
 
     async def failed(self, why: str) -> None:
         await self._write([], self._traced("", why))

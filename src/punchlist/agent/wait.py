@@ -9,7 +9,7 @@ from typing import Final
 from punchlist.agent.runtime import AgentRuntime
 from punchlist.conversations.model import TurnScope
 from punchlist.kernel.cancel_signal import CancelSignal
-from punchlist.storage.async_bridge import bridge
+from punchlist.storage.async_bridge import make_bridge
 from punchlist.toolcalls.approval_store import Approvals
 
 INTERVAL: Final = 0.25
@@ -28,7 +28,7 @@ async def wait_until_resumable(runtime: AgentRuntime, turn_id: str, signal: Canc
 
 async def is_resumable(runtime: AgentRuntime, turn_id: str) -> bool | None:
     """Whether there is anything that a turn does not wait for; None when the turn has ended."""
-    aside, store, place = bridge(runtime.site.store), runtime.site.store, runtime.site.place
+    aside, store, place = make_bridge(runtime.site.store), runtime.site.store, runtime.site.place
     scope = TurnScope(place.scope.conversation_id, place.scope.actor, turn_id)
     turn = await aside(runtime.conversations.current_turn, scope.conversation_id)
     if turn is None or turn.id != turn_id:
@@ -47,7 +47,7 @@ def _asked(runtime: AgentRuntime, approvals: Approvals, scope: TurnScope) -> boo
     turns = {scope.turn_id}
     left = [scope]
     while left:
-        children = runtime.conversations.children(left.pop())
+        children = runtime.conversations.child_turns(left.pop())
         turns.update(child.id for child in children)
         left += [replace(scope, turn_id=child.id) for child in children]
     return any(approvals.call(one.call_id).turn_id in turns for one in waiting)

@@ -35,13 +35,13 @@ from punchlist.toolcalls import repository as tool_records
 from punchlist.toolcalls.lifecycle import ApprovalAction, CallAction
 from punchlist.toolcalls.service import ALWAYS
 
-MOST_PROBLEMS: Final = 20
+MAX_PROBLEMS: Final = 20
 LARGE_ROWS: Final = 1_000_000
 LARGE_BYTES: Final = 1_000_000_000
 _PAGE: Final = 2_000
 
 _EVENTS_FROM: Final = Statement(
-    f"{event_log.ROW} WHERE (stream, version) > (:stream, :version) ORDER BY stream, version LIMIT :most"
+    f"{event_log.SELECT_EVENTS} WHERE (stream, version) > (:stream, :version) ORDER BY stream, version LIMIT :most"
 )
 
 
@@ -96,7 +96,7 @@ def check(store: Store, revision: str, progress: Callable[[int], None] = lambda 
             report.sizes = [_size(tx, table, texts) for table, texts in sorted(text_columns().items())]
     except StoreError as error:
         report.problems.append(str(error))
-    del report.problems[MOST_PROBLEMS:]
+    del report.problems[MAX_PROBLEMS:]
     for size in report.sizes:
         if size.rows > LARGE_ROWS or size.bytes > LARGE_BYTES:
             report.warnings.append(f"{size.table} has grown to {size.rows:,} rows and {size.bytes:,} bytes.")
@@ -165,17 +165,19 @@ def _compare(tx: Transaction, kind: str, owner: str, events: list[Event]) -> lis
 
 
 def _compare_conversation(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
-    told = conversation_replay.replay(events)
-    if conversation_repository.conversation(tx, owner) != told.conversation:
+    told = conversation_replay.replay_conversation(events)
+    if conversation_repository.find_conversation(tx, owner) != told.conversation:
         yield f"conversation:{owner}: it is not what its events made of it"
     for turn in told.turns.values():
-        if conversation_repository.turn(tx, turn.id) != turn:
+        if conversation_repository.find_turn(tx, turn.id) != turn:
             yield f"conversation:{owner}: turn {turn.id} is not what its events made of it"
 
 
 def _compare_queue(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
-    told = conversation_replay.queue(events)
-    found = {one.id: {**message_queue.told(one), "status": one.status} for one in message_queue.all_of(tx, owner)}
+    told = conversation_replay.replay_queue(events)
+    found = {
+        one.id: {**message_queue.event_data(one), "status": one.status} for one in message_queue.all_messages(tx, owner)
+    }
     for queued_id in told | found:
         if told.get(queued_id) != found.get(queued_id):
             yield f"queue:{owner}: message {queued_id} is not what its events made of it"
@@ -219,7 +221,7 @@ def _compare_messages(tx: Transaction, events: list[Event]) -> Iterator[str]:
     for event in events:
         told = event.payload().get("message")
         if isinstance(told, dict):
-            message = conversation_repository.message(tx, told["id"])
+            message = conversation_repository.find_message(tx, told["id"])
             if message is None or conversation_repository.fingerprint(message)["message"] != told:
                 yield f"{event.stream}: message {told['id']} is not what was written"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from punchlist.kernel.lifecycle import ANYBODY, NEW, Lifecycle
+from punchlist.kernel.lifecycle import ALL_ROLES, NEW, Lifecycle
 
 
 class ChecklistStatus(StrEnum):
@@ -36,7 +36,7 @@ CHECKLIST: Final = Lifecycle(
         (ChecklistStatus.COMPLETED, ChecklistAction.START): ChecklistStatus.IN_PROGRESS,
         (ChecklistStatus.COMPLETED, ChecklistAction.REOPEN): ChecklistStatus.PENDING,
     },
-    allowed=dict.fromkeys(ChecklistAction, ANYBODY),
+    allowed=dict.fromkeys(ChecklistAction, ALL_ROLES),
 )
 
 # What the states are called, here and in other tools (W11).

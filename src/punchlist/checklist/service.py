@@ -168,7 +168,7 @@ class Checklists:
                 CHECKLIST.advance(step.from_status or NEW, step.action, scope.actor.role)
         after = Checklist(items, before.revision + 1, undo_to, tx.now())
         write(tx, scope.conversation_id, after)
-        turn = conversation_repository.open_turn(tx, scope.conversation_id)
+        turn = conversation_repository.find_open_turn(tx, scope.conversation_id)
         message = conversation_repository.add_message(
             tx,
             scope.conversation_id,

@@ -92,6 +92,6 @@ def checklist_tools(checklists: Callable[[], Checklists]) -> list[ListToolSpec[S
             roles=frozenset(Role),
             read_only=False,
             run=todo_write,
-            again=True,
+            idempotent=True,
         )
     ]

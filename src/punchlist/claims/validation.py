@@ -22,7 +22,7 @@ from punchlist.claims.lifecycle import (
 from punchlist.claims.model import Claim, Claimant, ListKind
 from punchlist.errors import Conflict, InvalidInput, NotAllowed
 from punchlist.kernel.actors import Role
-from punchlist.kernel.clock import moment, timestamp
+from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import excerpt, json_type, visible
 
@@ -43,7 +43,7 @@ def is_held(claim: Claim | None, now: str) -> bool:
 
 def lease_end(now: str, seconds: int) -> str:
     try:
-        return timestamp(moment(now) + timedelta(seconds=seconds))
+        return timestamp(parse_timestamp(now) + timedelta(seconds=seconds))
     except OverflowError:
         raise InvalidInput(f"seconds: {seconds} from now is past the end of the calendar") from None
 
@@ -52,7 +52,7 @@ def new_claim(
     before: Claim | None, what: str, todo_id: str, of: tuple[ListKind, str], by: Claimant, now: str, seconds: int
 ) -> Claim:
     """The claim of whoever takes a todo that had the claim `before`. `what` is the todo in words."""
-    CLAIM.permit(ClaimAction.CLAIM, by.scope.actor.role)
+    CLAIM.check_role(ClaimAction.CLAIM, by.scope.actor.role)
     if before is not None and is_held(before, now):
         raise already_claimed(before, what, by)
     CLAIM.advance(claim_status(before, now), ClaimAction.CLAIM, by.scope.actor.role)
@@ -72,7 +72,7 @@ def released_claim(claim: Claim | None, what: str, by: Claimant, fence: int | No
 
 def _own(claim: Claim | None, action: ClaimAction, what: str, by: Claimant, fence: int | None, now: str) -> Claim:
     role = by.scope.actor.role
-    CLAIM.permit(action, role)
+    CLAIM.check_role(action, role)
     if claim is None:
         raise Conflict(f"{what} is not claimed. claim_todo takes it.")
     if fence is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from punchlist.kernel.lifecycle import ANYBODY, NEW, Lifecycle
+from punchlist.kernel.lifecycle import ALL_ROLES, NEW, Lifecycle
 
 
 class TurnStatus(StrEnum):
@@ -28,5 +28,5 @@ TURN = Lifecycle(
         (TurnStatus.OPEN, TurnAction.SUSPEND): TurnStatus.OPEN,
         (TurnStatus.OPEN, TurnAction.END): TurnStatus.ENDED,
     },
-    allowed=dict.fromkeys(TurnAction, ANYBODY),
+    allowed=dict.fromkeys(TurnAction, ALL_ROLES),
 )

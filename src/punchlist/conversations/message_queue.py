@@ -14,7 +14,7 @@ from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.lifecycle import TurnAction
 from punchlist.conversations.message_lifecycle import QUEUE, QueueAction, QueueStatus
 from punchlist.conversations.model import MessageRole, Scope, StoredTurn
-from punchlist.conversations.service import LONGEST_MESSAGE, Conversations, set_turn_owner
+from punchlist.conversations.service import MAX_MESSAGE_LENGTH, Conversations, set_turn_owner
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel import text
 from punchlist.kernel.events import Change
@@ -86,12 +86,12 @@ def stream(conversation_id: str) -> str:
     return f"queue:{conversation_id}"
 
 
-def all_of(tx: Transaction, conversation_id: str) -> list[QueuedMessage]:
+def all_messages(tx: Transaction, conversation_id: str) -> list[QueuedMessage]:
     """Also those that were delivered or withdrawn."""
     return [QueuedMessage(*row) for row in tx.all(ALL_OF, conversation_id=conversation_id)]
 
 
-def told(queued: QueuedMessage) -> dict[str, Any]:
+def event_data(queued: QueuedMessage) -> dict[str, Any]:
     """What the trail keeps: enough to prove the content, not a second copy of it."""
     kept = {name: value for name, value in queued._asdict().items() if name not in ("content", "status")}
     return {**kept, "sha256": hashlib.sha256(queued.content.encode()).hexdigest()}
@@ -102,12 +102,12 @@ class MessageQueue:
         self._store = store
         self._conversations = conversations or Conversations(store)
 
-    def waiting(self, conversation_id: str) -> list[QueuedMessage]:
+    def pending(self, conversation_id: str) -> list[QueuedMessage]:
         """Those that wait, in the order in which they will be delivered."""
         with self._store.read() as tx:
             return _waiting(tx, conversation_id)
 
-    def began(self, conversation_id: str, turn_id: str) -> bool:
+    def started_turn(self, conversation_id: str, turn_id: str) -> bool:
         """Whether a turn was begun by a message that had waited."""
         with self._store.read() as tx:
             return tx.one(BEGAN, conversation_id=conversation_id, turn_id=turn_id) is not None
@@ -137,7 +137,7 @@ class MessageQueue:
                 new_id(), scope.conversation_id, position, content, status.value, str(scope.actor), tx.now(), None, None
             )
             tx.run(INSERT, **made._asdict())
-            event_log.append(tx, _change(scope, QueueAction.QUEUE, made, told(made)))
+            event_log.append(tx, _change(scope, QueueAction.QUEUE, made, event_data(made)))
             return made
 
     def edit(self, scope: Scope, id: str, content: str) -> QueuedMessage:
@@ -156,17 +156,17 @@ class MessageQueue:
 
         `owner` is the process that works on the turn.
         """
-        if not self.waiting(scope.conversation_id):
+        if not self.pending(scope.conversation_id):
             return None
         with self._store.write() as tx:
-            return self.begin_next(tx, scope, owner=owner)
+            return self.deliver_next(tx, scope, owner=owner)
 
-    def begin_next(self, tx: Transaction, scope: Scope, *, owner: str | None = None) -> DeliveredMessage | None:
+    def deliver_next(self, tx: Transaction, scope: Scope, *, owner: str | None = None) -> DeliveredMessage | None:
         """As `deliver`, inside a transaction."""
         here = scope.conversation_id
         if (
             conversation_repository.lock_conversation(tx, here) is None
-            or conversation_repository.open_turn(tx, here) is not None
+            or conversation_repository.find_open_turn(tx, here) is not None
         ):
             return None
         first = _waiting(tx, here, most=1)
@@ -208,7 +208,7 @@ class MessageQueue:
             lock=lambda _: found,
             update=_update,
             event=lambda before, after, _: _change(
-                scope, action, after, {**told(after), **(also or {})}, came_from=before.status
+                scope, action, after, {**event_data(after), **(also or {})}, came_from=before.status
             ),
             changes={"changed_at": tx.now(), **to},
         )
@@ -225,7 +225,7 @@ def _waiting(tx: Transaction, conversation_id: str, most: int = _EVERY) -> list[
 
 
 def _checked(content: str) -> str:
-    if problem := text.raw_problem(content, longest=LONGEST_MESSAGE):
+    if problem := text.raw_problem(content, longest=MAX_MESSAGE_LENGTH):
         raise InvalidInput(f"content: {problem}")
     if not content.strip():
         raise InvalidInput("content: must not be empty")

@@ -21,7 +21,7 @@ ABOUT: Final = Statement(
     f"{_ROW} AND position > :after AND turn_id IS NULL AND substr(content, 1, :looked_at) LIKE :pattern "
     "ORDER BY position DESC LIMIT :most"
 )
-LOOKED_THROUGH: Final = 1_000
+SEARCHED_MESSAGES: Final = 1_000
 """The last messages among which those about something are looked for."""
 _LOOKED_AT: Final = 500
 
@@ -47,24 +47,24 @@ class RecentMessages:
         with self._store.read() as tx:
             found = [Message(*row) for row in tx.all(LAST, conversation_id=conversation_id, most=most)]
             ids = {message.turn_id for message in found if message.turn_id is not None}
-            turns = {id: conversation_repository.turn(tx, id) for id in ids}
+            turns = {id: conversation_repository.find_turn(tx, id) for id in ids}
         return [ChatEntry(message, turns.get(message.turn_id or "")) for message in reversed(found)]
 
-    def last_said(self, conversation_id: str) -> LastEntries | None:
+    def last_message(self, conversation_id: str) -> LastEntries | None:
         with self._store.read() as tx:
             row = tx.one(LAST_SAID, conversation_id=conversation_id)
         return LastEntries(*row) if row else None
 
-    def about(self, conversation_id: str, id: str, most: int) -> list[Message]:
+    def mentioning(self, conversation_id: str, id: str, most: int) -> list[Message]:
         """What was posted lately and names something by its id in its beginning, oldest first."""
-        last = self.last_said(conversation_id)
+        last = self.last_message(conversation_id)
         if last is None:
             return []
         with self._store.read() as tx:
             rows = tx.all(
                 ABOUT,
                 conversation_id=conversation_id,
-                after=last.messages - LOOKED_THROUGH,
+                after=last.messages - SEARCHED_MESSAGES,
                 looked_at=_LOOKED_AT,
                 pattern=f"%{id}%",
                 most=most,

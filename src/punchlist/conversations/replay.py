@@ -17,7 +17,7 @@ class ReplayedConversation:
     turns: dict[str, StoredTurn] = field(default_factory=dict)
 
 
-def replay(events: Sequence[Event]) -> ReplayedConversation:
+def replay_conversation(events: Sequence[Event]) -> ReplayedConversation:
     """Messages are not here: the trail keeps only their fingerprints."""
     told = ReplayedConversation()
     for event in events:
@@ -31,7 +31,7 @@ def replay(events: Sequence[Event]) -> ReplayedConversation:
     return told
 
 
-def queue(events: Sequence[Event]) -> dict[str, dict[str, Any]]:
+def replay_queue(events: Sequence[Event]) -> dict[str, dict[str, Any]]:
     """By id, what the trail tells of messages that waited: every event tells all of it."""
     told: dict[str, dict[str, Any]] = {}
     for event in events:

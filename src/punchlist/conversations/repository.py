@@ -66,7 +66,7 @@ LAST_POSITION: Final = Statement(
 TRACES: Final = Statement(f"{_row('traces', Trace)} WHERE turn_id = :turn_id ORDER BY started_at, id")
 
 
-def conversation(tx: Transaction, id: str) -> Conversation | None:
+def find_conversation(tx: Transaction, id: str) -> Conversation | None:
     row = tx.one(CONVERSATION, id=id)
     return Conversation(*row) if row else None
 
@@ -76,7 +76,7 @@ def lock_conversation(tx: Transaction, id: str) -> Conversation | None:
     return Conversation(*row) if row else None
 
 
-def turn(tx: Transaction, id: str) -> StoredTurn | None:
+def find_turn(tx: Transaction, id: str) -> StoredTurn | None:
     row = tx.one(TURN, id=id)
     return StoredTurn(*row) if row else None
 
@@ -87,7 +87,7 @@ def lock_turn(tx: Transaction, id: str) -> StoredTurn | None:
     return StoredTurn(*row) if row else None
 
 
-def open_turn(tx: Transaction, conversation_id: str) -> StoredTurn | None:
+def find_open_turn(tx: Transaction, conversation_id: str) -> StoredTurn | None:
     row = tx.one(OPEN_TURN, conversation_id=conversation_id)
     return StoredTurn(*row) if row else None
 
@@ -101,7 +101,7 @@ def update_turn(tx: Transaction, before: StoredTurn, changes: dict[str, Any]) ->
     return after if written else None
 
 
-def message(tx: Transaction, id: str) -> Message | None:
+def find_message(tx: Transaction, id: str) -> Message | None:
     row = tx.one(MESSAGE, id=id)
     return Message(*row) if row else None
 

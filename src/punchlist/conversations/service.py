@@ -23,19 +23,19 @@ from punchlist.conversations.model import (
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotFound
 from punchlist.kernel import text
 from punchlist.kernel.clock import timestamp
-from punchlist.kernel.events import Change, canonical
+from punchlist.kernel.events import Change, canonical_json
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.lifecycle import NEW
-from punchlist.kernel.process_id import lives
+from punchlist.kernel.process_id import is_running
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 from punchlist.storage.transitions import transition
 
 Fence = Callable[[Transaction], None]
 """Raises for one who was thought dead and has been replaced; asked when the conversation is locked."""
-LONGEST_ID: Final = 200
-LONGEST_TITLE: Final = 500
-LONGEST_MESSAGE: Final = 1_000_000
+MAX_ID_LENGTH: Final = 200
+MAX_TITLE_LENGTH: Final = 500
+MAX_MESSAGE_LENGTH: Final = 1_000_000
 
 
 def stream(conversation_id: str) -> str:
@@ -56,7 +56,7 @@ class Conversations:
     ) -> Conversation:
         """The conversation of `scope`; made when it is not there yet."""
         with self._store.read() as tx:
-            found = conversation_repository.conversation(tx, scope.conversation_id)
+            found = conversation_repository.find_conversation(tx, scope.conversation_id)
         if found:
             return found
         with self._store.write() as tx:
@@ -76,18 +76,18 @@ class Conversations:
         if found:
             return found
         _check_id(scope.conversation_id)
-        if problem := text.line_problem(title, longest=LONGEST_TITLE, shortest=0):
+        if problem := text.line_problem(title, longest=MAX_TITLE_LENGTH, shortest=0):
             raise InvalidInput(f"title: {problem}")
-        made = Conversation(scope.conversation_id, title.strip(), canonical(metadata or {}), tx.now())
+        made = Conversation(scope.conversation_id, title.strip(), canonical_json(metadata or {}), tx.now())
         if not tx.run(conversation_repository.INSERT_CONVERSATION, **asdict(made)):
             # Another process made it at the same moment.
             return conversation_repository.lock_conversation(tx, made.id) or made
-        event_log.append(tx, change(scope, "start", made.id, reason or "first use", asdict(made)))
+        event_log.append(tx, conversation_change(scope, "start", made.id, reason or "first use", asdict(made)))
         return made
 
     def get(self, conversation_id: str) -> Conversation:
         with self._store.read() as tx:
-            found = conversation_repository.conversation(tx, conversation_id)
+            found = conversation_repository.find_conversation(tx, conversation_id)
         if not found:
             raise NotFound(
                 f"There is no session {text.excerpt(conversation_id)!r}. `punchlist sessions` lists those there are."
@@ -101,7 +101,7 @@ class Conversations:
     def open_turn(self, scope: Scope, *, reason: str = "first use") -> StoredTurn:
         """The open turn of a conversation, opened when there is none."""
         with self._store.read() as tx:
-            found = conversation_repository.open_turn(tx, scope.conversation_id)
+            found = conversation_repository.find_open_turn(tx, scope.conversation_id)
         if found:
             return found
         with self._store.write() as tx:
@@ -110,12 +110,12 @@ class Conversations:
     def current_turn(self, conversation_id: str) -> StoredTurn | None:
         """The open turn of a conversation, without opening one."""
         with self._store.read() as tx:
-            return conversation_repository.open_turn(tx, conversation_id)
+            return conversation_repository.find_open_turn(tx, conversation_id)
 
     def ensure_turn(self, tx: Transaction, scope: Scope, *, reason: str = "first use") -> StoredTurn:
         """As `open_turn`, inside a transaction."""
         self.ensure(tx, scope)
-        return conversation_repository.open_turn(tx, scope.conversation_id) or self._begin(tx, scope, reason)
+        return conversation_repository.find_open_turn(tx, scope.conversation_id) or self._begin(tx, scope, reason)
 
     def begin_turn(
         self,
@@ -136,7 +136,7 @@ class Conversations:
                 fence(tx)
             if parent is not None:
                 self._own_turn(tx, scope, parent)
-            elif open_turn := conversation_repository.open_turn(tx, scope.conversation_id):
+            elif open_turn := conversation_repository.find_open_turn(tx, scope.conversation_id):
                 if not abandoned:
                     _check_free(open_turn)
                 end_turn(tx, scope, open_turn, reason)
@@ -144,7 +144,7 @@ class Conversations:
             if request is not None:
                 said = conversation_repository.add_messages(tx, scope.conversation_id, turn.id, [request])[0]
                 told = conversation_repository.fingerprint(said)
-                event_log.append(tx, change(scope, "say", said.id, f"message of {said.role}", told))
+                event_log.append(tx, conversation_change(scope, "say", said.id, f"message of {said.role}", told))
             return turn
 
     def take_turn(
@@ -168,23 +168,25 @@ class Conversations:
         status = TURN.advance(NEW, TurnAction.BEGIN, scope.actor.role)
         turn = StoredTurn(new_id(), scope.conversation_id, parent, scope.agent_id, None, tx.now(), None, owner)
         tx.run(conversation_repository.INSERT_TURN, **turn._asdict())
-        event_log.append(tx, change(scope, TurnAction.BEGIN, turn.id, reason, turn._asdict(), to_status=status))
+        event_log.append(
+            tx, conversation_change(scope, TurnAction.BEGIN, turn.id, reason, turn._asdict(), to_status=status)
+        )
         return turn
 
     def end_turn(self, scope: Scope, *, reason: str) -> StoredTurn | None:
         """End the open turn; its unfinished items stay as they are (T14). None when none was open."""
-        if problem := text.line_problem(reason, longest=LONGEST_TITLE):
+        if problem := text.line_problem(reason, longest=MAX_TITLE_LENGTH):
             raise InvalidInput(f"reason: {problem}")
         reason = reason.strip()
         with self._store.write() as tx:
             if not conversation_repository.lock_conversation(tx, scope.conversation_id):
                 return None
-            turn = conversation_repository.open_turn(tx, scope.conversation_id)
+            turn = conversation_repository.find_open_turn(tx, scope.conversation_id)
             return end_turn(tx, scope, turn, reason) if turn else None
 
     def turn(self, turn_id: str) -> StoredTurn:
         with self._store.read() as tx:
-            found = conversation_repository.turn(tx, turn_id)
+            found = conversation_repository.find_turn(tx, turn_id)
         if found is None:
             raise NotFound(f"There is no turn {text.excerpt(turn_id)!r}.")
         return found
@@ -197,10 +199,10 @@ class Conversations:
                 for row in tx.all(conversation_repository.TURNS, conversation_id=conversation_id, most=most)
             ]
 
-    def say(
+    def add_message(
         self, scope: Scope, role: MessageRole, content: str, *, kind: str = "text", turn_id: str | None = None
     ) -> Message:
-        if problem := text.raw_problem(content, longest=LONGEST_MESSAGE):
+        if problem := text.raw_problem(content, longest=MAX_MESSAGE_LENGTH):
             raise InvalidInput(f"content: {problem}")
         with self._store.write() as tx:
             self.ensure(tx, scope)
@@ -210,7 +212,10 @@ class Conversations:
                 tx, scope.conversation_id, role, content, kind=kind, turn_id=turn_id
             )
             event_log.append(
-                tx, change(scope, "say", message.id, f"message of {role}", conversation_repository.fingerprint(message))
+                tx,
+                conversation_change(
+                    scope, "say", message.id, f"message of {role}", conversation_repository.fingerprint(message)
+                ),
             )
             return message
 
@@ -218,17 +223,17 @@ class Conversations:
         with self._store.read() as tx:
             return [Message(*row) for row in tx.all(conversation_repository.MESSAGES, conversation_id=conversation_id)]
 
-    def posted(self, conversation_id: str, most: int = 200) -> list[Message]:
+    def messages_outside_turns(self, conversation_id: str, most: int = 200) -> list[Message]:
         """The last messages that were posted outside of any turn, oldest first."""
         with self._store.read() as tx:
             rows = tx.all(conversation_repository.POSTED, conversation_id=conversation_id, most=most)
         return [Message(*row) for row in reversed(rows)]
 
-    def of_turn(self, turn_id: str) -> list[Message]:
+    def turn_messages(self, turn_id: str) -> list[Message]:
         with self._store.read() as tx:
             return [Message(*row) for row in tx.all(conversation_repository.OF_TURN, turn_id=turn_id)]
 
-    def children(self, scope: TurnScope) -> list[StoredTurn]:
+    def child_turns(self, scope: TurnScope) -> list[StoredTurn]:
         """The turns that were begun inside of a turn, newest first."""
         with self._store.read() as tx:
             rows = tx.all(conversation_repository.CHILDREN, conversation_id=scope.conversation_id, parent=scope.turn_id)
@@ -247,7 +252,7 @@ class Conversations:
                 rows = tx.all(conversation_repository.RECENT_OF_AGENT, **told)
         return [Message(*row) for row in reversed(rows)]
 
-    def trace(
+    def add_trace(
         self,
         scope: Scope,
         turn_id: str,
@@ -260,7 +265,7 @@ class Conversations:
         started_at: str | None = None,
     ) -> Trace:
         fields = {"name": name, "input": input, "output": output, "error": error or ""}
-        problems = {key: text.raw_problem(value, longest=LONGEST_MESSAGE) for key, value in fields.items()}
+        problems = {key: text.raw_problem(value, longest=MAX_MESSAGE_LENGTH) for key, value in fields.items()}
         if any(problems.values()):
             raise InvalidInput([f"{key}: {problem}" for key, problem in problems.items() if problem])
         with self._store.write() as tx:
@@ -271,7 +276,9 @@ class Conversations:
                 new_id(), scope.conversation_id, turn_id, kind, name, input, output, error, started_at or now, now
             )
             tx.run(conversation_repository.INSERT_TRACE, **made._asdict())
-            event_log.append(tx, change(scope, "trace", made.id, f"{kind} call", {"name": name, "turn_id": turn_id}))
+            event_log.append(
+                tx, conversation_change(scope, "trace", made.id, f"{kind} call", {"name": name, "turn_id": turn_id})
+            )
             return made
 
     def traces(self, turn_id: str) -> list[Trace]:
@@ -279,7 +286,7 @@ class Conversations:
             return [Trace(*row) for row in tx.all(conversation_repository.TRACES, turn_id=turn_id)]
 
     def _own_turn(self, tx: Transaction, scope: Scope, turn_id: str) -> StoredTurn:
-        turn = conversation_repository.turn(tx, turn_id)
+        turn = conversation_repository.find_turn(tx, turn_id)
         if not turn or turn.conversation_id != scope.conversation_id:
             raise NotFound(f"Session {scope.conversation_id!r} has no turn {text.excerpt(turn_id)!r}.")
         return turn
@@ -287,7 +294,7 @@ class Conversations:
 
 def end_turn(tx: Transaction, scope: Scope, turn: StoredTurn, reason: str) -> StoredTurn:
     """End a turn. The caller has locked its conversation."""
-    tx.appends(turn_stream(turn.id))
+    tx.mark_appended(turn_stream(turn.id))
     changes = {"ended_at": tx.now(), "end_reason": reason, "owner": None}
     return _advance_turn(tx, scope, turn, TurnAction.END, reason, changes)
 
@@ -309,7 +316,7 @@ def _advance_turn(
         scope.actor.role,
         lock=lambda _: turn,
         update=conversation_repository.update_turn,
-        event=lambda before, after, _: change(
+        event=lambda before, after, _: conversation_change(
             scope, action, turn.id, reason, changes, from_status=before.status, to_status=after.status
         ),
         changes=changes,
@@ -318,7 +325,7 @@ def _advance_turn(
 
 def _check_free(turn: StoredTurn) -> None:
     """Two processes must not work on one turn."""
-    if turn.owner is not None and lives(turn.owner) is not False:
+    if turn.owner is not None and is_running(turn.owner) is not False:
         raise Conflict(
             f"Process {turn.owner} works on turn {turn.id} of session {turn.conversation_id!r}. Leave it a message "
             "with `punchlist queue add`, work in another session (--session), or end the turn with `punchlist turn "
@@ -327,13 +334,13 @@ def _check_free(turn: StoredTurn) -> None:
 
 
 def _check_id(conversation_id: str) -> None:
-    if problem := text.line_problem(conversation_id, longest=LONGEST_ID):
+    if problem := text.line_problem(conversation_id, longest=MAX_ID_LENGTH):
         raise InvalidInput(f"session id: {problem}")
     if not re.fullmatch(r"[^\s]+", conversation_id):
         raise InvalidInput("session id: must not contain blanks")
 
 
-def change(
+def conversation_change(
     scope: Scope,
     action: str,
     subject: str,

@@ -11,7 +11,13 @@ from typing import Final
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.lifecycle import TurnAction
 from punchlist.conversations.model import Message, ModelCallRecord, NewMessage, StoredTurn, Trace, TraceKind, TurnScope
-from punchlist.conversations.service import LONGEST_MESSAGE, LONGEST_TITLE, change, end_turn, set_turn_owner
+from punchlist.conversations.service import (
+    MAX_MESSAGE_LENGTH,
+    MAX_TITLE_LENGTH,
+    conversation_change,
+    end_turn,
+    set_turn_owner,
+)
 from punchlist.errors import Conflict, InvalidInput, NotFound
 from punchlist.kernel import text
 from punchlist.kernel.ids import new_id
@@ -42,13 +48,13 @@ class TurnWriter:
                 check_content(said)
                 self._write(tx, said, trace)
 
-    def check(self) -> None:
+    def check_open(self) -> None:
         """Raises `TurnOver` when there is no more to write."""
         with self._store.read() as tx:
             self._check(tx)
 
     def _check(self, tx: Transaction) -> None:
-        turn = conversation_repository.turn(tx, self._scope.turn_id)
+        turn = conversation_repository.find_turn(tx, self._scope.turn_id)
         if turn is None or not turn.open:
             raise TurnAlreadyEnded(f"somebody ended the turn ({turn.end_reason if turn else 'it is gone'})")
         if self._taken(turn):
@@ -61,20 +67,22 @@ class TurnWriter:
         """Nobody works on the turn until what it waits for is there."""
         with self._store.write() as tx:
             self._lock(tx)
-            turn = conversation_repository.turn(tx, self._scope.turn_id)
+            turn = conversation_repository.find_turn(tx, self._scope.turn_id)
             assert turn is not None
             if self._taken(turn):
                 return
             check_content(said)
             self._write(tx, [*said, NewMessage("system", PAUSE, why)])
             if turn.open:
-                set_turn_owner(tx, self._scope, turn, TurnAction.SUSPEND, None, reason=text.excerpt(why, LONGEST_TITLE))
+                set_turn_owner(
+                    tx, self._scope, turn, TurnAction.SUSPEND, None, reason=text.excerpt(why, MAX_TITLE_LENGTH)
+                )
 
     def end(self, said: Sequence[NewMessage], reason: str) -> None:
         """The turn is over; one that somebody has ended already stays as it is."""
         with self._store.write() as tx:
             self._lock(tx)
-            turn = conversation_repository.turn(tx, self._scope.turn_id)
+            turn = conversation_repository.find_turn(tx, self._scope.turn_id)
             assert turn is not None
             if self._taken(turn):
                 return
@@ -82,17 +90,17 @@ class TurnWriter:
                 check_content(said)
                 self._write(tx, said)
             if turn.open:
-                end_turn(tx, self._scope, turn, reason[:LONGEST_TITLE])
+                end_turn(tx, self._scope, turn, reason[:MAX_TITLE_LENGTH])
 
     def read(self) -> list[Message]:
         with self._store.read() as tx:
             return [Message(*row) for row in tx.all(conversation_repository.OF_TURN, turn_id=self._scope.turn_id)]
 
     def _lock(self, tx: Transaction) -> None:
-        if not tx.alone and conversation_repository.lock_conversation(tx, self._scope.conversation_id) is None:
+        if not tx.exclusive and conversation_repository.lock_conversation(tx, self._scope.conversation_id) is None:
             raise NotFound(f"There is no session {self._scope.conversation_id!r} any more.")
 
-    def along(self, tx: Transaction, said: Sequence[NewMessage], trace: ModelCallRecord | None = None) -> None:
+    def write_in(self, tx: Transaction, said: Sequence[NewMessage], trace: ModelCallRecord | None = None) -> None:
         """As `write`, inside of somebody's transaction that has locked the conversation; after
         `check_content`, since there it is too late to refuse."""
         self._write(tx, said, trace)
@@ -101,7 +109,9 @@ class TurnWriter:
         scope = self._scope
         added = conversation_repository.add_messages(tx, scope.conversation_id, scope.turn_id, said) if said else []
         changes = [
-            change(scope, "say", message.id, f"message of {message.role}", conversation_repository.fingerprint(message))
+            conversation_change(
+                scope, "say", message.id, f"message of {message.role}", conversation_repository.fingerprint(message)
+            )
             for message in added
         ]
         if trace is not None:
@@ -111,11 +121,13 @@ class TurnWriter:
             if changes:
                 changes[-1].data["trace"] = id
             else:
-                changes.append(change(scope, "trace", id, "model call", {"name": row.name, "turn_id": row.turn_id}))
+                changes.append(
+                    conversation_change(scope, "trace", id, "model call", {"name": row.name, "turn_id": row.turn_id})
+                )
         event_log.append(tx, *changes)
 
 
 def check_content(said: Sequence[NewMessage]) -> None:
     for line in said:
-        if problem := text.raw_problem(line.content, longest=LONGEST_MESSAGE):
+        if problem := text.raw_problem(line.content, longest=MAX_MESSAGE_LENGTH):
             raise InvalidInput(f"content: {problem}")

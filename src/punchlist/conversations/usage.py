@@ -13,7 +13,7 @@ from punchlist.conversations.model import StoredTurn
 from punchlist.storage.statements import Statement, columns
 from punchlist.storage.store import Transaction
 
-LONGEST_TOLD: Final = 500
+MAX_SUMMARY_LENGTH: Final = 500
 """Characters of a result that are looked at for its first line."""
 _EVER: Final = "9999"
 
@@ -24,7 +24,7 @@ MEANWHILE: Final = Statement(
 )
 CALLS: Final = Statement(
     "SELECT id, tool, status, "
-    f"substr(result, 1, {LONGEST_TOLD}), substr(explanation, 1, {LONGEST_TOLD}), "
+    f"substr(result, 1, {MAX_SUMMARY_LENGTH}), substr(explanation, 1, {MAX_SUMMARY_LENGTH}), "
     "output_file, created_at, started_at, ended_at FROM tool_calls WHERE turn_id = :turn_id ORDER BY position"
 )
 REQUESTS: Final = Statement(
@@ -40,7 +40,7 @@ class CallEvidence(NamedTuple):
     agent: str
     tool: str
     status: str
-    told: str
+    summary: str
     """The first line of its result, or why there is none."""
     output_file: str | None
     at: str
@@ -54,7 +54,7 @@ class CallEvidence(NamedTuple):
             "agent": self.agent,
             "tool": self.tool,
             "status": self.status,
-            "told": self.told,
+            "told": self.summary,
             "outputFile": self.output_file,
             "at": self.at,
             "endedAt": self.ended_at,
@@ -69,7 +69,7 @@ class ModelRequestUsage(NamedTuple):
     output_tokens: int
 
 
-def with_workers(tx: Transaction, turn: StoredTurn) -> list[StoredTurn]:
+def with_child_turns(tx: Transaction, turn: StoredTurn) -> list[StoredTurn]:
     """The turn, and those begun inside of it, however deep."""
     rows = tx.all(MEANWHILE, conversation_id=turn.conversation_id, since=turn.started_at, until=turn.ended_at or _EVER)
     found, known = [turn], {turn.id}
@@ -81,13 +81,13 @@ def with_workers(tx: Transaction, turn: StoredTurn) -> list[StoredTurn]:
     return found
 
 
-def calls_of(tx: Transaction, among: Iterable[StoredTurn]) -> list[CallEvidence]:
+def tool_calls(tx: Transaction, among: Iterable[StoredTurn]) -> list[CallEvidence]:
     """In the order in which they began."""
     found = [_evidence(turn, row) for turn in among for row in tx.all(CALLS, turn_id=turn.id)]
     return sorted(found, key=lambda one: one.at)
 
 
-def requests_of(tx: Transaction, among: Sequence[StoredTurn]) -> list[ModelRequestUsage]:
+def model_requests(tx: Transaction, among: Sequence[StoredTurn]) -> list[ModelRequestUsage]:
     return [
         ModelRequestUsage(str(at), *_tokens(str(output)))
         for turn in among

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from punchlist.conversations.model import Scope
-from punchlist.conversations.service import LONGEST_TITLE, Conversations
+from punchlist.conversations.service import MAX_TITLE_LENGTH, Conversations
 from punchlist.errors import IllegalTransition
 from punchlist.kernel.text import excerpt
 from punchlist.missions.repository import lock_mission
 from punchlist.runs import repository as run_repository
 from punchlist.runs import service as runs
 from punchlist.runs.model import RunKind
-from punchlist.storage.async_bridge import bridge
+from punchlist.storage.async_bridge import make_bridge
 from punchlist.storage.store import Store, Transaction
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class QueuedDelegation:
         self._task = task
 
     async def submit(self, id: str, worker: str, mission: str, todo_id: str | None) -> str:
-        return await bridge(self._store)(self._enqueue, id, worker, mission, todo_id)
+        return await make_bridge(self._store)(self._enqueue, id, worker, mission, todo_id)
 
     def _enqueue(self, id: str, worker: str, mission: str, todo_id: str | None) -> str:
         task = self._task
@@ -49,7 +49,7 @@ class QueuedDelegation:
                 _check_limit(tx, task.mission.id, id)
             # A conversation of its own, because other agents may work in the chat meanwhile.
             scope = Scope(f"run-{id}", task.scope.actor)
-            title = excerpt(f"{worker}: {mission}", LONGEST_TITLE)
+            title = excerpt(f"{worker}: {mission}", MAX_TITLE_LENGTH)
             metadata = {"channel": "run", "runId": id, "origin": origin}
             self._conversations.ensure(tx, scope, title=title, metadata=metadata, reason="asynchronous delegation")
             runs.enqueue(

@@ -14,7 +14,7 @@ from punchlist.kernel.actors import Actor
 from punchlist.missions.model import Mission, MissionScope, Pillar
 from punchlist.missions.todos.tools import mission_tools
 from punchlist.models.model import Model
-from punchlist.storage.async_bridge import bridge, in_thread
+from punchlist.storage.async_bridge import make_bridge, run_in_thread
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.tool import AgentTool
 from punchlist.tools.list_tools import list_tool
@@ -72,11 +72,11 @@ class RuntimeFactory:
             return []
         services, pillar = self._services, task.pillar.slug if task.pillar is not None else None
         scope = MissionScope(turn.conversation_id, turn.actor, task.mission.slug, pillar)
-        on_bridge = bridge(services.store)
+        on_bridge = make_bridge(services.store)
         tools = mission_tools(lambda: services.mission_todos, lambda: services.checks)
         # Completing a todo may run its check, which takes time: always in a thread.
         return [
-            list_tool(tool, scope, in_thread if tool.name == COMPLETE_TOOL else on_bridge)
+            list_tool(tool, scope, run_in_thread if tool.name == COMPLETE_TOOL else on_bridge)
             for tool in tools
             if turn.actor.role in tool.roles
         ]

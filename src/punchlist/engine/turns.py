@@ -25,7 +25,7 @@ from punchlist.agent.runtime import AgentRuntime, TurnRequest
 from punchlist.agent.wait import is_resumable
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import Message, NewMessage
-from punchlist.conversations.usage import with_workers
+from punchlist.conversations.usage import with_child_turns
 from punchlist.engine.active_runs import MESSAGE_RECEIVED, PAUSED, ActiveRun, ActiveRuns, RunStopped
 from punchlist.engine.durable import DurableEngine, retrying_bridge
 from punchlist.engine.runtime_factory import RuntimeFactory, TurnTask
@@ -37,7 +37,7 @@ from punchlist.models.model import Reply
 from punchlist.runs.lifecycle import ControlRequest, RunStatus
 from punchlist.runs.model import Run, UsageIncrement, remaining_text
 from punchlist.runs.queue import RunNotOwned, RunQueue
-from punchlist.storage.async_bridge import bridge
+from punchlist.storage.async_bridge import make_bridge
 from punchlist.toolcalls.approval_store import Approvals
 from punchlist.toolcalls.approvals import LONGEST_REASON, ApprovalAnswer, ApprovalOutcome
 from punchlist.toolcalls.repository import count_of_turn
@@ -82,7 +82,7 @@ class TurnSteps:
         self._runtimes = runtimes
         # Runs that rest do not use a slot.
         self._slots = asyncio.Semaphore(slots)
-        self._call = retrying_bridge(bridge(services.store))
+        self._call = retrying_bridge(make_bridge(services.store))
 
     async def run(self, run: Run, task: TurnTask, turn_id: str | None = None) -> StepResult:
         """Run a turn to its end. `turn_id` names a turn that already has its request."""
@@ -135,7 +135,7 @@ class TurnSteps:
         conversations, request = self._services.conversations, task.request
         open_turn = await self._call(conversations.current_turn, task.conversation_id)
         if open_turn is not None and open_turn.agent_id == task.agent.name:
-            stored = await self._call(conversations.of_turn, open_turn.id)
+            stored = await self._call(conversations.turn_messages, open_turn.id)
             if [NewMessage(message.role, message.kind, message.content) for message in stored] == [request]:
                 # A worker created the turn and died before the step was recorded.
                 return open_turn.id
@@ -168,7 +168,7 @@ class TurnSteps:
 
     async def _run_agent(self, active: ActiveRun, run: Run, task: TurnTask, turn_id: str) -> StepResult:
         conversations = self._services.conversations
-        stored = await self._call(conversations.of_turn, turn_id)
+        stored = await self._call(conversations.turn_messages, turn_id)
         turn = await self._call(conversations.turn, turn_id)
         if not turn.open:
             # It ended before the step was recorded, or a person ended it.
@@ -186,7 +186,7 @@ class TurnSteps:
         )
         outcome = await self._runtimes.build(task).run_turn(request, turn_id)
         if run.message is not None:
-            rest = undelivered(run.message, await self._call(conversations.of_turn, turn_id))
+            rest = undelivered(run.message, await self._call(conversations.turn_messages, turn_id))
             await self._call(self._queue.message_delivered, run.id, run.message, rest)
         return _turn_result(turn_id, outcome.ended, budget, monotonic() - started)
 
@@ -234,8 +234,8 @@ class TurnSteps:
 
     def _count_calls(self, turn_id: str) -> int:
         with self._services.store.read() as tx:
-            turn = conversation_repository.turn(tx, turn_id)
-            turns = with_workers(tx, turn) if turn is not None else ()
+            turn = conversation_repository.find_turn(tx, turn_id)
+            turns = with_child_turns(tx, turn) if turn is not None else ()
             return sum(count_of_turn(tx, each.id) for each in turns)
 
 

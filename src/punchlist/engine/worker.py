@@ -31,14 +31,14 @@ from punchlist.engine.workflows.execute import escalate, execute
 from punchlist.errors import PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import timestamp
-from punchlist.kernel.process_id import lives, this_process
+from punchlist.kernel.process_id import current_process, is_running
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.chats.post_once import post_once
 from punchlist.models.model import Model
 from punchlist.runs.lifecycle import ControlRequest, RunStatus
 from punchlist.runs.model import Run, RunKind
 from punchlist.runs.queue import RunNotOwned, RunQueue
-from punchlist.storage.async_bridge import bridge
+from punchlist.storage.async_bridge import make_bridge
 from punchlist.toolcalls.policy import Mode
 
 DEFAULT_SLOTS: Final = 8
@@ -78,11 +78,11 @@ class Worker:
         slots: int = DEFAULT_SLOTS,
         report: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.executor = this_process()
+        self.executor = current_process()
         self._services = services
         self._slots = slots
         self._report = report
-        self._call = bridge(services.store)
+        self._call = make_bridge(services.store)
         self._retry = retrying_bridge(self._call)
         self._locks = liveness_locks(services.store)
         self._durable = DurableEngine(services.store, self.executor)
@@ -151,7 +151,7 @@ class Worker:
         if run.status is RunStatus.QUEUED:
             # Another run of its chat may be at rest.
             return run.id not in ready
-        return run.status is RunStatus.WAITING and run.executor is not None and lives(run.executor) is not False
+        return run.status is RunStatus.WAITING and run.executor is not None and is_running(run.executor) is not False
 
     async def _suspend(self) -> None:
         self._active_runs.close()

@@ -17,7 +17,7 @@ from punchlist.missions.chats.post_once import post_once
 from punchlist.missions.model import Mission, MissionScope, Pillar
 from punchlist.runs.model import Run
 from punchlist.runs.queue import RunQueue
-from punchlist.storage.async_bridge import bridge
+from punchlist.storage.async_bridge import make_bridge
 
 T = TypeVar("T")
 MAX_POST_LENGTH: Final = 200_000
@@ -28,7 +28,7 @@ class WorkflowContext:
         self.services = services
         self.turns = turns
         self.queue = queue
-        self.call = retrying_bridge(bridge(services.store))
+        self.call = retrying_bridge(make_bridge(services.store))
         """Calls a synchronous service function off the event loop."""
         self._durable = durable
 

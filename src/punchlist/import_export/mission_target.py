@@ -10,7 +10,7 @@ from punchlist.errors import Conflict, IllegalTransition, InvalidInput
 from punchlist.import_export.format_limits import FormatLimits
 from punchlist.import_export.item import ExchangeItem, Loss
 from punchlist.import_export.targets import REASON, ExistingItems, ImportedItem, ids_by_title, is_stable_id
-from punchlist.kernel.clock import moment
+from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.todos import deadlines, pagination
@@ -116,7 +116,7 @@ class MissionTarget:
         try:
             self._new(entry)
             if entry.deadline:
-                deadlines.parse(entry.deadline, cadence_of(self._mission).timezone, moment(self._now))
+                deadlines.parse(entry.deadline, cadence_of(self._mission).timezone, parse_timestamp(self._now))
         except InvalidInput as error:
             problems += error.problems
         match entry.check:

@@ -34,7 +34,7 @@ from punchlist.checklist.model import Checklist, item_json
 from punchlist.checklist.service import Checklists
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import Message, MessageRole, NewMessage, Scope, StoredTurn, TurnScope
-from punchlist.conversations.service import Conversations, change
+from punchlist.conversations.service import Conversations, conversation_change
 from punchlist.errors import Conflict, StoreDamaged
 from punchlist.integrations import messages
 from punchlist.integrations.native_lists import merge_copy
@@ -50,9 +50,9 @@ from punchlist.integrations.session_history import (
     is_by_person,
     read_history,
 )
-from punchlist.kernel.clock import moment
+from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.events import Event
-from punchlist.kernel.process_id import lives
+from punchlist.kernel.process_id import is_running
 from punchlist.kernel.text import visible_block
 from punchlist.plan import repository as plan_repository
 from punchlist.plan.transitions import plan_stream
@@ -271,7 +271,7 @@ class HookService:
         return _SessionState(turn, said, request, lists, lists.checklist, history, by_person)
 
     def _situation(self, state: _SessionState) -> Situation:
-        elapsed = (self._store.clock() - moment(state.turn.started_at)).total_seconds() if state.turn else 0.0
+        elapsed = (self._store.clock() - parse_timestamp(state.turn.started_at)).total_seconds() if state.turn else 0.0
         ended = state.history.ended_by_person
         return Situation(
             open=state.lists.open,
@@ -298,7 +298,9 @@ class HookService:
                 tx, scope.conversation_id, role, text, kind=kind, turn_id=turn_id
             )
             event_data = conversation_repository.fingerprint(message) | data
-            event_log.append(tx, change(scope, "say", message.id, f"a {kind} for a host agent", event_data))
+            event_log.append(
+                tx, conversation_change(scope, "say", message.id, f"a {kind} for a host agent", event_data)
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +354,7 @@ class _SessionState:
     @property
     def is_owned_by_own_agent(self) -> bool:
         owner = self.turn.owner if self.turn else None
-        return owner is not None and lives(owner) is not False
+        return owner is not None and is_running(owner) is not False
 
 
 def initial_reminder(agent: AgentDefinition) -> str:

@@ -16,7 +16,7 @@ class Role(StrEnum):
     SYSTEM = "system"
 
     @property
-    def somebody(self) -> str:
+    def described(self) -> str:
         """As a sentence about one begins."""
         return f"{'An' if self.value[0] in 'aeiou' else 'A'} {self.value}"
 

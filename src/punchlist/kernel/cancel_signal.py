@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-Notice = Callable[[str], None]
+Callback = Callable[[str], None]
 
 
 class CancelSignal:
@@ -16,9 +16,9 @@ class CancelSignal:
         self.reason: str | None = None
         self.suspends = False
         """What stops is to be gone on with later."""
-        self._notices: list[Notice] = []
+        self._notices: list[Callback] = []
         if parent is not None:
-            parent.when_set(lambda reason: self.set(reason, suspends=parent.suspends))
+            parent.on_set(lambda reason: self.set(reason, suspends=parent.suspends))
 
     @property
     def is_set(self) -> bool:
@@ -32,7 +32,7 @@ class CancelSignal:
             for notice in notices:
                 notice(reason)
 
-    def when_set(self, notice: Notice) -> Callable[[], None]:
+    def on_set(self, notice: Callback) -> Callable[[], None]:
         """Call `notice` when the signal is set, at once if it is; the answer takes that back."""
         if self.reason is not None:
             notice(self.reason)

@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-MARK: Final = "PUNCHLIST_CALL"
-PATIENCE: Final = 0.25
+MARK_VARIABLE: Final = "PUNCHLIST_CALL"
+TERM_SECONDS: Final = 0.25
 """Seconds between asking programs to end and ending them."""
 _LOOK: Final = 0.01
 _OF_THE_KERNEL: Final = 0x0020_0000
@@ -105,7 +105,7 @@ def _mark(pid: int, readings: int) -> str:
     except OSError:
         # Somebody else's, or one with more rights than we have.
         return ""
-    begin = f"{MARK}=".encode()
+    begin = f"{MARK_VARIABLE}=".encode()
     if begin not in environment:
         return ""
     found = (one for one in environment.split(b"\x00") if one.startswith(begin))
@@ -119,7 +119,7 @@ def still_running(mark: str, group: int | None = None, since: float = 0.0) -> li
     return [one for one in _TABLE.of(mark, group, since) if one.pid != os.getpid()]
 
 
-async def end_all(mark: str, group: int | None, patience: float = PATIENCE, since: float = 0.0) -> None:
+async def terminate(mark: str, group: int | None, patience: float = TERM_SECONDS, since: float = 0.0) -> None:
     """End a call's processes: asked first, then made to. `since` is when the first of them was started."""
     import asyncio
 
@@ -127,7 +127,7 @@ async def end_all(mark: str, group: int | None, patience: float = PATIENCE, sinc
         await asyncio.sleep(pause)
 
 
-def end_all_here(mark: str, group: int | None, patience: float = PATIENCE, since: float = 0.0) -> None:
+def terminate_blocking(mark: str, group: int | None, patience: float = TERM_SECONDS, since: float = 0.0) -> None:
     """As `end_all`, for a thread that may wait."""
     for pause in _ending(mark, group, patience, since):
         time.sleep(pause)

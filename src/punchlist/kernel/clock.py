@@ -25,6 +25,6 @@ def timestamp(moment: datetime) -> str:
     return stamp
 
 
-def moment(stamp: str) -> datetime:
+def parse_timestamp(stamp: str) -> datetime:
     """What `timestamp` wrote, read back."""
     return datetime.fromisoformat(stamp)

@@ -14,10 +14,10 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from punchlist.kernel.json_encoder import compact
+from punchlist.kernel.json_encoder import compact_encoder
 
 GENESIS: Final = "0" * 64
-_ENCODE: Final = compact(ensure_ascii=False)
+_ENCODE: Final = compact_encoder(ensure_ascii=False)
 
 
 class Change(NamedTuple):
@@ -57,7 +57,7 @@ class Event:
         return json.loads(self.data)
 
 
-def canonical(data: dict[str, Any]) -> str:
+def canonical_json(data: dict[str, Any]) -> str:
     """JSON that is the same text for the same value, since its hash is kept."""
     return _ENCODE(data)
 

@@ -11,7 +11,7 @@ from punchlist.kernel.cancel_signal import CancelSignal
 T = TypeVar("T")
 
 
-async def unless_set(signal: CancelSignal, work: Coroutine[Any, Any, T]) -> T | None:
+async def run_unless_cancelled(signal: CancelSignal, work: Coroutine[Any, Any, T]) -> T | None:
     """What comes of `work`; None when the signal was set first, and the work was cancelled for it.
 
     Without a task of its own for the work: it is done in every step of every turn.
@@ -31,7 +31,7 @@ async def unless_set(signal: CancelSignal, work: Coroutine[Any, Any, T]) -> T | 
         # When the event loop has its turn: then we are sure to be where we wait, and nowhere else.
         loop.call_soon(stop)
 
-    forget = signal.when_set(stop_soon)
+    forget = signal.on_set(stop_soon)
     try:
         came = await work
     except asyncio.CancelledError:
@@ -47,11 +47,11 @@ async def unless_set(signal: CancelSignal, work: Coroutine[Any, Any, T]) -> T | 
     return came
 
 
-async def pause(signal: CancelSignal, seconds: float) -> None:
+async def sleep_unless_cancelled(signal: CancelSignal, seconds: float) -> None:
     if not seconds:
         return
     over = asyncio.Event()
-    forget = signal.when_set(lambda _: over.set())
+    forget = signal.on_set(lambda _: over.set())
     try:
         async with asyncio.timeout(seconds):
             await over.wait()

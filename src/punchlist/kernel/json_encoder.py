@@ -14,7 +14,7 @@ from typing import Any
 Encode = Callable[[Any], str]
 
 
-def compact(
+def compact_encoder(
     *, ensure_ascii: bool = True, default: Callable[[Any], Any] | None = None, sort_keys: bool = True
 ) -> Encode:
     plain = json.JSONEncoder(ensure_ascii=ensure_ascii, sort_keys=sort_keys, separators=(",", ":"), default=default)

@@ -19,7 +19,7 @@ from punchlist.kernel.actors import Role
 NEW: Final = "(new)"
 """The state of something that does not exist yet: where CREATE starts."""
 
-ANYBODY: Final = frozenset(Role)
+ALL_ROLES: Final = frozenset(Role)
 
 S = TypeVar("S", bound=StrEnum)
 A = TypeVar("A", bound=StrEnum)
@@ -34,29 +34,29 @@ class Lifecycle(Generic[S, A]):
     def advance(self, state: S | str, action: A, by: Role) -> S:
         """The state after `action`, or an error that says what is possible instead."""
         if by not in self.allowed[action]:
-            self.permit(action, by)
+            self.check_role(action, by)
         try:
             return self.table[state, action]
         except KeyError:
             possible = ", ".join(self.actions_from(state)) or "nothing: it has ended"
             raise IllegalTransition(
-                f"Cannot {action} {self._one} that is {state}. Possible from there: {possible}."
+                f"Cannot {action} {self._name_with_article} that is {state}. Possible from there: {possible}."
             ) from None
 
-    def permit(self, action: A, by: Role) -> None:
+    def check_role(self, action: A, by: Role) -> None:
         roles = self.allowed[action]
         if by not in roles:
             who = " or ".join(sorted(roles)) or "nobody"
-            raise NotAllowed(f"{by.somebody} may not {action} {self._one}; {who} may.")
+            raise NotAllowed(f"{by.described} may not {action} {self._name_with_article}; {who} may.")
 
     @property
-    def _one(self) -> str:
+    def _name_with_article(self) -> str:
         return f"{'an' if self.name[0] in 'aeiou' else 'a'} {self.name}"
 
     def actions_from(self, state: S | str) -> list[A]:
         return [action for source, action in self.table if source == state]
 
-    def ended(self, state: S) -> bool:
+    def is_final(self, state: S) -> bool:
         return not self.actions_from(state)
 
     def mermaid(self) -> str:
@@ -66,5 +66,5 @@ class Lifecycle(Generic[S, A]):
             start = "[*]" if source == NEW else source
             lines.append(f"    {start} --> {target}: {action}")
         states = dict.fromkeys(self.table.values())
-        lines += [f"    {state} --> [*]" for state in states if self.ended(state)]
+        lines += [f"    {state} --> [*]" for state in states if self.is_final(state)]
         return "\n".join(lines)

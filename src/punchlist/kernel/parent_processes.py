@@ -41,7 +41,7 @@ def ancestors() -> list[ParentProcess]:
     return list(_upwards(os.getppid(), parent))
 
 
-def hosts() -> list[ParentProcess]:
+def host_processes() -> list[ParentProcess]:
     """Those that do more than start others. We run on behalf of the first."""
     ours = tuple(sys.argv[1:])
     return [above for above in ancestors() if not above.names & _LAUNCHERS and not _hands_on(above, ours)]

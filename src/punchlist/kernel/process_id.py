@@ -18,16 +18,16 @@ def _started(pid: int) -> str:
         return ""
 
 
-def this_process() -> str:
-    return process(os.getpid())
+def current_process() -> str:
+    return process_identity(os.getpid())
 
 
-def process(pid: int) -> str:
+def process_identity(pid: int) -> str:
     """What a process of this machine is called, so that `lives` knows it from a later one with the same number."""
     return f"{socket.gethostname()}:{pid}:{_started(pid)}"
 
 
-def lives(process: str) -> bool | None:
+def is_running(process: str) -> bool | None:
     """Whether a process that called itself so still runs; None when that cannot be known from here."""
     host, _, rest = process.rpartition(":")[0].rpartition(":")
     started = process.rpartition(":")[2]

@@ -88,7 +88,7 @@ async def run_process(
     seconds: float,
     output: Sink,
     input: bytes = b"",
-    kill_after: float = child_processes.PATIENCE,
+    kill_after: float = child_processes.TERM_SECONDS,
 ) -> ProcessExit:
     """Run a program on the event loop; `output` receives standard output and standard error together.
 
@@ -101,7 +101,7 @@ async def run_process(
         await child.wait_async(seconds)
         left = child_processes.still_running(mark, child.pid, child.exited_at)
     finally:
-        patience = kill_after if child.timed_out else child_processes.PATIENCE
+        patience = kill_after if child.timed_out else child_processes.TERM_SECONDS
         await _to_completion(child.end_async(patience))
     return ProcessExit(child.code, child.timed_out, left)
 
@@ -279,7 +279,7 @@ class _Child:
 
     def end(self) -> None:
         try:
-            child_processes.end_all_here(self._mark, self.pid, since=self._started_at)
+            child_processes.terminate_blocking(self._mark, self.pid, since=self._started_at)
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_DRAIN)
         finally:
@@ -289,7 +289,7 @@ class _Child:
         import asyncio
 
         try:
-            await child_processes.end_all(self._mark, self.pid, patience, self._started_at)
+            await child_processes.terminate(self._mark, self.pid, patience, self._started_at)
             deadline = time.monotonic() + _DRAIN
             while self._process.poll() is None and time.monotonic() < deadline:
                 await asyncio.sleep(_POLL)
@@ -316,7 +316,7 @@ def _start(
         return subprocess.Popen(
             arguments,
             cwd=folder,
-            env={**environment, child_processes.MARK: mark},
+            env={**environment, child_processes.MARK_VARIABLE: mark},
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT if merged else subprocess.PIPE,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-SHORTEST: Final = 8
+MIN_SECRET_LENGTH: Final = 8
 """Shorter values are words too: `TOKEN=yes` must not blacken every `yes`."""
 
 _SECRET_NAME: Final = re.compile(
@@ -77,7 +77,7 @@ class Redactor:
         return found
 
     def _searched(self, text: str) -> str:
-        if len(text) < SHORTEST:
+        if len(text) < MIN_SECRET_LENGTH:
             return text
         if self._known is not None:
             text = self._known.sub(lambda found: self._names[found.group()], text)
@@ -110,7 +110,7 @@ def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_secret(name: str, value: str) -> bool:
-    return len(value) >= SHORTEST and _names_secret(name)
+    return len(value) >= MIN_SECRET_LENGTH and _names_secret(name)
 
 
 def _names_secret(name: str) -> bool:

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from punchlist.errors import ConfigError
 from punchlist.kernel.text import excerpt, json_type
-from punchlist.kernel.toml_lines import Keys, line_of
+from punchlist.kernel.toml_lines import KeyPath, find_line
 
-MOST: Final = 10**12
+MAX_NUMBER: Final = 10**12
 """No setting is a larger number."""
 _LONGEST_NAME: Final = 100
 
@@ -22,85 +22,85 @@ class SettingsTable:
     """A table and the way to it, such as `policy.rules[2]`."""
 
     path: Path
-    way: Keys
+    key_path: KeyPath
     content: Mapping[str, Any]
 
     @classmethod
-    def of(cls, path: Path, name: str, content: Any) -> SettingsTable:
+    def top_level(cls, path: Path, name: str, content: Any) -> SettingsTable:
         """A table of the file's own."""
         return cls._at(path, (name,), content)
 
     @classmethod
-    def _at(cls, path: Path, way: Keys, content: Any) -> SettingsTable:
+    def _at(cls, path: Path, way: KeyPath, content: Any) -> SettingsTable:
         if not isinstance(content, Mapping):
             raise _wrong(path, way, f"must be a table, got {json_type(content)}")
         return cls(path, way, content)
 
     @property
-    def where(self) -> str:
-        return _spelled(self.way)
+    def name(self) -> str:
+        return _spelled(self.key_path)
 
-    def wrong(self, key: str | None, problem: str) -> ConfigError:
+    def error(self, key: str | None, problem: str) -> ConfigError:
         """A mistake at a key, or, without one, of the table as a whole."""
-        return _wrong(self.path, self.way if key is None else (*self.way, key), problem)
+        return _wrong(self.path, self.key_path if key is None else (*self.key_path, key), problem)
 
-    def only(self, *known: str) -> None:
+    def check_keys(self, *known: str) -> None:
         for key in self.content:
             if key not in known:
-                raise self.wrong(key, f"is not known.{meant(key, known)} There are: {', '.join(known)}")
+                raise self.error(key, f"is not known.{suggestion(key, known)} There are: {', '.join(known)}")
 
     def text(self, key: str, default: str = "", *, one_of: Collection[str] = ()) -> str:
         value = self.content.get(key, default)
         if not isinstance(value, str):
-            raise self.wrong(key, f"must be text in quotes, got {json_type(value)}")
+            raise self.error(key, f"must be text in quotes, got {json_type(value)}")
         if one_of and value not in one_of:
-            raise self.wrong(key, f"must be one of {', '.join(one_of)}, got {excerpt(value)!r}")
+            raise self.error(key, f"must be one of {', '.join(one_of)}, got {excerpt(value)!r}")
         return value
 
-    def texts(self, key: str) -> list[str]:
+    def text_list(self, key: str) -> list[str]:
         """One text, or a list of them."""
         value = self.content.get(key, [])
         found = [value] if isinstance(value, str) else value
         if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-            raise self.wrong(key, "must be text in quotes, or a list of such")
+            raise self.error(key, "must be text in quotes, or a list of such")
         return found
 
-    def pairs(self, key: str) -> dict[str, str]:
+    def text_map(self, key: str) -> dict[str, str]:
         value = self.content.get(key, {})
         if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
-            raise self.wrong(key, "must be a table of texts")
+            raise self.error(key, "must be a table of texts")
         return value
 
     def number(self, key: str, default: float) -> float:
         value = self.content.get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= MOST:
-            raise self.wrong(key, "must be a number above 0")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= MAX_NUMBER:
+            raise self.error(key, "must be a number above 0")
         return float(value)
 
-    def whole(self, key: str, default: int = 0, *, least: int = 0, most: int = MOST) -> int:
+    def integer(self, key: str, default: int = 0, *, least: int = 0, most: int = MAX_NUMBER) -> int:
         value = self.content.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            until = f"to {most:,}" if most < MOST else "up"
-            raise self.wrong(key, f"must be a whole number from {least} {until}")
+            until = f"to {most:,}" if most < MAX_NUMBER else "up"
+            raise self.error(key, f"must be a whole number from {least} {until}")
         return value
 
     def flag(self, key: str, default: bool = False) -> bool:
         value = self.content.get(key, default)
         if not isinstance(value, bool):
-            raise self.wrong(key, f"must be true or false, without quotes, got {json_type(value)}")
+            raise self.error(key, f"must be true or false, without quotes, got {json_type(value)}")
         return value
 
     def tables(self, key: str) -> list[SettingsTable]:
         value = self.content.get(key, [])
         if not isinstance(value, list):
-            raise self.wrong(key, "must be a list of tables")
-        return [SettingsTable._at(self.path, (*self.way, key, place), one) for place, one in enumerate(value)]
+            raise self.error(key, "must be a list of tables")
+        return [SettingsTable._at(self.path, (*self.key_path, key, place), one) for place, one in enumerate(value)]
 
     def table(self, key: str) -> SettingsTable:
-        return SettingsTable._at(self.path, (*self.way, key), self.content.get(key, {}))
+        return SettingsTable._at(self.path, (*self.key_path, key), self.content.get(key, {}))
 
 
-def meant(name: str, known: Iterable[str]) -> str:
+def suggestion(name: str, known: Iterable[str]) -> str:
     """A question with the name that is nearest to a wrong one, `someName` being `some_name` to us; or nothing."""
     from difflib import get_close_matches
 
@@ -109,14 +109,14 @@ def meant(name: str, known: Iterable[str]) -> str:
     return f" Did you mean {close[0]}?" if close else ""
 
 
-def place(path: Path, source: str | None, way: Keys) -> str:
+def location(path: Path, source: str | None, way: KeyPath) -> str:
     """The file, and the line if it can be told."""
-    line = line_of(source, way) if source is not None else None
+    line = find_line(source, way) if source is not None else None
     return f"{path}, line {line}" if line else str(path)
 
 
-def _wrong(path: Path, way: Keys, problem: str) -> ConfigError:
-    return ConfigError(f"{place(path, _source(path), way)}: {_spelled(way)}: {problem}.")
+def _wrong(path: Path, way: KeyPath, problem: str) -> ConfigError:
+    return ConfigError(f"{location(path, _source(path), way)}: {_spelled(way)}: {problem}.")
 
 
 def _source(path: Path) -> str | None:
@@ -127,7 +127,7 @@ def _source(path: Path) -> str | None:
         return None
 
 
-def _spelled(way: Keys) -> str:
+def _spelled(way: KeyPath) -> str:
     """As people write it: places in lists count from 1."""
     parts = (f"[{key + 1}]" if isinstance(key, int) else f".{excerpt(key)}" for key in way)
     return "".join(parts).removeprefix(".")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Any, Final
 
-Keys = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 """The way to a value: names of tables, and places in lists, from 0."""
 
 _MOST_READ: Final = 2_000_000
@@ -19,7 +19,7 @@ _ENDS: Final = ('"""', "'''", "]", "}")
 """What is in the last line of a value that goes over several."""
 
 
-def line_of(source: str, keys: Keys) -> int | None:
+def find_line(source: str, keys: KeyPath) -> int | None:
     """Where a value begins, or else the innermost table around it that is there; None if nothing is."""
     found, deepest = None, 0
     for number, depth in _depths(source, keys):
@@ -30,10 +30,10 @@ def line_of(source: str, keys: Keys) -> int | None:
     return found
 
 
-def _depths(source: str, keys: Keys) -> Iterator[tuple[int, int]]:
+def _depths(source: str, keys: KeyPath) -> Iterator[tuple[int, int]]:
     """For each statement: its line, and how much of the way it goes."""
-    table: Keys = ()
-    counts: dict[Keys, int] = {}
+    table: KeyPath = ()
+    counts: dict[KeyPath, int] = {}
     for number, heading, content in _statements(source):
         if heading:
             table = _heading(content, counts)
@@ -65,9 +65,9 @@ def _statements(source: str) -> Iterator[tuple[int, bool, dict[str, Any]]]:
         lines = []
 
 
-def _heading(content: dict[str, Any], counts: dict[Keys, int]) -> Keys:
+def _heading(content: dict[str, Any], counts: dict[KeyPath, int]) -> KeyPath:
     """The table that a heading opens. In a list of tables, the last one so far is meant, or one more is begun."""
-    way: Keys = ()
+    way: KeyPath = ()
     inner: Any = content
     while inner:
         name, inner = next(iter(inner.items()))

@@ -44,13 +44,13 @@ class ListToolSpec(Generic[C]):
     roles: Collection[Role]
     read_only: bool
     run: Callable[[C, Arguments], ToolResult]
-    again: bool = False
+    idempotent: bool = False
     """May be called once more when nobody knows whether a call has happened: it changes nothing twice."""
     request_field: str | None = None
     """The argument in which it is told which request it is, so that it can see that."""
 
 
-def arguments(raw: object) -> Arguments:
+def parse_arguments(raw: object) -> Arguments:
     """What the caller sent as arguments, when it is an object at all."""
     if raw is None:
         return {}

@@ -15,7 +15,7 @@ from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed
 from punchlist.kernel.actors import Role
-from punchlist.kernel.events import Change, canonical
+from punchlist.kernel.events import Change, canonical_json
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import block_problem
 from punchlist.missions import repository as mission_repository
@@ -156,7 +156,7 @@ class Missions:
             slug=config.slug,
             name=config.name,
             description=config.description,
-            json_config=canonical(configured),
+            json_config=canonical_json(configured),
             source=source,
             status="active",
             conversation_id=chat.id,
@@ -180,7 +180,7 @@ class Missions:
         changed = mission._replace(
             name=config.name,
             description=config.description,
-            json_config=canonical(config.as_json()),
+            json_config=canonical_json(config.as_json()),
             source=source,
             updated_at=tx.now(),
         )
@@ -199,7 +199,7 @@ def _update(
 
 def _check_role(scope: Scope, what: str) -> None:
     if scope.actor.role not in CONFIGURERS:
-        raise NotAllowed(f"{scope.actor.role.somebody} may not {what}. A person can, with `punchlist mission`.")
+        raise NotAllowed(f"{scope.actor.role.described} may not {what}. A person can, with `punchlist mission`.")
 
 
 def _check_change(tx: Transaction, mission: Mission, config: MissionConfig, source: str | None) -> list[str]:

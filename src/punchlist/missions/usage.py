@@ -93,9 +93,9 @@ class MissionUsageService:
         with self._store.read() as tx:
             row = tx.one(OF_TODO, todo_id=todo_id)
             taken = {turn: None for (run,) in tx.all(RUNS_OF_TODO, todo_id=todo_id) for turn in _turns_of(tx, run)}
-            heads = [turn for id in taken if (turn := conversation_records.turn(tx, id))]
-            among = [turn for head in heads for turn in conversation_usage.with_workers(tx, head)]
-            shown = tuple(conversation_usage.calls_of(tx, among))
+            heads = [turn for id in taken if (turn := conversation_records.find_turn(tx, id))]
+            among = [turn for head in heads for turn in conversation_usage.with_child_turns(tx, head)]
+            shown = tuple(conversation_usage.tool_calls(tx, among))
         # Of those that are under way, too.
         return TodoUsage(_account(row or ())._replace(calls=len(shown)), shown)
 

@@ -81,7 +81,7 @@ class PlanClaims:
         """Keep a todo for longer. Leaves no event: what matters is who took it, not how often it was kept."""
         by = _claimant(scope, at, ClaimAction.RENEW)
         with self._store.write() as tx:
-            check_open(conversation_repository.turn(tx, scope.turn_id), scope)
+            check_open(conversation_repository.find_turn(tx, scope.turn_id), scope)
             todo = find_todo(TurnTodoRepository(tx), scope, todo_id)
             return claims.renew(tx, title_with_id(todo), todo.id, by, fence, seconds)
 
@@ -129,7 +129,7 @@ def waiting_reasons_for(tx: Transaction, todo: TurnTodo) -> list[str]:
 def _claimant(scope: TurnScope, at: str, action: ClaimAction) -> Claimant:
     if scope.actor.role not in PLANNERS:
         who = " or ".join(sorted(PLANNERS))
-        raise NotAllowed(f"{scope.actor.role.somebody} may not {action} a plan todo; {who} may.")
+        raise NotAllowed(f"{scope.actor.role.described} may not {action} a plan todo; {who} may.")
     return Claimant(scope, at)
 
 

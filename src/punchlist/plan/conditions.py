@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from punchlist.kernel.clock import moment
+from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.text import visible
 from punchlist.plan.lifecycle import OPEN, RESOLVABLE, ConditionKind, ConditionStatus, PlanStatus
 from punchlist.plan.model import Condition, ConditionAnswer, TurnTodo
@@ -72,7 +72,7 @@ def _needs(known: Mapping[str, TurnTodo], conditions: Sequence[Condition], now: 
 def _come(condition: Condition, now: str) -> bool:
     """Whether the answer was given, the event has happened, the time has come."""
     if condition.kind is ConditionKind.TIME:
-        return moment(condition.subject) <= moment(now)
+        return parse_timestamp(condition.subject) <= parse_timestamp(now)
     return condition.status is ConditionStatus.RESOLVED
 
 

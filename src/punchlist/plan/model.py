@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypedDict
 
 from punchlist.claims.model import Claim
 from punchlist.errors import StoreDamaged
-from punchlist.kernel.clock import moment
+from punchlist.kernel.clock import parse_timestamp
 from punchlist.plan.lifecycle import ConditionKind, ConditionStatus, PlanStatus
 
 
@@ -154,7 +154,7 @@ def parse_condition_row(row: tuple[Any, ...]) -> Condition | str:
     """A row as a condition or, where it is none, what is wrong with it (C11)."""
     try:
         read = Condition._make((*row[:4], ConditionKind(row[4]), row[5], ConditionStatus(row[6]), *row[7:]))
-        if read.kind is not ConditionKind.TIME or moment(read.subject).tzinfo is not None:
+        if read.kind is not ConditionKind.TIME or parse_timestamp(read.subject).tzinfo is not None:
             return read
     except (ValueError, TypeError):
         pass

@@ -95,7 +95,7 @@ class Plans(ConditionService, PlanClaims):
             wanted = OPEN if status is None else frozenset(status)
             items = repository.find_by_turn(scope.turn_id, wanted)
             # An item tells whose turn it is; only without any does the turn have to be asked.
-            owner = items[0] if items else conversation_repository.turn(tx, scope.turn_id)
+            owner = items[0] if items else conversation_repository.find_turn(tx, scope.turn_id)
             if owner is None or owner.conversation_id != scope.conversation_id:
                 raise turn_not_found(scope)
             counts, more = repository.verified_counts(scope.conversation_id, scope.turn_id)

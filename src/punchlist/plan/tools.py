@@ -197,7 +197,7 @@ def _list_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
         roles=PLANNERS,
         read_only=True,
         run=run,
-        again=True,
+        idempotent=True,
     )
 
 
@@ -215,7 +215,7 @@ def _start_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
         roles=PLANNERS,
         read_only=False,
         run=run,
-        again=True,
+        idempotent=True,
     )
 
 

@@ -38,7 +38,7 @@ def lock_and_read_titles(tx: Transaction, scope: TurnScope) -> list[tuple[Any, .
     would see the todos as they were before the wait for the lock.
     """
     repository = TurnTodoRepository(tx)
-    if tx.alone and (names := repository.find_titles_if_turn_open(scope.conversation_id, scope.turn_id)):
+    if tx.exclusive and (names := repository.find_titles_if_turn_open(scope.conversation_id, scope.turn_id)):
         return names
     lock_turn(tx, scope)
     return repository.find_titles(scope.turn_id)

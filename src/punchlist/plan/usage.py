@@ -10,7 +10,7 @@ from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations import usage as conversation_usage
 from punchlist.conversations.usage import CallEvidence, ModelRequestUsage
 from punchlist.errors import NotFound
-from punchlist.kernel.clock import moment
+from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.text import excerpt
 from punchlist.plan.model import TurnTodo
 from punchlist.storage.store import Store
@@ -43,11 +43,11 @@ class PlanUsageService:
     def usage_by_todo(self, turn_id: str, todos: Sequence[TurnTodo]) -> dict[str, PlanTodoUsage]:
         """By id, those of the turn's todos that were begun."""
         with self._store.read() as tx:
-            turn = conversation_repository.turn(tx, turn_id)
+            turn = conversation_repository.find_turn(tx, turn_id)
             if turn is None:
                 raise NotFound(f"There is no turn {excerpt(turn_id)!r}.")
-            among = conversation_usage.with_workers(tx, turn)
-            calls, requests = conversation_usage.calls_of(tx, among), conversation_usage.requests_of(tx, among)
+            among = conversation_usage.with_child_turns(tx, turn)
+            calls, requests = conversation_usage.tool_calls(tx, among), conversation_usage.model_requests(tx, among)
             # What was left open when its turn ended is not in progress any more.
             now = turn.ended_at or tx.now()
         return {todo.id: _account(todo, calls, requests, now) for todo in todos if todo.started_at is not None}
@@ -59,7 +59,7 @@ def _account(
     since, until = todo.started_at or now, todo.completed_at or now
     asked = [one for one in requests if since <= one.at <= until]
     return PlanTodoUsage(
-        max(0.0, (moment(until) - moment(since)).total_seconds()),
+        max(0.0, (parse_timestamp(until) - parse_timestamp(since)).total_seconds()),
         len(asked),
         sum(one.input_tokens for one in asked),
         sum(one.output_tokens for one in asked),

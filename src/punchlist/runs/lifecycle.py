@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from punchlist.kernel.actors import Role
-from punchlist.kernel.lifecycle import ANYBODY, NEW, Lifecycle
+from punchlist.kernel.lifecycle import ALL_ROLES, NEW, Lifecycle
 
 
 class RunStatus(StrEnum):
@@ -82,7 +82,7 @@ RUN: Final = Lifecycle(
     },
     allowed={
         **dict.fromkeys(RunAction, frozenset({Role.SYSTEM})),
-        RunAction.QUEUE: ANYBODY,
+        RunAction.QUEUE: ALL_ROLES,
         **dict.fromkeys((RunAction.CONTROL, RunAction.STOP, RunAction.RETRY), _CONTROLLERS),
     },
 )

@@ -111,7 +111,7 @@ class RunQueue:
         reason = f"turn {turn_id}"
         with self._store.write() as tx:
             run = self._lock(tx, run_id)
-            events = event_log.of_stream(tx, event_stream(run_id))
+            events = event_log.read_stream(tx, event_stream(run_id))
             if any(event.action == RunAction.ADD_USAGE and event.reason == reason for event in events):
                 return run
             totals = {name: getattr(run, name) + value for name, value in used._asdict().items()}

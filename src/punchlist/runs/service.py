@@ -7,15 +7,15 @@ from typing import Any, Final
 
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import Scope
-from punchlist.conversations.service import LONGEST_TITLE
+from punchlist.conversations.service import MAX_TITLE_LENGTH
 from punchlist.conversations.service import end_turn as end_conversation_turn
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotFound
 from punchlist.kernel import text
 from punchlist.kernel.events import Change
 from punchlist.kernel.ids import new_id
-from punchlist.kernel.json_encoder import compact
+from punchlist.kernel.json_encoder import compact_encoder
 from punchlist.kernel.lifecycle import NEW
-from punchlist.kernel.process_id import lives
+from punchlist.kernel.process_id import is_running
 from punchlist.runs import repository as run_repository
 from punchlist.runs.lifecycle import OPEN, OWNED, RUN, ControlRequest, RunAction, RunStatus
 from punchlist.runs.model import Run, RunKind, append_text
@@ -24,7 +24,7 @@ from punchlist.storage.store import Store, Transaction
 
 MAX_MESSAGE_LENGTH: Final = 50_000
 MAX_REASON_LENGTH: Final = 2_000
-_ENCODE: Final = compact(ensure_ascii=False)
+_ENCODE: Final = compact_encoder(ensure_ascii=False)
 _ID_SUFFIX: Final = re.compile(r"[0-9A-Za-z:.-]{1,100}")
 """No wildcard of LIKE."""
 
@@ -118,14 +118,14 @@ def end_turn(tx: Transaction, scope: Scope, run: Run, why: str) -> None:
     """End the open turn of a run that stops."""
     if run.turn_id is None or conversation_repository.lock_conversation(tx, run.conversation_id) is None:
         return
-    turn = conversation_repository.turn(tx, run.turn_id)
+    turn = conversation_repository.find_turn(tx, run.turn_id)
     if turn is not None and turn.open:
         turn_scope = Scope(turn.conversation_id, scope.actor)
-        end_conversation_turn(tx, turn_scope, turn, text.excerpt(f"cancelled: {why}", LONGEST_TITLE))
+        end_conversation_turn(tx, turn_scope, turn, text.excerpt(f"cancelled: {why}", MAX_TITLE_LENGTH))
 
 
 def _owner_is_dead(run: Run) -> bool:
-    return run.executor is None or lives(run.executor) is False
+    return run.executor is None or is_running(run.executor) is False
 
 
 class Runs:

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable
 from typing import ParamSpec, Protocol, TypeVar
 
-from punchlist.storage.sqlite import AT_ONCE, WouldBlock
+from punchlist.storage.sqlite import NO_WAIT, WouldBlock
 from punchlist.storage.store import Store
 
 P = ParamSpec("P")
@@ -23,31 +23,31 @@ class AsyncBridge(Protocol):
     async def __call__(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
 
 
-def at_once(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def call_without_waiting(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a service where we are; raises `WouldWait`, and nothing has begun, when another process is writing."""
-    token = AT_ONCE.set(True)
+    token = NO_WAIT.set(True)
     try:
         return work(*args, **kwargs)
     finally:
-        AT_ONCE.reset(token)
+        NO_WAIT.reset(token)
 
 
-def waits_for_a_server(store: Store) -> bool:
+def is_remote(store: Store) -> bool:
     """Whether every call takes its time, so that it must not be made on an event loop."""
     return store.database.kind != "sqlite"
 
 
-async def in_thread(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+async def run_in_thread(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """For what takes its time whatever the database is."""
     return await asyncio.to_thread(work, *args, **kwargs)
 
 
-def bridge(store: Store) -> AsyncBridge:
+def make_bridge(store: Store) -> AsyncBridge:
     async def here(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            return at_once(work, *args, **kwargs)
+            return call_without_waiting(work, *args, **kwargs)
         except WouldBlock:
             pass
         return await asyncio.to_thread(work, *args, **kwargs)
 
-    return in_thread if waits_for_a_server(store) else here
+    return run_in_thread if is_remote(store) else here

@@ -12,7 +12,7 @@ from punchlist.storage.store import Store
 
 INTERVAL: Final = 0.05
 """Seconds between two looks; one costs a few microseconds on SQLite, one round trip on PostgreSQL."""
-MOST_MISSED: Final = 30
+MAX_FAILED_POLLS: Final = 30
 """Looks in a row for which a database may be gone."""
 
 
@@ -38,12 +38,12 @@ class ChangeWatch:
         try:
             if self._connection is None:
                 self._connection = self._store.database.connect()
-            elif not self._store.database.still_there(self._connection):
+            elif not self._store.database.is_same_file(self._connection):
                 # Whoever looks now sees what has its name.
                 self._drop()
                 self._seen = None
                 return True
-            mark = self._store.database.change_mark(self._connection.cursor())
+            mark = self._store.database.change_counter(self._connection.cursor())
         except self._store.database.driver_error:
             # Look again when it is back: a new connection counts from anew, and that is a change.
             self._drop()
@@ -81,4 +81,4 @@ class PollBackoff:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         self._missed = self._missed + 1 if error is not None else 0
-        return isinstance(error, StoreUnavailable) and self._missed <= MOST_MISSED
+        return isinstance(error, StoreUnavailable) and self._missed <= MAX_FAILED_POLLS

@@ -14,7 +14,7 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, Final
 
-MOST: Final = 32
+MAX_CONNECTIONS: Final = 32
 """Connections in use at once; whoever comes later waits for one."""
 
 
@@ -26,13 +26,13 @@ class ConnectionPool:
     def _reset(self) -> None:
         self._idle: deque[Any] = deque()
         self._tokens: SimpleQueue[None] = SimpleQueue()
-        for _ in range(MOST):
+        for _ in range(MAX_CONNECTIONS):
             self._tokens.put(None)
         self._pid = os.getpid()
         # When nobody uses them any more: whoever closes a SQLite file last tidies up its log.
         weakref.finalize(self, _close_all, self._idle, self._pid)
 
-    def take(self) -> Any:
+    def acquire(self) -> Any:
         """A connection that waits, else a new one."""
         if self._pid != os.getpid():
             self._reset()
@@ -47,7 +47,7 @@ class ConnectionPool:
             self._tokens.put(None)
             raise
 
-    def give_back(self, connection: Any) -> None:
+    def release(self, connection: Any) -> None:
         self._idle.append(connection)
         self._tokens.put(None)
 

@@ -17,7 +17,7 @@ from punchlist.extras import require
 from punchlist.kernel.text import line_problem
 from punchlist.storage.statements import Kind
 
-LONGEST: Final = 4_000
+MAX_LENGTH: Final = 4_000
 _FORM: Final = re.compile(r"(?P<backend>\w+)(\+\w+)?://(?P<rest>.*)", re.DOTALL)
 _FORMS: Final = "Write sqlite:///PATH or postgresql://USER@HOST/NAME."
 # To the library a slash ends the name and password, wherever the @ is; the rest would be taken for a host.
@@ -29,19 +29,19 @@ _PORTS: Final = re.compile(r"[\d,]*")
 @dataclass(frozen=True, slots=True)
 class DatabaseUrl:
     kind: Kind
-    place: str = field(repr=False)
+    location: str = field(repr=False)
     """The path of a SQLite file as it was written; the URL of a PostgreSQL database."""
-    shown: str
+    display: str
     """For people: nothing in it is secret."""
 
     @property
     def file(self) -> Path | None:
-        return Path(self.place) if self.kind == "sqlite" else None
+        return Path(self.location) if self.kind == "sqlite" else None
 
 
-def read_address(text: str) -> DatabaseUrl:
+def parse_database_url(text: str) -> DatabaseUrl:
     text = text.strip()
-    if problem := line_problem(text, longest=LONGEST):
+    if problem := line_problem(text, longest=MAX_LENGTH):
         raise ConfigError(f"The database address {problem}.")
     if "://" not in text:
         if _NEARLY.match(text):

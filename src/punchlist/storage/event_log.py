@@ -8,34 +8,34 @@ from functools import lru_cache
 from typing import Final
 
 from punchlist.errors import InvalidInput
-from punchlist.kernel.events import GENESIS, Change, Event, canonical, chain_hash
+from punchlist.kernel.events import GENESIS, Change, Event, canonical_json, chain_hash
 from punchlist.kernel.text import block_problem
 from punchlist.storage.statements import Statement, columns, insert
 from punchlist.storage.store import Transaction
 
-LONGEST_REASON: Final = 20_000
+MAX_REASON_LENGTH: Final = 20_000
 _NAMES: Final = [field.name for field in fields(Event)]
-ROW: Final = f"SELECT {columns(_NAMES)} FROM events"
+SELECT_EVENTS: Final = f"SELECT {columns(_NAMES)} FROM events"
 
 HEAD: Final = Statement("SELECT version, hash FROM events WHERE stream = :stream ORDER BY version DESC LIMIT 1")
 INSERT: Final = insert("events", [name for name in _NAMES if name != "seq"])
-OF_STREAM: Final = Statement(f"{ROW} WHERE stream = :stream AND version >= :since ORDER BY version")
-AT_VERSION: Final = Statement(f"{ROW} WHERE stream = :stream AND version = :version")
-AFTER: Final = Statement(f"{ROW} WHERE seq > :seq ORDER BY seq LIMIT :most")
+OF_STREAM: Final = Statement(f"{SELECT_EVENTS} WHERE stream = :stream AND version >= :since ORDER BY version")
+AT_VERSION: Final = Statement(f"{SELECT_EVENTS} WHERE stream = :stream AND version = :version")
+AFTER: Final = Statement(f"{SELECT_EVENTS} WHERE seq > :seq ORDER BY seq LIMIT :most")
 HASH_AT: Final = Statement("SELECT hash FROM events WHERE seq = :seq")
-NO_LATER: Final = Statement(f"{ROW} WHERE at <= :at ORDER BY seq DESC LIMIT 1")
-NEWEST: Final = Statement(f"{ROW} ORDER BY seq DESC LIMIT :most")
+NO_LATER: Final = Statement(f"{SELECT_EVENTS} WHERE at <= :at ORDER BY seq DESC LIMIT 1")
+NEWEST: Final = Statement(f"{SELECT_EVENTS} ORDER BY seq DESC LIMIT :most")
 AFTER_IN_CONVERSATION: Final = Statement(
-    f"{ROW} WHERE conversation_id = :conversation_id AND seq > :seq ORDER BY seq LIMIT :most"
+    f"{SELECT_EVENTS} WHERE conversation_id = :conversation_id AND seq > :seq ORDER BY seq LIMIT :most"
 )
 NEWEST_IN_CONVERSATION: Final = Statement(
-    f"{ROW} WHERE conversation_id = :conversation_id ORDER BY seq DESC LIMIT :most"
+    f"{SELECT_EVENTS} WHERE conversation_id = :conversation_id ORDER BY seq DESC LIMIT :most"
 )
 
 
 @lru_cache(maxsize=256)
 def _reason_problem(reason: str) -> str | None:
-    return block_problem(reason, longest=LONGEST_REASON)
+    return block_problem(reason, longest=MAX_REASON_LENGTH)
 
 
 def append(tx: Transaction, *changes: Change) -> int:
@@ -45,7 +45,7 @@ def append(tx: Transaction, *changes: Change) -> int:
     row of the list's owner on PostgreSQL.
     """
     stream = changes[0].stream
-    tx.appends(stream)
+    tx.mark_appended(stream)
     head = tx.one(HEAD, stream=stream)
     version, previous = (int(head[0]), str(head[1])) if head else (0, GENESIS)
     at = tx.now()
@@ -54,7 +54,7 @@ def append(tx: Transaction, *changes: Change) -> int:
         if problem := _reason_problem(change.reason):
             raise InvalidInput(f"reason: {problem}")
         version += 1
-        data = canonical(change.data)
+        data = canonical_json(change.data)
         previous = chain_hash(previous, version, at, change, data)
         rows.append(
             {
@@ -94,7 +94,7 @@ def after(tx: Transaction, seq: int, most: int = 500, conversation_id: str | Non
     return [Event(*row) for row in rows]
 
 
-def last_still_there(tx: Transaction, seen: Sequence[Event]) -> Event | None:
+def last_surviving(tx: Transaction, seen: Sequence[Event]) -> Event | None:
     """The newest of some events that were read earlier, oldest first, that is still the one of its number: a database
     may be put back to a copy or made anew, and then gives numbers again.
 
@@ -106,7 +106,7 @@ def last_still_there(tx: Transaction, seen: Sequence[Event]) -> Event | None:
     return Event(*row) if row else None
 
 
-def of_stream(tx: Transaction, stream: str) -> list[Event]:
+def read_stream(tx: Transaction, stream: str) -> list[Event]:
     return [Event(*row) for row in tx.all(OF_STREAM, stream=stream, since=1)]
 
 

@@ -11,11 +11,11 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from punchlist.errors import InvalidInput, StoreBusy, StoreDamaged, StoreUnavailable
-from punchlist.storage.open import bring_up_to_date, make_home
+from punchlist.storage.open import create_folder, ensure_schema
 from punchlist.storage.schema_version import APPLICATION_ID, READ_VERSION, unsupported_version
 from punchlist.storage.sqlite import BUSY_SECONDS, SQLite, use_write_ahead_log
 from punchlist.storage.store import Store
-from punchlist.storage.wal_files import SUFFIXES, alone
+from punchlist.storage.wal_files import SUFFIXES, lock_folder
 
 _MOST: Final = 10
 _ATTEMPTS: Final = 20
@@ -71,7 +71,7 @@ def restore(store: Store, copy: Path) -> Path | None:
     if there and copy.samefile(path):
         raise InvalidInput(f"{copy} is the database itself. Name a copy that `punchlist db backup` wrote.")
     store.close()
-    make_home(path.parent)
+    create_folder(path.parent)
     try:
         with _up_to_date(copy, path) as ready:
             if not there or not _is_whole(path):
@@ -80,7 +80,7 @@ def restore(store: Store, copy: Path) -> Path | None:
                 return _exchange(path, reader)
     except (sqlite3.Error, OSError) as error:
         if _is_busy(error):
-            store.fail(error)
+            store.raise_translated(error)
         where = f" What was there is in {path}." if there else ""
         raise StoreUnavailable(f"Cannot restore {copy} ({error}).{where}") from error
 
@@ -95,9 +95,9 @@ def _up_to_date(copy: Path, path: Path) -> Iterator[Path]:
             use_write_ahead_log(writer)
         with closing(Store(SQLite(ready))) as store:
             try:
-                bring_up_to_date(store)
+                ensure_schema(store)
             except Exception as error:
-                store.fail(error)
+                store.raise_translated(error)
         _sync(ready)
         yield ready
 
@@ -177,7 +177,7 @@ def _is_whole(path: Path) -> bool:
 def _put_in_place(path: Path, ready: Path) -> Path | None:
     """Where there is nothing, or nothing that can be read: that is moved aside. Nobody of ours makes a new database in
     the name meanwhile; what somebody else puts there is left alone."""
-    with alone(path.parent):
+    with lock_folder(path.parent):
         kept = _move_aside(path)
         where = f" What was there before is in {kept}." if kept else ""
         if path.exists():

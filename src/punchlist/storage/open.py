@@ -12,7 +12,7 @@ from punchlist.config import PROJECT_FOLDER
 from punchlist.errors import StoreDamaged, StoreUnavailable
 from punchlist.kernel.clock import Clock, system_clock
 from punchlist.storage import postgres, sqlite, wal_files
-from punchlist.storage.database_url import read_address
+from punchlist.storage.database_url import parse_database_url
 from punchlist.storage.schema_version import SCHEMA_VERSION, read_schema_version
 from punchlist.storage.store import Store
 
@@ -21,52 +21,52 @@ _HEADER: Final = 100
 
 def connect(address: str, *, clock: Clock = system_clock, synchronous: str = "NORMAL") -> Store:
     """A store on the database as it is; `open_store` also brings its schema up to date."""
-    where = read_address(address)
+    where = parse_database_url(address)
     if where.file is not None:
         return Store(sqlite.SQLite(where.file, synchronous=synchronous), clock)
-    return Store(postgres.PostgreSQL(where.place, where.shown), clock)
+    return Store(postgres.PostgreSQL(where.location, where.display), clock)
 
 
 def open_store(address: str, *, clock: Clock = system_clock, synchronous: str = "NORMAL") -> Store:
     store = connect(address, clock=clock, synchronous=synchronous)
-    file = read_address(address).file
-    store.renew = partial(_make_ready, file=file.absolute() if file else None)
-    store.renew(store)
+    file = parse_database_url(address).file
+    store.prepare = partial(_make_ready, file=file.absolute() if file else None)
+    store.prepare(store)
     return store
 
 
 def _make_ready(store: Store, *, file: Path | None) -> None:
     try:
         if file:
-            make_home(file.parent)
+            create_folder(file.parent)
             _make_anew(store, file)
             _refuse_cut(file)
-        bring_up_to_date(store)
+        ensure_schema(store)
         if file:
             _remember(file)
             _use_log(store)
     except OSError as error:
         raise StoreUnavailable(f"Cannot use {file} as a database ({error.strerror}).") from error
     except Exception as error:
-        store.fail(error)
+        store.raise_translated(error)
 
 
 def _make_anew(store: Store, file: Path) -> None:
     """An empty file, where there is none. Whoever removed the one before it wants nothing of what lies beside it.
     The mark goes first: an empty file is then a new file."""
     database = store.database
-    if not isinstance(database, sqlite.SQLite) or not database.is_new():
+    if not isinstance(database, sqlite.SQLite) or not database.is_missing():
         return
     real = Path(os.path.realpath(file))
-    with wal_files.alone(real.parent):
-        if database.is_new():
+    with wal_files.lock_folder(real.parent):
+        if database.is_missing():
             _mark(file).unlink(missing_ok=True)
             for suffix in wal_files.SUFFIXES:
                 Path(f"{real}{suffix}").unlink(missing_ok=True)
             database.connect(make=True).close()
 
 
-def bring_up_to_date(store: Store) -> None:
+def ensure_schema(store: Store) -> None:
     """Create or upgrade the schema. The usual case, a current database, costs one query and no further import."""
     if read_schema_version(store) != SCHEMA_VERSION:
         from punchlist.storage.migrate import migrate
@@ -74,9 +74,9 @@ def bring_up_to_date(store: Store) -> None:
         migrate(store)
 
 
-def existing_store(address: str) -> Store:
+def open_existing(address: str) -> Store:
     """A store on a database that must be there already, left at the schema it has."""
-    file = read_address(address).file
+    file = parse_database_url(address).file
     try:
         if file is not None:
             if not file.exists():
@@ -114,20 +114,20 @@ def _use_log(store: Store) -> None:
     The file is never opened but by SQLite: when a process closes a file, whatever locks it has on it are gone, those
     of its other connections too, and what they write next is lost.
     """
-    connection = store.connections.take()
+    connection = store.connections.acquire()
     try:
         # Whoever is at it now will be gone some time.
         with suppress(store.database.driver_error):
             connection.execute("PRAGMA journal_mode = WAL").fetchone()
     finally:
-        store.connections.give_back(connection)
+        store.connections.release(connection)
 
 
 def _mark(file: Path) -> Path:
     return file.with_name(f"{file.name}-made")
 
 
-def make_home(folder: Path) -> None:
+def create_folder(folder: Path) -> None:
     """The folder of a SQLite file. One of ours inside a project keeps itself out of version control."""
     if folder.exists():
         return

@@ -18,7 +18,7 @@ from typing import Final
 _MOST: Final = 1_024
 
 
-def is_held(file: os.stat_result, way: int = os.O_RDWR) -> bool:
+def is_open_here(file: os.stat_result, way: int = os.O_RDWR) -> bool:
     """Whether this process has a file open for reading and writing, as SQLite has all of its own that it may write to;
     or in another way: `O_RDONLY` is any."""
     if sys.platform == "win32":

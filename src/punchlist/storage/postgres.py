@@ -31,10 +31,10 @@ class PostgreSQL:
 
         return psycopg.connect(self.url, autocommit=True, client_encoding="utf8")
 
-    def is_new(self) -> bool:
+    def is_missing(self) -> bool:
         return False
 
-    def still_there(self, connection: Any, *, with_log: bool = False) -> bool:
+    def is_same_file(self, connection: Any, *, with_log: bool = False) -> bool:
         del connection, with_log  # A server says so itself when it has gone.
         return True
 
@@ -52,16 +52,16 @@ class PostgreSQL:
             # After an error inside the transaction PostgreSQL answers COMMIT with a quiet rollback.
             raise StoreUnavailable(f"{self.name} took the change back. Nothing was changed; try again.")
 
-    def lost(self, error: Exception) -> bool:
+    def is_disconnect(self, error: Exception) -> bool:
         import psycopg
 
         return isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
 
-    def change_mark(self, cursor: Any) -> int:
+    def change_counter(self, cursor: Any) -> int:
         cursor.execute("SELECT coalesce(max(seq), 0) FROM events")
         return int(cursor.fetchone()[0])
 
-    def explain(self, error: Exception) -> Exception:
+    def translate(self, error: Exception) -> Exception:
         import psycopg
 
         if not isinstance(error, psycopg.Error):

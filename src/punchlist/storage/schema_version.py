@@ -22,12 +22,12 @@ READ_VERSION: Final = f"SELECT version_num FROM {VERSION_TABLE}"
 
 def read_schema_version(store: Store) -> str | None:
     """The version that a database records; None if it has no readable version table."""
-    if store.database.is_new():
+    if store.database.is_missing():
         return None
     try:
         connection = store.database.connect()
     except Exception as error:
-        store.fail(error)
+        store.raise_translated(error)
     try:
         cursor = connection.cursor()
         cursor.execute(READ_VERSION)

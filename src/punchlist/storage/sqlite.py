@@ -14,14 +14,14 @@ from weakref import WeakSet
 
 from punchlist.errors import Conflict, StoreBusy, StoreDamaged, StoreUnavailable
 from punchlist.storage.statements import Kind
-from punchlist.storage.wal_files import Identity, WalFiles, beside, identity
+from punchlist.storage.wal_files import Identity, WalFiles, find_wal_files, identity
 
 BUSY_SECONDS: Final = 30.0
 """How long a writer waits for the others. Writes take well under a millisecond each."""
 _SLICE_SECONDS: Final = 1.0
 _MOMENT: Final = 0.002
 
-AT_ONCE: Final = ContextVar("at once", default=False)
+NO_WAIT: Final = ContextVar("at once", default=False)
 """Set by whoever cannot wait for other writers, such as an event loop: then a write begins at once or not at all."""
 
 
@@ -82,19 +82,19 @@ class SQLite:
             self._open.add(connection)
         return connection
 
-    def is_new(self) -> bool:
+    def is_missing(self) -> bool:
         return identity(self._file) is None
 
-    def still_there(self, connection: _SqliteConnection, *, with_log: bool = False) -> bool:
+    def is_same_file(self, connection: _SqliteConnection, *, with_log: bool = False) -> bool:
         if connection.log is None:
             self._remember_log(connection)
         if connection.file is None or connection.file != identity(self._file):
             return False
-        return not with_log or connection.log is None or connection.log.has_its_name()
+        return not with_log or connection.log is None or connection.log.is_current()
 
     def _remember_log(self, connection: _SqliteConnection) -> None:
         # In this order: it is the file's own as long as the file has the name.
-        log = beside(self._file)
+        log = find_wal_files(self._file)
         if log is None or connection.file is None or connection.file != identity(self._file):
             return
         if log.is_open():
@@ -103,7 +103,7 @@ class SQLite:
             connection.file = None
 
     def begin_write(self, cursor: sqlite3.Cursor) -> None:
-        if AT_ONCE.get():
+        if NO_WAIT.get():
             self._begin_at_once(cursor)
             return
         _be_patient(cursor, True)
@@ -130,27 +130,27 @@ class SQLite:
         return WouldBlock(f"{self.path} is being written to by somebody else.")
 
     def begin_read(self, cursor: sqlite3.Cursor) -> None:
-        if not AT_ONCE.get():
+        if not NO_WAIT.get():
             _be_patient(cursor, True)
         cursor.execute("BEGIN")
 
     def commit(self, cursor: sqlite3.Cursor) -> None:
         cursor.execute("COMMIT")
 
-    def lost(self, error: Exception) -> bool:
+    def is_disconnect(self, error: Exception) -> bool:
         del error  # A file is not a connection: it cannot be cut.
         return False
 
-    def change_mark(self, cursor: sqlite3.Cursor) -> int:
+    def change_counter(self, cursor: sqlite3.Cursor) -> int:
         return int(cursor.execute("PRAGMA data_version").fetchone()[0])
 
-    def explain(self, error: Exception) -> Exception:
+    def translate(self, error: Exception) -> Exception:
         # Not every driver error has a code: the ones Python raises itself have none.
         if not isinstance(error, sqlite3.Error):
             return error
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            if AT_ONCE.get():
+            if NO_WAIT.get():
                 return self._would_wait()
             return StoreBusy(
                 f"{self.path} was busy for too long: another process holds it. Nothing was changed; try again."
@@ -190,12 +190,12 @@ class _SqliteConnection(sqlite3.Connection):
     def let_go_of_log(self) -> None:
         """Of a file that has lost its name: whoever opens the next one would take the log for that one's."""
         log = self.log
-        if log is not None and self.file != identity(log.place):
+        if log is not None and self.file != identity(log.path):
             with suppress(OSError):
                 log.remove()
 
     def close(self) -> None:
-        if self.log is not None and self.file != identity(self.log.place):
+        if self.log is not None and self.file != identity(self.log.path):
             # So that it is complete, wherever it is now.
             with suppress(sqlite3.Error):
                 self.rollback()

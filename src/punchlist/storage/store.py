@@ -41,10 +41,10 @@ class Database(Protocol):
     def connect(self) -> Any:
         """A connection of the driver, set up like all of them, on which nothing has begun."""
 
-    def is_new(self) -> bool:
+    def is_missing(self) -> bool:
         """Whether there is nothing yet that one could connect to, until it is made."""
 
-    def still_there(self, connection: Any, *, with_log: bool = False) -> bool:
+    def is_same_file(self, connection: Any, *, with_log: bool = False) -> bool:
         """Whether it is a connection to what has the database's name now: a file may be removed or replaced while it
         is open, and whatever is written to it then is gone. With `with_log`, so may the log be that it writes to."""
 
@@ -54,13 +54,13 @@ class Database(Protocol):
 
     def commit(self, cursor: Any) -> None: ...
 
-    def lost(self, error: Exception) -> bool:
+    def is_disconnect(self, error: Exception) -> bool:
         """Whether the connection is gone, rather than the statement wrong."""
 
-    def change_mark(self, cursor: Any) -> int:
+    def change_counter(self, cursor: Any) -> int:
         """A number that differs after another connection has written."""
 
-    def explain(self, error: Exception) -> Exception:
+    def translate(self, error: Exception) -> Exception:
         """The driver's error in our words; the same error when it is none of the driver's."""
 
 
@@ -69,7 +69,7 @@ class Transaction:
 
     def __init__(self, kind: Kind, cursor: Any, clock: Clock, appended: dict[str, int], alone: bool = False) -> None:
         """`alone`: nobody else writes to the database until it ends."""
-        self.alone = alone
+        self.exclusive = alone
         self._appended = appended
         self._kind = kind
         self._cursor = cursor
@@ -105,9 +105,9 @@ class Transaction:
         rows: list[tuple[Any, ...]] = self._cursor.fetchall()
         return rows
 
-    def appends(self, stream: str) -> None:
+    def mark_appended(self, stream: str) -> None:
         """Something is added to a stream; what others have seen of it may be old."""
-        if len(self._appended) >= MOST_STREAMS:
+        if len(self._appended) >= MAX_STREAMS:
             self._appended.clear()
         self._appended[stream] = self._appended.get(stream, 0) + 1
 
@@ -134,15 +134,19 @@ class _TransactionContext:
             self._begin()
         except Exception as error:
             # An idle connection may have been cut long ago. Nothing has begun, so begin on a new one.
-            if self._connection is None or not store.database.lost(error):
-                store.fail(error)
+            if self._connection is None or not store.database.is_disconnect(error):
+                store.raise_translated(error)
             store.connections.close()
             try:
                 self._begin()
             except Exception as again:
-                store.fail(again)
+                store.raise_translated(again)
         return Transaction(
-            store.database.kind, self._cursor, store.clock, store.appended, self._writing and store.database.one_writer
+            store.database.kind,
+            self._cursor,
+            store.clock,
+            store.append_counts,
+            self._writing and store.database.one_writer,
         )
 
     def _begin(self) -> None:
@@ -152,7 +156,7 @@ class _TransactionContext:
             if self._has_begun():
                 return
             store.connections.close()
-            store.renew(store)
+            store.prepare(store)
         raise StoreUnavailable(
             f"{store.database.name} is removed or replaced all the time. Nothing was changed; try again."
         )
@@ -161,9 +165,9 @@ class _TransactionContext:
         """False where what could be had leads to a file that is gone."""
         store, database = self._store, self._store.database
         try:
-            self._connection = store.connections.take()
+            self._connection = store.connections.acquire()
         except Exception:
-            if not database.is_new():
+            if not database.is_missing():
                 raise
             return False
         try:
@@ -172,7 +176,7 @@ class _TransactionContext:
                 begin = database.begin_write if self._writing else database.begin_read
                 begin(self._cursor)
                 # A writer may have waited for others, and meanwhile the file may have gone.
-                if not self._writing or database.still_there(self._connection, with_log=True):
+                if not self._writing or database.is_same_file(self._connection, with_log=True):
                     return True
         except BaseException:
             store.connections.discard(self._connection)
@@ -194,23 +198,23 @@ class _TransactionContext:
             if error is None:
                 self._fail(failure)
         else:
-            store.connections.give_back(self._connection)
+            store.connections.release(self._connection)
         if isinstance(error, Exception):
-            explained = store.explain(error)
+            explained = store.translate(error)
             if explained is not error:
                 raise explained from error
 
     def _fail(self, failure: BaseException) -> NoReturn:
         database = self._store.database
-        if self._writing and isinstance(failure, Exception) and database.lost(failure):
+        if self._writing and isinstance(failure, Exception) and database.is_disconnect(failure):
             raise StoreUnavailable(
                 f"{database.name} went away just when a change was to be kept: it may have been made, or not. "
                 "Look before you try again."
             ) from failure
-        self._store.fail(failure)
+        self._store.raise_translated(failure)
 
 
-MOST_STREAMS: Final = 10_000
+MAX_STREAMS: Final = 10_000
 _ATTEMPTS: Final = 5
 """How often a transaction begins anew because the database was removed or replaced just then."""
 _RECENT: Final = 0.01
@@ -220,13 +224,13 @@ class Store:
     """One database. Safe to share between threads; cheap to share between processes."""
 
     def __init__(self, database: Database, clock: Clock = system_clock) -> None:
-        self.appended: dict[str, int] = {}
+        self.append_counts: dict[str, int] = {}
         """How often this process has written to each stream; for those who want to know whether to look again."""
         self.database = database
         self.clock = clock
         self.connections = ConnectionPool(database.connect)
         self._looked = 0.0
-        self.renew: Callable[[Store], None] = lambda _: None
+        self.prepare: Callable[[Store], None] = lambda _: None
         """Makes sure that the database is there, and as we want it."""
 
     def write(self) -> AbstractContextManager[Transaction]:
@@ -242,43 +246,43 @@ class Store:
         if now - self._looked < _RECENT:
             return True
         self._looked = now
-        return self.database.still_there(connection)
+        return self.database.is_same_file(connection)
 
-    def written_elsewhere(self) -> object | None:
+    def external_change_marker(self) -> object | None:
         """Differs after anybody else has written than those who use the connection that is first in line; None where
         that cannot be known without asking for what was written."""
         if not self.database.one_writer:
             return None
         try:
-            connection = self.connections.take()
+            connection = self.connections.acquire()
         except Exception as error:
-            if self.database.is_new():
+            if self.database.is_missing():
                 return object()
-            self.fail(error)
+            self.raise_translated(error)
         try:
             cursor = connection.cursor()
             # Of a file that is gone nobody can tell; but that is a change.
-            mark = self.database.change_mark(cursor) if self.database.still_there(connection) else object()
+            mark = self.database.change_counter(cursor) if self.database.is_same_file(connection) else object()
             cursor.close()
         except BaseException as error:
             self.connections.discard(connection)
-            self.fail(error)
-        self.connections.give_back(connection)
+            self.raise_translated(error)
+        self.connections.release(connection)
         return id(connection), mark
 
-    def fail(self, error: BaseException) -> NoReturn:
+    def raise_translated(self, error: BaseException) -> NoReturn:
         """Raise an error of the driver in our words, any other as it is."""
-        explained = self.explain(error) if isinstance(error, Exception) else error
+        explained = self.translate(error) if isinstance(error, Exception) else error
         if explained is error:
             raise error
         raise explained from error
 
-    def explain(self, error: Exception) -> Exception:
+    def translate(self, error: Exception) -> Exception:
         if isinstance(error, UnicodeEncodeError):
             return InvalidInput("Text with half of a surrogate pair can neither be stored nor looked for.")
         if isinstance(error, UnicodeDecodeError):
             return StoreDamaged.not_as_written("Text in the database")
-        return self.database.explain(error)
+        return self.database.translate(error)
 
     def close(self) -> None:
         self.connections.close()

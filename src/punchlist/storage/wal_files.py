@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from punchlist.storage.open_files import is_held
+from punchlist.storage.open_files import is_open_here
 
 Identity = tuple[int, int]
 SUFFIXES: Final = ("-wal", "-shm")
@@ -26,30 +26,30 @@ SUFFIXES: Final = ("-wal", "-shm")
 class WalFiles(NamedTuple):
     """What lies beside a file."""
 
-    place: str
+    path: str
     """Of the file itself, whatever links lead to it."""
     parts: tuple[Identity | None, ...]
 
     def is_open(self) -> bool:
         """Here; else who has just connected has got one that lost its name meanwhile."""
         try:
-            return sys.platform == "win32" or is_held(os.stat(f"{self.place}-wal"), os.O_RDONLY)
+            return sys.platform == "win32" or is_open_here(os.stat(f"{self.path}-wal"), os.O_RDONLY)
         except OSError:
             return False
 
-    def has_its_name(self) -> bool:
+    def is_current(self) -> bool:
         """Else nobody will ever find what is written to it: somebody took it for a leftover."""
-        return self.parts[0] == identity(self.place + "-wal")
+        return self.parts[0] == identity(self.path + "-wal")
 
     def remove(self) -> None:
         """Take the names away from exactly these, which are still open: no other file has their numbers."""
-        with alone(Path(self.place).parent):
+        with lock_folder(Path(self.path).parent):
             for suffix, part in zip(SUFFIXES, self.parts, strict=True):
-                if part is not None and part == identity(self.place + suffix):
-                    os.unlink(self.place + suffix)
+                if part is not None and part == identity(self.path + suffix):
+                    os.unlink(self.path + suffix)
 
 
-def beside(file: str) -> WalFiles | None:
+def find_wal_files(file: str) -> WalFiles | None:
     """None where there is no log."""
     place = os.path.realpath(file)
     parts = tuple(identity(place + suffix) for suffix in SUFFIXES)
@@ -66,7 +66,7 @@ def identity(path: str) -> Identity | None:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Nobody else makes a database in a folder meanwhile, or takes one away."""
     if sys.platform == "win32":
         # Where nobody can remove what is open.

@@ -46,7 +46,7 @@ def load_record(store: Store, conversation: Conversation) -> ConversationRecord:
             history.messages_of(tx, id),
             toolcalls.all_of(tx, id),
             history.traces_of(tx, id),
-            message_queue.all_of(tx, id),
+            message_queue.all_messages(tx, id),
             {turn.id: todos.find_by_turn(turn.id) for turn in turns},
             checklist.read(tx, id),
         )

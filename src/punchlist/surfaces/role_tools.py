@@ -16,9 +16,9 @@ from punchlist.claims.tools import ClaimableList, claim_tools
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.errors import NotFound
 from punchlist.kernel.actors import Role
-from punchlist.kernel.process_id import this_process
+from punchlist.kernel.process_id import current_process
 from punchlist.kernel.text import excerpt
-from punchlist.kernel.tool import C, ListToolSpec, ToolResult, arguments
+from punchlist.kernel.tool import C, ListToolSpec, ToolResult, parse_arguments
 from punchlist.missions.model import MissionScope
 from punchlist.missions.todos.tools import TEAM, mission_tools
 from punchlist.plan.lifecycle import PLANNERS
@@ -62,7 +62,7 @@ class RoleTools:
 
     def call(self, scope: Scope, name: str, raw_arguments: object) -> ToolResult:
         """Run a tool. A plan tool acts on the scope's turn, or else on the session's open turn (T7)."""
-        args = arguments(raw_arguments)
+        args = parse_arguments(raw_arguments)
         if tool := self._plan_tools.get(name):
             return tool.run(self._turn_scope(scope), args)
         if tool := self._checklist_tools.get(name) or self._claim_tools.get(name):
@@ -79,7 +79,7 @@ class RoleTools:
 
     def _claimable(self, scope: Scope) -> dict[ListKind, ClaimableList]:
         """The lists from which the caller can claim todos."""
-        owner = this_process() if self._client is None else f"{this_process()} {self._client}"
+        owner = current_process() if self._client is None else f"{current_process()} {self._client}"
         lists: dict[ListKind, ClaimableList] = {
             ListKind.PLAN: ClaimablePlan(self._services.plans, self._turn_scope(scope), owner)
         }

@@ -68,7 +68,7 @@ def answer(tx: Transaction, call_id: str, said: ApprovalAnswer, redactor: Redact
 def withdraw(tx: Transaction, call_id: str, by: Actor, reason: str) -> None:
     """The call has ended in another way, so nobody needs to answer any more."""
     found = repository.approval(tx, call_id)
-    if found is not None and found.answer is None and not APPROVAL.ended(ApprovalStatus(found.status)):
+    if found is not None and found.answer is None and not APPROVAL.is_final(ApprovalStatus(found.status)):
         expired = reason == approvals.EXPIRED and by.role is SYSTEM.role
         action = ApprovalAction.EXPIRE if expired else ApprovalAction.WITHDRAW
         _close(tx, found, action, by, storable(reason), {"reason": storable(reason)}, {})

@@ -143,7 +143,7 @@ class ApprovalResponder:
         """The call as the answer would make it; raises when the answer makes no sense."""
         assert isinstance(entry.call, WaitingToolCall)
         assert entry.admitted is not None
-        TOOL_CALL.permit(CallAction.APPROVE if answer.proceeds else CallAction.DENY, answer.by.role)
+        TOOL_CALL.check_role(CallAction.APPROVE if answer.proceeds else CallAction.DENY, answer.by.role)
         approvals.check(entry.call.question, answer)
         if answer.outcome is ApprovalOutcome.MODIFY and answer.arguments is not None:
             return self._admission.readmit(entry.admitted, answer.arguments, self._clock())

@@ -41,7 +41,7 @@ class CallBatch:
 
     def heeds(self, signal: CancelSignal) -> None:
         """End the calls when the signal is set, for as long as one of them is open."""
-        forget = signal.when_set(self.cancel)
+        forget = signal.on_set(self.cancel)
         if self._open:
             self._forget = forget
         else:

@@ -14,7 +14,7 @@ from typing import Final
 
 from punchlist.errors import Conflict, StoreError
 from punchlist.kernel.actors import Actor
-from punchlist.storage.async_bridge import at_once, bridge, waits_for_a_server
+from punchlist.storage.async_bridge import call_without_waiting, is_remote, make_bridge
 from punchlist.storage.change_watch import ChangeWatch
 from punchlist.storage.sqlite import WouldBlock
 from punchlist.storage.store import Store
@@ -31,8 +31,8 @@ class BatchWriter:
 
     def __init__(self, ledger: ToolCallService, store: Store) -> None:
         self._ledger = ledger
-        self._aside = bridge(store)
-        self._slow = waits_for_a_server(store)
+        self._aside = make_bridge(store)
+        self._slow = is_remote(store)
         self._soon = False
         self._watch = ChangeWatch(store)
         self._watching = False
@@ -111,7 +111,7 @@ class BatchWriter:
             return False
         mark, (steps, rules, along) = self._noted, self._take()
         try:
-            self._lost |= at_once(self._ledger.record, steps, rules, along)
+            self._lost |= call_without_waiting(self._ledger.record, steps, rules, along)
         except WouldBlock:
             self._put_back(steps, rules, along)
             return False

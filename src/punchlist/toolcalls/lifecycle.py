@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from punchlist.kernel.actors import Role
-from punchlist.kernel.lifecycle import ANYBODY, NEW, Lifecycle
+from punchlist.kernel.lifecycle import ALL_ROLES, NEW, Lifecycle
 
 
 class CallStatus(StrEnum):
@@ -54,8 +54,8 @@ TOOL_CALL: Final = Lifecycle(
     },
     allowed={
         **dict.fromkeys(CallAction, _SCHEDULER),
-        CallAction.RECEIVE: ANYBODY,
-        CallAction.CANCEL: ANYBODY,
+        CallAction.RECEIVE: ALL_ROLES,
+        CallAction.CANCEL: ALL_ROLES,
         # An agent does not answer for the person; neither does the clock (S5).
         CallAction.APPROVE: _PERSON,
         CallAction.DENY: _PERSON,
@@ -101,7 +101,7 @@ APPROVAL: Final = Lifecycle(
         ApprovalAction.APPROVE: _PERSON,
         ApprovalAction.DENY: _PERSON,
         # Whoever cancels the call takes its question back.
-        ApprovalAction.WITHDRAW: ANYBODY,
+        ApprovalAction.WITHDRAW: ALL_ROLES,
     },
 )
 

@@ -58,10 +58,10 @@ def together(layers: Sequence[PolicySettings]) -> PolicySettings:
 
 
 def read(table: SettingsTable) -> PolicySettings:
-    table.only("mode", "expiry", "on_expiry", "rules")
+    table.check_keys("mode", "expiry", "on_expiry", "rules")
     rules = table.tables("rules")
     if len(rules) > MOST_RULES:
-        raise table.wrong("rules", f"at most {MOST_RULES} are possible, got {len(rules)}")
+        raise table.error("rules", f"at most {MOST_RULES} are possible, got {len(rules)}")
     mode = Mode(table.text("mode", one_of=list(Mode))) if "mode" in table.content else None
     return PolicySettings(mode, _expiry(table), tuple(map(_rule, rules)))
 
@@ -69,32 +69,32 @@ def read(table: SettingsTable) -> PolicySettings:
 def _expiry(table: SettingsTable) -> ApprovalExpiry | None:
     if "expiry" not in table.content:
         if "on_expiry" in table.content:
-            raise table.wrong("on_expiry", 'needs an expiry, such as "24h"')
+            raise table.error("on_expiry", 'needs an expiry, such as "24h"')
         return None
     written = table.text("expiry")
     found = re.fullmatch(r"(\d{1,6})\s*([smhd])", written.strip())
     if not found or not int(found[1]):
-        raise table.wrong("expiry", 'must be a time such as "30m", "24h" or "7d"')
+        raise table.error("expiry", 'must be a time such as "30m", "24h" or "7d"')
     then = OnExpiry(table.text("on_expiry", OnExpiry.DENY, one_of=list(OnExpiry)))
     return ApprovalExpiry(then, timedelta(**{_UNITS[found[2]]: int(found[1])}))
 
 
 def _rule(table: SettingsTable) -> Rule:
-    table.only("decision", "tool", "command", "arguments", "mode", "why")
+    table.check_keys("decision", "tool", "command", "arguments", "mode", "why")
     if "decision" not in table.content:
-        raise table.wrong("decision", f"is required, one of {', '.join(Verdict)}")
-    commands = tuple(tuple(command.split()) for command in table.texts("command"))
+        raise table.error("decision", f"is required, one of {', '.join(Verdict)}")
+    commands = tuple(tuple(command.split()) for command in table.text_list("command"))
     if not all(commands):
-        raise table.wrong("command", "must not be empty")
-    modes = table.texts("mode")
+        raise table.error("command", "must not be empty")
+    modes = table.text_list("mode")
     if unknown := [mode for mode in modes if mode not in list(Mode)]:
-        raise table.wrong("mode", f"must be of {', '.join(Mode)}, got {unknown[0]!r}")
+        raise table.error("mode", f"must be of {', '.join(Mode)}, got {unknown[0]!r}")
     return Rule(
         Verdict(table.text("decision", one_of=list(Verdict))),
         table.text("tool", "*"),
         commands,
-        table.pairs("arguments"),
+        table.text_map("arguments"),
         frozenset(map(Mode, modes)) or frozenset(Mode),
         why=table.text("why"),
-        source=f"{table.path.name}, {table.where}",
+        source=f"{table.path.name}, {table.name}",
     )

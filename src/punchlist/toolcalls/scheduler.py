@@ -128,7 +128,7 @@ class CoreToolScheduler:
         if signal is None or not signal.is_set:
             self._answers.apply(entry, answer)
         if signal is not None:
-            signal.when_set(lambda reason: self._cancel([call_id], reason))
+            signal.on_set(lambda reason: self._cancel([call_id], reason))
         self._go_on()
         if self._journal is not None:
             await self._journal.settled(call_id)

@@ -18,7 +18,7 @@ from punchlist.errors import Conflict, NotFound
 from punchlist.kernel.actors import SYSTEM, Actor
 from punchlist.kernel.clock import timestamp
 from punchlist.kernel.events import Change
-from punchlist.kernel.process_id import lives, this_process
+from punchlist.kernel.process_id import current_process, is_running
 from punchlist.kernel.secrets import Redactor
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
@@ -85,11 +85,11 @@ class ToolCallService:
         self._place = place
         self._redactor = redactor or Redactor()
         self._seal = seal
-        self._owner = this_process()
+        self._owner = current_process()
         self._last: dict[str, StoredCall] = {}
         if place.turn_id is not None:
             with store.read() as tx:
-                turn = conversation_records.turn(tx, place.turn_id)
+                turn = conversation_records.find_turn(tx, place.turn_id)
             if turn is None or turn.conversation_id != place.scope.conversation_id:
                 raise NotFound(f"Session {place.scope.conversation_id!r} has no turn {place.turn_id!r}.")
 
@@ -112,7 +112,7 @@ class ToolCallService:
         lost: dict[str, Conflict] = {}
         changes: dict[str, list[Change]] = {}
         with self._store.write() as tx:
-            if not (tx.alone and self._place.turn_id):
+            if not (tx.exclusive and self._place.turn_id):
                 self._conversations.ensure(tx, self._place.scope)
             for write in along:
                 write(tx)
@@ -298,7 +298,7 @@ class ToolCallService:
         is taken up again where it was."""
         if self._place.abandoned and call.turn_id == self._place.turn_id:
             return True
-        return lives(call.owner) is False
+        return is_running(call.owner) is False
 
     def _end_for(self, call: StoredCall, why: str) -> StoredCall | None:
         running = call.status == CallStatus.EXECUTING
@@ -328,7 +328,7 @@ class ToolCallService:
             if call is None or call.status != CallStatus.AWAITING_APPROVAL:
                 return None
             # What we left ourselves, in a turn that waited, is ours to go on with.
-            if call.owner != self._owner and lives(call.owner) is True and not self._left(call):
+            if call.owner != self._owner and is_running(call.owner) is True and not self._left(call):
                 return None
             ours = call._replace(owner=self._owner)
             if not repository.update_call(tx, call, ours):
@@ -369,6 +369,6 @@ def _why_over(tx: Transaction, call: StoredCall) -> str | None:
             approval = repository.approval(tx, call.id)
             if approval is not None and approval.status == ApprovalStatus.EXPIRED:
                 return EXPIRED
-            turn = conversation_records.turn(tx, call.turn_id) if call.turn_id else None
+            turn = conversation_records.find_turn(tx, call.turn_id) if call.turn_id else None
             return TURN_OVER if turn is not None and not turn.open else None
     return NOT_BEGUN

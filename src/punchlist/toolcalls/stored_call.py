@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.actors import Actor, Role
-from punchlist.kernel.clock import moment, timestamp
-from punchlist.kernel.json_encoder import compact
+from punchlist.kernel.clock import parse_timestamp, timestamp
+from punchlist.kernel.json_encoder import compact_encoder
 from punchlist.kernel.secrets import Redactor
 from punchlist.kernel.text import excerpt, visible_block
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome, ApprovalQuestion, OnExpiry
@@ -34,7 +34,7 @@ from punchlist.toolcalls.validation import LONGEST_ARGUMENTS
 
 _LONGEST_NAME: Final = 200
 _LONGEST_REASON: Final = 10_000
-_ENCODE: Final = compact(default=repr)
+_ENCODE: Final = compact_encoder(default=repr)
 
 
 class StoredCall(NamedTuple):
@@ -112,16 +112,16 @@ class StoredApproval(NamedTuple):
         return ApprovalQuestion(
             self.question,
             self.why,
-            moment(self.asked_at),
+            parse_timestamp(self.asked_at),
             tuple(tuple(words) for words in json.loads(self.prefixes)),
             self.server,
-            moment(self.expires_at) if self.expires_at else None,
+            parse_timestamp(self.expires_at) if self.expires_at else None,
             OnExpiry(self.on_expiry),
         )
 
     def is_due(self, now: datetime) -> bool:
         """Whether something must be done, since nobody has answered in time."""
-        late = self.expires_at is not None and now >= moment(self.expires_at)
+        late = self.expires_at is not None and now >= parse_timestamp(self.expires_at)
         return late and self.status == ApprovalStatus.PENDING and self.on_expiry != OnExpiry.WAIT
 
     @property

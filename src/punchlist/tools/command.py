@@ -58,7 +58,7 @@ async def run_program(
     output = BoundedOutput(file, running.output, redact)
     limit = _limit(timeout, running)
     # It is asked to end a little early, so that it is gone when its time is up.
-    notice = min(child_processes.PATIENCE, limit * 0.08)
+    notice = min(child_processes.TERM_SECONDS, limit * 0.08)
     try:
         ended = await run_process(
             arguments,

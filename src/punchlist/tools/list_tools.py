@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
-from punchlist.kernel.events import canonical
+from punchlist.kernel.events import canonical_json
 from punchlist.kernel.text import visible_block
 from punchlist.kernel.tool import ListToolSpec, ToolResult
 from punchlist.storage.async_bridge import AsyncBridge
@@ -61,12 +61,12 @@ class RepeatableListTool(ListTool[C]):
         self._left: dict[str, str] = {}
 
     def take_up(self, arguments: Arguments, call_id: str) -> None:
-        self._left[canonical(dict(arguments))] = call_id
+        self._left[canonical_json(dict(arguments))] = call_id
 
     async def run(self, arguments: Arguments, running: ToolContext) -> Any:
         # As the call that was left: if that has happened, it is known by its id.
-        return await self._call(arguments, self._left.pop(canonical(dict(arguments)), running.call_id))
+        return await self._call(arguments, self._left.pop(canonical_json(dict(arguments)), running.call_id))
 
 
 def list_tool(tool: ListToolSpec[C], scope: C, aside: AsyncBridge) -> ListTool[C]:
-    return RepeatableListTool(tool, scope, aside) if tool.again else ListTool(tool, scope, aside)
+    return RepeatableListTool(tool, scope, aside) if tool.idempotent else ListTool(tool, scope, aside)

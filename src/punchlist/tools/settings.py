@@ -78,28 +78,28 @@ def wants(settings: Settings) -> Sequence[str]:
 
 def _read(tables: SettingsTables) -> _Layer:
     def table(name: str) -> SettingsTable:
-        return SettingsTable.of(tables.path, name, tables.content.get(name, {}))
+        return SettingsTable.top_level(tables.path, name, tables.content.get(name, {}))
 
     workspace, mcp = table("workspace"), table("mcp")
-    workspace.only("also")
-    mcp.only("servers")
+    workspace.check_keys("also")
+    mcp.check_keys("servers")
     servers = mcp.table("servers")
     return _Layer(
         policy_config.read(table("policy")),
-        tuple(tables.path.parent / Path(folder).expanduser() for folder in workspace.texts("also")),
+        tuple(tables.path.parent / Path(folder).expanduser() for folder in workspace.text_list("also")),
         tuple(_server(name, servers.table(name)) for name in servers.content),
     )
 
 
 def _server(name: str, table: SettingsTable) -> McpServer:
-    table.only("command", "env", "cwd", "url", "headers", "start_timeout", "call_timeout")
+    table.check_keys("command", "env", "cwd", "url", "headers", "start_timeout", "call_timeout")
     folder = table.text("cwd")
     said = (
-        tuple(table.texts("command")),
-        table.pairs("env"),
+        tuple(table.text_list("command")),
+        table.text_map("env"),
         table.path.parent / Path(folder).expanduser() if folder else table.path.parent,
         table.text("url") or None,
-        table.pairs("headers"),
+        table.text_map("headers"),
         table.number("start_timeout", 20),
         table.number("call_timeout", 120),
     )
@@ -107,4 +107,4 @@ def _server(name: str, table: SettingsTable) -> McpServer:
         return McpServer(name, *said)
     except ConfigError as problem:
         # It does not know which file it comes from.
-        raise table.wrong(None, str(problem).removesuffix(".")) from None
+        raise table.error(None, str(problem).removesuffix(".")) from None

@@ -95,7 +95,7 @@ async def workbench(
     """`extra` tools join those of the site; of all of them only those whose names are `allowed` are there."""
     redactor, ledger = site.redactor, site.ledger()
     for left in ledger.recover():
-        await child_processes.end_all(left.id, None)
+        await child_processes.terminate(left.id, None)
     async with toolbox(site) as (found, notes):
         every = {**found, **{tool.name: tool for tool in extra}}
         tools = every if allowed is None else {name: tool for name, tool in every.items() if allowed(name)}

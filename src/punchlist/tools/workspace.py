@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from punchlist.kernel.text import excerpt
-from punchlist.storage.open_files import is_held
+from punchlist.storage.open_files import is_open_here
 from punchlist.toolcalls.tool import Resources, ToolFailure
 
 LONGEST_PATH: Final = 4_096
@@ -92,7 +92,7 @@ class Workspace:
 
 def refuse_held(file: os.stat_result, path: str) -> None:
     """Before a file is opened or replaced: our own database is none for tools."""
-    if is_held(file):
+    if is_open_here(file):
         raise ToolFailure(
             f"{excerpt(path, 200)} is a database that is in use here: opening the file would break it. "
             "What is on the lists is told by list_todo and the other tools for them."

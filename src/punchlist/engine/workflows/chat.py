@@ -45,7 +45,7 @@ async def _next_turn(run: Run, context: WorkflowContext) -> str | None:
     queue = MessageQueue(context.services.store)
     open_turn = await context.call(conversations.current_turn, run.conversation_id)
     if open_turn is not None:
-        if await context.call(queue.began, run.conversation_id, open_turn.id):
+        if await context.call(queue.started_turn, run.conversation_id, open_turn.id):
             # A worker delivered the message and died before the step was recorded.
             return open_turn.id
         # A stopped or failed run left the turn open. No process works on it: this run has the chat to itself.

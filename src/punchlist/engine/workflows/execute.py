@@ -24,7 +24,7 @@ from punchlist.missions.planning import prompts
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.lifecycle import OPEN
 from punchlist.runs.model import Run
-from punchlist.storage.async_bridge import in_thread
+from punchlist.storage.async_bridge import run_in_thread
 
 
 class _TodoState(TypedDict):
@@ -117,7 +117,7 @@ async def _review(
         check = None
         if todo.completion_check is not None and todo.status in OPEN:
             # Always in a thread and without retry: a command takes time and must not run twice.
-            result = await in_thread(context.services.checks.run, context.scope(run), todo)
+            result = await run_in_thread(context.services.checks.run, context.scope(run), todo)
             check = f"{'passed' if result.passed else 'did not pass'}. {result.detail}"
         return prompts.review_prompt(todo, report, check)
 

@@ -84,7 +84,7 @@ def _external_report(context: WorkflowContext, conversation_id: str, todo: Missi
     """The report of another agent since the todo was started or last sent back."""
     heading = f"[TODO {todo.id}"
     report: str | None = None
-    for message in context.services.conversations.posted(conversation_id):
+    for message in context.services.conversations.messages_outside_turns(conversation_id):
         if message.created_at >= (todo.started_at or "") and message.content.startswith(heading):
             text = unmarked(message.content.partition("\n")[2])
             report = text if message.kind == NoticeKind.TODO_RESULT else None

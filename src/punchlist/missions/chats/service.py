@@ -9,9 +9,9 @@ from typing import Final
 from punchlist.conversations import repository as conversation_records
 from punchlist.conversations import service as conversations_service
 from punchlist.conversations.model import Conversation, Message, MessageRole, NoticeKind, Scope
-from punchlist.conversations.service import LONGEST_MESSAGE, Conversations
+from punchlist.conversations.service import MAX_MESSAGE_LENGTH, Conversations
 from punchlist.errors import InvalidInput, NotFound
-from punchlist.kernel.events import canonical
+from punchlist.kernel.events import canonical_json
 from punchlist.kernel.text import raw_problem
 from punchlist.missions.todos.lifecycle import ChatChannel
 from punchlist.storage import event_log
@@ -43,14 +43,14 @@ def post(
     role: MessageRole = MessageRole.SYSTEM,
 ) -> Message:
     """Say something in a chat, inside a transaction; the chat is locked for its rest."""
-    if problem := raw_problem(content, longest=LONGEST_MESSAGE):
+    if problem := raw_problem(content, longest=MAX_MESSAGE_LENGTH):
         raise InvalidInput(f"content: {problem}")
     if conversation_records.lock_conversation(tx, conversation_id) is None:
         raise NotFound(f"There is no session {conversation_id!r}.")
     message = conversation_records.add_message(tx, conversation_id, role.value, content, kind=kind)
     there = Scope(conversation_id, scope.actor)
     told = conversation_records.fingerprint(message)
-    event_log.append(tx, conversations_service.change(there, "say", message.id, f"{kind} message", told))
+    event_log.append(tx, conversations_service.conversation_change(there, "say", message.id, f"{kind} message", told))
     return message
 
 
@@ -80,7 +80,7 @@ def create_chat(
         there = Scope(id, scope.actor)
         made = conversations.ensure(tx, there, title=title, metadata=dict(metadata), reason="a chat of the mission")
         # The metadata names the mission and the pillar, which are new: nobody else's is like it.
-        if made.metadata == canonical(dict(metadata)):
+        if made.metadata == canonical_json(dict(metadata)):
             return made
     raise InvalidInput(f"slug: {_MOST_TRIES} sessions are called {wanted_id!r} already; choose another slug")
 

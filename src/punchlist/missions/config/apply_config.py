@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
-from punchlist.kernel.events import Change, canonical
+from punchlist.kernel.events import Change, canonical_json
 from punchlist.kernel.ids import new_id
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import MissionEventWriter, change
@@ -157,7 +157,7 @@ def _metric(id: str, mission_id: str, pillar_id: str, position: int, config: Met
         target=float(config.target),
         warning=None if config.warning is None else float(config.warning),
         direction=config.direction,
-        collector=canonical(dict(config.collector)),
+        collector=canonical_json(dict(config.collector)),
         stale_after_hours=float(config.stale_after_hours),
         position=position,
         status="active",

@@ -8,7 +8,7 @@ from typing import Final
 
 from punchlist.conversations.model import Scope
 from punchlist.errors import IllegalTransition, InvalidInput, NotFound
-from punchlist.kernel.clock import moment
+from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.text import block_problem, excerpt, visible
 from punchlist.missions import changes as mission_changes
 from punchlist.missions import repository as mission_repository
@@ -148,7 +148,7 @@ def _no_such(wanted: str) -> NotFound:
 
 
 def _future(tx: Transaction, mission: Mission, deadline: str | None) -> str:
-    return deadlines.parse_future(deadline, cadence_of(mission).timezone, moment(tx.now()))
+    return deadlines.parse_future(deadline, cadence_of(mission).timezone, parse_timestamp(tx.now()))
 
 
 def _extend(tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, until: str, reason: str) -> None:

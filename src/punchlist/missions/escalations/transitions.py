@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from punchlist.conversations.model import Scope
 from punchlist.errors import Conflict
-from punchlist.kernel.clock import moment
+from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import excerpt
@@ -84,7 +84,7 @@ def standing(tx: Transaction, mission: Mission, todo: MissionTodo) -> str:
     """`pending since 2026-02-21`: the state of a todo, and the day since when it is in it, where the mission is."""
     since = records.in_state_since(tx, mission_changes.stream(mission.id), todo.id, todo.status) or todo.created_at
     place = cadence.zone(cadence_of(mission).timezone)
-    return f"{todo.status} since {moment(since).astimezone(place).date().isoformat()}"
+    return f"{todo.status} since {parse_timestamp(since).astimezone(place).date().isoformat()}"
 
 
 def title(todo: MissionTodo) -> str:

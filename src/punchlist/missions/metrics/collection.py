@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from punchlist.conversations.model import Scope
-from punchlist.kernel.events import canonical
+from punchlist.kernel.events import canonical_json
 from punchlist.missions.config.model import MissionConfig
 from punchlist.missions.config.trust import COLLECTORS_NEEDING_TRUST, IsTrusted, trusted_collector, trusted_config
 from punchlist.missions.metrics.collectors import CollectorError, collect
@@ -58,7 +58,7 @@ class MetricCollection:
         trusted = trusted_collector(config, metric.slug)
         try:
             value = collect(
-                metric if trusted is None else metric._replace(collector=canonical(dict(trusted))),
+                metric if trusted is None else metric._replace(collector=canonical_json(dict(trusted))),
                 mission_slug=mission.slug,
                 workspace=self.workspace,
                 trusted=trusted is not None,

@@ -23,7 +23,7 @@ from punchlist.missions.config.trust import COLLECTORS_NEEDING_TRUST
 from punchlist.missions.metrics import status as metric_status
 from punchlist.missions.metrics.http_fetch import FetchError, fetch
 from punchlist.missions.model import Metric
-from punchlist.storage.open_files import is_held
+from punchlist.storage.open_files import is_open_here
 
 SECONDS: Final = 60.0
 HTTP_SECONDS: Final = 30.0
@@ -169,7 +169,7 @@ def _opened(root: Path, real: Path) -> int:
             inner = os.open(name, _STEP, dir_fd=folder)
             os.close(folder)
             folder = inner
-        if is_held(os.stat(real.name, dir_fd=folder, follow_symlinks=False)):
+        if is_open_here(os.stat(real.name, dir_fd=folder, follow_symlinks=False)):
             raise _CollectorFailed(
                 f"{excerpt(real.name)!r} is a database that is in use here, and is not opened as a file"
             )

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from punchlist.conversations.model import Scope
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound
-from punchlist.kernel.clock import moment, timestamp
+from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import block_problem, excerpt, line_problem, visible_block
 from punchlist.missions import repository as mission_repository
@@ -189,7 +189,7 @@ def _view(tx: Transaction, placed: PillarMetric, most: int) -> MetricView:
         current,
         metric_status.status(current and current.value, metric.target, metric.warning, metric.direction),
         metric_status.trend([reading.value for reading in readings], metric.direction),
-        metric_status.stale(current and current.at, metric.stale_after_hours, moment(tx.now())),
+        metric_status.stale(current and current.at, metric.stale_after_hours, parse_timestamp(tx.now())),
         readings,
     )
 
@@ -215,7 +215,7 @@ def _find(tx: Transaction, mission: Mission, slug: str, *, archived: bool = Fals
 def _check_actor(scope: Scope, mission_slug: str) -> None:
     if scope.actor.role not in LEADS:
         # Whoever does the work does not also measure it.
-        raise NotAllowed(f"{scope.actor.role.somebody} cannot record readings; the Lead, people and collectors do.")
+        raise NotAllowed(f"{scope.actor.role.described} cannot record readings; the Lead, people and collectors do.")
     if isinstance(scope, MissionScope) and scope.mission_slug not in (None, mission_slug):
         raise NotAllowed(f"You act in mission {scope.mission_slug!r}, not in {excerpt(mission_slug)!r}.")
 
@@ -235,7 +235,7 @@ def _moment(at: datetime | str | None, now: str) -> str:
         raise InvalidInput(
             f"at: {excerpt(str(at))!r} is no time. Write 2026-02-21, or 2026-02-21T09:00Z with a zone"
         ) from None
-    if taken > moment(now) + metric_status.AHEAD:
+    if taken > parse_timestamp(now) + metric_status.AHEAD:
         raise InvalidInput(f"at: {excerpt(str(at))} is in the future; it is now {now[:19]}Z")
     return timestamp(taken)
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from punchlist.errors import InvalidInput
-from punchlist.kernel.clock import moment
+from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.text import excerpt
 
 LOOKED_AT: Final = 10
@@ -80,7 +80,7 @@ def _slope(values: Sequence[float]) -> float:
 
 def stale(newest_at: str | None, stale_after_hours: float, now: datetime) -> bool:
     """Whether the newest reading is too old to go by. Where there is none, that is said by the status."""
-    return newest_at is not None and now - moment(newest_at) > timedelta(hours=stale_after_hours)
+    return newest_at is not None and now - parse_timestamp(newest_at) > timedelta(hours=stale_after_hours)
 
 
 def number(text: str) -> float:

@@ -21,7 +21,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from croniter import CroniterError, croniter
 
 from punchlist.errors import InvalidInput
-from punchlist.kernel.clock import moment, timestamp
+from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.kernel.text import excerpt, json_type
 
 LONGEST: Final = 200
@@ -43,7 +43,7 @@ def due_tick(cron: str, timezone: str, last_tick: str | None, since: str, now: d
     `since` is when the mission was made: what lay before that is not made up for.
     """
     newest = _newest(cron, zone(timezone), now)
-    return timestamp(newest) if newest > moment(last_tick or since) else None
+    return timestamp(newest) if newest > parse_timestamp(last_tick or since) else None
 
 
 def next_tick(cron: str, timezone: str, now: datetime) -> str:

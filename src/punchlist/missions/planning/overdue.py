@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from punchlist.conversations.model import Scope
 from punchlist.errors import NotFound
-from punchlist.kernel.clock import moment, timestamp
+from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.kernel.text import excerpt
 from punchlist.missions import changes as mission_changes
 from punchlist.missions import repository as mission_repository
@@ -62,7 +62,7 @@ class OverdueService:
                 raise NotFound(f"There is no mission with id {mission_id!r}.")
             if mission.status != "active":
                 return OverdueReport()
-            policy, now = policy_of(mission), moment(tx.now())
+            policy, now = policy_of(mission), parse_timestamp(tx.now())
             # Before new ones are asked: those are no day old.
             reminded = _remind(tx, scope, mission, policy, now)
             swept = _look_at_deadlines(tx, scope, mission, policy, now)
@@ -150,7 +150,7 @@ def _remind(
     """Ask again what nobody has answered, nor said that they have seen it."""
     reminded = []
     for asked in escalation_repository.unanswered(tx, mission.id):
-        last = moment(asked.reminded_at or asked.asked_at)
+        last = parse_timestamp(asked.reminded_at or asked.asked_at)
         if asked.status != EscalationStatus.OPEN or now < last + timedelta(hours=policy.reminder_hours) or now <= last:
             continue
         count = asked.reminders + 1

@@ -68,7 +68,7 @@ class PromptData:
         posted = [
             PostedMessage(one.pillar.slug, message.kind, message.content)
             for one in self.missions.pillars(mission)
-            for message in self.conversations.posted(one.pillar.todo_conversation_id)
+            for message in self.conversations.messages_outside_turns(one.pillar.todo_conversation_id)
             if message.created_at >= since and message.kind in _RESULTS
         ]
         running = self.todos.list(mission.slug, status={TodoStatus.IN_PROGRESS}).items

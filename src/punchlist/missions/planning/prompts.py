@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from punchlist.kernel.clock import moment
+from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.text import ELLIPSIS, visible, visible_block
 from punchlist.missions.chats.quote import quoted
 from punchlist.missions.model import Capacity, Escalation, Mission, MissionTodo, Pillar, Strategy
@@ -244,7 +244,7 @@ def metric_line(metric: MetricLine) -> str:
 
 def age(since: str, now: datetime) -> str:
     """How old something is, in words."""
-    seconds = (now - moment(since)).total_seconds()
+    seconds = (now - parse_timestamp(since)).total_seconds()
     for least, unit, name in _AGES:
         if seconds >= least:
             count = int(seconds // unit)

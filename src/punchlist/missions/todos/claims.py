@@ -124,7 +124,7 @@ class ClaimableMission:
 def _claimant(scope: MissionScope, at: str, action: ClaimAction) -> Claimant:
     if scope.actor.role not in MEMBERS:
         who = " or ".join(sorted(MEMBERS))
-        raise NotAllowed(f"{scope.actor.role.somebody} may not {action} a mission todo; {who} may.")
+        raise NotAllowed(f"{scope.actor.role.described} may not {action} a mission todo; {who} may.")
     return Claimant(scope, at)
 
 

@@ -6,7 +6,7 @@ import json
 from typing import Any, Final
 
 from punchlist.errors import IllegalTransition
-from punchlist.kernel.events import canonical
+from punchlist.kernel.events import canonical_json
 from punchlist.kernel.text import excerpt, visible, visible_block
 from punchlist.missions.model import MissionTodo
 
@@ -15,7 +15,7 @@ LONGEST_DETAIL: Final = 5_000
 
 def result_json(passed: bool, detail: str, at: str) -> str:
     """What came of a check, as it is kept: a program's output, perhaps, shown for what it is, and not all of it."""
-    return canonical({"passed": passed, "detail": visible_block(detail)[:LONGEST_DETAIL], "at": at})
+    return canonical_json({"passed": passed, "detail": visible_block(detail)[:LONGEST_DETAIL], "at": at})
 
 
 def passed_since_work(todo: MissionTodo) -> bool:

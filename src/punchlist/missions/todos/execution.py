@@ -7,7 +7,7 @@ from typing import Final
 
 from punchlist.conversations.model import Scope
 from punchlist.errors import IllegalTransition
-from punchlist.kernel.clock import moment, timestamp
+from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.missions.config.policy import policy_of
 from punchlist.missions.model import Mission, MissionTodo, Pillar
 from punchlist.runs import repository as run_records
@@ -44,7 +44,7 @@ def execute(tx: Transaction, scope: Scope, pillar: Pillar, todo: MissionTodo, re
 def check_pace(tx: Transaction, mission: Mission) -> None:
     """Work that makes work comes to an end: agents start only so many todos a day, for only so much money."""
     policy = policy_of(mission)
-    since = timestamp(moment(tx.now()) - DAY)
+    since = timestamp(parse_timestamp(tx.now()) - DAY)
     row = tx.one(PACE, mission_id=mission.id, since=since, kind=RunKind.EXECUTE.value)
     started, cost = (int(row[0]), float(row[1])) if row else (0, 0.0)
     if started >= policy.max_starts_per_day:

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Final
 
 from punchlist.errors import InvalidInput, NotFound
-from punchlist.kernel.clock import moment, timestamp
+from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.kernel.text import excerpt
 from punchlist.missions import repository as mission_records
 from punchlist.missions.changes import find_mission
@@ -115,7 +115,7 @@ def _matters(todo: MissionTodo, pillar: Pillar) -> bool:
 
 
 def _archived_before(tx: Transaction, mission: Mission) -> str:
-    return timestamp(moment(tx.now()) - timedelta(days=policy_of(mission).archive_after_days))
+    return timestamp(parse_timestamp(tx.now()) - timedelta(days=policy_of(mission).archive_after_days))
 
 
 def _capacity(mission: Mission, unended: builtins.list[MissionTodo]) -> Capacity:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from punchlist.claims import service as claims
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound
 from punchlist.kernel.actors import Role
-from punchlist.kernel.clock import moment
+from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions import repository as mission_repository
@@ -47,7 +47,7 @@ class MissionTodos(TodoQueries):
         self, scope: MissionScope, mission_slug: str, new: NewMissionTodo, *, reason: str = "mission_todo_create"
     ) -> TodoChange:
         """A new todo: pending if there is a slot, else in the backlog, if there is room (M2)."""
-        MISSION.permit(TodoAction.CREATE, scope.actor.role)
+        MISSION.check_role(TodoAction.CREATE, scope.actor.role)
         check_mission(scope, mission_slug)
         check_pillar(scope, new.pillar_slug)
         with self._store.read() as tx:
@@ -87,7 +87,7 @@ class MissionTodos(TodoQueries):
             raise InvalidInput(problems)
         if scope.actor.role is Role.OWNER and action in (TodoAction.PROMOTE, TodoAction.DEMOTE):
             self._recommend(scope, mission_slug, todo_id, action, reason)
-        MISSION.permit(action, scope.actor.role)
+        MISSION.check_role(action, scope.actor.role)
         with self._store.write() as tx:
             mission, todo, pillar = self._locked(tx, scope, mission_slug, todo_id)
             status = MISSION.advance(todo.status, action, scope.actor.role)
@@ -121,7 +121,7 @@ class MissionTodos(TodoQueries):
     ) -> TodoChange:
         """Call a todo done (M6). A check that has not passed since the last work is in the way, unless the Lead says
         why it is not (M16)."""
-        MISSION.permit(TodoAction.COMPLETE, scope.actor.role)
+        MISSION.check_role(TodoAction.COMPLETE, scope.actor.role)
         outcome, override_reason = (
             todo_validation.parse_outcome(outcome),
             todo_validation.parse_override(override_reason),
@@ -138,7 +138,7 @@ class MissionTodos(TodoQueries):
 
     def due_check(self, scope: MissionScope, mission_slug: str, todo_id: str) -> MissionTodo | None:
         """The todo, if somebody who may complete it would have to have its check run first."""
-        MISSION.permit(TodoAction.COMPLETE, scope.actor.role)
+        MISSION.check_role(TodoAction.COMPLETE, scope.actor.role)
         check_mission(scope, mission_slug)
         with self._store.read() as tx:
             todo = find(tx, find_mission(tx, mission_slug), todo_id)
@@ -147,7 +147,9 @@ class MissionTodos(TodoQueries):
     def record_check(self, scope: MissionScope, todo_id: str, passed: bool, detail: str = "") -> MissionTodo:
         """Keep what came of a todo's check."""
         if scope.actor.role not in LEADS:
-            raise NotAllowed(f"{scope.actor.role.somebody} may not say whether the check of a mission todo has passed.")
+            raise NotAllowed(
+                f"{scope.actor.role.described} may not say whether the check of a mission todo has passed."
+            )
         with self._store.write() as tx:
             mission, todo = _lock_of(tx, scope, todo_id)
             if todo.completion_check is None:
@@ -161,7 +163,7 @@ class MissionTodos(TodoQueries):
     def worked(self, scope: MissionScope, todo_id: str) -> MissionTodo:
         """Somebody has worked on it: a check must pass anew. One that is not in progress stays as it is."""
         if scope.actor.role not in MEMBERS:
-            raise NotAllowed(f"{scope.actor.role.somebody} may not work on a mission todo; its pillar's owner does.")
+            raise NotAllowed(f"{scope.actor.role.described} may not work on a mission todo; its pillar's owner does.")
         with self._store.write() as tx:
             mission, todo = _lock_of(tx, scope, todo_id)
             if todo.status is not TodoStatus.IN_PROGRESS:
@@ -173,7 +175,7 @@ class MissionTodos(TodoQueries):
     ) -> TodoChange:
         """What came of the work, said in the TODO chat for the Lead to review (M8)."""
         if scope.actor.role not in REPORTERS:
-            raise NotAllowed(f"{scope.actor.role.somebody} may not report on a mission todo; its pillar's owner does.")
+            raise NotAllowed(f"{scope.actor.role.described} may not report on a mission todo; its pillar's owner does.")
         result = todo_validation.parse_result(result)
         with self._store.write() as tx:
             mission, todo, pillar = self._locked(tx, scope, mission_slug, todo_id)
@@ -316,4 +318,4 @@ def _known_metrics(tx: Transaction, mission: Mission, slugs: Sequence[str]) -> l
 
 
 def _future(tx: Transaction, mission: Mission, deadline: str) -> str:
-    return deadlines.parse_future(deadline, cadence_of(mission).timezone, moment(tx.now()))
+    return deadlines.parse_future(deadline, cadence_of(mission).timezone, parse_timestamp(tx.now()))

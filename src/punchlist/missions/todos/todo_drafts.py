@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from punchlist.errors import Conflict, InvalidInput, NotAllowed
 from punchlist.kernel.actors import Role
-from punchlist.kernel.clock import moment
-from punchlist.kernel.events import canonical
+from punchlist.kernel.clock import parse_timestamp
+from punchlist.kernel.events import canonical_json
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import excerpt
 from punchlist.missions import repository as mission_repository
@@ -51,7 +51,7 @@ def drafted(
     deadline, warnings = None, []
     if new.deadline is not None:
         try:
-            parsed = deadlines.parse(new.deadline, cadence_of(mission).timezone, moment(tx.now()))
+            parsed = deadlines.parse(new.deadline, cadence_of(mission).timezone, parse_timestamp(tx.now()))
         except InvalidInput as error:
             problems += error.problems
         else:
@@ -78,7 +78,7 @@ def drafted(
         completed_at=None,
         ended_at=None,
         also_affects=json.dumps(others, ensure_ascii=False),
-        completion_check=canonical(dict(new.check)) if new.check is not None else None,
+        completion_check=canonical_json(dict(new.check)) if new.check is not None else None,
         check_result=None,
         worked_at=None,
         override_reason=None,

@@ -160,7 +160,7 @@ def _create(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
         roles=TEAM,
         read_only=False,
         run=run,
-        again=True,
+        idempotent=True,
         request_field="requestId",
     )
 
@@ -200,7 +200,7 @@ def _update(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
         roles=TEAM,
         read_only=False,
         run=run,
-        again=True,
+        idempotent=True,
     )
 
 
@@ -242,7 +242,7 @@ def _complete(
         roles=REVIEWERS,
         read_only=False,
         run=run,
-        again=True,
+        idempotent=True,
     )
 
 
@@ -290,7 +290,7 @@ def _list(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
         roles=TEAM,
         read_only=True,
         run=run,
-        again=True,
+        idempotent=True,
     )
 
 

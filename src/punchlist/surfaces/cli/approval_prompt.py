@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from punchlist.config import person
+from punchlist.config import current_user
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.text import visible, visible_block
 
@@ -69,7 +69,7 @@ class ApprovalPrompt:
         keys = self._show(call)
         if problem:
             self._say(f"\nThat cannot be: {visible_block(problem)}")
-        by = Actor(Role.PERSON, person())
+        by = Actor(Role.PERSON, current_user())
         while (typed := self._line("? ")) is not None:
             outcome = keys.get(typed.strip().lower()[:1])
             if outcome is None:

@@ -118,7 +118,7 @@ def modify(
 
 
 def _answer(context: typer.Context, wanted: str, as_json: bool, outcome: ApprovalOutcome, **said: Any) -> None:
-    from punchlist.kernel.process_id import lives
+    from punchlist.kernel.process_id import is_running
     from punchlist.toolcalls.approvals import ApprovalAnswer
     from punchlist.toolcalls.lifecycle import CallStatus
 
@@ -127,7 +127,7 @@ def _answer(context: typer.Context, wanted: str, as_json: bool, outcome: Approva
     approval = services.approvals.find(wanted)
     call = services.approvals.call(approval.call_id)
     answer = ApprovalAnswer(outcome, entry.scope(services).actor, **said)
-    left_behind = call.status == CallStatus.AWAITING_APPROVAL and lives(call.owner) is not True
+    left_behind = call.status == CallStatus.AWAITING_APPROVAL and is_running(call.owner) is not True
     code = _go_on_here(services, call, approval, answer, as_json) if left_behind else None
     if code is None:
         services.approvals.answer(call.id, answer)

@@ -60,7 +60,7 @@ def list_chats(
     busy = {run.conversation_id: run for run in services.runs.list(limit=10_000) if _works(run)}
     told = []
     for chat in (chat for one in missions for chat in _chats(services, one)):
-        last, run = reading.last_said(chat.conversation_id), busy.get(chat.conversation_id)
+        last, run = reading.last_message(chat.conversation_id), busy.get(chat.conversation_id)
         told.append(
             {
                 "chat": chat.name,
@@ -68,7 +68,7 @@ def list_chats(
                 "conversationId": chat.conversation_id,
                 "messages": last.messages if last else 0,
                 "lastMessageAt": last.at if last else None,
-                "waiting": len(queue.waiting(chat.conversation_id)),
+                "waiting": len(queue.pending(chat.conversation_id)),
                 "run": run and {"id": run.id, "agent": run.agent, "status": run.status.value},
             }
         )
@@ -111,7 +111,7 @@ def show(
     services = cli_context(context).services(as_json=as_json)
     conversation = services.conversations.get(_conversation(services, chat))
     heard = RecentMessages(services.store).last(conversation.id, last)
-    waiting = MessageQueue(services.store, services.conversations).waiting(conversation.id)
+    waiting = MessageQueue(services.store, services.conversations).pending(conversation.id)
     if as_json:
         echo_json(
             {

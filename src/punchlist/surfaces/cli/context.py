@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from punchlist.config import Settings, load, person
+from punchlist.config import Settings, current_user, load
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.services import Services
@@ -43,7 +43,7 @@ class CliContext:
         """The person at the terminal, in the session chosen."""
         from punchlist.conversations.model import Scope
 
-        return Scope(services.settings.session, Actor(Role.PERSON, person()))
+        return Scope(services.settings.session, Actor(Role.PERSON, current_user()))
 
 
 def cli_context(context: typer.Context) -> CliContext:

@@ -34,11 +34,11 @@ def path(context: typer.Context, as_json: JsonOption = False) -> None:
 def check(context: typer.Context, as_json: JsonOption = False) -> None:
     """Check integrity, schema, the event trail and every list against it. Exit code 1 if anything is wrong."""
     from punchlist.audit.check import check as run_check
-    from punchlist.storage.open import existing_store
+    from punchlist.storage.open import open_existing
     from punchlist.storage.schema_version import read_schema_version
 
     services = cli_context(context).services(as_json=as_json)
-    store = existing_store(services.settings.database)
+    store = open_existing(services.settings.database)
     revision = read_schema_version(store)
     if revision is None:
         raise StoreDamaged(
@@ -81,10 +81,10 @@ def backup(
 ) -> None:
     """Copy the database to a file, consistent even while agents are writing."""
     from punchlist.storage.maintenance import backup as run_backup
-    from punchlist.storage.open import existing_store
+    from punchlist.storage.open import open_existing
 
     services = cli_context(context).services(as_json=as_json)
-    run_backup(existing_store(services.settings.database), file)
+    run_backup(open_existing(services.settings.database), file)
     if as_json:
         echo_json({"database": _address(services), "backup": str(file), "bytes": file.stat().st_size})
     else:
@@ -118,10 +118,10 @@ def restore(
 
 
 def _address(services: Services) -> str:
-    from punchlist.storage.database_url import read_address
+    from punchlist.storage.database_url import parse_database_url
 
-    address = read_address(services.settings.database)
-    return visible(str(address.file.absolute()) if address.file else address.shown)
+    address = parse_database_url(services.settings.database)
+    return visible(str(address.file.absolute()) if address.file else address.display)
 
 
 def _progress(events: int) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from punchlist.config import person
+from punchlist.config import current_user
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.text import excerpt, visible, visible_block
 from punchlist.surfaces.cli.context import echo
@@ -40,7 +40,7 @@ def play(services: Services, source: Path, *, quiet: bool) -> dict[str, Any]:
     from punchlist.missions.todos.tools import todo_json
 
     text = file.read(Path("mission.json"))
-    you = Actor(Role.PERSON, person())
+    you = Actor(Role.PERSON, current_user())
     mission = services.missions.apply(MissionScope("demo", you), file.parse_mission(text), text).mission
     scope = MissionScope(mission.conversation_id, you)
     _record(services, scope)

@@ -68,7 +68,7 @@ def _going_on_from(tx: Transaction, seen: deque[Event]) -> Event | None:
     """The last event that was seen and is still there: what comes after it was not seen."""
     from punchlist.storage import event_log
 
-    last = event_log.last_still_there(tx, seen)
+    last = event_log.last_surviving(tx, seen)
     if seen and last != seen[-1]:
         echo_error(
             "The database is no longer as it was: events shown above may be gone. Going on with what came since."

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from punchlist.config import person
+from punchlist.config import current_user
 from punchlist.errors import Conflict, NotFound
 from punchlist.kernel.actors import Actor, Role
 from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_error, echo_json
@@ -49,7 +49,7 @@ def cycle(
         casting(services, model)
     begun, refused = list[Run](), list[Conflict]()
     for mission in _chosen(services, slug):
-        scope = MissionScope(mission.conversation_id, Actor(Role.PERSON, person()))
+        scope = MissionScope(mission.conversation_id, Actor(Role.PERSON, current_user()))
         try:
             begun.append(enqueue_cycle(services.store, scope, mission))
         except Conflict as error:

@@ -79,7 +79,7 @@ def explain(
 
 async def _explain(site: ToolSite, name: str, arguments: Any, mode: Mode | None) -> tuple[dict[str, Any], list[str]]:
     from punchlist.errors import InvalidInput, NotFound
-    from punchlist.kernel.tool import arguments as checked
+    from punchlist.kernel.tool import parse_arguments as checked
     from punchlist.toolcalls.policy import strictest
     from punchlist.toolcalls.validation import unknown_tool
     from punchlist.tools.tool_session import policy_of, toolbox

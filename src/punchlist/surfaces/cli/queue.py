@@ -45,7 +45,7 @@ def list_waiting(context: typer.Context, session: SessionOption = None, as_json:
 
 def _list(context: typer.Context, session: str | None, as_json: bool) -> None:
     services = cli_context(context).services(session, as_json=as_json)
-    waiting = _queue(services).waiting(services.settings.session)
+    waiting = _queue(services).pending(services.settings.session)
     if as_json:
         echo_json([one.as_json() for one in waiting])
         return
@@ -67,7 +67,7 @@ def add(context: typer.Context, text: TextArgument, session: SessionOption = Non
     services = entry.services(session, as_json=as_json)
     queue = _queue(services)
     made = queue.add(entry.scope(services), said)
-    before = sum(one.position < made.position for one in queue.waiting(made.conversation_id))
+    before = sum(one.position < made.position for one in queue.pending(made.conversation_id))
     _answer(made, as_json, f"Queued {made.id[-8:]}{f', after {before} more' if before else ''}.")
 
 

@@ -20,8 +20,8 @@ from punchlist.agent.wait import wait_until_resumable
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancel_signal import CancelSignal
-from punchlist.kernel.process_id import this_process
-from punchlist.storage.async_bridge import bridge
+from punchlist.kernel.process_id import current_process
+from punchlist.storage.async_bridge import make_bridge
 from punchlist.surfaces.cli.approval_prompt import ApprovalPrompt
 from punchlist.surfaces.cli.run_display import RunDisplay
 from punchlist.toolcalls.policy import Mode
@@ -105,7 +105,7 @@ class RunSession:
         agent = choose("supervisor")
         scope = replace(runtime.site.place.scope, actor=Actor(Role.SUPERVISOR, agent.name))
         deliver = MessageQueue(runtime.site.store).deliver
-        delivered = await bridge(runtime.site.store)(deliver, scope, owner=this_process())
+        delivered = await make_bridge(runtime.site.store)(deliver, scope, owner=current_process())
         if delivered is None:
             return None
         if self._watcher:

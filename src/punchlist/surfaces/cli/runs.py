@@ -133,9 +133,9 @@ def _lines(services: Services, run: Run, waiting: list[StoredApproval]) -> Itera
 
 
 def _health(executor: str) -> str:
-    from punchlist.kernel.process_id import lives
+    from punchlist.kernel.process_id import is_running
 
-    return " (it is no more; another worker goes on with the run)" if lives(executor) is False else ""
+    return " (it is no more; another worker goes on with the run)" if is_running(executor) is False else ""
 
 
 # --- what you want of it ----------------------------------------------------------------------------------

@@ -145,7 +145,7 @@ def look(services: Services, mission: Mission, todo: MissionTodo) -> TodoDetail:
         MissionUsageService(services.store).todo(todo.id),
         asked,
         claim if live else None,
-        RecentMessages(services.store).about(pillar.todo_conversation_id, todo.id, _MESSAGES),
+        RecentMessages(services.store).mentioning(pillar.todo_conversation_id, todo.id, _MESSAGES),
     )
 
 
@@ -236,4 +236,4 @@ def _text(message: Message) -> str:
 
 
 def _shown(one: CallEvidence) -> str:
-    return f"{_CALL_ICONS.get(one.status, '…')} {visible(one.tool)} ({visible(one.agent)})  {visible(one.told)}"
+    return f"{_CALL_ICONS.get(one.status, '…')} {visible(one.tool)} ({visible(one.agent)})  {visible(one.summary)}"

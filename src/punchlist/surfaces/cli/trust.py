@@ -27,8 +27,12 @@ def trust(
 
     services = cli_context(context).services(as_json=as_json)
     settings = services.settings
-    file = settings.project.path if settings.project else settings.leads_out
-    elsewhere = [f"database = {settings.database}, for the hooks and servers of agents"] if settings.leads_out else []
+    file = settings.project.path if settings.project else settings.external_database_file
+    elsewhere = (
+        [f"database = {settings.database}, for the hooks and servers of agents"]
+        if settings.external_database_file
+        else []
+    )
     wanted = [
         visible(want) for want in (*elsewhere, *tools.wants(settings), *agents_config.untrusted_settings(settings))
     ]

@@ -47,8 +47,8 @@ class Trust:
         settings then, and a person's prompts and lists must not go where a stranger wants them."""
         if settings.external_database_file is not None and not self.trusts(settings.external_database_file):
             raise NotAllowed(
-                f"{settings.external_database_file}: names a database outside of the project. Hooks and MCP servers use "
-                "it only after `punchlist trust`."
+                f"{settings.external_database_file}: names a database outside of the project. Hooks and MCP servers "
+                "use it only after `punchlist trust`."
             )
 
     def trusts_text(self, name: str, text: str) -> bool:

@@ -39,7 +39,7 @@ HARD = [
 ]
 letters = st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp"))
 """All that a line may have, unassigned code points and what hides from people too."""
-one_line = [text.strip() for text in HARD if line_problem(text, longest=500) is None]
+one_line = [text.strip() for text in HARD if line_problem(text, max_length=500) is None]
 lines = (st.text(letters, max_size=40) | st.sampled_from(one_line)).map(lambda text: text.strip() or "A")
 some_lines = st.lists(st.text(letters | st.sampled_from("\t\r "), max_size=20) | st.sampled_from(HARD), max_size=4)
 blocks = some_lines.map("\n".join).map(str.strip)

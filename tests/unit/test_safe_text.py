@@ -35,29 +35,29 @@ def reorders(text: str) -> list[str]:
 @pytest.mark.spec("W10")
 @pytest.mark.parametrize("text", REFUSED_IN_A_LINE.values(), ids=REFUSED_IN_A_LINE)
 def test_a_line_with_a_control_character_is_refused(text: str) -> None:
-    assert line_problem(f"x{text}x", longest=500)
+    assert line_problem(f"x{text}x", max_length=500)
 
 
 @pytest.mark.spec("W10")
 @pytest.mark.parametrize("text", [*ACTS_ON_A_TERMINAL.values(), *BREAKS_A_DATABASE.values()])
 def test_a_block_with_a_control_character_is_refused(text: str) -> None:
-    assert block_problem(f"x{text}x", longest=500)
+    assert block_problem(f"x{text}x", max_length=500)
 
 
 def test_a_block_may_have_lines_and_tabs() -> None:
-    assert block_problem("one\n\ttwo\r\nthree", longest=500) is None
-    assert block_problem("one\u2028two", longest=500)
+    assert block_problem("one\n\ttwo\r\nthree", max_length=500) is None
+    assert block_problem("one\u2028two", max_length=500)
 
 
 @pytest.mark.parametrize("text", ["🧑‍💻 code", "नमस्ते", "می‌خواهم", "日本語", "e\u0301", "ordinary"])
 def test_what_people_write_is_stored_and_shown_as_it_is(text: str) -> None:
-    assert line_problem(text, longest=500) is None
+    assert line_problem(text, max_length=500) is None
     assert visible(text) == text
 
 
 @pytest.mark.parametrize("text", HIDES_FROM_PEOPLE.values(), ids=HIDES_FROM_PEOPLE)
 def test_invisible_marks_may_be_stored_but_are_shown(text: str) -> None:
-    assert line_problem(text, longest=500) is None
+    assert line_problem(text, max_length=500) is None
     assert f"{ord(text[1]):04x}" in visible(text) or f"\\x{ord(text[1]):02x}" in visible(text)
 
 
@@ -80,17 +80,17 @@ def test_invisible_marks_may_be_stored_but_are_shown(text: str) -> None:
     ],
 )
 def test_the_problem_names_the_rule_that_is_broken(value: object, problem: str) -> None:
-    assert line_problem(value, longest=10) == problem
+    assert line_problem(value, max_length=10) == problem
 
 
 @pytest.mark.parametrize("text", ["x", "x" * 10, "  " + "x" * 10 + "\n", "日" * 10])
 def test_the_length_counts_after_trimming_and_in_characters(text: str) -> None:
-    assert line_problem(text, longest=10) is None
+    assert line_problem(text, max_length=10) is None
 
 
 def test_a_block_may_be_empty_unless_it_must_not_be() -> None:
-    assert block_problem(" ", longest=10) is None
-    assert block_problem(" ", longest=10, shortest=1)
+    assert block_problem(" ", max_length=10) is None
+    assert block_problem(" ", max_length=10, min_length=1)
 
 
 @pytest.mark.spec("W10")
@@ -99,7 +99,7 @@ def test_a_block_may_be_empty_unless_it_must_not_be() -> None:
 def test_a_line_is_accepted_exactly_when_nothing_in_it_acts(text: str) -> None:
     kept = text.strip()
     fits = 1 <= len(kept) <= 60 and not harmful(kept)
-    assert (line_problem(text, longest=60) is None) == fits
+    assert (line_problem(text, max_length=60) is None) == fits
 
 
 @pytest.mark.spec("W10")
@@ -152,7 +152,7 @@ def test_an_excerpt_shows_the_beginning() -> None:
 
 @pytest.mark.parametrize("text", BREAKS_A_LINE.values(), ids=BREAKS_A_LINE)
 def test_every_line_break_that_python_knows_is_called_one(text: str) -> None:
-    assert "a line break" in (line_problem(text, longest=10) or "")
+    assert "a line break" in (line_problem(text, max_length=10) or "")
 
 
 def test_the_name_of_a_type_is_the_one_json_uses() -> None:

@@ -131,7 +131,7 @@ def test_an_everyday_form_is_read_without_a_doubt(form: str) -> None:
 def test_whatever_it_is_given_it_answers(line: str) -> None:
     found = parse(line)
     assert found.unclear != UNREADABLE
-    assert found.unclear is None or line_problem(found.unclear, longest=200) is None
+    assert found.unclear is None or line_problem(found.unclear, max_length=200) is None
 
 
 class RealShell:

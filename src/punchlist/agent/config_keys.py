@@ -55,19 +55,19 @@ class PromptFile:
             text = self.path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise self.table.error("prompt_file", f"cannot be read ({error})") from error
-        if problem := block_problem(text, longest=LONGEST_PROMPT, shortest=1):
+        if problem := block_problem(text, max_length=LONGEST_PROMPT, min_length=1):
             raise self.table.error("prompt_file", f"its text {problem}")
         return text.strip()
 
 
 def _line(table: SettingsTable, key: str) -> str:
-    if problem := line_problem(table.text(key), longest=_LONGEST_LINE):
+    if problem := line_problem(table.text(key), max_length=_LONGEST_LINE):
         raise table.error(key, problem)
     return table.text(key).strip()
 
 
 def _prompt(table: SettingsTable, key: str) -> str:
-    if problem := block_problem(table.text(key), longest=LONGEST_PROMPT, shortest=1):
+    if problem := block_problem(table.text(key), max_length=LONGEST_PROMPT, min_length=1):
         raise table.error(key, problem)
     return table.text(key).strip()
 
@@ -88,13 +88,13 @@ def _prompt_file(table: SettingsTable, key: str) -> PromptFile:
 def _tools(table: SettingsTable, key: str) -> tuple[str, ...]:
     found = table.text_list(key)
     for tool in found:
-        if problem := line_problem(tool, longest=_LONGEST_LINE):
+        if problem := line_problem(tool, max_length=_LONGEST_LINE):
             raise table.error(key, f"a name or pattern {problem}")
     return tuple(tool.strip() for tool in found)
 
 
-def _whole(least: int, **bounds: int) -> Callable[[SettingsTable, str], int]:
-    return lambda table, key: table.integer(key, least=least, **bounds)
+def _whole(minimum: int, **bounds: int) -> Callable[[SettingsTable, str], int]:
+    return lambda table, key: table.integer(key, minimum=minimum, **bounds)
 
 
 def _reminder(table: SettingsTable, key: str) -> int | None:
@@ -102,7 +102,7 @@ def _reminder(table: SettingsTable, key: str) -> int | None:
         return None
     if table.content[key] is True:
         raise table.error(key, "must be a whole number from 1 up, or false for none")
-    return table.integer(key, least=1)
+    return table.integer(key, minimum=1)
 
 
 GENERAL: Final = (
@@ -122,10 +122,10 @@ GENERAL: Final = (
     ConfigKey("max_tokens", "limits.tokens", _whole(1), limit=True),
     ConfigKey("max_seconds", "limits.seconds", lambda table, key: table.number(key, 0), limit=True),
     ConfigKey("max_cost", "limits.cost", lambda table, key: table.number(key, 0), limit=True),
-    ConfigKey("history", "history", _whole(0, most=10_000)),
+    ConfigKey("history", "history", _whole(0, maximum=10_000)),
     ConfigKey("compact_after", "compact_after", _whole(10)),
     ConfigKey("remind_after", "remind_after", _reminder, show=lambda after: False if after is None else after),
-    ConfigKey("delegation_depth", "delegation_depth", _whole(0, most=10), limit=True),
+    ConfigKey("delegation_depth", "delegation_depth", _whole(0, maximum=10), limit=True),
 )
 OWN: Final = (
     *GENERAL,

@@ -87,12 +87,12 @@ class DelegateTool:
         found = []
         if arguments.get("type") not in self._workers:
             found.append(f"type: must be one of {', '.join(self._workers)}")
-        if problem := raw_problem(arguments.get("mission"), longest=MAX_MISSION_LENGTH):
+        if problem := raw_problem(arguments.get("mission"), max_length=MAX_MISSION_LENGTH):
             found.append(f"mission: {problem}")
         elif not str(arguments["mission"]).strip():
             found.append("mission: must not be empty")
         todo = arguments.get("todoId")
-        if todo is not None and (problem := line_problem(todo, longest=100)):
+        if todo is not None and (problem := line_problem(todo, max_length=100)):
             found.append(f"todoId: {problem}")
         if arguments.get("async") not in (None, True, False):
             found.append("async: must be true or false")

@@ -134,7 +134,7 @@ class AgentRuntime:
     async def run_turn(self, work: TurnRequest, turn: str | StoredTurn | None = None) -> TurnOutcome:
         # Before the turn is made: a wrong name or goal must not leave one behind, nor end the one before it.
         model = self.model_for(work.agent)
-        if work.goal is not None and (problem := raw_problem(work.goal, longest=MAX_MESSAGE_LENGTH)):
+        if work.goal is not None and (problem := raw_problem(work.goal, max_length=MAX_MESSAGE_LENGTH)):
             raise InvalidInput(f"goal: {problem}")
         if work.agent.limits.cost is not None and model.info.cost(Usage()) is None:
             raise ConfigError(f"The price of {model.name} is not known, so that a limit of cost cannot be kept.")

@@ -61,11 +61,11 @@ def _parse_item(raw: Any, where: str, problems: list[str]) -> NewChecklistItem |
     for key in ("content", "activeForm"):
         if key not in raw:
             problems.append(f"{where}.{key}: is required")
-        elif problem := text.line_problem(raw[key], longest=MAX_TEXT_LENGTH):
+        elif problem := text.line_problem(raw[key], max_length=MAX_TEXT_LENGTH):
             problems.append(f"{where}.{key}: {problem}")
     status = _parse_status(raw.get("status"), where, problems)
     item_id = raw.get("id")
-    if item_id is not None and (problem := text.line_problem(item_id, longest=MAX_ID_LENGTH)):
+    if item_id is not None and (problem := text.line_problem(item_id, max_length=MAX_ID_LENGTH)):
         problems.append(f"{where}.id: {problem}")
     if len(problems) > found or status is None:
         return None

@@ -154,7 +154,7 @@ def _name(args: Arguments, key: str) -> str | None:
     raw = args.get(key)
     if raw is None:
         return None
-    if problem := text.line_problem(raw, longest=MAX_NAME_LENGTH):
+    if problem := text.line_problem(raw, max_length=MAX_NAME_LENGTH):
         raise InvalidInput(f"{key}: {problem}")
     return str(raw).strip()
 

@@ -225,7 +225,7 @@ def _waiting(tx: Transaction, conversation_id: str, most: int = _EVERY) -> list[
 
 
 def _checked(content: str) -> str:
-    if problem := text.raw_problem(content, longest=MAX_MESSAGE_LENGTH):
+    if problem := text.raw_problem(content, max_length=MAX_MESSAGE_LENGTH):
         raise InvalidInput(f"content: {problem}")
     if not content.strip():
         raise InvalidInput("content: must not be empty")

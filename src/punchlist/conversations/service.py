@@ -76,7 +76,7 @@ class Conversations:
         if found:
             return found
         _check_id(scope.conversation_id)
-        if problem := text.line_problem(title, longest=MAX_TITLE_LENGTH, shortest=0):
+        if problem := text.line_problem(title, max_length=MAX_TITLE_LENGTH, min_length=0):
             raise InvalidInput(f"title: {problem}")
         made = Conversation(scope.conversation_id, title.strip(), canonical_json(metadata or {}), tx.now())
         if not tx.run(conversation_repository.INSERT_CONVERSATION, **asdict(made)):
@@ -175,7 +175,7 @@ class Conversations:
 
     def end_turn(self, scope: Scope, *, reason: str) -> StoredTurn | None:
         """End the open turn; its unfinished items stay as they are (T14). None when none was open."""
-        if problem := text.line_problem(reason, longest=MAX_TITLE_LENGTH):
+        if problem := text.line_problem(reason, max_length=MAX_TITLE_LENGTH):
             raise InvalidInput(f"reason: {problem}")
         reason = reason.strip()
         with self._store.write() as tx:
@@ -202,7 +202,7 @@ class Conversations:
     def add_message(
         self, scope: Scope, role: MessageRole, content: str, *, kind: str = "text", turn_id: str | None = None
     ) -> Message:
-        if problem := text.raw_problem(content, longest=MAX_MESSAGE_LENGTH):
+        if problem := text.raw_problem(content, max_length=MAX_MESSAGE_LENGTH):
             raise InvalidInput(f"content: {problem}")
         with self._store.write() as tx:
             self.ensure(tx, scope)
@@ -265,7 +265,7 @@ class Conversations:
         started_at: str | None = None,
     ) -> Trace:
         fields = {"name": name, "input": input, "output": output, "error": error or ""}
-        problems = {key: text.raw_problem(value, longest=MAX_MESSAGE_LENGTH) for key, value in fields.items()}
+        problems = {key: text.raw_problem(value, max_length=MAX_MESSAGE_LENGTH) for key, value in fields.items()}
         if any(problems.values()):
             raise InvalidInput([f"{key}: {problem}" for key, problem in problems.items() if problem])
         with self._store.write() as tx:
@@ -334,7 +334,7 @@ def _check_free(turn: StoredTurn) -> None:
 
 
 def _check_id(conversation_id: str) -> None:
-    if problem := text.line_problem(conversation_id, longest=MAX_ID_LENGTH):
+    if problem := text.line_problem(conversation_id, max_length=MAX_ID_LENGTH):
         raise InvalidInput(f"session id: {problem}")
     if not re.fullmatch(r"[^\s]+", conversation_id):
         raise InvalidInput("session id: must not contain blanks")

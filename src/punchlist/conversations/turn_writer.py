@@ -129,5 +129,5 @@ class TurnWriter:
 
 def check_content(said: Sequence[NewMessage]) -> None:
     for line in said:
-        if problem := text.raw_problem(line.content, longest=MAX_MESSAGE_LENGTH):
+        if problem := text.raw_problem(line.content, max_length=MAX_MESSAGE_LENGTH):
             raise InvalidInput(f"content: {problem}")

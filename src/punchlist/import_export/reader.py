@@ -94,7 +94,7 @@ class Reader:
             if required:
                 self.problem(where, "is missing")
             return ""
-        if problem := text.line_problem(raw, longest=longest, shortest=1 if required else 0):
+        if problem := text.line_problem(raw, max_length=longest, min_length=1 if required else 0):
             self.problem(where, problem)
             return ""
         return str(raw).strip()
@@ -105,7 +105,7 @@ class Reader:
     def block(self, where: str, raw: Any) -> str:
         if raw is None:
             return ""
-        if problem := text.block_problem(raw, longest=LONGEST_BLOCK):
+        if problem := text.block_problem(raw, max_length=LONGEST_BLOCK):
             self.problem(where, problem)
             return ""
         return str(raw).strip()

@@ -77,11 +77,11 @@ class SettingsTable:
             raise self.error(key, "must be a number above 0")
         return float(value)
 
-    def integer(self, key: str, default: int = 0, *, least: int = 0, most: int = MAX_NUMBER) -> int:
+    def integer(self, key: str, default: int = 0, *, minimum: int = 0, maximum: int = MAX_NUMBER) -> int:
         value = self.content.get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            until = f"to {most:,}" if most < MAX_NUMBER else "up"
-            raise self.error(key, f"must be a whole number from {least} {until}")
+        if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
+            until = f"to {maximum:,}" if maximum < MAX_NUMBER else "up"
+            raise self.error(key, f"must be a whole number from {minimum} {until}")
         return value
 
     def flag(self, key: str, default: bool = False) -> bool:

@@ -56,27 +56,27 @@ def excerpt(text: str, limit: int = 60) -> str:
     return shown if len(shown) <= limit else shown[: limit - 1] + ELLIPSIS
 
 
-def line_problem(value: object, *, longest: int, shortest: int = 1) -> str | None:
+def line_problem(value: object, *, max_length: int, min_length: int = 1) -> str | None:
     """Why `value` cannot be stored as one line of text, or None when it can."""
-    return _problem(value, shortest, longest, _FORBIDDEN_IN_LINE)
+    return _problem(value, min_length, max_length, _FORBIDDEN_IN_LINE)
 
 
-def block_problem(value: object, *, longest: int, shortest: int = 0) -> str | None:
+def block_problem(value: object, *, max_length: int, min_length: int = 0) -> str | None:
     """Why `value` cannot be stored as text of several lines, or None when it can."""
-    return _problem(value, shortest, longest, _FORBIDDEN_IN_BLOCK)
+    return _problem(value, min_length, max_length, _FORBIDDEN_IN_BLOCK)
 
 
-def raw_problem(value: object, *, longest: int) -> str | None:
+def raw_problem(value: object, *, max_length: int) -> str | None:
     """Why `value` cannot be kept as it came, such as a program's output, or None when it can."""
-    return _problem(value, 0, longest, _FORBIDDEN_ANYWHERE)
+    return _problem(value, 0, max_length, _FORBIDDEN_ANYWHERE)
 
 
-def _problem(value: object, shortest: int, longest: int, forbidden: re.Pattern[str]) -> str | None:
+def _problem(value: object, min_length: int, max_length: int, forbidden: re.Pattern[str]) -> str | None:
     if not isinstance(value, str):
         return f"must be text, got {json_type(value)}"
     length = len(value.strip())
-    if not shortest <= length <= longest:
-        return f"must be {shortest} to {longest} characters after trimming, got {length}"
+    if not min_length <= length <= max_length:
+        return f"must be {min_length} to {max_length} characters after trimming, got {length}"
     if found := forbidden.search(value.strip()):
         return f"must not contain {_name(found.group())} (at character {found.start() + 1})"
     return None

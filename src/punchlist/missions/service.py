@@ -90,7 +90,7 @@ class Missions:
     def archive(self, scope: Scope, slug: str, reason: str) -> Mission:
         """End a mission. It stays readable; nothing in it can change any more."""
         _check_role(scope, "archive a mission")
-        if problem := block_problem(reason, longest=MAX_REASON_LENGTH, shortest=1):
+        if problem := block_problem(reason, max_length=MAX_REASON_LENGTH, min_length=1):
             raise InvalidInput(f"reason: {problem}")
         with self._store.write() as tx:
             mission = lock_mission(tx, slug)

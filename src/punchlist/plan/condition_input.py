@@ -44,7 +44,7 @@ def parse_condition(raw: Any, where: str) -> NewCondition:
 def parse_resources(raw: Any, where: str, problems: list[str]) -> tuple[str, ...]:
     claimed = []
     for index, each in enumerate(_array(raw, where, problems)):
-        if problem := text.line_problem(each, longest=MAX_SUBJECT_LENGTH[ConditionKind.RESOURCE]):
+        if problem := text.line_problem(each, max_length=MAX_SUBJECT_LENGTH[ConditionKind.RESOURCE]):
             problems.append(f"{where}[{index}]: {problem}")
         else:
             claimed.append(each.strip())
@@ -75,7 +75,7 @@ def _parse_need(raw: Any, where: str, problems: list[str]) -> NewCondition | Non
             f"{where}: must be a todo's id or title, or an object with one of {', '.join(FORMS)}, got {got}"
         )
         return None
-    if problem := text.line_problem(subject, longest=MAX_SUBJECT_LENGTH[kind]):
+    if problem := text.line_problem(subject, max_length=MAX_SUBJECT_LENGTH[kind]):
         problems.append(f"{where}: {problem}")
         return None
     subject = subject.strip()

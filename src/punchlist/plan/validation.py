@@ -55,13 +55,13 @@ def _parse_item(raw: Any, where: str, problems: list[str]) -> NewTodo | None:
     found = len(problems)
     if "title" not in raw:
         problems.append(f"{where}.title: is required")
-    elif problem := text.line_problem(raw["title"], longest=MAX_TITLE_LENGTH):
+    elif problem := text.line_problem(raw["title"], max_length=MAX_TITLE_LENGTH):
         problems.append(f"{where}.title: {problem}")
     for key in ("context", "completionCriteria"):
-        if raw.get(key) is not None and (problem := text.block_problem(raw[key], longest=MAX_BLOCK_LENGTH)):
+        if raw.get(key) is not None and (problem := text.block_problem(raw[key], max_length=MAX_BLOCK_LENGTH)):
             problems.append(f"{where}.{key}: {problem}")
     agent_type = raw.get("agentType")
-    if agent_type is not None and (problem := text.line_problem(agent_type, longest=MAX_AGENT_TYPE_LENGTH)):
+    if agent_type is not None and (problem := text.line_problem(agent_type, max_length=MAX_AGENT_TYPE_LENGTH)):
         problems.append(f"{where}.agentType: {problem}")
     order = raw.get("order")
     if order is not None and (not isinstance(order, int) or isinstance(order, bool) or order < 1):
@@ -99,7 +99,7 @@ def parse_end_action(raw: Any) -> PlanAction:
 
 
 def parse_id(raw: Any) -> str:
-    if problem := text.line_problem(raw, longest=MAX_ID_LENGTH):
+    if problem := text.line_problem(raw, max_length=MAX_ID_LENGTH):
         raise InvalidInput(f"todoId: {problem}")
     return str(raw).strip()
 
@@ -107,19 +107,19 @@ def parse_id(raw: Any) -> str:
 def parse_outcome(raw: Any) -> str:
     if raw is None:
         raise InvalidInput("outcome: is required; say what was done, or why it was cancelled")
-    if problem := text.block_problem(raw, longest=MAX_BLOCK_LENGTH, shortest=1):
+    if problem := text.block_problem(raw, max_length=MAX_BLOCK_LENGTH, min_length=1):
         raise InvalidInput(f"outcome: {problem}")
     return str(raw).strip()
 
 
 def parse_answer(raw: Any) -> str:
-    if problem := text.block_problem(raw, longest=MAX_BLOCK_LENGTH, shortest=1):
+    if problem := text.block_problem(raw, max_length=MAX_BLOCK_LENGTH, min_length=1):
         raise InvalidInput(f"answer: {problem}")
     return str(raw).strip()
 
 
 def parse_note(raw: Any) -> str:
-    if problem := text.block_problem(raw, longest=MAX_BLOCK_LENGTH):
+    if problem := text.block_problem(raw, max_length=MAX_BLOCK_LENGTH):
         raise InvalidInput(f"note: {problem}")
     return str(raw).strip()
 
@@ -129,7 +129,7 @@ def storable_error(error: str) -> str:
     told = error.strip() or "nothing was said about it"
     return (
         told
-        if text.block_problem(told, longest=MAX_BLOCK_LENGTH) is None
+        if text.block_problem(told, max_length=MAX_BLOCK_LENGTH) is None
         else text.visible_block(told)[:MAX_BLOCK_LENGTH]
     )
 

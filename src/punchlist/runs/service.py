@@ -203,7 +203,7 @@ class Runs:
 
     def redirect(self, scope: Scope, id: str, message: str) -> Run:
         """Interrupt the run's agent with a message."""
-        if problem := text.raw_problem(message, longest=MAX_MESSAGE_LENGTH):
+        if problem := text.raw_problem(message, max_length=MAX_MESSAGE_LENGTH):
             raise InvalidInput(f"message: {problem}")
         if not message.strip():
             raise InvalidInput("message: must not be empty")
@@ -242,7 +242,7 @@ def _check_open(run: Run, action: str) -> None:
 
 
 def _check_reason(reason: str) -> None:
-    if problem := text.block_problem(reason, longest=MAX_REASON_LENGTH):
+    if problem := text.block_problem(reason, max_length=MAX_REASON_LENGTH):
         raise InvalidInput(f"reason: {problem}")
 
 

@@ -41,7 +41,7 @@ class DatabaseUrl:
 
 def parse_database_url(text: str) -> DatabaseUrl:
     text = text.strip()
-    if problem := line_problem(text, longest=MAX_LENGTH):
+    if problem := line_problem(text, max_length=MAX_LENGTH):
         raise ConfigError(f"The database address {problem}.")
     if "://" not in text:
         if _NEARLY.match(text):

@@ -35,7 +35,7 @@ NEWEST_IN_CONVERSATION: Final = Statement(
 
 @lru_cache(maxsize=256)
 def _reason_problem(reason: str) -> str | None:
-    return block_problem(reason, longest=MAX_REASON_LENGTH)
+    return block_problem(reason, max_length=MAX_REASON_LENGTH)
 
 
 def append(tx: Transaction, *changes: Change) -> int:

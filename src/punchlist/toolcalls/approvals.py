@@ -120,7 +120,7 @@ def check(question: ApprovalQuestion, answer: ApprovalAnswer) -> None:
         raise InvalidInput(f"outcome: {answer.outcome} is no answer to this question. Possible: {possible}.")
     if answer.outcome is ApprovalOutcome.MODIFY and answer.arguments is None:
         raise InvalidInput("arguments: are required to modify a call")
-    if problem := text.block_problem(answer.reason, longest=LONGEST_REASON):
+    if problem := text.block_problem(answer.reason, max_length=LONGEST_REASON):
         raise InvalidInput(f"reason: {problem}")
 
 

@@ -43,7 +43,7 @@ def post(
     role: MessageRole = MessageRole.SYSTEM,
 ) -> Message:
     """Say something in a chat, inside a transaction; the chat is locked for its rest."""
-    if problem := raw_problem(content, longest=MAX_MESSAGE_LENGTH):
+    if problem := raw_problem(content, max_length=MAX_MESSAGE_LENGTH):
         raise InvalidInput(f"content: {problem}")
     if conversation_records.lock_conversation(tx, conversation_id) is None:
         raise NotFound(f"There is no session {conversation_id!r}.")

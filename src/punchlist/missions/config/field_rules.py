@@ -70,7 +70,7 @@ def line(
     """One line of text; `check` adds a further condition."""
 
     def problem(value: Any) -> Problems:
-        found = line_problem(value, longest=max_length, shortest=min_length)
+        found = line_problem(value, max_length=max_length, min_length=min_length)
         return found or (check(value.strip()) if check else None)
 
     schema = {"description": description, "type": "string", "maxLength": max_length}
@@ -81,7 +81,7 @@ def block(description: str, *, min_length: int = 0) -> Rule:
     """Text of several lines."""
     schema = {"description": description, "type": "string", "maxLength": MAX_BLOCK_LENGTH}
     return Rule(
-        lambda value: block_problem(value, longest=MAX_BLOCK_LENGTH, shortest=min_length),
+        lambda value: block_problem(value, max_length=MAX_BLOCK_LENGTH, min_length=min_length),
         schema | ({"pattern": r"\S"} if min_length else {}),
         str.strip,
     )
@@ -139,7 +139,7 @@ def _command_problems(value: Any) -> Problems:
         return f'must be a non-empty array of text such as ["make", "count"], got {shown(value)}'
     if len(value) > MAX_COMMAND_WORDS:
         return f"at most {MAX_COMMAND_WORDS} entries, got {len(value)}"
-    problems = [(index, raw_problem(word, longest=MAX_WORD_LENGTH)) for index, word in enumerate(value)]
+    problems = [(index, raw_problem(word, max_length=MAX_WORD_LENGTH)) for index, word in enumerate(value)]
     if not value[0].strip():
         problems[0] = (0, "must not be empty")
     return [f"[{index}]: {problem}" for index, problem in problems if problem]
@@ -187,7 +187,7 @@ PATH: Final = Rule(
 
 
 def _url_problem(value: Any) -> Problems:
-    if problem := line_problem(value, longest=MAX_URL_LENGTH):
+    if problem := line_problem(value, max_length=MAX_URL_LENGTH):
         return problem
     try:
         parts = urlsplit(value)
@@ -211,7 +211,7 @@ URL: Final = Rule(
 
 
 def _pointer_problem(value: Any) -> Problems:
-    if problem := line_problem(value, longest=MAX_PATTERN_LENGTH, shortest=0):
+    if problem := line_problem(value, max_length=MAX_PATTERN_LENGTH, min_length=0):
         return problem
     return None if _POINTER.fullmatch(value) else f'must be a JSON pointer such as "/data/0/value", got {shown(value)}'
 
@@ -234,7 +234,7 @@ def _header_problems(value: Any) -> Problems:
     for name, text in value.items():
         if not _HEADER_NAME.fullmatch(name):
             problems.append(f".{excerpt(name)}: is not a valid header name")
-        elif problem := line_problem(text, longest=MAX_HEADER_LENGTH, shortest=0):
+        elif problem := line_problem(text, max_length=MAX_HEADER_LENGTH, min_length=0):
             problems.append(f".{excerpt(name)}: {problem}")
     return problems
 

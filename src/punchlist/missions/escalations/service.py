@@ -67,7 +67,7 @@ class Escalations:
     ) -> Escalation:
         """Do what a person says of a todo, and close the question, in one transaction."""
         choice = _choice(answer, deadline)
-        if problem := block_problem(reason, longest=LONGEST_REASON):
+        if problem := block_problem(reason, max_length=LONGEST_REASON):
             raise InvalidInput(f"reason: {problem}")
         reason = reason.strip()
         with self._store.write() as tx:

@@ -109,8 +109,8 @@ class Metrics:
         """Add a reading, as the newest. One that a collector brought ends what went wrong with it before. With `once`,
         only if it has not been added in that name: what was interrupted is done again."""
         _check_actor(scope, mission_slug)
-        problems = [*_named("note", block_problem(note, longest=LONGEST_NOTE))]
-        problems += _named("source", line_problem(source, longest=100))
+        problems = [*_named("note", block_problem(note, max_length=LONGEST_NOTE))]
+        problems += _named("source", line_problem(source, max_length=100))
         try:
             value = metric_status.value(value)
         except InvalidInput as error:

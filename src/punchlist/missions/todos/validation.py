@@ -122,10 +122,10 @@ class _FieldReader:
         return self.line(name, longest=longest) or ""
 
     def line(self, name: str, *, longest: int = LONGEST_NAME) -> str | None:
-        return self._text(name, text.line_problem(self._args.get(name), longest=longest))
+        return self._text(name, text.line_problem(self._args.get(name), max_length=longest))
 
     def block(self, name: str, *, longest: int = LONGEST_BLOCK, shortest: int = 0) -> str | None:
-        return self._text(name, text.block_problem(self._args.get(name), longest=longest, shortest=shortest))
+        return self._text(name, text.block_problem(self._args.get(name), max_length=longest, min_length=shortest))
 
     def required_block(self, name: str, what: str, *, longest: int = LONGEST_BLOCK) -> str:
         if not self.given(name):
@@ -154,7 +154,7 @@ class _FieldReader:
             return ()
         found = []
         for index, each in enumerate(raw):
-            if problem := text.line_problem(each, longest=LONGEST_NAME):
+            if problem := text.line_problem(each, max_length=LONGEST_NAME):
                 self.problems.append(f"{name}[{index}]: {problem}")
             else:
                 found.append(each.strip())
@@ -316,12 +316,12 @@ def said_problems(new: NewMissionTodo) -> list[str]:
     problems = [
         f"{name}: {problem}"
         for name, (value, longest) in lines.items()
-        if value is not None and (problem := text.line_problem(value, longest=longest))
+        if value is not None and (problem := text.line_problem(value, max_length=longest))
     ]
     problems += [
         f"{name}: {problem}"
         for name, value in blocks.items()
-        if (problem := text.block_problem(value, longest=LONGEST_BLOCK))
+        if (problem := text.block_problem(value, max_length=LONGEST_BLOCK))
     ]
     if new.target not in TARGETS.values():
         problems.append(f"targetStatus: must be one of {', '.join(TARGETS)}, got {shown(new.target)}")
@@ -343,7 +343,7 @@ def parse_result(raw: object) -> str:
 
 
 def _said(field: str, raw: object, longest: int = LONGEST_BLOCK) -> str:
-    if problem := text.block_problem(raw, longest=longest, shortest=1):
+    if problem := text.block_problem(raw, max_length=longest, min_length=1):
         raise InvalidInput(f"{field}: {problem}")
     return str(raw).strip()
 
@@ -351,7 +351,7 @@ def _said(field: str, raw: object, longest: int = LONGEST_BLOCK) -> str:
 def parse_override(raw: object) -> str | None:
     if raw is None:
         return None
-    if problem := text.block_problem(raw, longest=LONGEST_REASON, shortest=1):
+    if problem := text.block_problem(raw, max_length=LONGEST_REASON, min_length=1):
         raise InvalidInput(f"overrideReason: {problem}")
     return str(raw).strip()
 
@@ -363,10 +363,10 @@ def parse_check(raw: Any, where: str, problems: list[str]) -> dict[str, Any] | N
     found = len(problems)
     match raw:
         case {"name": name, **rest} if not rest:
-            if problem := text.line_problem(name, longest=LONGEST_NAME):
+            if problem := text.line_problem(name, max_length=LONGEST_NAME):
                 problems.append(f"{where}.name: {problem}")
         case {"metric": metric, **rest} if len(rest) == 1 and rest.keys() <= {"atMost", "atLeast"}:
-            if problem := text.line_problem(metric, longest=LONGEST_NAME):
+            if problem := text.line_problem(metric, max_length=LONGEST_NAME):
                 problems.append(f"{where}.metric: {problem}")
             ((bound, level),) = rest.items()
             if not isinstance(level, int | float) or isinstance(level, bool) or not _finite(level):
@@ -393,7 +393,7 @@ def _check_command(command: Any, where: str, problems: list[str]) -> None:
         problems.append(f"{where}: must be an array of 1 to {MOST_WORDS} words, the program first")
         return
     for index, word in enumerate(command):
-        if problem := text.block_problem(word, longest=LONGEST_REASON, shortest=0 if index else 1):
+        if problem := text.block_problem(word, max_length=LONGEST_REASON, min_length=0 if index else 1):
             problems.append(f"{where}[{index}]: {problem}")
 
 

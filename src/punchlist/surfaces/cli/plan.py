@@ -215,7 +215,7 @@ def _open(context: typer.Context, session: str | None, as_json: bool) -> tuple[S
 
 
 def place(name: str) -> str:
-    if problem := line_problem(name, longest=LONGEST_PLACE):
+    if problem := line_problem(name, max_length=LONGEST_PLACE):
         raise InvalidInput(f"--as: {problem}")
     return name.strip()
 

@@ -387,7 +387,7 @@ def _claims(services: Services) -> MissionClaims:
 
 
 def _place(name: str) -> str:
-    if problem := line_problem(name, longest=LONGEST_PLACE):
+    if problem := line_problem(name, max_length=LONGEST_PLACE):
         raise InvalidInput(f"--as: {problem}")
     return name.strip()
 

@@ -92,7 +92,7 @@ class McpPrompts:
         ]
         known = {wanted.name for wanted in prompt.arguments}
         for key, value in arguments.items():
-            if key in known and (problem := block_problem(value, longest=LONGEST_REQUEST, shortest=1)):
+            if key in known and (problem := block_problem(value, max_length=LONGEST_REQUEST, min_length=1)):
                 problems.append(f"{key}: {problem}")
         if problems:
             raise InvalidInput(problems)

@@ -191,7 +191,7 @@ def fill(store: Store, mission: Mission, ended: int) -> None:
     with store.write() as tx:
         for number in range(ended):
             at = timestamp(now - timedelta(days=20) * number / ended)
-            todo_repository.add(tx, ended_todo(mission, pillar.id, at))
+            todo_repository.insert_todo(tx, ended_todo(mission, pillar.id, at))
 
 
 def ended_todo(mission: Mission, pillar_id: str, at: str) -> MissionTodo:

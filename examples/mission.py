@@ -27,7 +27,7 @@ you, lead, owner = (MissionScope("example", Actor(role, role.value)) for role in
 mission = Missions(store, Conversations(store)).apply(you, parse_mission(FILE), FILE).mission.slug
 for seconds in (55, 63, 72):
     metrics.record(you, mission, "local-build-time", seconds)
-(build,) = metrics.show(mission)
+(build,) = metrics.views(mission)
 print(f"Build time is {build.status}, and {build.trend}.")
 
 profile = NewMissionTodo("build-performance", "Profile webpack build", completion_criteria="The top 3 plugins")

@@ -10,7 +10,7 @@ from typing import Any, Final
 from punchlist.conversations.service import Conversations
 from punchlist.kernel.actors import SYSTEM, Actor, Role
 from punchlist.kernel.events import Event
-from punchlist.missions.changes import stream
+from punchlist.missions.changes import event_stream
 from punchlist.missions.config import file
 from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar
 from punchlist.missions.service import Missions
@@ -133,7 +133,7 @@ class Team:
         """The mission's events."""
         mission_id = self.mission.id
         with self.store.read() as tx:
-            return event_log.read_stream(tx, stream(mission_id))
+            return event_log.read_stream(tx, event_stream(mission_id))
 
 
 def mission_file(

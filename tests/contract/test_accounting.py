@@ -136,13 +136,13 @@ def test_the_evidence_of_one_todo_is_not_that_of_another_in_the_same_chat(office
 
 def test_what_a_todo_has_used_is_what_its_runs_have_used(office: Office) -> None:
     todo, run = office.start("A")
-    assert office.accounts.todo(todo.id).account == RunUsage(runs=1)
+    assert office.accounts.todo(todo.id).usage == RunUsage(runs=1)
     office.work(run, calls(LOOK, LOOK), says("Done."))
     # The turn is not over for the run; its calls are there to be seen.
-    assert office.accounts.todo(todo.id).account == RunUsage(runs=1, calls=2)
+    assert office.accounts.todo(todo.id).usage == RunUsage(runs=1, calls=2)
     office.book.add_usage(run.id, "turn-1", UsageIncrement(1_000, 100, 0.25, 2, 1.5))
     office.book.finish(run.id, "Done.")
-    account = office.accounts.todo(todo.id).account
+    account = office.accounts.todo(todo.id).usage
     assert account == RunUsage(1, 1_000, 100, 0.25, 1.5, 2)
     assert account.as_json() == {
         "runs": 1,
@@ -173,7 +173,7 @@ def test_a_mission_adds_up_by_pillar_and_by_todo(office: Office) -> None:
     office.book.add_usage(cycle.id, "turn-4", UsageIncrement(5, 5, 1.0, 0, 1.0))
     told = office.accounts.mission(mission.id)
     pillars = {slug: pillar.id for slug, pillar in office.team.pillars.items()}
-    assert told.account == RunUsage(3, 1_015, 106, 1.75, 3.0, 3)
+    assert told.usage == RunUsage(3, 1_015, 106, 1.75, 3.0, 3)
     assert told.pillars == {
         pillars[BUILD]: RunUsage(1, 1_000, 100, 0.25, 1.5, 2),
         pillars[ONBOARDING]: RunUsage(1, 10, 1, 0.5, 0.5, 1),
@@ -186,8 +186,8 @@ def test_what_was_never_worked_on_has_used_nothing(office: Office) -> None:
     todo = office.team.create("A")
     for id in (todo.id, "nowhere"):
         found = office.accounts.todo(id)
-        assert (found.account, found.evidence) == (RunUsage(), ())
-    assert office.accounts.mission("nowhere").account == RunUsage()
+        assert (found.usage, found.evidence) == (RunUsage(), ())
+    assert office.accounts.mission("nowhere").usage == RunUsage()
     assert office.accounts.pillar(office.team.mission.id, todo.pillar_id) == RunUsage()
 
 

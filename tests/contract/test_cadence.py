@@ -10,7 +10,7 @@ import pytest
 from tests.contract.missions import Team, developer_experience
 
 from punchlist.kernel.clock import parse_timestamp, timestamp
-from punchlist.missions.changes import MissionEventWriter
+from punchlist.missions.changes import MissionAction
 from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.planning.cadence import due_tick
 from punchlist.missions.service import Missions
@@ -56,9 +56,7 @@ def test_clocks_that_jump_both_ways_begin_no_cycle_twice_and_lose_none(team: Tea
             newest = due_tick("*/30 * * * *", "Europe/Berlin", None, timestamp(start), furthest)
             assert (taken[-1] if taken else None) == newest
     assert taken == sorted(set(taken))
-    assert [
-        event.payload()["last_tick"] for event in team.trail() if event.action == MissionEventWriter.TAKE_TICK
-    ] == taken
+    assert [event.payload()["last_tick"] for event in team.trail() if event.action == MissionAction.TAKE_TICK] == taken
 
 
 @pytest.mark.spec("M12")

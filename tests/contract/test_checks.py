@@ -86,7 +86,7 @@ def test_a_metric_must_have_reached_its_level_after_the_work(bench: Bench, clock
     assert bench.detail(todo).startswith(f"Local build time is {bad} s; wanted: at {bound[2:].lower()} 60")
     bench.metrics.record(PERSON, "fast", "build-time", good)
     clock.advance(minutes=1)
-    bench.todos.worked(OWNER, todo.id)
+    bench.todos.record_work(OWNER, todo.id)
     # It was good before the work; what is it now?
     assert "`punchlist metric record fast build-time VALUE`" in bench.detail(todo)
     with pytest.raises(IllegalTransition, match="check failed"):
@@ -198,7 +198,7 @@ def test_work_that_goes_on_during_a_check_is_checked_again(bench: Bench, clock: 
 
         return CompletionChecks(bench.store, trust_of, bench.root, bench.todos.record_check, environment={})
 
-    checks = trust_while_somebody_works(lambda: bench.todos.worked(OWNER, todo.id))
+    checks = trust_while_somebody_works(lambda: bench.todos.record_work(OWNER, todo.id))
     assert "was worked on while its check ran" in checks.run(LEAD, todo).detail
     with pytest.raises(IllegalTransition):
         bench.complete(todo)

@@ -30,7 +30,7 @@ def team(store: Store) -> Team:
 
 
 def sweep(team: Team) -> OverdueReport:
-    return OverdueService(team.store).sweep(team.system, team.mission.id)
+    return OverdueService(team.store).process_mission(team.system, team.mission.id)
 
 
 def with_policy(store: Store, **policy: Any) -> Team:
@@ -139,7 +139,7 @@ def test_a_policy_can_cancel_what_was_never_started(store: Store, clock: Stopped
     assert [one.status for one in swept.escalated] == ["answered"]
     assert len(in_mission_chat(team)) == 1
     clock.advance(days=3)
-    assert not sweep(team).did_something
+    assert not sweep(team).has_actions
     assert Escalations(store).list(team.slug) == []
 
 
@@ -170,7 +170,7 @@ def test_a_full_backlog_stays_within_its_limit_and_that_is_said(store: Store, cl
     # It does not move later by itself, either: a person is asked.
     team.update(first, TodoAction.CANCEL)
     clock.advance(hours=1)
-    assert not sweep(team).did_something
+    assert not sweep(team).has_actions
 
 
 @pytest.mark.spec("M13")
@@ -188,10 +188,10 @@ def test_a_second_look_at_the_same_moment_does_nothing(store: Store, clock: Stop
         team.todo_in(status, status.value, deadline=TODAY)
     clock.advance(days=40)
     first = sweep(team)
-    assert first.did_something
+    assert first.has_actions
     before = everything(team.store)
     again = sweep(team)
-    assert not again.did_something
+    assert not again.has_actions
     assert [one.id for one in again.stale] == [one.id for one in first.stale]
     assert everything(team.store) == before
 
@@ -247,7 +247,7 @@ def test_what_the_lead_takes_back_from_the_backlog_stays(team: Team, clock: Stop
     swept = sweep(team)
     assert now(team, todo).status is TodoStatus.PENDING
     assert [one.id for one in swept.overdue] == [todo.id]
-    assert not swept.did_something
+    assert not swept.has_actions
 
 
 @pytest.mark.spec("M13")
@@ -267,9 +267,9 @@ def test_only_the_system_looks_after_deadlines(team: Team, clock: StoppedClock) 
     clock.advance(days=1)
     before = everything(team.store)
     with pytest.raises(NotAllowed):
-        OverdueService(team.store).sweep(team.owner, team.mission.id)
+        OverdueService(team.store).process_mission(team.owner, team.mission.id)
     with pytest.raises(NotFound):
-        OverdueService(team.store).sweep(team.system, "nothing")
+        OverdueService(team.store).process_mission(team.system, "nothing")
     assert everything(team.store) == before
 
 
@@ -353,4 +353,4 @@ def test_it_is_cancelled_only_if_the_mission_says_so(store: Store, clock: Stoppe
     assert in_mission_chat(team, chat_service.NOTE) == [
         "Cancelled in the backlog, since nobody has touched them for long: “Old”."
     ]
-    assert not sweep(team).did_something
+    assert not sweep(team).has_actions

@@ -15,7 +15,7 @@ from punchlist.missions import repository as mission_repository
 from punchlist.missions.chats import service as chat_service
 from punchlist.missions.escalations import replay as escalation_replay
 from punchlist.missions.escalations import repository as escalation_repository
-from punchlist.missions.escalations.service import Escalations, open_for_work
+from punchlist.missions.escalations.service import Escalations, escalate_stuck_work
 from punchlist.missions.model import Escalation, MissionScope, MissionTodo
 from punchlist.missions.planning.overdue import OverdueService
 from punchlist.missions.todos import replay
@@ -40,7 +40,7 @@ def ask(team: Team, clock: StoppedClock, status: TodoStatus = TodoStatus.IN_PROG
     """What a person is asked about a todo that is a day late."""
     team.todo_in(status, title, deadline=clock.now.date().isoformat())
     clock.advance(days=1)
-    (asked,) = OverdueService(team.store).sweep(team.system, team.mission.id).escalated
+    (asked,) = OverdueService(team.store).process_mission(team.system, team.mission.id).escalated
     return asked
 
 
@@ -85,7 +85,7 @@ def test_a_person_keeps_it_as_it_is(team: Team, escalations: Escalations, clock:
     escalations.answer(team.person, asked.id, "keep", reason="nearly there")
     assert about(team, asked) == before
     clock.advance(days=3)
-    assert not OverdueService(team.store).sweep(team.system, team.mission.id).did_something
+    assert not OverdueService(team.store).process_mission(team.system, team.mission.id).has_actions
 
 
 @pytest.mark.spec("M13")
@@ -239,7 +239,7 @@ def test_a_person_is_asked_once_about_work_that_does_not_come_to_an_end(
         with team.store.write() as tx:
             mission = mission_repository.lock_mission(tx, team.mission.id)
             assert mission is not None
-            asked = open_for_work(tx, team.system, mission, todo, "The Lead has sent it back 3 times.")
+            asked = escalate_stuck_work(tx, team.system, mission, todo, "The Lead has sent it back 3 times.")
     assert escalations.list() == [asked]
     assert asked.kind == "review"
     assert asked.question.startswith(
@@ -248,7 +248,7 @@ def test_a_person_is_asked_once_about_work_that_does_not_come_to_an_end(
     )
     # A deadline that passes meanwhile is another question, and to extend it answers that one alone.
     clock.advance(days=20)
-    (overdue,) = OverdueService(team.store).sweep(team.system, team.mission.id).escalated
+    (overdue,) = OverdueService(team.store).process_mission(team.system, team.mission.id).escalated
     assert {one.id for one in escalations.list()} == {asked.id, overdue.id}
     escalations.answer(team.person, overdue.id, "extend", deadline="2026-04-01")
     assert [one.id for one in escalations.list()] == [asked.id]
@@ -274,9 +274,9 @@ def test_events_tell_of_every_question_as_the_rows_do(
     escalations.acknowledge(team.person, seen.id)
     team.todos.update(team.owner, team.slug, cancelled.todo_id, TodoAction.CANCEL, "an owner may")
     clock.advance(days=2)
-    OverdueService(team.store).sweep(team.system, team.mission.id)
+    OverdueService(team.store).process_mission(team.system, team.mission.id)
     with team.store.read() as tx:
-        rows = {one.id: one for one in escalation_repository.all_of(tx, team.mission.id)}
+        rows = {one.id: one for one in escalation_repository.all_in_mission(tx, team.mission.id)}
     assert rows[left.id].reminders > 0
     assert {one.status for one in rows.values()} == {"open", "acknowledged", "answered"}
     assert escalation_replay.replay(team.trail()) == rows

@@ -18,11 +18,11 @@ from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound, PunchlistError
 from punchlist.kernel.actors import SYSTEM, Actor, Role
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.changes import stream
+from punchlist.missions.changes import event_stream
 from punchlist.missions.metrics import replay as metric_replay
 from punchlist.missions.metrics.collection import MetricCollection
 from punchlist.missions.metrics.service import Metrics
-from punchlist.missions.metrics.status import LARGEST
+from punchlist.missions.metrics.status import MAX_VALUE
 from punchlist.missions.model import Mission, MissionScope
 from punchlist.missions.service import Missions
 from punchlist.storage import event_log
@@ -40,21 +40,21 @@ def trail_agrees(store: Store) -> bool:
     with store.read() as tx:
         mission = mission_repository.mission_by_slug(tx, "fast")
         assert mission is not None
-        events = event_log.read_stream(tx, stream(mission.id))
+        events = event_log.read_stream(tx, event_stream(mission.id))
         assert list(metric_replay.compare(tx, mission.id, events)) == []
         metrics = mission_repository.metrics_of(tx, mission.id)
     assert not list(event_log.broken_links(events))
     for metric in metrics:
         told = metric._replace(last_error=None, last_error_at=None)
         for event in events:
-            told = metric_replay.after(told, event)
+            told = metric_replay.apply_event(told, event)
         assert told == metric
     return True
 
 
 @pytest.mark.spec("M7")
 def test_a_metric_without_readings_is_unknown(metrics: Metrics) -> None:
-    [view] = metrics.show("fast")
+    [view] = metrics.views("fast")
     assert (view.status, view.trend, view.stale, view.current) == ("unknown", "unknown", False, None)
     assert view.pillar_slug == "builds"
 
@@ -64,9 +64,9 @@ def test_readings_make_status_and_trend(metrics: Metrics, store: Store) -> None:
     statuses = []
     for value in (55, 63, 99, 72):
         metrics.record(PERSON, "fast", "build-time", value)
-        statuses.append(metrics.show("fast")[0].status)
+        statuses.append(metrics.views("fast")[0].status)
     assert statuses == ["on_target", "warning", "off_target", "warning"]
-    [view] = metrics.show("fast", "build-time")
+    [view] = metrics.views("fast", "build-time")
     assert view.trend == "degrading"
     assert view.values == [55, 63, 99, 72]
     assert view.current == view.readings[-1]
@@ -77,9 +77,9 @@ def test_readings_make_status_and_trend(metrics: Metrics, store: Store) -> None:
 def test_a_metric_goes_stale_when_nobody_measures(metrics: Metrics, clock: StoppedClock) -> None:
     metrics.record(PERSON, "fast", "build-time", 55)
     clock.advance(hours=24)
-    assert not metrics.show("fast")[0].stale
+    assert not metrics.views("fast")[0].stale
     clock.advance(seconds=1)
-    [view] = metrics.show("fast")
+    [view] = metrics.views("fast")
     assert view.stale
     assert view.status == "on_target"
 
@@ -91,7 +91,7 @@ def test_a_reading_says_when_it_was_taken_and_what_about_it(metrics: Metrics, st
     assert reading.note == "after the cache"
     assert metrics.record(PERSON, "fast", "build-time", 1, at="2026-02-19").at == "2026-02-19T00:00:00.000000Z"
     # In the order in which they were recorded, whatever their times.
-    assert metrics.show("fast")[0].values == [61.5, 1]
+    assert metrics.views("fast")[0].values == [61.5, 1]
     with store.read() as tx:
         [*_, event, _] = event_log.newest(tx, 100)
     assert (event.actor, event.reason, event.subject) == ("person:ada", "after the cache", reading.id)
@@ -99,11 +99,11 @@ def test_a_reading_says_when_it_was_taken_and_what_about_it(metrics: Metrics, st
 
 
 @pytest.mark.spec("M7")
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, LARGEST * 2, True, "72", None])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, MAX_VALUE * 2, True, "72", None])
 def test_what_is_no_number_is_not_recorded(metrics: Metrics, store: Store, value: float) -> None:
     with pytest.raises(InvalidInput, match="value:"):
         metrics.record(PERSON, "fast", "build-time", value)
-    assert metrics.show("fast")[0].readings == []
+    assert metrics.views("fast")[0].readings == []
     assert trail_agrees(store)
 
 
@@ -119,13 +119,13 @@ def test_what_is_no_number_is_not_recorded(metrics: Metrics, store: Store, value
 def test_a_time_that_cannot_be_is_refused(metrics: Metrics, at: str | datetime) -> None:
     with pytest.raises(InvalidInput, match=r"^at: "):
         metrics.record(PERSON, "fast", "build-time", 72, at=at)
-    assert metrics.show("fast")[0].readings == []
+    assert metrics.views("fast")[0].readings == []
 
 
 def test_clocks_may_disagree_a_little(metrics: Metrics, clock: StoppedClock) -> None:
     reading = metrics.record(PERSON, "fast", "build-time", 72, at=clock.now + timedelta(minutes=5))
     assert reading.at == "2026-02-21T09:05:00.000000Z"
-    assert not metrics.show("fast")[0].stale
+    assert not metrics.views("fast")[0].stale
 
 
 def test_notes_are_checked(metrics: Metrics) -> None:
@@ -150,9 +150,9 @@ def test_a_wrong_name_is_told_with_the_right_one(metrics: Metrics) -> None:
     with pytest.raises(NotFound, match="Did you mean build-time"):
         metrics.record(PERSON, "fast", "buildtime", 1)
     with pytest.raises(NotFound, match="no mission 'fats'"):
-        metrics.show("fats")
+        metrics.views("fats")
     with pytest.raises(NotFound):
-        metrics.failed(PERSON, "nobody", "x")
+        metrics.record_failure(PERSON, "nobody", "x")
 
 
 def test_what_is_archived_changes_no_more(metrics: Metrics, store: Store) -> None:
@@ -160,23 +160,23 @@ def test_what_is_archived_changes_no_more(metrics: Metrics, store: Store) -> Non
     measured(store, {**BUILD_TIME, "slug": "other"})
     with pytest.raises(IllegalTransition, match="archived"):
         metrics.record(PERSON, "fast", "build-time", 73)
-    assert [view.metric.slug for view in metrics.show("fast")] == ["other"]
-    assert metrics.show("fast", "build-time")[0].values == [72]
+    assert [view.metric.slug for view in metrics.views("fast")] == ["other"]
+    assert metrics.views("fast", "build-time")[0].values == [72]
     with pytest.raises(IllegalTransition, match="archived"):
-        metrics.to_collect("fast", ["build-time"])
+        metrics.find_collectable("fast", ["build-time"])
     Missions(store, Conversations(store)).archive(PERSON, "fast", "over")
     with pytest.raises(IllegalTransition, match="archived"):
         metrics.record(PERSON, "fast", "other", 73)
     with pytest.raises(IllegalTransition, match="archived"):
-        metrics.to_collect("fast")
+        metrics.find_collectable("fast")
 
 
 @pytest.mark.spec("M7")
 def test_readings_stay_when_a_mission_changes(metrics: Metrics, store: Store) -> None:
     metrics.record(PERSON, "fast", "build-time", 72)
-    assert metrics.show("fast")[0].status == "warning"
+    assert metrics.views("fast")[0].status == "warning"
     measured(store, {**BUILD_TIME, "target": 80})
-    [view] = metrics.show("fast")
+    [view] = metrics.views("fast")
     assert (view.status, view.values) == ("on_target", [72])
 
 
@@ -185,10 +185,10 @@ def test_a_failure_leaves_the_readings_alone_and_is_over_with_the_next_collectio
     metrics: Metrics, store: Store, clock: StoppedClock
 ) -> None:
     metrics.record(PERSON, "fast", "build-time", 72)
-    metric = metrics.show("fast")[0].metric
-    failed = metrics.failed(PERSON, metric.id, "It \x1b[31mhung\x00.")
+    metric = metrics.views("fast")[0].metric
+    failed = metrics.record_failure(PERSON, metric.id, "It \x1b[31mhung\x00.")
     assert failed.last_error == "It \\x1b[31mhung\\x00."
-    [view] = metrics.show("fast")
+    [view] = metrics.views("fast")
     assert (view.values, view.metric.last_error, view.metric.last_error_at) == (
         [72],
         failed.last_error,
@@ -196,15 +196,15 @@ def test_a_failure_leaves_the_readings_alone_and_is_over_with_the_next_collectio
     )
     # What somebody knows says nothing about the collector.
     metrics.record(PERSON, "fast", "build-time", 73)
-    assert metrics.show("fast")[0].metric.last_error is not None
+    assert metrics.views("fast")[0].metric.last_error is not None
     metrics.record(MissionScope("c", SYSTEM), "fast", "build-time", 74, source="command")
-    assert metrics.show("fast")[0].metric.last_error is None
+    assert metrics.views("fast")[0].metric.last_error is None
     assert trail_agrees(store)
 
 
 def test_a_long_failure_is_cut(metrics: Metrics) -> None:
-    metric = metrics.show("fast")[0].metric
-    assert len(str(metrics.failed(PERSON, metric.id, "x" * 100_000).last_error)) == 2000
+    metric = metrics.views("fast")[0].metric
+    assert len(str(metrics.record_failure(PERSON, metric.id, "x" * 100_000).last_error)) == 2000
 
 
 def test_a_reading_that_was_tampered_with_differs_from_the_trail(metrics: Metrics, store: Store) -> None:
@@ -214,7 +214,7 @@ def test_a_reading_that_was_tampered_with_differs_from_the_trail(metrics: Metric
         with store.write() as tx:
             tx.raw(change)
         with store.read() as tx:
-            events = event_log.read_stream(tx, stream(mission_id))
+            events = event_log.read_stream(tx, event_stream(mission_id))
             [told] = metric_replay.compare(tx, mission_id, events)
         assert "is not what its events made of it" in told
 
@@ -222,10 +222,10 @@ def test_a_reading_that_was_tampered_with_differs_from_the_trail(metrics: Metric
 def test_the_newest_are_shown(metrics: Metrics) -> None:
     for value in range(30):
         metrics.record(PERSON, "fast", "build-time", value)
-    assert metrics.show("fast", most=12)[0].values == list(range(18, 30))
+    assert metrics.views("fast", most=12)[0].values == list(range(18, 30))
     # A trend needs its ten, whatever is asked for.
-    assert len(metrics.show("fast", most=1)[0].values) == 10
-    told = metrics.show("fast", most=12)[0].as_json()
+    assert len(metrics.views("fast", most=1)[0].values) == 10
+    told = metrics.views("fast", most=12)[0].as_json()
     assert json.loads(json.dumps(told)) == told
     assert told["current"] == 29
     assert len(told["readings"]) == 12
@@ -249,16 +249,16 @@ def test_readings_of_many_writers_have_each_their_place(metrics: Metrics, store:
     for thread in threads:
         thread.join()
     assert failures == []
-    readings = metrics.show("fast", most=100)[0].readings
+    readings = metrics.views("fast", most=100)[0].readings
     assert [reading.position for reading in readings] == list(range(1, 41))
     assert trail_agrees(store)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.floats(-LARGEST, LARGEST, allow_subnormal=True))
+@given(st.floats(-MAX_VALUE, MAX_VALUE, allow_subnormal=True))
 def test_a_value_comes_back_as_it_was(metrics: Metrics, store: Store, value: float) -> None:
     metrics.record(PERSON, "fast", "build-time", value)
-    assert metrics.show("fast")[0].values[-1] == value
+    assert metrics.views("fast")[0].values[-1] == value
     assert trail_agrees(store)
 
 
@@ -282,10 +282,10 @@ def test_collectors_bring_readings_and_one_that_fails_stops_no_other(store: Stor
         collected("c", type="file", path="value.txt"),
     )
     (tmp_path / "value.txt").write_text("7.5\n")
-    came = collecting(store, tmp_path).run(PERSON, "fast")
+    came = collecting(store, tmp_path).collect(PERSON, "fast")
     assert [(one.metric.slug, one.value) for one in came] == [("a", 72), ("b", None), ("c", 7.5)]
     assert came[1].error == "b: the command ended with exit code 1."
-    views = {view.metric.slug: view for view in Metrics(store).show("fast")}
+    views = {view.metric.slug: view for view in Metrics(store).views("fast")}
     assert [reading.source for reading in views["a"].readings] == ["command"]
     assert views["b"].metric.last_error == came[1].error
     assert views["b"].readings == views["build-time"].readings == []
@@ -297,8 +297,8 @@ def test_collecting_that_was_interrupted_and_is_done_again_leaves_one_reading(st
     measured(store, collected("a", type="file", path="value.txt"))
     (tmp_path / "value.txt").write_text("7.5\n")
     for run in ("run 1", "run 1", "run 2", "run 1"):
-        collecting(store, tmp_path).run(PERSON, "fast", once=run)
-    (view,) = Metrics(store).show("fast")
+        collecting(store, tmp_path).collect(PERSON, "fast", once=run)
+    (view,) = Metrics(store).views("fast")
     assert [reading.position for reading in view.readings] == [1, 2]
     assert trail_agrees(store)
 
@@ -313,7 +313,7 @@ def test_what_runs_something_runs_only_when_it_is_trusted(store: Store, tmp_path
         collected("d", type="file", path="value.txt"),
     )
     (tmp_path / "value.txt").write_text("7.5\n")
-    came = collecting(store, tmp_path, trusted=False).run(PERSON, "fast")
+    came = collecting(store, tmp_path, trusted=False).collect(PERSON, "fast")
     assert [one.value for one in came] == [None, None, None, 7.5]
     assert all("`punchlist mission trust fast`" in str(one.error) for one in came[:3])
     assert not (tmp_path / "was-run").exists()
@@ -324,7 +324,7 @@ def test_what_runs_is_what_was_trusted_and_not_what_a_row_says(store: Store, tmp
     measured(store, collected("a", type="command", command=["echo", "1"]))
     with store.write() as tx:
         tx.raw('UPDATE metrics SET collector = \'{"type":"command","command":["touch","was-run"]}\' RETURNING id')
-    [came] = collecting(store, tmp_path).run(PERSON, "fast")
+    [came] = collecting(store, tmp_path).collect(PERSON, "fast")
     assert came.value == 1
     assert not (tmp_path / "was-run").exists()
 
@@ -332,7 +332,7 @@ def test_what_runs_is_what_was_trusted_and_not_what_a_row_says(store: Store, tmp
 @pytest.mark.spec("M7")
 def test_what_is_recorded_by_hand_is_not_collected(store: Store, tmp_path: Path) -> None:
     measured(store)
-    assert collecting(store, tmp_path).run(PERSON, "fast") == []
-    [came] = collecting(store, tmp_path).run(PERSON, "fast", ["build-time"])
+    assert collecting(store, tmp_path).collect(PERSON, "fast") == []
+    [came] = collecting(store, tmp_path).collect(PERSON, "fast", ["build-time"])
     assert came.error == "build-time is recorded by hand: `punchlist metric record fast build-time VALUE`."
-    assert Metrics(store).show("fast")[0].metric.last_error is None
+    assert Metrics(store).views("fast")[0].metric.last_error is None

@@ -19,7 +19,7 @@ from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllow
 from punchlist.kernel.actors import Actor, Role
 from punchlist.missions import replay as mission_replay
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.changes import stream
+from punchlist.missions.changes import event_stream
 from punchlist.missions.chats import service as chat_service
 from punchlist.missions.config import file
 from punchlist.missions.metrics.service import Metrics
@@ -68,7 +68,7 @@ def apply(missions: Missions, raw: dict[str, Any], scope: Scope = ANN) -> ApplyR
 def replayed(store: Store, mission_id: str) -> list[str]:
     """How the rows of one mission differ from what the events made of them."""
     with store.read() as tx:
-        events = event_log.read_stream(tx, stream(mission_id))
+        events = event_log.read_stream(tx, event_stream(mission_id))
         made = Counter(mission_replay.rows_made(events))
         rows = everything(store)
         found = {
@@ -105,7 +105,7 @@ def test_a_file_makes_a_mission_with_its_pillars_strategies_and_metrics(missions
         ("Replace slow loaders", "active"),
         ("Cache", "proposed"),
     ]
-    assert [(one.slug, one.target, one.direction, one.how) for one in build.metrics] == [
+    assert [(one.slug, one.target, one.direction, one.collector_config) for one in build.metrics] == [
         ("build-time", 60.0, "down", {"type": "manual"}),
         ("cache-hits", 90.0, "up", {"type": "manual"}),
     ]
@@ -279,10 +279,10 @@ def test_a_metric_that_is_gone_is_archived_and_comes_back_with_its_readings(miss
     raw = changed()
     gone = raw["pillars"][0]["metrics"].pop()
     assert apply(missions, raw).changes == ["- metric cache-hits"]
-    assert [view.metric.slug for view in metrics.show("dx")] == ["build-time"]
+    assert [view.metric.slug for view in metrics.views("dx")] == ["build-time"]
     raw["pillars"][1]["metrics"] = [gone]
     assert apply(missions, raw).changes == ["+ metric cache-hits"]
-    (view,) = metrics.show("dx", "cache-hits")
+    (view,) = metrics.views("dx", "cache-hits")
     assert (view.pillar_slug, view.values) == ("onboarding", [81.0])
     assert replayed(store, mission.id) == []
 
@@ -295,7 +295,7 @@ def test_a_metric_keeps_its_readings_when_it_goes_to_another_pillar(missions: Mi
     raw = changed()
     raw["pillars"][1]["metrics"] = [raw["pillars"][0]["metrics"].pop()]
     assert apply(missions, raw).changes == ["~ metric cache-hits.pillar: “build” → “onboarding”"]
-    assert metrics.show("dx", "cache-hits")[0].values == [81.0]
+    assert metrics.views("dx", "cache-hits")[0].values == [81.0]
 
 
 @pytest.mark.spec("M1")
@@ -303,7 +303,7 @@ def test_what_went_wrong_at_the_last_collection_outlives_a_changed_file(missions
     metrics = Metrics(store)
     mission = apply(missions, FILE).mission
     (metric, _) = missions.pillars(mission)[0].metrics
-    metrics.failed(Scope("s", Actor(Role.SYSTEM, "collector")), metric.id, "no such program")
+    metrics.record_failure(Scope("s", Actor(Role.SYSTEM, "collector")), metric.id, "no such program")
     raw = changed()
     raw["pillars"][0]["metrics"][0]["target"] = 30
     apply(missions, raw)
@@ -387,7 +387,7 @@ def test_an_archived_mission_is_read_but_changes_no_more(missions: Missions, sto
     assert archived == missions.get("dx")
     assert (archived.status, missions.list(), missions.list(archived=True)) == ("archived", [], [archived])
     assert replayed(store, archived.id) == []
-    assert trail(store, stream(archived.id))[-1].reason == "reached"
+    assert trail(store, event_stream(archived.id))[-1].reason == "reached"
     with nothing_changes(store):
         with pytest.raises(Conflict, match=r"The slug 'dx' belongs to a mission that was archived on 2026-02-21"):
             apply(missions, FILE)

@@ -14,7 +14,7 @@ from tests.tables import engine_of
 from punchlist.errors import InvalidInput, NotFound, StoreDamaged
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
-from punchlist.missions.todos.transitions import apply, find
+from punchlist.missions.todos.transitions import find_todo, update_todo
 from punchlist.storage.store import Store, Transaction
 
 
@@ -162,7 +162,9 @@ def test_a_todo_that_is_overdue_or_that_a_person_is_asked_about_says_so(store: S
 
 
 def flag(tx: Transaction, team: Team, todo_id: str) -> None:
-    apply(tx, team.system, team.mission, "overdue", find(tx, team.mission, todo_id), "late", overdue_at=tx.now())
+    update_todo(
+        tx, team.system, team.mission, "overdue", find_todo(tx, team.mission, todo_id), "late", overdue_at=tx.now()
+    )
 
 
 @pytest.mark.spec("M5")

@@ -16,7 +16,7 @@ from punchlist.missions.model import MissionTodo, NewMissionTodo
 from punchlist.missions.todos import replay
 from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
 from punchlist.missions.todos.service import MissionTodos
-from punchlist.missions.todos.transitions import apply
+from punchlist.missions.todos.transitions import update_todo
 from punchlist.runs.service import Runs
 from punchlist.storage.store import Store
 
@@ -246,7 +246,7 @@ def test_a_check_must_have_passed_since_the_last_work(store: Store, team: Team, 
     refused(r"its check failed at 2026-02-21T09:00:00.000000Z: 2 tests failed")
     team.todos.record_check(team.system, todo.id, True)
     clock.advance(seconds=1)
-    team.todos.worked(team.owner, todo.id)
+    team.todos.record_work(team.owner, todo.id)
     refused("it was worked on after its check had passed at 2026-02-21T09:00:00.000000Z")
     team.todos.record_check(team.lead, todo.id, True)
     done = team.todos.complete(team.lead, team.slug, todo.id, "done", override_reason="not needed").todo
@@ -273,9 +273,9 @@ def test_whoever_did_the_work_does_not_say_whether_its_check_passed(store: Store
         with pytest.raises(IllegalTransition, match="has no check"):
             team.todos.record_check(team.lead, plain.id, True)
         with pytest.raises(NotAllowed):
-            team.todos.worked(team.worker, todo.id)
+            team.todos.record_work(team.worker, todo.id)
         with pytest.raises(NotAllowed, match="You act in pillar 'onboarding' only"):
-            team.todos.worked(team.other_owner, todo.id)
+            team.todos.record_work(team.other_owner, todo.id)
 
 
 @pytest.mark.spec("M13")
@@ -283,7 +283,7 @@ def test_an_extension_needs_a_day_to_come_and_ends_being_overdue(store: Store, t
     todo = team.create(deadline="2026-02-22")
     clock.advance(days=3)
     with store.write() as tx:
-        todo = apply(tx, team.system, team.mission, "overdue", todo, "late", overdue_at=tx.now())
+        todo = update_todo(tx, team.system, team.mission, "overdue", todo, "late", overdue_at=tx.now())
     escalate(store, team, todo)
     with nothing_changes(store):
         for deadline, words in [
@@ -396,7 +396,7 @@ def test_every_change_has_who_when_and_why_and_the_rows_can_be_told_from_them(
     for action in (TodoAction.DEMOTE, TodoAction.PROMOTE, TodoAction.START):
         clock.advance(seconds=1)
         team.update(todo, action, f"to {action}")
-    team.todos.worked(team.owner, todo.id)
+    team.todos.record_work(team.owner, todo.id)
     team.todos.record_check(team.lead, todo.id, True, "all green")
     team.update(todo, TodoAction.EXTEND, "more time", deadline="2026-04-01")
     team.todos.complete(team.person, team.slug, todo.id, "It is fast.")
@@ -427,7 +427,7 @@ def test_a_change_of_a_todo_that_is_no_longer_as_it_was_read_is_a_conflict(store
     todo = team.create()
     team.update(todo, TodoAction.REPRIORITIZE, priority=TodoPriority.LOW)
     with nothing_changes(store), pytest.raises(Conflict, match="changed by somebody else"), store.write() as tx:
-        apply(tx, team.lead, team.mission, TodoAction.REPRIORITIZE, todo, "too late", priority=TodoPriority.HIGH)
+        update_todo(tx, team.lead, team.mission, TodoAction.REPRIORITIZE, todo, "too late", priority=TodoPriority.HIGH)
 
 
 @pytest.mark.spec("M4")

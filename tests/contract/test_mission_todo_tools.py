@@ -16,7 +16,7 @@ from tests.contract.test_hostile_text import HOSTILE, by_field, failures
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed, NotFound
 from punchlist.kernel.actors import Role
 from punchlist.kernel.tool import Schema
-from punchlist.missions.chats.quote import unmarked
+from punchlist.missions.chats.quote import unquote
 from punchlist.missions.model import MissionScope, MissionTodo
 from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
 from punchlist.missions.todos.tools import mission_tools
@@ -461,7 +461,7 @@ def test_hostile_text_in_reasons_outcomes_and_results_is_stored_exactly_or_refus
     def result(text: str) -> str:
         team.call(team.owner, "report", todoId=todo.id, result=text)
         stored: str = max(everything(store)["messages"], key=lambda row: (row[1] == chat, row[3]))[6]
-        return unmarked(stored.removeprefix(f"[TODO {todo.id}]\n"))
+        return unquote(stored.removeprefix(f"[TODO {todo.id}]\n"))
 
     todo = team.todo_in(TodoStatus.IN_PROGRESS)
     chat = team.pillars[BUILD].todo_conversation_id

@@ -14,7 +14,7 @@ from tests.faults.mission_worker import PERSON, SLUG, Life, Nursery, Task, until
 from punchlist import demo
 from punchlist.app import App
 from punchlist.conversations.model import NoticeKind, Scope
-from punchlist.missions.chats.quote import unmarked
+from punchlist.missions.chats.quote import unquote
 from punchlist.runs.model import Run, RunKind
 from punchlist.storage.store import Store
 
@@ -91,7 +91,7 @@ def standing(house: App) -> dict[str, Any]:
         "todos": sorted((todo.title, todo.status.value, todo.outcome) for todo in todos),
         "readings": {
             view.metric.slug: [(one.value, one.source) for one in view.readings]
-            for view in house.metrics.show(SLUG, most=100)
+            for view in house.metrics.views(SLUG, most=100)
         },
         "runs": sorted((run.kind.value, run.status.value, _ID.sub("#", run.result or run.why)) for run in runs),
         "chats": sorted((_ID.sub("#", chat), said(house, chat)) for chat in chats(house.store)),
@@ -153,7 +153,7 @@ def results(house: App) -> list[str]:
     """What was posted to the mission's chat."""
     chat = house.missions.get(SLUG).conversation_id
     told = [one.content for one in house.conversations.messages(chat) if one.kind == "worker_result"]
-    return [unmarked(text.partition("\n")[2]) for text in told]
+    return [unquote(text.partition("\n")[2]) for text in told]
 
 
 def ended(house: App, runs: list[Run]) -> bool:

@@ -280,10 +280,10 @@ def test_a_link_put_there_after_the_look_is_not_followed(site: Site, tmp_path: P
     (tmp_path / "secret").write_text("42")
     (site.root / "link").symlink_to(tmp_path / "secret")
     with pytest.raises(OSError, match="Too many levels"):
-        collectors._opened(site.root, site.root / "link")
+        collectors._open_without_links(site.root, site.root / "link")
     (site.root / "folder").symlink_to(tmp_path)
     with pytest.raises(OSError, match="Not a directory"):
-        collectors._opened(site.root, site.root / "folder" / "secret")
+        collectors._open_without_links(site.root, site.root / "folder" / "secret")
 
 
 def test_what_is_no_file_is_told_at_once(site: Site) -> None:

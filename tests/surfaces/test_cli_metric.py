@@ -78,7 +78,7 @@ def test_what_cannot_be_recorded_is_told(punchlist: Cli, theirs: Store, argument
     assert done.returncode == 1
     assert told in done.stderr
     assert told in json.loads(done.stdout)["error"]["message"]
-    assert Metrics(theirs).show("fast")[0].readings == []
+    assert Metrics(theirs).views("fast")[0].readings == []
 
 
 @pytest.mark.parametrize("width", [20, 132])

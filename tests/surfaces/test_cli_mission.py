@@ -322,7 +322,7 @@ def asked(team: Team, project: Path) -> Team:
         todo = team.todo_in(TodoStatus.IN_PROGRESS, title)
         team.update(todo, TodoAction.EXTEND, deadline="2098-02-21")
     later = open_store(address(project), clock=lambda: parse_timestamp("2099-01-01T00:00:00.000000Z"))
-    OverdueService(later).sweep(team.system, team.mission.id)
+    OverdueService(later).process_mission(team.system, team.mission.id)
     later.close()
     return team
 

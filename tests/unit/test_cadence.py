@@ -12,7 +12,7 @@ from tests.unit.examples import examples
 
 from punchlist.errors import InvalidInput
 from punchlist.kernel.clock import parse_timestamp, timestamp
-from punchlist.missions.planning.cadence import cron_problem, due_tick, next_tick, timezone_problem, zone
+from punchlist.missions.planning.cadence import cron_problem, due_tick, next_tick, time_zone, timezone_problem
 
 BERLIN, NEW_YORK, LORD_HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"
 DAILY = ["0 9 * * *", "30 2 * * *", "0 2 * * *", "59 2 * * *", "0 3 * * *", "30 1 * * *", "0 0 * * *", "45 23 * * *"]
@@ -98,7 +98,7 @@ def test_a_time_zone_that_does_not_exist_is_refused_with_the_nearest_that_does()
         "timezone: there is no time zone 'Europe/Berlln'. Did you mean 'Europe/Berlin'?"
     )
     with pytest.raises(InvalidInput, match="timezone: there is no time zone"):
-        zone("Middle/Earth")
+        time_zone("Middle/Earth")
 
 
 @pytest.mark.spec("M12")

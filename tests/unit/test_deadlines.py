@@ -11,7 +11,7 @@ from tests.unit.examples import examples
 
 from punchlist.errors import InvalidInput
 from punchlist.kernel.clock import timestamp
-from punchlist.missions.todos.deadlines import due, is_overdue, parse
+from punchlist.missions.todos.deadlines import due_at, is_overdue, parse_deadline
 
 BERLIN, AUCKLAND = "Europe/Berlin", "Pacific/Auckland"
 NOW = datetime(2026, 2, 21, 9, 0, tzinfo=UTC)
@@ -23,27 +23,27 @@ def at(stamp: str) -> datetime:
 
 @pytest.mark.spec("M13")
 def test_a_day_is_stored_as_it_is_and_over_at_its_end_where_the_mission_is() -> None:
-    assert parse(" 2026-02-21 ", "UTC", NOW) == ("2026-02-21", False)
-    assert due("2026-02-21", "UTC") == at("2026-02-22T00:00:00Z")
-    assert due("2026-02-21", BERLIN) == at("2026-02-21T23:00:00Z")
-    assert due("2026-02-21", AUCKLAND) == at("2026-02-21T11:00:00Z")
+    assert parse_deadline(" 2026-02-21 ", "UTC", NOW) == ("2026-02-21", False)
+    assert due_at("2026-02-21", "UTC") == at("2026-02-22T00:00:00Z")
+    assert due_at("2026-02-21", BERLIN) == at("2026-02-21T23:00:00Z")
+    assert due_at("2026-02-21", AUCKLAND) == at("2026-02-21T11:00:00Z")
 
 
 @pytest.mark.spec("M13")
 def test_a_time_is_stored_in_utc() -> None:
     for said in ("2026-02-21T18:00:00+01:00", "2026-02-21 17:00Z", "2026-02-21t12:00:00.000-0500", "2026-02-21T17:00z"):
-        assert parse(said, AUCKLAND, NOW) == ("2026-02-21T17:00:00.000000Z", False)
-    assert due("2026-02-21T17:00:00.000000Z", AUCKLAND) == at("2026-02-21T17:00:00Z")
+        assert parse_deadline(said, AUCKLAND, NOW) == ("2026-02-21T17:00:00.000000Z", False)
+    assert due_at("2026-02-21T17:00:00.000000Z", AUCKLAND) == at("2026-02-21T17:00:00Z")
 
 
 @pytest.mark.spec("M13")
 def test_whether_it_has_passed_is_said() -> None:
-    assert parse("2026-02-20", "UTC", NOW).passed
-    assert parse("2026-02-21T08:59:59Z", "UTC", NOW).passed
-    assert parse("2026-02-21T09:00:00Z", "UTC", NOW).passed
-    assert not parse("2026-02-21T09:00:01Z", "UTC", NOW).passed
-    assert not parse("2026-02-21", AUCKLAND, NOW).passed
-    assert parse("2026-02-21", AUCKLAND, NOW + timedelta(hours=2)).passed
+    assert parse_deadline("2026-02-20", "UTC", NOW).passed
+    assert parse_deadline("2026-02-21T08:59:59Z", "UTC", NOW).passed
+    assert parse_deadline("2026-02-21T09:00:00Z", "UTC", NOW).passed
+    assert not parse_deadline("2026-02-21T09:00:01Z", "UTC", NOW).passed
+    assert not parse_deadline("2026-02-21", AUCKLAND, NOW).passed
+    assert parse_deadline("2026-02-21", AUCKLAND, NOW + timedelta(hours=2)).passed
 
 
 @pytest.mark.spec("M13")
@@ -58,14 +58,14 @@ def test_what_has_no_deadline_is_never_overdue() -> None:
 )
 def test_a_day_on_which_the_clock_changes_ends_at_its_end(zone: str, day: str, hours: int) -> None:
     before = (datetime.fromisoformat(day) - timedelta(days=1)).date().isoformat()
-    assert due(day, zone) - due(before, zone) == timedelta(hours=hours)
+    assert due_at(day, zone) - due_at(before, zone) == timedelta(hours=hours)
 
 
 @pytest.mark.spec("M13")
 @pytest.mark.parametrize("said", ["2026-02-21T17:00:00", "2026-02-21 17:00"])
 def test_a_time_without_its_zone_is_refused(said: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        parse(said, BERLIN, NOW)
+        parse_deadline(said, BERLIN, NOW)
     assert str(refused.value) == (
         f"deadline: '{said}' has a time but no zone. Write a day such as 2026-02-21, or a time with its zone such as "
         "2026-02-21T17:00:00Z."
@@ -105,7 +105,7 @@ def test_a_time_without_its_zone_is_refused(said: str) -> None:
 )
 def test_anything_else_is_refused_with_what_to_write(said: object) -> None:
     with pytest.raises(InvalidInput) as refused:
-        parse(said, "UTC", NOW)
+        parse_deadline(said, "UTC", NOW)
     assert str(refused.value).startswith("deadline: ")
     assert "2026-02-21T17:00:00Z" in str(refused.value)
     assert str(refused.value).isprintable()
@@ -117,7 +117,7 @@ def test_anything_else_is_refused_with_what_to_write(said: object) -> None:
 def test_no_text_breaks_it(said: str) -> None:
     refused = ""
     try:
-        parse(said, BERLIN, NOW)
+        parse_deadline(said, BERLIN, NOW)
     except InvalidInput as error:
         refused = str(error)
     assert refused == "" or refused.isprintable()
@@ -131,7 +131,7 @@ def test_no_text_breaks_it(said: str) -> None:
 )
 def test_what_is_stored_is_the_moment_that_was_said_and_can_be_read_again(naive: datetime, zone: timezone) -> None:
     moment = naive.replace(tzinfo=zone)
-    stored = parse(moment.isoformat(), AUCKLAND, NOW).stored
+    stored = parse_deadline(moment.isoformat(), AUCKLAND, NOW).stored
     assert stored == timestamp(moment)
-    assert due(stored, AUCKLAND) == moment
-    assert parse(stored, AUCKLAND, NOW).stored == stored
+    assert due_at(stored, AUCKLAND) == moment
+    assert parse_deadline(stored, AUCKLAND, NOW).stored == stored

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from punchlist.errors import InvalidInput
 from punchlist.kernel.clock import timestamp
 from punchlist.missions.metrics import status as metric_status
-from punchlist.missions.metrics.status import LARGEST, MetricStatus, Trend
+from punchlist.missions.metrics.status import MAX_VALUE, MetricStatus, Trend
 
 NOW = datetime(2026, 2, 21, 9, 0, tzinfo=UTC)
-VALUES = st.floats(-LARGEST, LARGEST)
+VALUES = st.floats(-MAX_VALUE, MAX_VALUE)
 DIRECTIONS = st.sampled_from(["up", "down"])
 
 
@@ -32,15 +32,15 @@ DIRECTIONS = st.sampled_from(["up", "down"])
     ],
 )
 def test_a_metric_that_should_fall_stands_by_its_levels(value: float | None, direction: str, status: str) -> None:
-    assert metric_status.status(value, 60, 90, direction) == status
+    assert metric_status.status_of(value, 60, 90, direction) == status
     mirrored = None if value is None else -value
-    assert metric_status.status(mirrored, -60, -90, "up") == status
+    assert metric_status.status_of(mirrored, -60, -90, "up") == status
 
 
 @pytest.mark.spec("M7")
 def test_without_a_warning_level_there_is_no_warning() -> None:
-    assert metric_status.status(60.1, 60, None, "down") == "off_target"
-    assert metric_status.status(79, 80, None, "up") == "off_target"
+    assert metric_status.status_of(60.1, 60, None, "down") == "off_target"
+    assert metric_status.status_of(79, 80, None, "up") == "off_target"
 
 
 @pytest.mark.spec("M7")
@@ -93,7 +93,7 @@ def test_a_trend_does_not_depend_on_the_unit(values: list[float], direction: str
 def test_a_value_on_target_is_at_least_as_good_as_the_target(
     value: float, target: float, warning: float | None, direction: str
 ) -> None:
-    status = metric_status.status(value, target, warning, direction)
+    status = metric_status.status_of(value, target, warning, direction)
     good = value <= target if direction == "down" else value >= target
     assert (status is MetricStatus.ON_TARGET) == good
     assert status is not MetricStatus.UNKNOWN
@@ -101,10 +101,10 @@ def test_a_value_on_target_is_at_least_as_good_as_the_target(
 
 @pytest.mark.spec("M7")
 def test_a_reading_goes_stale() -> None:
-    assert not metric_status.stale(timestamp(NOW - timedelta(hours=24)), 24, NOW)
-    assert metric_status.stale(timestamp(NOW - timedelta(hours=24, seconds=1)), 24, NOW)
-    assert not metric_status.stale(timestamp(NOW + timedelta(minutes=4)), 24, NOW)
-    assert not metric_status.stale(None, 24, NOW)
+    assert not metric_status.is_stale(timestamp(NOW - timedelta(hours=24)), 24, NOW)
+    assert metric_status.is_stale(timestamp(NOW - timedelta(hours=24, seconds=1)), 24, NOW)
+    assert not metric_status.is_stale(timestamp(NOW + timedelta(minutes=4)), 24, NOW)
+    assert not metric_status.is_stale(None, 24, NOW)
 
 
 @pytest.mark.parametrize(
@@ -112,8 +112,8 @@ def test_a_reading_goes_stale() -> None:
     [("72", 72), (" 72.5\n", 72.5), ("-3", -3), ("+4", 4), (".5", 0.5), ("5.", 5), ("1e3", 1000), ("-0", 0)],
 )
 def test_a_text_that_is_a_number_is_read(text: str, number: float) -> None:
-    assert metric_status.number(text) == number
-    assert math.copysign(1, metric_status.number(text)) == (-1 if number < 0 else 1)
+    assert metric_status.parse_number(text) == number
+    assert math.copysign(1, metric_status.parse_number(text)) == (-1 if number < 0 else 1)
 
 
 @pytest.mark.spec("M7")
@@ -123,7 +123,7 @@ def test_a_text_that_is_a_number_is_read(text: str, number: float) -> None:
 )
 def test_what_is_no_number_is_refused_and_named(text: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        metric_status.number(text)
+        metric_status.parse_number(text)
     if 0 < len(text.strip()) < 20 and text != "1e999":
         assert text.strip() in str(refused.value)
 
@@ -131,15 +131,15 @@ def test_what_is_no_number_is_refused_and_named(text: str) -> None:
 @pytest.mark.parametrize("value", [True, None, "7", [7], math.nan, math.inf, -math.inf, 10**19, 10**400])
 def test_what_cannot_be_compared_is_refused(value: object) -> None:
     with pytest.raises(InvalidInput):
-        metric_status.value(value)
+        metric_status.checked_value(value)
 
 
 @given(st.floats())
 def test_any_value_is_kept_or_refused(value: float) -> None:
     try:
-        kept = metric_status.value(value)
+        kept = metric_status.checked_value(value)
     except InvalidInput:
-        assert not abs(value) <= LARGEST
+        assert not abs(value) <= MAX_VALUE
     else:
         assert kept == value
 
@@ -149,4 +149,4 @@ def test_any_value_is_kept_or_refused(value: float) -> None:
     [(72.0, "s", "72 s"), (99.5, "%", "99.5%"), (1234567.0, "", "1,234,567"), (0.1234567, "s", "0.123457 s")],
 )
 def test_numbers_are_shown_as_people_write_them(value: float, unit: str, told: str) -> None:
-    assert metric_status.shown(value, unit) == told
+    assert metric_status.format_number(value, unit) == told

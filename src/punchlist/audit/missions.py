@@ -41,9 +41,9 @@ def rows_made(kind: str, events: Sequence[Event]) -> Iterator[str]:
     for event in events:
         if table := _MAKES.get((kind, event.action)):
             yield table
-        if kind == "mission" and todo_replay.makes_todo(event):
+        if kind == "mission" and todo_replay.creates_todo(event):
             yield "mission_todos"
-        if kind == "mission" and escalation_replay.asks(event):
+        if kind == "mission" and escalation_replay.creates_escalation(event):
             yield "escalations"
 
 

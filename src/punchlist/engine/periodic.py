@@ -77,7 +77,7 @@ class PeriodicTasks:
         last = self._swept.get(mission.id)
         # A clock that was set back also causes a sweep.
         if last is None or not last <= now < last + SWEEP_INTERVAL:
-            self._overdue.sweep(scope, mission.id)
+            self._overdue.process_mission(scope, mission.id)
             self._swept[mission.id] = now
 
     def _start_due_cycle(self, scope: MissionScope, mission: Mission, now: datetime) -> None:

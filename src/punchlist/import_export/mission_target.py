@@ -75,7 +75,7 @@ class MissionTarget:
         asked: dict[str, str] = {}
         cursor = None
         while True:
-            page = self._todos.list(self._mission.slug, archived=True, limit=pagination.MOST, cursor=cursor)
+            page = self._todos.list(self._mission.slug, archived=True, limit=pagination.MAX_LIMIT, cursor=cursor)
             for todo in page.items:
                 found += [(todo.id, todo.title)] if todo.status in OPEN else []
                 asked[todo.id] = todo.id
@@ -102,7 +102,7 @@ class MissionTarget:
         problems: list[str] = []
         slugs = [standing.pillar.slug for standing in self._standing]
         if self._pillar not in slugs:
-            near = todo_validation.near(self._pillar, slugs)
+            near = todo_validation.suggest_name(self._pillar, slugs)
             problems.append(f"Mission {self._mission.slug!r} has no pillar {excerpt(self._pillar)!r}.{near}")
         for entry in entries:
             problems += [f"“{excerpt(entry.title)}”: {problem}" for problem in self._problems(entry, slugs)]
@@ -116,7 +116,7 @@ class MissionTarget:
         try:
             self._new(entry)
             if entry.deadline:
-                deadlines.parse(entry.deadline, cadence_of(self._mission).timezone, parse_timestamp(self._now))
+                deadlines.parse_deadline(entry.deadline, cadence_of(self._mission).timezone, parse_timestamp(self._now))
         except InvalidInput as error:
             problems += error.problems
         match entry.check:
@@ -127,7 +127,7 @@ class MissionTarget:
         return problems
 
     def _new(self, entry: ExchangeItem) -> NewMissionTodo:
-        return todo_validation.parse_new(
+        return todo_validation.parse_create(
             {
                 "missionSlug": self._mission.slug,
                 "pillarSlug": self._pillar,

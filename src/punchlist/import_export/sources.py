@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from punchlist.plan.service import Plans
     from punchlist.storage.store import Store
 
-PAGE = pagination.MOST
+PAGE = pagination.MAX_LIMIT
 
 
 def checklist_items(checklist: Checklist) -> list[ExchangeItem]:

@@ -15,7 +15,7 @@ from punchlist.missions.model import Mission, Pillar
 from punchlist.storage.store import Transaction
 
 
-class MissionEventWriter(StrEnum):
+class MissionAction(StrEnum):
     """What events say of a mission and its parts; todos, readings and escalations have actions of their own."""
 
     MAKE_MISSION = "make_mission"
@@ -29,11 +29,11 @@ class MissionEventWriter(StrEnum):
     CHANGE_METRIC = "change_metric"
 
 
-def stream(mission_id: str) -> str:
+def event_stream(mission_id: str) -> str:
     return f"mission:{mission_id}"
 
 
-def change(
+def mission_event(
     scope: Scope,
     mission: Mission,
     action: str,
@@ -46,7 +46,7 @@ def change(
 ) -> Change:
     """An event of a mission: in its stream, and shown with the mission chat."""
     return Change(
-        stream=stream(mission.id),
+        stream=event_stream(mission.id),
         conversation_id=mission.conversation_id,
         actor=str(scope.actor),
         action=action,
@@ -62,7 +62,7 @@ def find_mission(tx: Transaction, slug: str) -> Mission:
     """To look at, archived or not."""
     found = mission_repository.mission_by_slug(tx, slug)
     if found is None:
-        raise no_mission(tx, slug)
+        raise unknown_mission(tx, slug)
     return found
 
 
@@ -70,7 +70,7 @@ def lock_mission(tx: Transaction, slug: str) -> Mission:
     """To change something in: kept from other writers until the transaction ends, and not archived."""
     found = mission_repository.lock_mission_by_slug(tx, slug)
     if found is None:
-        raise no_mission(tx, slug)
+        raise unknown_mission(tx, slug)
     check_active(found)
     return found
 
@@ -85,22 +85,22 @@ def find_pillar(tx: Transaction, mission: Mission, slug: str) -> Pillar:
     found = mission_repository.pillar_by_slug(tx, mission.id, slug)
     if found is None:
         there = [one.slug for one in mission_repository.pillars_of(tx, mission.id) if one.status == "active"]
-        raise NotFound(f"Mission {mission.slug!r} has no pillar {excerpt(slug)!r}.{_meant(slug, there)}")
+        raise NotFound(f"Mission {mission.slug!r} has no pillar {excerpt(slug)!r}.{_suggestion(slug, there)}")
     if found.status != "active":
         raise IllegalTransition(f"Pillar {found.slug!r} of mission {mission.slug!r} is archived.")
     return found
 
 
-def no_mission(tx: Transaction, slug: str) -> NotFound:
+def unknown_mission(tx: Transaction, slug: str) -> NotFound:
     there = [one for one, status in mission_repository.slugs(tx).items() if status == "active"]
     if not there:
         return NotFound(
             f"There is no mission {excerpt(slug)!r}, and no other. `punchlist mission apply FILE` makes one."
         )
-    return NotFound(f"There is no mission {excerpt(slug)!r}.{_meant(slug, there)}")
+    return NotFound(f"There is no mission {excerpt(slug)!r}.{_suggestion(slug, there)}")
 
 
-def _meant(slug: str, there: list[str]) -> str:
+def _suggestion(slug: str, there: list[str]) -> str:
     """The name that is nearest to a wrong one, and some of those there are."""
     close = get_close_matches(slug[:100].lower(), there, n=1)
     shown = ", ".join(there[:10]) + (", …" if len(there) > 10 else "")

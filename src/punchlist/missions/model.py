@@ -91,7 +91,7 @@ class Metric(NamedTuple):
     created_at: str
 
     @property
-    def how(self) -> dict[str, Any]:
+    def collector_config(self) -> dict[str, Any]:
         """How it is collected."""
         collector: dict[str, Any] = json.loads(self.collector)
         return collector

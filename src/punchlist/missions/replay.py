@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from punchlist.kernel.events import Event
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.changes import MissionEventWriter
+from punchlist.missions.changes import MissionAction
 from punchlist.missions.metrics import replay as metric_replay
 from punchlist.missions.metrics.service import MetricAction
 from punchlist.missions.model import Metric, Mission, Pillar, Strategy
@@ -30,30 +30,30 @@ def replay(events: Sequence[Event]) -> ReplayedMission:
     for event in events:
         data = event.payload()
         match event.action:
-            case MissionEventWriter.MAKE_MISSION:
+            case MissionAction.MAKE_MISSION:
                 told.missions[event.subject] = Mission(**data)
-            case MissionEventWriter.CHANGE_MISSION | MissionEventWriter.ARCHIVE_MISSION | MissionEventWriter.TAKE_TICK:
+            case MissionAction.CHANGE_MISSION | MissionAction.ARCHIVE_MISSION | MissionAction.TAKE_TICK:
                 told.missions[event.subject] = told.missions[event.subject]._replace(**data)
-            case MissionEventWriter.ADD_PILLAR:
+            case MissionAction.ADD_PILLAR:
                 told.pillars[event.subject] = Pillar(**data)
-            case MissionEventWriter.CHANGE_PILLAR:
+            case MissionAction.CHANGE_PILLAR:
                 told.pillars[event.subject] = told.pillars[event.subject]._replace(**data)
-            case MissionEventWriter.SET_STRATEGIES:
+            case MissionAction.SET_STRATEGIES:
                 told.strategies[event.subject] = [Strategy(**one) for one in data["strategies"]]
-            case MissionEventWriter.ADD_METRIC:
+            case MissionAction.ADD_METRIC:
                 told.metrics[event.subject] = Metric(**data)
-            case MissionEventWriter.CHANGE_METRIC:
+            case MissionAction.CHANGE_METRIC:
                 told.metrics[event.subject] = told.metrics[event.subject]._replace(**data)
             case MetricAction.RECORD | MetricAction.FAIL:
                 metric_id = data["metric_id"]
-                told.metrics[metric_id] = metric_replay.after(told.metrics[metric_id], event)
+                told.metrics[metric_id] = metric_replay.apply_event(told.metrics[metric_id], event)
     return told
 
 
 _MAKES: Final = {
-    MissionEventWriter.MAKE_MISSION: "missions",
-    MissionEventWriter.ADD_PILLAR: "pillars",
-    MissionEventWriter.ADD_METRIC: "metrics",
+    MissionAction.MAKE_MISSION: "missions",
+    MissionAction.ADD_PILLAR: "pillars",
+    MissionAction.ADD_METRIC: "metrics",
 }
 
 
@@ -61,10 +61,10 @@ def rows_made(events: Sequence[Event]) -> Iterator[str]:
     """The tables that the events of a mission put rows into which are still there, one name for each row."""
     strategies: dict[str, int] = {}
     for event in events:
-        if event.action == MissionEventWriter.SET_STRATEGIES:
+        if event.action == MissionAction.SET_STRATEGIES:
             strategies[event.subject] = len(event.payload()["strategies"])
         elif event.action in _MAKES:
-            yield _MAKES[MissionEventWriter(event.action)]
+            yield _MAKES[MissionAction(event.action)]
     yield from ["strategies"] * sum(strategies.values())
 
 

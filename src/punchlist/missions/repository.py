@@ -190,18 +190,18 @@ def update_metric(tx: Transaction, metric: Metric) -> None:
 # --- what a mission has in hand ---------------------------------------------------------------------------
 
 
-def open_in_pillar(tx: Transaction, pillar_id: str) -> int:
+def count_open_in_pillar(tx: Transaction, pillar_id: str) -> int:
     row = tx.one(OPEN_IN_PILLAR, pillar_id=pillar_id)
     return int(row[0]) if row else 0
 
 
-def open_in_mission(tx: Transaction, mission_id: str) -> dict[str, int]:
+def count_open_by_status(tx: Transaction, mission_id: str) -> dict[str, int]:
     """How many todos are in each state that is not an end."""
     return {str(status): int(count) for status, count in tx.all(OPEN_IN_MISSION, mission_id=mission_id)}
 
 
 def capacity(tx: Transaction, mission: Mission) -> Capacity:
     """How full a mission is. Before a limit is used up, the caller has locked the mission."""
-    counts, policy = open_in_mission(tx, mission.id), policy_of(mission)
+    counts, policy = count_open_by_status(tx, mission.id), policy_of(mission)
     active = sum(count for status, count in counts.items() if status in ACTIVE)
     return Capacity(active, policy.active_todo_limit, counts.get(TodoStatus.BACKLOG, 0), policy.backlog_todo_limit)

@@ -19,7 +19,7 @@ from punchlist.kernel.events import Change, canonical_json
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import block_problem
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.changes import MissionEventWriter, change, find_mission, lock_mission
+from punchlist.missions.changes import MissionAction, find_mission, lock_mission, mission_event
 from punchlist.missions.chats import service as chat_service
 from punchlist.missions.config.apply_config import REASON, apply_config, changed_columns
 from punchlist.missions.config.diff import change_lines, creation_lines
@@ -71,7 +71,9 @@ class Missions:
             if mission is None:
                 return ApplyPreview(True, creation_lines(config.as_json()), _warnings(config, {}))
             lines = _check_change(tx, mission, config, source)
-            return ApplyPreview(False, lines, _warnings(config, mission_repository.open_in_mission(tx, mission.id)))
+            return ApplyPreview(
+                False, lines, _warnings(config, mission_repository.count_open_by_status(tx, mission.id))
+            )
 
     def apply(self, scope: Scope, config: MissionConfig, source: str) -> ApplyResult:
         """Create a mission, or change it to match its file (M1)."""
@@ -94,13 +96,13 @@ class Missions:
             raise InvalidInput(f"reason: {problem}")
         with self._store.write() as tx:
             mission = lock_mission(tx, slug)
-            in_progress = mission_repository.open_in_mission(tx, mission.id).get(TodoStatus.IN_PROGRESS, 0)
+            in_progress = mission_repository.count_open_by_status(tx, mission.id).get(TodoStatus.IN_PROGRESS, 0)
             if in_progress:
                 raise IllegalTransition(
                     f"Mission {slug!r} has {_todos(in_progress)} in progress. Complete or cancel the work first."
                 )
             archived = mission._replace(status="archived", updated_at=tx.now())
-            event = _update(tx, scope, mission, archived, MissionEventWriter.ARCHIVE_MISSION, reason.strip())
+            event = _update(tx, scope, mission, archived, MissionAction.ARCHIVE_MISSION, reason.strip())
             event_log.append(tx, event)
             return archived
 
@@ -112,7 +114,7 @@ class Missions:
                 return False
             data = {"last_tick": tick}
             reason = f"the cycle of {tick}"
-            event_log.append(tx, change(scope, mission, MissionEventWriter.TAKE_TICK, mission_id, reason, data))
+            event_log.append(tx, mission_event(scope, mission, MissionAction.TAKE_TICK, mission_id, reason, data))
             return True
 
     def get(self, slug: str) -> Mission:
@@ -166,7 +168,7 @@ class Missions:
         )
         if not mission_repository.insert_mission(tx, mission):
             raise _SlugTaken
-        created = change(scope, mission, MissionEventWriter.MAKE_MISSION, id, REASON, mission._asdict(), to="active")
+        created = mission_event(scope, mission, MissionAction.MAKE_MISSION, id, REASON, mission._asdict(), to="active")
         event_log.append(tx, created, *apply_config(tx, self._conversations, scope, mission, config))
         return ApplyResult(mission, True, creation_lines(configured), _warnings(config, {}))
 
@@ -174,7 +176,7 @@ class Missions:
         self, tx: Transaction, scope: Scope, mission: Mission, config: MissionConfig, source: str
     ) -> ApplyResult:
         lines = _check_change(tx, mission, config, source)
-        warnings = _warnings(config, mission_repository.open_in_mission(tx, mission.id))
+        warnings = _warnings(config, mission_repository.count_open_by_status(tx, mission.id))
         if not lines:
             return ApplyResult(mission, False, [], warnings)
         changed = mission._replace(
@@ -184,17 +186,15 @@ class Missions:
             source=source,
             updated_at=tx.now(),
         )
-        event = _update(tx, scope, mission, changed, MissionEventWriter.CHANGE_MISSION, REASON)
+        event = _update(tx, scope, mission, changed, MissionAction.CHANGE_MISSION, REASON)
         event_log.append(tx, event, *apply_config(tx, self._conversations, scope, changed, config))
         return ApplyResult(changed, False, lines, warnings)
 
 
-def _update(
-    tx: Transaction, scope: Scope, old: Mission, new: Mission, action: MissionEventWriter, reason: str
-) -> Change:
+def _update(tx: Transaction, scope: Scope, old: Mission, new: Mission, action: MissionAction, reason: str) -> Change:
     mission_repository.update_mission(tx, new)
     data = changed_columns(old, new)
-    return change(scope, old, action, old.id, reason, data, came_from=old.status, to=new.status)
+    return mission_event(scope, old, action, old.id, reason, data, came_from=old.status, to=new.status)
 
 
 def _check_role(scope: Scope, what: str) -> None:
@@ -214,7 +214,7 @@ def _check_change(tx: Transaction, mission: Mission, config: MissionConfig, sour
         lines = ["~ the text of the file; its meaning is unchanged"]
     wanted = {pillar.slug for pillar in config.pillars}
     for pillar in mission_repository.pillars_of(tx, mission.id):
-        count = 0 if pillar.slug in wanted else mission_repository.open_in_pillar(tx, pillar.id)
+        count = 0 if pillar.slug in wanted else mission_repository.count_open_in_pillar(tx, pillar.id)
         if count:
             raise IllegalTransition(
                 f"Pillar {pillar.slug!r} is not in the file but has {count} open {'todo' if count == 1 else 'todos'}. "

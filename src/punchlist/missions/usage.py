@@ -62,24 +62,24 @@ class RunUsage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TodoUsage:
-    account: RunUsage
+    usage: RunUsage
     evidence: tuple[CallEvidence, ...]
     """Calls in the order in which they began."""
 
     def as_json(self) -> dict[str, Any]:
-        return {**self.account.as_json(), "evidence": [one.as_json() for one in self.evidence]}
+        return {**self.usage.as_json(), "evidence": [one.as_json() for one in self.evidence]}
 
 
 @dataclass(frozen=True, slots=True)
 class MissionUsage:
-    account: RunUsage
+    usage: RunUsage
     pillars: dict[str, RunUsage]
     """By id. What the Lead does for all of them is in the mission's own only."""
     todos: dict[str, RunUsage]
 
     def as_json(self) -> dict[str, Any]:
         return {
-            **self.account.as_json(),
+            **self.usage.as_json(),
             "pillars": {id: one.as_json() for id, one in self.pillars.items()},
             "todos": {id: one.as_json() for id, one in self.todos.items()},
         }
@@ -97,7 +97,7 @@ class MissionUsageService:
             among = [turn for head in heads for turn in conversation_usage.with_child_turns(tx, head)]
             shown = tuple(conversation_usage.tool_calls(tx, among))
         # Of those that are under way, too.
-        return TodoUsage(_account(row or ())._replace(calls=len(shown)), shown)
+        return TodoUsage(_run_usage(row or ())._replace(calls=len(shown)), shown)
 
     def pillar(self, mission_id: str, pillar_id: str) -> RunUsage:
         return self.mission(mission_id).pillars.get(pillar_id, RunUsage())
@@ -108,7 +108,7 @@ class MissionUsageService:
             rows = tx.all(OF_MISSION, mission_id=mission_id)
         total, pillars, todos = RunUsage(), dict[str, RunUsage](), dict[str, RunUsage]()
         for pillar_id, todo_id, *sums in rows:
-            used = _account(sums)
+            used = _run_usage(sums)
             total = total.plus(used)
             if pillar_id is not None:
                 pillars[pillar_id] = pillars.get(pillar_id, RunUsage()).plus(used)
@@ -123,7 +123,7 @@ def _turns_of(tx: Transaction, run_id: str) -> list[str]:
     return [str(turn) for data in told if (turn := data.get("turn_id"))]
 
 
-def _account(sums: Any) -> RunUsage:
+def _run_usage(sums: Any) -> RunUsage:
     if not sums or not sums[0]:
         return RunUsage()
     count, read, said, cost, seconds, calls = sums

@@ -11,7 +11,7 @@ from punchlist.engine.workflow_context import WorkflowContext
 from punchlist.engine.workflows.cycle import last_cycle
 from punchlist.kernel.actors import Actor, Role
 from punchlist.missions.model import Mission
-from punchlist.missions.planning.prompts import news_text
+from punchlist.missions.planning.prompts import updates_text
 from punchlist.runs.model import Run
 
 
@@ -35,7 +35,7 @@ async def chat(run: Run, context: WorkflowContext) -> str:
 def _news(context: WorkflowContext, mission: Mission) -> str:
     """Reports from other chats, which the Lead does not see in the mission chat (M9)."""
     services = context.services
-    return news_text(services.briefing.news(mission, last_cycle(services.store, mission)))
+    return updates_text(services.briefing.updates(mission, last_cycle(services.store, mission)))
 
 
 async def _next_turn(run: Run, context: WorkflowContext) -> str | None:

@@ -25,7 +25,7 @@ async def collect(run: Run, context: WorkflowContext) -> str:
 async def collect_metrics(run: Run, context: WorkflowContext, mission: Mission, slugs: Sequence[str] = ()) -> list[str]:
     """Run the collectors in a thread and describe the results. Each collector has its own time limit."""
     collecting, scope = context.services.collecting, context.scope(run)
-    collected = await asyncio.to_thread(collecting.run, scope, mission.slug, slugs, once=run.id)
+    collected = await asyncio.to_thread(collecting.collect, scope, mission.slug, slugs, once=run.id)
     return [_describe(mission, one) for one in collected]
 
 
@@ -33,7 +33,7 @@ def _describe(mission: Mission, collected: CollectedMetric) -> str:
     metric, name = collected.metric, visible(collected.metric.name)
     if collected.error is None:
         return f"{name} is {collected.value:g}{metric.unit and f' {visible(metric.unit)}'}."
-    if metric.how.get("type", "manual") == "manual":
+    if metric.collector_config.get("type", "manual") == "manual":
         command = f"punchlist mission metric record {mission.slug} {metric.slug} VALUE"
         return f"{name} may have changed: record it with `{command}`."
     return f"{name} could not be collected: {visible(collected.error)}"

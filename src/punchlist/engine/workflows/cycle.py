@@ -17,7 +17,7 @@ from punchlist.engine.turns import POLL_INTERVAL
 from punchlist.engine.workflow_context import WorkflowContext
 from punchlist.engine.workflows.collect import collect_metrics
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.chats.quote import marked
+from punchlist.missions.chats.quote import quote_verbatim
 from punchlist.missions.model import Mission, Pillar
 from punchlist.missions.planning.overdue import OverdueService
 from punchlist.missions.todos.deadlines import OverdueReport
@@ -47,7 +47,7 @@ async def cycle(run: Run, context: WorkflowContext) -> str:
     task = TurnTask("review", context.agent(LEAD), message, mission.conversation_id, mission)
     result = await context.turns.run(run, task)
     report = result["text"] or result["why"]
-    text = f"[cycle {run.workflow_id}]\n{marked(report)}"
+    text = f"[cycle {run.workflow_id}]\n{quote_verbatim(report)}"
     await context.post("report", run, mission.conversation_id, NoticeKind.CYCLE_REPORT, text)
     return report
 
@@ -68,7 +68,7 @@ async def plan(run: Run, context: WorkflowContext) -> str:
 
 async def _sweep(run: Run, context: WorkflowContext, mission: Mission) -> dict[str, list[str]]:
     """Apply the deadline and backlog rules. Returns todo ids, because a step result must be JSON."""
-    swept = await context.call(OverdueService(context.services.store).sweep, context.scope(run), mission.id)
+    swept = await context.call(OverdueService(context.services.store).process_mission, context.scope(run), mission.id)
     return {name: [todo.id for todo in getattr(swept, name)] for name in _SWEPT}
 
 

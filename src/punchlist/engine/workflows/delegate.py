@@ -10,7 +10,7 @@ from punchlist.engine.runtime_factory import TurnTask
 from punchlist.engine.turns import StepResult
 from punchlist.engine.workflow_context import WorkflowContext
 from punchlist.kernel.actors import Role
-from punchlist.missions.chats.quote import marked
+from punchlist.missions.chats.quote import quote_verbatim
 from punchlist.runs.model import Run
 
 
@@ -22,7 +22,7 @@ async def delegate(run: Run, context: WorkflowContext) -> str:
     kind = NoticeKind.WORKER_RESULT if result["reason"] == Reason.COMPLETED else NoticeKind.TODO_ERROR
     text = report_text(result)
     heading = f"[{run.agent}, run {run.workflow_id}]"
-    await context.post("result", run, run.parameters["origin"], kind, f"{heading}\n{marked(text)}")
+    await context.post("result", run, run.parameters["origin"], kind, f"{heading}\n{quote_verbatim(text)}")
     return text
 
 

@@ -16,9 +16,9 @@ from punchlist.engine.workflow_context import WorkflowContext
 from punchlist.engine.workflows.delegate import report_text
 from punchlist.engine.workflows.todo_claim import claim_todo, keep_renewed
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.chats.quote import marked
+from punchlist.missions.chats.quote import quote_verbatim
 from punchlist.missions.config.policy import policy_of
-from punchlist.missions.escalations.service import open_for_work
+from punchlist.missions.escalations.service import escalate_stuck_work
 from punchlist.missions.model import Mission, MissionTodo, Pillar
 from punchlist.missions.planning import prompts
 from punchlist.missions.todos import repository as todo_repository
@@ -71,7 +71,7 @@ def escalate(run: Run, context: WorkflowContext, why: str) -> None:
         mission = mission_repository.lock_mission(tx, str(run.mission_id))
         todo = todo_repository.find(tx, str(run.todo_id))
         if mission is not None and todo is not None and todo.status in OPEN:
-            open_for_work(tx, context.scope(run), mission, todo, why)
+            escalate_stuck_work(tx, context.scope(run), mission, todo, why)
 
 
 async def _read_todo(run: Run, context: WorkflowContext, number: int, feedback: str | None) -> _TodoState:
@@ -100,7 +100,7 @@ async def _work(run: Run, context: WorkflowContext, number: int, mission: Missio
     result = await context.turns.run(run, task)
 
     async def worked() -> None:
-        await context.call(todos.worked, context.scope(run), todo_id)
+        await context.call(todos.record_work, context.scope(run), todo_id)
 
     await context.step(f"worked.{number}", worked)
     report = report_text(result)
@@ -136,4 +136,4 @@ def _remark(todo: MissionTodo) -> str:
 
 def _with_heading(run: Run, number: int, text: str) -> str:
     suffix = f" (round {number})" if number > 1 else ""
-    return f"[TODO {run.todo_id}{suffix}, run {run.workflow_id}]\n{marked(text)}"
+    return f"[TODO {run.todo_id}{suffix}, run {run.workflow_id}]\n{quote_verbatim(text)}"

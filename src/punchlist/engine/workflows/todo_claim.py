@@ -17,7 +17,7 @@ from punchlist.claims.model import ClaimGranted
 from punchlist.conversations.model import NoticeKind
 from punchlist.engine.workflow_context import WorkflowContext
 from punchlist.errors import Conflict, IllegalTransition, PunchlistError
-from punchlist.missions.chats.quote import unmarked
+from punchlist.missions.chats.quote import unquote
 from punchlist.missions.model import Mission, MissionTodo
 from punchlist.missions.todos.claims import MissionClaims
 from punchlist.missions.todos.lifecycle import OPEN
@@ -86,7 +86,7 @@ def _external_report(context: WorkflowContext, conversation_id: str, todo: Missi
     report: str | None = None
     for message in context.services.conversations.messages_outside_turns(conversation_id):
         if message.created_at >= (todo.started_at or "") and message.content.startswith(heading):
-            text = unmarked(message.content.partition("\n")[2])
+            text = unquote(message.content.partition("\n")[2])
             report = text if message.kind == NoticeKind.TODO_RESULT else None
     return report
 

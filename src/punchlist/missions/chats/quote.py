@@ -6,12 +6,12 @@ from typing import Final
 
 from punchlist.kernel.text import ELLIPSIS, visible_block
 
-LONGEST: Final = 20_000
-LONGEST_KEPT: Final = 200_000
+MAX_LENGTH: Final = 20_000
+MAX_STORED_LENGTH: Final = 200_000
 """In a chat, where it is kept."""
 
 
-def quoted(text: str, longest: int = LONGEST) -> str:
+def block_quote(text: str, longest: int = MAX_LENGTH) -> str:
     said = text.strip().replace("\r\n", "\n")
     if not said:
         return ""
@@ -19,11 +19,11 @@ def quoted(text: str, longest: int = LONGEST) -> str:
     return "\n".join(f"> {line}".rstrip() for line in visible_block(cut).split("\n"))
 
 
-def marked(text: str) -> str:
+def quote_verbatim(text: str) -> str:
     """As it came, for a chat, where it is kept."""
-    cut = text if len(text) <= LONGEST_KEPT else text[: LONGEST_KEPT - 1] + ELLIPSIS
+    cut = text if len(text) <= MAX_STORED_LENGTH else text[: MAX_STORED_LENGTH - 1] + ELLIPSIS
     return "\n".join(f"> {line}" for line in cut.split("\n"))
 
 
-def unmarked(text: str) -> str:
+def unquote(text: str) -> str:
     return "\n".join(line.removeprefix("> ") for line in text.split("\n"))

@@ -13,7 +13,7 @@ from punchlist.conversations.service import Conversations
 from punchlist.kernel.events import Change, canonical_json
 from punchlist.kernel.ids import new_id
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.changes import MissionEventWriter, change
+from punchlist.missions.changes import MissionAction, mission_event
 from punchlist.missions.chats import service as chat_service
 from punchlist.missions.model import Metric, Mission, Pillar, Strategy
 from punchlist.missions.todos.lifecycle import ChatChannel
@@ -37,7 +37,9 @@ def apply_config(
         if pillar is None:
             pillar = _add_pillar(tx, conversations, scope, mission, pillar_config, position)
             events.append(
-                change(scope, mission, MissionEventWriter.ADD_PILLAR, pillar.id, REASON, pillar._asdict(), to="active")
+                mission_event(
+                    scope, mission, MissionAction.ADD_PILLAR, pillar.id, REASON, pillar._asdict(), to="active"
+                )
             )
         wanted[pillar.slug] = pillar._replace(
             name=pillar_config.name, description=pillar_config.description, position=position, status="active"
@@ -46,7 +48,7 @@ def apply_config(
     for slug, pillar in (wanted | removed).items():
         if slug in existing and existing[slug] != pillar:
             mission_repository.update_pillar(tx, pillar)
-            events.append(_changed(scope, mission, MissionEventWriter.CHANGE_PILLAR, existing[slug], pillar))
+            events.append(_changed(scope, mission, MissionAction.CHANGE_PILLAR, existing[slug], pillar))
     events += _set_strategies(tx, scope, mission, config, wanted, removed.values())
     events += _set_metrics(tx, scope, mission, config, wanted)
     return events
@@ -112,7 +114,7 @@ def _set_strategies(
         ]
         mission_repository.replace_strategies(tx, pillar_id, strategies)
         data = {"strategies": [strategy._asdict() for strategy in strategies]}
-        events.append(change(scope, mission, MissionEventWriter.SET_STRATEGIES, pillar_id, REASON, data))
+        events.append(mission_event(scope, mission, MissionAction.SET_STRATEGIES, pillar_id, REASON, data))
     return events
 
 
@@ -131,7 +133,9 @@ def _set_metrics(
             metric = _metric(new_id(), mission.id, pillar_id, position, metric_config, tx.now())
             mission_repository.insert_metric(tx, metric)
             events.append(
-                change(scope, mission, MissionEventWriter.ADD_METRIC, metric.id, REASON, metric._asdict(), to="active")
+                mission_event(
+                    scope, mission, MissionAction.ADD_METRIC, metric.id, REASON, metric._asdict(), to="active"
+                )
             )
     for slug, old in existing.items():
         if slug in wanted:
@@ -142,7 +146,7 @@ def _set_metrics(
             new = old._replace(status="archived")
         if new != old:
             mission_repository.update_metric(tx, new)
-            events.append(_changed(scope, mission, MissionEventWriter.CHANGE_METRIC, old, new))
+            events.append(_changed(scope, mission, MissionAction.CHANGE_METRIC, old, new))
     return events
 
 
@@ -168,10 +172,10 @@ def _metric(id: str, mission_id: str, pillar_id: str, position: int, config: Met
 
 
 def _changed(
-    scope: Scope, mission: Mission, action: MissionEventWriter, old: Pillar | Metric, new: Pillar | Metric
+    scope: Scope, mission: Mission, action: MissionAction, old: Pillar | Metric, new: Pillar | Metric
 ) -> Change:
     data = changed_columns(old, new)
-    return change(scope, mission, action, old.id, REASON, data, came_from=old.status, to=new.status)
+    return mission_event(scope, mission, action, old.id, REASON, data, came_from=old.status, to=new.status)
 
 
 def changed_columns(old: Any, new: Any) -> dict[str, Any]:

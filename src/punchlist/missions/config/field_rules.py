@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from punchlist.kernel.text import block_problem, excerpt, json_type, line_problem, raw_problem
-from punchlist.missions.todos.validation import parse_check, shown
+from punchlist.missions.todos.validation import display_value, parse_check
 
 if TYPE_CHECKING:
     from pydantic_core import CoreSchema
@@ -91,7 +91,10 @@ def slug(description: str) -> Rule:
     def problem(value: Any) -> Problems:
         if isinstance(value, str) and SLUG.fullmatch(value):
             return None
-        return f"must be 1 to {MAX_SLUG_LENGTH} of a-z, 0-9 and -, beginning with a letter or digit, got {shown(value)}"
+        return (
+            f"must be 1 to {MAX_SLUG_LENGTH} of a-z, 0-9 and -, beginning with a letter or digit, "
+            f"got {display_value(value)}"
+        )
 
     return Rule(problem, {"description": description, "type": "string", "pattern": f"^{SLUG.pattern}$"})
 
@@ -107,7 +110,7 @@ def number(description: str, minimum: float = -MAX_NUMBER, maximum: float = MAX_
         if minimum <= value <= maximum:
             return None
         if bounded:
-            return f"must be a number from {minimum:g} to {maximum:,.0f}, got {shown(value)}"
+            return f"must be a number from {minimum:g} to {maximum:,.0f}, got {display_value(value)}"
         return "is too large a number"
 
     limits = {"minimum": plain_number(minimum), "maximum": plain_number(maximum)} if bounded else {}
@@ -120,7 +123,7 @@ def whole_number(description: str, minimum: int, maximum: int) -> Rule:
         whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
         if whole and not isinstance(value, bool) and minimum <= value <= maximum:
             return None
-        return f"must be a whole number from {minimum:,} to {maximum:,}, got {shown(value)}"
+        return f"must be a whole number from {minimum:,} to {maximum:,}, got {display_value(value)}"
 
     schema = {"description": description, "type": "integer", "minimum": minimum, "maximum": maximum}
     return Rule(problem, schema, int)
@@ -136,7 +139,7 @@ def plain_number(value: float) -> float:
 
 def _command_problems(value: Any) -> Problems:
     if not isinstance(value, list) or not value or not all(isinstance(word, str) for word in value):
-        return f'must be a non-empty array of text such as ["make", "count"], got {shown(value)}'
+        return f'must be a non-empty array of text such as ["make", "count"], got {display_value(value)}'
     if len(value) > MAX_COMMAND_WORDS:
         return f"at most {MAX_COMMAND_WORDS} entries, got {len(value)}"
     problems = [(index, raw_problem(word, max_length=MAX_WORD_LENGTH)) for index, word in enumerate(value)]
@@ -174,8 +177,8 @@ def _path_problem(path: str) -> Problems:
     # The author's operating system may differ from the one that applies the file: check both path styles.
     windows = PureWindowsPath(path)
     if PurePosixPath(path).is_absolute() or windows.drive or windows.root or path.startswith("~"):
-        return f"must be relative to the project folder, got {shown(path)}"
-    return f"must stay inside the project folder, got {shown(path)}" if ".." in windows.parts else None
+        return f"must be relative to the project folder, got {display_value(path)}"
+    return f"must stay inside the project folder, got {display_value(path)}" if ".." in windows.parts else None
 
 
 _PATH_LINE: Final = line("A path inside the project folder.", MAX_PATH_LENGTH, check=_path_problem)
@@ -195,7 +198,7 @@ def _url_problem(value: Any) -> Problems:
     except ValueError:
         valid = False
     if not valid or re.search(r"\s", value):
-        return f"must be an http:// or https:// address, got {shown(value)}"
+        return f"must be an http:// or https:// address, got {display_value(value)}"
     return "must not contain a user name or password" if parts.username or parts.password is not None else None
 
 
@@ -213,7 +216,11 @@ URL: Final = Rule(
 def _pointer_problem(value: Any) -> Problems:
     if problem := line_problem(value, max_length=MAX_PATTERN_LENGTH, min_length=0):
         return problem
-    return None if _POINTER.fullmatch(value) else f'must be a JSON pointer such as "/data/0/value", got {shown(value)}'
+    return (
+        None
+        if _POINTER.fullmatch(value)
+        else f'must be a JSON pointer such as "/data/0/value", got {display_value(value)}'
+    )
 
 
 POINTER: Final = Rule(
@@ -254,7 +261,7 @@ HEADERS: Final = Rule(
 def _entry_point_problem(value: Any) -> Problems:
     if isinstance(value, str) and len(value) <= MAX_PATTERN_LENGTH and _ENTRY_POINT.fullmatch(value):
         return None
-    return f'must be "module:function" or the name of an entry point, got {shown(value)}'
+    return f'must be "module:function" or the name of an entry point, got {display_value(value)}'
 
 
 ENTRY_POINT: Final = Rule(

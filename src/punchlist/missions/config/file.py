@@ -21,7 +21,7 @@ from punchlist.kernel.text import excerpt, json_type
 from punchlist.missions.config import model
 from punchlist.missions.config.model import MAX_METRICS, MAX_STRATEGIES, MissionConfig
 from punchlist.missions.config.policy import Cadence, TodoPolicy, camel_case
-from punchlist.missions.todos.validation import shown
+from punchlist.missions.todos.validation import display_value
 
 MAX_FILE_BYTES: Final = 1_000_000
 
@@ -153,11 +153,11 @@ def _explain(error: Any) -> Iterator[str]:
     elif kind == "too_long":
         yield f"{where}: at most {context['max_length']} entries, got {context['actual_length']}"
     elif kind in ("literal_error", "enum"):
-        yield f"{where}: must be one of {_options(context['expected'])}, got {shown(value)}"
+        yield f"{where}: must be one of {_options(context['expected'])}, got {display_value(value)}"
     elif kind in ("union_tag_invalid", "union_tag_not_found"):
         tag = value.get("type")
         suggestion = _suggestion(tag, list(model.COLLECTORS)) if isinstance(tag, str) else ""
-        got = f"got {shown(tag)}" if "type" in value else "but is missing"
+        got = f"got {display_value(tag)}" if "type" in value else "but is missing"
         yield f"{where}.type: must be one of {', '.join(model.COLLECTORS)}, {got}.{suggestion}".rstrip(".")
     elif kind == "value_error":
         for problem in context["error"].args:
@@ -236,7 +236,7 @@ def _cross_reference_problems(config: MissionConfig) -> list[str]:
         for key, (what, names) in known.items():
             name = (template.check or {}).get(key)
             if name is not None and name not in names:
-                problems.append(f"templates[{index}].check.{key}: this file has no {what} {shown(name)}")
+                problems.append(f"templates[{index}].check.{key}: this file has no {what} {display_value(name)}")
     return problems
 
 

@@ -23,14 +23,14 @@ def replay(events: Sequence[Event]) -> dict[str, Escalation]:
             continue
         data = event.payload()
         told = {name: data[name] for name in Escalation._fields if name in data}
-        if asks(event):
+        if creates_escalation(event):
             found[event.subject] = Escalation(**{**_NOTHING, **told})
         elif event.subject in found:
             found[event.subject] = found[event.subject]._replace(**{**told, "status": event.to_status or ""})
     return found
 
 
-def asks(event: Event) -> bool:
+def creates_escalation(event: Event) -> bool:
     """Whether an event of a mission puts a row into `escalations`."""
     return event.action == EscalationAction.ASK
 
@@ -38,7 +38,7 @@ def asks(event: Event) -> bool:
 def compare(tx: Transaction, mission_id: str, events: Sequence[Event]) -> Iterator[str]:
     """How the rows of a mission's escalations differ from its events."""
     told = replay(events)
-    found = {one.id: one for one in escalation_repository.all_of(tx, mission_id)}
+    found = {one.id: one for one in escalation_repository.all_in_mission(tx, mission_id)}
     for id in told | found:
         if told.get(id) != found.get(id):
             yield f"mission:{mission_id}: escalation {id} is not what its events made of it"

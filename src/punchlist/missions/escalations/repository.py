@@ -45,11 +45,11 @@ UNTOUCHED: Final = Statement(
 )
 
 
-def add(tx: Transaction, escalation: Escalation) -> None:
+def insert_escalation(tx: Transaction, escalation: Escalation) -> None:
     tx.run(INSERT, **escalation._asdict())
 
 
-def change(tx: Transaction, before: Escalation, after: Escalation) -> bool:
+def update_row(tx: Transaction, before: Escalation, after: Escalation) -> bool:
     """Write what has become of it, unless somebody else was first."""
     return bool(
         tx.run(
@@ -67,7 +67,7 @@ def find(tx: Transaction, escalation_id: str) -> Escalation | None:
     return _from_row(row) if row else None
 
 
-def ending_in(tx: Transaction, end: str) -> list[Escalation]:
+def find_by_suffix(tx: Transaction, end: str) -> list[Escalation]:
     """Those whose ids end so, up to two. The caller has seen to it that `end` has nothing in it that acts."""
     return [_from_row(row) for row in tx.all(ENDING_IN, pattern=f"%{end}")]
 
@@ -85,7 +85,7 @@ def newest(tx: Transaction, most: int, mission_id: str | None = None) -> list[Es
     return [_from_row(row) for row in tx.all(NEWEST_OF_MISSION, mission_id=mission_id, most=most)]
 
 
-def all_of(tx: Transaction, mission_id: str) -> list[Escalation]:
+def all_in_mission(tx: Transaction, mission_id: str) -> list[Escalation]:
     return [_from_row(row) for row in tx.all(ALL_OF_MISSION, mission_id=mission_id)]
 
 
@@ -95,7 +95,7 @@ def in_state_since(tx: Transaction, stream: str, todo_id: str, status: TodoStatu
     return row[0] if row else None
 
 
-def untouched(tx: Transaction, stream: str, mission_id: str, before: str) -> frozenset[str]:
+def unchanged_backlog_ids(tx: Transaction, stream: str, mission_id: str, before: str) -> frozenset[str]:
     """Ids of what is in the backlog and has not changed since `before`."""
     rows: Sequence[tuple[Any, ...]] = tx.all(UNTOUCHED, stream=stream, mission_id=mission_id, before=before)
     return frozenset(id for id, at in rows if at <= before)

@@ -31,7 +31,7 @@ REVIEW: Final = "review"
 _TITLE: Final = 300
 
 
-def ask(
+def create_escalation(
     tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, kind: str, said: str, reason: str
 ) -> Escalation | None:
     """Ask a person about a todo, in the mission chat; None when that is being asked already."""
@@ -53,14 +53,16 @@ def ask(
         answered_by=None,
         answered_at=None,
     )
-    records.add(tx, made)
+    records.insert_escalation(tx, made)
     told = {name: value for name, value in made._asdict().items() if value is not None}
-    event_log.append(tx, mission_changes.change(scope, mission, EscalationAction.ASK, made.id, reason, told, to=status))
+    event_log.append(
+        tx, mission_changes.mission_event(scope, mission, EscalationAction.ASK, made.id, reason, told, to=status)
+    )
     chat_service.post(tx, scope, mission.conversation_id, chat_service.ESCALATION, made.question)
     return made
 
 
-def step(
+def advance_escalation(
     tx: Transaction,
     scope: Scope,
     mission: Mission,
@@ -72,22 +74,26 @@ def step(
     """Take an escalation, as it was just read, one step along."""
     status = ESCALATION.advance(EscalationStatus(asked.status), action, scope.actor.role)
     after = asked._replace(status=status.value, **changes)
-    if not records.change(tx, asked, after):
+    if not records.update_row(tx, asked, after):
         raise Conflict(f"Escalation {asked.id} was changed by somebody else at the same moment. Look again and retry.")
     told = {"status": status.value, **changes, "todo_id": asked.todo_id}
-    event = mission_changes.change(scope, mission, action, asked.id, reason, told, came_from=asked.status, to=status)
+    event = mission_changes.mission_event(
+        scope, mission, action, asked.id, reason, told, came_from=asked.status, to=status
+    )
     event_log.append(tx, event)
     return after
 
 
-def standing(tx: Transaction, mission: Mission, todo: MissionTodo) -> str:
+def status_since(tx: Transaction, mission: Mission, todo: MissionTodo) -> str:
     """`pending since 2026-02-21`: the state of a todo, and the day since when it is in it, where the mission is."""
-    since = records.in_state_since(tx, mission_changes.stream(mission.id), todo.id, todo.status) or todo.created_at
-    place = cadence.zone(cadence_of(mission).timezone)
+    since = (
+        records.in_state_since(tx, mission_changes.event_stream(mission.id), todo.id, todo.status) or todo.created_at
+    )
+    place = cadence.time_zone(cadence_of(mission).timezone)
     return f"{todo.status} since {parse_timestamp(since).astimezone(place).date().isoformat()}"
 
 
-def title(todo: MissionTodo) -> str:
+def title_sentence(todo: MissionTodo) -> str:
     """With a full stop, in a sentence of ours."""
     said = excerpt(todo.title, _TITLE)
     return said if said.endswith((".", "!", "?")) else f"{said}."

@@ -12,7 +12,7 @@ from punchlist.kernel.events import canonical_json
 from punchlist.missions.config.model import MissionConfig
 from punchlist.missions.config.trust import COLLECTORS_NEEDING_TRUST, IsTrusted, trusted_collector, trusted_config
 from punchlist.missions.metrics.collectors import CollectorError, collect
-from punchlist.missions.metrics.service import BY_HAND, Metrics
+from punchlist.missions.metrics.service import MANUAL, Metrics
 from punchlist.missions.model import Metric, Mission
 
 
@@ -35,18 +35,18 @@ class MetricCollection:
     metrics: Metrics
     workspace: Path
     environment: Mapping[str, str] = field(repr=False)
-    trust_of: IsTrusted
+    is_trusted: IsTrusted
     allow_private: bool = False
     """Whether an address of a private network may be asked."""
 
-    def run(
+    def collect(
         self, scope: Scope, mission_slug: str, slugs: Collection[str] = (), *, once: str | None = None
     ) -> list[CollectedMetric]:
         """The metrics that are named, or all that are not recorded by hand. One that fails stops no other. Each is
         recorded once in the name of `once`, however often that is interrupted."""
-        mission, wanted = self.metrics.to_collect(mission_slug, slugs)
+        mission, wanted = self.metrics.find_collectable(mission_slug, slugs)
         config = (
-            trusted_config(mission, self.trust_of)
+            trusted_config(mission, self.is_trusted)
             if any(_kind(one) in COLLECTORS_NEEDING_TRUST for one in wanted)
             else None
         )
@@ -66,12 +66,12 @@ class MetricCollection:
                 allow_private=self.allow_private,
             )
         except CollectorError as error:
-            if _kind(metric) != BY_HAND:
-                self.metrics.failed(scope, metric.id, str(error))
+            if _kind(metric) != MANUAL:
+                self.metrics.record_failure(scope, metric.id, str(error))
             return CollectedMetric(metric, error=str(error))
         self.metrics.record(scope, mission.slug, metric.slug, value, source=_kind(metric), once=once)
         return CollectedMetric(metric, value)
 
 
 def _kind(metric: Metric) -> str:
-    return str(metric.how.get("type", BY_HAND))
+    return str(metric.collector_config.get("type", MANUAL))

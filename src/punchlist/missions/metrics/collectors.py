@@ -25,12 +25,12 @@ from punchlist.missions.metrics.http_fetch import FetchError, fetch
 from punchlist.missions.model import Metric
 from punchlist.storage.open_files import is_open_here
 
-SECONDS: Final = 60.0
-HTTP_SECONDS: Final = 30.0
-MOST_OUTPUT: Final = 64 * 1024
-MOST_CONTENT: Final = 1024 * 1024
-MATCH_SECONDS: Final = 10.0
-_COLLECTING: Final = str(Path(__file__).with_name("collector_process.py"))
+DEFAULT_TIMEOUT: Final = 60.0
+HTTP_TIMEOUT: Final = 30.0
+MAX_OUTPUT_BYTES: Final = 64 * 1024
+MAX_CONTENT_BYTES: Final = 1024 * 1024
+MATCH_TIMEOUT: Final = 10.0
+_COLLECTOR_SCRIPT: Final = str(Path(__file__).with_name("collector_process.py"))
 _STEP: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LEAF: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 
@@ -51,7 +51,7 @@ def collect(
     allow_private: bool = False,
 ) -> float:
     """The value of a metric, here and now. `allow_private`: an address of a private network may be asked, too."""
-    how, redactor = metric.how, Redactor(environment)
+    how, redactor = metric.collector_config, Redactor(environment)
     kind = str(how.get("type", "manual"))
     if kind == "manual":
         raise CollectorError(
@@ -63,7 +63,7 @@ def collect(
             f"Read it, then run `punchlist mission trust {mission_slug}`."
         )
     try:
-        return metric_status.value(_collector(kind)(how, workspace, environment, allow_private))
+        return metric_status.checked_value(_collector(kind)(how, workspace, environment, allow_private))
     except (InvalidInput, _CollectorFailed, FetchError) as error:
         raise CollectorError(redactor.text(f"{metric.slug}: {error}.")) from None
 
@@ -84,25 +84,25 @@ def _collector(kind: str) -> Callable[[Mapping[str, Any], Path, Mapping[str, str
 
 def _command(how: Mapping[str, Any], workspace: Path, environment: Mapping[str, str], _: bool) -> float:
     arguments = [str(word) for word in how["command"]]
-    ran = _run(arguments, workspace, environment, _seconds(how, SECONDS), MOST_OUTPUT, "the command")
-    return _in_text(ran.output.decode(errors="replace"), how, environment)
+    ran = _run(arguments, workspace, environment, _timeout(how, DEFAULT_TIMEOUT), MAX_OUTPUT_BYTES, "the command")
+    return _number_in_text(ran.output.decode(errors="replace"), how, environment)
 
 
 def _python(how: Mapping[str, Any], workspace: Path, environment: Mapping[str, str], _: bool) -> float:
     # Without the folder in the way of modules: an installed package is meant, not a file that lies there.
-    arguments = [sys.executable, "-P", _COLLECTING, "call", str(how["entryPoint"])]
-    ran = _run(arguments, workspace, environment, _seconds(how, SECONDS), MOST_OUTPUT, "the function")
-    value = _answer(ran)
+    arguments = [sys.executable, "-P", _COLLECTOR_SCRIPT, "call", str(how["entryPoint"])]
+    ran = _run(arguments, workspace, environment, _timeout(how, DEFAULT_TIMEOUT), MAX_OUTPUT_BYTES, "the function")
+    value = _parse_answer(ran)
     if value.startswith(("nan", "inf", "-inf")):
         raise _CollectorFailed(f"the function returned {value}, which is no number that can be compared")
-    return metric_status.number(value)
+    return metric_status.parse_number(value)
 
 
 def _file(how: Mapping[str, Any], workspace: Path, environment: Mapping[str, str], _: bool) -> float:
-    content = _inside(workspace, str(how["path"]))
+    content = _read_workspace_file(workspace, str(how["path"]))
     if how.get("pointer") is not None:
-        return _in_json(content, str(how["pointer"]))
-    return _in_text(content.decode(errors="replace"), how, environment)
+        return _number_in_json(content, str(how["pointer"]))
+    return _number_in_text(content.decode(errors="replace"), how, environment)
 
 
 def _http(how: Mapping[str, Any], _: Path, environment: Mapping[str, str], allow_private: bool) -> float:
@@ -110,14 +110,14 @@ def _http(how: Mapping[str, Any], _: Path, environment: Mapping[str, str], allow
         str(how["url"]),
         headers=how.get("headers") or {},
         environment=environment,
-        seconds=_seconds(how, HTTP_SECONDS),
-        most=MOST_CONTENT,
+        seconds=_timeout(how, HTTP_TIMEOUT),
+        most=MAX_CONTENT_BYTES,
         allow_private=allow_private,
     )
-    return _in_json(content, str(how.get("pointer") or ""))
+    return _number_in_json(content, str(how.get("pointer") or ""))
 
 
-def _seconds(how: Mapping[str, Any], usual: float) -> float:
+def _timeout(how: Mapping[str, Any], usual: float) -> float:
     return min(max(float(how.get("timeoutSeconds") or usual), 0.01), MAX_TIMEOUT_SECONDS)
 
 
@@ -139,7 +139,7 @@ def _run(
     return ran
 
 
-def _inside(workspace: Path, path: str) -> bytes:
+def _read_workspace_file(workspace: Path, path: str) -> bytes:
     """A file of the workspace, wherever symbolic links lead."""
     root = Path(os.path.realpath(workspace))
     if "\x00" in path:
@@ -148,20 +148,20 @@ def _inside(workspace: Path, path: str) -> bytes:
     if root not in real.parents:
         raise _CollectorFailed(f"{excerpt(path)!r} leads out of the workspace {root}; name a file inside")
     try:
-        descriptor = _opened(root, real)
+        descriptor = _open_without_links(root, real)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise _CollectorFailed(f"{excerpt(path)!r} is no regular file")
         with os.fdopen(descriptor, "rb") as file:
-            content = file.read(MOST_CONTENT + 1)
+            content = file.read(MAX_CONTENT_BYTES + 1)
     except OSError as error:
         raise _CollectorFailed(f"{excerpt(path)!r} cannot be read: {error.strerror or error}") from None
-    if len(content) > MOST_CONTENT:
-        raise _CollectorFailed(f"{excerpt(path)!r} is larger than {MOST_CONTENT // 1024} KB")
+    if len(content) > MAX_CONTENT_BYTES:
+        raise _CollectorFailed(f"{excerpt(path)!r} is larger than {MAX_CONTENT_BYTES // 1024} KB")
     return content
 
 
-def _opened(root: Path, real: Path) -> int:
+def _open_without_links(root: Path, real: Path) -> int:
     """Walked step by step and without following links: what was swapped for one since we looked is not followed."""
     folder = os.open(root, _STEP)
     try:
@@ -181,29 +181,29 @@ def _opened(root: Path, real: Path) -> int:
 # --- the number in what came ------------------------------------------------------------------------------
 
 
-def _in_text(text: str, how: Mapping[str, Any], environment: Mapping[str, str]) -> float:
+def _number_in_text(text: str, how: Mapping[str, Any], environment: Mapping[str, str]) -> float:
     pattern = how.get("pattern")
-    return metric_status.number(text if pattern is None else _matched(str(pattern), text, environment))
+    return metric_status.parse_number(text if pattern is None else _match_pattern(str(pattern), text, environment))
 
 
-def _matched(pattern: str, text: str, environment: Mapping[str, str]) -> str:
+def _match_pattern(pattern: str, text: str, environment: Mapping[str, str]) -> str:
     """In a process of its own, since a pattern can take longer than anybody lives."""
     asked = json.dumps({"pattern": pattern, "text": text}).encode()
-    arguments = [sys.executable, "-I", "-S", _COLLECTING, "match"]
+    arguments = [sys.executable, "-I", "-S", _COLLECTOR_SCRIPT, "match"]
     ran = run_captured(
         arguments,
         folder=Path("/"),
         environment=environment,
-        seconds=MATCH_SECONDS,
-        max_output=2 * MOST_CONTENT,
+        seconds=MATCH_TIMEOUT,
+        max_output=2 * MAX_CONTENT_BYTES,
         input=asked,
     )
     if ran.timed_out:
-        raise _CollectorFailed(f"the pattern took longer than {MATCH_SECONDS:g} s; write one that repeats less")
-    return _answer(ran)
+        raise _CollectorFailed(f"the pattern took longer than {MATCH_TIMEOUT:g} s; write one that repeats less")
+    return _parse_answer(ran)
 
 
-def _answer(ran: CapturedProcess) -> str:
+def _parse_answer(ran: CapturedProcess) -> str:
     """What `collector_process.py` says."""
     try:
         answer = json.loads(ran.output)
@@ -214,21 +214,21 @@ def _answer(ran: CapturedProcess) -> str:
     return str(answer["value"])
 
 
-def _in_json(content: bytes, pointer: str) -> float:
+def _number_in_json(content: bytes, pointer: str) -> float:
     try:
-        found = _pointed(json.loads(content), pointer)
+        found = _resolve_pointer(json.loads(content), pointer)
     except _CollectorFailed:
         raise
     except (ValueError, RecursionError):
         raise _CollectorFailed(f"what came is no JSON: {excerpt(content.decode(errors='replace').strip())!r}") from None
     if isinstance(found, str):
-        return metric_status.number(found)
+        return metric_status.parse_number(found)
     if isinstance(found, bool) or not isinstance(found, int | float):
-        raise _CollectorFailed(f"{_place(pointer)} is {json_type(found)}, not a number")
-    return metric_status.value(found)
+        raise _CollectorFailed(f"{_pointer_label(pointer)} is {json_type(found)}, not a number")
+    return metric_status.checked_value(found)
 
 
-def _pointed(document: Any, pointer: str) -> Any:
+def _resolve_pointer(document: Any, pointer: str) -> Any:
     """What a JSON pointer (RFC 6901) leads to."""
     if pointer and not pointer.startswith("/"):
         raise _CollectorFailed(f"the pointer {excerpt(pointer)!r} must begin with /")
@@ -239,9 +239,9 @@ def _pointed(document: Any, pointer: str) -> Any:
         elif isinstance(document, list) and name.isascii() and name.isdigit() and int(name) < len(document):
             document = document[int(name)]
         else:
-            raise _CollectorFailed(f"{_place(pointer)} is not in what came: there is no {excerpt(name)!r}")
+            raise _CollectorFailed(f"{_pointer_label(pointer)} is not in what came: there is no {excerpt(name)!r}")
     return document
 
 
-def _place(pointer: str) -> str:
+def _pointer_label(pointer: str) -> str:
     return excerpt(pointer, 100) if pointer else "what came"

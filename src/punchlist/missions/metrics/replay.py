@@ -21,7 +21,7 @@ def readings(events: Sequence[Event]) -> dict[str, MetricReading]:
     return told
 
 
-def after(metric: Metric, event: Event) -> Metric:
+def apply_event(metric: Metric, event: Event) -> Metric:
     """What became of a metric by an event about collecting it."""
     data = event.payload()
     if event.action not in tuple(MetricAction) or data["metric_id"] != metric.id or "last_error" not in data:
@@ -32,7 +32,7 @@ def after(metric: Metric, event: Event) -> Metric:
 def compare(tx: Transaction, mission_id: str, events: Sequence[Event]) -> Iterator[str]:
     """How the readings of a mission differ from its events."""
     told = readings(events)
-    found = {reading.id: reading for reading in metric_repository.all_readings(tx, mission_id)}
+    found = {reading.id: reading for reading in metric_repository.readings_in_mission(tx, mission_id)}
     for reading_id in told | found:
         if told.get(reading_id) != found.get(reading_id):
             yield f"mission:{mission_id}: reading {reading_id} is not what its events made of it"

@@ -30,7 +30,7 @@ class PillarMetric(NamedTuple):
     active: bool
 
 
-def of_mission(tx: Transaction, mission_id: str) -> list[PillarMetric]:
+def in_mission(tx: Transaction, mission_id: str) -> list[PillarMetric]:
     """Those that are archived, too."""
     return [
         PillarMetric(metric := Metric(*row[2:]), row[0], "active" == row[1] == metric.status)
@@ -38,17 +38,17 @@ def of_mission(tx: Transaction, mission_id: str) -> list[PillarMetric]:
     ]
 
 
-def newest(tx: Transaction, metric_id: str, most: int) -> list[MetricReading]:
+def latest_readings(tx: Transaction, metric_id: str, most: int) -> list[MetricReading]:
     """The last readings, oldest first."""
     return [MetricReading(*row) for row in reversed(tx.all(NEWEST, metric_id=metric_id, most=most))]
 
 
-def all_readings(tx: Transaction, mission_id: str) -> list[MetricReading]:
+def readings_in_mission(tx: Transaction, mission_id: str) -> list[MetricReading]:
     """All of a mission; to compare them with the trail."""
     return [MetricReading(*row) for row in tx.all(READINGS, mission_id=mission_id)]
 
 
-def add(tx: Transaction, reading: MetricReading) -> None:
+def insert_reading(tx: Transaction, reading: MetricReading) -> None:
     tx.run(INSERT, **reading._asdict())
 
 

@@ -21,7 +21,7 @@ from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import block_problem, excerpt, line_problem, visible_block
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.changes import change, check_active, find_mission, lock_mission
+from punchlist.missions.changes import check_active, find_mission, lock_mission, mission_event
 from punchlist.missions.metrics import repository as metric_repository
 from punchlist.missions.metrics import status as metric_status
 from punchlist.missions.metrics.repository import PillarMetric
@@ -31,11 +31,11 @@ from punchlist.missions.todos.lifecycle import LEADS
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 
-BY_HAND: Final = "manual"
-SHOWN: Final = 60
+MANUAL: Final = "manual"
+DEFAULT_READINGS: Final = 60
 """How many of the newest readings come with a metric, unless more are asked for."""
-LONGEST_NOTE: Final = 2_000
-LONGEST_ERROR: Final = 2_000
+MAX_NOTE_LENGTH: Final = 2_000
+MAX_ERROR_LENGTH: Final = 2_000
 
 
 class MetricAction(StrEnum):
@@ -70,7 +70,7 @@ class MetricView:
             "target": metric.target,
             "warning": metric.warning,
             "direction": metric.direction,
-            "collector": metric.how.get("type", BY_HAND),
+            "collector": metric.collector_config.get("type", MANUAL),
             "current": self.current.value if self.current else None,
             "at": self.current.at if self.current else None,
             "status": self.status.value,
@@ -86,7 +86,7 @@ def reading_json(reading: MetricReading) -> dict[str, Any]:
     return {"value": reading.value, "at": reading.at, "source": reading.source, "note": reading.note}
 
 
-_LOOKED_THROUGH: Final = 20
+_DUPLICATE_WINDOW: Final = 20
 """Readings among which one that was added before is looked for."""
 
 
@@ -102,17 +102,17 @@ class Metrics:
         value: float,
         *,
         at: datetime | str | None = None,
-        source: str = BY_HAND,
+        source: str = MANUAL,
         note: str = "",
         once: str | None = None,
     ) -> MetricReading:
         """Add a reading, as the newest. One that a collector brought ends what went wrong with it before. With `once`,
         only if it has not been added in that name: what was interrupted is done again."""
         _check_actor(scope, mission_slug)
-        problems = [*_named("note", block_problem(note, max_length=LONGEST_NOTE))]
-        problems += _named("source", line_problem(source, max_length=100))
+        problems = [*_prefixed("note", block_problem(note, max_length=MAX_NOTE_LENGTH))]
+        problems += _prefixed("source", line_problem(source, max_length=100))
         try:
-            value = metric_status.value(value)
+            value = metric_status.checked_value(value)
         except InvalidInput as error:
             problems += [f"value: {problem}" for problem in error.problems]
         if problems:
@@ -120,7 +120,7 @@ class Metrics:
         with self._store.write() as tx:
             mission = lock_mission(tx, mission_slug)
             metric = _find(tx, mission, metric_slug).metric
-            last = metric_repository.newest(tx, metric.id, _LOOKED_THROUGH if once else 1)
+            last = metric_repository.latest_readings(tx, metric.id, _DUPLICATE_WINDOW if once else 1)
             own = new_id() if once is None else sha256(f"{once}:{metric.id}".encode()).hexdigest()[:32]
             if (before := next((one for one in last if one.id == own), None)) is not None:
                 return before
@@ -130,20 +130,20 @@ class Metrics:
                 metric_id=metric.id,
                 position=last[-1].position + 1 if last else 1,
                 value=value,
-                at=_moment(at, tx.now()),
+                at=_parse_taken_at(at, tx.now()),
                 source=source.strip(),
                 note=note.strip(),
             )
-            metric_repository.add(tx, reading)
+            metric_repository.insert_reading(tx, reading)
             told = reading._asdict()
-            if source != BY_HAND and metric.last_error is not None:
+            if source != MANUAL and metric.last_error is not None:
                 metric_repository.set_error(tx, metric.id, None, None)
                 told |= {"last_error": None, "last_error_at": None}
-            reason = reading.note or ("recorded by hand" if source == BY_HAND else f"collected ({reading.source})")
-            event_log.append(tx, change(scope, mission, MetricAction.RECORD, reading.id, reason, told))
+            reason = reading.note or ("recorded by hand" if source == MANUAL else f"collected ({reading.source})")
+            event_log.append(tx, mission_event(scope, mission, MetricAction.RECORD, reading.id, reason, told))
             return reading
 
-    def failed(self, scope: Scope, metric_id: str, error: str) -> Metric:
+    def record_failure(self, scope: Scope, metric_id: str, error: str) -> Metric:
         """Note that a metric could not be collected, and why. Its readings stay as they are."""
         with self._store.write() as tx:
             found = mission_repository.metric(tx, metric_id)
@@ -152,50 +152,52 @@ class Metrics:
                 raise NotFound(f"There is no metric {excerpt(metric_id)!r}.")
             _check_actor(scope, mission.slug)
             check_active(mission)
-            error = _storable(error)
+            error = _clean_error(error)
             metric_repository.set_error(tx, found.id, error, tx.now())
             told = {"metric_id": found.id, "last_error": error, "last_error_at": tx.now()}
-            event_log.append(tx, change(scope, mission, MetricAction.FAIL, found.id, error, told))
+            event_log.append(tx, mission_event(scope, mission, MetricAction.FAIL, found.id, error, told))
             return found._replace(last_error=error, last_error_at=tx.now())
 
-    def show(self, mission_slug: str, metric_slug: str | None = None, *, most: int = SHOWN) -> list[MetricView]:
+    def views(
+        self, mission_slug: str, metric_slug: str | None = None, *, most: int = DEFAULT_READINGS
+    ) -> list[MetricView]:
         """The metrics of a mission in the order of its file, or one of them."""
         with self._store.read() as tx:
             mission = find_mission(tx, mission_slug)
             if metric_slug is not None:
                 wanted = [_find(tx, mission, metric_slug, archived=True)]
             else:
-                wanted = [placed for placed in metric_repository.of_mission(tx, mission.id) if placed.active]
-            return [_view(tx, placed, max(most, metric_status.LOOKED_AT)) for placed in wanted]
+                wanted = [placed for placed in metric_repository.in_mission(tx, mission.id) if placed.active]
+            return [_view(tx, placed, max(most, metric_status.TREND_READINGS)) for placed in wanted]
 
-    def to_collect(self, mission_slug: str, slugs: Collection[str] = ()) -> tuple[Mission, list[Metric]]:
+    def find_collectable(self, mission_slug: str, slugs: Collection[str] = ()) -> tuple[Mission, list[Metric]]:
         """The metrics that are named, or all that are not recorded by hand; and the mission as it is with them."""
         with self._store.read() as tx:
             mission = find_mission(tx, mission_slug)
             check_active(mission)
             if slugs:
                 return mission, [_find(tx, mission, slug).metric for slug in dict.fromkeys(slugs)]
-            every = [placed.metric for placed in metric_repository.of_mission(tx, mission.id) if placed.active]
-            return mission, [metric for metric in every if metric.how.get("type", BY_HAND) != BY_HAND]
+            every = [placed.metric for placed in metric_repository.in_mission(tx, mission.id) if placed.active]
+            return mission, [metric for metric in every if metric.collector_config.get("type", MANUAL) != MANUAL]
 
 
 def _view(tx: Transaction, placed: PillarMetric, most: int) -> MetricView:
     metric = placed.metric
-    readings = metric_repository.newest(tx, metric.id, most)
+    readings = metric_repository.latest_readings(tx, metric.id, most)
     current = readings[-1] if readings else None
     return MetricView(
         metric,
         placed.pillar_slug,
         current,
-        metric_status.status(current and current.value, metric.target, metric.warning, metric.direction),
+        metric_status.status_of(current and current.value, metric.target, metric.warning, metric.direction),
         metric_status.trend([reading.value for reading in readings], metric.direction),
-        metric_status.stale(current and current.at, metric.stale_after_hours, parse_timestamp(tx.now())),
+        metric_status.is_stale(current and current.at, metric.stale_after_hours, parse_timestamp(tx.now())),
         readings,
     )
 
 
 def _find(tx: Transaction, mission: Mission, slug: str, *, archived: bool = False) -> PillarMetric:
-    every = metric_repository.of_mission(tx, mission.id)
+    every = metric_repository.in_mission(tx, mission.id)
     found = next((placed for placed in every if placed.metric.slug == slug), None)
     if found is None:
         there = [placed.metric.slug for placed in every if placed.active]
@@ -220,7 +222,7 @@ def _check_actor(scope: Scope, mission_slug: str) -> None:
         raise NotAllowed(f"You act in mission {scope.mission_slug!r}, not in {excerpt(mission_slug)!r}.")
 
 
-def _moment(at: datetime | str | None, now: str) -> str:
+def _parse_taken_at(at: datetime | str | None, now: str) -> str:
     """When a reading was taken. A date alone is its beginning in UTC; a time needs a zone."""
     if at is None:
         return now
@@ -235,16 +237,16 @@ def _moment(at: datetime | str | None, now: str) -> str:
         raise InvalidInput(
             f"at: {excerpt(str(at))!r} is no time. Write 2026-02-21, or 2026-02-21T09:00Z with a zone"
         ) from None
-    if taken > parse_timestamp(now) + metric_status.AHEAD:
+    if taken > parse_timestamp(now) + metric_status.MAX_CLOCK_SKEW:
         raise InvalidInput(f"at: {excerpt(str(at))} is in the future; it is now {now[:19]}Z")
     return timestamp(taken)
 
 
-def _storable(error: str) -> str:
+def _clean_error(error: str) -> str:
     """It may hold whatever a program printed."""
     told = visible_block(error).strip() or "It failed without saying why."
-    return told if len(told) <= LONGEST_ERROR else told[: LONGEST_ERROR - 1] + "…"
+    return told if len(told) <= MAX_ERROR_LENGTH else told[: MAX_ERROR_LENGTH - 1] + "…"
 
 
-def _named(field: str, problem: str | None) -> list[str]:
+def _prefixed(field: str, problem: str | None) -> list[str]:
     return [f"{field}: {problem}"] if problem else []

@@ -13,14 +13,14 @@ from punchlist.errors import InvalidInput
 from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.text import excerpt
 
-LOOKED_AT: Final = 10
+TREND_READINGS: Final = 10
 """How many of the newest readings make a trend."""
-FEWEST: Final = 3
-STEADY: Final = 0.05
+MIN_TREND_READINGS: Final = 3
+STABLE_SHARE: Final = 0.05
 """The share of its usual size that a metric may move and still be called stable."""
-LARGEST: Final = 1e18
+MAX_VALUE: Final = 1e18
 """Beyond it a number is a mistake, and sums would no longer be exact."""
-AHEAD: Final = timedelta(minutes=5)
+MAX_CLOCK_SKEW: Final = timedelta(minutes=5)
 """How far clocks may disagree: a reading from later than that is a mistake."""
 
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
@@ -41,7 +41,7 @@ class Trend(StrEnum):
     UNKNOWN = "unknown"
 
 
-def status(value: float | None, target: float, warning: float | None, direction: str) -> MetricStatus:
+def status_of(value: float | None, target: float, warning: float | None, direction: str) -> MetricStatus:
     """Where a value stands. Without a warning level there is only on target and off it."""
     if value is None:
         return MetricStatus.UNKNOWN
@@ -61,12 +61,12 @@ def trend(values: Sequence[float], direction: str) -> Trend:
 
     The line instead of the two ends, since one odd reading must not decide.
     """
-    seen = values[-LOOKED_AT:]
-    if len(seen) < FEWEST:
+    seen = values[-TREND_READINGS:]
+    if len(seen) < MIN_TREND_READINGS:
         return Trend.UNKNOWN
     size = math.fsum(map(abs, seen)) / len(seen)
     change = _slope(seen) * (len(seen) - 1)
-    if abs(change) <= STEADY * size:
+    if abs(change) <= STABLE_SHARE * size:
         return Trend.STABLE
     return Trend.IMPROVING if (change < 0) == (direction == "down") else Trend.DEGRADING
 
@@ -78,34 +78,34 @@ def _slope(values: Sequence[float]) -> float:
     return math.fsum((place - middle) * value for place, value in enumerate(values)) / across
 
 
-def stale(newest_at: str | None, stale_after_hours: float, now: datetime) -> bool:
+def is_stale(newest_at: str | None, stale_after_hours: float, now: datetime) -> bool:
     """Whether the newest reading is too old to go by. Where there is none, that is said by the status."""
     return newest_at is not None and now - parse_timestamp(newest_at) > timedelta(hours=stale_after_hours)
 
 
-def number(text: str) -> float:
+def parse_number(text: str) -> float:
     """The number that a text is; blanks around it do not matter."""
     told = text.strip()
     if not told:
         raise InvalidInput("nothing came where a number was expected")
     if len(told) > _LONGEST or not _NUMBER.fullmatch(told):
         raise InvalidInput(f"{excerpt(told)!r} is no number")
-    return value(float(told))
+    return checked_value(float(told))
 
 
-def value(found: object) -> float:
+def checked_value(found: object) -> float:
     """A value that a metric can have."""
     if isinstance(found, bool) or not isinstance(found, int | float):
         raise InvalidInput(f"{excerpt(str(found))!r} is no number")
     if isinstance(found, float) and not math.isfinite(found):
         raise InvalidInput(f"{found} is no number that can be compared")
-    if abs(found) > LARGEST:
-        raise InvalidInput(f"must be a number from -{LARGEST:g} to {LARGEST:g}")
+    if abs(found) > MAX_VALUE:
+        raise InvalidInput(f"must be a number from -{MAX_VALUE:g} to {MAX_VALUE:g}")
     # Minus nothing is nothing.
     return float(found) + 0.0
 
 
-def shown(found: float, unit: str = "") -> str:
+def format_number(found: float, unit: str = "") -> str:
     """A number as people write it, with its unit."""
     found = float(found)
     told = f"{int(found):,}" if found.is_integer() and abs(found) < 1e15 else f"{found:.6g}"

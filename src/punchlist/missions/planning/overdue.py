@@ -20,11 +20,17 @@ from punchlist.missions import repository as mission_repository
 from punchlist.missions.chats import service as chat_service
 from punchlist.missions.config.policy import OverduePending, StaleBacklog, TodoPolicy, cadence_of, policy_of
 from punchlist.missions.escalations import repository as escalation_repository
-from punchlist.missions.escalations.transitions import OVERDUE, ask, standing, step, title
+from punchlist.missions.escalations.transitions import (
+    OVERDUE,
+    advance_escalation,
+    create_escalation,
+    status_since,
+    title_sentence,
+)
 from punchlist.missions.model import Escalation, Mission, MissionTodo
 from punchlist.missions.planning import prompts
 from punchlist.missions.todos import repository as todo_repository
-from punchlist.missions.todos.deadlines import OverdueReport, due
+from punchlist.missions.todos.deadlines import OverdueReport, due_at
 from punchlist.missions.todos.lifecycle import (
     ACTIVE,
     MISSION,
@@ -33,12 +39,12 @@ from punchlist.missions.todos.lifecycle import (
     TodoAction,
     TodoStatus,
 )
-from punchlist.missions.todos.transitions import apply, cancel
+from punchlist.missions.todos.transitions import cancel_todo, update_todo
 from punchlist.storage.store import Store, Transaction
 
 FLAG: Final = "overdue"
 """The event that says that a todo was found to be overdue."""
-_MOST_NAMED: Final = 20
+_MAX_NAMED: Final = 20
 
 
 class _OverdueAction(NamedTuple):
@@ -54,7 +60,7 @@ class OverdueService:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def sweep(self, scope: Scope, mission_id: str) -> OverdueReport:
+    def process_mission(self, scope: Scope, mission_id: str) -> OverdueReport:
         """Look after one mission, as the system. Nothing is done in one that is archived."""
         with self._store.write() as tx:
             mission = mission_repository.lock_mission(tx, mission_id)
@@ -65,17 +71,17 @@ class OverdueService:
             policy, now = policy_of(mission), parse_timestamp(tx.now())
             # Before new ones are asked: those are no day old.
             reminded = _remind(tx, scope, mission, policy, now)
-            swept = _look_at_deadlines(tx, scope, mission, policy, now)
-            return _look_at_backlog(tx, scope, mission, policy, now, swept._replace(reminded=reminded))
+            swept = _process_deadlines(tx, scope, mission, policy, now)
+            return _process_stale_backlog(tx, scope, mission, policy, now, swept._replace(reminded=reminded))
 
 
-def _look_at_deadlines(
+def _process_deadlines(
     tx: Transaction, scope: Scope, mission: Mission, policy: TodoPolicy, now: datetime
 ) -> OverdueReport:
     zone = cadence_of(mission).timezone
     ends = {
-        todo: due(todo.deadline, zone)
-        for todo in todo_repository.open_of(tx, mission.id)
+        todo: due_at(todo.deadline, zone)
+        for todo in todo_repository.open_in_mission(tx, mission.id)
         if todo.status in ACTIVE and todo.deadline is not None
     }
     overdue, handled = [], []
@@ -87,20 +93,20 @@ def _look_at_deadlines(
             overdue.append(handled[-1].todo)
     return OverdueReport(
         overdue=tuple(overdue),
-        demoted=_those(handled, "demoted"),
-        cancelled=_those(handled, "cancelled"),
-        warned=_those(handled, "warned"),
+        demoted=_with_outcome(handled, "demoted"),
+        cancelled=_with_outcome(handled, "cancelled"),
+        warned=_with_outcome(handled, "warned"),
         escalated=tuple(one.asked for one in handled if one.asked),
     )
 
 
-def _those(handled: Sequence[_OverdueAction], what: str) -> tuple[MissionTodo, ...]:
+def _with_outcome(handled: Sequence[_OverdueAction], what: str) -> tuple[MissionTodo, ...]:
     return tuple(one.todo for one in handled if one.what == what)
 
 
 def _handle(tx: Transaction, scope: Scope, mission: Mission, policy: TodoPolicy, todo: MissionTodo) -> _OverdueAction:
     """Flag it, do what the mission's policy says, and ask a person."""
-    was = standing(tx, mission, todo)
+    was = status_since(tx, mission, todo)
     reason = f"It was due {todo.deadline}."
     if todo.status is TodoStatus.IN_PROGRESS:
         flagged = _flag(tx, scope, mission, todo, reason)
@@ -113,7 +119,7 @@ def _handle(tx: Transaction, scope: Scope, mission: Mission, policy: TodoPolicy,
         asked = _ask(
             tx, scope, mission, flagged, was, "It was never started, so it is cancelled. Make it anew if needed."
         )
-        ended = cancel(tx, scope, mission, flagged, f"{reason} It was never started.")
+        ended = cancel_todo(tx, scope, mission, flagged, f"{reason} It was never started.")
         # With its todo, the question has come to an end.
         return _OverdueAction(ended, "cancelled", asked and escalation_repository.find(tx, asked.id))
     if policy.overdue_pending_policy is OverduePending.KEEP:
@@ -124,13 +130,13 @@ def _handle(tx: Transaction, scope: Scope, mission: Mission, policy: TodoPolicy,
         full = f"It was never started. It stays pending, since the backlog is full ({policy.backlog_todo_limit})."
         return _OverdueAction(flagged, "kept", _ask(tx, scope, mission, flagged, was, full))
     status = MISSION.advance(todo.status, TodoAction.DEMOTE, scope.actor.role)
-    demoted = apply(tx, scope, mission, TodoAction.DEMOTE, todo, reason, status=status, overdue_at=tx.now())
+    demoted = update_todo(tx, scope, mission, TodoAction.DEMOTE, todo, reason, status=status, overdue_at=tx.now())
     moved = "It was never started, so it was moved to the backlog."
     return _OverdueAction(demoted, "demoted", _ask(tx, scope, mission, demoted, was, moved))
 
 
 def _flag(tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, reason: str) -> MissionTodo:
-    return apply(tx, scope, mission, FLAG, todo, reason, overdue_at=tx.now())
+    return update_todo(tx, scope, mission, FLAG, todo, reason, overdue_at=tx.now())
 
 
 def _warn(tx: Transaction, scope: Scope, todo: MissionTodo) -> None:
@@ -140,8 +146,8 @@ def _warn(tx: Transaction, scope: Scope, todo: MissionTodo) -> None:
 
 
 def _ask(tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, was: str, done: str) -> Escalation | None:
-    said = f"TODO overdue: {title(todo)} Status: {was}.\nPlease advise: extend deadline or cancel?\n{done}"
-    return ask(tx, scope, mission, todo, OVERDUE, said, f"It was due {todo.deadline}.")
+    said = f"TODO overdue: {title_sentence(todo)} Status: {was}.\nPlease advise: extend deadline or cancel?\n{done}"
+    return create_escalation(tx, scope, mission, todo, OVERDUE, said, f"It was due {todo.deadline}.")
 
 
 def _remind(
@@ -155,27 +161,29 @@ def _remind(
             continue
         count = asked.reminders + 1
         again = {"reminders": count, "reminded_at": tx.now()}
-        reminded.append(step(tx, scope, mission, asked, EscalationAction.REMIND, f"reminder {count}", **again))
+        reminded.append(
+            advance_escalation(tx, scope, mission, asked, EscalationAction.REMIND, f"reminder {count}", **again)
+        )
         chat_service.post(
             tx, scope, mission.conversation_id, chat_service.REMINDER, f"Reminder {count}: {asked.question}"
         )
     return tuple(reminded)
 
 
-def _look_at_backlog(
+def _process_stale_backlog(
     tx: Transaction, scope: Scope, mission: Mission, policy: TodoPolicy, now: datetime, swept: OverdueReport
 ) -> OverdueReport:
     """What nobody has touched for long is put before the owner, or cancelled if the mission says so."""
     before = timestamp(now - timedelta(days=policy.stale_backlog_after_days))
-    ids = escalation_repository.untouched(tx, mission_changes.stream(mission.id), mission.id, before)
+    ids = escalation_repository.unchanged_backlog_ids(tx, mission_changes.event_stream(mission.id), mission.id, before)
     found = [todo for id in sorted(ids) if (todo := todo_repository.find(tx, id))]
     if policy.stale_backlog_policy is not StaleBacklog.CANCEL:
         return swept._replace(stale=tuple(found))
     reason = f"Nobody has touched it in the backlog for {policy.stale_backlog_after_days:g} days."
-    pruned = tuple(cancel(tx, scope, mission, todo, reason) for todo in found)
+    pruned = tuple(cancel_todo(tx, scope, mission, todo, reason) for todo in found)
     if pruned:
-        names = ", ".join(f"“{excerpt(todo.title, 100)}”" for todo in pruned[:_MOST_NAMED])
-        more = f" and {len(pruned) - _MOST_NAMED} more" if len(pruned) > _MOST_NAMED else ""
+        names = ", ".join(f"“{excerpt(todo.title, 100)}”" for todo in pruned[:_MAX_NAMED])
+        more = f" and {len(pruned) - _MAX_NAMED} more" if len(pruned) > _MAX_NAMED else ""
         said = f"Cancelled in the backlog, since nobody has touched them for long: {names}{more}."
         chat_service.post(tx, scope, mission.conversation_id, chat_service.NOTE, said)
     return swept._replace(pruned=pruned)

@@ -42,7 +42,7 @@ class PromptData:
             raise IllegalTransition(f"Pillar {pillar.slug!r} is archived; nothing is planned for it.")
         return prompts.planning_prompt(
             pillar,
-            self._lines(mission).get(pillar.slug, ()),
+            self._metric_lines(mission).get(pillar.slug, ()),
             standing.strategies,
             self.todos.list(mission.slug, pillar=pillar.slug).items,
             self.todos.capacity(mission.slug),
@@ -53,7 +53,7 @@ class PromptData:
 
     def for_lead(self, mission: Mission, reports: Mapping[str, str], swept: OverdueReport, since: str) -> str:
         """`reports` are what the owners said, by the slugs of their pillars; `since` is when the Lead last looked."""
-        lines = self._lines(mission)
+        lines = self._metric_lines(mission)
         told = [PlanningReport(pillar, text, lines.get(pillar, ())) for pillar, text in reports.items()]
         # Also those that were found before this cycle, and are as they were.
         late = [todo for todo in self.todos.list(mission.slug, status=UNENDED).items if todo.overdue_at is not None]
@@ -61,9 +61,9 @@ class PromptData:
         swept = swept._replace(overdue=(*swept.overdue, *(todo for todo in late if todo.id not in known)))
         asked = self.escalations.list(mission.slug)
         capacity = self.todos.capacity(mission.slug)
-        return prompts.lead_review_prompt(mission, told, capacity, swept, asked, self.news(mission, since))
+        return prompts.lead_review_prompt(mission, told, capacity, swept, asked, self.updates(mission, since))
 
-    def news(self, mission: Mission, since: str) -> LeadUpdates:
+    def updates(self, mission: Mission, since: str) -> LeadUpdates:
         """What has come in the TODO chats, and what nobody works on (M9)."""
         posted = [
             PostedMessage(one.pillar.slug, message.kind, message.content)
@@ -72,23 +72,23 @@ class PromptData:
             if message.created_at >= since and message.kind in _RESULTS
         ]
         running = self.todos.list(mission.slug, status={TodoStatus.IN_PROGRESS}).items
-        return LeadUpdates(posted, [(todo, why) for todo in running if (why := self._idle(todo)) is not None])
+        return LeadUpdates(posted, [(todo, why) for todo in running if (why := self._idle_reason(todo)) is not None])
 
-    def _idle(self, todo: MissionTodo) -> str | None:
+    def _idle_reason(self, todo: MissionTodo) -> str | None:
         """How the last run on a todo ended, when none is open."""
         found = self.runs.for_todo(todo.id)
         if any(run.status in OPEN for run in found):
             return None
         return f"its last run is {found[0].status}. {found[0].why}" if found else "it has no run"
 
-    def _lines(self, mission: Mission) -> dict[str, Sequence[MetricLine]]:
+    def _metric_lines(self, mission: Mission) -> dict[str, Sequence[MetricLine]]:
         lines: dict[str, Sequence[MetricLine]] = {}
-        for view in self.metrics.show(mission.slug):
-            lines[view.pillar_slug] = [*lines.get(view.pillar_slug, ()), _line(view)]
+        for view in self.metrics.views(mission.slug):
+            lines[view.pillar_slug] = [*lines.get(view.pillar_slug, ()), _metric_line(view)]
         return lines
 
 
-def _line(view: MetricView) -> MetricLine:
+def _metric_line(view: MetricView) -> MetricLine:
     metric = view.metric
     return MetricLine(
         metric.name,

@@ -15,17 +15,17 @@ from typing import Final, NamedTuple
 
 from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.text import ELLIPSIS, visible, visible_block
-from punchlist.missions.chats.quote import quoted
+from punchlist.missions.chats.quote import block_quote
 from punchlist.missions.model import Capacity, Escalation, Mission, MissionTodo, Pillar, Strategy
 from punchlist.missions.todos import pagination
 from punchlist.missions.todos.deadlines import OverdueReport, is_overdue
 from punchlist.missions.todos.lifecycle import ACTIVE
 
-MOST_TODOS: Final = 60
-MOST_LINES: Final = 60
+MAX_TODOS: Final = 60
+MAX_LINES: Final = 60
 """Of metrics, strategies, pillars and questions."""
-LONGEST_LINE: Final = 300
-LONGEST_BLOCK: Final = 4_000
+MAX_LINE_LENGTH: Final = 300
+MAX_BLOCK_LENGTH: Final = 4_000
 
 _AGES: Final = (
     (60 * 86_400, 30 * 86_400, "month"),
@@ -35,7 +35,7 @@ _AGES: Final = (
 )
 
 # What Markdown takes for more than a line of text, at its beginning.
-_ACTS: Final = re.compile(r"^(\s*)(?=[#=>~`]|---|\*\*\*|___)", re.MULTILINE)
+_MARKDOWN_SYNTAX: Final = re.compile(r"^(\s*)(?=[#=>~`]|---|\*\*\*|___)", re.MULTILINE)
 
 _PLAN: Final = """\
 1. Review whether active TODOs are still the right priorities given current metrics
@@ -101,7 +101,7 @@ class LeadUpdates(NamedTuple):
     idle: Sequence[tuple[MissionTodo, str]] = ()
 
 
-NO_NEWS: Final = LeadUpdates()
+NO_UPDATES: Final = LeadUpdates()
 
 
 def planning_prompt(
@@ -120,11 +120,11 @@ def planning_prompt(
     `todos` are the pillar's and those that also matter to it; those that ended are left out. The counts are the
     mission's, since its limits are. `stale` are ids.
     """
-    standing = sorted((todo for todo in todos if todo.ended_at is None), key=pagination.place)
+    standing = sorted((todo for todo in todos if todo.ended_at is None), key=pagination.sort_key)
     active = [todo for todo in standing if todo.status in ACTIVE]
     backlog = sorted((todo for todo in standing if todo.status not in ACTIVE), key=lambda todo: todo.id not in stale)
-    shown = active[:MOST_TODOS]
-    looked_through = backlog[: MOST_TODOS - len(shown)]
+    shown = active[:MAX_TODOS]
+    looked_through = backlog[: MAX_TODOS - len(shown)]
     instructions = [_PLAN, *([_PLAN_STALE] if any(todo.id in stale for todo in backlog) else [])]
     return _sections(
         f"## TODO Planning Cycle\n\nReview the current state of the {_line(pillar.name)} pillar:",
@@ -160,10 +160,10 @@ def lead_review_prompt(
     capacity: Capacity,
     swept: OverdueReport,
     escalations: Sequence[Escalation] = (),
-    news: LeadUpdates = NO_NEWS,
+    news: LeadUpdates = NO_UPDATES,
 ) -> str:
     """What is put into the mission chat when the owners have planned: the Lead looks across pillars."""
-    said = [part for report in reports[:MOST_LINES] for part in _report(report)]
+    said = [part for report in reports[:MAX_LINES] for part in _report_lines(report)]
     return _sections(
         f"## Mission Review Cycle\n\nReview the current state of the {_line(mission.name)} mission:",
         ("### Goals", [_block(mission.description)] if mission.description.strip() else ["(none written down)"]),
@@ -175,9 +175,9 @@ def lead_review_prompt(
                 f"- Backlog: {capacity.backlog}/{capacity.backlog_limit}",
             ],
         ),
-        ("### Deadlines", _bounded(_swept_lines(swept))),
-        *_news_sections(news),
-        ("### Waiting for a person", _bounded([_asked(one) for one in escalations])),
+        ("### Deadlines", _bounded(_deadline_lines(swept))),
+        *_update_sections(news),
+        ("### Waiting for a person", _bounded([_escalation_line(one) for one in escalations])),
         ("### Instructions", [_LEAD, "", _LEAD_TOOLS]),
     )
 
@@ -201,7 +201,7 @@ def review_prompt(todo: MissionTodo, result: str, check: str | None = None) -> s
     parts = [
         f"Review: {_sentence(todo.title)}",
         f"Completion criteria: {_block(todo.completion_criteria) or '(none written down)'}",
-        f"The owner reports:\n{quoted(result) or '> (nothing)'}",
+        f"The owner reports:\n{block_quote(result) or '> (nothing)'}",
     ]
     if check is not None:
         parts.append(f"Its check: {_line(check)}")
@@ -217,7 +217,7 @@ def review_prompt(todo: MissionTodo, result: str, check: str | None = None) -> s
 def feedback_text(todo: MissionTodo, feedback: str) -> str:
     """The Lead's answer, as the owner is given it."""
     return (
-        f"Feedback on: {_sentence(todo.title)}\n\n{quoted(feedback)}\n\n"
+        f"Feedback on: {_sentence(todo.title)}\n\n{block_quote(feedback)}\n\n"
         f"Go on with it and report back when done.\n\n(TODO id {todo.id}. Your answer is your report.)"
     )
 
@@ -258,12 +258,13 @@ def _active_line(todo: MissionTodo, pillar: Pillar, zone: str, now: datetime) ->
     if todo.deadline:
         told.append(f"due {_line(todo.deadline)}")
     overdue = " OVERDUE" if is_overdue(todo.deadline, zone, now) else ""
-    return f"- {_named(todo)}: {', '.join(told)}{_of_another(todo, pillar)}{overdue}"
+    return f"- {_todo_label(todo)}: {', '.join(told)}{_of_another(todo, pillar)}{overdue}"
 
 
 def _backlog_line(todo: MissionTodo, pillar: Pillar, stale: bool, now: datetime) -> str:
     mark = " STALE: cancel it, or say why it should be promoted" if stale else ""
-    return f"- {_named(todo)}: {todo.priority.value}, {age(todo.created_at, now)} old{_of_another(todo, pillar)}{mark}"
+    facts = f"{todo.priority.value}, {age(todo.created_at, now)} old{_of_another(todo, pillar)}"
+    return f"- {_todo_label(todo)}: {facts}{mark}"
 
 
 def _of_another(todo: MissionTodo, pillar: Pillar) -> str:
@@ -274,52 +275,52 @@ def _elsewhere(count: int) -> list[str]:
     return [f"({count} more of the mission in other pillars)"] if count > 0 else []
 
 
-def _asked(escalation: Escalation) -> str:
+def _escalation_line(escalation: Escalation) -> str:
     # How people answer it at a command line is not for models.
     said = " ".join(escalation.question.splitlines()[:2])
     return f"- {_line(said)} (todo id {escalation.todo_id})"
 
 
-def news_text(news: LeadUpdates) -> str:
+def updates_text(news: LeadUpdates) -> str:
     """What a Lead is told beside its lists, when there is something."""
-    return "\n\n".join("\n".join([heading, *lines]) for heading, lines in _news_sections(news))
+    return "\n\n".join("\n".join([heading, *lines]) for heading, lines in _update_sections(news))
 
 
-def _news_sections(news: LeadUpdates) -> list[tuple[str, list[str]]]:
+def _update_sections(news: LeadUpdates) -> list[tuple[str, list[str]]]:
     sections = []
     if news.posted:
-        sections.append(("### Reported since the last cycle", _bounded([_posted(one) for one in news.posted])))
+        sections.append(("### Reported since the last cycle", _bounded([_posted_text(one) for one in news.posted])))
     if news.idle:
-        told = [f"- {_named(todo)} (id {todo.id}): {_line(why) or 'no run'}" for todo, why in news.idle]
+        told = [f"- {_todo_label(todo)} (id {todo.id}): {_line(why) or 'no run'}" for todo, why in news.idle]
         sections.append(("### In progress, but nobody works on it", _bounded(told)))
     return sections
 
 
-def _posted(one: PostedMessage) -> str:
+def _posted_text(one: PostedMessage) -> str:
     # It is quoted already where it was posted; what comes first says of which todo or run it is.
     return f"- {_line(one.pillar)}, {_line(one.kind)}\n{_block(one.text)}"
 
 
-def _report(report: PlanningReport) -> list[str]:
+def _report_lines(report: PlanningReport) -> list[str]:
     return [
         f"#### {_line(report.pillar)}",
-        *[metric_line(one) for one in report.metrics[:MOST_LINES]],
-        quoted(report.text, LONGEST_BLOCK) or "> (no report)",
+        *[metric_line(one) for one in report.metrics[:MAX_LINES]],
+        block_quote(report.text, MAX_BLOCK_LENGTH) or "> (no report)",
         "",
     ]
 
 
-def _swept_lines(swept: OverdueReport) -> list[str]:
-    moved = {todo.id: what for what, todos in _moved(swept) for todo in todos}
+def _deadline_lines(swept: OverdueReport) -> list[str]:
+    moved = {todo.id: what for what, todos in _deadline_actions(swept) for todo in todos}
     lines = [
-        f"- {_named(todo)}: {todo.status.value}, was due {_line(todo.deadline or '')}{moved.get(todo.id, '')}"
+        f"- {_todo_label(todo)}: {todo.status.value}, was due {_line(todo.deadline or '')}{moved.get(todo.id, '')}"
         for todo in swept.overdue
     ]
-    lines += [f"- {_named(todo)}: stale in the backlog" for todo in swept.stale]
-    return lines + [f"- {_named(todo)}: stale in the backlog; cancelled" for todo in swept.pruned]
+    lines += [f"- {_todo_label(todo)}: stale in the backlog" for todo in swept.stale]
+    return lines + [f"- {_todo_label(todo)}: stale in the backlog; cancelled" for todo in swept.pruned]
 
 
-def _moved(swept: OverdueReport) -> Sequence[tuple[str, Sequence[MissionTodo]]]:
+def _deadline_actions(swept: OverdueReport) -> Sequence[tuple[str, Sequence[MissionTodo]]]:
     return (
         ("; its owner was warned", swept.warned),
         ("; moved to the backlog", swept.demoted),
@@ -332,12 +333,12 @@ def _sections(opening: str, *sections: tuple[str, list[str]]) -> str:
 
 
 def _bounded(lines: list[str], of: int | None = None) -> list[str]:
-    shown = lines[:MOST_LINES]
+    shown = lines[:MAX_LINES]
     left = (len(lines) if of is None else of) - len(shown)
     return [*shown, *([f"{ELLIPSIS} and {left} more"] if left else [])] or ["(none)"]
 
 
-def _named(todo: MissionTodo) -> str:
+def _todo_label(todo: MissionTodo) -> str:
     return f"“{_line(todo.title)}” (id {todo.id})"
 
 
@@ -351,12 +352,12 @@ def _sentence(text: str) -> str:
 
 
 def _line(text: str) -> str:
-    said = visible(text[: LONGEST_LINE + 1].strip())
-    return said if len(said) <= LONGEST_LINE else said[: LONGEST_LINE - 1] + ELLIPSIS
+    said = visible(text[: MAX_LINE_LENGTH + 1].strip())
+    return said if len(said) <= MAX_LINE_LENGTH else said[: MAX_LINE_LENGTH - 1] + ELLIPSIS
 
 
-def _block(text: str, longest: int = LONGEST_BLOCK) -> str:
+def _block(text: str, longest: int = MAX_BLOCK_LENGTH) -> str:
     """Several lines, none of which looks like a heading of ours."""
     said = text.strip().replace("\r\n", "\n")
     cut = said if len(said) <= longest else said[: longest - 1] + ELLIPSIS
-    return _ACTS.sub(r"\1\\", visible_block(cut))
+    return _MARKDOWN_SYNTAX.sub(r"\1\\", visible_block(cut))

@@ -20,7 +20,7 @@ from punchlist.missions import repository as mission_repository
 from punchlist.missions.config.policy import CHECK_TIMEOUT_SECONDS
 from punchlist.missions.config.trust import IsTrusted, trusted_config
 from punchlist.missions.metrics import repository as metric_repository
-from punchlist.missions.metrics.status import shown
+from punchlist.missions.metrics.status import format_number
 from punchlist.missions.model import Metric, MetricReading, Mission, MissionScope, MissionTodo
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store
@@ -29,7 +29,7 @@ WORKED_AT: Final = Statement("SELECT started_at, worked_at FROM mission_todos WH
 _LAST_LINES: Final = 20
 _LONGEST: Final = 1_500
 
-Record = Callable[[MissionScope, str, bool, str], object]
+RecordCheck = Callable[[MissionScope, str, bool, str], object]
 """`MissionTodos.record_check`: keeps with a todo what came of its check."""
 
 
@@ -46,7 +46,7 @@ class CompletionChecks:
         store: Store,
         trust_of: IsTrusted,
         workspace: Path,
-        record: Record,
+        record: RecordCheck,
         *,
         environment: Mapping[str, str],
         vouched: Callable[[MissionTodo], bool] = lambda _: False,
@@ -65,21 +65,23 @@ class CompletionChecks:
         if todo.completion_check is None:
             raise InvalidInput(f"Todo {todo.id!r} has no check.")
         before = self._worked_at(todo)
-        result = self._look(todo, json.loads(todo.completion_check), before)
+        result = self._evaluate(todo, json.loads(todo.completion_check), before)
         if self._worked_at(todo) != before:
             result = CheckResult(False, "The todo was worked on while its check ran. Check it again.")
         self._record(scope, todo.id, result.passed, result.detail)
         return result
 
-    def _look(self, todo: MissionTodo, check: Mapping[str, Any], worked_at: str) -> CheckResult:
+    def _evaluate(self, todo: MissionTodo, check: Mapping[str, Any], worked_at: str) -> CheckResult:
         match check:
             case {"name": name}:
                 return self._named(todo, str(name))
             case {"metric": slug, "atMost": level}:
-                return self._metric(todo, str(slug), lambda value: value <= level, f"at most {shown(level)}", worked_at)
+                return self._metric(
+                    todo, str(slug), lambda value: value <= level, f"at most {format_number(level)}", worked_at
+                )
             case {"metric": slug, "atLeast": level}:
                 return self._metric(
-                    todo, str(slug), lambda value: value >= level, f"at least {shown(level)}", worked_at
+                    todo, str(slug), lambda value: value >= level, f"at least {format_number(level)}", worked_at
                 )
             case {"command": command}:
                 if not self._vouched(todo):
@@ -123,32 +125,34 @@ class CompletionChecks:
             ended = f"was ended by signal {-ran.code}"
         else:
             ended = f"ended with exit code {ran.code}"
-        return CheckResult(ran.code == 0, self._redact(f"{spelled} {ended}.{_printed(ran)}"))
+        return CheckResult(ran.code == 0, self._redact(f"{spelled} {ended}.{_output_tail(ran)}"))
 
     def _metric(
         self, todo: MissionTodo, slug: str, holds: Callable[[float], bool], wanted: str, worked_at: str
     ) -> CheckResult:
         mission = self._mission(todo)
-        metric, reading = self._newest(mission, slug)
+        metric, reading = self._latest_reading(mission, slug)
         if metric is None:
             return CheckResult(False, f"The mission has no metric {excerpt(slug)!r}.")
         if reading is None or reading.at < worked_at:
-            how = f"metric record {mission.slug} {slug} VALUE" if metric.how.get("type") == "manual" else ""
+            how = (
+                f"metric record {mission.slug} {slug} VALUE" if metric.collector_config.get("type") == "manual" else ""
+            )
             return CheckResult(
                 False,
                 f"{metric.name} has no reading since the todo was last worked on ({worked_at[:19]}Z). "
                 f"Run `punchlist {how or f'metric collect {mission.slug} {slug}'}`, then check again.",
             )
         return CheckResult(
-            holds(reading.value), f"{metric.name} is {shown(reading.value, metric.unit)}; wanted: {wanted}."
+            holds(reading.value), f"{metric.name} is {format_number(reading.value, metric.unit)}; wanted: {wanted}."
         )
 
-    def _newest(self, mission: Mission, slug: str) -> tuple[Metric | None, MetricReading | None]:
+    def _latest_reading(self, mission: Mission, slug: str) -> tuple[Metric | None, MetricReading | None]:
         with self._store.read() as tx:
             metric = mission_repository.metric_by_slug(tx, mission.id, slug)
             if metric is None or metric.status != "active":
                 return None, None
-            return metric, next(iter(metric_repository.newest(tx, metric.id, 1)), None)
+            return metric, next(iter(metric_repository.latest_readings(tx, metric.id, 1)), None)
 
     def _mission(self, todo: MissionTodo) -> Mission:
         with self._store.read() as tx:
@@ -163,7 +167,7 @@ class CompletionChecks:
         return max((at for at in row or () if at), default=todo.created_at)
 
 
-def _printed(ran: CapturedProcess) -> str:
+def _output_tail(ran: CapturedProcess) -> str:
     """The end of what a command printed: that is where tests say what failed."""
     printed = (ran.tail + ran.errors).decode(errors="replace")
     lines = [line.rstrip() for line in printed.splitlines() if line.strip()][-_LAST_LINES:]

@@ -17,13 +17,13 @@ from punchlist.claims.model import Claim, Claimant, ClaimGranted, ListKind, Noth
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.changes import change, check_active, find_pillar, lock_mission
+from punchlist.missions.changes import check_active, find_pillar, lock_mission, mission_event
 from punchlist.missions.model import Mission, MissionScope, MissionTodo
 from punchlist.missions.todos import pagination
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.lifecycle import MEMBERS, TodoStatus
 from punchlist.missions.todos.tools import todo_json
-from punchlist.missions.todos.transitions import find
+from punchlist.missions.todos.transitions import find_todo
 from punchlist.missions.todos.validation import check_mission, check_pillar
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
@@ -56,14 +56,14 @@ class MissionClaims:
         with self._store.write() as tx:
             mission = lock_mission(tx, mission_slug)
             if todo_id is None:
-                found = _next(tx, mission, pillar or scope.pillar_slug)
+                found = _next_free(tx, mission, pillar or scope.pillar_slug)
             else:
-                found = _named(tx, scope, mission, todo_id)
+                found = _find_claimable(tx, scope, mission, todo_id)
             if isinstance(found, NothingToClaim):
                 return found
             todo, before = found
-            claim = claims.take(tx, before, _words(todo), todo.id, (ListKind.MISSION, mission.id), by, seconds)
-            _tell(
+            claim = claims.take(tx, before, _label(todo), todo.id, (ListKind.MISSION, mission.id), by, seconds)
+            _append_event(
                 tx,
                 scope,
                 mission,
@@ -81,8 +81,8 @@ class MissionClaims:
         """Keep a todo for longer; leaves no event."""
         by = _claimant(scope, at, ClaimAction.RENEW)
         with self._store.write() as tx:
-            todo, _ = _standing(tx, scope, todo_id, lock=False)
-            return claims.renew(tx, _words(todo), todo.id, by, fence, seconds)
+            todo, _ = _find_mission_todo(tx, scope, todo_id, lock=False)
+            return claims.renew(tx, _label(todo), todo.id, by, fence, seconds)
 
     def release_claim(
         self, scope: MissionScope, at: str, todo_id: str, fence: int | None, *, reason: str = "release_claim"
@@ -90,9 +90,9 @@ class MissionClaims:
         """Give a todo back; a person can take it from anybody. The claim as it was."""
         by = _claimant(scope, at, ClaimAction.RELEASE)
         with self._store.write() as tx:
-            todo, mission = _standing(tx, scope, todo_id, lock=True)
-            claim = claims.release(tx, _words(todo), todo.id, by, fence)
-            _tell(tx, scope, mission, ClaimAction.RELEASE, todo, reason, **claims.claim_event_data(claim))
+            todo, mission = _find_mission_todo(tx, scope, todo_id, lock=True)
+            claim = claims.release(tx, _label(todo), todo.id, by, fence)
+            _append_event(tx, scope, mission, ClaimAction.RELEASE, todo, reason, **claims.claim_event_data(claim))
             return claim
 
 
@@ -128,18 +128,18 @@ def _claimant(scope: MissionScope, at: str, action: ClaimAction) -> Claimant:
     return Claimant(scope, at)
 
 
-def _next(
+def _next_free(
     tx: Transaction, mission: Mission, pillar_slug: str | None
 ) -> tuple[MissionTodo, Claim | None] | NothingToClaim:
     """The most urgent that is free, and the claim that was on it."""
     pillar = find_pillar(tx, mission, pillar_slug) if pillar_slug is not None else None
     started = [
         todo
-        for todo in todo_repository.open_of(tx, mission.id)
+        for todo in todo_repository.open_in_mission(tx, mission.id)
         if todo.status is TodoStatus.IN_PROGRESS and (pillar is None or todo.pillar_id == pillar.id)
     ]
     held: list[Claim] = []
-    for todo in sorted(started, key=pagination.place):
+    for todo in sorted(started, key=pagination.sort_key):
         before = claim_records.lock(tx, todo.id)
         if before is None or not claim_rules.is_held(before, tx.now()):
             return todo, before
@@ -147,17 +147,21 @@ def _next(
     return NothingToClaim(len(held), 0, min((claim.lease_until for claim in held), default=None))
 
 
-def _named(tx: Transaction, scope: MissionScope, mission: Mission, todo_id: str) -> tuple[MissionTodo, Claim | None]:
-    todo = find(tx, mission, todo_id)
+def _find_claimable(
+    tx: Transaction, scope: MissionScope, mission: Mission, todo_id: str
+) -> tuple[MissionTodo, Claim | None]:
+    todo = find_todo(tx, mission, todo_id)
     _check_pillar_of(tx, scope, todo)
     if todo.status is not TodoStatus.IN_PROGRESS:
         raise IllegalTransition(
-            f"Cannot claim {_words(todo)}: it is {todo.status}, and only what is in progress can be."
+            f"Cannot claim {_label(todo)}: it is {todo.status}, and only what is in progress can be."
         )
     return todo, claim_records.lock(tx, todo.id)
 
 
-def _standing(tx: Transaction, scope: MissionScope, todo_id: str, *, lock: bool) -> tuple[MissionTodo, Mission]:
+def _find_mission_todo(
+    tx: Transaction, scope: MissionScope, todo_id: str, *, lock: bool
+) -> tuple[MissionTodo, Mission]:
     """A todo and its mission, where the caller acts."""
     todo = todo_repository.find(tx, todo_id)
     of_id = mission_repository.lock_mission if lock else mission_repository.mission
@@ -178,11 +182,11 @@ def _check_pillar_of(tx: Transaction, scope: MissionScope, todo: MissionTodo) ->
         check_pillar(scope, pillar.slug if pillar else "")
 
 
-def _words(todo: MissionTodo) -> str:
+def _label(todo: MissionTodo) -> str:
     return f"“{visible(todo.title)}” (id {todo.id})"
 
 
-def _tell(
+def _append_event(
     tx: Transaction,
     scope: MissionScope,
     mission: Mission,
@@ -192,4 +196,6 @@ def _tell(
     **told: Any,
 ) -> None:
     data = {"title": todo.title, **told}
-    event_log.append(tx, change(scope, mission, action, todo.id, reason, data, came_from=todo.status, to=todo.status))
+    event_log.append(
+        tx, mission_event(scope, mission, action, todo.id, reason, data, came_from=todo.status, to=todo.status)
+    )

@@ -10,7 +10,7 @@ from punchlist.errors import InvalidInput
 from punchlist.kernel.clock import timestamp
 from punchlist.kernel.text import excerpt, json_type
 from punchlist.missions.model import Escalation, MissionTodo
-from punchlist.missions.planning.cadence import zone as place
+from punchlist.missions.planning.cadence import time_zone as place
 
 FIRST_YEAR: Final = 1900
 LAST_YEAR: Final = 9998
@@ -44,25 +44,25 @@ class OverdueReport(NamedTuple):
     """Stale ones that were cancelled."""
 
     @property
-    def did_something(self) -> bool:
+    def has_actions(self) -> bool:
         return any(self[2:])
 
 
-def parse(text: object, zone: str, now: datetime) -> Deadline:
+def parse_deadline(text: object, zone: str, now: datetime) -> Deadline:
     """What somebody wrote as a deadline; `zone` is the mission's."""
-    stored = _stored(text)
+    stored = _normalize(text)
     return Deadline(stored, is_overdue(stored, zone, now))
 
 
-def parse_future(text: object, zone: str, now: datetime) -> str:
+def parse_future_deadline(text: object, zone: str, now: datetime) -> str:
     """As `parse`, of a deadline that is to be kept: one that has passed is refused."""
-    deadline = parse(text, zone, now)
+    deadline = parse_deadline(text, zone, now)
     if deadline.passed:
         raise InvalidInput(f"deadline: {deadline.stored} has passed already; give one in the future.")
     return deadline.stored
 
 
-def due(stored: str, zone: str) -> datetime:
+def due_at(stored: str, zone: str) -> datetime:
     """The moment from which on a todo with this deadline is overdue."""
     if not _DAY.fullmatch(stored):
         return datetime.fromisoformat(stored)
@@ -71,10 +71,10 @@ def due(stored: str, zone: str) -> datetime:
 
 
 def is_overdue(stored: str | None, zone: str, now: datetime) -> bool:
-    return stored is not None and due(stored, zone) <= now
+    return stored is not None and due_at(stored, zone) <= now
 
 
-def _stored(text: object) -> str:
+def _normalize(text: object) -> str:
     if not isinstance(text, str):
         raise InvalidInput(f"deadline: must be text, got {json_type(text)}. {_WRITE}.")
     said = text.strip().upper()

@@ -25,7 +25,7 @@ PACE: Final = Statement(
 )
 
 
-def execute(tx: Transaction, scope: Scope, pillar: Pillar, todo: MissionTodo, reason: str) -> Run:
+def enqueue_execution(tx: Transaction, scope: Scope, pillar: Pillar, todo: MissionTodo, reason: str) -> Run:
     """The run in which the pillar's owner works on it; it says so in the TODO chat itself."""
     return runs.enqueue(
         tx,
@@ -41,7 +41,7 @@ def execute(tx: Transaction, scope: Scope, pillar: Pillar, todo: MissionTodo, re
     )
 
 
-def check_pace(tx: Transaction, mission: Mission) -> None:
+def check_daily_limits(tx: Transaction, mission: Mission) -> None:
     """Work that makes work comes to an end: agents start only so many todos a day, for only so much money."""
     policy = policy_of(mission)
     since = timestamp(parse_timestamp(tx.now()) - DAY)
@@ -59,6 +59,6 @@ def check_pace(tx: Transaction, mission: Mission) -> None:
         )
 
 
-def under_way(tx: Transaction, todo: MissionTodo) -> bool:
+def has_open_run(tx: Transaction, todo: MissionTodo) -> bool:
     """Whether a run works on it, or is going to."""
     return any(run.status in OPEN for run in run_records.select(tx, run_records.BY_TODO, todo_id=todo.id))

@@ -18,16 +18,16 @@ from punchlist.errors import InvalidInput
 from punchlist.missions.model import Capacity, MissionTodo
 from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 
-LIMIT: Final = 100
-MOST: Final = 500
-LONGEST_CURSOR: Final = 300
+DEFAULT_LIMIT: Final = 100
+MAX_LIMIT: Final = 500
+MAX_CURSOR_LENGTH: Final = 300
 
 _STATUSES: Final = {
     status: rank for rank, status in enumerate((TodoStatus.IN_PROGRESS, TodoStatus.PENDING, TodoStatus.BACKLOG))
 }
 _PRIORITIES: Final = {priority: rank for rank, priority in enumerate(TodoPriority)}
 
-Place = tuple[int, int, str, str]
+SortKey = tuple[int, int, str, str]
 
 
 class EndedCursor(NamedTuple):
@@ -55,19 +55,19 @@ class TodoPage:
     """Slugs by id."""
 
 
-def place(todo: MissionTodo) -> Place:
+def sort_key(todo: MissionTodo) -> SortKey:
     """Where an open todo stands among the open ones."""
     return _STATUSES[todo.status], _PRIORITIES[todo.priority], todo.created_at, todo.id
 
 
 def cursor_after(todo: MissionTodo) -> str:
-    mark = place(todo) if todo.ended_at is None else (todo.ended_at, todo.id)
+    mark = sort_key(todo) if todo.ended_at is None else (todo.ended_at, todo.id)
     return base64.urlsafe_b64encode(json.dumps(mark).encode()).decode().rstrip("=")
 
 
-def parse_cursor(cursor: str) -> Place | EndedCursor:
+def parse_cursor(cursor: str) -> SortKey | EndedCursor:
     try:
-        if len(cursor) <= LONGEST_CURSOR:
+        if len(cursor) <= MAX_CURSOR_LENGTH:
             match json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))):
                 case [str(at), str(id)] if _plain(at, id):
                     return EndedCursor(at, id)

@@ -36,7 +36,7 @@ class TodoQueries:
         pillar: str | None = None,
         status: Collection[TodoStatus] | None = None,
         archived: bool = False,
-        limit: int = pagination.LIMIT,
+        limit: int = pagination.DEFAULT_LIMIT,
         cursor: str | None = None,
     ) -> TodoPage:
         """A page of what is not archived; with `archived`, of all. A pillar's are its own, and those open that also
@@ -47,12 +47,12 @@ class TodoQueries:
             mission = find_mission(tx, mission_slug)
             pillars = mission_records.pillars_of(tx, mission.id)
             own = _pillar(mission, pillars, pillar)
-            unended = todo_repository.open_of(tx, mission.id)
+            unended = todo_repository.open_in_mission(tx, mission.id)
             items: list[MissionTodo] = []
             if not isinstance(after, EndedCursor) and wanted & OPEN:
                 of_pillar = [todo for todo in unended if todo.status in wanted and (not own or _matters(todo, own))]
                 items = sorted(
-                    (t for t in of_pillar if after is None or pagination.place(t) > after), key=pagination.place
+                    (t for t in of_pillar if after is None or pagination.sort_key(t) > after), key=pagination.sort_key
                 )
             if len(items) <= limit and wanted - OPEN:
                 items += todo_repository.ended_page(
@@ -68,7 +68,7 @@ class TodoQueries:
                 items[:limit],
                 _capacity(mission, unended),
                 pagination.cursor_after(items[limit - 1]) if len(items) > limit else None,
-                todo_repository.escalated(tx, mission.id),
+                todo_repository.escalated_todo_ids(tx, mission.id),
                 {one.id: one.slug for one in pillars},
             )
 
@@ -84,7 +84,7 @@ class TodoQueries:
         wanted = wanted.strip().lower()
         with self._store.read() as tx:
             mission = find_mission(tx, mission_slug) if mission_slug is not None else None
-            ends = todo_repository.ending_in(tx, wanted) if _OF_AN_ID.fullmatch(wanted) else []
+            ends = todo_repository.find_by_suffix(tx, wanted) if _OF_AN_ID.fullmatch(wanted) else []
         ends = [todo for todo in ends if mission is None or todo.mission_id == mission.id]
         meant = [todo for todo in ends if todo.id == wanted] or [t for t in ends if t.status in OPEN] or ends
         if len(meant) > 1:
@@ -105,7 +105,7 @@ def _pillar(mission: Mission, pillars: builtins.list[Pillar], slug: str | None) 
         return None
     found = next((pillar for pillar in pillars if pillar.slug == slug), None)
     if found is None:
-        there = todo_validation.near(slug, (pillar.slug for pillar in pillars))
+        there = todo_validation.suggest_name(slug, (pillar.slug for pillar in pillars))
         raise NotFound(f"Mission {mission.slug!r} has no pillar {excerpt(slug)!r}.{there}")
     return found
 

@@ -16,7 +16,7 @@ def replay(events: Sequence[Event]) -> dict[str, MissionTodo]:
     """The todos by id. What the stream says of anything else is passed over."""
     todos: dict[str, MissionTodo] = {}
     for event in events:
-        if makes_todo(event):
+        if creates_todo(event):
             nothing: dict[str, Any] = dict.fromkeys(MissionTodo._fields)
             todos[event.subject] = _told(MissionTodo(**nothing)._replace(id=event.subject), event)
         elif event.subject in todos:
@@ -24,7 +24,7 @@ def replay(events: Sequence[Event]) -> dict[str, MissionTodo]:
     return todos
 
 
-def makes_todo(event: Event) -> bool:
+def creates_todo(event: Event) -> bool:
     """Whether an event of a mission puts a row into `mission_todos`."""
     return event.action in (TodoAction.CREATE, TodoAction.SHELVE)
 
@@ -32,7 +32,7 @@ def makes_todo(event: Event) -> bool:
 def compare(tx: Transaction, mission_id: str, events: Sequence[Event]) -> Iterator[str]:
     """How the rows of a mission's todos differ from its events."""
     told = replay(events)
-    found = {todo.id: todo for todo in todo_repository.all_of(tx, mission_id)}
+    found = {todo.id: todo for todo in todo_repository.all_in_mission(tx, mission_id)}
     for todo_id in told | found:
         if told.get(todo_id) != found.get(todo_id):
             yield f"mission:{mission_id}: todo {todo_id} is not what its events made of it"

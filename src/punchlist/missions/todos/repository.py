@@ -14,7 +14,7 @@ from punchlist.storage.store import Transaction
 _WIDTH: Final = len(MissionTodo._fields)
 _NAMES: Final = (*MissionTodo._fields, "checksum")
 _ROW: Final = f"SELECT {columns(_NAMES)} FROM mission_todos"
-CHANGING: Final = (
+MUTABLE_COLUMNS: Final = (
     "deadline",
     "status",
     "priority",
@@ -38,7 +38,7 @@ ENDING_IN: Final = Statement(f"{_ROW} WHERE id LIKE :pattern ORDER BY id DESC LI
 # The todo as it was read, whatever of it somebody else may have changed.
 UPDATE: Final = update(
     "mission_todos",
-    (*CHANGING, "checksum"),
+    (*MUTABLE_COLUMNS, "checksum"),
     where="id = :todo_id AND status = :from_status AND checksum = :from_checksum",
 )
 _UNANSWERED: Final = literals(status for status in EscalationStatus if status != EscalationStatus.ANSWERED)
@@ -76,7 +76,7 @@ ENDED: Final = {
 }
 
 
-def add(tx: Transaction, todo: MissionTodo) -> None:
+def insert_todo(tx: Transaction, todo: MissionTodo) -> None:
     tx.run(INSERT, **_plain(todo._asdict()), checksum=todo.checksum())
 
 
@@ -85,22 +85,22 @@ def find(tx: Transaction, todo_id: str) -> MissionTodo | None:
     return from_row(row) if row else None
 
 
-def by_request(tx: Transaction, mission_id: str, request_id: str) -> MissionTodo | None:
+def find_by_request(tx: Transaction, mission_id: str, request_id: str) -> MissionTodo | None:
     row = tx.one(BY_REQUEST, mission_id=mission_id, request_id=request_id)
     return from_row(row) if row else None
 
 
-def ending_in(tx: Transaction, end: str) -> list[MissionTodo]:
+def find_by_suffix(tx: Transaction, end: str) -> list[MissionTodo]:
     """Those whose ids end so, up to some number, newest first."""
     return [from_row(row) for row in tx.all(ENDING_IN, pattern=f"%{end}")]
 
 
-def open_of(tx: Transaction, mission_id: str) -> list[MissionTodo]:
+def open_in_mission(tx: Transaction, mission_id: str) -> list[MissionTodo]:
     """In no order."""
     return [from_row(row) for row in tx.all(OPEN_OF_MISSION, mission_id=mission_id)]
 
 
-def all_of(tx: Transaction, mission_id: str) -> list[MissionTodo]:
+def all_in_mission(tx: Transaction, mission_id: str) -> list[MissionTodo]:
     return [from_row(row) for row in tx.all(ALL_OF_MISSION, mission_id=mission_id)]
 
 
@@ -129,12 +129,12 @@ def update_row(tx: Transaction, todo: MissionTodo, changes: dict[str, Any]) -> M
         from_status=todo.status.value,
         from_checksum=todo.checksum(),
         checksum=changed.checksum(),
-        **_plain({name: getattr(changed, name) for name in CHANGING}),
+        **_plain({name: getattr(changed, name) for name in MUTABLE_COLUMNS}),
     )
     return changed if rows else None
 
 
-def escalated(tx: Transaction, mission_id: str) -> frozenset[str]:
+def escalated_todo_ids(tx: Transaction, mission_id: str) -> frozenset[str]:
     """Ids of todos that a person is asked about."""
     return frozenset(row[0] for row in tx.all(ESCALATED, mission_id=mission_id))
 
@@ -158,7 +158,7 @@ def answer(tx: Transaction, before: Escalation, after: Escalation) -> bool:
     )
 
 
-def created_as(tx: Transaction, stream: str, todo_id: str) -> str | None:
+def creation_data(tx: Transaction, stream: str, todo_id: str) -> str | None:
     """The data of the event that made a todo."""
     row = tx.one(CREATED, stream=stream, subject=todo_id)
     return str(row[0]) if row else None

@@ -13,7 +13,7 @@ from punchlist.kernel.events import canonical_json
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import excerpt
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.changes import stream
+from punchlist.missions.changes import event_stream
 from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar
 from punchlist.missions.todos import deadlines
@@ -22,7 +22,7 @@ from punchlist.missions.todos import validation as todo_validation
 from punchlist.missions.todos.lifecycle import TodoPriority
 from punchlist.storage.store import Transaction
 
-_SAID: Final = (
+_REQUEST_FIELDS: Final = (
     "pillar_id",
     "title",
     "description",
@@ -38,20 +38,20 @@ _SAID: Final = (
 """What makes two requests the same one."""
 
 
-def drafted(
+def draft_todo(
     tx: Transaction, scope: MissionScope, mission: Mission, pillar: Pillar, new: NewMissionTodo
 ) -> tuple[MissionTodo, list[str]]:
     """The todo as it is asked for, and what is to be said about it. All that is wrong with it is named at once."""
     problems: list[str] = []
-    new = _filled(mission, new, problems)
-    problems += todo_validation.said_problems(new)
-    others = _others(tx, mission, pillar, new.also_affects, problems)
+    new = _apply_template(mission, new, problems)
+    problems += todo_validation.content_problems(new)
+    others = _other_pillars(tx, mission, pillar, new.also_affects, problems)
     if new.check is not None:
-        _check_check(tx, scope, mission, new.check, problems)
+        _validate_check(tx, scope, mission, new.check, problems)
     deadline, warnings = None, []
     if new.deadline is not None:
         try:
-            parsed = deadlines.parse(new.deadline, cadence_of(mission).timezone, parse_timestamp(tx.now()))
+            parsed = deadlines.parse_deadline(new.deadline, cadence_of(mission).timezone, parse_timestamp(tx.now()))
         except InvalidInput as error:
             problems += error.problems
         else:
@@ -88,15 +88,15 @@ def drafted(
     return todo, warnings
 
 
-def made_before(tx: Transaction, mission: Mission, draft: MissionTodo) -> MissionTodo | None:
+def find_repeated_request(tx: Transaction, mission: Mission, draft: MissionTodo) -> MissionTodo | None:
     """The todo that the same request has made, as it is now; an error when that request was another."""
     if draft.request_id is None:
         return None
-    before = todo_repository.by_request(tx, mission.id, draft.request_id)
+    before = todo_repository.find_by_request(tx, mission.id, draft.request_id)
     if before is None:
         return None
-    data = todo_repository.created_as(tx, stream(mission.id), before.id)
-    if data is None or said(draft) != {name: json.loads(data).get(name) for name in _SAID}:
+    data = todo_repository.creation_data(tx, event_stream(mission.id), before.id)
+    if data is None or request_fields(draft) != {name: json.loads(data).get(name) for name in _REQUEST_FIELDS}:
         raise Conflict(
             f"requestId: {excerpt(draft.request_id)!r} has made another todo, “{excerpt(before.title)}” ({before.id}). "
             "A new todo needs a requestId of its own."
@@ -104,13 +104,13 @@ def made_before(tx: Transaction, mission: Mission, draft: MissionTodo) -> Missio
     return before
 
 
-def said(draft: MissionTodo) -> dict[str, Any]:
+def request_fields(draft: MissionTodo) -> dict[str, Any]:
     """What was asked for, as the trail keeps it."""
-    told = {name: value for name, value in draft._asdict().items() if name in _SAID}
+    told = {name: value for name, value in draft._asdict().items() if name in _REQUEST_FIELDS}
     return {**told, "target": draft.status.value, "priority": draft.priority.value}
 
 
-def _filled(mission: Mission, new: NewMissionTodo, problems: list[str]) -> NewMissionTodo:
+def _apply_template(mission: Mission, new: NewMissionTodo, problems: list[str]) -> NewMissionTodo:
     """What is left out is as the template has it."""
     if new.template is None:
         return new
@@ -119,7 +119,7 @@ def _filled(mission: Mission, new: NewMissionTodo, problems: list[str]) -> NewMi
     if template is None:
         problems.append(
             f"template: mission {mission.slug!r} has no template {excerpt(new.template)!r}."
-            f"{todo_validation.near(new.template, there)}"
+            f"{todo_validation.suggest_name(new.template, there)}"
         )
         # What else is wrong can be said all the same; that a title is missing may not even be.
         return replace(new, title=new.title or "-")
@@ -135,7 +135,9 @@ def _filled(mission: Mission, new: NewMissionTodo, problems: list[str]) -> NewMi
     )
 
 
-def _others(tx: Transaction, mission: Mission, own: Pillar, slugs: tuple[str, ...], problems: list[str]) -> list[str]:
+def _other_pillars(
+    tx: Transaction, mission: Mission, own: Pillar, slugs: tuple[str, ...], problems: list[str]
+) -> list[str]:
     """The other pillars that it matters to, each once."""
     if not slugs:
         return []
@@ -144,12 +146,12 @@ def _others(tx: Transaction, mission: Mission, own: Pillar, slugs: tuple[str, ..
         if slug not in there:
             problems.append(
                 f"alsoAffects[{index}]: mission {mission.slug!r} has no pillar {excerpt(slug)!r}."
-                f"{todo_validation.near(slug, there)}"
+                f"{todo_validation.suggest_name(slug, there)}"
             )
     return [slug for slug in dict.fromkeys(slugs) if slug != own.slug]
 
 
-def _check_check(tx: Transaction, scope: MissionScope, mission: Mission, check: Any, problems: list[str]) -> None:
+def _validate_check(tx: Transaction, scope: MissionScope, mission: Mission, check: Any, problems: list[str]) -> None:
     match check:
         case {"command": _} if scope.actor.role is not Role.PERSON:
             # A model that could say what runs would have found a way around every policy.
@@ -160,7 +162,7 @@ def _check_check(tx: Transaction, scope: MissionScope, mission: Mission, check: 
         case {"name": str(name)} if name not in (there := mission.config["checks"]):
             problems.append(
                 f"check.name: mission {mission.slug!r} has no check {excerpt(name)!r}."
-                f"{todo_validation.near(name, there)}"
+                f"{todo_validation.suggest_name(name, there)}"
             )
         case {"metric": str(slug)}:
             if problem := metric_problem(tx, mission, slug):
@@ -171,4 +173,4 @@ def metric_problem(tx: Transaction, mission: Mission, slug: str) -> str | None:
     there = [metric.slug for metric in mission_repository.metrics_of(tx, mission.id) if metric.status == "active"]
     if slug in there:
         return None
-    return f"mission {mission.slug!r} has no metric {excerpt(slug)!r}.{todo_validation.near(slug, there)}"
+    return f"mission {mission.slug!r} has no metric {excerpt(slug)!r}.{todo_validation.suggest_name(slug, there)}"

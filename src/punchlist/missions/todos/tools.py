@@ -100,7 +100,7 @@ def todo_json(todo: MissionTodo, pillar_slug: str | None = None, *, escalated: b
     }
 
 
-def done_json(done: TodoChange) -> dict[str, Any]:
+def change_json(done: TodoChange) -> dict[str, Any]:
     more = {"warning": done.warning, "runId": done.run_id}
     return {**todo_json(done.todo), **{name: value for name, value in more.items() if value}}
 
@@ -125,8 +125,8 @@ def mission_tools(
 
 def _create(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
     def run(scope: MissionScope, args: Arguments) -> ToolResult:
-        mission_slug, new = todo_validation.parse_new(args)
-        return _result(done_json(todos().create(scope, mission_slug, new)))
+        mission_slug, new = todo_validation.parse_create(args)
+        return _result(change_json(todos().create(scope, mission_slug, new)))
 
     return ListToolSpec(
         name="mission_todo_create",
@@ -139,7 +139,7 @@ def _create(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
             ["missionSlug", "pillarSlug", "title"],
             missionSlug=_TEXT,
             pillarSlug=_TEXT,
-            title={**_TEXT, "maxLength": todo_validation.LONGEST_TITLE, "description": "Concise, verb first"},
+            title={**_TEXT, "maxLength": todo_validation.MAX_TITLE_LENGTH, "description": "Concise, verb first"},
             description={"type": "string", "description": "What needs to be done"},
             justification={"type": "string", "description": "Why this, why now: metrics, strategy"},
             completionCriteria={"type": "string", "description": "Measurable: when it is done"},
@@ -177,7 +177,7 @@ def _update(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
             deadline=asked.deadline,
             priority=asked.priority,
         )
-        return _result(done_json(done))
+        return _result(change_json(done))
 
     return ListToolSpec(
         name="mission_todo_update",
@@ -192,7 +192,7 @@ def _update(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
             missionSlug=_TEXT,
             todoId=_TEXT,
             action={"type": "string", "enum": list(todo_validation.UPDATES)},
-            reason={**_TEXT, "maxLength": todo_validation.LONGEST_REASON},
+            reason={**_TEXT, "maxLength": todo_validation.MAX_REASON_LENGTH},
             deadline={"type": "string", "description": "For extend"},
             priority={**_PRIORITY, "description": "For reprioritize"},
         ),
@@ -210,7 +210,7 @@ def _complete(
     def run(scope: MissionScope, args: Arguments) -> ToolResult:
         asked = todo_validation.parse_completion(args)
         if checks is not None and asked.override_reason is None:
-            due = todos().due_check(scope, asked.mission_slug, asked.todo_id)
+            due = todos().todo_needing_check(scope, asked.mission_slug, asked.todo_id)
             if due is not None:
                 checks().run(scope, due)
         done = todos().complete(
@@ -221,7 +221,7 @@ def _complete(
             metrics_impacted=asked.metrics_impacted,
             override_reason=asked.override_reason,
         )
-        return _result(done_json(done))
+        return _result(change_json(done))
 
     return ListToolSpec(
         name="mission_todo_complete",
@@ -272,7 +272,7 @@ def _list(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
             pillarSlug=_STRING,
             status={"type": "string", "enum": list(todo_validation.FILTERS)},
             archived={"type": "boolean", "description": "Also what ended long ago"},
-            limit={"type": "integer", "minimum": 1, "maximum": pagination.MOST},
+            limit={"type": "integer", "minimum": 1, "maximum": pagination.MAX_LIMIT},
             cursor={"type": "string", "description": "nextCursor of the page before"},
         ),
         output_schema=schema(
@@ -298,7 +298,7 @@ def _report(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
     def run(scope: MissionScope, args: Arguments) -> ToolResult:
         asked = todo_validation.parse_report(args)
         return _result(
-            done_json(todos().report(scope, asked.mission_slug, asked.todo_id, asked.result, fence=asked.fence))
+            change_json(todos().report(scope, asked.mission_slug, asked.todo_id, asked.result, fence=asked.fence))
         )
 
     return ListToolSpec(

@@ -15,7 +15,7 @@ from punchlist.conversations.model import Scope
 from punchlist.errors import Conflict, NotFound
 from punchlist.kernel.actors import SYSTEM
 from punchlist.kernel.text import excerpt
-from punchlist.missions.changes import change
+from punchlist.missions.changes import mission_event
 from punchlist.missions.model import Mission, MissionTodo
 from punchlist.missions.todos import repository as records
 from punchlist.missions.todos.lifecycle import ESCALATION, LEADS, MISSION, EscalationAction, TodoAction
@@ -29,7 +29,7 @@ WORK: Final = "work"
 """The event that says that somebody has worked on a todo."""
 
 
-def find(tx: Transaction, mission: Mission, todo_id: str) -> MissionTodo:
+def find_todo(tx: Transaction, mission: Mission, todo_id: str) -> MissionTodo:
     todo = records.find(tx, todo_id)
     if todo is None or todo.mission_id != mission.id:
         where = "belongs to another mission" if todo else f"is not in mission {mission.slug!r}"
@@ -37,16 +37,16 @@ def find(tx: Transaction, mission: Mission, todo_id: str) -> MissionTodo:
     return todo
 
 
-def make(
+def insert_todo(
     tx: Transaction, scope: Scope, mission: Mission, action: TodoAction, todo: MissionTodo, reason: str, **told: Any
 ) -> None:
     """Put a new todo on the list. `told` is what the event says besides."""
-    records.add(tx, todo)
+    records.insert_todo(tx, todo)
     said = {name: value for name, value in todo._asdict().items() if value is not None}
-    event_log.append(tx, change(scope, mission, action, todo.id, reason, {**said, **told}, to=todo.status))
+    event_log.append(tx, mission_event(scope, mission, action, todo.id, reason, {**said, **told}, to=todo.status))
 
 
-def apply(
+def update_todo(
     tx: Transaction,
     scope: Scope,
     mission: Mission,
@@ -61,33 +61,33 @@ def apply(
     if changed is None:
         raise Conflict(f"Todo {todo.id!r} was changed by somebody else at the same moment. List it again and retry.")
     data = {"title": todo.title, **changes, **(told or {})}
-    event = change(scope, mission, action, todo.id, reason, data, came_from=todo.status, to=changed.status)
+    event = mission_event(scope, mission, action, todo.id, reason, data, came_from=todo.status, to=changed.status)
     event_log.append(tx, event)
     return changed
 
 
-def cancel(tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, reason: str) -> MissionTodo:
+def cancel_todo(tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, reason: str) -> MissionTodo:
     """It will not be done: its slot is free, its run is asked to stop, nobody is asked about it any more."""
     status = MISSION.advance(todo.status, TodoAction.CANCEL, scope.actor.role)
-    told = freed(tx, todo)
+    told = end_claim(tx, todo)
     changes: dict[str, Any] = {"status": status, "outcome": reason, "ended_at": tx.now()}
-    ended = apply(tx, scope, mission, TodoAction.CANCEL, todo, reason, told, **changes)
-    answer_questions(tx, scope, mission, todo, f"cancelled: {reason}")
-    runs.stop_for_todo(tx, _on_behalf(scope), todo.id, f"Its todo was cancelled: {excerpt(reason, 500)}")
+    ended = update_todo(tx, scope, mission, TodoAction.CANCEL, todo, reason, told, **changes)
+    answer_escalations(tx, scope, mission, todo, f"cancelled: {reason}")
+    runs.stop_for_todo(tx, _permitted_scope(scope), todo.id, f"Its todo was cancelled: {excerpt(reason, 500)}")
     return ended
 
 
-def freed(tx: Transaction, todo: MissionTodo) -> dict[str, Any]:
+def end_claim(tx: Transaction, todo: MissionTodo) -> dict[str, Any]:
     """A todo that ends is nobody's any more; what its event says of that."""
     claim = claim_records.lock(tx, todo.id)
     return claims.end_claim(tx, claim if claim and claim.holder else None)
 
 
-def answer_questions(
+def answer_escalations(
     tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, answer: str, kind: str | None = None
 ) -> None:
     """What was done to a todo answers what a person is asked about it; of one kind, or all."""
-    by = _on_behalf(scope)
+    by = _permitted_scope(scope)
     for asked in records.asked(tx, todo.id):
         if kind not in (None, asked.kind):
             continue
@@ -101,10 +101,12 @@ def answer_questions(
         if records.answer(tx, asked, asked._replace(**told)):
             told["todo_id"] = todo.id
             action = EscalationAction.ANSWER
-            event = change(by, mission, action, asked.id, answer[:2_000], told, came_from=asked.status, to=status)
+            event = mission_event(
+                by, mission, action, asked.id, answer[:2_000], told, came_from=asked.status, to=status
+            )
             event_log.append(tx, event)
 
 
-def _on_behalf(scope: Scope) -> Scope:
+def _permitted_scope(scope: Scope) -> Scope:
     """What follows from a change by itself is the system's doing, where the one who made it may not do that."""
     return scope if scope.actor.role in LEADS else replace(scope, actor=SYSTEM)

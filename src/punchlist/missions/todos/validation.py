@@ -15,12 +15,12 @@ from punchlist.missions.model import MissionScope, NewMissionTodo
 from punchlist.missions.todos import pagination
 from punchlist.missions.todos.lifecycle import ACTIVE, OPEN, TodoAction, TodoPriority, TodoStatus
 
-LONGEST_TITLE: Final = 500
-LONGEST_BLOCK: Final = 20_000
-LONGEST_NAME: Final = 200
-LONGEST_REASON: Final = 2_000
-MOST_NAMES: Final = 100
-MOST_WORDS: Final = 100
+MAX_TITLE_LENGTH: Final = 500
+MAX_BLOCK_LENGTH: Final = 20_000
+MAX_NAME_LENGTH: Final = 200
+MAX_REASON_LENGTH: Final = 2_000
+MAX_NAMES: Final = 100
+MAX_COMMAND_WORDS: Final = 100
 """Of a command."""
 
 UPDATES: Final = {
@@ -115,19 +115,19 @@ class _FieldReader:
     def given(self, name: str) -> bool:
         return self._args.get(name) is not None
 
-    def required(self, name: str, what: str, *, longest: int = LONGEST_NAME) -> str:
+    def required(self, name: str, what: str, *, longest: int = MAX_NAME_LENGTH) -> str:
         if not self.given(name):
             self.problems.append(f"{name}: is required; {what}")
             return ""
         return self.line(name, longest=longest) or ""
 
-    def line(self, name: str, *, longest: int = LONGEST_NAME) -> str | None:
+    def line(self, name: str, *, longest: int = MAX_NAME_LENGTH) -> str | None:
         return self._text(name, text.line_problem(self._args.get(name), max_length=longest))
 
-    def block(self, name: str, *, longest: int = LONGEST_BLOCK, shortest: int = 0) -> str | None:
+    def block(self, name: str, *, longest: int = MAX_BLOCK_LENGTH, shortest: int = 0) -> str | None:
         return self._text(name, text.block_problem(self._args.get(name), max_length=longest, min_length=shortest))
 
-    def required_block(self, name: str, what: str, *, longest: int = LONGEST_BLOCK) -> str:
+    def required_block(self, name: str, what: str, *, longest: int = MAX_BLOCK_LENGTH) -> str:
         if not self.given(name):
             self.problems.append(f"{name}: is required; {what}")
             return ""
@@ -149,12 +149,12 @@ class _FieldReader:
         if not isinstance(raw, list):
             self.problems.append(f"{name}: must be an array of slugs, got {text.json_type(raw)}")
             return ()
-        if len(raw) > MOST_NAMES:
-            self.problems.append(f"{name}: at most {MOST_NAMES} entries, got {len(raw)}")
+        if len(raw) > MAX_NAMES:
+            self.problems.append(f"{name}: at most {MAX_NAMES} entries, got {len(raw)}")
             return ()
         found = []
         for index, each in enumerate(raw):
-            if problem := text.line_problem(each, max_length=LONGEST_NAME):
+            if problem := text.line_problem(each, max_length=MAX_NAME_LENGTH):
                 self.problems.append(f"{name}[{index}]: {problem}")
             else:
                 found.append(each.strip())
@@ -172,7 +172,7 @@ class _FieldReader:
             return default
         if isinstance(raw, int) and not isinstance(raw, bool) and 1 <= raw <= most:
             return raw
-        self.problems.append(f"{name}: must be a whole number from 1 to {most}, got {shown(raw)}")
+        self.problems.append(f"{name}: must be a whole number from 1 to {most}, got {display_value(raw)}")
         return default
 
     def check(self, name: str) -> dict[str, Any] | None:
@@ -184,7 +184,7 @@ class _FieldReader:
             return None
         if isinstance(raw, str) and raw.strip().lower() in among:
             return among[raw.strip().lower()]
-        self.problems.append(f"{name}: must be one of {', '.join(among)}, got {shown(raw)}")
+        self.problems.append(f"{name}: must be one of {', '.join(among)}, got {display_value(raw)}")
         return None
 
     def done(self) -> None:
@@ -192,7 +192,7 @@ class _FieldReader:
             raise InvalidInput(self.problems)
 
 
-def parse_new(args: Mapping[str, Any]) -> tuple[str, NewMissionTodo]:
+def parse_create(args: Mapping[str, Any]) -> tuple[str, NewMissionTodo]:
     """The mission's slug, and what is said of its new todo."""
     reader = _FieldReader(args, CREATE_FIELDS)
     mission = _mission(reader)
@@ -200,9 +200,9 @@ def parse_new(args: Mapping[str, Any]) -> tuple[str, NewMissionTodo]:
         pillar_slug=reader.required("pillarSlug", "a pillar of the mission"),
         # A template may have one.
         title=(
-            reader.line("title", longest=LONGEST_TITLE) or ""
+            reader.line("title", longest=MAX_TITLE_LENGTH) or ""
             if reader.given("template")
-            else reader.required("title", "say in a line what is to be done", longest=LONGEST_TITLE)
+            else reader.required("title", "say in a line what is to be done", longest=MAX_TITLE_LENGTH)
         ),
         description=reader.block("description") or "",
         justification=reader.block("justification") or "",
@@ -226,16 +226,16 @@ def parse_update(args: Mapping[str, Any]) -> TodoUpdate:
     action: TodoAction | None = reader.choice("action", UPDATES)
     if not reader.given("action"):
         reader.problems.append(f"action: is required; one of {', '.join(UPDATES)}")
-    reason = reader.required_block("reason", "say why", longest=LONGEST_REASON)
+    reason = reader.required_block("reason", "say why", longest=MAX_REASON_LENGTH)
     deadline, priority = reader.line("deadline"), reader.choice("priority", PRIORITIES)
     if action is not None:
-        reader.problems += misplaced(action, reader.given("deadline"), reader.given("priority"))
+        reader.problems += mismatched_fields(action, reader.given("deadline"), reader.given("priority"))
     reader.done()
     assert action is not None
     return TodoUpdate(mission, todo_id, action, reason, deadline, priority)
 
 
-def misplaced(action: TodoAction, deadline: bool, priority: bool) -> list[str]:
+def mismatched_fields(action: TodoAction, deadline: bool, priority: bool) -> list[str]:
     """What an update lacks, or says that its action has no use for."""
     problems = []
     for name, given, of in (("deadline", deadline, TodoAction.EXTEND), ("priority", priority, TodoAction.REPRIORITIZE)):
@@ -253,7 +253,7 @@ def parse_completion(args: Mapping[str, Any]) -> TodoCompletion:
         _todo(reader),
         reader.required_block("outcome", "say what was accomplished"),
         reader.names("metricsImpacted"),
-        reader.block("overrideReason", longest=LONGEST_REASON, shortest=1),
+        reader.block("overrideReason", longest=MAX_REASON_LENGTH, shortest=1),
     )
     reader.done()
     return completion
@@ -266,8 +266,8 @@ def parse_query(args: Mapping[str, Any]) -> TodoQuery:
         reader.line("pillarSlug"),
         reader.choice("status", FILTERS),
         reader.flag("archived"),
-        reader.number("limit", default=pagination.LIMIT, most=pagination.MOST),
-        reader.line("cursor", longest=pagination.LONGEST_CURSOR),
+        reader.number("limit", default=pagination.DEFAULT_LIMIT, most=pagination.MAX_LIMIT),
+        reader.line("cursor", longest=pagination.MAX_CURSOR_LENGTH),
     )
     reader.done()
     return query
@@ -301,12 +301,12 @@ def check_pillar(scope: MissionScope, slug: str) -> None:
         raise NotAllowed(f"You act in pillar {scope.pillar_slug!r} only, not in {text.excerpt(slug)!r}.")
 
 
-def said_problems(new: NewMissionTodo) -> list[str]:
+def content_problems(new: NewMissionTodo) -> list[str]:
     """What cannot be kept of a new todo, whoever made the value."""
     lines: dict[str, tuple[str | None, int]] = {
-        "title": (new.title, LONGEST_TITLE),
-        "assignedAgent": (new.assigned_agent, LONGEST_NAME),
-        "requestId": (new.request_id, LONGEST_NAME),
+        "title": (new.title, MAX_TITLE_LENGTH),
+        "assignedAgent": (new.assigned_agent, MAX_NAME_LENGTH),
+        "requestId": (new.request_id, MAX_NAME_LENGTH),
     }
     blocks = {
         "description": new.description,
@@ -321,28 +321,28 @@ def said_problems(new: NewMissionTodo) -> list[str]:
     problems += [
         f"{name}: {problem}"
         for name, value in blocks.items()
-        if (problem := text.block_problem(value, max_length=LONGEST_BLOCK))
+        if (problem := text.block_problem(value, max_length=MAX_BLOCK_LENGTH))
     ]
     if new.target not in TARGETS.values():
-        problems.append(f"targetStatus: must be one of {', '.join(TARGETS)}, got {shown(new.target)}")
+        problems.append(f"targetStatus: must be one of {', '.join(TARGETS)}, got {display_value(new.target)}")
     if new.check is not None:
         parse_check(new.check, "check", problems)
     return problems
 
 
 def parse_reason(raw: object) -> str:
-    return _said("reason", raw, LONGEST_REASON)
+    return _parse_block("reason", raw, MAX_REASON_LENGTH)
 
 
 def parse_outcome(raw: object) -> str:
-    return _said("outcome", raw)
+    return _parse_block("outcome", raw)
 
 
 def parse_result(raw: object) -> str:
-    return _said("result", raw)
+    return _parse_block("result", raw)
 
 
-def _said(field: str, raw: object, longest: int = LONGEST_BLOCK) -> str:
+def _parse_block(field: str, raw: object, longest: int = MAX_BLOCK_LENGTH) -> str:
     if problem := text.block_problem(raw, max_length=longest, min_length=1):
         raise InvalidInput(f"{field}: {problem}")
     return str(raw).strip()
@@ -351,7 +351,7 @@ def _said(field: str, raw: object, longest: int = LONGEST_BLOCK) -> str:
 def parse_override(raw: object) -> str | None:
     if raw is None:
         return None
-    if problem := text.block_problem(raw, max_length=LONGEST_REASON, min_length=1):
+    if problem := text.block_problem(raw, max_length=MAX_REASON_LENGTH, min_length=1):
         raise InvalidInput(f"overrideReason: {problem}")
     return str(raw).strip()
 
@@ -363,14 +363,14 @@ def parse_check(raw: Any, where: str, problems: list[str]) -> dict[str, Any] | N
     found = len(problems)
     match raw:
         case {"name": name, **rest} if not rest:
-            if problem := text.line_problem(name, max_length=LONGEST_NAME):
+            if problem := text.line_problem(name, max_length=MAX_NAME_LENGTH):
                 problems.append(f"{where}.name: {problem}")
         case {"metric": metric, **rest} if len(rest) == 1 and rest.keys() <= {"atMost", "atLeast"}:
-            if problem := text.line_problem(metric, max_length=LONGEST_NAME):
+            if problem := text.line_problem(metric, max_length=MAX_NAME_LENGTH):
                 problems.append(f"{where}.metric: {problem}")
             ((bound, level),) = rest.items()
             if not isinstance(level, int | float) or isinstance(level, bool) or not _finite(level):
-                problems.append(f"{where}.{bound}: must be a number, got {shown(level)}")
+                problems.append(f"{where}.{bound}: must be a number, got {display_value(level)}")
         case {"command": command, **rest} if not rest:
             _check_command(command, f"{where}.command", problems)
         case _:
@@ -389,26 +389,26 @@ def _finite(level: float) -> bool:
 
 
 def _check_command(command: Any, where: str, problems: list[str]) -> None:
-    if not isinstance(command, list | tuple) or not 1 <= len(command) <= MOST_WORDS:
-        problems.append(f"{where}: must be an array of 1 to {MOST_WORDS} words, the program first")
+    if not isinstance(command, list | tuple) or not 1 <= len(command) <= MAX_COMMAND_WORDS:
+        problems.append(f"{where}: must be an array of 1 to {MAX_COMMAND_WORDS} words, the program first")
         return
     for index, word in enumerate(command):
-        if problem := text.block_problem(word, max_length=LONGEST_REASON, min_length=0 if index else 1):
+        if problem := text.block_problem(word, max_length=MAX_REASON_LENGTH, min_length=0 if index else 1):
             problems.append(f"{where}[{index}]: {problem}")
 
 
 def unknown_field(name: object, known: Collection[str]) -> str:
     """A field that there is not, and the one that may have been meant."""
     by_letters = {_letters(one): one for one in known}
-    close = get_close_matches(_letters(str(name)[:LONGEST_NAME]), by_letters, n=1, cutoff=0.7)
+    close = get_close_matches(_letters(str(name)[:MAX_NAME_LENGTH]), by_letters, n=1, cutoff=0.7)
     hint = f" Did you mean {by_letters[close[0]]}?" if close else f" There are: {', '.join(known)}."
     return f"{text.excerpt(str(name))}: there is no such field.{hint}"
 
 
-def near(name: str, there: Iterable[str]) -> str:
+def suggest_name(name: str, there: Iterable[str]) -> str:
     """What is nearest to a wrong name, and what there is."""
     there = list(there)
-    close = get_close_matches(name[:LONGEST_NAME].lower(), there, n=1)
+    close = get_close_matches(name[:MAX_NAME_LENGTH].lower(), there, n=1)
     told = ", ".join(there[:10]) + (", …" if len(there) > 10 else "")
     return (f" Did you mean {close[0]}?" if close else "") + f" There are: {told or 'none'}."
 
@@ -417,7 +417,7 @@ def _letters(name: str) -> str:
     return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
-def shown(value: Any) -> str:
+def display_value(value: Any) -> str:
     match value:
         case str():
             return repr(text.excerpt(value))

@@ -38,7 +38,7 @@ def group() -> None:
 def list_metrics(context: typer.Context, mission: MissionArgument, as_json: JsonOption = False) -> None:
     """List the metrics of a mission and how they stand."""
     services = cli_context(context).services(as_json=as_json)
-    views = services.metrics.show(mission)
+    views = services.metrics.views(mission)
     if as_json:
         echo_json([view.as_json() for view in views])
         return
@@ -67,7 +67,7 @@ def show(
 ) -> None:
     """Draw the readings of a metric, with its levels."""
     services = cli_context(context).services(as_json=as_json)
-    views = services.metrics.show(mission, metric, most=most)
+    views = services.metrics.views(mission, metric, most=most)
     if as_json:
         echo_json([view.as_json() for view in views])
         return
@@ -93,19 +93,19 @@ def record(
     """Record a reading by hand."""
     from punchlist.errors import InvalidInput
     from punchlist.missions.metrics.service import reading_json
-    from punchlist.missions.metrics.status import number
+    from punchlist.missions.metrics.status import parse_number
 
     entry = cli_context(context)
     services = entry.services(as_json=as_json)
     try:
-        found = number(value)
+        found = parse_number(value)
     except InvalidInput as error:
         raise InvalidInput(f"VALUE: {error}.") from None
     reading = services.metrics.record(_scope(entry, services, mission), mission, metric, found, at=at, note=note)
     if as_json:
         echo_json(reading_json(reading))
         return
-    [view] = services.metrics.show(mission, metric)
+    [view] = services.metrics.views(mission, metric)
     for line in _lines(view):
         echo(excerpt(line, _width()))
 
@@ -125,7 +125,7 @@ def collect(
     if bool(metrics) == every:
         raise typer.BadParameter("name metrics, or give --all", param_hint="METRIC")
     services = entry.services(as_json=as_json)
-    collected = services.collecting.run(_scope(entry, services, mission), mission, metrics or ())
+    collected = services.collecting.collect(_scope(entry, services, mission), mission, metrics or ())
     if as_json:
         echo_json([one.as_json() for one in collected])
     elif not collected:
@@ -145,33 +145,33 @@ def _scope(entry: CliContext, services: Services, mission_slug: str) -> MissionS
 
 
 def _came(one: CollectedMetric) -> str:
-    from punchlist.missions.metrics.status import shown
+    from punchlist.missions.metrics.status import format_number
 
     if one.value is None:
         return f"✗ {visible(one.error)}"
-    return f"✓ {visible(one.metric.slug)}: {visible(shown(one.value, one.metric.unit))}"
+    return f"✓ {visible(one.metric.slug)}: {visible(format_number(one.value, one.metric.unit))}"
 
 
 def _lines(view: MetricView) -> list[str]:
     """A metric in a line, and what is wrong with it in more."""
-    from punchlist.missions.metrics.status import LOOKED_AT
+    from punchlist.missions.metrics.status import TREND_READINGS
 
     lines = [f"{SIGNS[view.status]} {visible(view.metric.slug)}  {_standing(view)}"]
     if len(view.readings) > 1:
-        lines[0] += f"  {sparkline(view.values[-LOOKED_AT:])}"
+        lines[0] += f"  {sparkline(view.values[-TREND_READINGS:])}"
     return [*lines, *(f"    {line}" for line in _troubles(view))]
 
 
 def _standing(view: MetricView) -> str:
-    from punchlist.missions.metrics.status import shown
+    from punchlist.missions.metrics.status import format_number
 
     metric = view.metric
     if view.current is None:
-        return f"no readings yet, target {visible(shown(metric.target, metric.unit))}"
+        return f"no readings yet, target {visible(format_number(metric.target, metric.unit))}"
     status = view.status.replace("_", " ")
     trend = "" if view.trend == "unknown" else f", {view.trend}"
-    target = visible(shown(metric.target, metric.unit))
-    return f"{visible(shown(view.current.value, metric.unit))}, {status} ({target}){trend}"
+    target = visible(format_number(metric.target, metric.unit))
+    return f"{visible(format_number(view.current.value, metric.unit))}, {status} ({target}){trend}"
 
 
 def _troubles(view: MetricView) -> list[str]:
@@ -184,7 +184,7 @@ def _troubles(view: MetricView) -> list[str]:
 
 
 def _picture(view: MetricView, most: int) -> list[str]:
-    from punchlist.missions.metrics.status import shown
+    from punchlist.missions.metrics.status import format_number
 
     metric, readings, width = view.metric, view.readings[-most:], _width()
     lines = [excerpt(f"{visible(metric.name)} ({visible(metric.slug)})", width), excerpt(_standing(view), width)]
@@ -197,16 +197,16 @@ def _picture(view: MetricView, most: int) -> list[str]:
     for name, (dash, value) in told.items():
         if value is None:
             continue
-        legend.append(f"{name} {visible(shown(value, metric.unit))}")
+        legend.append(f"{name} {visible(format_number(value, metric.unit))}")
         if in_sight(value, values):
             drawn.append(Level(value, dash))
             legend[-1] = f"{dash * 2} {legend[-1]}"
     days = readings[0].at[:10], readings[-1].at[:10]
-    lines += ["", *plot(values, width=width, levels=drawn, beneath=days, label=shown)]
+    lines += ["", *plot(values, width=width, levels=drawn, beneath=days, label=format_number)]
     lines += [excerpt("   ".join(legend), width), ""]
     for reading in readings[-_LAST:]:
         note = f"  {visible(reading.note)}" if reading.note else ""
-        found = visible(shown(reading.value, metric.unit))
+        found = visible(format_number(reading.value, metric.unit))
         lines.append(excerpt(f"{format_time(reading.at)}  {found}  {visible(reading.source)}{note}", width))
     return lines
 

@@ -11,12 +11,12 @@ from punchlist.checklist.text_width import width
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.config.policy import Cadence, cadence_of
 from punchlist.missions.metrics.service import MetricView
-from punchlist.missions.metrics.status import LOOKED_AT, shown
+from punchlist.missions.metrics.status import TREND_READINGS, format_number
 from punchlist.missions.model import Mission, MissionTodo, PillarState
 from punchlist.missions.planning.cadence import next_tick
 from punchlist.missions.todos.deadlines import is_overdue
 from punchlist.missions.todos.lifecycle import TodoStatus
-from punchlist.missions.todos.pagination import MOST, TodoPage
+from punchlist.missions.todos.pagination import MAX_LIMIT, TodoPage
 from punchlist.missions.todos.tools import list_json
 from punchlist.runs.lifecycle import RunStatus
 from punchlist.runs.model import Run, RunKind
@@ -62,11 +62,11 @@ def look(services: Services, slug: str, *, archived: bool = False) -> MissionBoa
     mission = services.missions.get(slug)
     cadence = cadence_of(mission)
     active = cadence.cron is not None and mission.status == "active"
-    now, listed = services.store.clock(), services.mission_todos.list(slug, archived=archived, limit=MOST)
+    now, listed = services.store.clock(), services.mission_todos.list(slug, archived=archived, limit=MAX_LIMIT)
     return MissionBoard(
         mission,
         services.missions.pillars(mission),
-        services.metrics.show(slug),
+        services.metrics.views(slug),
         listed,
         cadence,
         next_tick(cadence.cron or "", cadence.timezone, now) if active else None,
@@ -78,7 +78,7 @@ def look(services: Services, slug: str, *, archived: bool = False) -> MissionBoa
 def _runs(services: Services, mission: Mission, listed: TodoPage) -> dict[str, Run]:
     found: dict[str, Run] = {}
     if at_work := {todo.id for todo in listed.items if todo.status is TodoStatus.IN_PROGRESS}:
-        for run in services.runs.list(mission_id=mission.id, ended=True, limit=MOST):
+        for run in services.runs.list(mission_id=mission.id, ended=True, limit=MAX_LIMIT):
             if run.kind is RunKind.EXECUTE and run.todo_id in at_work:
                 found.setdefault(run.todo_id, run)
     return found
@@ -149,13 +149,13 @@ def _pillar(board: MissionBoard, one: PillarState) -> Iterator[str]:
 
 def _metric(view: MetricView) -> Iterator[str]:
     metric = view.metric
-    current = shown(view.current.value, metric.unit) if view.current else "no reading"
+    current = format_number(view.current.value, metric.unit) if view.current else "no reading"
     parts = [
         f"{SIGNS[view.status]} {visible(metric.name)}: {visible(current)}",
         f"{view.status.replace('_', ' ')} ({'≤' if metric.direction == 'down' else '≥'} "
-        f"{visible(shown(metric.target, metric.unit))})",
+        f"{visible(format_number(metric.target, metric.unit))})",
         view.trend if view.trend != "unknown" else "",
-        sparkline(view.values[-LOOKED_AT:]) if len(view.values) > 1 else "",
+        sparkline(view.values[-TREND_READINGS:]) if len(view.values) > 1 else "",
         "stale" if view.stale and view.current else "",
     ]
     yield "  " + "  ".join(part for part in parts if part)

@@ -39,7 +39,7 @@ def costs(
 def _json(services: Services, mission: Mission, account: MissionUsage, listed: TodoPage) -> dict[str, Any]:
     return {
         "missionSlug": mission.slug,
-        **account.account.as_json(),
+        **account.usage.as_json(),
         "pillars": [{"id": id, "slug": listed.pillars.get(id), **one.as_json()} for id, one in account.pillars.items()],
         "todos": [
             {"id": id, "title": services.mission_todos.get(id).title, **one.as_json()}
@@ -52,7 +52,7 @@ def _lines(services: Services, mission: Mission, account: MissionUsage, listed: 
     from punchlist.surfaces.cli.layout import fit_line, format_run_usage, line_width
 
     yield fit_line(visible(mission.name), line_width())
-    yield f"  {format_run_usage(account.account)}"
+    yield f"  {format_run_usage(account.usage)}"
     for id, one in sorted(account.pillars.items(), key=lambda pair: listed.pillars.get(pair[0], "")):
         yield f"\n{visible(listed.pillars.get(id, id))}"
         yield f"  {format_run_usage(one)}"

@@ -136,7 +136,7 @@ def create(
 
     entry = cli_context(context)
     services = entry.services(as_json=as_json)
-    slug, new = todo_validation.parse_new(
+    slug, new = todo_validation.parse_create(
         {
             "missionSlug": mission,
             "pillarSlug": pillar,
@@ -278,7 +278,7 @@ def complete(
     )
     scope = _scope(entry, services)
     if asked.override_reason is None and (
-        due := services.mission_todos.due_check(scope, asked.mission_slug, asked.todo_id)
+        due := services.mission_todos.todo_needing_check(scope, asked.mission_slug, asked.todo_id)
     ):
         result = services.checks.run(scope, due)
         told = "Its check passed" if result.passed else "Its check did not pass"
@@ -408,10 +408,10 @@ def _mission(services: Services, todo: MissionTodo) -> Mission:
 
 
 def _answer(done: TodoChange, as_json: bool, told: str) -> None:
-    from punchlist.missions.todos.tools import done_json
+    from punchlist.missions.todos.tools import change_json
 
     if as_json:
-        echo_json(done_json(done))
+        echo_json(change_json(done))
         return
     echo(told)
     if done.warning:

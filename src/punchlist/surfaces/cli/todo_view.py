@@ -19,7 +19,7 @@ from punchlist.kernel.text import visible, visible_block
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.model import Escalation, Mission, MissionTodo
-from punchlist.missions.todos.completion import result_of
+from punchlist.missions.todos.completion import check_result
 from punchlist.missions.todos.deadlines import is_overdue
 from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
 from punchlist.missions.todos.pagination import TodoPage
@@ -202,7 +202,7 @@ def _check(todo: MissionTodo) -> str:
             said = " ".join(map(str, words))
         case other:
             said = str(other)
-    result = result_of(todo)
+    result = check_result(todo)
     if result is None:
         return f"{said} (not run yet)"
     return f"{said} ({'passed' if result.get('passed') else 'did not pass'} {format_time(str(result.get('at')))})"
@@ -214,7 +214,7 @@ def _work(page: TodoDetail, cells: int) -> Iterator[str]:
         for run in page.runs:
             why = f"  {visible(run.why)}" if run.why else ""
             yield fit_line(f"  {run.id[-8:]}  {run.kind}  {run.status}  {format_time(run.created_at)}{why}", cells)
-        yield f"  {format_run_usage(page.account.account)}"
+        yield f"  {format_run_usage(page.account.usage)}"
     evidence = page.account.evidence
     if evidence:
         yield "\nEvidence"

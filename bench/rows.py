@@ -18,8 +18,7 @@ from punchlist.kernel.clock import timestamp
 from punchlist.kernel.events import GENESIS, Change, Event, canonical_json, chain_hash
 from punchlist.kernel.ids import new_id
 from punchlist.plan.lifecycle import PlanAction, PlanStatus
-from punchlist.plan.model import NewTodo, TurnTodo
-from punchlist.plan.service import plan_stream
+from punchlist.plan.model import NewTodo, TurnTodo, plan_stream
 
 TODOS_PER_TURN: Final = 10
 TURNS_PER_SESSION: Final = 100

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from html import escape
 
-from punchlist.checklist.box import render_box
 from punchlist.checklist.lifecycle import ChecklistStatus
 from punchlist.checklist.model import Checklist, ChecklistItem
+from punchlist.checklist.render import render_box
 
 LINE, MARGIN, CHARACTER = 22, 18, 9
 COLOURS = {"✓": "#3fb950", "▶": "#d29922", "○": "#8b949e"}

@@ -14,8 +14,8 @@ from tests.tables import our_tables
 from punchlist.audit.check import check
 from punchlist.checklist.lifecycle import ChecklistStatus as ItemStatus
 from punchlist.checklist.model import Checklist, ChecklistItem
+from punchlist.checklist.repository import save_checklist
 from punchlist.checklist.service import Checklists
-from punchlist.checklist.service import write as write_checklist
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import MessageRole, Scope, TurnScope
 from punchlist.conversations.service import Conversations
@@ -197,7 +197,7 @@ def test_a_checklist_put_in_by_hand_is_noticed_though_its_checksum_is_right(
     conversations.start(Scope("another", agent.actor))
     forged = Checklist((ChecklistItem("a", "A", "A", ItemStatus.PENDING),), 1, 0, "2026-02-21T09:00:00.000000Z")
     with store.write() as tx:
-        write_checklist(tx, "another", forged)
+        save_checklist(tx, "another", forged)
     assert problems(store)
 
 

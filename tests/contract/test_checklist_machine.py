@@ -17,7 +17,8 @@ from tests.unit.examples import examples
 from punchlist.checklist.lifecycle import CHECKLIST, ChecklistAction, ChecklistStatus
 from punchlist.checklist.model import ChecklistItem
 from punchlist.checklist.replay import replay_checklist
-from punchlist.checklist.service import Checklists, checklist_stream
+from punchlist.checklist.repository import checklist_stream
+from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotFound, PunchlistError

@@ -52,7 +52,7 @@ def test_each_gets_its_own_todo_in_the_order_of_the_plan(plans: Plans, turn: Tur
     ]
     assert tool(plans, turn, "claim_todo", "three") == {
         "todo": None,
-        "next": "Nothing is free now: 2 claimed, the first until 2026-02-21T09:00:30.000000Z. Ask again later.",
+        "next": "No todo is free now: 2 claimed, the first until 2026-02-21T09:00:30.000000Z. Try again later.",
     }
 
 
@@ -178,7 +178,7 @@ def test_with_its_todo_a_claim_ends_and_whoever_tries_again_claims_again(plans: 
     assert call(plans, turn, "list_todo")["items"][0]["id"] == second
     assert claim(plans, turn).todo.id == second
     call(plans, turn, "complete_todo", todoId=second, outcome="not needed", status="cancelled", fence=1)
-    assert tool(plans, turn, "claim_todo") == {"todo": None, "next": "Nothing is left to claim."}
+    assert tool(plans, turn, "claim_todo") == {"todo": None, "next": "No todo is left to claim."}
 
 
 @pytest.mark.spec("X3")
@@ -219,7 +219,7 @@ def test_what_waits_is_not_claimed_and_what_is_held_has_its_resources(
     with pytest.raises(IllegalTransition, match=r"cannot be claimed yet\. It waits for “Build”"):
         claim(plans, turn, "one", made["Deploy"])
     assert [claim(plans, turn, at).todo.title for at in ("one", "two")] == ["Build", "Write"]
-    assert str(plans.claim(turn, "three")).endswith("2 in progress or waiting. Ask again later.")
+    assert str(plans.claim(turn, "three")).endswith("2 in progress or waiting. Try again later.")
     clock.advance(minutes=6)
     # Its holder died: the resource is the first one's again, but whoever works with it keeps it.
     plans.release_claim(TurnScope("s", ADA, turn.turn_id), "terminal", made["Build"], None)
@@ -270,9 +270,14 @@ def test_in_a_turn_that_has_ended_nothing_is_claimed_or_kept(
         ("claim_todo", {"todoId": "a\x1bb"}, InvalidInput, "todoId: must not contain control"),
         ("claim_todo", {"seconds": 0}, InvalidInput, "seconds: must be"),
         ("claim_todo", {"list": "turn"}, InvalidInput, "list: must be one of plan, mission"),
-        ("claim_todo", {"list": "mission"}, NotAllowed, "you have no mission to claim from; there is plan"),
-        ("claim_todo", {"missionSlug": "m"}, NotAllowed, "you have no mission to claim from"),
-        ("claim_todo", {"list": "plan", "missionSlug": "m"}, InvalidInput, "missionSlug: is for the list mission"),
+        ("claim_todo", {"list": "mission"}, NotAllowed, "you cannot claim from mission; available: plan"),
+        ("claim_todo", {"missionSlug": "m"}, NotAllowed, "you cannot claim from mission"),
+        (
+            "claim_todo",
+            {"list": "plan", "missionSlug": "m"},
+            InvalidInput,
+            "missionSlug: applies to the list mission",
+        ),
         ("renew_claim", {"fence": 1}, InvalidInput, "todoId: is required"),
         ("renew_claim", {"todoId": "x"}, InvalidInput, "fence: must be"),
         ("renew_claim", {"todoId": "x", "fence": 1, "seconds": 10**9}, InvalidInput, "seconds: must be"),

@@ -7,12 +7,12 @@ from tests.contract.crowd import Crowd, codes, made
 from tests.contract.front import plan, todo, trail
 
 from punchlist.audit.check import check
-from punchlist.checklist import service as checklist_service
+from punchlist.checklist import repository as checklist_repository
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
-from punchlist.plan import service as plan_service
 from punchlist.plan.lifecycle import PlanStatus
+from punchlist.plan.model import plan_stream
 from punchlist.plan.service import Plans
 from punchlist.storage.schema_version import SCHEMA_VERSION
 from punchlist.storage.store import Store
@@ -58,7 +58,7 @@ def test_of_fifty_who_complete_one_todo_at_once_exactly_one_does(
     assert set(codes(outcomes)) <= {"ok", "illegal_transition", "conflict"}
     (todo_,) = plans.list(turn, frozenset(PlanStatus)).items
     assert [todo_.outcome] == made(outcomes)
-    assert [event.action for event in trail(store, plan_service.plan_stream(turn.turn_id))] == ["create", "complete"]
+    assert [event.action for event in trail(store, plan_stream(turn.turn_id))] == ["create", "complete"]
 
 
 @pytest.mark.spec("T5")
@@ -92,7 +92,7 @@ def test_of_fifty_parallel_changes_of_one_item_none_is_lost_silently(
     checklists.rewrite(agent, [todo("A")])
     outcomes = crowd.go(database, "edit", processes=2, threads=25)
     assert codes(outcomes) == {"ok": EVERYBODY}
-    history = trail(store, checklist_service.checklist_stream("s"))[1:]
+    history = trail(store, checklist_repository.checklist_stream("s"))[1:]
     wordings = [event.payload()["items"][0]["content"] for event in history]
     assert sorted(wordings) == sorted(made(outcomes))
     assert [item.content for item in checklists.get("s").items] == wordings[-1:]

@@ -22,7 +22,7 @@ from punchlist.errors import InvalidInput
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.models.model import FinishReason, Reply, RequestedCall, UserText
-from punchlist.plan.condition_service import ConditionService
+from punchlist.plan.service import Plans
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approval_store import Approvals
 from punchlist.toolcalls.approvals import ApprovalAnswer
@@ -143,7 +143,7 @@ def test_a_question_of_an_earlier_turn_holds_up_nobody_who_stays(
     scene = rehearse(plans("Look"), calls(waits), says("I wait."))
     outcome = scene.run("Something else.")
     assert outcome.ended.reason is Reason.WAITING
-    conditions, here = ConditionService(store), agent.conversation_id
+    conditions, here = Plans(store), agent.conversation_id
     (held,) = conditions.open_conditions(here)
     conditions.resolve(here, held.condition.id, "This one.", Actor(Role.PERSON, "ann"))
     staying = wait_until_resumable(scene.runtime, outcome.turn_id, scene.signal)

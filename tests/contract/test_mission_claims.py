@@ -52,7 +52,7 @@ def test_what_is_in_progress_is_claimed_the_most_urgent_first_then_the_oldest(
     assert claimed == ["critical", "first", "second", "low"]
     nothing = claims.claim(team.lead, "five", team.slug)
     assert isinstance(nothing, NothingToClaim)
-    assert str(nothing).startswith("Nothing is free now: 4 claimed, the first until 2026-02-21T09:05:04")
+    assert str(nothing).startswith("No todo is free now: 4 claimed, the first until 2026-02-21T09:05:04")
 
 
 @pytest.mark.spec("X3", "M4")
@@ -164,5 +164,5 @@ def test_the_tools_claim_from_the_mission_that_a_caller_is_bound_to(team: Team, 
     with pytest.raises(InvalidInput, match="missionSlug: is required"):
         call(team.person, "claim_todo")
     assert call(team.person, "claim_todo", missionSlug=team.slug)["fence"] == 2
-    with pytest.raises(NotAllowed, match="you have no plan to claim from; there is mission"):
+    with pytest.raises(NotAllowed, match="you cannot claim from plan; available: mission"):
         call(team.owner, "claim_todo", list="plan")

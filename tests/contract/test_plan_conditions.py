@@ -17,9 +17,9 @@ from punchlist.conversations.model import TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed, NotFound
 from punchlist.kernel.actors import SYSTEM, Actor, Role
-from punchlist.plan.model import NewCondition
+from punchlist.plan.model import NewCondition, plan_stream
 from punchlist.plan.replay import replay_conditions, replay_todos
-from punchlist.plan.service import Plans, plan_stream
+from punchlist.plan.service import Plans
 from punchlist.storage.schema_version import SCHEMA_VERSION
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
@@ -88,7 +88,7 @@ def test_a_todo_that_waits_cannot_be_started_until_what_it_waits_for_has_ended(
     build, ship = create(plans, turn, item("Build"), item("Ship", "Build"))
     with (
         nothing_changes(store),
-        pytest.raises(IllegalTransition, match=rf"“Ship” .* waits for “Build” \(id {build}\)\. Go on with another"),
+        pytest.raises(IllegalTransition, match=rf"“Ship” .* waits for “Build” \(id {build}\)\. Continue with another"),
     ):
         call(plans, turn, "start_todo", todoId=ship)
     call(plans, turn, "start_todo", todoId=build)
@@ -185,9 +185,9 @@ def test_only_who_plans_can_have_a_todo_wait_and_only_while_it_is_open(
         ({"blockedBy": [{"time": "tomorrow"}]}, "blockedBy[0].time: must be a time with its zone, such as 2026-"),
         ({"blockedBy": [{"time": "2026-11-20T09:00:00"}]}, "blockedBy[0].time: must be a time with its zone"),
         ({"blockedBy": [{"time": "0001-01-01T00:00:00+09:00"}]}, "blockedBy[0].time: must be a time with its zone"),
-        ({"blockedBy": ["Nowhere"]}, "blockedBy[0]: this turn has no todo “Nowhere”; give the id of one"),
+        ({"blockedBy": ["Nowhere"]}, "blockedBy[0]: this turn has no todo “Nowhere”; give the id or the exact title"),
         ({"blockedBy": ["b"]}, "blockedBy[0]: a todo cannot wait for itself"),
-        ({"blockedBy": ["Twin"]}, "blockedBy[0]: “Twin” is the title of 2 todos; it must be of one"),
+        ({"blockedBy": ["Twin"]}, "blockedBy[0]: 2 todos have the title “Twin”; give an id instead"),
         ({"resources": "a.py"}, "resources: must be an array, got text"),
         ({"resources": ["a.py", ""]}, "resources[1]: must be 1 to 500 characters"),
         ({"resources": ["x"] * 21}, "resources: at most 20 entries, got 21"),
@@ -314,9 +314,9 @@ def test_an_answer_to_nothing_is_refused_with_the_reason(
     elsewhere = plans.open_conditions("another")[0].condition.id
     with nothing_changes(store):
         for wanted in ("nothing", "", elsewhere, condition_id(plans, AT_TEN)):
-            with pytest.raises(NotFound, match=r"Nothing waits for an answer as .*`punchlist answer` lists what does"):
+            with pytest.raises(NotFound, match=r"No question has the id .*`punchlist answer` lists open questions"):
                 plans.resolve("s", wanted, "yes", ADA)
-        with pytest.raises(NotFound, match=r"Nothing waits for the event 'built'.*`punchlist wake`"):
+        with pytest.raises(NotFound, match=r"No todo waits for the event 'built'.*`punchlist wake`"):
             plans.report_event("s", "built", ADA)
         with pytest.raises(InvalidInput, match="answer: must be 1 to 20000 characters"):
             plans.resolve("s", condition_id(plans, "One?"), "  ", ADA)
@@ -327,7 +327,7 @@ def test_the_end_of_an_id_must_be_the_end_of_one(store: Store, plans: Plans, tur
     create(plans, turn, *(item(f"T{number}", {"person": f"{number}?"}) for number in range(17)))
     ends = [held.condition.id[-1] for held in plans.open_conditions("s")]
     twice = next(end for end in ends if ends.count(end) > 1)
-    with nothing_changes(store), pytest.raises(InvalidInput, match=rf"'{twice}' is the end of \d+ ids; give more"):
+    with nothing_changes(store), pytest.raises(InvalidInput, match=rf"\d+ ids end with '{twice}'; give more"):
         plans.resolve("s", twice, "yes", ADA)
 
 
@@ -346,7 +346,7 @@ def test_what_has_ended_takes_no_answer(
     with nothing_changes(store):
         with pytest.raises(IllegalTransition, match=r"The turn that asked has ended \(enough\)"):
             plans.resolve("s", two, "yes", ADA)
-        with pytest.raises(NotFound, match="Nothing waits for the event"):
+        with pytest.raises(NotFound, match="No todo waits for the event"):
             plans.report_event("s", "built", ADA)
 
 
@@ -367,7 +367,8 @@ def test_two_open_todos_of_one_title_are_named_and_both_stay(plans: Plans, turn:
     told = call(plans, turn, "create_todo", items=[{"title": "write  IT"}, {"title": "Other"}])
     first, second = [todo.id for todo in plans.snapshot(turn).todos if todo.title.casefold().startswith("write")][1:]
     assert told["conflicts"] == [
-        f"2 open todos are called “write  IT”: ids {first}, {second}. All stay; cancel those that are the same work."
+        f"2 open todos are called “write  IT”: ids {first}, {second}. All are kept; cancel those that describe the "
+        "same work."
     ]
 
 
@@ -474,7 +475,7 @@ def test_malformed_rows_are_reported_and_left_out(store: Store, plans: Plans, tu
     assert look.waits == {}
     damaged, without_title, no_time = look.problems
     assert damaged.startswith(f"Todo '{forged}' of the plan is not what was written")
-    assert without_title == f"Todo '{empty}' has no title; it is left out."
+    assert without_title == f"Todo '{empty}' has no title; it is skipped."
     assert no_time.startswith("Condition ")
 
 
@@ -492,7 +493,7 @@ def test_a_status_that_no_todo_can_have_is_reported(store: Store, plans: Plans, 
         connection.execute(text(update), {"sum": forged, "id": bad})
     look = plans.snapshot(turn)
     assert [todo.id for todo in look.todos] == [good]
-    assert look.problems == [f"Todo '{bad}' has the status 'finished', which a todo cannot have; it is left out."]
+    assert look.problems == [f"Todo '{bad}' has the unknown status 'finished'; it is skipped."]
 
 
 # --- the trail -------------------------------------------------------------------------------------------

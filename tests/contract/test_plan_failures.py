@@ -11,7 +11,8 @@ from punchlist.conversations.model import TurnScope
 from punchlist.errors import IllegalTransition, NotAllowed, NotFound
 from punchlist.kernel.actors import Actor, Role
 from punchlist.plan.lifecycle import PlanStatus
-from punchlist.plan.service import Plans, plan_stream
+from punchlist.plan.model import plan_stream
+from punchlist.plan.service import Plans
 from punchlist.storage.schema_version import SCHEMA_VERSION
 from punchlist.storage.store import Store
 
@@ -48,7 +49,7 @@ def test_a_todo_that_failed_twice_is_skipped_with_the_error_and_the_rest_goes_on
         call(plans, turn, "start_todo", todoId=first)
         clock.advance(seconds=1)
         told = call(plans, turn, "complete_todo", todoId=first, outcome=error, status="failed")
-    assert "skipped. Go on with the rest" in told.pop("next")
+    assert "skipped. Continue with the rest" in told.pop("next")
     assert told == {
         "id": first,
         "title": "A",
@@ -96,7 +97,7 @@ def test_the_trail_has_both_errors(store: Store, plans: Plans, turn: TurnScope) 
 @pytest.mark.spec("C8")
 @pytest.mark.parametrize(
     ("error", "kept"),
-    [("a\x1b[2Jb", "a\\x1b[2Jb"), ("x" * 30_000, "x" * 20_000), (" ", "nothing was said about it"), ("a\nb", "a\nb")],
+    [("a\x1b[2Jb", "a\\x1b[2Jb"), ("x" * 30_000, "x" * 20_000), (" ", "no details were given"), ("a\nb", "a\nb")],
 )
 def test_whatever_an_error_is_made_of_it_can_be_kept(
     store: Store, plans: Plans, turn: TurnScope, error: str, kept: str

@@ -19,8 +19,9 @@ from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFou
 from punchlist.kernel.actors import Actor, Role
 from punchlist.plan import condition_repository
 from punchlist.plan.lifecycle import OPEN, PlanStatus
+from punchlist.plan.model import plan_stream
 from punchlist.plan.replay import replay_conditions, replay_todos
-from punchlist.plan.service import Plans, plan_stream
+from punchlist.plan.service import Plans
 from punchlist.storage import event_log
 from punchlist.storage.store import Store
 
@@ -172,7 +173,7 @@ class PlanMachine(RuleBasedStateMachine):
         assert list(event_log.broken_links(events)) == []
         assert replay_todos(self.turn.turn_id, events) == {todo.id: todo for todo in self._rows(self.turn)}
         with self.store.read() as tx:
-            conditions = condition_repository.of_turn(tx, self.turn.turn_id)
+            conditions = condition_repository.find_by_turn(tx, self.turn.turn_id)
         assert replay_conditions(self.turn.turn_id, events) == {one.id: one for one in conditions}
 
     @invariant()

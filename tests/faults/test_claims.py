@@ -21,8 +21,8 @@ from punchlist.conversations.service import Conversations
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.events import Event
 from punchlist.plan.lifecycle import PlanAction, PlanStatus
-from punchlist.plan.model import NewTodo
-from punchlist.plan.service import Plans, plan_stream
+from punchlist.plan.model import NewTodo, plan_stream
+from punchlist.plan.service import Plans
 from punchlist.storage import event_log
 from punchlist.storage.open import open_store
 from punchlist.storage.schema_version import SCHEMA_VERSION

@@ -16,7 +16,7 @@ from tests.faults.processes import Answer, punchlist, together
 from tests.faults.screen import ESCAPES, acting
 from tests.faults.script import Script
 
-from punchlist.checklist import service as checklist
+from punchlist.checklist import repository as checklist_repository
 from punchlist.checklist.lifecycle import ChecklistStatus
 from punchlist.checklist.model import Checklist, ChecklistItem
 from punchlist.conversations.model import MessageRole
@@ -54,11 +54,13 @@ CHANGING: Final = {
 
 def _plant(tx: Transaction, turn: str) -> None:
     """Go around every rule, with checksums and hashes as they should be."""
-    before = checklist.read(tx, SESSION)
+    before = checklist_repository.find_checklist(tx, SESSION)
     items = tuple(ChecklistItem(f"{number}{EVIL}", EVIL, EVIL, status) for number, status in enumerate(ChecklistStatus))
-    checklist.write(tx, SESSION, Checklist(items, before.revision + 1, before.undo_to, before.updated_at))
+    checklist_repository.save_checklist(
+        tx, SESSION, Checklist(items, before.revision + 1, before.undo_to, before.updated_at)
+    )
     repository = TurnTodoRepository(tx)
-    counts, _ = repository.verified_counts(SESSION, turn)
+    counts, _, _ = repository.verified_counts(SESSION, turn)
     for number, status in enumerate(set(PlanStatus) - {PlanStatus.IN_PROGRESS}, sum(counts.values())):
         repository.create(
             TurnTodo(
@@ -158,7 +160,7 @@ def test_items_of_ten_megabytes_are_shown_as_fast_as_others(
     words, word = "many words " * 1_000_000, "oneword" * 1_500_000
     items = tuple(ChecklistItem(status.value, words, word, status) for status in ChecklistStatus)
     with script.house.store.write() as tx:
-        checklist.write(tx, "huge", Checklist(items, 2, 1, "2026"))
+        checklist_repository.save_checklist(tx, "huge", Checklist(items, 2, 1, "2026"))
     script.close()
     began = time.monotonic()
     (answer,) = _ask(project, environment, planted, ("todos", "--session", "huge"))

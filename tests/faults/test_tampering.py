@@ -12,7 +12,7 @@ import pytest
 from tests.faults.processes import punchlist
 from tests.faults.script import Script
 
-from punchlist.checklist import service as checklist
+from punchlist.checklist import repository as checklist_repository
 from punchlist.checklist.model import Checklist
 from punchlist.conversations.model import MessageRole
 from punchlist.kernel.events import GENESIS
@@ -128,8 +128,8 @@ def test_the_check_tells_when_a_row_was_changed_by_somebody_who_knows_the_checks
     with script.house.store.write() as tx:
         todo = TurnTodoRepository(tx).find_by_turn(turn)[0]
         forged = todo._replace(title="Rest")
-        kept = checklist.read(tx, "s")
-        checklist.write(tx, "s", Checklist((), kept.revision + 1, kept.undo_to, kept.updated_at))
+        kept = checklist_repository.find_checklist(tx, "s")
+        checklist_repository.save_checklist(tx, "s", Checklist((), kept.revision + 1, kept.undo_to, kept.updated_at))
     _execute(script, f"UPDATE turn_todos SET title = 'Rest', checksum = {forged.checksum()} WHERE id = '{todo.id}'")
     problems = "\n".join(script.problems())
     assert f"todo {todo.id} is not what its events made of it" in problems

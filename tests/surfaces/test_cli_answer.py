@@ -107,9 +107,9 @@ def test_an_event_wakes_all_that_wait_for_it(punchlist: Cli, asking: Agent) -> N
 @pytest.mark.parametrize(
     ("command", "code", "told"),
     [
-        (["answer", "nothing", "yes"], 1, "Nothing waits for an answer as 'nothing'. `punchlist answer` lists"),
+        (["answer", "nothing", "yes"], 1, "No question has the id 'nothing'. `punchlist answer` lists"),
         (["answer", "nothing"], 2, "TEXT: is missing: what is the answer?"),
-        (["wake", "nothing"], 1, "Nothing waits for the event 'nothing'. `punchlist wake` lists"),
+        (["wake", "nothing"], 1, "No todo waits for the event 'nothing'. `punchlist wake` lists"),
         (["wake", "--note", "x"], 2, "EVENT: is missing: which event has happened?"),
     ],
 )

@@ -70,7 +70,7 @@ def test_a_person_reads_what_a_claim_is(agent: WireClient, punchlist: Cli) -> No
 
 @pytest.mark.spec("X3")
 def test_without_a_turn_there_is_nothing_to_claim(punchlist: Cli, answered: Any) -> None:
-    assert answered("claim") == {"todo": None, "next": "Nothing is left to claim."}
+    assert answered("claim") == {"todo": None, "next": "No todo is left to claim."}
     refused = punchlist("plan", "renew", "x", "--fence", "1")
     assert (refused.returncode, "has no open turn" in refused.stderr) == (1, True)
 

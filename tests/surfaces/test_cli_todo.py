@@ -320,7 +320,7 @@ def test_a_todos_page_shows_its_runs_what_they_used_and_what_they_did(mission: C
 
 @pytest.mark.spec("X3")
 def test_a_todo_is_claimed_kept_and_given_back(mission: Cli, team: Team) -> None:
-    assert fine(mission, "todo", "claim", SLUG) == "Nothing is left to claim.\n"
+    assert fine(mission, "todo", "claim", SLUG) == "No todo is left to claim.\n"
     id = team.todo_in(TodoStatus.IN_PROGRESS).id
     told = fine(mission, "todo", "claim", SLUG)
     assert told.startswith("“A” is yours until ")

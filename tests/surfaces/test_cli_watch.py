@@ -13,7 +13,7 @@ from tests.faults.processes import Program, eventually
 from tests.faults.screen import ESCAPES, Screen, acting
 from tests.faults.script import Script
 
-from punchlist.checklist import service as checklist
+from punchlist.checklist import repository as checklist_repository
 from punchlist.checklist.lifecycle import ChecklistAction, ChecklistStatus
 from punchlist.checklist.model import Checklist, ChecklistItem
 from punchlist.kernel.events import Change
@@ -118,7 +118,7 @@ def test_hostile_text_that_appears_while_watching_is_spelled_out(
         watch.wait_for("1" if arguments[0] == "log" else "Look around")
         with agent.house.store.write() as tx:
             items = (ChecklistItem("x", EVIL, EVIL, ChecklistStatus.PENDING),)
-            checklist.write(tx, "default", Checklist(items, 2, 1, "2026"))
+            checklist_repository.save_checklist(tx, "default", Checklist(items, 2, 1, "2026"))
             event_log.append(tx, Change(EVIL, "default", EVIL, EVIL, EVIL, EVIL, EVIL, "", {"title": EVIL}))
         watch.wait_for("\\x1b")
         answer = watch.interrupt()

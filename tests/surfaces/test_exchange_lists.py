@@ -29,8 +29,7 @@ from punchlist.missions.model import MissionScope
 from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
 from punchlist.plan import validation as plan_validation
 from punchlist.plan.lifecycle import PlanAction
-from punchlist.plan.service import Plans
-from punchlist.plan.transitions import apply_change
+from punchlist.plan.service import Plans, end_todo
 from punchlist.storage.store import Store
 
 PERSON = Actor(Role.PERSON, "test")
@@ -140,8 +139,8 @@ def test_more_than_a_checklist_holds_is_refused_whole(checklists: Checklists) ->
 def test_what_somebody_adds_meanwhile_is_not_overwritten(checklists: Checklists) -> None:
     target = ChecklistTarget(checklists, HERE)
     checklists.add(HERE, "Added meanwhile", reason="test")
-    with pytest.raises(Conflict, match="changed by somebody else"):
-        target.put([ExchangeItem("Imported")], {})
+    with pytest.raises(Conflict, match="Another writer changed the"):
+        target.write([ExchangeItem("Imported")], {})
     assert [item.content for item in checklists.get(HERE.conversation_id).items] == ["Added meanwhile"]
 
 
@@ -209,7 +208,7 @@ def test_items_that_wait_for_each_other_or_have_one_title_are_planned_all_the_sa
     assert [one.details for one in planned] == ["Part of: Parser", "", "Part of: Printer", ""]
     assert [one.status for one in made] == ["pending"] * 4
     assert any("open todos are called “Tests”" in remark for remark in remarks)
-    assert "“Tests” was in progress and is pending: it waits" in remarks
+    assert "“Tests” was in progress and is pending now, because it waits" in remarks
     assert str(decided.lost[-1]) == "place under another (its details name it) of 2 items"
 
 
@@ -233,8 +232,8 @@ def test_an_import_that_is_ended_halfway_has_done_nothing(
         ExchangeItem("B", "a-2", status=TodoStatus.CANCELLED),
     ]
     with monkeypatch.context() as patch:
-        steps = Mock(side_effect=[DEFAULT, KeyboardInterrupt], wraps=apply_change)
-        patch.setattr(plan_target, "apply", steps)
+        steps = Mock(side_effect=[DEFAULT, KeyboardInterrupt], wraps=end_todo)
+        patch.setattr(plan_target, "end_todo", steps)
         with pytest.raises(KeyboardInterrupt):
             carry_out(entries, "beads", PlanTarget(store, HERE, owners=False))
     assert conversations.current_turn("here") is None

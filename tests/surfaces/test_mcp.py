@@ -165,7 +165,7 @@ def test_two_clients_never_hold_the_same_todo_and_a_killed_ones_comes_back(wire:
         taken = again()
         until = time.monotonic() + 30
         while taken["todo"] is None:
-            assert "Nothing is free now: 2 claimed" in taken["next"]
+            assert "No todo is free now: 2 claimed" in taken["next"]
             assert time.monotonic() < until
             taken = again()
         assert (taken["todo"]["title"], taken["fence"]) == ("A", 2)
@@ -173,7 +173,7 @@ def test_two_clients_never_hold_the_same_todo_and_a_killed_ones_comes_back(wire:
         assert "Fence 1 is outdated" in two.call("complete_todo", **late)["content"][0]["text"]
         assert not two.call("complete_todo", **late | {"fence": 2})["isError"]
         assert not two.call("complete_todo", **theirs, outcome="done")["isError"]
-        assert again() == {"todo": None, "next": "Nothing is left to claim."}
+        assert again() == {"todo": None, "next": "No todo is left to claim."}
 
 
 @pytest.mark.spec("W6", "T7")

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tests.unit.examples import examples
 from tests.unit.hostile import EVERYTHING_HOSTILE, any_text
 
-from punchlist.checklist.box import render_box
 from punchlist.checklist.lifecycle import ChecklistStatus
 from punchlist.checklist.model import EMPTY_CHECKLIST, Checklist, ChecklistItem
+from punchlist.checklist.render import render_box
 
 FAMILY = "👨‍👩‍👧‍👦"
 FLAG = "🇩🇪"

@@ -205,8 +205,8 @@ def test_a_lease_past_the_end_of_the_calendar_is_refused() -> None:
 
 @pytest.mark.spec("X3")
 def test_whoever_finds_nothing_is_told_when_to_come_back() -> None:
-    assert str(NothingToClaim(0, 0)) == "Nothing is left to claim."
+    assert str(NothingToClaim(0, 0)) == "No todo is left to claim."
     assert str(NothingToClaim(2, 1, IN_FIVE)) == (
-        "Nothing is free now: 2 claimed, the first until 2026-02-21T09:05:00.000000Z, 1 in progress or waiting. "
-        "Ask again later."
+        "No todo is free now: 2 claimed, the first until 2026-02-21T09:05:00.000000Z, 1 in progress or waiting. "
+        "Try again later."
     )

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from punchlist.agent.continuation import OpenItem
 from punchlist.checklist import render
-from punchlist.checklist import service as checklist_service
+from punchlist.checklist import repository as checklist_repository
 from punchlist.checklist.lifecycle import ChecklistStatus
 from punchlist.checklist.model import Checklist, ChecklistItem
 from punchlist.conversations import repository as conversation_repository
@@ -19,8 +19,7 @@ from punchlist.errors import StoreDamaged
 from punchlist.kernel.text import quoted, visible
 from punchlist.plan import snapshot as plan_snapshot
 from punchlist.plan.lifecycle import OPEN, ConditionKind, PlanStatus
-from punchlist.plan.model import ConditionAnswer, PlanSnapshot, TurnTodo
-from punchlist.plan.transitions import plan_stream
+from punchlist.plan.model import ConditionAnswer, PlanSnapshot, TurnTodo, plan_stream
 from punchlist.storage.store import Store, Transaction
 
 MAX_SHOWN = 30
@@ -93,7 +92,7 @@ class TurnLists:
         self._waits = False
         self._streams = (
             plan_stream(scope.turn_id),
-            checklist_service.checklist_stream(scope.conversation_id),
+            checklist_repository.checklist_stream(scope.conversation_id),
             turn_stream(scope.turn_id),
         )
 
@@ -154,7 +153,7 @@ class TurnLists:
         if not self._has_checklist:
             return None, ()
         try:
-            return checklist_service.read(tx, self._scope.conversation_id), ()
+            return checklist_repository.find_checklist(tx, self._scope.conversation_id), ()
         except StoreDamaged as damage:
             return None, (str(damage),)
 

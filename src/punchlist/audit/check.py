@@ -13,7 +13,7 @@ from typing import Final
 
 from punchlist.audit import missions
 from punchlist.checklist import replay as checklist_replay
-from punchlist.checklist import service as checklist
+from punchlist.checklist import repository as checklist_repository
 from punchlist.conversations import message_queue
 from punchlist.conversations import replay as conversation_replay
 from punchlist.conversations import repository as conversation_repository
@@ -135,7 +135,7 @@ def _rows_made(events: list[Event]) -> Iterator[str]:
         if table:
             yield table
         if kind == "plan":
-            yield from ["todo_conditions"] * plan_replay.conditions_set(event)
+            yield from ["todo_conditions"] * plan_replay.count_new_conditions(event)
 
 
 def _streams(tx: Transaction) -> Iterator[list[Event]]:
@@ -184,7 +184,7 @@ def _compare_queue(tx: Transaction, owner: str, events: list[Event]) -> Iterator
 
 
 def _compare_checklist(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
-    if checklist.read(tx, owner) != checklist_replay.replay_checklist(events):
+    if checklist_repository.find_checklist(tx, owner) != checklist_replay.replay_checklist(events):
         yield f"checklist:{owner}: the list is not what its events made of it"
 
 
@@ -195,7 +195,7 @@ def _compare_plan(tx: Transaction, owner: str, events: list[Event]) -> Iterator[
         if told.get(todo_id) != found.get(todo_id):
             yield f"plan:{owner}: todo {todo_id} is not what its events made of it"
     conditions_told = plan_replay.replay_conditions(owner, events)
-    conditions_found = {one.id: one for one in condition_repository.of_turn(tx, owner)}
+    conditions_found = {one.id: one for one in condition_repository.find_by_turn(tx, owner)}
     for condition_id in conditions_told | conditions_found:
         if conditions_told.get(condition_id) != conditions_found.get(condition_id):
             yield f"plan:{owner}: condition {condition_id} is not what its events made of it"

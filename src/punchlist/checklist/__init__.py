@@ -1,1 +1,1 @@
-"""The session checklist (TodoWrite): the agent rewrites it whole, people watch it."""
+"""The session checklist (TodoWrite): the agent replaces the whole list, people watch it."""

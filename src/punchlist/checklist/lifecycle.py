@@ -1,7 +1,7 @@
-"""The lifecycle of a checklist item.
+"""Lifecycle of a checklist item.
 
-The agent sends states, not actions, and may take a step back; so every pair of states is connected
-by exactly one action, and `action_between` names it.
+The agent sends states, not actions, and may move an item backwards. Every pair of states is therefore
+connected by exactly one action, which `action_between` returns.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CHECKLIST: Final = Lifecycle(
     allowed=dict.fromkeys(ChecklistAction, ALL_ROLES),
 )
 
-# What the states are called, here and in other tools (W11).
+# Our names of the states, and those of other tools (W11).
 STATUS_NAMES: Final = {
     **{status.value: status for status in ChecklistStatus},
     "todo": ChecklistStatus.PENDING,

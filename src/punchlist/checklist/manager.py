@@ -1,4 +1,4 @@
-"""`TodoManager`: the checklist of one session, for programs that hold on to it (W5)."""
+"""`TodoManager`: the checklist of one session, for other programs (W5)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from punchlist.conversations.model import Scope
 
 
 class TodoManager:
-    """Reads and writes go to the store each time; what is returned is the caller's own copy."""
+    """Every call reads or writes the store; returned lists are copies."""
 
     def __init__(self, checklists: Checklists, scope: Scope) -> None:
         self._checklists = checklists
         self._scope = scope
 
     def set_todos(self, todos: Sequence[Any]) -> list[ItemJson]:
-        """Replace the list; the items with their ids."""
+        """Replace the list; returns the items with their ids."""
         self._checklists.rewrite(self._scope, list(todos), reason="set_todos")
         return self.get_todos()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -46,7 +47,7 @@ class Checklist:
     def progress(self) -> Progress:
         completed = sum(1 for item in self.items if not item.is_open)
         total = len(self.items)
-        # Half up, as people round; Python's round() would go to the even neighbour.
+        # Rounds half up; round() would round half to even.
         percent = (200 * completed + total) // (2 * total) if total else 0
         return {"completed": completed, "total": total, "percent": percent}
 
@@ -59,13 +60,18 @@ EMPTY_CHECKLIST = Checklist((), 0, 0, None)
 
 
 def item_json(item: ChecklistItem) -> ItemJson:
-    """An item as it goes over a wire."""
     return {"id": item.id, "content": item.content, "status": item.status.value, "activeForm": item.active_form}
+
+
+def items_from_json(raw: Sequence[dict[str, str]]) -> tuple[ChecklistItem, ...]:
+    return tuple(
+        ChecklistItem(item["id"], item["content"], item["activeForm"], ChecklistStatus(item["status"])) for item in raw
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class ChecklistChange:
-    """What a change to the list came to."""
+    """The list after a change, and the unfinished items that the change dropped."""
 
     checklist: Checklist
     dropped: tuple[ChecklistItem, ...]

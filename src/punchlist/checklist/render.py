@@ -1,7 +1,7 @@
-"""The checklist as text: for the model, for people, and as a line of the conversation.
+"""The checklist as text: for the model, for the conversation, and as the box that people watch (W9).
 
-Whatever the store holds is shown on one line and with control characters spelled out, so that the
-text of an item can neither forge another line nor act on a terminal (W10).
+Every item is rendered on one line with control characters escaped, so that its text can neither forge
+another line nor control a terminal (W10).
 """
 
 from __future__ import annotations
@@ -12,20 +12,26 @@ from typing import Final
 
 from punchlist.checklist.lifecycle import ChecklistStatus
 from punchlist.checklist.model import Checklist, ChecklistItem
-from punchlist.kernel.text import visible
+from punchlist.checklist.text_width import clip, width
+from punchlist.kernel.text import ELLIPSIS, visible
 
 NO_TODOS: Final = "No todos."
 ICONS: Final = {ChecklistStatus.COMPLETED: "✓", ChecklistStatus.IN_PROGRESS: "▶", ChecklistStatus.PENDING: "○"}
-
-_MOST_SHOWN: Final = 1_000
-"""Longer than anything we store, but a store may hold what we did not."""
+BOX_TITLE: Final = "Tasks"
+MIN_WIDTH: Final = len(BOX_TITLE) + 1
+MAX_WIDTH: Final = 100
+MAX_LINES_PER_ITEM: Final = 2
+_FRAME: Final = 4
+_ICON: Final = 2
+# Longer than any valid item; a damaged store may hold more.
+_MAX_LABEL_LENGTH: Final = 1_000
 
 _EMOJI = "\u2190-\u2bff\ufe0f\U0001f000-\U0001faff"
 _LONE_JOINER: Final = re.compile(f"(?<![{_EMOJI}])\u200d|\u200d(?![{_EMOJI}])")
 
 
 def render_for_model(checklist: Checklist) -> str:
-    """What TodoWrite returns (W4)."""
+    """The result of TodoWrite (W4)."""
     if not checklist.items:
         return NO_TODOS
     progress = checklist.progress
@@ -45,20 +51,78 @@ def _model_line(item: ChecklistItem) -> str:
 
 
 def update_message(checklist: Checklist) -> str:
-    """What the conversation keeps of a change (W9)."""
+    """The message that a change adds to the conversation (W9)."""
     return "\n".join(
         ["Todo list updated:", *(f"  {ICONS[item.status]} {item_label(item)}" for item in checklist.items)]
     )
 
 
 def item_label(item: ChecklistItem) -> str:
-    """What people see of an item: what is happening while it happens, else what is to be done."""
+    """The active form while the item is in progress, otherwise its content."""
     text = item.active_form if item.status is ChecklistStatus.IN_PROGRESS else item.content
-    text = visible(text[:_MOST_SHOWN])
-    # Terminals disagree about how wide a joiner makes text that is no emoji; without it they agree.
-    return _LONE_JOINER.sub("", text)
+    # Terminals disagree about the width of a joiner between characters other than emoji.
+    return _LONE_JOINER.sub("", visible(text[:_MAX_LABEL_LENGTH]))
 
 
 def quoted_contents(items: Sequence[ChecklistItem]) -> str:
-    """Items in one sentence, for messages."""
     return ", ".join(f"“{visible(item.content)}”" for item in items)
+
+
+def render_box(checklist: Checklist, columns: int = 80) -> list[str]:
+    """The list in a frame that is never wider than `columns`; without a frame where it does not fit."""
+    if not checklist.items:
+        return [NO_TODOS]
+    progress = checklist.progress
+    footer = f"Progress: {progress['completed']}/{progress['total']} ({progress['percent']}%)"
+    return render_frame([(ICONS[item.status], item_label(item)) for item in checklist.items], footer, columns)
+
+
+def render_frame(labels: Sequence[tuple[str, str]], footer: str, columns: int = 80) -> list[str]:
+    """Icons and labels in a frame. Each label is a single line that is safe to show."""
+    if columns < MIN_WIDTH + _FRAME:
+        return [f"{icon} {clip(text, columns - _ICON)}"[: max(columns, 1)] for icon, text in labels]
+    needed = max(len(footer), len(BOX_TITLE) + 2, *(width(text) + _ICON for _, text in labels))
+    inner = max(MIN_WIDTH, min(needed, columns - _FRAME, MAX_WIDTH))
+    lines = [f"┌─ {BOX_TITLE} {'─' * (inner - len(BOX_TITLE) - 1)}┐"]
+    for icon, text in labels:
+        first, *rest = _wrap(text, inner - _ICON)
+        lines.append(_row(icon, first, inner))
+        lines += [_row(" ", part, inner) for part in rest]
+    return [*lines, f"│ {'':{inner}} │", f"│ {clip(footer, inner):{inner}} │", f"└{'─' * (inner + 2)}┘"]
+
+
+def _row(icon: str, text: str, inner: int) -> str:
+    return f"│ {icon} {text}{' ' * (inner - _ICON - width(text))} │"
+
+
+def _wrap(text: str, cells: int) -> list[str]:
+    """Wrap `text` at `cells` columns, and cut it after a few lines."""
+    lines = _fold(text, cells)
+    if len(lines) > MAX_LINES_PER_ITEM:
+        last = clip(lines[MAX_LINES_PER_ITEM - 1], cells - 1) + ELLIPSIS
+        lines = [*lines[: MAX_LINES_PER_ITEM - 1], last]
+    return lines
+
+
+def _fold(text: str, cells: int) -> list[str]:
+    lines: list[str] = []
+    line = ""
+    for word in text.split(" "):
+        candidate = f"{line} {word}" if line else word
+        if width(candidate) <= cells:
+            line = candidate
+            continue
+        if line:
+            lines.append(line)
+        *full, line = _split_word(word, cells)
+        lines += full
+    return [*lines, line] if line or not lines else lines
+
+
+def _split_word(word: str, cells: int) -> list[str]:
+    pieces: list[str] = []
+    while width(word) > cells:
+        head = clip(word, cells) or word[:1]
+        pieces.append(head)
+        word = word[len(head) :]
+    return [*pieces, word]

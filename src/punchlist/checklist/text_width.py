@@ -1,6 +1,6 @@
-"""How many terminal cells text takes.
+"""The width of text in terminal cells.
 
-ASCII takes one cell a character, and most lists are ASCII; only others pay for loading the tables.
+ASCII takes one cell per character and needs no import of wcwidth's tables.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ def width(text: str) -> int:
 
 
 def clip(text: str, cells: int) -> str:
-    """The longest beginning that fits, without cutting a character people see as one."""
+    """The longest prefix that fits, cut between graphemes."""
     if text.isascii():
         return text[:cells]
     import wcwidth

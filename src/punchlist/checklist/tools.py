@@ -1,4 +1,4 @@
-"""What a model can call: TodoWrite. And what its prompt says about it (W8)."""
+"""The TodoWrite tool and its guidance in the prompt (W8)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from punchlist.checklist.service import Checklists
 
 GUIDANCE: Final = f"""\
-Keep a checklist of this session's work. People watch it, and it is your memory: it is still there \
-when older messages are not.
+Keep a checklist of this session's work. People watch it, and it is your memory: it remains available \
+when older messages are gone.
 
 Use it for work of three or more steps, when you are given several tasks, or when a task needs planning.
 Do not use it for a single simple task, a trivial one, or a question you can answer at once.
@@ -60,25 +60,25 @@ _OUTPUT = schema(
         total={"type": "integer"},
         percent={"type": "integer"},
     ),
-    dropped={"type": "array", "items": _ITEM, "description": "Unfinished items that this call left out"},
+    dropped={"type": "array", "items": _ITEM, "description": "Unfinished items that this call dropped"},
 )
 
 
 def checklist_tools(checklists: Callable[[], Checklists]) -> list[ListToolSpec[Scope]]:
-    """The tools over a service that is asked for when one is called, so that listing them costs nothing."""
+    """`checklists` is called only when a tool runs, so that listing the tools opens no database."""
 
     def todo_write(scope: Scope, args: Arguments) -> ToolResult:
-        rewrite = checklists().rewrite(scope, args.get("todos"))
-        text = render.render_for_model(rewrite.checklist)
-        if rewrite.dropped:
+        change = checklists().rewrite(scope, args.get("todos"))
+        text = render.render_for_model(change.checklist)
+        if change.dropped:
             text += (
-                f"\n\nLeft out unfinished: {render.quoted_contents(rewrite.dropped)}. "
-                "Send them again if they are still to be done."
+                f"\n\nDropped unfinished items: {render.quoted_contents(change.dropped)}. "
+                "Send them again if they still need to be done."
             )
         data = {
-            "todos": [item_json(item) for item in rewrite.checklist.items],
-            "progress": rewrite.checklist.progress,
-            "dropped": [item_json(item) for item in rewrite.dropped],
+            "todos": [item_json(item) for item in change.checklist.items],
+            "progress": change.checklist.progress,
+            "dropped": [item_json(item) for item in change.dropped],
         }
         return ToolResult(text, data)
 

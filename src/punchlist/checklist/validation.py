@@ -1,4 +1,4 @@
-"""What a checklist may look like, and what a replacement does to it. Pure."""
+"""Parsing of TodoWrite arguments, rules for the whole list, and the changes of a replacement. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ONE_AT_A_TIME: Final = "Only one task can be in_progress at a time"
 
 @dataclass(frozen=True, slots=True)
 class NewChecklistItem:
-    """An item as the caller wrote it; it may have no id yet."""
+    """A parsed item; it may have no id yet."""
 
     content: str
     active_form: str
@@ -29,7 +29,7 @@ class NewChecklistItem:
 
 @dataclass(frozen=True, slots=True)
 class ItemChange:
-    """One item's part in a replacement."""
+    """The change of one item in a replacement."""
 
     id: str
     action: str
@@ -39,16 +39,16 @@ class ItemChange:
 
 
 def parse_todos(todos: Any) -> list[NewChecklistItem]:
-    """The caller's JSON as items, or every problem it has, each naming the item and the rule."""
+    """Parse the items, or raise with every problem, each naming its item and the rule."""
     if not isinstance(todos, list):
         raise InvalidInput(f"todos: must be an array of items, got {text.json_type(todos)}")
     if len(todos) > MAX_ITEMS:
         raise InvalidInput(f"todos: at most {MAX_ITEMS} items are allowed, got {len(todos)}")
     problems: list[str] = []
-    wanted = [_parse_item(raw, f"todos[{index}]", problems) for index, raw in enumerate(todos)]
+    parsed = [_parse_item(raw, f"todos[{index}]", problems) for index, raw in enumerate(todos)]
     if problems:
         raise InvalidInput(problems)
-    items = [item for item in wanted if item is not None]
+    items = [item for item in parsed if item is not None]
     check_list(items)
     return items
 
@@ -57,7 +57,7 @@ def _parse_item(raw: Any, where: str, problems: list[str]) -> NewChecklistItem |
     if not isinstance(raw, dict):
         problems.append(f"{where}: must be an object with content, status and activeForm, got {text.json_type(raw)}")
         return None
-    found = len(problems)
+    before = len(problems)
     for key in ("content", "activeForm"):
         if key not in raw:
             problems.append(f"{where}.{key}: is required")
@@ -67,7 +67,7 @@ def _parse_item(raw: Any, where: str, problems: list[str]) -> NewChecklistItem |
     item_id = raw.get("id")
     if item_id is not None and (problem := text.line_problem(item_id, max_length=MAX_ID_LENGTH)):
         problems.append(f"{where}.id: {problem}")
-    if len(problems) > found or status is None:
+    if len(problems) > before or status is None:
         return None
     return NewChecklistItem(
         raw["content"].strip(), raw["activeForm"].strip(), status, item_id.strip() if item_id else None
@@ -83,7 +83,7 @@ def _parse_status(raw: Any, where: str, problems: list[str]) -> ChecklistStatus 
 
 
 def check_list(items: Sequence[NewChecklistItem | ChecklistItem]) -> None:
-    """The rules that look at the list as a whole."""
+    """The rules for the list as a whole."""
     if len(items) > MAX_ITEMS:
         raise InvalidInput(f"todos: at most {MAX_ITEMS} items are allowed, got {len(items)}")
     running = [index for index, item in enumerate(items) if item.status is ChecklistStatus.IN_PROGRESS]
@@ -100,10 +100,10 @@ def check_list(items: Sequence[NewChecklistItem | ChecklistItem]) -> None:
 
 
 def assign_ids(
-    wanted: Sequence[NewChecklistItem], before: Sequence[ChecklistItem], fresh_id: Callable[[], str]
+    items: Sequence[NewChecklistItem], before: Sequence[ChecklistItem], new_id: Callable[[], str]
 ) -> tuple[ChecklistItem, ...]:
-    """Give every item its id: the one it names, else that of the same content before, else a new one."""
-    named = {item.id for item in wanted if item.id}
+    """Give every item an id: its own, else that of the previous item with the same content, else a new one."""
+    named = {item.id for item in items if item.id}
     reusable: dict[str, list[str]] = {}
     for old in before:
         if old.id not in named:
@@ -115,59 +115,59 @@ def assign_ids(
             return item.id
         if reusable.get(item.content):
             return reusable[item.content].pop(0)
-        new = fresh_id()
+        new = new_id()
         while new in used:
-            new = fresh_id()
+            new = new_id()
         used.add(new)
         return new
 
-    return tuple(ChecklistItem(id_for(item), item.content, item.active_form, item.status) for item in wanted)
+    return tuple(ChecklistItem(id_for(item), item.content, item.active_form, item.status) for item in items)
 
 
 def match_items(
     before: Sequence[ChecklistItem], after: Sequence[ChecklistItem]
 ) -> list[tuple[ChecklistItem | None, ChecklistItem | None]]:
-    """What became of each item: the same one by its id, else by its content; None for new and gone."""
-    left = {item.id: item for item in before}
-    found = {item.id: left.pop(item.id) for item in after if item.id in left}
+    """Pairs of the same item before and after, matched by id, else by content; None for added and removed."""
+    unmatched = {item.id: item for item in before}
+    matched = {item.id: unmatched.pop(item.id) for item in after if item.id in unmatched}
     by_content: dict[str, list[ChecklistItem]] = {}
-    for item in left.values():
+    for item in unmatched.values():
         by_content.setdefault(item.content, []).append(item)
     for item in after:
-        if item.id not in found and by_content.get(item.content):
-            found[item.id] = by_content[item.content].pop(0)
-    gone = [item for same in by_content.values() for item in same]
-    return [*((found.get(item.id), item) for item in after), *((item, None) for item in gone)]
+        if item.id not in matched and by_content.get(item.content):
+            matched[item.id] = by_content[item.content].pop(0)
+    removed = [item for items in by_content.values() for item in items]
+    return [*((matched.get(item.id), item) for item in after), *((item, None) for item in removed)]
 
 
 def dropped_items(before: Sequence[ChecklistItem], after: Sequence[ChecklistItem]) -> tuple[ChecklistItem, ...]:
-    """Unfinished items that a replacement leaves out."""
-    gone = {was.id for was, now in match_items(before, after) if was and now is None}
-    return tuple(item for item in before if item.is_open and item.id in gone)
+    """Unfinished items that a replacement removes."""
+    removed = {old.id for old, new in match_items(before, after) if old and new is None}
+    return tuple(item for item in before if item.is_open and item.id in removed)
 
 
 def find_item(items: Sequence[ChecklistItem], reference: str) -> ChecklistItem:
-    """The item a person means: its number in the box, or its id."""
+    """Find an item by its number in the box or by its id."""
     number = int(reference) if reference.isdecimal() and len(reference) < 10 else 0
     if 1 <= number <= len(items):
         return items[number - 1]
     for item in items:
         if item.id == reference:
             return item
-    known = f"1 to {len(items)}" if items else "none, the list is empty"
-    raise NotFound(f"There is no item {text.excerpt(reference)!r} in the list. Numbers: {known}.")
+    numbers = f"1 to {len(items)}" if items else "none, the list is empty"
+    raise NotFound(f"There is no item {text.excerpt(reference)!r} in the list. Numbers: {numbers}.")
 
 
 def item_changes(before: Sequence[ChecklistItem], after: Sequence[ChecklistItem]) -> list[ItemChange]:
-    """What a replacement did, item by item."""
-    return [step for was, now in match_items(before, after) if (step := _step(was, now))]
+    """The changes of a replacement, item by item."""
+    return [change for old, new in match_items(before, after) if (change := _item_change(old, new))]
 
 
-def _step(was: ChecklistItem | None, now: ChecklistItem | None) -> ItemChange | None:
-    if now is None:
-        return ItemChange(was.id, "remove", was.status, None, was.content) if was else None
-    if was is None:
-        return ItemChange(now.id, ChecklistAction.ADD, None, now.status, now.content)
-    if was.status is not now.status:
-        return ItemChange(now.id, action_between(was.status, now.status), was.status, now.status, now.content)
-    return ItemChange(now.id, "edit", now.status, now.status, now.content) if was != now else None
+def _item_change(old: ChecklistItem | None, new: ChecklistItem | None) -> ItemChange | None:
+    if new is None:
+        return ItemChange(old.id, "remove", old.status, None, old.content) if old else None
+    if old is None:
+        return ItemChange(new.id, ChecklistAction.ADD, None, new.status, new.content)
+    if old.status is not new.status:
+        return ItemChange(new.id, action_between(old.status, new.status), old.status, new.status, new.content)
+    return ItemChange(new.id, "edit", new.status, new.status, new.content) if old != new else None

@@ -1,4 +1,4 @@
-"""The lifecycle of a claim on a todo. Nothing is told when a lease runs out: it is seen by looking."""
+"""Lifecycle of a claim on a todo. The end of a lease is not an event; it is evaluated on every read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Final
 from punchlist.kernel.actors import Role
 from punchlist.kernel.lifecycle import NEW, Lifecycle
 
-# How long a claim lasts, in seconds: unless said, at least, at most.
 DEFAULT_LEASE_SECONDS: Final = 300
 MIN_LEASE_SECONDS: Final = 1
 MAX_LEASE_SECONDS: Final = 24 * 60 * 60
@@ -16,7 +15,7 @@ MAX_LEASE_SECONDS: Final = 24 * 60 * 60
 
 class ClaimStatus(StrEnum):
     HELD = "held"
-    # Its lease has run out. It is still its holder's as long as nobody takes it.
+    # The lease has ended. The holder keeps the claim until another agent claims the todo.
     LAPSED = "lapsed"
     FREE = "free"
 
@@ -28,7 +27,7 @@ class ClaimAction(StrEnum):
 
 
 CLAIMANTS: Final = frozenset(Role) - {Role.WORKER}
-"""A worker does what it was given: whoever delegated holds the todo (T13)."""
+"""Workers cannot claim: the agent that delegates to them holds the todo (T13)."""
 
 CLAIM: Final = Lifecycle(
     "claim",

@@ -12,18 +12,18 @@ T = TypeVar("T")
 
 
 class ListKind(StrEnum):
-    """What can be claimed: a todo of a turn's plan, or of a mission."""
+    """The lists whose todos can be claimed."""
 
     PLAN = "plan"
     MISSION = "mission"
 
 
 class Claim(NamedTuple):
-    """A row of `claims`: the newest claim of a todo. Without a holder it was released."""
+    """A row of `claims`: the newest claim of a todo. A released claim has no holder."""
 
     todo_id: str
     list: ListKind
-    # The turn or the mission.
+    # The id of the turn or the mission.
     owner_id: str
     holder: str | None
     fence: int
@@ -33,14 +33,14 @@ class Claim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
-    """Who claims: somebody in a conversation, at a place that tells it from others of the same name.
+    """The agent or person that claims.
 
-    All of it comes from the surface: a model that could say who it is could be somebody else.
+    Every part comes from the surface, never from the model, so that no agent can act as another.
     """
 
     scope: Scope
     origin: str
-    """A process or a connection."""
+    """The process or connection; distinguishes actors of the same name."""
 
     @property
     def holder(self) -> str:
@@ -49,24 +49,22 @@ class Claimant:
 
 @dataclass(frozen=True, slots=True)
 class ClaimGranted(Generic[T]):
-    """A todo that is its claimant's now."""
-
     todo: T
     claim: Claim
 
 
 @dataclass(frozen=True, slots=True)
 class NothingToClaim:
-    """Every todo has ended, waits, is in progress or somebody's."""
+    """No todo can be claimed now."""
 
     claimed: int
     unavailable: int
-    """Those that are open and nobody's, but cannot be claimed now."""
+    """Open todos without a claim that are in progress or waiting."""
     until: str | None = None
-    """When the first of the leases runs out."""
+    """When the first lease ends."""
 
     def __str__(self) -> str:
-        told = [f"{self.claimed} claimed, the first until {self.until}"] if self.claimed else []
+        parts = [f"{self.claimed} claimed, the first until {self.until}"] if self.claimed else []
         if self.unavailable:
-            told.append(f"{self.unavailable} in progress or waiting")
-        return f"Nothing is free now: {', '.join(told)}. Ask again later." if told else "Nothing is left to claim."
+            parts.append(f"{self.unavailable} in progress or waiting")
+        return f"No todo is free now: {', '.join(parts)}. Try again later." if parts else "No todo is left to claim."

@@ -1,4 +1,4 @@
-"""The claims of a list as its events tell them: who has taken what with which fence. Leases are not in the trail."""
+"""Rebuild the claims of a list from its events. Leases are not in the event log, since renewals write no event."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ class ReplayedClaim(NamedTuple):
 
 
 def replay_claims(events: Sequence[Event]) -> dict[str, ReplayedClaim]:
-    """The newest claim of each todo that ever had one."""
+    """The newest claim of each todo, by todo id."""
     claims: dict[str, ReplayedClaim] = {}
     for event in events:
         if event.action == ClaimAction.CLAIM:
             data = event.payload()
             claims[event.subject] = ReplayedClaim(data["holder"], data["fence"], event.at)
         elif event.subject in claims and (event.action == ClaimAction.RELEASE or "claim" in event.payload()):
-            # Given back, or ended together with its todo.
+            # Released, or ended together with its todo.
             claims[event.subject] = claims[event.subject]._replace(holder=None)
     return claims
 
 
-def claim_differs(told: ReplayedClaim, found: Claim | None) -> bool:
-    return found is None or told != (found.holder, found.fence, found.claimed_at)
+def claim_differs(replayed: ReplayedClaim, stored: Claim | None) -> bool:
+    return stored is None or replayed != (stored.holder, stored.fence, stored.claimed_at)
 
 
 def count_claimed_todos(events: Sequence[Event]) -> int:
-    """How many rows the events put into `claims`."""
+    """How many rows the events inserted into `claims`."""
     return len({event.subject for event in events if event.action == ClaimAction.CLAIM})

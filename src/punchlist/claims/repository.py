@@ -1,4 +1,4 @@
-"""The SQL of claims, inside somebody's transaction."""
+"""SQL of `claims`. The caller owns the transaction."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from punchlist.storage.statements import WHOLE_ROW_LOCK, Statement, columns, ins
 from punchlist.storage.store import Transaction
 
 _ROW: Final = f"SELECT {columns(Claim._fields)} FROM claims"
-_AS_IT_WAS: Final = "todo_id = :todo AND fence = :before"
+_UNCHANGED: Final = "todo_id = :todo AND fence = :before"
 
-# The lock keeps whoever renews from doing so between our look and what follows from it.
+# The lock prevents a renewal between this read and the write that follows.
 LOCK: Final = Statement(f"{_ROW} WHERE todo_id = :todo", lock=WHOLE_ROW_LOCK)
 FIND: Final = Statement(f"{_ROW} WHERE todo_id = :todo")
 LIVE: Final = Statement(
     f"{_ROW} WHERE list = :list AND owner_id = :owner_id AND holder IS NOT NULL AND lease_until > :now"
 )
 INSERT: Final = insert("claims", Claim._fields)
-TAKE: Final = update("claims", ("holder", "fence", "claimed_at", "lease_until"), where=_AS_IT_WAS)
-EXTEND: Final = update("claims", ["lease_until"], where=f"{_AS_IT_WAS} AND holder = :by")
-FREE: Final = Statement(f"UPDATE claims SET holder = NULL WHERE {_AS_IT_WAS}")
+TAKE: Final = update("claims", ("holder", "fence", "claimed_at", "lease_until"), where=_UNCHANGED)
+EXTEND: Final = update("claims", ["lease_until"], where=f"{_UNCHANGED} AND holder = :by")
+FREE: Final = Statement(f"UPDATE claims SET holder = NULL WHERE {_UNCHANGED}")
 
 
 def find(tx: Transaction, todo_id: str) -> Claim | None:
@@ -30,13 +30,13 @@ def find(tx: Transaction, todo_id: str) -> Claim | None:
 
 
 def lock(tx: Transaction, todo_id: str) -> Claim | None:
-    """The newest claim of a todo, kept from other writers until the transaction ends."""
+    """The newest claim of a todo, locked until the transaction ends."""
     row = tx.one(LOCK, todo=todo_id)
     return claim_from_row(row) if row else None
 
 
 def find_live(tx: Transaction, list: ListKind, owner_id: str) -> dict[str, Claim]:
-    """By todo, what is held now on one list."""
+    """The claims of one list that are held now, by todo id."""
     rows = tx.all(LIVE, list=list.value, owner_id=owner_id, now=tx.now())
     return {row[0]: claim_from_row(row) for row in rows}
 
@@ -46,7 +46,7 @@ def insert_claim(tx: Transaction, claim: Claim) -> None:
 
 
 def replace_claim(tx: Transaction, before: Claim, claim: Claim) -> bool:
-    """Put a claim in the place of the one before, unless somebody else has done so."""
+    """Replace the previous claim; False if another writer was first."""
     return bool(
         tx.run(
             TAKE,
@@ -61,7 +61,7 @@ def replace_claim(tx: Transaction, before: Claim, claim: Claim) -> bool:
 
 
 def update_lease(tx: Transaction, claim: Claim) -> bool:
-    """Write down a lease, unless the todo was taken or given back meanwhile."""
+    """Write a new lease end; False if the todo was claimed again or released meanwhile."""
     return bool(tx.run(EXTEND, todo=claim.todo_id, before=claim.fence, by=claim.holder, lease_until=claim.lease_until))
 
 

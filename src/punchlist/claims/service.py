@@ -1,4 +1,7 @@
-"""The steps of a claim inside of a list's transaction. The list finds the todo, holds its lock and writes the event."""
+"""Steps of a claim within a list's transaction.
+
+The list's service finds the todo, locks the list and writes the event.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,12 @@ def take(
     before: Claim | None,
     what: str,
     todo_id: str,
-    of: tuple[ListKind, str],
+    owner: tuple[ListKind, str],
     by: Claimant,
     seconds: int,
 ) -> Claim:
-    """Claim a todo whose claim `before` is locked, or was never there and cannot come while the list is."""
-    claim = claim_validation.new_claim(before, what, todo_id, of, by, tx.now(), seconds)
+    """Claim a todo. The caller has locked the previous claim `before` or, if there is none, the list."""
+    claim = claim_validation.new_claim(before, what, todo_id, owner, by, tx.now(), seconds)
     if before is None:
         claim_repository.insert_claim(tx, claim)
     elif not claim_repository.replace_claim(tx, before, claim):
@@ -31,7 +34,7 @@ def take(
 
 
 def renew(tx: Transaction, what: str, todo_id: str, by: Claimant, fence: int, seconds: int) -> Claim:
-    """Needs no lock of the list: one row is changed, if it is still what it was."""
+    """Extend a claim. Needs no lock on the list: the UPDATE checks fence and holder."""
     claim = claim_validation.renewed_claim(claim_repository.find(tx, todo_id), what, by, fence, tx.now(), seconds)
     if not claim_repository.update_lease(tx, claim):
         raise _changed(what)
@@ -39,7 +42,7 @@ def renew(tx: Transaction, what: str, todo_id: str, by: Claimant, fence: int, se
 
 
 def release(tx: Transaction, what: str, todo_id: str, by: Claimant, fence: int | None) -> Claim:
-    """The claim as it was; it is nobody's any more."""
+    """Release a claim; returns it as it was before."""
     claim = claim_repository.lock(tx, todo_id)
     claim_validation.released_claim(claim, what, by, fence, tx.now())
     assert claim is not None
@@ -48,14 +51,14 @@ def release(tx: Transaction, what: str, todo_id: str, by: Claimant, fence: int |
 
 
 def check_use(tx: Transaction, what: str, todo_id: str, fence: int | None, by: Role) -> Claim | None:
-    """Somebody starts or ends a todo: the claim that is on it, if any, when they may."""
+    """The claim on a todo that is about to be started or ended; raises if the caller may not do that."""
     claim = claim_repository.lock(tx, todo_id)
     claim_validation.check_use(claim, what, fence, by, tx.now())
     return claim if claim and claim.holder else None
 
 
 def end_claim(tx: Transaction, claim: Claim | None) -> dict[str, Any]:
-    """The work on a todo is over, and with it its claim; what the event says of that."""
+    """Clear the claim of a todo that ends; returns data for the todo's event."""
     if claim is None:
         return {}
     claim_repository.clear_holder(tx, claim)
@@ -63,9 +66,9 @@ def end_claim(tx: Transaction, claim: Claim | None) -> dict[str, Any]:
 
 
 def claim_event_data(claim: Claim) -> dict[str, Any]:
-    """What the trail keeps of a claim. Not the lease, which is changed without an event."""
+    """The part of a claim that events record. Leases are not recorded, since renewals write no event."""
     return {"holder": claim.holder, "fence": claim.fence}
 
 
 def _changed(what: str) -> Conflict:
-    return Conflict(f"The claim of {what} was changed by somebody else at the same moment. Claim again.")
+    return Conflict(f"Another writer changed the claim of {what} at the same moment. Claim it again.")

@@ -1,6 +1,6 @@
-"""What several agents call to work on one list: claim_todo, renew_claim, release_claim.
+"""Tools for several agents that work on one list: claim_todo, renew_claim, release_claim.
 
-Each list says how its todos are claimed (`ClaimableList`); the surface says which lists its caller has.
+Each list implements `ClaimableList`; the surface decides which lists its caller can use.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ T = TypeVar("T")
 
 
 class ClaimableList(Protocol):
-    """A list as one caller stands before it."""
+    """The list as seen by one caller."""
 
     def claim(
         self, todo_id: str | None, seconds: int, mission_slug: str | None
     ) -> tuple[dict[str, Any], Claim] | NothingToClaim:
-        """A todo as JSON, and the claim of it; without an id, the next that is free."""
+        """Claim a todo, without an id the next free one; returns its JSON and the claim."""
 
     def renew(self, todo_id: str, fence: int, seconds: int) -> Claim: ...
 
@@ -40,7 +40,7 @@ class ClaimableList(Protocol):
 
 
 ClaimableLists = Callable[[Scope], Mapping[ListKind, ClaimableList]]
-"""The lists that a caller has, the one that is meant when none is named first."""
+"""The lists of a caller; the first is the default."""
 
 
 def claim_tools(lists: ClaimableLists) -> list[ListToolSpec[Scope]]:
@@ -91,8 +91,8 @@ def _renew_claim(lists: ClaimableLists) -> ListToolSpec[Scope]:
 
     return ListToolSpec(
         name="renew_claim",
-        title="Keep a todo",
-        description="Keep a claimed todo for some seconds from now, before they are over.",
+        title="Renew a claim",
+        description="Extend your claim by a number of seconds from now.",
         input_schema=schema(["todoId", "fence"], todoId=_STRING, fence=_FENCE, seconds=_SECONDS),
         output_schema=schema(["id", "fence", "claimedUntil"], id=_STRING, fence=_FENCE, claimedUntil=_STRING),
         roles=CLAIMANTS,
@@ -109,8 +109,8 @@ def _release_claim(lists: ClaimableLists) -> ListToolSpec[Scope]:
 
     return ListToolSpec(
         name="release_claim",
-        title="Give a todo back",
-        description="Give a claimed todo back to the list, unfinished.",
+        title="Release a todo",
+        description="Return a claimed todo to the list, unfinished.",
         input_schema=schema(["todoId", "fence"], todoId=_STRING, fence=_FENCE),
         output_schema=schema(["id", "released"], id=_STRING, released={"type": "boolean"}),
         roles=CLAIMANTS,
@@ -127,14 +127,14 @@ def _chosen(lists: Mapping[ListKind, ClaimableList], kind: ListKind | None) -> C
     if kind is None:
         kind = next(iter(lists), None)
     if kind is None or kind not in lists:
-        there = " or ".join(lists) or "nothing"
-        raise NotAllowed(f"list: you have no {kind or 'list'} to claim from; there is {there}.")
+        available = " or ".join(lists) or "none"
+        raise NotAllowed(f"list: you cannot claim from {kind or 'any list'}; available: {available}.")
     return lists[kind]
 
 
 def _first(lists: Mapping[ListKind, ClaimableList], act: Callable[[ClaimableList], T]) -> T:
-    """What comes of it on the list that knows the todo."""
-    missing = NotFound("There is no list that you could have claimed a todo from.")
+    """Call `act` on each list until one knows the todo."""
+    missing = NotFound("You have no list with claimable todos.")
     for each in lists.values():
         try:
             return act(each)

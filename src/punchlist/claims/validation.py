@@ -1,9 +1,9 @@
-"""Who may take a todo, keep it, give it back and end it. Pure: the time is passed in.
+"""Rules for claiming, renewing, releasing and using a claim. Pure: the time is passed in.
 
-A todo has one row of claims, and every claim of it has a number that is higher than the one before,
-its fence. A lease says when others may take the todo; the fence says who is too late. So a clock that
-jumps can make somebody lose a todo early or keep it long, but never make two holders of it: whoever
-was overtaken has an old fence, and the list refuses it when the work is to be called done.
+A todo has one row in `claims`. Each new claim gets a higher number, its fence. The lease decides when
+others may claim the todo; the fence decides whose work counts. A clock that jumps can end a lease
+early or late, but it cannot create two holders: a holder that was replaced has an outdated fence, and
+the list refuses it when it ends the todo.
 """
 
 from __future__ import annotations
@@ -49,72 +49,74 @@ def lease_end(now: str, seconds: int) -> str:
 
 
 def new_claim(
-    before: Claim | None, what: str, todo_id: str, of: tuple[ListKind, str], by: Claimant, now: str, seconds: int
+    before: Claim | None, what: str, todo_id: str, owner: tuple[ListKind, str], by: Claimant, now: str, seconds: int
 ) -> Claim:
-    """The claim of whoever takes a todo that had the claim `before`. `what` is the todo in words."""
+    """The claim that replaces `before`. `what` names the todo in messages."""
     CLAIM.check_role(ClaimAction.CLAIM, by.scope.actor.role)
     if before is not None and is_held(before, now):
         raise already_claimed(before, what, by)
     CLAIM.advance(claim_status(before, now), ClaimAction.CLAIM, by.scope.actor.role)
     fence = before.fence + 1 if before else 1
-    return Claim(todo_id, *of, by.holder, fence, claimed_at=now, lease_until=lease_end(now, seconds))
+    return Claim(todo_id, *owner, by.holder, fence, claimed_at=now, lease_until=lease_end(now, seconds))
 
 
 def renewed_claim(claim: Claim | None, what: str, by: Claimant, fence: int, now: str, seconds: int) -> Claim:
-    """With a lease from now on; also after it ran out, when nobody else has taken the todo since."""
-    return _own(claim, ClaimAction.RENEW, what, by, fence, now)._replace(lease_until=lease_end(now, seconds))
+    """The claim with a lease from now; also after the lease ended, unless the todo was claimed again."""
+    return _check_holder(claim, ClaimAction.RENEW, what, by, fence, now)._replace(lease_until=lease_end(now, seconds))
 
 
 def released_claim(claim: Claim | None, what: str, by: Claimant, fence: int | None, now: str) -> Claim:
-    """Without its holder. A person can take a todo from anybody, and needs no fence for that."""
-    return _own(claim, ClaimAction.RELEASE, what, by, fence, now)._replace(holder=None)
+    """The claim without its holder. A person can release any claim and needs no fence."""
+    return _check_holder(claim, ClaimAction.RELEASE, what, by, fence, now)._replace(holder=None)
 
 
-def _own(claim: Claim | None, action: ClaimAction, what: str, by: Claimant, fence: int | None, now: str) -> Claim:
+def _check_holder(
+    claim: Claim | None, action: ClaimAction, what: str, by: Claimant, fence: int | None, now: str
+) -> Claim:
     role = by.scope.actor.role
     CLAIM.check_role(action, role)
     if claim is None:
-        raise Conflict(f"{what} is not claimed. claim_todo takes it.")
+        raise Conflict(f"{what} is not claimed. Call claim_todo first.")
     if fence is not None:
         check_fence(claim, what, fence)
     CLAIM.advance(claim_status(claim, now), action, role)
-    mighty = role is Role.PERSON and action is ClaimAction.RELEASE
-    if claim.holder != by.holder and not mighty:
-        raise NotAllowed(f"{_who(claim, what)}. Only its holder can {action} that claim.")
-    if fence is None and not mighty:
-        raise InvalidInput("fence: is required; it is the number that claim_todo answered with")
+    override = role is Role.PERSON and action is ClaimAction.RELEASE
+    if claim.holder != by.holder and not override:
+        raise NotAllowed(f"{_held_by(claim, what)}. Only its holder can {action} that claim.")
+    if fence is None and not override:
+        raise InvalidInput("fence: is required; claim_todo returned it")
     return claim
 
 
 def check_fence(claim: Claim | None, what: str, fence: int) -> None:
-    """Whoever comes with another fence than the newest is too late."""
     if claim is None or fence > claim.fence:
-        raise Conflict(f"{what} has no claim with fence {fence}. claim_todo takes it and answers with its fence.")
+        raise Conflict(f"{what} has no claim with fence {fence}. Call claim_todo to get one.")
     if fence < claim.fence:
-        since = f"by {visible(claim.holder)}" if claim.holder else "by somebody who has released it"
+        by = f" by {visible(claim.holder)}" if claim.holder else ""
         raise Conflict(
-            f"Fence {fence} is outdated: {what} was claimed again, {since}, with fence {claim.fence}. "
-            "What you did for it does not count; claim another."
+            f"Fence {fence} is outdated: {what} was claimed again{by} with fence {claim.fence}. "
+            "Your work on it does not count; claim another todo."
         )
 
 
 def check_use(claim: Claim | None, what: str, fence: int | None, by: Role, now: str) -> None:
-    """Whether a todo may be started or ended: while somebody holds it, only with its fence, or by a person."""
+    """A claimed todo can be started or ended only with its fence, or by a person."""
     if fence is not None:
         check_fence(claim, what, fence)
     elif claim is not None and by is not Role.PERSON and is_held(claim, now):
-        raise Conflict(f"{_who(claim, what)}. Leave it to its holder, who gives the fence; claim another.")
+        raise Conflict(f"{_held_by(claim, what)}. Only its holder can use it, with the fence; claim another todo.")
 
 
 def already_claimed(claim: Claim, what: str, by: Claimant) -> Conflict:
     if claim.holder == by.holder:
         return Conflict(
-            f"You hold {what} already, with fence {claim.fence}, until {claim.lease_until}. renew_claim keeps it."
+            f"You already hold {what} with fence {claim.fence} until {claim.lease_until}. "
+            "Call renew_claim to extend it."
         )
-    return Conflict(f"{_who(claim, what)}. Claim another, or come back then.")
+    return Conflict(f"{_held_by(claim, what)}. Claim another todo, or try again then.")
 
 
-def _who(claim: Claim, what: str) -> str:
+def _held_by(claim: Claim, what: str) -> str:
     return f"{what} is claimed by {visible(claim.holder)} until {claim.lease_until}"
 
 
@@ -123,14 +125,14 @@ def parse_seconds(raw: Any) -> int:
         return DEFAULT_LEASE_SECONDS
     if isinstance(raw, bool) or not isinstance(raw, int) or not MIN_LEASE_SECONDS <= raw <= MAX_LEASE_SECONDS:
         raise InvalidInput(
-            f"seconds: must be a whole number from {MIN_LEASE_SECONDS} to {MAX_LEASE_SECONDS}, got {_shown(raw)}"
+            f"seconds: must be a whole number from {MIN_LEASE_SECONDS} to {MAX_LEASE_SECONDS}, got {_describe(raw)}"
         )
     return raw
 
 
 def parse_fence(raw: Any) -> int:
     if isinstance(raw, bool) or not isinstance(raw, int) or not 1 <= raw <= MAX_FENCE:
-        raise InvalidInput(f"fence: must be the whole number that claim_todo answered with, got {_shown(raw)}")
+        raise InvalidInput(f"fence: must be the whole number that claim_todo returned, got {_describe(raw)}")
     return raw
 
 
@@ -140,10 +142,10 @@ def parse_list(raw: Any) -> ListKind | None:
     for kind in ListKind:
         if raw == kind.value:
             return kind
-    raise InvalidInput(f"list: must be one of {', '.join(ListKind)}, got {_shown(raw)}")
+    raise InvalidInput(f"list: must be one of {', '.join(ListKind)}, got {_describe(raw)}")
 
 
-def _shown(value: Any) -> str:
+def _describe(value: Any) -> str:
     if isinstance(value, str):
         return repr(excerpt(value))
     if isinstance(value, bool) or not isinstance(value, (int, float)):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 class ChecklistTarget:
     name = "checklist"
-    shape = FormatLimits(
+    limits = FormatLimits(
         "the checklist",
         frozenset({"id", "title", "status", "active_form"}),
         states={TodoStatus.CANCELLED: None, TodoStatus.BACKLOG: TodoStatus.PENDING},
@@ -38,13 +38,13 @@ class ChecklistTarget:
         self._scope = scope
         self._before = checklists.get(scope.conversation_id)
 
-    def there(self) -> ExistingItems:
+    def existing(self) -> ExistingItems:
         items = self._before.items
         return ExistingItems(
             {item.id: item.id for item in items}, ids_by_title([(item.id, item.content) for item in items])
         )
 
-    def settled(self, entries: Sequence[ExchangeItem]) -> tuple[list[ExchangeItem], list[str]]:
+    def adjust(self, entries: Sequence[ExchangeItem]) -> tuple[list[ExchangeItem], list[str]]:
         return limit_in_progress(entries, self._before.in_progress is not None)
 
     def check(self, entries: Sequence[ExchangeItem]) -> None:
@@ -56,9 +56,11 @@ class ChecklistTarget:
             )
         checklist_validation.parse_todos(self._todos(entries))
 
-    def put(self, entries: Sequence[ExchangeItem], known: Mapping[str, str]) -> tuple[list[ImportedItem], list[str]]:
+    def write(self, entries: Sequence[ExchangeItem], known: Mapping[str, str]) -> tuple[list[ImportedItem], list[str]]:
         del known
-        done = self._checklists.rewrite(self._scope, self._todos(entries), reason=REASON, at=self._before.revision)
+        done = self._checklists.rewrite(
+            self._scope, self._todos(entries), reason=REASON, revision=self._before.revision
+        )
         new = done.checklist.items[len(self._before.items) :]
         return [ImportedItem(item.id, item.content, item.status) for item in new], []
 

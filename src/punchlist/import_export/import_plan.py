@@ -10,7 +10,7 @@ from punchlist.import_export.format_limits import fit_items
 from punchlist.import_export.formats import ExchangeFormat
 from punchlist.import_export.item import ExchangeItem, Loss, ParsedFile
 from punchlist.import_export.targets import ImportedItem, ImportTarget, is_stable_id
-from punchlist.plan.condition_input import normalized_title
+from punchlist.plan.validation import normalized_title
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class ImportPlan:
     remarks: list[str]
 
     def execute(self, target: ImportTarget) -> tuple[list[ImportedItem], list[str]]:
-        return target.put(self.new, self.known) if self.new else ([], [])
+        return target.write(self.new, self.known) if self.new else ([], [])
 
 
 def fits_checklist(entries: Sequence[ExchangeItem]) -> bool:
@@ -36,13 +36,13 @@ def fits_checklist(entries: Sequence[ExchangeItem]) -> bool:
 def plan_import(found: ParsedFile, format: ExchangeFormat, target: ImportTarget) -> ImportPlan:
     new, skipped, known = _sorted_out(found.items, format, target)
     lost: list[Loss] = []
-    if "details" in target.shape.fields:
+    if "details" in target.limits.fields:
         new, nested = _named_parents(new, {entry.id: entry.title for entry in found.items})
         lost += [Loss("place under another (its details name it)", nested)] if nested else []
     if target.name == "plan" and format.stable_ids and (count := sum(1 for one in new if is_stable_id(one.id))):
         lost.append(Loss("id", count))
-    fitted = fit_items(target.shape, new)
-    new, said = target.settled(fitted.items)
+    fitted = fit_items(target.limits, new)
+    new, said = target.adjust(fitted.items)
     target.check(new)
     return ImportPlan(new, skipped, known, [*fitted.lost, *lost], [*found.remarks, *said])
 
@@ -62,7 +62,7 @@ def _sorted_out(
 ) -> tuple[list[ExchangeItem], list[ExchangeItem], dict[str, str]]:
     """What is new and what is there: by its id, if that means something here, else by its title, as often as that is
     there."""
-    there = target.there()
+    there = target.existing()
     by_id = {entry.id: there.ids[entry.id] for entry in entries if _is_there(entry, format, there.ids)}
     taken = set(by_id.values())
     titles = {title: [id for id in ids if id not in taken] for title, ids in there.titles.items()}

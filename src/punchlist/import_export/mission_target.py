@@ -62,7 +62,7 @@ class MissionTarget:
             "also_affects",
             "check",
         }
-        self.shape = FormatLimits(
+        self.limits = FormatLimits(
             f"mission {self._mission.slug}",
             frozenset(held | {"owner"} if owners else held),
             # Work begins when the Lead says so, and what was done elsewhere was not done for this mission.
@@ -70,7 +70,7 @@ class MissionTarget:
             trim=_trim,
         )
 
-    def there(self) -> ExistingItems:
+    def existing(self) -> ExistingItems:
         found: list[tuple[str, str]] = []
         asked: dict[str, str] = {}
         cursor = None
@@ -85,7 +85,7 @@ class MissionTarget:
             if cursor is None:
                 return ExistingItems(asked, ids_by_title(found))
 
-    def settled(self, entries: Sequence[ExchangeItem]) -> tuple[list[ExchangeItem], list[str]]:
+    def adjust(self, entries: Sequence[ExchangeItem]) -> tuple[list[ExchangeItem], list[str]]:
         return list(entries), []
 
     def check(self, entries: Sequence[ExchangeItem]) -> None:
@@ -145,7 +145,7 @@ class MissionTarget:
             }
         )[1]
 
-    def put(self, entries: Sequence[ExchangeItem], known: Mapping[str, str]) -> tuple[list[ImportedItem], list[str]]:
+    def write(self, entries: Sequence[ExchangeItem], known: Mapping[str, str]) -> tuple[list[ImportedItem], list[str]]:
         del known
         made: list[ImportedItem] = []
         remarks: dict[str, int] = {}

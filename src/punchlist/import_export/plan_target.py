@@ -1,11 +1,11 @@
-"""Entries into the plan of the open turn, in one transaction: they are made, and then what had ended or was begun takes
-the steps that the lifecycle has for it. Whoever ends us in between finds nothing of them."""
+"""Import into the plan of the open turn.
+
+One transaction creates the todos, then ends those that had ended elsewhere and starts the one in progress.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from punchlist.conversations.model import Scope, TurnScope
@@ -14,175 +14,138 @@ from punchlist.errors import Conflict, IllegalTransition, InvalidInput
 from punchlist.import_export.format_limits import FormatLimits
 from punchlist.import_export.item import ExchangeItem, Loss
 from punchlist.import_export.targets import REASON, ExistingItems, ImportedItem, ids_by_title, limit_in_progress
+from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import visible
 from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
-from punchlist.plan import condition_input, condition_repository
-from punchlist.plan import validation as plan_validation
-from punchlist.plan.condition_input import normalized_title
-from punchlist.plan.lifecycle import PLAN, ConditionKind, PlanAction, PlanStatus
+from punchlist.plan.lifecycle import ConditionKind, PlanAction, PlanStatus
 from punchlist.plan.model import NewCondition, NewTodo, TurnTodo
-from punchlist.plan.service import Plans
-from punchlist.plan.transitions import apply_change, lock_and_read_titles, new_conditions
+from punchlist.plan.repository import lock_and_read_titles
+from punchlist.plan.service import Plans, create_todos, end_todo, start_todo
+from punchlist.plan.validation import MAX_BATCH, MAX_CONDITIONS, MAX_PLAN, parse_items
 from punchlist.storage.store import Store, Transaction
 
 
-def _trim(entries: list[ExchangeItem]) -> tuple[list[ExchangeItem], list[Loss]]:
-    """At most so many things to wait for, and an outcome where something has come out."""
-    kept, cut, unended = [], 0, 0
-    for entry in entries:
-        most = max(0, condition_input.MAX_CONDITIONS - len(entry.waits))
-        fewer = replace(
-            entry,
-            blocked_by=entry.blocked_by[:most],
-            waits=entry.waits[: condition_input.MAX_CONDITIONS],
-            resources=entry.resources[: condition_input.MAX_CONDITIONS],
+def _trim(items: list[ExchangeItem]) -> tuple[list[ExchangeItem], list[Loss]]:
+    """Limit the number of conditions, and drop the outcome of open items."""
+    kept, cut, open_outcomes = [], 0, 0
+    for item in items:
+        trimmed = replace(
+            item,
+            blocked_by=item.blocked_by[: max(0, MAX_CONDITIONS - len(item.waits))],
+            waits=item.waits[:MAX_CONDITIONS],
+            resources=item.resources[:MAX_CONDITIONS],
         )
-        cut += fewer != entry
-        if entry.status in OPEN and entry.outcome:
-            unended += 1
-            fewer = replace(fewer, outcome="")
-        kept.append(fewer)
-    lost = [
-        Loss(f"more than {condition_input.MAX_CONDITIONS} things to wait for or to claim", cut),
-        Loss("outcome (it has not ended)", unended),
+        cut += trimmed != item
+        if item.status in OPEN and item.outcome:
+            open_outcomes += 1
+            trimmed = replace(trimmed, outcome="")
+        kept.append(trimmed)
+    losses = [
+        Loss(f"more than {MAX_CONDITIONS} conditions or resources", cut),
+        Loss("outcome (the item has not ended)", open_outcomes),
     ]
-    return kept, [one for one in lost if one.count]
+    return kept, [loss for loss in losses if loss.count]
 
 
 class PlanTarget:
     name = "plan"
 
     def __init__(self, store: Store, scope: Scope, *, owners: bool) -> None:
-        """`owners`: whoever has an item is one of our agents."""
+        """`owners`: the owners of the imported items are agents of this project."""
         self._store = store
-        self._plans = Plans(store)
         self._conversations = Conversations(store)
         self._scope = scope
-        self._todos = self._there()
-        held = {"id", "title", "details", "status", "blocked_by", "acceptance", "outcome", "waits", "resources"}
-        self.shape = FormatLimits(
+        turn = self._conversations.current_turn(scope.conversation_id)
+        self._todos = Plans(store).list(self._turn(turn.id), frozenset(PlanStatus)).items if turn else []
+        fields = {"id", "title", "details", "status", "blocked_by", "acceptance", "outcome", "waits", "resources"}
+        self.limits = FormatLimits(
             "the plan",
-            frozenset(held | {"owner"} if owners else held),
+            frozenset(fields | {"owner"} if owners else fields),
             states={TodoStatus.BACKLOG: TodoStatus.PENDING},
             trim=_trim,
         )
 
-    def _there(self) -> Sequence[TurnTodo]:
-        turn = self._conversations.current_turn(self._scope.conversation_id)
-        return self._plans.list(self._turn(turn.id), frozenset(PlanStatus)).items if turn else []
-
     def _turn(self, turn_id: str) -> TurnScope:
         return TurnScope(self._scope.conversation_id, self._scope.actor, turn_id)
 
-    def there(self) -> ExistingItems:
-        return ExistingItems(
-            {one.id: one.id for one in self._todos}, ids_by_title([(one.id, one.title) for one in self._todos])
-        )
+    def existing(self) -> ExistingItems:
+        titles = [(todo.id, todo.title) for todo in self._todos]
+        return ExistingItems({id: id for id, _ in titles}, ids_by_title(titles))
 
-    def settled(self, entries: Sequence[ExchangeItem]) -> tuple[list[ExchangeItem], list[str]]:
-        return limit_in_progress(entries, any(todo.status is PlanStatus.IN_PROGRESS for todo in self._todos))
+    def adjust(self, items: Sequence[ExchangeItem]) -> tuple[list[ExchangeItem], list[str]]:
+        return limit_in_progress(items, any(todo.status is PlanStatus.IN_PROGRESS for todo in self._todos))
 
-    def check(self, entries: Sequence[ExchangeItem]) -> None:
-        there, more = len(self._todos), len(entries)
-        if there + more > plan_validation.MAX_PLAN:
+    def check(self, items: Sequence[ExchangeItem]) -> None:
+        existing, new = len(self._todos), len(items)
+        if existing + new > MAX_PLAN:
             raise InvalidInput(
-                f"A plan holds {plan_validation.MAX_PLAN:,} todos; this one has {there:,}, "
-                f"and {more:,} more were to be added. Nothing was imported."
+                f"A plan holds at most {MAX_PLAN:,} todos; this one has {existing:,}, and the import adds {new:,}. "
+                "Nothing was imported."
             )
-        self._new(entries)
+        _new_todos(items)
 
-    def _new(self, entries: Sequence[ExchangeItem]) -> list[NewTodo]:
-        raw = [
-            {
-                "title": entry.title,
-                "context": entry.details,
-                "completionCriteria": entry.acceptance,
-                "agentType": entry.owner or None,
-                "blockedBy": [{kind: subject} for kind, subject in entry.waits],
-                "resources": list(entry.resources),
-            }
-            for entry in entries
-        ]
-        most = plan_validation.MAX_BATCH
-        return [new for at in range(0, len(raw), most) for new in plan_validation.parse_items(raw[at : at + most])]
-
-    def put(self, entries: Sequence[ExchangeItem], known: Mapping[str, str]) -> tuple[list[ImportedItem], list[str]]:
-        new, later = self._linked(entries, known)
+    def write(self, items: Sequence[ExchangeItem], known: Mapping[str, str]) -> tuple[list[ImportedItem], list[str]]:
+        new = _with_ids(items, known)
         with self._store.write() as tx:
             scope = self._turn(self._conversations.ensure_turn(tx, self._scope, reason=REASON).id)
             self._check_unchanged(tx, scope)
-            plans = Plans(_Within(self._store, tx))
-            created = plans.create(scope, new, reason=REASON)
+            created = create_todos(tx, scope, new, REASON)
             todos, remarks = list(created.todos), list(created.conflicts)
-            ids = {entry.id: todo.id for entry, todo in zip(entries, todos, strict=True)}
-            for index, others in later.items():
-                needs = [NewCondition(ConditionKind.TODO, ids[other]) for other in others]
-                todos[index] = _waiting(tx, scope, todos[index], needs)
-            todos = [_ended(tx, scope, todo, entry) for entry, todo in zip(entries, todos, strict=True)]
-            # After all that had ended has: nothing waits for it any more.
-            for index, entry in enumerate(entries):
-                if entry.status is TodoStatus.IN_PROGRESS:
+            todos = [_end(tx, scope, todo, item) for item, todo in zip(items, todos, strict=True)]
+            # Started last: ended todos do not block it any more.
+            for index, item in enumerate(items):
+                if item.status is TodoStatus.IN_PROGRESS:
                     try:
-                        todos[index] = plans.start(scope, todos[index].id, reason=REASON)
+                        todos[index] = start_todo(tx, scope, todos[index], REASON)
                     except IllegalTransition:
-                        remarks.append(f"“{visible(entry.title)}” was in progress and is pending: it waits")
+                        remarks.append(f"“{visible(item.title)}” was in progress and is pending now, because it waits")
         return [ImportedItem(todo.id, todo.title, todo.status) for todo in todos], remarks
 
-    def _linked(
-        self, entries: Sequence[ExchangeItem], known: Mapping[str, str]
-    ) -> tuple[list[NewTodo], dict[int, list[str]]]:
-        """New todos that name what they wait for; and, by place, the ids of what they cannot name yet."""
-        titles = Counter(normalized_title(entry.title) for entry in entries)
-        by_id = {entry.id: entry for entry in entries if entry.id}
-        new: list[NewTodo] = []
-        later: dict[int, list[str]] = {}
-        for index, (entry, todo) in enumerate(zip(entries, self._new(entries), strict=True)):
-            said: list[NewCondition] = []
-            for other in entry.blocked_by:
-                if other in known:
-                    said.append(NewCondition(ConditionKind.TODO, known[other]))
-                elif other in by_id and titles[normalized_title(by_id[other].title)] == 1:
-                    said.append(NewCondition(ConditionKind.TODO, by_id[other].title))
-                elif other in by_id:
-                    # Only its id tells it from others of its title, and it has none yet.
-                    later.setdefault(index, []).append(other)
-            new.append(replace(todo, blocked_by=(*todo.blocked_by, *said)))
-        return new, later
-
     def _check_unchanged(self, tx: Transaction, scope: TurnScope) -> None:
-        """What is new was decided by what was there."""
-        if {row[:2] for row in lock_and_read_titles(tx, scope)} != {
-            (todo.id, todo.status.value) for todo in self._todos
-        }:
-            raise Conflict("The plan was changed by somebody else meanwhile. Nothing was imported; try again.")
+        before = {(todo.id, todo.status.value) for todo in self._todos}
+        if {(row[0], row[1]) for row in lock_and_read_titles(tx, scope)} != before:
+            raise Conflict("Another writer changed the plan during the import. Nothing was imported; try again.")
 
 
-class _Within(Store):
-    """The store inside of a transaction: all that a service does with it is part of that one."""
-
-    def __init__(self, store: Store, tx: Transaction) -> None:
-        super().__init__(store.database, store.clock)
-        self._tx = tx
-
-    def write(self) -> AbstractContextManager[Transaction]:
-        return nullcontext(self._tx)
-
-    read = write
-
-
-def _waiting(tx: Transaction, scope: TurnScope, todo: TurnTodo, needs: Sequence[NewCondition]) -> TurnTodo:
-    conditions = new_conditions(todo, needs, tx.now())
-    condition_repository.add(tx, conditions)
-    status = PLAN.advance(todo.status, PlanAction.WAIT, scope.actor.role)
-    told = {"conditions": [one.event_data() for one in conditions]}
-    return apply_change(tx, scope, PlanAction.WAIT, todo, REASON, told, status=status, started_at=None)
+def _new_todos(items: Sequence[ExchangeItem]) -> list[NewTodo]:
+    raw = [
+        {
+            "title": item.title,
+            "context": item.details,
+            "completionCriteria": item.acceptance,
+            "agentType": item.owner or None,
+            "blockedBy": [{kind: subject} for kind, subject in item.waits],
+            "resources": list(item.resources),
+        }
+        for item in items
+    ]
+    return [new for at in range(0, len(raw), MAX_BATCH) for new in parse_items(raw[at : at + MAX_BATCH])]
 
 
-def _ended(tx: Transaction, scope: TurnScope, todo: TurnTodo, entry: ExchangeItem) -> TurnTodo:
-    """A todo that had ended elsewhere ends here."""
-    if entry.status in OPEN:
+def _with_ids(items: Sequence[ExchangeItem], known: Mapping[str, str]) -> list[NewTodo]:
+    """New todos with ids, so that they can wait for each other whatever their titles are."""
+    ids = [new_id() for _ in items]
+    by_source = {**{item.id: id for item, id in zip(items, ids, strict=True) if item.id}, **known}
+    return [
+        replace(
+            todo,
+            id=id,
+            blocked_by=(
+                *todo.blocked_by,
+                *(
+                    NewCondition(ConditionKind.TODO, by_source[other])
+                    for other in item.blocked_by
+                    if other in by_source
+                ),
+            ),
+        )
+        for item, id, todo in zip(items, ids, _new_todos(items), strict=True)
+    ]
+
+
+def _end(tx: Transaction, scope: TurnScope, todo: TurnTodo, item: ExchangeItem) -> TurnTodo:
+    if item.status in OPEN:
         return todo
-    action = PlanAction.COMPLETE if entry.status is TodoStatus.COMPLETED else PlanAction.CANCEL
-    status = PLAN.advance(todo.status, action, scope.actor.role)
-    outcome = entry.outcome or f"Imported as {entry.status}."
-    return apply_change(tx, scope, action, todo, outcome, status=status, outcome=outcome, completed_at=tx.now())
+    action = PlanAction.COMPLETE if item.status is TodoStatus.COMPLETED else PlanAction.CANCEL
+    outcome = item.outcome or f"Imported as {item.status}."
+    return end_todo(tx, scope, todo, action, outcome, outcome=outcome)

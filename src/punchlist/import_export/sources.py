@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from punchlist.import_export.item import ExchangeItem
 from punchlist.missions.todos import pagination
 from punchlist.missions.todos.lifecycle import TodoStatus
-from punchlist.plan import snapshot as plan_snapshot
+from punchlist.plan import condition_repository
 from punchlist.plan.lifecycle import ConditionKind, ConditionStatus, PlanStatus
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def turn_items(plans: Plans, store: Store, scope: TurnScope) -> list[ExchangeIte
     """All of a turn's plan."""
     todos = plans.list(scope, frozenset(PlanStatus)).items
     with store.read() as tx:
-        return plan_items(todos, plan_snapshot.read_conditions(tx, scope.turn_id))
+        return plan_items(todos, condition_repository.read_conditions(tx, scope.turn_id))
 
 
 def plan_items(todos: Sequence[TurnTodo], conditions: Iterable[Condition]) -> list[ExchangeItem]:

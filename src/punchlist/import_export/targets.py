@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from punchlist.import_export.format_limits import FormatLimits
 from punchlist.import_export.item import ExchangeItem
 from punchlist.missions.todos.lifecycle import TodoStatus
-from punchlist.plan.condition_input import normalized_title
+from punchlist.plan.validation import normalized_title
 
 REASON: Final = "import"
 _NUMBER: Final = re.compile(r"[0-9.]*")
@@ -42,17 +42,17 @@ class ImportTarget(Protocol):
     def name(self) -> str: ...
 
     @property
-    def shape(self) -> FormatLimits: ...
+    def limits(self) -> FormatLimits: ...
 
-    def there(self) -> ExistingItems: ...
+    def existing(self) -> ExistingItems: ...
 
-    def settled(self, entries: Sequence[ExchangeItem]) -> tuple[list[ExchangeItem], list[str]]:
+    def adjust(self, entries: Sequence[ExchangeItem]) -> tuple[list[ExchangeItem], list[str]]:
         """Entries as the list can take them beside what it has, and what is to be said of that."""
 
     def check(self, entries: Sequence[ExchangeItem]) -> None:
         """Raises when they cannot be written."""
 
-    def put(self, entries: Sequence[ExchangeItem], known: Mapping[str, str]) -> tuple[list[ImportedItem], list[str]]:
+    def write(self, entries: Sequence[ExchangeItem], known: Mapping[str, str]) -> tuple[list[ImportedItem], list[str]]:
         """Write them. `known` are our ids of entries that were there, by their ids."""
 
 

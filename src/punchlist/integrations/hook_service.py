@@ -28,7 +28,7 @@ from punchlist.agent.definitions import AgentDefinition
 from punchlist.agent.list_state import ListState, TurnLists
 from punchlist.agent.message_kinds import CONTINUATION, REMINDER, TEXT
 from punchlist.agent.reminders import reminder
-from punchlist.checklist import service as checklist_service
+from punchlist.checklist import repository as checklist_repository
 from punchlist.checklist.lifecycle import ChecklistAction, ChecklistStatus
 from punchlist.checklist.model import Checklist, item_json
 from punchlist.checklist.service import Checklists
@@ -55,7 +55,7 @@ from punchlist.kernel.events import Event
 from punchlist.kernel.process_id import is_running
 from punchlist.kernel.text import visible_block
 from punchlist.plan import repository as plan_repository
-from punchlist.plan.transitions import plan_stream
+from punchlist.plan.model import plan_stream
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 
@@ -207,14 +207,14 @@ class HookService:
         """
         for _ in range(_MAX_ATTEMPTS):
             with self._store.read() as tx:
-                previous = checklist_service.read(tx, scope.conversation_id)
+                previous = checklist_repository.find_checklist(tx, scope.conversation_id)
                 open_items = {item.id for item in previous.items if item.status is not ChecklistStatus.COMPLETED}
                 last_change, added_by_people = self._authors(tx, scope, previous.revision, open_items)
             if (open_items or only_existing_copy) and (last_change is None or last_change.reason != COPY_REASON):
                 return False
             items = merge_copy(todos, [item_json(item) for item in previous.items], added_by_people)
             try:
-                self._checklists.rewrite(scope, items, reason=COPY_REASON, at=previous.revision)
+                self._checklists.rewrite(scope, items, reason=COPY_REASON, revision=previous.revision)
                 return True
             except Conflict:
                 # A person or another hook changed the checklist first.
@@ -237,7 +237,7 @@ class HookService:
         """
         last_change, by_people, unknown = None, set[str](), set(ids)
         for version in range(revision, max(0, revision - _HISTORY_EVENTS), -1):
-            event = event_log.at_version(tx, checklist_service.checklist_stream(scope.conversation_id), version)
+            event = event_log.at_version(tx, checklist_repository.checklist_stream(scope.conversation_id), version)
             if event is None or (last_change is not None and not unknown):
                 break
             added = {step["id"] for step in event.payload()["steps"] if step["action"] == ChecklistAction.ADD}

@@ -1,1 +1,1 @@
-"""The turn plan: items a supervisor creates, works through one by one, and drains."""
+"""The turn plan: the todos that a supervisor creates and completes one by one within a turn."""

@@ -1,4 +1,4 @@
-"""The SQL of conditions, inside somebody's transaction."""
+"""SQL of `todo_conditions`. The caller owns the transaction."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _ROW: Final = f"SELECT {columns(Condition._fields)} FROM todo_conditions"
 _ORDER: Final = "todo_conditions.created_at, todo_conditions.id"
 
 INSERT: Final = insert("todo_conditions", Condition._fields)
-OF_TURN: Final = Statement(f"{_ROW} WHERE turn_id = :turn_id ORDER BY {_ORDER}")
+BY_TURN: Final = Statement(f"{_ROW} WHERE turn_id = :turn_id ORDER BY {_ORDER}")
 BY_ID: Final = Statement(f"{_ROW} WHERE id = :id")
-OPEN_HELD: Final = Statement(
+OPEN_WITH_TODO: Final = Statement(
     f"SELECT {columns(Condition._fields, of='todo_conditions')}, {columns(COLUMNS, of='turn_todos')} "
     "FROM todo_conditions JOIN turn_todos ON turn_todos.id = todo_conditions.todo_id "
     "JOIN turns ON turns.id = todo_conditions.turn_id "
     f"WHERE todo_conditions.conversation_id = :conversation_id AND todo_conditions.status = '{ConditionStatus.OPEN}' "
     f"AND turns.ended_at IS NULL ORDER BY turns.started_at, turns.id, turn_todos.priority, {_ORDER}"
 )
-ANSWERABLE: Final = Statement(
+RESOLVABLE_IN_CONVERSATION: Final = Statement(
     f"{_ROW} WHERE conversation_id = :conversation_id AND kind IN ({literals(sorted(RESOLVABLE))}) ORDER BY {_ORDER}"
 )
 RESOLVE: Final = update(
@@ -36,54 +36,61 @@ RESOLVE: Final = update(
 )
 
 
-def add(tx: Transaction, conditions: Sequence[Condition]) -> None:
-    # Plain strings: the SQLite driver is slow with subclasses.
-    tx.run_many(INSERT, [{**one._asdict(), "kind": one.kind.value, "status": one.status.value} for one in conditions])
+def insert_conditions(tx: Transaction, conditions: Sequence[Condition]) -> None:
+    # Plain strings: the SQLite driver is slow with subclasses of str.
+    rows = [{**one._asdict(), "kind": one.kind.value, "status": one.status.value} for one in conditions]
+    tx.run_many(INSERT, rows)
 
 
-def rows_of_turn(tx: Transaction, turn_id: str) -> list[tuple[Any, ...]]:
-    return tx.all(OF_TURN, turn_id=turn_id)
+def find_by_turn(tx: Transaction, turn_id: str) -> list[Condition]:
+    """All conditions of a turn; raises if one is damaged."""
+    return [_parse(row) for row in tx.all(BY_TURN, turn_id=turn_id)]
 
 
-def of_turn(tx: Transaction, turn_id: str) -> list[Condition]:
-    return [_sound(row) for row in rows_of_turn(tx, turn_id)]
+def read_conditions(tx: Transaction, turn_id: str, problems: list[str] | None = None) -> list[Condition]:
+    """All readable conditions of a turn; what is wrong with the others is added to `problems`."""
+    conditions = []
+    for row in tx.all(BY_TURN, turn_id=turn_id):
+        condition = parse_condition_row(row)
+        if not isinstance(condition, str):
+            conditions.append(condition)
+        elif problems is not None:
+            problems.append(condition)
+    return conditions
 
 
-def find(tx: Transaction, condition_id: str) -> Condition | None:
+def find_by_id(tx: Transaction, condition_id: str) -> Condition | None:
     row = tx.one(BY_ID, id=condition_id)
-    return _sound(row) if row else None
+    return _parse(row) if row else None
 
 
-def open_in(tx: Transaction, conversation_id: str) -> list[BlockedTodo]:
-    """What is open in the turns of a conversation that have not ended, with the todos that it holds up.
-
-    In the order of the plan.
-    """
-    rows = tx.all(OPEN_HELD, conversation_id=conversation_id)
-    return [BlockedTodo(_sound(row[:_WIDTH]), todo_from_row(row[_WIDTH:])) for row in rows]
+def find_open(tx: Transaction, conversation_id: str) -> list[BlockedTodo]:
+    """Open conditions in open turns of a conversation with the todos they block, in plan order."""
+    rows = tx.all(OPEN_WITH_TODO, conversation_id=conversation_id)
+    return [BlockedTodo(_parse(row[:_WIDTH]), todo_from_row(row[_WIDTH:])) for row in rows]
 
 
-def answerable(tx: Transaction, conversation_id: str) -> list[Condition]:
-    """Whatever a person can answer or could have, of all turns."""
-    return [_sound(row) for row in tx.all(ANSWERABLE, conversation_id=conversation_id)]
+def find_resolvable(tx: Transaction, conversation_id: str) -> list[Condition]:
+    """Conditions on persons and events in all turns, open or resolved."""
+    return [_parse(row) for row in tx.all(RESOLVABLE_IN_CONVERSATION, conversation_id=conversation_id)]
 
 
-def resolve(tx: Transaction, condition: Condition) -> bool:
-    """Write down how it was resolved, unless somebody else has done so."""
-    return bool(
-        tx.run(
-            RESOLVE,
-            condition_id=condition.id,
-            status=condition.status.value,
-            answer=condition.answer,
-            resolved_by=condition.resolved_by,
-            resolved_at=condition.resolved_at,
-        )
+def update_resolved(tx: Transaction, condition: Condition, changes: dict[str, Any]) -> Condition | None:
+    """Resolve a condition that is still open; None if it is not."""
+    resolved = condition._replace(**changes)
+    rows = tx.run(
+        RESOLVE,
+        condition_id=condition.id,
+        status=resolved.status.value,
+        answer=resolved.answer,
+        resolved_by=resolved.resolved_by,
+        resolved_at=resolved.resolved_at,
     )
+    return resolved if rows else None
 
 
-def _sound(row: tuple[Any, ...]) -> Condition:
-    read = parse_condition_row(row)
-    if isinstance(read, str):
+def _parse(row: tuple[Any, ...]) -> Condition:
+    condition = parse_condition_row(row)
+    if isinstance(condition, str):
         raise StoreDamaged.not_as_written(f"Condition {row[0]!r} of todo {row[3]!r}")
-    return read
+    return condition

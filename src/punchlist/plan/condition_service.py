@@ -1,176 +1,169 @@
-"""The transactions of conditions: a todo is told to wait, and somebody says that what it waits for has come."""
+"""Transactions of conditions: make a todo wait, answer a question, report an event."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
-from punchlist.conversations import repository as conversation_records
+from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotFound
 from punchlist.kernel.actors import Actor
 from punchlist.kernel.events import Change
 from punchlist.kernel.text import excerpt, visible
-from punchlist.plan import condition_input
-from punchlist.plan import condition_repository as records
-from punchlist.plan import snapshot as plan_snapshot
+from punchlist.plan import condition_repository, repository
 from punchlist.plan import validation as plan_validation
-from punchlist.plan.conditions import is_unmet, quoted_title, waiting_reasons
-from punchlist.plan.conflicts import explain_conflicts, limit_conflicts
-from punchlist.plan.lifecycle import (
-    CONDITION,
-    OPEN,
-    PLAN,
-    ConditionAction,
-    ConditionKind,
-    ConditionStatus,
-    PlanAction,
+from punchlist.plan.conditions import (
+    explain_conflicts,
+    is_unmet,
+    limit_conflicts,
+    quoted_title,
+    waiting_reasons,
 )
-from punchlist.plan.model import BlockedTodo, Condition, NewCondition, TurnTodo, WaitingTodo
-from punchlist.plan.repository import TurnTodoRepository
-from punchlist.plan.transitions import apply_change, find_todo, lock_turn, new_conditions, plan_stream
-from punchlist.storage import event_log
+from punchlist.plan.lifecycle import CONDITION, OPEN, PLAN, ConditionAction, ConditionKind, ConditionStatus, PlanAction
+from punchlist.plan.model import BlockedTodo, Condition, NewCondition, TurnTodo, WaitingTodo, plan_stream
+from punchlist.plan.transitions import advance_todo, new_conditions
 from punchlist.storage.store import Store, Transaction
+from punchlist.storage.transitions import transition
 
 
 class ConditionService:
-    """What holds todos up."""
+    _store: Store
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def wait(self, scope: TurnScope, todo_id: str, need: NewCondition, *, reason: str = "wait_todo") -> WaitingTodo:
-        """Have a todo wait for something; one in progress goes back to pending (C10)."""
+    def wait(
+        self, scope: TurnScope, todo_id: str, condition: NewCondition, *, reason: str = "wait_todo"
+    ) -> WaitingTodo:
+        """Make a todo wait for something; one in progress returns to pending (C10)."""
         with self._store.write() as tx:
-            lock_turn(tx, scope)
-            repository = TurnTodoRepository(tx)
-            todo = find_todo(repository, scope, todo_id)
+            repository.lock_turn(tx, scope)
+            todo = repository.find_todo(tx, scope, todo_id)
+            todos = repository.read_todos(tx, scope.turn_id)
+            before = condition_repository.read_conditions(tx, scope.turn_id)
             status = PLAN.advance(todo.status, PlanAction.WAIT, scope.actor.role)
             problems: list[str] = []
-            meant = resolve_reference(
-                need, todo.id, condition_input.TodoReferences(repository.find_titles(scope.turn_id)), "for", problems
-            )
+            references = plan_validation.TodoReferences((each.id, each.status, each.title) for each in todos)
+            resolved = references.resolve(condition, todo.id, "for", problems)
             if problems:
                 raise InvalidInput(problems)
-            before = plan_snapshot.read_conditions(tx, scope.turn_id)
-            added = new_conditions(todo, _unless_there(before, todo, meant), tx.now())
+            added = [] if _is_present(before, todo, resolved) else new_conditions(todo, [resolved], tx.now())
             if added or todo.status is not status:
-                records.add(tx, added)
-                told = {"conditions": [one.event_data() for one in added]}
-                todo = apply_change(tx, scope, PlanAction.WAIT, todo, reason, told, status=status, started_at=None)
-            todos, conditions = plan_snapshot.read_todos(tx, scope.turn_id), [*before, *added]
+                condition_repository.insert_conditions(tx, added)
+                data = {"conditions": [each.event_data() for each in added]}
+                todo = advance_todo(tx, scope, todo, PlanAction.WAIT, reason, guard=lambda _: data, started_at=None)
+            todos = [todo if each.id == todo.id else each for each in todos]
+            conditions = [*before, *added]
             waits_for = waiting_reasons(todos, conditions, tx.now()).get(todo.id, [])
-            conflicts = (
-                explain_conflicts(todos, conditions, {todo.id}, tx.now()) if meant.kind is ConditionKind.TODO else []
-            )
+            conflicts = []
+            if condition.kind is ConditionKind.TODO:
+                conflicts = explain_conflicts(todos, conditions, {todo.id}, tx.now())
             return WaitingTodo(todo, waits_for, limit_conflicts(conflicts))
 
     def open_conditions(self, conversation_id: str) -> list[BlockedTodo]:
-        """What waits for a person, an event or a time, in the order of the plan."""
+        """Unmet conditions on a person, an event or a time, in plan order."""
         with self._store.read() as tx:
-            return [held for held in _holding(tx, conversation_id) if is_unmet(held.condition, tx.now())]
+            return [each for each in _find_blocking(tx, conversation_id) if is_unmet(each.condition, tx.now())]
 
-    def resolve(self, conversation_id: str, wanted: str, answer: str, by: Actor) -> BlockedTodo:
-        """Answer the condition with this id, or with an id that ends so. The first answer stands."""
+    def resolve(self, conversation_id: str, reference: str, answer: str, by: Actor) -> BlockedTodo:
+        """Answer the condition whose id is or ends with `reference`. Only the first answer counts."""
         answer = plan_validation.parse_answer(answer)
         with self._store.write() as tx:
-            condition = _find(tx, conversation_id, wanted)
-            turn = conversation_records.lock_turn(tx, condition.turn_id)
-            # Read again: somebody may have answered before the lock was ours.
-            condition = records.find(tx, condition.id) or condition
+            condition = _find(tx, conversation_id, reference)
+            turn = conversation_repository.lock_turn(tx, condition.turn_id)
+            # Read again: another answer may have been written before the lock was acquired.
+            condition = condition_repository.find_by_id(tx, condition.id) or condition
             if condition.status is ConditionStatus.RESOLVED:
-                raise _already(condition)
+                raise _already_answered(condition)
             if turn is None or not turn.open:
-                reason = turn.end_reason if turn else "it is gone"
-                raise IllegalTransition(f"The turn that asked has ended ({reason}); nothing waits for an answer there.")
-            todo = TurnTodoRepository(tx).find_by_id(condition.todo_id)
+                state = f"has ended ({turn.end_reason})" if turn else "does not exist any more"
+                raise IllegalTransition(f"The turn that asked {state}; it needs no answer.")
+            todo = repository.TurnTodoRepository(tx).find_by_id(condition.todo_id)
             if todo is None or todo.status not in OPEN:
-                state = todo.status if todo else "gone"
-                raise IllegalTransition(f"The todo that waited for this is {state}; it needs no answer any more.")
+                state = f"is {todo.status}" if todo else "does not exist any more"
+                raise IllegalTransition(f"The todo that waited for this {state}; it needs no answer.")
             return BlockedTodo(_resolve(tx, condition, answer, by, "answer"), todo)
 
     def report_event(self, conversation_id: str, event: str, by: Actor, *, note: str = "") -> list[BlockedTodo]:
-        """Say that an event has happened: all that wait for it in a session's open turns go on."""
+        """Resolve every condition on an event in the open turns of a session."""
         note = plan_validation.parse_note(note)
         with self._store.write() as tx:
-            for turn_id in sorted({held.condition.turn_id for held in _waiting_for(tx, conversation_id, event)}):
-                conversation_records.lock_turn(tx, turn_id)
-            found = _waiting_for(tx, conversation_id, event)
-            if not found:
+            waiting = _find_waiting_for(tx, conversation_id, event)
+            for turn_id in sorted({each.condition.turn_id for each in waiting}):
+                conversation_repository.lock_turn(tx, turn_id)
+            waiting = _find_waiting_for(tx, conversation_id, event)
+            if not waiting:
                 raise NotFound(
-                    f"Nothing waits for the event {excerpt(event)!r}. `punchlist wake` lists the events that are "
-                    "waited for."
+                    f"No todo waits for the event {excerpt(event)!r}. `punchlist wake` lists the events that todos "
+                    "wait for."
                 )
-            return [BlockedTodo(_resolve(tx, held.condition, note, by, "wake"), held.todo) for held in found]
+            return [BlockedTodo(_resolve(tx, each.condition, note, by, "wake"), each.todo) for each in waiting]
 
 
-def resolve_reference(
-    need: NewCondition, own: str, names: condition_input.TodoReferences, where: str, problems: list[str]
-) -> NewCondition:
-    """The need with the id of the todo that it means; what cannot be found is added to `problems`."""
-    if need.kind is not ConditionKind.TODO:
-        return need
-    return NewCondition(ConditionKind.TODO, names.find(need.subject, own, where, problems) or "")
-
-
-def _unless_there(conditions: Iterable[Condition], todo: TurnTodo, need: NewCondition) -> list[NewCondition]:
-    """The need, unless the todo has it already."""
+def _is_present(conditions: Iterable[Condition], todo: TurnTodo, new: NewCondition) -> bool:
+    """Whether the todo already has the condition; raises if it has the maximum number of others."""
     own = [
-        one
-        for one in conditions
-        if one.todo_id == todo.id and one.kind is not ConditionKind.RESOURCE and one.status is ConditionStatus.OPEN
+        each
+        for each in conditions
+        if each.todo_id == todo.id and each.kind is not ConditionKind.RESOURCE and each.status is ConditionStatus.OPEN
     ]
-    if any((one.kind, one.subject) == (need.kind, need.subject) for one in own):
-        return []
-    if len(own) >= condition_input.MAX_CONDITIONS:
+    if any((each.kind, each.subject) == (new.kind, new.subject) for each in own):
+        return True
+    if len(own) >= plan_validation.MAX_CONDITIONS:
         raise InvalidInput(f"for: {quoted_title(todo)} waits for {len(own)} things already, which is the limit")
-    return [need]
+    return False
 
 
-def _holding(tx: Transaction, conversation_id: str) -> list[BlockedTodo]:
-    return [held for held in records.open_in(tx, conversation_id) if held.todo.status in OPEN]
+def _find_blocking(tx: Transaction, conversation_id: str) -> list[BlockedTodo]:
+    return [each for each in condition_repository.find_open(tx, conversation_id) if each.todo.status in OPEN]
 
 
-def _waiting_for(tx: Transaction, conversation_id: str, event: str) -> list[BlockedTodo]:
-    wanted = (ConditionKind.EVENT, event.strip())
-    return [h for h in _holding(tx, conversation_id) if (h.condition.kind, h.condition.subject) == wanted]
+def _find_waiting_for(tx: Transaction, conversation_id: str, event: str) -> list[BlockedTodo]:
+    subject = (ConditionKind.EVENT, event.strip())
+    blocking = _find_blocking(tx, conversation_id)
+    return [each for each in blocking if (each.condition.kind, each.condition.subject) == subject]
 
 
-def _find(tx: Transaction, conversation_id: str, wanted: str) -> Condition:
-    """By its id, or by the end of it if only one open condition ends so."""
-    of_conversation = records.answerable(tx, conversation_id)
-    ends = [one for one in of_conversation if one.id == wanted or (wanted and one.id.endswith(wanted))]
-    unanswered = [one for one in ends if one.status is ConditionStatus.OPEN]
+def _find(tx: Transaction, conversation_id: str, reference: str) -> Condition:
+    """Find a condition by id, or by the end of it if only one open condition matches."""
+    found = [
+        each
+        for each in condition_repository.find_resolvable(tx, conversation_id)
+        if each.id == reference or (reference and each.id.endswith(reference))
+    ]
+    unanswered = [each for each in found if each.status is ConditionStatus.OPEN]
     if len(unanswered) > 1:
-        raise InvalidInput(f"{excerpt(wanted)!r} is the end of {len(unanswered)} ids; give more of it.")
-    if not ends:
-        raise NotFound(
-            f"Nothing waits for an answer as {excerpt(wanted)!r}. `punchlist answer` lists what does, with ids."
-        )
-    return (unanswered or ends)[-1]
+        raise InvalidInput(f"{len(unanswered)} ids end with {excerpt(reference)!r}; give more characters of the id.")
+    if not found:
+        raise NotFound(f"No question has the id {excerpt(reference)!r}. `punchlist answer` lists open questions.")
+    return (unanswered or found)[-1]
 
 
-def _already(condition: Condition) -> Conflict:
-    said = f": {excerpt(condition.answer)}" if condition.answer else ""
-    return Conflict(f"{visible(condition.resolved_by)} answered already, at {condition.resolved_at}{said}.")
+def _already_answered(condition: Condition) -> Conflict:
+    answer = f": {excerpt(condition.answer)}" if condition.answer else ""
+    return Conflict(f"{visible(condition.resolved_by)} answered already, at {condition.resolved_at}{answer}.")
 
 
 def _resolve(tx: Transaction, condition: Condition, answer: str, by: Actor, reason: str) -> Condition:
-    status = CONDITION.advance(condition.status, ConditionAction.RESOLVE, by.role)
-    resolved = condition._replace(status=status, answer=answer, resolved_by=str(by), resolved_at=tx.now())
-    if not records.resolve(tx, resolved):
-        raise _already(records.find(tx, condition.id) or resolved)
-    event_log.append(
+    return transition(
         tx,
-        Change(
-            stream=plan_stream(condition.turn_id),
-            conversation_id=condition.conversation_id,
-            actor=str(by),
-            action=ConditionAction.RESOLVE,
-            subject=condition.id,
-            from_status=condition.status,
-            to_status=status,
-            reason=reason,
-            data={"answer": answer, "todo": condition.todo_id},
-        ),
+        CONDITION,
+        ConditionAction.RESOLVE,
+        by.role,
+        lock=lambda _: condition,
+        update=condition_repository.update_resolved,
+        event=partial(_resolved_change, by, reason),
+        changes={"answer": answer, "resolved_by": str(by), "resolved_at": tx.now()},
     )
-    return resolved
+
+
+def _resolved_change(by: Actor, reason: str, before: Condition, after: Condition, _: object) -> Change:
+    return Change(
+        stream=plan_stream(before.turn_id),
+        conversation_id=before.conversation_id,
+        actor=str(by),
+        action=ConditionAction.RESOLVE,
+        subject=before.id,
+        from_status=before.status,
+        to_status=after.status,
+        reason=reason,
+        data={"answer": after.answer, "todo": before.todo_id},
+    )

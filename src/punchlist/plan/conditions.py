@@ -1,14 +1,13 @@
-"""What each todo waits for, worked out from the todos, their conditions and the time. Pure.
+"""What each todo waits for, and conflicts within a plan, computed from todos, conditions and the time. Pure.
 
-An answer and an event are stored with their condition. Whether a time has come, another todo has
-ended or a resource is free is seen by looking, so nothing has to be told when it changes.
+Answers and events are stored with their condition. Times, other todos and resources are evaluated on
+every read, so no update is needed when they change.
 
-Nothing can wait forever for something that waits for it. In a circle of todos the one that is first
-in the plan does not wait for the others of the circle (C12). A resource belongs to the todo in
-progress that claims it, else to the first claimant that waits for nothing else: a todo that waits
-for a person keeps nobody from the file that it will need later. What has ended holds nothing up,
-cancelled or completed: the work it stood for is not going to be done, and the planner is told so
-with what waited for it (`notes`).
+No todo can wait forever. In a dependency cycle the todo that is first in the plan does not wait for
+the other members of the cycle (C12). A resource belongs to the todo in progress that claims it,
+otherwise to the first claimant that waits for nothing else; a todo that waits for a person therefore
+does not block others from a file that it needs later. An ended todo blocks nothing, whether it was
+completed or cancelled; `cancellation_notes` reports the cancelled ones to the planner.
 """
 
 from __future__ import annotations
@@ -23,11 +22,13 @@ from punchlist.plan.model import Condition, ConditionAnswer, TurnTodo
 
 HAPPENED: Final = "It has happened."
 MAX_CYCLE_WORK: Final = 100_000
-"""Waits that are looked at to take circles apart one by one; what is left of them past that holds nobody up."""
+"""Edges examined to break cycles one by one; beyond that, all edges left in cycles are dropped."""
+MAX_CONFLICTS: Final = 20
+"""Conflicts explained in one result."""
 
 
 class ResourceConflict(NamedTuple):
-    """A resource that several open todos claim, in the plan's order."""
+    """A resource that several open todos claim, in plan order."""
 
     resource: str
     claimants: list[str]
@@ -35,49 +36,42 @@ class ResourceConflict(NamedTuple):
 
 
 def waiting_reasons(todos: Sequence[TurnTodo], conditions: Iterable[Condition], now: str) -> dict[str, list[str]]:
-    """By id, what each pending todo waits for, in words. `todos` are all of the turn, in their order."""
+    """What each pending todo waits for, in words, by id. `todos` are all todos of the turn, in order."""
     conditions = list(conditions)
-    known = {todo.id: todo for todo in todos}
-    words = _needs(known, conditions, now)
-    for claim in resource_conflicts(todos, conditions, frozenset(words)):
-        if claim.holder is None:
+    by_id = {todo.id: todo for todo in todos}
+    reasons = _reasons_without_resources(by_id, conditions, now)
+    for conflict in resource_conflicts(todos, conditions, frozenset(reasons)):
+        if conflict.holder is None:
             continue
-        other = f"{quoted_title(known[claim.holder])}, which claims {visible(claim.resource)} too"
-        for todo_id in claim.claimants:
-            if todo_id != claim.holder and known[todo_id].status is PlanStatus.PENDING:
-                words.setdefault(todo_id, []).append(other)
-    return words
+        reason = f"{quoted_title(by_id[conflict.holder])}, which claims {visible(conflict.resource)} too"
+        for todo_id in conflict.claimants:
+            if todo_id != conflict.holder and by_id[todo_id].status is PlanStatus.PENDING:
+                reasons.setdefault(todo_id, []).append(reason)
+    return reasons
 
 
-def _needs(known: Mapping[str, TurnTodo], conditions: Sequence[Condition], now: str) -> dict[str, list[str]]:
-    """As `waits`, without what is claimed."""
-    edges = dependencies(known.values(), conditions)
-    _, freed = break_cycles(edges, list(known))
-    words: dict[str, list[str]] = {}
+def _reasons_without_resources(
+    by_id: Mapping[str, TurnTodo], conditions: Sequence[Condition], now: str
+) -> dict[str, list[str]]:
+    edges = dependencies(by_id.values(), conditions)
+    _, dropped = break_cycles(edges, list(by_id))
+    reasons: dict[str, list[str]] = {}
     for condition in conditions:
-        todo = known.get(condition.todo_id)
+        todo = by_id.get(condition.todo_id)
         if todo is None or todo.status is not PlanStatus.PENDING:
             continue
-        word = None
+        reason = None
         if condition.kind is ConditionKind.TODO:
-            if condition.subject in edges.get(todo.id, ()) and (todo.id, condition.subject) not in freed:
-                word = title_with_id(known[condition.subject])
-        elif condition.kind is not ConditionKind.RESOURCE and not _come(condition, now):
-            word = describe_condition(condition)
-        if word and word not in words.setdefault(todo.id, []):
-            words[todo.id].append(word)
-    return {todo_id: found for todo_id, found in words.items() if found}
-
-
-def _come(condition: Condition, now: str) -> bool:
-    """Whether the answer was given, the event has happened, the time has come."""
-    if condition.kind is ConditionKind.TIME:
-        return parse_timestamp(condition.subject) <= parse_timestamp(now)
-    return condition.status is ConditionStatus.RESOLVED
+            if condition.subject in edges.get(todo.id, ()) and (todo.id, condition.subject) not in dropped:
+                reason = title_with_id(by_id[condition.subject])
+        elif is_unmet(condition, now):
+            reason = describe_condition(condition)
+        if reason and reason not in reasons.setdefault(todo.id, []):
+            reasons[todo.id].append(reason)
+    return {todo_id: found for todo_id, found in reasons.items() if found}
 
 
 def describe_condition(condition: Condition) -> str:
-    """In words, what a condition on a person, an event or a time waits for."""
     match condition.kind:
         case ConditionKind.PERSON:
             return f"an answer to “{visible(condition.subject)}”"
@@ -87,8 +81,10 @@ def describe_condition(condition: Condition) -> str:
 
 
 def is_unmet(condition: Condition, now: str) -> bool:
-    """Whether it waits for somebody to say something, or for a time that has not come."""
-    return condition.kind in (*RESOLVABLE, ConditionKind.TIME) and not _come(condition, now)
+    """Whether the condition still waits for a report or a time."""
+    if condition.kind is ConditionKind.TIME:
+        return parse_timestamp(condition.subject) > parse_timestamp(now)
+    return condition.kind in RESOLVABLE and condition.status is not ConditionStatus.RESOLVED
 
 
 def quoted_title(todo: TurnTodo) -> str:
@@ -100,7 +96,7 @@ def title_with_id(todo: TurnTodo) -> str:
 
 
 def dependencies(todos: Iterable[TurnTodo], conditions: Iterable[Condition]) -> dict[str, list[str]]:
-    """For each pending todo with some, the open todos that it is to come after."""
+    """For each pending todo that has any, the open todos it waits for."""
     status = {todo.id: todo.status for todo in todos}
     edges: dict[str, list[str]] = {}
     for condition in conditions:
@@ -116,108 +112,158 @@ def dependencies(todos: Iterable[TurnTodo], conditions: Iterable[Condition]) -> 
 def break_cycles(
     edges: Mapping[str, Collection[str]], order: Sequence[str]
 ) -> tuple[list[list[str]], set[tuple[str, str]]]:
-    """The circles in what waits for what, and the pairs (who, for whom) that therefore hold nobody up.
+    """The dependency cycles, and the edges (todo, dependency) to ignore so that none remains.
 
-    Taken in the plan's order: whoever is first in a circle is freed from the others of it and with that
-    stands in no circle any more; what is left is looked at again without it.
+    Todos are taken in plan order. The first member of a cycle drops its edges to the other members and
+    thereby leaves every cycle; the rest is searched again without it.
     """
-    left = _trimmed({source: set(targets) for source, targets in edges.items()})
-    found: list[list[str]] = []
-    freed: set[tuple[str, str]] = set()
+    remaining = _trim({source: set(targets) for source, targets in edges.items()})
+    cycles: list[list[str]] = []
+    dropped: set[tuple[str, str]] = set()
     work = 0
     for first in order:
-        if not left:
+        if not remaining:
             break
-        if first not in left:
+        if first not in remaining:
             continue
-        work += sum(map(len, left.values()))
+        work += sum(map(len, remaining.values()))
         if work > MAX_CYCLE_WORK:
-            freed |= {(source, target) for source, targets in left.items() for target in targets}
+            dropped |= {(source, target) for source, targets in remaining.items() for target in targets}
             break
-        circle = _reached(first, left) & _reached(first, _turned(left))
-        if circle:
-            found.append([todo_id for todo_id in order if todo_id in circle])
-            freed |= {(first, other) for other in circle}
-        del left[first]
-        left = _trimmed(left)
-    return found, freed
+        cycle = _reachable(first, remaining) & _reachable(first, _reversed(remaining))
+        if cycle:
+            cycles.append([todo_id for todo_id in order if todo_id in cycle])
+            dropped |= {(first, other) for other in cycle}
+        del remaining[first]
+        remaining = _trim(remaining)
+    return cycles, dropped
 
 
-def _trimmed(edges: dict[str, set[str]]) -> dict[str, set[str]]:
-    """Without what cannot be in a circle: it waits for nothing that is left, or nothing left waits for it."""
-    return _turned(_without_ends(_turned(_without_ends(edges))))
+def _trim(edges: dict[str, set[str]]) -> dict[str, set[str]]:
+    """Remove nodes without incoming or without outgoing edges, which cannot be part of a cycle."""
+    return _reversed(_without_leaves(_reversed(_without_leaves(edges))))
 
 
-def _without_ends(edges: dict[str, set[str]]) -> dict[str, set[str]]:
-    waiting_for = _turned(edges)
-    ends = [target for target in waiting_for if not edges.get(target)]
-    while ends:
-        end = ends.pop()
-        for source in waiting_for.get(end, ()):
-            edges[source].discard(end)
+def _without_leaves(edges: dict[str, set[str]]) -> dict[str, set[str]]:
+    sources = _reversed(edges)
+    leaves = [target for target in sources if not edges.get(target)]
+    while leaves:
+        leaf = leaves.pop()
+        for source in sources.get(leaf, ()):
+            edges[source].discard(leaf)
             if not edges[source]:
                 del edges[source]
-                ends.append(source)
+                leaves.append(source)
     return edges
 
 
-def _turned(edges: Mapping[str, Collection[str]]) -> dict[str, set[str]]:
-    turned: dict[str, set[str]] = {}
+def _reversed(edges: Mapping[str, Collection[str]]) -> dict[str, set[str]]:
+    result: dict[str, set[str]] = {}
     for source, targets in edges.items():
         for target in targets:
-            turned.setdefault(target, set()).add(source)
-    return turned
+            result.setdefault(target, set()).add(source)
+    return result
 
 
-def _reached(start: str, edges: Mapping[str, Collection[str]]) -> set[str]:
-    """What can be come to from `start`; itself only if there is a way back."""
+def _reachable(start: str, edges: Mapping[str, Collection[str]]) -> set[str]:
+    """Nodes reachable from `start`; includes `start` only if it is on a cycle."""
     reached: set[str] = set()
-    ahead = [start]
-    while ahead:
-        for target in edges.get(ahead.pop(), ()):
+    frontier = [start]
+    while frontier:
+        for target in edges.get(frontier.pop(), ()):
             if target not in reached:
                 reached.add(target)
-                ahead.append(target)
+                frontier.append(target)
     return reached
 
 
 def resource_conflicts(
     todos: Sequence[TurnTodo], conditions: Iterable[Condition], waiting: Collection[str]
 ) -> list[ResourceConflict]:
-    """What more than one open todo claims. `waiting` are the ids of those that wait for something else."""
-    open_ones = {todo.id: (place, todo.status) for place, todo in enumerate(todos) if todo.status in OPEN}
+    """Resources that more than one open todo claims. `waiting` are ids of todos that wait for something else."""
+    open_todos = {todo.id: (position, todo.status) for position, todo in enumerate(todos) if todo.status in OPEN}
     claimed: dict[str, set[str]] = {}
     for condition in conditions:
-        if condition.kind is ConditionKind.RESOURCE and condition.todo_id in open_ones:
+        if condition.kind is ConditionKind.RESOURCE and condition.todo_id in open_todos:
             claimed.setdefault(condition.subject, set()).add(condition.todo_id)
-    found = []
+    conflicts = []
     for resource, ids in claimed.items():
         if len(ids) > 1:
-            claimants = sorted(ids, key=open_ones.__getitem__)
-            running = [todo_id for todo_id in claimants if open_ones[todo_id][1] is PlanStatus.IN_PROGRESS]
+            claimants = sorted(ids, key=open_todos.__getitem__)
+            running = [todo_id for todo_id in claimants if open_todos[todo_id][1] is PlanStatus.IN_PROGRESS]
             ready = [todo_id for todo_id in claimants if todo_id not in waiting]
-            found.append(ResourceConflict(resource, claimants, next(iter(running + ready), None)))
-    return found
+            conflicts.append(ResourceConflict(resource, claimants, next(iter(running + ready), None)))
+    return conflicts
 
 
 def collect_answers(conditions: Iterable[Condition]) -> dict[str, list[ConditionAnswer]]:
-    """By todo, what was answered so far."""
+    """Answers given so far, by todo id."""
     found: dict[str, list[ConditionAnswer]] = {}
     for condition in conditions:
         if condition.kind in RESOLVABLE and condition.status is ConditionStatus.RESOLVED:
-            told = ConditionAnswer(condition.kind, condition.subject, condition.answer or HAPPENED)
-            found.setdefault(condition.todo_id, []).append(told)
+            answer = ConditionAnswer(condition.kind, condition.subject, condition.answer or HAPPENED)
+            found.setdefault(condition.todo_id, []).append(answer)
     return found
 
 
 def cancellation_notes(todos: Sequence[TurnTodo], conditions: Iterable[Condition]) -> dict[str, list[str]]:
-    """By id, what is to be known of those that an open todo waited for: which of them were cancelled, and why."""
-    known = {todo.id: todo for todo in todos}
+    """For each open todo, which of its dependencies were cancelled and why, by todo id."""
+    by_id = {todo.id: todo for todo in todos}
     found: dict[str, list[str]] = {}
     for condition in conditions:
-        todo = known.get(condition.todo_id)
-        other = known.get(condition.subject) if condition.kind is ConditionKind.TODO else None
+        todo = by_id.get(condition.todo_id)
+        other = by_id.get(condition.subject) if condition.kind is ConditionKind.TODO else None
         if todo is not None and todo.status in OPEN and other is not None and other.status is PlanStatus.CANCELLED:
-            told = f"{title_with_id(other)}, which this waited for, was cancelled: {visible(other.outcome)}"
-            found.setdefault(todo.id, []).append(told)
+            note = f"{title_with_id(other)}, which this waited for, was cancelled: {visible(other.outcome)}"
+            found.setdefault(todo.id, []).append(note)
     return found
+
+
+def explain_conflicts(
+    todos: Sequence[TurnTodo], conditions: Sequence[Condition], about: Collection[str], now: str
+) -> list[str]:
+    """Messages about cycles and shared resources that involve any of the todos `about` (C12)."""
+    by_id = {todo.id: todo for todo in todos}
+    cycles, _ = break_cycles(dependencies(todos, conditions), list(by_id))
+    messages = [_explain_cycle(cycle, by_id) for cycle in cycles if not set(about).isdisjoint(cycle)]
+    waiting = _reasons_without_resources(by_id, conditions, now)
+    for conflict in resource_conflicts(todos, conditions, waiting):
+        if not set(about).isdisjoint(conflict.claimants):
+            messages.append(_explain_resource(conflict, by_id))
+    return messages
+
+
+def limit_conflicts(messages: list[str]) -> list[str]:
+    if len(messages) <= MAX_CONFLICTS:
+        return messages
+    return [*messages[:MAX_CONFLICTS], f"… and {len(messages) - MAX_CONFLICTS} more conflicts"]
+
+
+def _explain_cycle(cycle: Sequence[str], by_id: Mapping[str, TurnTodo]) -> str:
+    return (
+        f"{_list_titles(cycle, by_id)} wait for each other. {title_with_id(by_id[cycle[0]])} comes first in the plan, "
+        "so it goes first and does not wait for the others."
+    )
+
+
+def _explain_resource(conflict: ResourceConflict, by_id: Mapping[str, TurnTodo]) -> str:
+    claimants = conflict.claimants
+    first = by_id[conflict.holder or claimants[0]]
+    if first.status is PlanStatus.IN_PROGRESS:
+        why = "is in progress"
+    elif first.id == claimants[0]:
+        why = "comes first in the plan"
+    else:
+        why = "waits for nothing else"
+    rest = "the other waits" if len(claimants) == 2 else "the others wait"
+    return (
+        f"{_list_titles(claimants, by_id)} claim {visible(conflict.resource)}. {title_with_id(first)} {why}, "
+        f"so it goes first and {rest} for it."
+    )
+
+
+def _list_titles(ids: Sequence[str], by_id: Mapping[str, TurnTodo]) -> str:
+    titles = [quoted_title(by_id[todo_id]) for todo_id in ids[:5]]
+    if len(ids) > 5:
+        return f"{', '.join(titles)} and {len(ids) - 5} more"
+    return f"{', '.join(titles[:-1])} and {titles[-1]}"

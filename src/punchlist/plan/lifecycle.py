@@ -1,4 +1,4 @@
-"""The lifecycles of a plan todo, and of a condition that holds one up."""
+"""Lifecycles of plan todos and of the conditions that block them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ class PlanAction(StrEnum):
     START = "start"
     COMPLETE = "complete"
     CANCEL = "cancel"
-    # Something must be so first: an answer, a time, an event, another todo.
     WAIT = "wait"
-    # Its work failed, and is tried once more (C8).
+    # The work failed and is retried once (C8).
     RETRY = "retry"
     EDIT = "edit"
     MOVE = "move"
@@ -49,7 +48,7 @@ PLAN: Final = Lifecycle(
         (PlanStatus.PENDING, PlanAction.MOVE): PlanStatus.PENDING,
         (PlanStatus.IN_PROGRESS, PlanAction.MOVE): PlanStatus.IN_PROGRESS,
     },
-    # Workers do not know about the plan: whoever delegated marks what they did (T13).
+    # Workers have no access to the plan; the agent that delegated updates it (T13).
     allowed=dict.fromkeys(PlanAction, PLANNERS),
 )
 
@@ -63,7 +62,7 @@ class ConditionKind(StrEnum):
     TIME = "time"
     EVENT = "event"
     TODO = "todo"
-    # Not waited for as such: it is claimed, and waited for while another todo has it.
+    # A declared resource blocks a todo only while another todo uses it.
     RESOURCE = "resource"
 
 
@@ -83,9 +82,9 @@ CONDITION: Final = Lifecycle(
         (NEW, ConditionAction.SET): ConditionStatus.OPEN,
         (ConditionStatus.OPEN, ConditionAction.RESOLVE): ConditionStatus.RESOLVED,
     },
-    # A model that could answer its own question would.
+    # A model must not answer its own question.
     allowed={ConditionAction.SET: PLANNERS, ConditionAction.RESOLVE: frozenset({Role.PERSON, Role.SYSTEM})},
 )
 
-# What somebody says has come; whether a time has, or a todo has ended, is seen by looking.
+# Kinds that are resolved by a report. Times and todos are evaluated on every read instead.
 RESOLVABLE: Final = frozenset({ConditionKind.PERSON, ConditionKind.EVENT})

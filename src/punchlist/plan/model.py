@@ -8,14 +8,21 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypedDict
 
 from punchlist.claims.model import Claim
+from punchlist.conversations.model import TurnScope
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.clock import parse_timestamp
+from punchlist.kernel.events import Change
 from punchlist.plan.lifecycle import ConditionKind, ConditionStatus, PlanStatus
+
+
+def plan_stream(turn_id: str) -> str:
+    """The event stream of a turn's plan."""
+    return f"plan:{turn_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class NewCondition:
-    """What must be so first, as the planner says it: another todo by its id or its title."""
+    """A condition as the planner states it; another todo is referenced by id or title."""
 
     kind: ConditionKind
     subject: str
@@ -23,7 +30,7 @@ class NewCondition:
 
 @dataclass(frozen=True, slots=True)
 class NewTodo:
-    """What the planner says of an item; `order` is a position counted from 1."""
+    """A todo as the planner states it; `order` is a 1-indexed position."""
 
     title: str
     context: str = ""
@@ -32,10 +39,12 @@ class NewTodo:
     order: int | None = None
     blocked_by: tuple[NewCondition, ...] = ()
     resources: tuple[str, ...] = ()
+    id: str | None = None
+    """Set by imports, so that todos of one batch can reference each other by id."""
 
 
 class TurnTodo(NamedTuple):
-    """A row of `turn_todos`. A named tuple, since lists are made of many and made often."""
+    """A row of `turn_todos`. A named tuple because lists create many of them."""
 
     id: str
     conversation_id: str
@@ -55,30 +64,32 @@ class TurnTodo(NamedTuple):
         return _checksum(*self)
 
     def creation_data(self) -> dict[str, Any]:
-        """What the planner said of it, without what it left open."""
-        told = {
+        """The data of the `create` event; empty fields are omitted."""
+        texts = {
             "title": self.title,
             "context": self.context,
             "completion_criteria": self.completion_criteria,
             "agent_type": self.agent_type,
         }
-        return {"priority": self.priority, **{key: value for key, value in told.items() if value}}
+        return {"priority": self.priority, **{key: value for key, value in texts.items() if value}}
 
 
 _STATUS = {status.value: status for status in PlanStatus}
 
 
 def todo_from_row(row: tuple[Any, ...]) -> TurnTodo:
-    """A row as it was read, after its checksum was found right."""
+    """Convert a row after verifying its checksum."""
     try:
-        # One by one: lists are read often, and slices of tuples take longer than all the rest.
-        id, whose, turn, title, context, criteria, agent, status, order, outcome, made, begun, done, checksum = row
-        sound = _checksum(id, whose, turn, title, context, criteria, agent, status, order, outcome, made, begun, done)
-        if sound == checksum:
+        # Unpacked by name: slicing tuples takes longer than the rest of this function.
+        id, session, turn, title, context, criteria, agent, status, order, outcome, created, started, ended, crc = row
+        fields = (id, session, turn, title, context, criteria, agent, status, order, outcome, created, started, ended)
+        if _checksum(*fields) == crc:
             status = _STATUS.get(status, status)
-            return TurnTodo(id, whose, turn, title, context, criteria, agent, status, order, outcome, made, begun, done)
+            return TurnTodo(
+                id, session, turn, title, context, criteria, agent, status, order, outcome, created, started, ended
+            )
     except TypeError:
-        # Something that is no text where text was written.
+        # A column holds something other than text.
         pass
     raise StoreDamaged.not_as_written(f"Todo {row[0]!r} of the plan")
 
@@ -98,7 +109,7 @@ def _checksum(
     started_at: str | None,
     completed_at: str | None,
 ) -> int:
-    """Of all but the priority, which shifts when another item is put before this one."""
+    """Covers every column except the priority, which changes when another todo is inserted before this one."""
     parts = (
         id,
         conversation_id,
@@ -117,27 +128,44 @@ def _checksum(
 
 
 def parse_todo_row(row: tuple[Any, ...]) -> TurnTodo | str:
-    """A row as a todo or, where it is none, what is wrong with it (C11)."""
+    """A todo, or a description of what is wrong with the row (C11)."""
     try:
         todo = todo_from_row(row)
         if row[7] not in _STATUS:
-            return f"Todo {row[0]!r} has the status {row[7]!r}, which a todo cannot have; it is left out."
+            return f"Todo {row[0]!r} has the unknown status {row[7]!r}; it is skipped."
         if not todo.title.strip():
-            return f"Todo {row[0]!r} has no title; it is left out."
+            return f"Todo {row[0]!r} has no title; it is skipped."
     except StoreDamaged as damage:
-        return f"{damage} It is left out."
+        return f"{damage} It is skipped."
     return todo
 
 
+def todo_change(
+    scope: TurnScope, action: str, before: PlanStatus | None, todo: TurnTodo, reason: str, data: dict[str, Any]
+) -> Change:
+    """The event of a change to a todo."""
+    return Change(
+        stream=plan_stream(scope.turn_id),
+        conversation_id=scope.conversation_id,
+        actor=str(scope.actor),
+        action=action,
+        subject=todo.id,
+        from_status=before,
+        to_status=todo.status,
+        reason=reason,
+        data=data,
+    )
+
+
 class Condition(NamedTuple):
-    """A row of `todo_conditions`: what must be so before a todo can be worked on."""
+    """A row of `todo_conditions`: something that must happen before a todo can be started."""
 
     id: str
     conversation_id: str
     turn_id: str
     todo_id: str
     kind: ConditionKind
-    # What a person is asked, when it is time, the event's name, the other todo's id, what is claimed.
+    # By kind: the question, the time, the event's name, the other todo's id, the resource.
     subject: str
     status: ConditionStatus
     answer: str | None
@@ -146,23 +174,22 @@ class Condition(NamedTuple):
     created_at: str
 
     def event_data(self) -> dict[str, str]:
-        """What the trail keeps of it, besides what the event itself says."""
         return {"id": self.id, "kind": self.kind.value, "subject": self.subject}
 
 
 def parse_condition_row(row: tuple[Any, ...]) -> Condition | str:
-    """A row as a condition or, where it is none, what is wrong with it (C11)."""
+    """A condition, or a description of what is wrong with the row (C11)."""
     try:
-        read = Condition._make((*row[:4], ConditionKind(row[4]), row[5], ConditionStatus(row[6]), *row[7:]))
-        if read.kind is not ConditionKind.TIME or parse_timestamp(read.subject).tzinfo is not None:
-            return read
+        condition = Condition._make((*row[:4], ConditionKind(row[4]), row[5], ConditionStatus(row[6]), *row[7:]))
+        if condition.kind is not ConditionKind.TIME or parse_timestamp(condition.subject).tzinfo is not None:
+            return condition
     except (ValueError, TypeError):
         pass
-    return f"{StoreDamaged.not_as_written(f'Condition {row[0]!r} of todo {row[3]!r}')} It is left out."
+    return f"{StoreDamaged.not_as_written(f'Condition {row[0]!r} of todo {row[3]!r}')} It is skipped."
 
 
 class ConditionAnswer(NamedTuple):
-    """What a person said, or what is known of an event that has happened."""
+    """A person's answer, or the note of an event that happened."""
 
     kind: ConditionKind
     subject: str
@@ -171,7 +198,7 @@ class ConditionAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BlockedTodo:
-    """A condition, and the todo that it holds up."""
+    """A condition and the todo that it blocks."""
 
     condition: Condition
     todo: TurnTodo
@@ -187,7 +214,7 @@ class PlanSummary(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A turn's todos, those asked for, and the counts of all; by id, what they wait for and what was answered."""
+    """The requested todos of a turn and the counts of all its todos; the mappings are keyed by todo id."""
 
     items: list[TurnTodo]
     counts: dict[PlanStatus, int]
@@ -195,7 +222,6 @@ class Plan:
     answers: Mapping[str, list[ConditionAnswer]] = field(default_factory=dict)
     notes: Mapping[str, list[str]] = field(default_factory=dict)
     claims: Mapping[str, Claim] = field(default_factory=dict)
-    """By id, what somebody holds."""
 
     @property
     def remaining(self) -> int:
@@ -214,7 +240,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class PlanSnapshot:
-    """All of a turn's todos in their order, as far as they can be read; by id, waits and answers."""
+    """All readable todos of a turn in order, with `problems` for the unreadable rows."""
 
     todos: list[TurnTodo]
     waits: Mapping[str, list[str]] = field(default_factory=dict)
@@ -225,7 +251,7 @@ class PlanSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class CreatedTodos:
-    """The todos of one batch, how many are pending in all, and what about them is in conflict (C12)."""
+    """The todos of one batch, the number of pending todos, and conflicts in the plan (C12)."""
 
     todos: list[TurnTodo]
     total_pending: int
@@ -234,16 +260,12 @@ class CreatedTodos:
 
 @dataclass(frozen=True, slots=True)
 class EndedTodo:
-    """A todo that was completed or cancelled, and how many remain."""
-
     todo: TurnTodo
     remaining: int
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingTodo:
-    """A todo that was told to wait, and for what it does now."""
-
     todo: TurnTodo
     waits_for: list[str]
     conflicts: list[str]
@@ -251,7 +273,7 @@ class WaitingTodo:
 
 @dataclass(frozen=True, slots=True)
 class FailedTodo:
-    """A todo whose work failed: to be tried once more, or skipped."""
+    """A todo whose work failed: to be retried, or skipped."""
 
     todo: TurnTodo
     retry: bool

@@ -1,4 +1,4 @@
-"""A turn's plan as its events tell it, to compare with the rows."""
+"""Rebuild a turn's plan from its events, to compare it with the rows."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from punchlist.plan.lifecycle import ConditionAction, ConditionKind, ConditionSt
 from punchlist.plan.model import Condition, TurnTodo
 
 _CHANGES: Final = frozenset(PlanAction) - {PlanAction.CREATE}
-"""Claims and answers are in the same stream, and leave a todo as it is."""
+"""Claims and answers are in the same stream but do not change todos."""
 
 
 def replay_todos(turn_id: str, events: Sequence[Event]) -> dict[str, TurnTodo]:
-    """The todos by id."""
     todos: dict[str, TurnTodo] = {}
     for event in events:
         data = event.payload()
@@ -23,7 +22,7 @@ def replay_todos(turn_id: str, events: Sequence[Event]) -> dict[str, TurnTodo]:
                 if start <= todo.priority < end:
                     todos[todo.id] = todo._replace(priority=todo.priority + by)
         if event.action == PlanAction.CREATE:
-            todos[event.subject] = _created(turn_id, event)
+            todos[event.subject] = _new_todo(turn_id, event)
         elif event.action in _CHANGES:
             changes = {name: data[name] for name in TurnTodo._fields if name in data}
             todos[event.subject] = todos[event.subject]._replace(
@@ -33,7 +32,6 @@ def replay_todos(turn_id: str, events: Sequence[Event]) -> dict[str, TurnTodo]:
 
 
 def replay_conditions(turn_id: str, events: Sequence[Event]) -> dict[str, Condition]:
-    """The conditions by id."""
     conditions: dict[str, Condition] = {}
     for event in events:
         data = event.payload()
@@ -44,27 +42,27 @@ def replay_conditions(turn_id: str, events: Sequence[Event]) -> dict[str, Condit
                 resolved_by=event.actor,
                 resolved_at=event.at,
             )
-        for told in data.get("conditions", []):
-            conditions[told["id"]] = _set(turn_id, event, told)
+        for condition in data.get("conditions", []):
+            conditions[condition["id"]] = _new_condition(turn_id, event, condition)
     return conditions
 
 
-def conditions_set(event: Event) -> int:
-    """How many conditions an event put on a todo; none that can be read when it was tampered with."""
+def count_new_conditions(event: Event) -> int:
+    """How many conditions an event added to a todo; 0 if the event is damaged."""
     try:
         return len(event.payload().get("conditions", ())) if '"conditions"' in event.data else 0
     except (ValueError, TypeError, AttributeError):
         return 0
 
 
-def _set(turn_id: str, event: Event, told: dict[str, str]) -> Condition:
+def _new_condition(turn_id: str, event: Event, data: dict[str, str]) -> Condition:
     return Condition(
-        id=told["id"],
+        id=data["id"],
         conversation_id=event.conversation_id,
         turn_id=turn_id,
         todo_id=event.subject,
-        kind=ConditionKind(told["kind"]),
-        subject=told["subject"],
+        kind=ConditionKind(data["kind"]),
+        subject=data["subject"],
         status=ConditionStatus.OPEN,
         answer=None,
         resolved_by=None,
@@ -73,7 +71,7 @@ def _set(turn_id: str, event: Event, told: dict[str, str]) -> Condition:
     )
 
 
-def _created(turn_id: str, event: Event) -> TurnTodo:
+def _new_todo(turn_id: str, event: Event) -> TurnTodo:
     data = event.payload()
     return TurnTodo(
         id=event.subject,

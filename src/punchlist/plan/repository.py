@@ -1,4 +1,7 @@
-"""`TurnTodoRepository`: the SQL of the plan, inside somebody's transaction (T6)."""
+"""SQL of `turn_todos`. The caller owns the transaction.
+
+`TurnTodoRepository` is public (T6). The functions below it lock the turn and read what the services need.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,22 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 from punchlist.claims.model import ListKind
-from punchlist.errors import StoreDamaged
+from punchlist.conversations import repository as conversation_repository
+from punchlist.conversations.model import StoredTurn, TurnScope
+from punchlist.errors import IllegalTransition, NotFound, StoreDamaged
 from punchlist.kernel.actors import Role
+from punchlist.kernel.text import visible
 from punchlist.plan.lifecycle import OPEN, PlanAction, PlanStatus
-from punchlist.plan.model import TurnTodo, todo_from_row
+from punchlist.plan.model import TurnTodo, parse_todo_row, plan_stream, todo_from_row
 from punchlist.plan.validation import Shift
 from punchlist.storage.statements import Statement, columns, insert, literals, update
 from punchlist.storage.store import Transaction
 
+Rows = Sequence[tuple[Any, ...]]
+
 COLUMNS: Final = (*TurnTodo._fields, "checksum")
+WIDTH: Final = len(COLUMNS)
+_PRIORITY: Final = COLUMNS.index("priority")
 _ROW: Final = f"SELECT {columns(COLUMNS)} FROM turn_todos"
 _ORDER: Final = "ORDER BY priority, created_at, id"
 
@@ -23,23 +33,23 @@ BY_ID: Final = Statement(f"{_ROW} WHERE id = :id")
 BY_TURN: Final = Statement(f"{_ROW} WHERE turn_id = :turn_id {_ORDER}")
 OPEN_BY_TURN: Final = Statement(f"{_ROW} WHERE turn_id = :turn_id AND status IN ({literals(sorted(OPEN))}) {_ORDER}")
 BY_STATUS: Final = Statement(f"{_ROW} WHERE turn_id = :turn_id AND status = :status {_ORDER}")
-_NAMES: Final = "SELECT id, status, title FROM turn_todos WHERE turn_id = :turn_id"
-NAMES: Final = Statement(_NAMES)
-NAMES_IF_OPEN: Final = Statement(
-    f"{_NAMES} AND EXISTS (SELECT 1 FROM turns "
+_TITLES: Final = "SELECT id, status, title FROM turn_todos WHERE turn_id = :turn_id"
+TITLES: Final = Statement(_TITLES)
+TITLES_IF_TURN_OPEN: Final = Statement(
+    f"{_TITLES} AND EXISTS (SELECT 1 FROM turns "
     "WHERE id = :turn_id AND conversation_id = :conversation_id AND ended_at IS NULL)"
 )
 COUNTS: Final = Statement("SELECT status, count(*) FROM turn_todos WHERE turn_id = :turn_id GROUP BY status")
 _ALL: Final = "all"
 _CONDITIONS: Final = "EXISTS (SELECT 1 FROM todo_conditions WHERE turn_id = :turn_id)"
 _CLAIMS: Final = f"EXISTS (SELECT 1 FROM claims WHERE list = '{ListKind.PLAN}' AND owner_id = :turn_id)"
-# The count of all is told by another index.
+# Counts through another index than the statement around it.
 _COUNT: Final = "SELECT count(*) FROM turn_todos WHERE conversation_id = :conversation_id AND turn_id = :turn_id"
 VERIFIED_COUNTS: Final = Statement(
     "SELECT status, count(*), FALSE FROM turn_todos WHERE turn_id = :turn_id GROUP BY status "
     f"UNION ALL SELECT '{_ALL}', ({_COUNT}), {_CONDITIONS} OR {_CLAIMS}"
 )
-# All that the loop asks before each request, at once.
+# Everything that the agent loop reads before each model request, in one statement.
 SNAPSHOT: Final = Statement(
     f"SELECT {columns(COLUMNS)}, ({_COUNT}), {_CONDITIONS} FROM turn_todos WHERE turn_id = :turn_id {_ORDER}"
 )
@@ -49,14 +59,29 @@ SHIFT: Final = Statement(
     "WHERE turn_id = :turn_id AND priority >= :start AND priority < :end"
 )
 _MUTABLE: Final = ("status", "outcome", "started_at", "completed_at", "checksum")
-UPDATE: Final = update("turn_todos", _MUTABLE, where="id = :todo_id AND status = :from_status")
-# Separate, since a statement that names the priority updates an index more.
-UPDATE_TEXT: Final = update(
-    "turn_todos", (*_MUTABLE, "title", "priority"), where="id = :todo_id AND status = :from_status"
+_UNCHANGED: Final = "id = :todo_id AND status = :from_status"
+UPDATE: Final = update("turn_todos", _MUTABLE, where=_UNCHANGED)
+# Separate, because an UPDATE that names the priority updates one more index.
+UPDATE_TEXT: Final = update("turn_todos", (*_MUTABLE, "title", "priority"), where=_UNCHANGED)
+COUNT_EVENTS: Final = Statement(
+    "SELECT count(*) FROM events WHERE stream = :stream AND subject = :subject AND action = :action"
+)
+NOT_PLANNED_BY_PERSON: Final = Statement(
+    f"SELECT 1 FROM events WHERE stream = :stream AND action = '{PlanAction.CREATE}' "
+    f"AND (actor NOT LIKE '{Role.PERSON}:%' OR at <= :since) LIMIT 1"
+)
+ANY_CONDITIONS: Final = Statement("SELECT id FROM todo_conditions WHERE turn_id = :turn_id LIMIT 1")
+# A page at a time, with claims: most claimed todos are at the beginning. Excluding them in the same statement makes
+# PostgreSQL, while it has no statistics, scan the claims for each row. The status is a literal so that the partial
+# index over pending todos applies.
+PENDING_PAGE: Final = Statement(
+    f"SELECT {columns(COLUMNS, of='page')}, claims.holder, claims.lease_until FROM ("
+    f"SELECT {columns(COLUMNS)} FROM turn_todos "
+    f"WHERE turn_id = :turn_id AND status = '{PlanStatus.PENDING}' AND priority > :after ORDER BY priority LIMIT 50"
+    ") AS page LEFT JOIN claims ON claims.todo_id = page.id ORDER BY page.priority"
 )
 
-
-_NONE: Final = dict.fromkeys(PlanStatus, 0)
+_ZERO_COUNTS: Final = dict.fromkeys(PlanStatus, 0)
 
 
 class TurnTodoRepository:
@@ -76,14 +101,14 @@ class TurnTodoRepository:
             self._tx.run(SHIFT, turn_id=turn_id, start=shift.start, end=shift.end, by=shift.by)
 
     def find_by_turn(self, turn_id: str, status: Collection[PlanStatus] | None = None) -> list[TurnTodo]:
-        """A turn's todos in their order: all, or those in one of the given states."""
-        wanted = frozenset(PlanStatus if status is None else status)
-        if wanted == OPEN:
+        """The turn's todos in order: all, or those in one of the given states."""
+        states = frozenset(PlanStatus if status is None else status)
+        if states == OPEN:
             rows = self._tx.all(OPEN_BY_TURN, turn_id=turn_id)
-        elif len(wanted) == 1:
-            rows = self._tx.all(BY_STATUS, turn_id=turn_id, status=next(iter(wanted)).value)
+        elif len(states) == 1:
+            rows = self._tx.all(BY_STATUS, turn_id=turn_id, status=next(iter(states)).value)
         else:
-            rows = [row for row in self._tx.all(BY_TURN, turn_id=turn_id) if row[7] in wanted]
+            rows = [row for row in self._tx.all(BY_TURN, turn_id=turn_id) if row[7] in states]
         return [todo_from_row(row) for row in rows]
 
     def find_by_id(self, todo_id: str) -> TurnTodo | None:
@@ -91,7 +116,7 @@ class TurnTodoRepository:
         return todo_from_row(row) if row else None
 
     def update(self, todo: TurnTodo, **changes: Any) -> TurnTodo | None:
-        """Write the changes if the todo is still in the state it was read in; None when it is not."""
+        """Write the changes if the todo still has the status it was read with; None otherwise."""
         changed = todo._replace(**changes)
         edited = "title" in changes or "priority" in changes
         more: dict[str, Any] = {"title": changed.title, "priority": changed.priority} if edited else {}
@@ -109,67 +134,129 @@ class TurnTodoRepository:
         return changed if rows else None
 
     def count_by_status(self, turn_id: str) -> dict[PlanStatus, int]:
-        return counted(self._tx.all(COUNTS, turn_id=turn_id))
+        counts = _ZERO_COUNTS.copy()
+        for status, count in self._tx.all(COUNTS, turn_id=turn_id):
+            if status not in counts:
+                raise StoreDamaged.not_as_written("The state of a todo")
+            counts[PlanStatus(status)] = count
+        return counts
 
-    def find_titles(self, turn_id: str) -> list[tuple[Any, ...]]:
-        """Id, status and title of each todo, which are not checked: enough to count them and to tell them apart."""
-        return self._tx.all(NAMES, turn_id=turn_id)
+    def verified_counts(self, conversation_id: str, turn_id: str) -> tuple[dict[PlanStatus, int], bool, bool]:
+        """The counts by status, whether a second index has the same total, and whether conditions or claims exist.
 
-    def find_titles_if_turn_open(self, conversation_id: str, turn_id: str) -> list[tuple[Any, ...]]:
-        """As `names`; none when the turn has ended or is another conversation's."""
-        return self._tx.all(NAMES_IF_OPEN, conversation_id=conversation_id, turn_id=turn_id)
-
-    def verified_counts(self, conversation_id: str, turn_id: str) -> tuple[dict[PlanStatus, int], bool]:
-        """As `count_by_status`, but told by two indexes: damage to one of them would hide todos.
-
-        And whether any todo has conditions or was ever claimed, which in most plans none has been.
+        A damaged index would otherwise hide todos.
         """
-        # In no order that could be relied on: PostgreSQL may ask several workers.
+        # PostgreSQL may return the rows in any order.
         rows = self._tx.all(VERIFIED_COUNTS, conversation_id=conversation_id, turn_id=turn_id)
-        counts, total, more = _NONE.copy(), 0, False
-        for status, count, any_more in rows:
+        counts, total, has_more = _ZERO_COUNTS.copy(), 0, False
+        for status, count, more in rows:
             if status == _ALL:
-                total, more = count, any_more
+                total, has_more = count, more
             elif status in counts:
                 counts[status] = count
             else:
                 raise StoreDamaged.not_as_written("The state of a todo")
-        if sum(counts.values()) != total:
-            raise StoreDamaged.not_as_written(f"The plan of turn {turn_id}")
-        return counts, bool(more)
+        return counts, sum(counts.values()) == total, bool(has_more)
 
 
-def counted(rows: Iterable[tuple[Any, ...]]) -> dict[PlanStatus, int]:
-    counts = _NONE.copy()
-    for status, count in rows:
-        if status not in counts:
-            raise StoreDamaged.not_as_written("The state of a todo")
-        counts[PlanStatus(status)] = count
-    return counts
+def _values(todo: TurnTodo) -> dict[str, Any]:
+    # A plain string: the SQLite driver is slow with subclasses of str.
+    return {**todo._asdict(), "status": todo.status.value, "checksum": todo.checksum()}
 
 
-def tallied(statuses: Iterable[str]) -> dict[PlanStatus, int]:
-    """How many there are in each state."""
-    counts = _NONE.copy()
+def count_statuses(statuses: Iterable[str]) -> dict[PlanStatus, int]:
+    counts = _ZERO_COUNTS.copy()
     try:
         for status in statuses:
-            counts[status] += 1  # type: ignore[index]  # a state is equal to its text
+            counts[status] += 1  # type: ignore[index]  # a StrEnum member equals its text
     except KeyError:
         raise StoreDamaged.not_as_written("The state of a todo") from None
     return counts
 
 
-def _values(todo: TurnTodo) -> dict[str, Any]:
-    # A plain string: the SQLite driver is slow with subclasses.
-    return {**todo._asdict(), "status": todo.status.value, "checksum": todo.checksum()}
+def lock_turn(tx: Transaction, scope: TurnScope) -> StoredTurn:
+    """Lock the turn, which serializes writers of its plan; raises unless it is open."""
+    return check_open(conversation_repository.lock_turn(tx, scope.turn_id), scope)
 
 
-_NOT_PLANNED_BY_PERSON: Final = Statement(
-    f"SELECT 1 FROM events WHERE stream = :stream AND action = '{PlanAction.CREATE}' "
-    f"AND (actor NOT LIKE '{Role.PERSON}:%' OR at <= :since) LIMIT 1"
-)
+def check_open(turn: StoredTurn | None, scope: TurnScope) -> StoredTurn:
+    if turn is None or turn.conversation_id != scope.conversation_id:
+        raise turn_not_found(scope)
+    if not turn.open:
+        raise IllegalTransition(f"Turn {scope.turn_id} has ended ({turn.end_reason}); its plan cannot change.")
+    return turn
+
+
+def turn_not_found(scope: TurnScope) -> NotFound:
+    return NotFound(f"Session {scope.conversation_id!r} has no turn {scope.turn_id!r}.")
+
+
+def lock_and_read_titles(tx: Transaction, scope: TurnScope) -> Rows:
+    """Lock the turn; id, status and title of each todo, without verification.
+
+    On SQLite a write transaction is the only writer from its start, so one statement both checks the
+    turn and reads the titles. On PostgreSQL it would return the todos from before the wait for the lock.
+    """
+    if tx.exclusive:
+        rows = tx.all(TITLES_IF_TURN_OPEN, conversation_id=scope.conversation_id, turn_id=scope.turn_id)
+        if rows:
+            return rows
+    lock_turn(tx, scope)
+    return tx.all(TITLES, turn_id=scope.turn_id)
+
+
+def find_todo(tx: Transaction, scope: TurnScope, todo_id: str) -> TurnTodo:
+    todo = TurnTodoRepository(tx).find_by_id(todo_id)
+    if todo is None:
+        raise NotFound(f"There is no todo {visible(todo_id)!r}. Call list_todo for the ids of this turn's todos.")
+    if todo.turn_id != scope.turn_id:
+        raise NotFound(f"Todo {todo_id!r} belongs to another turn. Call list_todo for the ids of this turn's todos.")
+    return todo
+
+
+def count_retries(tx: Transaction, todo: TurnTodo) -> int:
+    """How often a failed todo was returned to pending, according to the event log."""
+    row = tx.one(COUNT_EVENTS, stream=plan_stream(todo.turn_id), subject=todo.id, action=PlanAction.RETRY.value)
+    return int(row[0]) if row else 0
 
 
 def planned_by_person(tx: Transaction, stream: str, since: str) -> bool:
-    """Whether a person created every item of a plan, after `since`."""
-    return tx.one(_NOT_PLANNED_BY_PERSON, stream=stream, since=since) is None
+    """Whether a person created every todo of a plan, after `since`."""
+    return tx.one(NOT_PLANNED_BY_PERSON, stream=stream, since=since) is None
+
+
+def has_conditions(tx: Transaction, turn_id: str) -> bool:
+    return tx.one(ANY_CONDITIONS, turn_id=turn_id) is not None
+
+
+def first_unclaimed(tx: Transaction, turn_id: str) -> TurnTodo | None:
+    """The first pending todo without a live claim, in a plan without conditions."""
+    after, now = -1, tx.now()
+    while rows := tx.all(PENDING_PAGE, turn_id=turn_id, after=after):
+        for *todo, holder, lease_until in rows:
+            if holder is None or lease_until <= now:
+                return todo_from_row(tuple(todo))
+        after = rows[-1][_PRIORITY]
+    return None
+
+
+def read_todos(tx: Transaction, turn_id: str) -> list[TurnTodo]:
+    """All readable todos of a turn, in order."""
+    return parse_todo_rows(tx.all(BY_TURN, turn_id=turn_id), [])
+
+
+def read_titles_and_todos(tx: Transaction, turn_id: str) -> tuple[Rows, list[TurnTodo]]:
+    """Id, status and title of every row, as `lock_and_read_titles`, and the readable todos."""
+    rows = tx.all(BY_TURN, turn_id=turn_id)
+    return [(row[0], row[7], row[3]) for row in rows], parse_todo_rows(rows, [])
+
+
+def parse_todo_rows(rows: Iterable[tuple[Any, ...]], problems: list[str]) -> list[TurnTodo]:
+    todos = []
+    for row in rows:
+        todo = parse_todo_row(row)
+        if isinstance(todo, str):
+            problems.append(todo)
+        else:
+            todos.append(todo)
+    return todos

@@ -1,17 +1,16 @@
-"""The plan's transactions: create, list, start and end the todos of one turn.
+"""Transactions of the plan: create, list, start and end the todos of one turn.
 
-Waiting is in `waiting.py`, claiming in `claiming.py`.
-
-The turn comes from the caller's scope (T7). Writers of one plan take turns on the turn's row; the
-todo's own state is checked again in the UPDATE that changes it.
+Waiting is in `condition_service.py`, claiming in `claim_service.py`. The turn comes from the caller's
+scope (T7). Writers of one plan are serialized by a lock on the turn's row; the UPDATE of a todo checks
+its status again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from punchlist.claims import repository as claim_records
+from punchlist.claims import repository as claim_repository
 from punchlist.claims.model import ListKind
 from punchlist.claims.service import end_claim
 from punchlist.conversations import repository as conversation_repository
@@ -20,13 +19,11 @@ from punchlist.errors import IllegalTransition, InvalidInput, StoreDamaged
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import visible
-from punchlist.plan import condition_repository
-from punchlist.plan import snapshot as plan_snapshot
+from punchlist.plan import condition_repository, repository
 from punchlist.plan import validation as plan_validation
-from punchlist.plan.claims import PlanClaims, check_claim, waiting_reasons_for, with_claimed_in_progress
-from punchlist.plan.condition_input import TodoReferences
-from punchlist.plan.condition_service import ConditionService, resolve_reference
-from punchlist.plan.conflicts import duplicate_titles, explain_conflicts, limit_conflicts
+from punchlist.plan.claim_service import PlanClaims, check_claim, waiting_reasons_for, with_claimed_in_progress
+from punchlist.plan.condition_service import ConditionService
+from punchlist.plan.conditions import explain_conflicts, limit_conflicts
 from punchlist.plan.lifecycle import OPEN, PLAN, ConditionKind, PlanAction, PlanStatus
 from punchlist.plan.model import (
     Condition,
@@ -38,100 +35,65 @@ from punchlist.plan.model import (
     Plan,
     PlanSnapshot,
     TurnTodo,
-)
-from punchlist.plan.repository import TurnTodoRepository, tallied
-from punchlist.plan.transitions import (
-    apply_change,
-    count_retries,
-    find_todo,
-    lock_and_read_titles,
-    lock_turn,
-    new_conditions,
-    plan_stream,
     todo_change,
-    turn_not_found,
 )
+from punchlist.plan.repository import TurnTodoRepository, find_todo, lock_turn
+from punchlist.plan.snapshot import condition_state, take_snapshot
+from punchlist.plan.transitions import advance_todo, new_conditions
 from punchlist.storage import event_log
-from punchlist.storage.store import Transaction
-
-__all__ = ["Plans", "plan_stream"]
+from punchlist.storage.store import Store, Transaction
 
 
 class Plans(ConditionService, PlanClaims):
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
     def create(self, scope: TurnScope, items: Sequence[NewTodo], *, reason: str = "create_todo") -> CreatedTodos:
         """Add items to the turn's plan, all or none (T2)."""
-        status = PLAN.advance(NEW, PlanAction.CREATE, scope.actor.role)
+        PLAN.check_role(PlanAction.CREATE, scope.actor.role)
         with self._store.write() as tx:
-            known = lock_and_read_titles(tx, scope)
-            repository = TurnTodoRepository(tx)
-            counts = tallied(row[1] for row in known)
-            positions, shifts = plan_validation.assign_positions(_room(counts, len(items)), items)
-            now = tx.now()
-            todos = [
-                _new_todo(scope, item, status, position, now) for item, position in zip(items, positions, strict=True)
-            ]
-            conditions = _conditions(items, todos, known, now)
-            repository.shift_priorities(scope.turn_id, shifts)
-            repository.create_batch(todos)
-            changes = [
-                todo_change(scope, PlanAction.CREATE, None, todo, reason, todo.creation_data()) for todo in todos
-            ]
-            if shifts:
-                changes[0].data["shifts"] = [[shift.start, shift.end, shift.by] for shift in shifts]
-            for made in changes:
-                if made.subject in conditions:
-                    made.data["conditions"] = [one.event_data() for one in conditions[made.subject]]
-            condition_repository.add(tx, [one for of_todo in conditions.values() for one in of_todo])
-            event_log.append(tx, *changes)
-            conflicts = duplicate_titles(known, todos)
-            if conditions:
-                conflicts += _conflicts(tx, scope, conditions)
-            return CreatedTodos(todos, counts[PlanStatus.PENDING] + len(todos), limit_conflicts(conflicts))
+            return create_todos(tx, scope, items, reason)
 
     def list(self, scope: TurnScope, status: Collection[PlanStatus] | None = None) -> Plan:
-        """The turn's todos, by default what remains, and the counts of all of them (T3)."""
+        """The turn's todos, by default the open ones, and the counts of all of them (T3)."""
+        states = OPEN if status is None else frozenset(status)
         with self._store.read() as tx:
-            repository = TurnTodoRepository(tx)
-            wanted = OPEN if status is None else frozenset(status)
-            items = repository.find_by_turn(scope.turn_id, wanted)
-            # An item tells whose turn it is; only without any does the turn have to be asked.
-            owner = items[0] if items else conversation_repository.find_turn(tx, scope.turn_id)
+            todo_repository = TurnTodoRepository(tx)
+            counts, consistent, has_more = todo_repository.verified_counts(scope.conversation_id, scope.turn_id)
+            if has_more:
+                # Waiting reasons depend on every todo of the plan.
+                todos = repository.read_todos(tx, scope.turn_id)
+                items = [todo for todo in todos if todo.status in states]
+            else:
+                todos = items = todo_repository.find_by_turn(scope.turn_id, states)
+            # A todo names its conversation; only an empty list needs the turn itself.
+            owner = todos[0] if todos else conversation_repository.find_turn(tx, scope.turn_id)
             if owner is None or owner.conversation_id != scope.conversation_id:
-                raise turn_not_found(scope)
-            counts, more = repository.verified_counts(scope.conversation_id, scope.turn_id)
-            if len(items) != sum(counts[state] for state in wanted) or not _in_order(items, sum(counts.values())):
+                raise repository.turn_not_found(scope)
+            expected = sum(counts[state] for state in states)
+            if not consistent or len(items) != expected or not _positions_valid(items, sum(counts.values())):
                 raise StoreDamaged.not_as_written(f"The plan of turn {scope.turn_id}")
-            if not more:
+            if not has_more:
                 return Plan(items, counts)
-            claims = claim_records.find_live(tx, ListKind.PLAN, scope.turn_id)
-            found = plan_snapshot.read_conditions(tx, scope.turn_id)
-            if not found:
+            claims = claim_repository.find_live(tx, ListKind.PLAN, scope.turn_id)
+            conditions = condition_repository.read_conditions(tx, scope.turn_id)
+            if not conditions:
                 return Plan(items, counts, claims=claims)
-            todos = with_claimed_in_progress(plan_snapshot.read_todos(tx, scope.turn_id), claims)
-            return Plan(items, counts, *plan_snapshot.standing(todos, found, tx.now()), claims)
+            state = condition_state(with_claimed_in_progress(todos, claims), conditions, tx.now())
+            return Plan(items, counts, *state, claims)
 
     def snapshot(self, scope: TurnScope) -> PlanSnapshot:
-        """The whole plan for the loop, with what is wrong with it instead of an error (C11)."""
+        """The whole plan for the agent loop; damaged rows are reported instead of raising (C11)."""
         with self._store.read() as tx:
-            return plan_snapshot.take_snapshot(tx, scope)
+            return take_snapshot(tx, scope)
 
     def start(
         self, scope: TurnScope, todo_id: str, *, reason: str = "start_todo", fence: int | None = None
     ) -> TurnTodo:
-        """Mark an item in progress; one at a time per turn (T5). One that is claimed needs its fence (X3)."""
+        """Mark a todo as in progress; one at a time per turn (T5). A claimed todo needs its fence (X3)."""
         with self._store.write() as tx:
             lock_turn(tx, scope)
-            repository = TurnTodoRepository(tx)
-            todo = find_todo(repository, scope, todo_id)
-            status = PLAN.advance(todo.status, PlanAction.START, scope.actor.role)
-            for running in repository.find_by_turn(scope.turn_id, {PlanStatus.IN_PROGRESS}):
-                raise IllegalTransition(
-                    f"“{visible(running.title)}” ({running.id}) is in progress, and a turn works on one todo at a "
-                    "time. Complete or cancel it first."
-                )
-            check_claim(tx, scope, todo, fence)
-            _check_free(tx, todo)
-            return apply_change(tx, scope, PlanAction.START, todo, reason, status=status, started_at=tx.now())
+            return start_todo(tx, scope, find_todo(tx, scope, todo_id), reason, fence=fence)
 
     def end(
         self,
@@ -142,123 +104,189 @@ class Plans(ConditionService, PlanClaims):
         *,
         fence: int | None = None,
     ) -> EndedTodo:
-        """Complete or cancel an item, with what came of it (T4). One that is claimed needs its fence (X3)."""
+        """Complete or cancel a todo with its outcome (T4). A claimed todo needs its fence (X3)."""
         with self._store.write() as tx:
             lock_turn(tx, scope)
-            repository = TurnTodoRepository(tx)
-            todo = find_todo(repository, scope, todo_id)
-            status = PLAN.advance(todo.status, action, scope.actor.role)
-            told = end_claim(tx, check_claim(tx, scope, todo, fence))
-            ended = apply_change(
-                tx, scope, action, todo, outcome, told, status=status, outcome=outcome, completed_at=tx.now()
-            )
-            counts = repository.count_by_status(scope.turn_id)
-            return EndedTodo(ended, counts[PlanStatus.PENDING] + counts[PlanStatus.IN_PROGRESS])
+            todo = find_todo(tx, scope, todo_id)
+            ended = end_todo(tx, scope, todo, action, outcome, outcome=outcome, fence=fence)
+            return EndedTodo(ended, _remaining(tx, scope))
 
     def edit(self, scope: TurnScope, todo_id: str, title: str, *, reason: str) -> TurnTodo:
-        """Change the title of an open item."""
+        """Change the title of an open todo."""
         (item,) = plan_validation.parse_items([{"title": title}])
         with self._store.write() as tx:
             lock_turn(tx, scope)
-            todo = find_todo(TurnTodoRepository(tx), scope, todo_id)
-            status = PLAN.advance(todo.status, PlanAction.EDIT, scope.actor.role)
-            return apply_change(tx, scope, PlanAction.EDIT, todo, reason, status=status, title=item.title)
+            todo = find_todo(tx, scope, todo_id)
+            return advance_todo(tx, scope, todo, PlanAction.EDIT, reason, title=item.title)
 
     def move(self, scope: TurnScope, todo_id: str, position: int, *, reason: str) -> TurnTodo:
-        """Put an open item at a position, counted from 1; a position past the end is the end."""
+        """Move an open todo to a 1-indexed position; a position past the end means the end."""
         with self._store.write() as tx:
             lock_turn(tx, scope)
-            repository = TurnTodoRepository(tx)
-            todo = find_todo(repository, scope, todo_id)
-            status = PLAN.advance(todo.status, PlanAction.MOVE, scope.actor.role)
-            total = sum(repository.count_by_status(scope.turn_id).values())
+            todo = find_todo(tx, scope, todo_id)
+            todo_repository = TurnTodoRepository(tx)
+            total = sum(todo_repository.count_by_status(scope.turn_id).values())
             old, new = todo.priority, min(position, total) - 1
-            if new == old:
-                return todo
             shift = plan_validation.Shift(new, old, 1) if new < old else plan_validation.Shift(old + 1, new + 1, -1)
-            repository.shift_priorities(scope.turn_id, [shift])
-            data = {"shifts": [[shift.start, shift.end, shift.by]]}
-            return apply_change(tx, scope, PlanAction.MOVE, todo, reason, data, status=status, priority=new)
+
+            def make_room(_: TurnTodo) -> Mapping[str, Any]:
+                todo_repository.shift_priorities(scope.turn_id, [shift])
+                return {"shifts": [[shift.start, shift.end, shift.by]]}
+
+            if new == old:
+                PLAN.advance(todo.status, PlanAction.MOVE, scope.actor.role)
+                return todo
+            return advance_todo(tx, scope, todo, PlanAction.MOVE, reason, guard=make_room, priority=new)
 
     def fail(self, scope: TurnScope, todo_id: str, error: str, *, fence: int | None = None) -> FailedTodo:
-        """The work on an item failed: it is tried once more, then skipped with the error (C8)."""
+        """Record that the work on a todo failed: it is retried once, then skipped with the error (C8)."""
         error = plan_validation.storable_error(error)
         with self._store.write() as tx:
             lock_turn(tx, scope)
-            repository = TurnTodoRepository(tx)
-            todo = find_todo(repository, scope, todo_id)
-            retry = not count_retries(tx, todo)
-            action = PlanAction.RETRY if retry else PlanAction.CANCEL
-            status = PLAN.advance(todo.status, action, scope.actor.role)
-            # Whoever tries again claims again.
-            told = end_claim(tx, check_claim(tx, scope, todo, fence))
-            changes: dict[str, Any] = {"status": status, "started_at": None}
-            if not retry:
-                outcome = f"Skipped after two attempts: {error}"
-                changes = {"status": status, "outcome": outcome, "completed_at": tx.now()}
-            failed = apply_change(tx, scope, action, todo, error, told, **changes)
-            counts = repository.count_by_status(scope.turn_id)
-            return FailedTodo(failed, retry, counts[PlanStatus.PENDING] + counts[PlanStatus.IN_PROGRESS])
+            todo = find_todo(tx, scope, todo_id)
+            retry = not repository.count_retries(tx, todo)
+            if retry:
+                # The claim ends, so the next attempt needs a new one.
+                failed = advance_todo(
+                    tx, scope, todo, PlanAction.RETRY, error, guard=_claim_guard(tx, scope, fence), started_at=None
+                )
+            else:
+                skipped = f"Skipped after two attempts: {error}"
+                failed = end_todo(tx, scope, todo, PlanAction.CANCEL, error, outcome=skipped, fence=fence)
+            return FailedTodo(failed, retry, _remaining(tx, scope))
 
 
-def _in_order(items: Sequence[TurnTodo], total: int) -> bool:
-    """Whether their positions can be those that were given out: each once, and none beyond the end. A todo's checksum
-    does not have its position, which changes with others."""
-    places = {todo.priority for todo in items}
-    return len(places) == len(items) and (not places or (min(places) >= 0 and max(places) < total))
+def create_todos(tx: Transaction, scope: TurnScope, items: Sequence[NewTodo], reason: str) -> CreatedTodos:
+    """`Plans.create` inside the caller's transaction."""
+    status = PLAN.advance(NEW, PlanAction.CREATE, scope.actor.role)
+    has_conditions = any(item.blocked_by or item.resources for item in items)
+    existing: Sequence[TurnTodo] = ()
+    if has_conditions:
+        # Conflicts involve every todo of the plan, so whole rows are read instead of titles.
+        lock_turn(tx, scope)
+        titles, existing = repository.read_titles_and_todos(tx, scope.turn_id)
+    else:
+        titles = repository.lock_and_read_titles(tx, scope)
+    counts = repository.count_statuses(row[1] for row in titles)
+    positions, shifts = plan_validation.assign_positions(_check_room(len(titles), len(items)), items)
+    now = tx.now()
+    todos = [_new_todo(scope, item, status, position, now) for item, position in zip(items, positions, strict=True)]
+    conditions = _conditions(items, todos, titles, now) if has_conditions else {}
+    todo_repository = TurnTodoRepository(tx)
+    todo_repository.shift_priorities(scope.turn_id, shifts)
+    todo_repository.create_batch(todos)
+    changes = [todo_change(scope, PlanAction.CREATE, None, todo, reason, todo.creation_data()) for todo in todos]
+    if shifts:
+        changes[0].data["shifts"] = [[shift.start, shift.end, shift.by] for shift in shifts]
+    conflicts = plan_validation.duplicate_titles(titles, todos)
+    if conditions:
+        before = condition_repository.read_conditions(tx, scope.turn_id)
+        added = [condition for of_todo in conditions.values() for condition in of_todo]
+        condition_repository.insert_conditions(tx, added)
+        for change in changes:
+            if change.subject in conditions:
+                change.data["conditions"] = [condition.event_data() for condition in conditions[change.subject]]
+        ordered = sorted([*_shifted(existing, shifts), *todos], key=lambda todo: todo.priority)
+        conflicts += explain_conflicts(ordered, [*before, *added], conditions, now)
+    event_log.append(tx, *changes)
+    return CreatedTodos(
+        todos, counts[PlanStatus.PENDING] + len(todos), limit_conflicts(conflicts) if conflicts else conflicts
+    )
 
 
-def _room(counts: dict[PlanStatus, int], more: int) -> int:
-    """How many todos the plan has, when it can take more of them."""
-    already = sum(counts.values())
-    if already + more > plan_validation.MAX_PLAN:
+def start_todo(tx: Transaction, scope: TurnScope, todo: TurnTodo, reason: str, *, fence: int | None = None) -> TurnTodo:
+    """`Plans.start` inside the caller's transaction, which has locked the turn."""
+
+    def check(todo: TurnTodo) -> None:
+        for running in TurnTodoRepository(tx).find_by_turn(scope.turn_id, {PlanStatus.IN_PROGRESS}):
+            raise IllegalTransition(
+                f"“{visible(running.title)}” ({running.id}) is in progress, and a turn works on one todo at a "
+                "time. Complete or cancel it first."
+            )
+        check_claim(tx, scope, todo, fence)
+        if reasons := waiting_reasons_for(tx, todo):
+            raise IllegalTransition(
+                f"“{visible(todo.title)}” ({todo.id}) cannot be started yet. It waits for {'; for '.join(reasons)}. "
+                "Continue with another todo; when all remaining todos wait, end your turn."
+            )
+
+    return advance_todo(tx, scope, todo, PlanAction.START, reason, guard=check, started_at=tx.now())
+
+
+def end_todo(
+    tx: Transaction,
+    scope: TurnScope,
+    todo: TurnTodo,
+    action: PlanAction,
+    reason: str,
+    *,
+    outcome: str,
+    fence: int | None = None,
+) -> TurnTodo:
+    """`Plans.end` inside the caller's transaction, which has locked the turn."""
+    guard = _claim_guard(tx, scope, fence)
+    return advance_todo(tx, scope, todo, action, reason, guard=guard, outcome=outcome, completed_at=tx.now())
+
+
+def _claim_guard(tx: Transaction, scope: TurnScope, fence: int | None) -> Any:
+    def check(todo: TurnTodo) -> Mapping[str, Any]:
+        return end_claim(tx, check_claim(tx, scope, todo, fence))
+
+    return check
+
+
+def _remaining(tx: Transaction, scope: TurnScope) -> int:
+    counts = TurnTodoRepository(tx).count_by_status(scope.turn_id)
+    return counts[PlanStatus.PENDING] + counts[PlanStatus.IN_PROGRESS]
+
+
+def _positions_valid(items: Sequence[TurnTodo], total: int) -> bool:
+    """Whether positions are unique and in range. Checksums do not cover them, since they change with other todos."""
+    positions = {todo.priority for todo in items}
+    return len(positions) == len(items) and (not positions or (min(positions) >= 0 and max(positions) < total))
+
+
+def _check_room(existing: int, new: int) -> int:
+    if existing + new > plan_validation.MAX_PLAN:
         raise InvalidInput(
             f"items: a plan holds at most {plan_validation.MAX_PLAN} todos; "
-            f"this one has {already} and {more} more were sent"
+            f"this one has {existing} and {new} more were sent"
         )
-    return already
+    return existing
 
 
-def _check_free(tx: Transaction, todo: TurnTodo) -> None:
-    """A todo that waits cannot be started."""
-    if waits_for := waiting_reasons_for(tx, todo):
-        raise IllegalTransition(
-            f"“{visible(todo.title)}” ({todo.id}) cannot be started yet. It waits for {'; for '.join(waits_for)}. "
-            "Go on with another todo; when all that is left waits, end your turn."
-        )
+def _shifted(todos: Sequence[TurnTodo], shifts: Sequence[plan_validation.Shift]) -> Sequence[TurnTodo]:
+    for shift in shifts:
+        todos = [
+            todo._replace(priority=todo.priority + shift.by) if shift.start <= todo.priority < shift.end else todo
+            for todo in todos
+        ]
+    return todos
 
 
 def _conditions(
-    items: Sequence[NewTodo], todos: Sequence[TurnTodo], known: Sequence[Sequence[str]], now: str
+    items: Sequence[NewTodo], todos: Sequence[TurnTodo], titles: repository.Rows, now: str
 ) -> dict[str, list[Condition]]:
-    """What the new todos wait for and claim, by id; those with nothing are not in it."""
-    if not any(item.blocked_by or item.resources for item in items):
-        return {}
-    names = TodoReferences(known, [(todo.id, todo.title) for todo in todos])
+    """The conditions of the new todos by todo id; todos without any are absent."""
+    references = plan_validation.TodoReferences(titles, [(todo.id, todo.title) for todo in todos])
     problems: list[str] = []
-    made: dict[str, list[Condition]] = {}
+    found: dict[str, list[Condition]] = {}
     for index, (item, todo) in enumerate(zip(items, todos, strict=True)):
-        needs = [
-            resolve_reference(need, todo.id, names, f"items[{index}].blockedBy[{number}]", problems)
-            for number, need in enumerate(item.blocked_by)
+        conditions = [
+            references.resolve(condition, todo.id, f"items[{index}].blockedBy[{number}]", problems)
+            for number, condition in enumerate(item.blocked_by)
         ]
-        needs += [NewCondition(ConditionKind.RESOURCE, resource) for resource in item.resources]
-        if needs:
-            made[todo.id] = new_conditions(todo, needs, now)
+        conditions += [NewCondition(ConditionKind.RESOURCE, resource) for resource in item.resources]
+        if conditions:
+            found[todo.id] = new_conditions(todo, conditions, now)
     if problems:
         raise InvalidInput(problems)
-    return made
-
-
-def _conflicts(tx: Transaction, scope: TurnScope, about: Collection[str]) -> Sequence[str]:
-    return explain_conflicts(
-        plan_snapshot.read_todos(tx, scope.turn_id), plan_snapshot.read_conditions(tx, scope.turn_id), about, tx.now()
-    )
+    return found
 
 
 def _new_todo(scope: TurnScope, item: NewTodo, status: PlanStatus, position: int, now: str) -> TurnTodo:
     return TurnTodo(
-        id=new_id(),
+        id=item.id or new_id(),
         conversation_id=scope.conversation_id,
         turn_id=scope.turn_id,
         title=item.title,

@@ -1,4 +1,4 @@
-"""What a supervisor can call: create_todo, list_todo, start_todo, wait_todo, complete_todo."""
+"""The plan's tools: create_todo, list_todo, start_todo, wait_todo, complete_todo."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from punchlist.claims.validation import parse_fence
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import InvalidInput
 from punchlist.kernel.tool import Arguments, ListToolSpec, Schema, ToolResult, schema
-from punchlist.plan import condition_input
 from punchlist.plan import validation as plan_validation
 from punchlist.plan.lifecycle import PLANNERS, ConditionKind, PlanAction, PlanStatus
 from punchlist.plan.model import ConditionAnswer, EndedTodo, FailedTodo, Plan, PlanSnapshot, TurnTodo
@@ -23,18 +22,18 @@ _STRING: Final[Schema] = {"type": "string"}
 _STRING_OR_NULL: Final[Schema] = {"type": ["string", "null"]}
 _INTEGER: Final[Schema] = {"type": "integer"}
 _STATUS: Final[Schema] = {"type": "string", "enum": [status.value for status in PlanStatus]}
-_ID: Final[Schema] = {"type": "string", "description": "A todo's id, as create_todo or list_todo returned it"}
+_ID: Final[Schema] = {"type": "string", "description": "A todo's id, from create_todo or list_todo"}
 
-_FENCE: Final[Schema] = {"type": "integer", "description": "Of your claim, if it is claimed"}
+_FENCE: Final[Schema] = {"type": "integer", "description": "The fence of your claim, if the todo is claimed"}
 _STRINGS: Final[Schema] = {"type": "array", "items": _STRING}
-_NEED: Final[Schema] = {
+_CONDITION: Final[Schema] = {
     "anyOf": [
         {"type": "string", "description": "Another todo: its id, or its title in this call"},
         {
             **schema(
                 person={"type": "string", "description": "A question that a person answers"},
                 time={"type": "string", "description": "When: ISO 8601 with zone, such as 2026-11-20T09:00:00Z"},
-                event={"type": "string", "description": "The name of an event that somebody reports"},
+                event={"type": "string", "description": "The name of an event that will be reported"},
                 todo={"type": "string", "description": "Another todo: its id or its title"},
             ),
             "minProperties": 1,
@@ -45,21 +44,21 @@ _NEED: Final[Schema] = {
 _NEW_ITEM = schema(
     ["title"],
     title={"type": "string", "minLength": 1, "maxLength": plan_validation.MAX_TITLE_LENGTH},
-    context={"type": "string", "description": "What is needed to do it"},
+    context={"type": "string", "description": "What the worker needs to know"},
     completionCriteria={"type": "string", "description": "How to tell that it is done"},
     agentType={"type": "string", "description": "The worker to delegate it to, if any"},
     order={"type": "integer", "minimum": 1, "description": "Position in the plan, from 1; at the end if left out"},
     blockedBy={
         "type": "array",
-        "maxItems": condition_input.MAX_CONDITIONS,
-        "items": _NEED,
-        "description": "What must be so before it can be started",
+        "maxItems": plan_validation.MAX_CONDITIONS,
+        "items": _CONDITION,
+        "description": "What must happen before it can be started",
     },
     resources={
         "type": "array",
-        "maxItems": condition_input.MAX_CONDITIONS,
+        "maxItems": plan_validation.MAX_CONDITIONS,
         "items": _STRING,
-        "description": "What it needs to itself, such as a path",
+        "description": "What it needs exclusively, such as a path",
     },
 )
 _TODO = schema(
@@ -83,13 +82,15 @@ _TODO = schema(
 )
 
 RETRY_MESSAGE: Final = (
-    "It is pending again. Start it once more, in another way if there is one; if it fails again, it is skipped."
+    "It is pending again. Start it once more, if possible in another way; if it fails again, it is skipped."
 )
-SKIPPED_MESSAGE: Final = "It failed twice and is skipped. Go on with the rest, and say in your answer what was skipped."
+SKIPPED_MESSAGE: Final = (
+    "It failed twice and is skipped. Continue with the rest, and say in your answer what was skipped."
+)
 
 
 def todo_json(todo: TurnTodo) -> dict[str, Any]:
-    """A todo as it goes over a wire (T3)."""
+    """A todo in the JSON of tools and commands (T3)."""
     return {
         "id": todo.id,
         "title": todo.title,
@@ -107,22 +108,24 @@ def todo_json(todo: TurnTodo) -> dict[str, Any]:
 
 def plan_json(plan: Plan) -> dict[str, Any]:
     return {
-        "items": [{**todo_json(todo), **condition_json(plan, todo.id), **_held(plan, todo.id)} for todo in plan.items],
+        "items": [
+            {**todo_json(todo), **condition_json(plan, todo.id), **_claim_json(plan, todo.id)} for todo in plan.items
+        ],
         "summary": plan.summary,
     }
 
 
 def condition_json(plan: Plan | PlanSnapshot, todo_id: str) -> dict[str, Any]:
-    """What a todo waits for, what was answered, what is to be known of it: only what there is."""
-    told = {
+    """Waiting reasons, answers and notes of a todo; empty fields are omitted."""
+    fields = {
         "waitsFor": plan.waits.get(todo_id),
         "answers": [_answer_json(answer) for answer in plan.answers.get(todo_id, ())],
         "notes": plan.notes.get(todo_id),
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in fields.items() if value}
 
 
-def _held(plan: Plan, todo_id: str) -> dict[str, str | None]:
+def _claim_json(plan: Plan, todo_id: str) -> dict[str, str | None]:
     claim = plan.claims.get(todo_id)
     return {"claimedBy": claim.holder, "claimedUntil": claim.lease_until} if claim else {}
 
@@ -132,7 +135,7 @@ def _answer_json(answer: ConditionAnswer) -> dict[str, str]:
 
 
 def plan_tools(plans: Callable[[], Plans]) -> list[ListToolSpec[TurnScope]]:
-    """The tools over a service that is asked for when one is called, so that listing them costs nothing."""
+    """`plans` is called only when a tool runs, so that listing the tools opens no database."""
     return [_create_todo(plans), _list_todo(plans), _start_todo(plans), _wait_todo(plans), _complete_todo(plans)]
 
 
@@ -153,8 +156,7 @@ def _create_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
         description=(
             "Plan work of several steps: adds todos to this turn's plan, all in one call. Then work through them "
             "in order, and do not answer the user before each is completed or cancelled. Not for requests that "
-            "one or two tool calls can answer. conflicts in the result says which todos are in each other's way, and "
-            "which goes first."
+            "one or two tool calls can answer. conflicts in the result lists todos that conflict, and which goes first."
         ),
         input_schema=schema(["items"], items={"type": "array", "minItems": 1, "items": _NEW_ITEM}),
         output_schema=schema(
@@ -179,8 +181,8 @@ def _list_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
     return ListToolSpec(
         name="list_todo",
         title="Read the plan",
-        description="List this turn's todos in their order; what remains, unless a status is given. "
-        "waitsFor says why a todo cannot be started yet, answers what was answered since.",
+        description="List this turn's todos in order; the open ones, unless a status is given. "
+        "waitsFor says why a todo cannot be started yet; answers has the answers received.",
         input_schema=schema(status={"type": "string", "enum": list(plan_validation.FILTERS)}),
         output_schema=schema(
             ["items", "summary"],
@@ -222,7 +224,7 @@ def _start_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
 def _wait_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
     def run(scope: TurnScope, args: Arguments) -> ToolResult:
         todo_id = plan_validation.parse_id(args.get("todoId"))
-        waiting = plans().wait(scope, todo_id, condition_input.parse_condition(args.get("for"), "for"))
+        waiting = plans().wait(scope, todo_id, plan_validation.parse_condition(args.get("for"), "for"))
         return _result(
             {
                 "id": waiting.todo.id,
@@ -235,13 +237,13 @@ def _wait_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
 
     return ListToolSpec(
         name="wait_todo",
-        title="Have a todo wait",
+        title="Make a todo wait",
         description=(
-            "Have a todo wait for a person's answer, a time, an event or another todo. Use it instead of asking in "
-            "your reply, polling or giving up; then go on with what does not wait. When all that is left waits, end "
-            "your turn: you are called again when something has come, and list_todo has the answers."
+            "Make a todo wait for a person's answer, a time, an event or another todo. Use it instead of asking in "
+            "your reply, polling or giving up; then continue with todos that do not wait. When all remaining todos "
+            "wait, end your turn: you are called again when one can continue, and list_todo has the answers."
         ),
-        input_schema=schema(["todoId", "for"], **{"todoId": _ID, "for": _NEED}),
+        input_schema=schema(["todoId", "for"], **{"todoId": _ID, "for": _CONDITION}),
         output_schema=schema(
             ["id", "title", "status", "waitsFor"],
             id=_STRING,
@@ -277,8 +279,8 @@ def _complete_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
         title="Finish a todo",
         description=(
             "End a todo: completed (default) when its criteria are met, cancelled when it will not be done, failed "
-            "when the work on it failed: the first time it is pending again, to be tried once more, the second time it "
-            "is skipped. outcome says what was done, why not, or the error."
+            "when the work failed; it is retried after the first failure and skipped after the second. outcome says "
+            "what was done, why not, or the error."
         ),
         input_schema=schema(
             ["todoId", "outcome"],
@@ -324,24 +326,23 @@ def _result(data: dict[str, Any]) -> ToolResult:
 
 
 class ClaimablePlan:
-    """The plan of a turn for the tools that claim (X3)."""
+    """Adapts the plan of a turn to the claim tools (X3)."""
 
-    def __init__(self, plans: Plans, scope: TurnScope, at: str) -> None:
-        """`at` is the process or the connection that the caller works in."""
+    def __init__(self, plans: Plans, scope: TurnScope, origin: str) -> None:
         self._plans = plans
         self._scope = scope
-        self._at = at
+        self._origin = origin
 
     def claim(
         self, todo_id: str | None, seconds: int, mission_slug: str | None
     ) -> tuple[dict[str, Any], Claim] | NothingToClaim:
         if mission_slug is not None:
-            raise InvalidInput("missionSlug: is for the list mission; a plan belongs to its turn")
-        claimed = self._plans.claim(self._scope, self._at, todo_id, seconds)
+            raise InvalidInput("missionSlug: applies to the list mission only; leave it out for a plan")
+        claimed = self._plans.claim(self._scope, self._origin, todo_id, seconds)
         return (todo_json(claimed.todo), claimed.claim) if isinstance(claimed, ClaimGranted) else claimed
 
     def renew(self, todo_id: str, fence: int, seconds: int) -> Claim:
-        return self._plans.renew_claim(self._scope, self._at, todo_id, fence, seconds)
+        return self._plans.renew_claim(self._scope, self._origin, todo_id, fence, seconds)
 
     def release(self, todo_id: str, fence: int) -> Claim:
-        return self._plans.release_claim(self._scope, self._at, todo_id, fence)
+        return self._plans.release_claim(self._scope, self._origin, todo_id, fence)

@@ -1,4 +1,7 @@
-"""What the todos of a plan have taken: time, requests, tokens, and the calls made while each was in progress (X4)."""
+"""Time, model requests, tokens and tool calls spent on the todos of a plan (X4).
+
+Work is attributed to a todo by time: everything that happened while it was in progress.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,6 @@ from punchlist.storage.store import Store
 
 @dataclass(frozen=True, slots=True)
 class PlanTodoUsage:
-    """Of one todo. What a model's tokens cost is not kept with its requests."""
-
     seconds: float
     requests: int
     input_tokens: int
@@ -32,7 +33,7 @@ class PlanTodoUsage:
             "requests": self.requests,
             "usage": {"inputTokens": self.input_tokens, "outputTokens": self.output_tokens},
             "toolCalls": len(self.evidence),
-            "evidence": [one.as_json() for one in self.evidence],
+            "evidence": [call.as_json() for call in self.evidence],
         }
 
 
@@ -41,27 +42,27 @@ class PlanUsageService:
         self._store = store
 
     def usage_by_todo(self, turn_id: str, todos: Sequence[TurnTodo]) -> dict[str, PlanTodoUsage]:
-        """By id, those of the turn's todos that were begun."""
+        """The usage of each todo that was started, by id."""
         with self._store.read() as tx:
             turn = conversation_repository.find_turn(tx, turn_id)
             if turn is None:
                 raise NotFound(f"There is no turn {excerpt(turn_id)!r}.")
-            among = conversation_usage.with_child_turns(tx, turn)
-            calls, requests = conversation_usage.tool_calls(tx, among), conversation_usage.model_requests(tx, among)
-            # What was left open when its turn ended is not in progress any more.
+            turns = conversation_usage.with_child_turns(tx, turn)
+            calls, requests = conversation_usage.tool_calls(tx, turns), conversation_usage.model_requests(tx, turns)
+            # A todo that was left open stops when its turn ends.
             now = turn.ended_at or tx.now()
-        return {todo.id: _account(todo, calls, requests, now) for todo in todos if todo.started_at is not None}
+        return {todo.id: _usage_of(todo, calls, requests, now) for todo in todos if todo.started_at is not None}
 
 
-def _account(
+def _usage_of(
     todo: TurnTodo, calls: Sequence[CallEvidence], requests: Sequence[ModelRequestUsage], now: str
 ) -> PlanTodoUsage:
     since, until = todo.started_at or now, todo.completed_at or now
-    asked = [one for one in requests if since <= one.at <= until]
+    requests = [request for request in requests if since <= request.at <= until]
     return PlanTodoUsage(
         max(0.0, (parse_timestamp(until) - parse_timestamp(since)).total_seconds()),
-        len(asked),
-        sum(one.input_tokens for one in asked),
-        sum(one.output_tokens for one in asked),
-        tuple(one for one in calls if since <= one.at <= until),
+        len(requests),
+        sum(request.input_tokens for request in requests),
+        sum(request.output_tokens for request in requests),
+        tuple(call for call in calls if since <= call.at <= until),
     )

@@ -1,16 +1,17 @@
-"""What a plan item may look like, and where it goes. Pure."""
+"""Parsing of plan tool arguments, resolution of references between todos, and positions. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from punchlist.errors import InvalidInput
 from punchlist.kernel import text
-from punchlist.plan.condition_input import parse_conditions, parse_resources
-from punchlist.plan.lifecycle import PlanAction, PlanStatus
-from punchlist.plan.model import NewTodo
+from punchlist.plan.lifecycle import OPEN, ConditionKind, PlanAction, PlanStatus
+from punchlist.plan.model import NewCondition, NewTodo, TurnTodo
 
 MAX_BATCH: Final = 1_000
 MAX_PLAN: Final = 10_000
@@ -18,9 +19,18 @@ MAX_TITLE_LENGTH: Final = 500
 MAX_BLOCK_LENGTH: Final = 20_000
 MAX_AGENT_TYPE_LENGTH: Final = 100
 MAX_ID_LENGTH: Final = 100
+MAX_CONDITIONS: Final = 20
+"""Conditions, and resources, of one todo."""
+MAX_SUBJECT_LENGTH: Final = {
+    ConditionKind.PERSON: 1_000,
+    ConditionKind.TIME: 100,
+    ConditionKind.EVENT: 200,
+    ConditionKind.TODO: 500,
+    ConditionKind.RESOURCE: 500,
+}
 
-# What other tools call the ways in which work on an item ends (W11).
-ENDINGS: Final = {
+# Names that other tools use for the end of an item (W11).
+END_ACTIONS: Final = {
     "completed": PlanAction.COMPLETE,
     "complete": PlanAction.COMPLETE,
     "done": PlanAction.COMPLETE,
@@ -31,10 +41,11 @@ ENDINGS: Final = {
     "error": PlanAction.RETRY,
 }
 FILTERS: Final = {**{status.value: frozenset({status}) for status in PlanStatus}, "all": frozenset(PlanStatus)}
+_CONDITION_KEYS: Final = {kind.value: kind for kind in ConditionKind if kind is not ConditionKind.RESOURCE}
 
 
 def parse_items(raw: Any) -> list[NewTodo]:
-    """The caller's JSON as items, or every problem it has, each naming the item and the rule."""
+    """Parse the items of `create_todo`, or raise with every problem, each naming its item and the rule."""
     if not isinstance(raw, list):
         raise InvalidInput(f"items: must be an array of items, got {text.json_type(raw)}")
     if not raw:
@@ -52,7 +63,7 @@ def _parse_item(raw: Any, where: str, problems: list[str]) -> NewTodo | None:
     if not isinstance(raw, dict):
         problems.append(f"{where}: must be an object with a title, got {text.json_type(raw)}")
         return None
-    found = len(problems)
+    before = len(problems)
     if "title" not in raw:
         problems.append(f"{where}.title: is required")
     elif problem := text.line_problem(raw["title"], max_length=MAX_TITLE_LENGTH):
@@ -65,10 +76,10 @@ def _parse_item(raw: Any, where: str, problems: list[str]) -> NewTodo | None:
         problems.append(f"{where}.agentType: {problem}")
     order = raw.get("order")
     if order is not None and (not isinstance(order, int) or isinstance(order, bool) or order < 1):
-        problems.append(f"{where}.order: must be a position counted from 1, got {_shown(order)}")
-    blocked_by = parse_conditions(raw.get("blockedBy"), f"{where}.blockedBy", problems)
-    resources = parse_resources(raw.get("resources"), f"{where}.resources", problems)
-    if len(problems) > found:
+        problems.append(f"{where}.order: must be a position counted from 1, got {_describe(order)}")
+    blocked_by = _parse_conditions(raw.get("blockedBy"), f"{where}.blockedBy", problems)
+    resources = _parse_resources(raw.get("resources"), f"{where}.resources", problems)
+    if len(problems) > before:
         return None
     return NewTodo(
         title=raw["title"].strip(),
@@ -82,20 +93,20 @@ def _parse_item(raw: Any, where: str, problems: list[str]) -> NewTodo | None:
 
 
 def parse_status_filter(raw: Any) -> frozenset[PlanStatus] | None:
-    """The states asked for; None for the default, what remains."""
+    """The requested states; None for the default, the open ones."""
     if raw is None:
         return None
     if isinstance(raw, str) and raw in FILTERS:
         return FILTERS[raw]
-    raise InvalidInput(f"status: must be one of {', '.join(FILTERS)}, got {_shown(raw)}")
+    raise InvalidInput(f"status: must be one of {', '.join(FILTERS)}, got {_describe(raw)}")
 
 
 def parse_end_action(raw: Any) -> PlanAction:
     if raw is None:
         return PlanAction.COMPLETE
-    if isinstance(raw, str) and raw.strip().lower() in ENDINGS:
-        return ENDINGS[raw.strip().lower()]
-    raise InvalidInput(f"status: must be completed, cancelled or failed, got {_shown(raw)}")
+    if isinstance(raw, str) and raw.strip().lower() in END_ACTIONS:
+        return END_ACTIONS[raw.strip().lower()]
+    raise InvalidInput(f"status: must be completed, cancelled or failed, got {_describe(raw)}")
 
 
 def parse_id(raw: Any) -> str:
@@ -107,58 +118,212 @@ def parse_id(raw: Any) -> str:
 def parse_outcome(raw: Any) -> str:
     if raw is None:
         raise InvalidInput("outcome: is required; say what was done, or why it was cancelled")
-    if problem := text.block_problem(raw, max_length=MAX_BLOCK_LENGTH, min_length=1):
-        raise InvalidInput(f"outcome: {problem}")
-    return str(raw).strip()
+    return _parse_block(raw, "outcome", min_length=1)
 
 
 def parse_answer(raw: Any) -> str:
-    if problem := text.block_problem(raw, max_length=MAX_BLOCK_LENGTH, min_length=1):
-        raise InvalidInput(f"answer: {problem}")
-    return str(raw).strip()
+    return _parse_block(raw, "answer", min_length=1)
 
 
 def parse_note(raw: Any) -> str:
-    if problem := text.block_problem(raw, max_length=MAX_BLOCK_LENGTH):
-        raise InvalidInput(f"note: {problem}")
+    return _parse_block(raw, "note", min_length=0)
+
+
+def _parse_block(raw: Any, name: str, *, min_length: int) -> str:
+    if problem := text.block_problem(raw, max_length=MAX_BLOCK_LENGTH, min_length=min_length):
+        raise InvalidInput(f"{name}: {problem}")
     return str(raw).strip()
 
 
 def storable_error(error: str) -> str:
-    """An error as it can be kept, whatever a tool or a worker put into it."""
-    told = error.strip() or "nothing was said about it"
-    return (
-        told
-        if text.block_problem(told, max_length=MAX_BLOCK_LENGTH) is None
-        else text.visible_block(told)[:MAX_BLOCK_LENGTH]
-    )
+    """An error text of a tool or worker, escaped and cut where it could not be stored as it is."""
+    error = error.strip() or "no details were given"
+    if text.block_problem(error, max_length=MAX_BLOCK_LENGTH) is None:
+        return error
+    return text.visible_block(error)[:MAX_BLOCK_LENGTH]
+
+
+def parse_condition(raw: Any, where: str) -> NewCondition:
+    problems: list[str] = []
+    condition = _parse_condition(raw, where, problems)
+    if condition is None:
+        raise InvalidInput(problems)
+    return condition
+
+
+def _parse_conditions(raw: Any, where: str, problems: list[str]) -> tuple[NewCondition, ...]:
+    if raw is None:
+        return ()
+    entries = enumerate(_parse_array(raw, where, problems))
+    conditions = [_parse_condition(entry, f"{where}[{index}]", problems) for index, entry in entries]
+    return tuple(condition for condition in conditions if condition is not None)
+
+
+def _parse_resources(raw: Any, where: str, problems: list[str]) -> tuple[str, ...]:
+    if raw is None:
+        return ()
+    resources = []
+    for index, entry in enumerate(_parse_array(raw, where, problems)):
+        if problem := text.line_problem(entry, max_length=MAX_SUBJECT_LENGTH[ConditionKind.RESOURCE]):
+            problems.append(f"{where}[{index}]: {problem}")
+        else:
+            resources.append(entry.strip())
+    return tuple(dict.fromkeys(resources))
+
+
+def _parse_array(raw: Any, where: str, problems: list[str]) -> list[Any]:
+    if not isinstance(raw, list):
+        problems.append(f"{where}: must be an array, got {text.json_type(raw)}")
+    elif len(raw) > MAX_CONDITIONS:
+        problems.append(f"{where}: at most {MAX_CONDITIONS} entries, got {len(raw)}")
+    else:
+        return raw
+    return []
+
+
+def _parse_condition(raw: Any, where: str, problems: list[str]) -> NewCondition | None:
+    if isinstance(raw, dict) and len(raw) == 1 and next(iter(raw)) in _CONDITION_KEYS:
+        ((key, subject),) = raw.items()
+        kind, where = _CONDITION_KEYS[key], f"{where}.{key}"
+    elif isinstance(raw, str):
+        kind, subject = ConditionKind.TODO, raw
+    else:
+        got = f"an object with {len(raw)} keys" if isinstance(raw, dict) and len(raw) != 1 else text.json_type(raw)
+        keys = ", ".join(_CONDITION_KEYS)
+        problems.append(f"{where}: must be a todo's id or title, or an object with one of {keys}, got {got}")
+        return None
+    if problem := text.line_problem(subject, max_length=MAX_SUBJECT_LENGTH[kind]):
+        problems.append(f"{where}: {problem}")
+        return None
+    subject = subject.strip()
+    if kind is ConditionKind.TIME:
+        time = _to_utc(subject)
+        if time is None:
+            problems.append(
+                f"{where}: must be a time with its zone, such as 2026-11-20T09:00:00Z, got {text.excerpt(subject)!r}"
+            )
+            return None
+        subject = time
+    return NewCondition(kind, subject)
+
+
+def _to_utc(time: str) -> str | None:
+    """The time in UTC in its stored form; None if it cannot be parsed or has no zone."""
+    try:
+        parsed = datetime.fromisoformat(time)
+        if parsed.tzinfo is None:
+            return None
+        return parsed.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
+    except (ValueError, OverflowError):
+        return None
+
+
+@lru_cache(maxsize=2048)
+def normalized_title(title: str) -> str:
+    """Two titles with the same normalized form are duplicates: case and spacing do not matter."""
+    return " ".join(str(title).casefold().split())
+
+
+def duplicate_titles(existing: Iterable[Sequence[Any]], new: Sequence[TurnTodo]) -> list[str]:
+    """Messages about new todos that share their title with another open todo.
+
+    `existing` has id, status and title of the todos that were there before.
+    """
+    groups: dict[str, list[str]] = {}
+    for todo in new:
+        groups.setdefault(normalized_title(todo.title), []).append(todo.id)
+    for todo_id, status, title in existing:
+        group = groups.get(normalized_title(title))
+        if group is not None and status in OPEN:
+            group.insert(0, todo_id)
+    if all(len(ids) == 1 for ids in groups.values()):
+        return []
+    messages = []
+    for todo in new:
+        ids = groups.pop(normalized_title(todo.title), ())
+        if len(ids) > 1:
+            others = f" and {len(ids) - 5} more" if len(ids) > 5 else ""
+            messages.append(
+                f"{len(ids)} open todos are called “{text.visible(todo.title)}”: ids {', '.join(ids[:5])}{others}. All "
+                "are kept; cancel those that describe the same work."
+            )
+    return messages
+
+
+class TodoReferences:
+    """Resolves references to todos of a turn: by id, or by title if it is unique."""
+
+    def __init__(self, existing: Iterable[Sequence[Any]], new: Iterable[tuple[str, str]] = ()) -> None:
+        """`existing` has id, status and title of the plan's todos, `new` id and title of those in the same call."""
+        self._ids: set[str] = set()
+        self._new: dict[str, list[str]] = {}
+        self._open: dict[str, list[str]] = {}
+        self._ended: dict[str, list[str]] = {}
+        for todo_id, status, title in existing:
+            self._ids.add(todo_id)
+            (self._open if status in OPEN else self._ended).setdefault(normalized_title(title), []).append(todo_id)
+        for todo_id, title in new:
+            self._ids.add(todo_id)
+            self._new.setdefault(normalized_title(title), []).append(todo_id)
+
+    def resolve(self, condition: NewCondition, own_id: str, where: str, problems: list[str]) -> NewCondition:
+        """The condition of the todo `own_id`, with the id of the todo it references."""
+        if condition.kind is not ConditionKind.TODO:
+            return condition
+        return NewCondition(ConditionKind.TODO, self._find(condition.subject, own_id, where, problems) or "")
+
+    def _find(self, reference: str, own_id: str, where: str, problems: list[str]) -> str | None:
+        if reference in self._ids and reference != own_id:
+            return reference
+        title = normalized_title(reference)
+        for group in (self._new, self._open):
+            others = [todo_id for todo_id in group.get(title, ()) if todo_id != own_id]
+            if len(others) > 1:
+                problems.append(f"{where}: {len(others)} todos have the title {_quoted(reference)}; give an id instead")
+                return None
+            if others:
+                return others[0]
+        if title in self._ended:
+            # Any of them will do: an ended todo blocks nothing.
+            return self._ended[title][-1]
+        if reference == own_id or own_id in (*self._new.get(title, ()), *self._open.get(title, ())):
+            problems.append(f"{where}: a todo cannot wait for itself")
+        else:
+            problems.append(
+                f"{where}: this turn has no todo {_quoted(reference)}; give the id or the exact title of another todo"
+            )
+        return None
+
+
+def _quoted(reference: str) -> str:
+    return f"“{text.excerpt(reference)}”"
 
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """Items at positions `start` up to, not including, `end` move `by` places back."""
+    """Todos at positions `start` to `end` (exclusive) move back by `by` places."""
 
     start: int
     end: int
     by: int
 
 
-def assign_positions(already: int, items: Sequence[NewTodo]) -> tuple[list[int], list[Shift]]:
-    """Where each new item ends up, counted from 0, and how the items before them make room.
+def assign_positions(existing: int, items: Sequence[NewTodo]) -> tuple[list[int], list[Shift]]:
+    """The 0-indexed position of each new item, and the shifts of existing items that make room.
 
-    Items are put in one after the other; a position past the end means at the end. The shifts come
-    last position first, so that applying them in turn never moves an item twice.
+    Items are inserted one after the other; a position past the end means the end. Shifts are sorted
+    from the last position to the first, so that no item is shifted twice.
     """
     if all(item.order is None for item in items):
-        return list(range(already, already + len(items))), []
-    line = list(range(already))
+        return list(range(existing, existing + len(items))), []
+    line = list(range(existing))
     for index, item in enumerate(items):
-        line.insert(len(line) if item.order is None else min(item.order - 1, len(line)), already + index)
+        line.insert(len(line) if item.order is None else min(item.order - 1, len(line)), existing + index)
     positions = [0] * len(items)
     shifts: list[Shift] = []
     for position, number in enumerate(line):
-        if number >= already:
-            positions[number - already] = position
+        if number >= existing:
+            positions[number - existing] = position
         elif position > number:
             by = position - number
             if shifts and shifts[-1].end == number and shifts[-1].by == by:
@@ -168,7 +333,7 @@ def assign_positions(already: int, items: Sequence[NewTodo]) -> tuple[list[int],
     return positions, shifts[::-1]
 
 
-def _shown(value: Any) -> str:
+def _describe(value: Any) -> str:
     match value:
         case str():
             return repr(text.excerpt(value))

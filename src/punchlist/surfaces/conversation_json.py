@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final, NamedTuple
 
-from punchlist.checklist import service as checklist
+from punchlist.checklist import repository as checklist_repository
 from punchlist.checklist.model import Checklist, item_json
 from punchlist.conversations import history, message_queue
 from punchlist.conversations.message_queue import QueuedMessage
@@ -48,7 +48,7 @@ def load_record(store: Store, conversation: Conversation) -> ConversationRecord:
             history.traces_of(tx, id),
             message_queue.all_messages(tx, id),
             {turn.id: todos.find_by_turn(turn.id) for turn in turns},
-            checklist.read(tx, id),
+            checklist_repository.find_checklist(tx, id),
         )
 
 

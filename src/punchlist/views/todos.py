@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypedDict
 
 from punchlist.checklist.lifecycle import ChecklistAction
 from punchlist.checklist.render import item_label
-from punchlist.checklist.service import Checklists, checklist_stream
+from punchlist.checklist.repository import checklist_stream, find_checklist
+from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope, StoredTurn, TurnScope
 from punchlist.errors import IllegalTransition, NotFound
 from punchlist.kernel.text import excerpt
@@ -107,12 +108,10 @@ class SessionTodos:
 
     def list(self, scope: Scope, turn_id: str | None = None) -> TodoList:
         """Both lists, the plan first. `turn_id` selects the plan of an earlier turn."""
-        from punchlist.checklist.service import read as read_checklist
-
         session = scope.conversation_id
         with self._store.read() as tx:
             turn = repository.last_turn(tx, session)
-            checklist = read_checklist(tx, session)
+            checklist = find_checklist(tx, session)
             creations = repository.plan_creations(tx, session)
             numbers = _numbers(tx, session, creations)
         shown = turn_id or (turn.id if turn else None)

@@ -186,7 +186,7 @@ def _tell_import(
 ) -> None:
     new = len(decided.new)
     does = "Would add" if dry_run else "Added"
-    echo(f"{does} {_items(new)} to {visible(target.shape.name)} (from {format.name}).")
+    echo(f"{does} {_items(new)} to {visible(target.limits.name)} (from {format.name}).")
     lines = [(one.title, one.status.value) for one in decided.new] if dry_run else [(m.title, m.status) for m in made]
     for title, status in lines[:MOST_SHOWN]:
         echo(f"  {visible(title)} ({status})")
@@ -196,7 +196,7 @@ def _tell_import(
         titles = ", ".join(f"“{visible(one.title)}”" for one in decided.skipped[:5])
         more = f" and {len(decided.skipped) - 5} more" if len(decided.skipped) > 5 else ""
         echo(f"Skipped {_items(len(decided.skipped))} already there: {titles}{more}.")
-    _tell_lost(target.shape.name, decided.lost, remarks)
+    _tell_lost(target.limits.name, decided.lost, remarks)
 
 
 def _items(count: int) -> str:

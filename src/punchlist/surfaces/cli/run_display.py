@@ -20,7 +20,7 @@ from punchlist.agent.events import (
 )
 from punchlist.agent.list_state import ListItem
 from punchlist.agent.tool_execution import SUSPENDED
-from punchlist.checklist.box import MAX_LINES_PER_ITEM, render_frame
+from punchlist.checklist.render import MAX_LINES_PER_ITEM, render_frame
 from punchlist.kernel.text import visible
 from punchlist.surfaces.cli.context import supports_ansi, terminal_height, terminal_width
 from punchlist.toolcalls.model import (

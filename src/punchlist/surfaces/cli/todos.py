@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from punchlist.checklist import render
-from punchlist.checklist.box import render_box
 from punchlist.checklist.lifecycle import ChecklistAction
 from punchlist.checklist.model import item_json
+from punchlist.checklist.render import render_box
 from punchlist.surfaces.cli.context import (
     JsonOption,
     ReasonOption,

@@ -10,7 +10,6 @@ from punchlist.conversations.model import Scope, TurnScope
 from punchlist.errors import PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.tool import ToolResult, parse_arguments
-from punchlist.plan import condition_input
 from punchlist.plan import validation as plan_validation
 from punchlist.plan.lifecycle import ConditionKind, PlanStatus
 from punchlist.plan.model import BlockedTodo, Plan
@@ -101,7 +100,7 @@ def _named(tool: str, raw_arguments: object) -> tuple[str, str] | None:
         return None
     try:
         args = parse_arguments(raw_arguments)
-        need = condition_input.parse_condition(args.get("for"), "for")
+        need = plan_validation.parse_condition(args.get("for"), "for")
         return (
             (plan_validation.parse_id(args.get("todoId")), need.subject) if need.kind is ConditionKind.PERSON else None
         )

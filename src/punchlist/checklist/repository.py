@@ -1,0 +1,74 @@
+"""SQL of `checklists`. The caller owns the transaction."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from typing import Final
+
+from punchlist.checklist.model import EMPTY_CHECKLIST, Checklist, ChecklistItem, item_json, items_from_json
+from punchlist.errors import Conflict, StoreDamaged
+from punchlist.storage import event_log
+from punchlist.storage.statements import Statement
+from punchlist.storage.store import Transaction
+
+FIND: Final = Statement(
+    "SELECT items, revision, undo_to, updated_at, checksum FROM checklists WHERE conversation_id = :conversation_id"
+)
+# The condition on the revision prevents lost updates, whatever the caller has locked.
+SAVE: Final = Statement(
+    "INSERT INTO checklists (conversation_id, items, revision, undo_to, updated_at, checksum) "
+    "VALUES (:conversation_id, :items, :revision, :undo_to, :updated_at, :checksum) "
+    "ON CONFLICT (conversation_id) DO UPDATE SET items = excluded.items, revision = excluded.revision, "
+    "undo_to = excluded.undo_to, updated_at = excluded.updated_at, checksum = excluded.checksum "
+    "WHERE checklists.revision = :revision - 1"
+)
+
+
+def checklist_stream(conversation_id: str) -> str:
+    """The event stream of a session's checklist."""
+    return f"checklist:{conversation_id}"
+
+
+def find_checklist(tx: Transaction, conversation_id: str) -> Checklist:
+    """The session's checklist; an empty one if it has none."""
+    row = tx.one(FIND, conversation_id=conversation_id)
+    if row is None:
+        return EMPTY_CHECKLIST
+    items, revision, undo_to, updated_at, checksum = row
+    if checksum != _checksum(conversation_id, items, revision, undo_to):
+        raise StoreDamaged.not_as_written(f"The checklist of session {conversation_id!r}")
+    return Checklist(items_from_json(json.loads(items)), revision, undo_to, updated_at)
+
+
+def save_checklist(tx: Transaction, conversation_id: str, checklist: Checklist) -> None:
+    """Write the next revision; raises Conflict if another writer was first."""
+    items = json.dumps([item_json(item) for item in checklist.items], ensure_ascii=False)
+    changed = tx.run(
+        SAVE,
+        conversation_id=conversation_id,
+        items=items,
+        revision=checklist.revision,
+        undo_to=checklist.undo_to,
+        updated_at=checklist.updated_at,
+        checksum=_checksum(conversation_id, items, checklist.revision, checklist.undo_to),
+    )
+    if not changed:
+        raise Conflict("Another writer changed the checklist at the same moment. Read it again and retry.")
+
+
+def find_revision(tx: Transaction, conversation_id: str, revision: int) -> tuple[tuple[ChecklistItem, ...], int]:
+    """The items and `undo_to` of an earlier revision, from the event log."""
+    if revision == 0:
+        return (), 0
+    event = event_log.at_version(tx, checklist_stream(conversation_id), revision)
+    if event is None:
+        raise StoreDamaged(
+            f"Revision {revision} of the checklist is missing from the event log. Run `punchlist db check`."
+        )
+    data = event.payload()
+    return items_from_json(data["items"]), data["undo_to"]
+
+
+def _checksum(conversation_id: str, items: str, revision: int, undo_to: int) -> int:
+    return zlib.crc32(f"{conversation_id}\x1f{items}\x1f{revision}\x1f{undo_to}".encode())

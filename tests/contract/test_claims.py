@@ -191,7 +191,7 @@ def test_a_todo_is_claimed_by_its_id_if_it_is_open_and_free(
     call(plans, turn, "complete_todo", todoId=third, outcome="done")
     with nothing_changes(store):
         for todo_id, error, told in (
-            (second, Conflict, "You hold “B”"),
+            (second, Conflict, "You already hold “B”"),
             (third, IllegalTransition, "it is completed"),
             (theirs, NotFound, "belongs to another turn"),
             ("nothing", NotFound, "There is no todo 'nothing'"),

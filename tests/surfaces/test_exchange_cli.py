@@ -118,7 +118,7 @@ def test_what_is_there_is_replaced_only_when_somebody_says_so(
     there.write_text("precious")
     refused = punchlist("export", "TODO.md")
     assert (refused.returncode, there.read_text()) == (1, "precious")
-    assert "TODO.md exists already. Name another, or say --force to replace what is there." in refused.stderr
+    assert "TODO.md exists already. Choose another name, or use --force to replace it." in refused.stderr
     for answer, left in (("n", "precious"), ("y", "- [ ] Mine\n")):
         assert _at_a_terminal(project, environment, answer) == (0 if answer == "y" else 1)
         assert there.read_text() == left

@@ -76,7 +76,7 @@ def test_every_claim_of_a_todo_has_a_higher_fence_whoever_makes_it() -> None:
     [
         (TWO, "is claimed by supervisor:test in s (one) until 2026-02-21T09:05:00.000000Z"),
         (PERSON, "is claimed by supervisor:test in s (one) until"),
-        (ONE, "You hold “Build” (id 1) already, with fence 1, until 2026-02-21T09:05:00.000000Z"),
+        (ONE, "You already hold “Build” (id 1) with fence 1 until 2026-02-21T09:05:00.000000Z"),
     ],
 )
 def test_what_is_held_cannot_be_taken(by: Claimant, told: str) -> None:
@@ -161,7 +161,7 @@ def test_a_todo_is_ended_by_its_holder_or_a_person_or_when_nobody_holds_it(
         (HELD, None, Role.SUPERVISOR, "is claimed by supervisor:test in s"),
         (HELD, None, Role.SYSTEM, "is claimed by supervisor:test in s"),
         (take(HELD, TWO, LATER), 1, Role.SUPERVISOR, "Fence 1 is outdated"),
-        (take(HELD, TWO, LATER)._replace(holder=None), 1, Role.SUPERVISOR, "by somebody who has released it"),
+        (take(HELD, TWO, LATER)._replace(holder=None), 1, Role.SUPERVISOR, "was claimed again with fence 2"),
         # Who gives a fence wants it looked at.
         (take(HELD, TWO, LATER), 1, Role.PERSON, "Fence 1 is outdated"),
         (None, 1, Role.SUPERVISOR, "has no claim with fence 1"),

@@ -336,7 +336,7 @@ def _write(format: ExchangeFormat, entries: list[ExchangeItem], path: Path, *, f
     written = format.write_files(entries) if folder and format.write_files else None
     if (there := files.overwrite_warning(path, written)) and not force:
         if not sys.stdin.isatty() or path.is_dir() != folder:
-            raise InvalidInput(f"{there} Name another, or echo --force to replace what is there.")
+            raise InvalidInput(f"{there} Choose another name, or use --force to replace it.")
         typer.confirm(f"{there} Replace what has the same name?", abort=True, err=True)
     if written is None:
         files.write(path, _as_text(format, entries))

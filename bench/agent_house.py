@@ -22,7 +22,6 @@ from punchlist.plan.service import Plans
 from punchlist.storage.store import Store
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.policy_config import PolicySettings
-from punchlist.toolcalls.service import CallScope
 from punchlist.tools.function_tool import tool
 from punchlist.tools.settings import ToolSettings
 from punchlist.tools.tool_session import ToolSite
@@ -93,9 +92,7 @@ def agent(iterations: int) -> AgentDefinition:
 def runtime(store: Store, session: str, workspace: Path, model: Instant) -> AgentRuntime:
     conversations = Conversations(store)
     return AgentRuntime(
-        ToolSite(
-            store, CallScope(scope(session), str(workspace)), ToolSettings(PolicySettings()), workspace / "outputs", {}
-        ),
+        ToolSite(store, scope(session), workspace, ToolSettings(PolicySettings()), workspace / "outputs", {}),
         conversations,
         Plans(store),
         Checklists(store, conversations),

@@ -23,7 +23,7 @@ from punchlist.toolcalls.listeners import Listeners
 from punchlist.toolcalls.model import ToolCallRequest
 from punchlist.toolcalls.policy import Mode, Policy
 from punchlist.toolcalls.scheduler import CoreToolScheduler
-from punchlist.toolcalls.service import CallScope, ToolCallService
+from punchlist.toolcalls.service import ToolCallService
 from punchlist.tools.function_tool import tool
 from punchlist.tools.tool_session import native_tools
 from punchlist.tools.workspace import Workspace
@@ -33,7 +33,7 @@ STORED: Final = 1_000
 COMMANDS: Final = 100
 ROUNDS: Final = 9
 PEER_ROUNDS: Final = 3
-PLACE: Final = CallScope(Scope("bench", Actor(Role.SUPERVISOR, "bench")), "/")
+SCOPE: Final = Scope("bench", Actor(Role.SUPERVISOR, "bench"))
 
 
 @tool
@@ -101,7 +101,7 @@ async def scheduled(calls: int) -> float:
 
 
 async def stored(calls: int, store: Store) -> float:
-    journal = BatchWriter(ToolCallService(store, PLACE), store)
+    journal = BatchWriter(ToolCallService(store, SCOPE, "/"), store)
     scheduler = CoreToolScheduler([nothing], Policy(Mode.YOLO), journal=journal)
     requests = [ToolCallRequest("nothing", {"n": n}) for n in range(calls)]
     begin = perf_counter()

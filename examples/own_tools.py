@@ -21,7 +21,7 @@ async def main() -> None:
     told = Listeners(on_tool_calls_update=lambda calls: print(calls[0].request.tool, calls[0].status))
     scheduler = CoreToolScheduler([price, book], listeners=told)
     batch = scheduler.schedule([ToolCallRequest("price", {"city": "Oslo"}), ToolCallRequest("book", {"city": "Oslo"})])
-    _, booking = await batch.at_rest()  # the price is known; the booking waits for a person
+    _, booking = await batch.settled()  # the price is known; the booking waits for a person
     other = {"arguments": {"city": "Oslo", "seats": 2}}
     await scheduler.handle_confirmation_response(booking.request.call_id, None, ApprovalOutcome.MODIFY, payload=other)
     print([call.result.text for call in await batch if call.status is CallStatus.SUCCESS])

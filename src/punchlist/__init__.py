@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from punchlist.toolcalls.model import ToolCallRequest
     from punchlist.toolcalls.policy import Mode, Policy, Rule, Verdict
     from punchlist.toolcalls.scheduler import CoreToolScheduler
-    from punchlist.toolcalls.service import CallScope, ToolCallService
+    from punchlist.toolcalls.service import ToolCallService
     from punchlist.toolcalls.tool import Effect, Resources, ToolContext, ToolFailure, TransientFailure
     from punchlist.tools.function_tool import tool
     from punchlist.tools.tool_session import native_tools
@@ -82,7 +82,6 @@ _HOMES = {
     "NoteAdded": "punchlist.agent.events",
     "ApprovalOutcome": "punchlist.toolcalls.approvals",
     "ToolOutput": "punchlist.agent.events",
-    "CallScope": "punchlist.toolcalls.service",
     "Plans": "punchlist.plan.service",
     "Policy": "punchlist.toolcalls.policy",
     "PunchlistError": "punchlist.errors",
@@ -123,7 +122,6 @@ __all__ = [
     "Approvals",
     "BatchWriter",
     "CallChanged",
-    "CallScope",
     "CallStatus",
     "CancelSignal",
     "Checklists",

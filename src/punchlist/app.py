@@ -180,17 +180,15 @@ class App:
 
     @cached_property
     def tool_settings(self) -> ToolSettings:
-        from punchlist.tools.settings import tool_settings
+        from punchlist.tools.settings import load_tool_settings
 
-        return tool_settings(self.settings, self.trust)
+        return load_tool_settings(self.settings, self.trust)
 
     def site(self, scope: Scope, workspace: Path, turn_id: str | None = None) -> ToolSite:
-        from punchlist.toolcalls.service import CallScope
         from punchlist.tools.tool_session import ToolSite
 
-        place = CallScope(scope, str(workspace), turn_id)
         outputs = self.settings.outputs(os.environ)
-        return ToolSite(self.store, place, self.tool_settings, outputs, os.environ, self.trust.seal)
+        return ToolSite(self.store, scope, workspace, self.tool_settings, outputs, os.environ, self.trust.seal, turn_id)
 
 
 def main() -> None:

@@ -32,7 +32,7 @@ from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.kernel.ids import new_id
 from punchlist.models.model import Model, Usage
-from punchlist.toolcalls.listeners import Ask
+from punchlist.toolcalls.listeners import AskPerson
 from punchlist.toolcalls.policy import Mode, Rule, Verdict
 from punchlist.toolcalls.tool import AgentTool
 
@@ -65,7 +65,7 @@ class Agent:
         instructions: str | None = None,
         agent: str = "supervisor",
         mode: Mode | str = Mode.DEFAULT,
-        ask: Ask | None = None,
+        ask: AskPerson | None = None,
         limits: Limits | None = None,
         continues: bool | None = None,
         workspace: str | Path = ".",

@@ -22,7 +22,6 @@ from punchlist.plan.service import Plans
 from punchlist.storage.store import Store
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.policy_config import PolicySettings
-from punchlist.toolcalls.service import CallScope
 from punchlist.tools.settings import ToolSettings
 from punchlist.tools.tool_session import ToolSite
 
@@ -73,9 +72,7 @@ class Rehearsing:
         self.news: list[AgentEvent] = []
         self.signal = CancelSignal()
         self.runtime = AgentRuntime(
-            ToolSite(
-                store, CallScope(scope, str(workspace)), ToolSettings(PolicySettings()), workspace / "outputs", {}
-            ),
+            ToolSite(store, scope, workspace, ToolSettings(PolicySettings()), workspace / "outputs", {}),
             conversations,
             Plans(store),
             Checklists(store, conversations),

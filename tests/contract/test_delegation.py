@@ -35,7 +35,7 @@ def reports(scene: Rehearsing) -> list[CallReturn]:
 
 
 def plan_of(scene: Rehearsing, outcome: TurnOutcome) -> list[TurnTodo]:
-    here = TurnScope("s", scene.runtime.site.place.scope.actor, outcome.turn_id)
+    here = TurnScope("s", scene.runtime.site.scope.actor, outcome.turn_id)
     return list(scene.runtime.plans.list(here, frozenset(PlanStatus)).items)
 
 

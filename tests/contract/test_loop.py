@@ -210,7 +210,7 @@ def test_a_worker_works_in_a_turn_of_its_own_and_its_report_comes_back(rehearse:
     assert not {tool.name for tool in mission.tools} & {"create_todo", "complete_todo", "delegate", "write_file"}
     turns = scene.runtime.conversations.turns("s")
     assert [turn.parent_turn_id for turn in turns if turn.agent_id == "researcher"] == [outcome.turn_id]
-    here = TurnScope("s", scene.runtime.site.place.scope.actor, outcome.turn_id)
+    here = TurnScope("s", scene.runtime.site.scope.actor, outcome.turn_id)
     (todo,) = scene.runtime.plans.list(here, frozenset(PlanStatus)).items
     assert todo.started_at is not None
 

@@ -47,7 +47,7 @@ class StoppedTime:
 
 class Call:
     call_id = "call"
-    folder = None
+    output_folder = None
     deadline = None
 
     def output(self, text: str) -> None:
@@ -856,8 +856,8 @@ def test_no_task_process_or_file_is_left(older: bool) -> None:
 
 def test_lines_are_whole_however_they_come() -> None:
     lines = LineBuffer()
-    assert lines.whole(b"a") == []
+    assert lines.feed(b"a") == []
     assert lines.unfinished == 1
-    assert lines.whole(b"b\nc\n\nd") == [b"ab", b"c", b""]
-    assert lines.whole(b"\n") == [b"d"]
+    assert lines.feed(b"b\nc\n\nd") == [b"ab", b"c", b""]
+    assert lines.feed(b"\n") == [b"d"]
     assert lines.unfinished == 0

@@ -283,7 +283,7 @@ def test_edits_of_one_file_at_once_lose_nothing(agent: Agent) -> None:
 def preview(agent: Agent, tool: str, **arguments: object) -> str:
     async def ask() -> str:
         scheduler = Agent(agent.root, policy=Policy(Mode.DEFAULT)).scheduler()
-        [call] = await scheduler.schedule(ToolCallRequest(tool, arguments)).at_rest()
+        [call] = await scheduler.schedule(ToolCallRequest(tool, arguments)).settled()
         assert isinstance(call, WaitingToolCall), call
         await scheduler.close()
         return call.question.text

@@ -34,7 +34,7 @@ from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.secrets import Redactor
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
-from punchlist.toolcalls.approval_store import Approvals, stream
+from punchlist.toolcalls.approval_store import Approvals, approval_stream
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalExpiry, ApprovalOutcome, OnExpiry
 from punchlist.toolcalls.batch import CallBatch
 from punchlist.toolcalls.lifecycle import CallStatus
@@ -54,7 +54,7 @@ def elsewhere(store: Store, database: str, clock: StoppedClock) -> Iterator[Appr
 
 async def asked(desk: Desk, *ids: str) -> CallBatch:
     batch = desk.scheduler.schedule([request("work", {"on": id}, id) for id in ids or "a"])
-    await soon(batch.at_rest())
+    await soon(batch.settled())
     return batch
 
 
@@ -292,7 +292,7 @@ def test_after_kill_9_another_process_takes_over_and_it_runs_exactly_once(
                 approvals.answer("asked", yes(by=BOB))
             taken = desk.ledger.take_over("asked")
             assert taken is not None
-            batch = desk.scheduler.resume(taken.request, approval(store, "asked").asked)
+            batch = desk.scheduler.resume(taken.request, approval(store, "asked").as_question)
             if not answered_before:
                 approvals.answer("asked", yes(by=BOB))
             (call,) = await soon(batch.ended())
@@ -347,7 +347,7 @@ def test_two_who_take_over_at_once_do_not_both_run_it(
                 desk.ledger._owner = owner
                 taken = desk.ledger.take_over("asked")
                 assert taken is not None
-                batches.append(desk.scheduler.resume(taken.request, approval(store, "asked").asked))
+                batches.append(desk.scheduler.resume(taken.request, approval(store, "asked").as_question))
             elsewhere.answer("asked", yes())
             await soon(asyncio.gather(*[batch.ended() for batch in batches]))
             assert one.ran + two.ran == ["z"]
@@ -406,7 +406,7 @@ def five_minutes(then: OnExpiry) -> ApprovalExpiry:
 def no_person_decided(store: Store) -> None:
     found = approval(store)
     assert (found.answered_by, found.answered_at, found.outcome, found.answer) == (None, None, None, None)
-    assert {event.actor for event in trail(store, stream("a"))} == {"system:punchlist"}
+    assert {event.actor for event in trail(store, approval_stream("a"))} == {"system:punchlist"}
     assert {event.actor for event in steps(store, "a")} <= {"system:punchlist", "supervisor:agent"}
 
 
@@ -465,7 +465,7 @@ def test_a_yes_to_what_has_just_expired_elsewhere_harms_nobody_else(
         async with Desk(store, Mode.DEFAULT, expiry=five_minutes(OnExpiry.DENY)) as desk:
             await asked(desk)
             clock.advance(minutes=5)
-            elsewhere.watch_the_clock()
+            elsewhere.expire_overdue()
             with suppress(PunchlistError):
                 await desk.say("a")
             (call,) = await desk.do(request("look", {}, "b"))
@@ -483,7 +483,7 @@ def test_a_question_may_be_escalated_once_and_then_still_be_answered(
             batch = await asked(desk)
             clock.advance(minutes=6)
             await until(lambda: approval(store).status == "escalated")
-            elsewhere.watch_the_clock()
+            elsewhere.expire_overdue()
             (message,) = Conversations(store).messages("s")
             assert "Nobody has answered since" in message.content
             no_person_decided(store)

@@ -15,8 +15,8 @@ from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.model import ToolCall, ToolCallRequest
 from punchlist.toolcalls.policy import Mode, Policy, Rule, Verdict
 from punchlist.toolcalls.scheduler import CoreToolScheduler
-from punchlist.toolcalls.service import CallScope, ToolCallService
-from punchlist.toolcalls.validation import Admission
+from punchlist.toolcalls.service import ToolCallService
+from punchlist.toolcalls.validation import CallValidator
 from punchlist.tools.function_tool import FunctionTool
 
 
@@ -37,8 +37,8 @@ async def call(
     store: Store, agent: Scope, tool: Served, *rules: Rule, answer: ApprovalOutcome | None = None
 ) -> ToolCall:
     """One call in a process of its own, as it were."""
-    ledger = ToolCallService(store, CallScope(agent, "/"))
-    admission = Admission(
+    ledger = ToolCallService(store, agent, "/")
+    admission = CallValidator(
         {tool.name: tool},
         Policy(Mode.DEFAULT, rules, ledger.session_rules()),
         known=ledger.fingerprints([tool.name]),
@@ -46,7 +46,7 @@ async def call(
     journal = BatchWriter(ledger, store)
     scheduler = CoreToolScheduler(admission=admission, journal=journal)
     batch = scheduler.schedule(ToolCallRequest(tool.name, {"city": "Oslo"}))
-    (found,) = await batch.at_rest()
+    (found,) = await batch.settled()
     if found.status is CallStatus.AWAITING_APPROVAL and answer is not None:
         await scheduler.handle_confirmation_response(found.request.call_id, None, answer)
         (found,) = await batch

@@ -16,7 +16,7 @@ from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.model import ToolCallRequest
 from punchlist.toolcalls.policy import Mode, Policy
 from punchlist.toolcalls.scheduler import CoreToolScheduler
-from punchlist.toolcalls.service import CallScope, ToolCallService
+from punchlist.toolcalls.service import ToolCallService
 from punchlist.tools.function_tool import tool
 
 MOST_COMMITS = 3
@@ -44,10 +44,10 @@ def test_all_transitions_of_a_call_take_at_most_three_commits(
     monkeypatch.setattr(store.database, "commit", counted)
 
     async def one_call() -> None:
-        journal = BatchWriter(ToolCallService(store, CallScope(agent, "/")), store)
+        journal = BatchWriter(ToolCallService(store, agent, "/"), store)
         scheduler = CoreToolScheduler([double], Policy(mode), journal=journal)
         batch = scheduler.schedule(ToolCallRequest("double", {"n": 4}))
-        (call,) = await batch.at_rest()
+        (call,) = await batch.settled()
         if call.status is CallStatus.AWAITING_APPROVAL:
             await scheduler.handle_confirmation_response(call.request.call_id, None, ApprovalOutcome.PROCEED_ONCE)
         (ended,) = await batch
@@ -62,7 +62,7 @@ def test_all_transitions_of_a_call_take_at_most_three_commits(
 @pytest.mark.spec("S9")
 def test_many_calls_share_their_commits(store: Store, agent: Scope, monkeypatch: pytest.MonkeyPatch) -> None:
     async def many_calls() -> int:
-        ledger = ToolCallService(store, CallScope(agent, "/"))
+        ledger = ToolCallService(store, agent, "/")
         written = 0
         record = ledger.record
 

@@ -32,7 +32,7 @@ from punchlist.toolcalls.approvals import ApprovalExpiry, OnExpiry
 from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.model import ErroredToolCall, WaitingToolCall
 from punchlist.toolcalls.policy import Mode
-from punchlist.toolcalls.service import INTERRUPTED, NOT_BEGUN, CallScope, ToolCallService
+from punchlist.toolcalls.service import INTERRUPTED, NOT_STARTED, ToolCallService
 from punchlist.tools.function_tool import tool
 
 pytestmark = pytest.mark.spec("S1")
@@ -64,8 +64,8 @@ class Outage:
         self.is_over = True
         # A commit may have begun before.
         with suppress(Exception):
-            await soon(self._recorder.settled())
-        await soon(self._recorder.settled())
+            await soon(self._recorder.flushed())
+        await soon(self._recorder.flushed())
 
 
 def test_what_cannot_be_recorded_does_not_run_and_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +149,7 @@ def test_a_question_that_could_not_be_recorded_before_it_was_answered_harms_nobo
             outage = Outage(desk, monkeypatch)
             batch = desk.scheduler.schedule(request("work"))
             with pytest.raises(StoreUnavailable):
-                await soon(batch.at_rest())
+                await soon(batch.settled())
             with pytest.raises(StoreUnavailable):
                 await desk.say("a")
             await outage.over()
@@ -173,7 +173,7 @@ def test_an_escalation_that_fails_does_not_record_anything_twice(
             batch = desk.scheduler.schedule(request("look", {}, "b"))
             await until(lambda: batch.calls[0].status in (CallStatus.ERROR, CallStatus.SUCCESS))
             await outage.over()
-            await desk.recorder.settled()
+            await desk.recorder.flushed()
 
     run(scene())
     assert way(store, "b")[:3] == ["validating", "scheduled", "executing"]
@@ -195,7 +195,7 @@ def test_after_kill_9_what_ran_is_interrupted_what_was_in_line_is_cancelled_and_
     ended = {call.id: call for call in desk.ledger.recover()}
     assert ended.keys() == {"running", "next"}
     assert (ended["running"].status, ended["running"].error_code) == ("error", "interrupted")
-    assert (ended["running"].explanation, ended["next"].explanation) == (INTERRUPTED, NOT_BEGUN)
+    assert (ended["running"].explanation, ended["next"].explanation) == (INTERRUPTED, NOT_STARTED)
     assert ended["next"].status == "cancelled"
     assert stored(store, "running") == ended["running"]
     assert stored(store, "asked").status == "awaiting_approval"
@@ -247,8 +247,8 @@ def test_what_this_process_ran_in_a_turn_that_it_takes_up_again_is_interrupted(s
         async with Desk(store, turn_id=turn) as desk:
             desk.scheduler.schedule(request("hold", {"name": "x"}, "before"))
             await soon(desk.shop.began("x").wait())
-            assert ToolCallService(store, CallScope(AGENT, "/w", abandoned=True)).recover() == [], "it is of a turn"
-            (ended,) = ToolCallService(store, CallScope(AGENT, "/w", turn, abandoned=True)).recover()
+            assert ToolCallService(store, AGENT, "/w", abandoned=True).recover() == [], "it is of a turn"
+            (ended,) = ToolCallService(store, AGENT, "/w", turn, abandoned=True).recover()
             assert (ended.id, ended.status, ended.error_code) == ("before", "error", "interrupted")
 
     run(scene())

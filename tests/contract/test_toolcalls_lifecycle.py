@@ -89,7 +89,7 @@ async def brought_to(desk: Desk, status: CallStatus) -> CallEntry:
     if status in (CallStatus.SUCCESS, CallStatus.ERROR, CallStatus.CANCELLED):
         await batch
     assert desk.recorder
-    await desk.recorder.settled()
+    await desk.recorder.flushed()
     (entry,) = batch._entries
     assert entry.call.status is status
     return entry
@@ -106,9 +106,9 @@ def test_an_illegal_step_changes_nothing_in_memory_or_on_record(store: Store, st
                 for action in [action for state, action in ILLEGAL if state == status]:
                     by = next(iter(TOOL_CALL.allowed[action]))
                     with pytest.raises(IllegalTransition):
-                        desk.scheduler._calls.step(entry, action, before, desk.scheduler._clock(), Actor(by, "test"))
+                        desk.scheduler._calls.advance(entry, action, before, desk.scheduler._clock(), Actor(by, "test"))
                 assert desk.recorder
-                await desk.recorder.settled()
+                await desk.recorder.flushed()
             assert entry.call is before
             assert len(desk.heard.transitions) == told
             assert stored(store).status == status

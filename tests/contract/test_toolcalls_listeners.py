@@ -9,12 +9,12 @@ from tests.contract.toolcalls import Desk, Heard, request, run, steps
 from punchlist.kernel.clock import timestamp
 from punchlist.storage import event_log
 from punchlist.storage.store import Store
-from punchlist.toolcalls.approval_store import stream as question_stream
+from punchlist.toolcalls.approval_store import approval_stream as question_stream
 from punchlist.toolcalls.approvals import ApprovalOutcome
 from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.listeners import Listeners
 from punchlist.toolcalls.policy import Mode
-from punchlist.toolcalls.service import stream
+from punchlist.toolcalls.service import call_stream
 
 pytestmark = pytest.mark.spec("S9")
 
@@ -24,7 +24,7 @@ def test_each_step_is_told_with_time_call_from_and_to(clock: StoppedClock) -> No
         async with Desk(clock=clock) as desk:
             await desk.do(request("look"))
             told = [
-                (one.at, one.call.request.call_id, one.came_from, one.call.status) for one in desk.heard.transitions
+                (one.at, one.call.request.call_id, one.from_status, one.call.status) for one in desk.heard.transitions
             ]
             assert told == [
                 (clock.now, "a", None, CallStatus.VALIDATING),
@@ -147,11 +147,12 @@ def test_every_step_is_an_event_and_the_chain_is_whole(store: Store, clock: Stop
     heard = run(scene())
     events = steps(store)
     assert [(event.subject, event.action, event.from_status, event.to_status, event.actor) for event in events] == [
-        (one.call.request.call_id, one.action, one.came_from, one.call.status, str(one.by)) for one in heard.transitions
+        (step.call.request.call_id, step.action, step.from_status, step.call.status, str(step.actor))
+        for step in heard.transitions
     ]
     assert [event.payload()["at"] for event in events] == [timestamp(one.at) for one in heard.transitions]
     with store.read() as tx:
-        for name in (stream("s"), question_stream("a"), question_stream("b")):
+        for name in (call_stream("s"), question_stream("a"), question_stream("b")):
             chain = event_log.read_stream(tx, name)
             assert chain
             assert list(event_log.broken_links(chain)) == []

@@ -213,7 +213,7 @@ class Play:
 
     async def settle(self, _: None = None) -> None:
         assert self.desk.recorder
-        await soon(self.desk.recorder.settled(), 5)
+        await soon(self.desk.recorder.flushed(), 5)
 
     async def breathe(self, turns: int) -> None:
         for _ in range(turns):
@@ -223,7 +223,7 @@ class Play:
         """Nothing more is written, everything that ran is gone."""
         assert self.desk.recorder
         for part, does in (
-            (self.desk.recorder, "note"),
+            (self.desk.recorder, "record"),
             (self.desk.scheduler, "_finish"),
             (self.desk.scheduler, "_go_on"),
             (self.desk.scheduler, "_start"),
@@ -248,7 +248,7 @@ class Play:
             assert call.status == CallStatus.AWAITING_APPROVAL
             taken = self.desk.ledger.take_over(call.id)
             assert taken is not None
-            self.batches.append(self.desk.scheduler.resume(taken.request, approval(self.store, call.id).asked))
+            self.batches.append(self.desk.scheduler.resume(taken.request, approval(self.store, call.id).as_question))
 
     # --- and what must hold -------------------------------------------------------------------------------
 
@@ -273,7 +273,7 @@ class Play:
         assert self.world.wrong == []
         events = steps(self.store, session=self.session)
         with self.store.read() as tx:
-            rows = {call.id: call for call in repository.all_of(tx, self.session)}
+            rows = {call.id: call for call in repository.calls_of_conversation(tx, self.session)}
         allowed: set[str] = set()
         status: dict[str, str] = {}
         may_run: set[str] = set()

@@ -122,7 +122,7 @@ def test_a_signal_that_is_set_when_all_is_over_changes_nothing(store: Store) -> 
             with nothing_changes(store):
                 signal.set()
                 assert desk.recorder
-                await desk.recorder.settled()
+                await desk.recorder.flushed()
 
     run(scene())
 
@@ -248,7 +248,7 @@ def test_a_yes_with_a_signal_that_is_set_is_a_cancellation(store: Store) -> None
     async def scene() -> None:
         async with Desk(store, Mode.DEFAULT) as desk:
             batch = desk.scheduler.schedule(request("work"))
-            await batch.at_rest()
+            await batch.settled()
             signal = CancelSignal()
             signal.set("never mind")
             await desk.scheduler.handle_confirmation_response("a", None, ApprovalOutcome.PROCEED_ONCE, signal)
@@ -267,7 +267,7 @@ def test_the_signal_of_an_answer_ends_the_call_that_it_let_run(monkeypatch: pyte
         async with Desk(None, Mode.DEFAULT) as desk:
             signal = CancelSignal()
             batch = desk.scheduler.schedule(request("work"))
-            await batch.at_rest()
+            await batch.settled()
             await desk.scheduler.handle_confirmation_response("a", None, ApprovalOutcome.PROCEED_ONCE, signal)
             signal.set("stop it")
             (call,) = await soon(batch.ended())

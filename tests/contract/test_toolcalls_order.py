@@ -280,7 +280,7 @@ def test_many_ways_to_one_call_are_not_all_walked(monkeypatch: pytest.MonkeyPatc
             await soon(desk.shop.began("b0").wait())
             batch._entries.reverse()
             monkeypatch.setattr(CallBatch, "_still", counted)
-            resting = asyncio.ensure_future(batch.at_rest())
+            resting = asyncio.ensure_future(batch.settled())
             desk.shop.gate("a0").set()
             desk.shop.gate("b0").set()
             await soon(resting)
@@ -417,7 +417,7 @@ def test_identical_calls_share_an_error_and_a_question(store: Store) -> None:
             assert [call.status for call in calls] == [CallStatus.ERROR] * 2
             assert desk.ran == ["no luck"]
             asked = desk.scheduler.schedule([request("work", {}, "c"), request("work", {}, "d")])
-            await soon(asked.at_rest())
+            await soon(asked.settled())
             await desk.say("c")
             assert {call.status for call in await soon(asked.ended())} == {CallStatus.SUCCESS}
             assert desk.ran == ["no luck", "it"]

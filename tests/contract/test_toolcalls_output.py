@@ -13,7 +13,7 @@ from tests.contract.toolcalls import Desk, request, run, soon, stored
 from punchlist.kernel.secrets import Redactor
 from punchlist.kernel.tool import ToolResult
 from punchlist.storage.store import Store
-from punchlist.toolcalls.execution import LONGEST
+from punchlist.toolcalls.execution import MAX_RESULT_LENGTH
 from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.model import ErroredToolCall, SuccessfulToolCall
 from punchlist.toolcalls.tool import Effect, ToolContext
@@ -120,10 +120,10 @@ def test_a_long_result_keeps_its_head_and_tail_and_is_whole_on_disk(store: Store
     text = "H" * 20_000 + "M" * 50_000 + "T" * 20_000
     result = result_of(text, store, folder=tmp_path / "out")
     assert isinstance(result, ToolResult)
-    assert result.text.startswith("H" * (LONGEST // 2))
-    assert result.text.endswith("T" * (LONGEST // 2))
+    assert result.text.startswith("H" * (MAX_RESULT_LENGTH // 2))
+    assert result.text.endswith("T" * (MAX_RESULT_LENGTH // 2))
     assert "60,000 characters left out" in result.text
-    assert len(result.text) < LONGEST + 500
+    assert len(result.text) < MAX_RESULT_LENGTH + 500
     assert result.output_file == str(tmp_path / "out" / "a.txt")
     assert result.output_file in result.text
     assert Path(result.output_file).read_text() == text
@@ -131,7 +131,7 @@ def test_a_long_result_keeps_its_head_and_tail_and_is_whole_on_disk(store: Store
     assert stored(store).result == result.text
 
 
-@pytest.mark.parametrize(("length", "cut"), [(LONGEST, False), (LONGEST + 1, True)])
+@pytest.mark.parametrize(("length", "cut"), [(MAX_RESULT_LENGTH, False), (MAX_RESULT_LENGTH + 1, True)])
 def test_the_limit_is_exact(length: int, cut: bool) -> None:
     result = result_of("x" * length)
     assert isinstance(result, ToolResult)
@@ -141,7 +141,7 @@ def test_the_limit_is_exact(length: int, cut: bool) -> None:
 def test_ten_megabytes_are_bounded_too(store: Store, tmp_path: Path) -> None:
     result = result_of({"all": "x" * 10_000_000}, store, folder=tmp_path)
     assert isinstance(result, ToolResult)
-    assert len(result.text) < LONGEST + 500
+    assert len(result.text) < MAX_RESULT_LENGTH + 500
     assert result.data is None
     assert (tmp_path / "a.txt").stat().st_size > 10_000_000
 
@@ -159,7 +159,7 @@ def test_a_long_error_is_bounded() -> None:
         async with Desk() as desk:
             (call,) = await desk.do(request("fail", {"why": "x" * 1_000_000}))
             assert isinstance(call, ErroredToolCall)
-            assert len(call.error.message) < LONGEST + 500
+            assert len(call.error.message) < MAX_RESULT_LENGTH + 500
 
     run(scene())
 
@@ -191,7 +191,7 @@ def test_a_secret_that_json_writes_differently_is_hidden_too() -> None:
 def test_a_result_made_by_the_tool_is_bounded_and_redacted_too() -> None:
     result = result_of(ToolResult("hunter2-hunter2" * 10_000), redactor=Redactor(also=["hunter2-hunter2"]))
     assert isinstance(result, ToolResult)
-    assert len(result.text) < LONGEST + 500
+    assert len(result.text) < MAX_RESULT_LENGTH + 500
     assert "hunter2" not in result.text
 
 

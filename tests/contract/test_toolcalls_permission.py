@@ -210,7 +210,7 @@ def test_modified_arguments_are_those_that_run_and_those_on_record(store: Store)
     async def scene() -> None:
         async with Desk(store, Mode.DEFAULT) as desk:
             batch = desk.scheduler.schedule(request("work", {"on": "prod"}))
-            await batch.at_rest()
+            await batch.settled()
             await desk.say("a", ApprovalOutcome.MODIFY, arguments={"on": "test", "times": 2})
             (call,) = await soon(batch.ended())
             assert isinstance(call, SuccessfulToolCall)
@@ -261,7 +261,7 @@ def test_a_no_tells_the_model_who_and_why(store: Store) -> None:
     async def scene() -> None:
         async with Desk(store, Mode.DEFAULT) as desk:
             batch = desk.scheduler.schedule(request("work"))
-            await batch.at_rest()
+            await batch.settled()
             await desk.say("a", ApprovalOutcome.CANCEL, reason="use the staging server")
             (call,) = await soon(batch.ended())
             assert isinstance(call, CancelledToolCall)
@@ -299,7 +299,7 @@ def test_nobody_but_a_person_answers(store: Store) -> None:
                         with pytest.raises(NotAllowed):
                             await desk.say("a", outcome, by=Actor(role, "x"))
             (call,) = desk.scheduler.calls
-            assert (call.status, desk.ran, desk.policy.session) == (CallStatus.AWAITING_APPROVAL, [], [])
+            assert (call.status, desk.ran, desk.policy.session_rules) == (CallStatus.AWAITING_APPROVAL, [], [])
 
     run(scene())
 
@@ -322,9 +322,9 @@ def test_modifying_one_of_two_identical_calls_says_nothing_of_the_other() -> Non
     async def scene() -> None:
         async with Desk(None, Mode.DEFAULT) as desk:
             batch = desk.scheduler.schedule([request("work", {"on": "prod"}, id) for id in "ab"])
-            await batch.at_rest()
+            await batch.settled()
             await desk.say("a", ApprovalOutcome.MODIFY, arguments={"on": "test"})
-            await soon(batch.at_rest())
+            await soon(batch.settled())
             assert batch.calls[0].status is CallStatus.SUCCESS
             assert batch.calls[1].status is CallStatus.AWAITING_APPROVAL
 

@@ -12,7 +12,7 @@ from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.model import CallError, ErroredToolCall, ToolCallRequest
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.tool import Effect
-from punchlist.toolcalls.validation import LONGEST_ARGUMENTS
+from punchlist.toolcalls.validation import MAX_ARGUMENTS_LENGTH
 from punchlist.tools.function_tool import FunctionTool, tool
 
 pytestmark = pytest.mark.spec("S3")
@@ -121,12 +121,12 @@ def test_arguments_nested_ten_thousand_deep_are_refused(store: Store) -> None:
 
 
 def test_huge_arguments_are_refused(store: Store) -> None:
-    error = error_of(store, request("look", {"at": "x" * LONGEST_ARGUMENTS}))
-    assert f"at most {LONGEST_ARGUMENTS:,} characters" in error.message
+    error = error_of(store, request("look", {"at": "x" * MAX_ARGUMENTS_LENGTH}))
+    assert f"at most {MAX_ARGUMENTS_LENGTH:,} characters" in error.message
 
 
 def test_of_huge_arguments_only_an_excerpt_is_kept(store: Store) -> None:
-    error_of(store, request("look", {"at": "x" * LONGEST_ARGUMENTS}))
+    error_of(store, request("look", {"at": "x" * MAX_ARGUMENTS_LENGTH}))
     assert len(stored(store).arguments) < 100_000
 
 

@@ -30,15 +30,15 @@ from punchlist.toolcalls.approval_store import Approvals
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalExpiry, ApprovalOutcome
 from punchlist.toolcalls.batch_writer import BatchWriter
 from punchlist.toolcalls.execution import ExecutionEnvironment
-from punchlist.toolcalls.listeners import Ask, Listeners
+from punchlist.toolcalls.listeners import AskPerson, Listeners
 from punchlist.toolcalls.model import CompletedToolCall, ToolCall, ToolCallRequest, Transition
 from punchlist.toolcalls.policy import Mode, Policy, Rule
 from punchlist.toolcalls.repeat_detection import RepeatDetector
 from punchlist.toolcalls.scheduler import CoreToolScheduler
-from punchlist.toolcalls.service import CallScope, ToolCallService, stream
+from punchlist.toolcalls.service import ToolCallService, call_stream
 from punchlist.toolcalls.stored_call import StoredApproval, StoredCall
 from punchlist.toolcalls.tool import AgentTool, Effect, Resources, ToolContext, ToolFailure
-from punchlist.toolcalls.validation import Admission
+from punchlist.toolcalls.validation import CallValidator
 from punchlist.tools.function_tool import FunctionTool
 
 ANN = Actor(Role.PERSON, "ann")
@@ -248,7 +248,7 @@ class Desk:
         *,
         rules: Sequence[Rule] = (),
         tools: Sequence[AgentTool] = (),
-        ask: Ask | None = None,
+        ask: AskPerson | None = None,
         expiry: ApprovalExpiry = ApprovalExpiry(),  # noqa: B008 - a value
         concurrent: int = 16,
         clock: Clock | None = None,
@@ -263,12 +263,12 @@ class Desk:
         self.heard = Heard()
         self.store = store
         box = {**self.shop.tools(), **{one.name: one for one in tools}}
-        self.ledger = ToolCallService(store, CallScope(scope, "/w", turn_id), redactor) if store else None
+        self.ledger = ToolCallService(store, scope, "/w", turn_id, redactor=redactor) if store else None
         self.recorder = BatchWriter(self.ledger, store) if self.ledger and store else None
         self.policy = Policy(mode, rules, self.ledger.session_rules() if self.ledger else ())
         known = self.ledger.fingerprints(list(box)) if self.ledger else {}
         repeats = RepeatDetector(self.ledger.history() if self.ledger else ())
-        self.admission = Admission(box, self.policy, expiry=expiry, repeats=repeats, known=known)
+        self.admission = CallValidator(box, self.policy, expiry=expiry, repeats=repeats, known=known)
         self.scheduler = CoreToolScheduler(
             admission=self.admission,
             journal=self.recorder,
@@ -301,7 +301,7 @@ class Desk:
 
     async def waiting(self, *requests: ToolCallRequest) -> list[ToolCall]:
         """Schedule, and wait until nothing goes on without a person."""
-        return await soon(self.scheduler.schedule(requests).at_rest())
+        return await soon(self.scheduler.schedule(requests).settled())
 
     async def say(
         self, call_id: str, outcome: ApprovalOutcome = ApprovalOutcome.PROCEED_ONCE, by: Actor = ANN, **payload: Any
@@ -317,7 +317,7 @@ class Desk:
         """Until nothing is open."""
         await soon(self.heard.all_over.wait())
         if self.recorder is not None:
-            await self.recorder.settled()
+            await self.recorder.flushed()
 
 
 # --- what is on record --------------------------------------------------------------------------------------
@@ -340,7 +340,7 @@ def approval(store: Store, call_id: str = "a") -> StoredApproval:
 def steps(store: Store, call_id: str | None = None, session: str = AGENT.conversation_id) -> list[Event]:
     """The events of calls, of one or of all of a session."""
     with store.read() as tx:
-        found = event_log.read_stream(tx, stream(session))
+        found = event_log.read_stream(tx, call_stream(session))
     return [event for event in found if call_id in (None, event.subject)]
 
 
@@ -398,7 +398,7 @@ async def _hold(store: Store) -> None:
     )
     await desk.shop.began("x").wait()
     assert desk.recorder
-    await desk.recorder.settled()
+    await desk.recorder.flushed()
     print("ready", flush=True)
     await batch
 

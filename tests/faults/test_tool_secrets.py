@@ -24,7 +24,7 @@ from punchlist.toolcalls.batch_writer import BatchWriter
 from punchlist.toolcalls.model import ToolCallRequest, WaitingToolCall
 from punchlist.toolcalls.policy import Mode, Policy, Rule, Verdict
 from punchlist.toolcalls.scheduler import CoreToolScheduler
-from punchlist.toolcalls.service import CallScope, ToolCallService
+from punchlist.toolcalls.service import ToolCallService
 
 PASSWORD = "correct-horse-battery"
 KEY_LINES = [f"MIIEvQIBADANBgkqhkiG9w0BAQEFAASC{number:04}" for number in range(400)]
@@ -173,8 +173,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 async def with_scheduler(agent: Agent, store: Store, policy: Policy, work: Callable[[CoreToolScheduler], Any]) -> None:
-    place = CallScope(Scope("s", Actor(Role.SUPERVISOR, "test")), str(agent.root))
-    recorder = BatchWriter(ToolCallService(store, place, Redactor(os.environ)), store)
+    scope = Scope("s", Actor(Role.SUPERVISOR, "test"))
+    recorder = BatchWriter(ToolCallService(store, scope, str(agent.root), redactor=Redactor(os.environ)), store)
     agent.use(policy, recorder)
     scheduler = agent.scheduler()
     try:
@@ -241,7 +241,7 @@ def test_a_call_that_waits_keeps_its_secrets_in_one_column_and_an_ended_one_nowh
 ) -> None:
     async def run(scheduler: CoreToolScheduler) -> None:
         batch = scheduler.schedule(ToolCallRequest(tool, arguments))
-        [call] = await batch.at_rest()
+        [call] = await batch.settled()
         assert isinstance(call, WaitingToolCall)
         assert columns_with_secrets(tmp_path) == {"tool_calls.exact"}
         await scheduler.handle_confirmation_response(call.request.call_id, None, outcome, payload=payload)
@@ -254,7 +254,7 @@ def test_a_call_that_waits_keeps_its_secrets_in_one_column_and_an_ended_one_nowh
 def test_modified_arguments_are_on_record_without_their_secrets(agent: Agent, store: Store, tmp_path: Path) -> None:
     async def run(scheduler: CoreToolScheduler) -> None:
         batch = scheduler.schedule(ToolCallRequest("run_command", {"command": "echo x"}))
-        [call] = await batch.at_rest()
+        [call] = await batch.settled()
         instead = {"arguments": {"command": f"echo {SECRETS['GITHUB_TOKEN']}"}}
         await scheduler.handle_confirmation_response(
             call.request.call_id, None, ApprovalOutcome.MODIFY, payload=instead
@@ -268,7 +268,7 @@ def test_modified_arguments_are_on_record_without_their_secrets(agent: Agent, st
 def test_a_prefix_that_was_allowed_is_on_record_without_its_secrets(agent: Agent, store: Store, tmp_path: Path) -> None:
     async def run(scheduler: CoreToolScheduler) -> None:
         batch = scheduler.schedule(ToolCallRequest("run_command", {"command": f"echo {SECRETS['DEPLOY_TOKEN']}"}))
-        [call] = await batch.at_rest()
+        [call] = await batch.settled()
         assert columns_with_secrets(tmp_path) == {"tool_calls.exact"}
         await scheduler.handle_confirmation_response(call.request.call_id, None, ApprovalOutcome.PROCEED_ALWAYS_PREFIX)
         await batch
@@ -280,7 +280,7 @@ def test_a_prefix_that_was_allowed_is_on_record_without_its_secrets(agent: Agent
 def test_a_reason_is_on_record_without_its_secrets(agent: Agent, store: Store, tmp_path: Path) -> None:
     async def run(scheduler: CoreToolScheduler) -> None:
         batch = scheduler.schedule(ToolCallRequest("run_command", {"command": "echo x"}))
-        await batch.at_rest()
+        await batch.settled()
         batch.cancel(f"the token {SECRETS['GITHUB_TOKEN']} was revoked")
         await batch
 
@@ -291,10 +291,10 @@ def test_a_reason_is_on_record_without_its_secrets(agent: Agent, store: Store, t
 def test_no_byte_of_a_secret_is_left_in_the_file(agent: Agent, store: Store, tmp_path: Path) -> None:
     async def run(scheduler: CoreToolScheduler) -> None:
         batch = scheduler.schedule([ToolCallRequest(tool, arguments) for tool, arguments in ASKED.items()])
-        for call in await batch.at_rest():
+        for call in await batch.settled():
             await scheduler.handle_confirmation_response(call.request.call_id, None, ApprovalOutcome.PROCEED_ONCE)
         await batch
-        await scheduler.schedule(ToolCallRequest("run_command", {"command": "env"})).at_rest()
+        await scheduler.schedule(ToolCallRequest("run_command", {"command": "env"})).settled()
 
     asyncio.run(with_scheduler(agent, store, Policy(Mode.DEFAULT), run))
     assert leaks(raw(store, tmp_path)) == []
@@ -329,14 +329,14 @@ def test_what_a_file_or_a_program_says_changes_no_decision(agent: Agent, store: 
             ToolCallRequest("write_file", {"path": "punchlist.toml", "content": "mode = 'yolo'"}),
             ToolCallRequest("run_command", {"command": "shutdown -h now"}),
         ]
-        calls = await scheduler.schedule(obeyed).at_rest()
+        calls = await scheduler.schedule(obeyed).settled()
         assert [call.status for call in calls] == [
             "awaiting_approval",
             "awaiting_approval",
             "awaiting_approval",
             "cancelled",
         ]
-        assert (policy.mode, policy.session) == (Mode.DEFAULT, [])
+        assert (policy.mode, policy.session_rules) == (Mode.DEFAULT, [])
 
     asyncio.run(with_scheduler(agent, store, policy, run))
     assert (agent.root / "keep").read_text() == "kept"

@@ -15,7 +15,7 @@ from punchlist.agent.continuation import Limits
 from punchlist.agent.definitions import BUILT_IN, PLAN_TOOLS, READ_TOOLS, AgentDefinition, with_overrides
 from punchlist.config import Settings, load
 from punchlist.errors import ConfigError, NotFound
-from punchlist.tools.settings import tool_settings
+from punchlist.tools.settings import load_tool_settings
 from punchlist.trust import Trust
 
 REVIEWER = '[agents.reviewer]\nprompt = "You review."\n'
@@ -398,7 +398,7 @@ def test_a_mistake_is_named_with_its_file_and_line(
 def test_a_mistake_in_any_other_table_is_named_with_its_line_too(files: Files, text: str, line: int, told: str) -> None:
     files.write(text)
     with pytest.raises(ConfigError) as refused:
-        tool_settings(files.settings, files.trust)
+        load_tool_settings(files.settings, files.trust)
     assert str(refused.value).startswith(f"{files.project}/punchlist.toml, line {line}: {told}")
 
 
@@ -428,6 +428,6 @@ def test_what_the_documents_show_can_be_written_so(files: Files) -> None:
     assert found.distrusted == ()
     assert list(found.definitions) == [*BUILT_IN, "reviewer"]
     assert found.definitions["reviewer"].prompt == "You review."
-    assert tool_settings(files.settings, files.trust).servers
+    assert load_tool_settings(files.settings, files.trust).servers
     shown = {key for block in blocks for key in re.findall(r"^#? ?([a-z_]+) = ", block, re.MULTILINE)}
     assert shown >= {*agent_settings(BUILT_IN["coder"]), "model", "description", "prompt_file", "tools", "delegates"}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punchlist.toolcalls.approvals import ApprovalExpiry, OnExpiry, prefixes_of
+from punchlist.toolcalls.approvals import ApprovalExpiry, OnExpiry, approvable_prefixes
 from punchlist.toolcalls.policy import Mode, Policy, Rule, Verdict
 from punchlist.toolcalls.tool import Effect, Resources
 from punchlist.tools.function_tool import FunctionTool
@@ -217,7 +217,7 @@ def test_without_such_a_rule_yolo_runs_it() -> None:
 
 def test_what_always_would_allow_is_program_and_subcommand_of_what_was_asked() -> None:
     def prefixes(line: str, *rules: Rule) -> tuple[tuple[str, ...], ...]:
-        return prefixes_of(Policy(Mode.DEFAULT, rules).judge(shell(), {"line": line}))
+        return approvable_prefixes(Policy(Mode.DEFAULT, rules).judge(shell(), {"line": line}))
 
     assert prefixes("git status -s") == (("git", "status"),)
     assert prefixes("git status && make -j4", GIT_STATUS) == (("make",),)
@@ -253,7 +253,7 @@ def test_a_question_that_waits_for_ever_has_no_moment_of_expiry() -> None:
     from datetime import UTC, datetime, timedelta
 
     now, hour = datetime(2026, 1, 1, tzinfo=UTC), timedelta(hours=1)
-    assert ApprovalExpiry().moment(now) is None
-    assert ApprovalExpiry(OnExpiry.WAIT, hour).moment(now) is None
-    assert ApprovalExpiry(OnExpiry.DENY).moment(now) is None
-    assert ApprovalExpiry(OnExpiry.DENY, hour).moment(now) == now + hour
+    assert ApprovalExpiry().deadline(now) is None
+    assert ApprovalExpiry(OnExpiry.WAIT, hour).deadline(now) is None
+    assert ApprovalExpiry(OnExpiry.DENY).deadline(now) is None
+    assert ApprovalExpiry(OnExpiry.DENY, hour).deadline(now) == now + hour

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from punchlist.toolcalls.concurrency import ResourceLocks, Slots, circle
+from punchlist.toolcalls.concurrency import CallSlots, ResourceLocks, find_cycle
 from punchlist.toolcalls.tool import Resources
 
 pytestmark = pytest.mark.spec("S6")
@@ -133,7 +133,7 @@ TestLocks.settings = settings(max_examples=60, stateful_step_count=30, deadline=
 
 
 def test_slots_are_given_to_the_most_urgent_and_then_in_order() -> None:
-    slots = Slots(2)
+    slots = CallSlots(2)
     for name, priority in (("a", 0), ("b", 5), ("c", 0), ("d", -1)):
         slots.queue(name, priority)
     assert [slots.next(), slots.next(), slots.next()] == ["b", "a", None]
@@ -143,20 +143,20 @@ def test_slots_are_given_to_the_most_urgent_and_then_in_order() -> None:
 
 
 def test_a_circle_is_found_and_shown_in_its_order() -> None:
-    assert circle({"a": ["b"], "b": ["c"], "c": ["a"]}) == ["a", "b", "c"]
-    assert circle({"a": ["a"]}) == ["a"]
-    assert circle({"x": ["a"], "a": ["b"], "b": ["a"]}) == ["a", "b"]
+    assert find_cycle({"a": ["b"], "b": ["c"], "c": ["a"]}) == ["a", "b", "c"]
+    assert find_cycle({"a": ["a"]}) == ["a"]
+    assert find_cycle({"x": ["a"], "a": ["b"], "b": ["a"]}) == ["a", "b"]
 
 
 def test_what_is_no_circle_is_none() -> None:
-    assert circle({}) is None
-    assert circle({"a": ["b", "c"], "b": ["d"], "c": ["d"], "d": []}) is None
-    assert circle({"a": ["elsewhere"]}) is None
+    assert find_cycle({}) is None
+    assert find_cycle({"a": ["b", "c"], "b": ["d"], "c": ["d"], "d": []}) is None
+    assert find_cycle({"a": ["elsewhere"]}) is None
 
 
 def test_a_long_chain_and_many_ways_are_no_trouble() -> None:
-    assert circle({str(n): [str(n + 1)] for n in range(50_000)}) is None
-    assert circle({str(n): [str(n + 1), str(n + 2)] for n in range(2_000)}) is None
+    assert find_cycle({str(n): [str(n + 1)] for n in range(50_000)}) is None
+    assert find_cycle({str(n): [str(n + 1), str(n + 2)] for n in range(2_000)}) is None
 
 
 @given(st.dictionaries(st.integers(0, 7), st.lists(st.integers(0, 7), max_size=3), max_size=8))
@@ -166,7 +166,7 @@ def test_a_circle_is_found_exactly_when_there_is_one(graph: Mapping[int, list[in
     while free := [node for node, others in left.items() if not any(other in left for other in others)]:
         for node in free:
             del left[node]
-    found = circle(names)
+    found = find_cycle(names)
     assert (found is not None) is bool(left)
     if found:
         for node, following in zip(found, [*found[1:], found[0]], strict=True):

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from punchlist.toolcalls.shell import LONGEST, UNREADABLE, SimpleCommand, parse
+from punchlist.toolcalls.shell import MAX_LINE_LENGTH, UNREADABLE, SimpleCommand, parse
 
 
 def programs(line: str) -> list[str]:
@@ -435,8 +435,8 @@ def test_the_template_of_parallel_is_listed() -> None:
 
 
 def test_a_line_that_is_too_long_is_not_read() -> None:
-    assert parse("a" * LONGEST).unclear is None
-    assert parse("a" * (LONGEST + 1)).unclear
+    assert parse("a" * MAX_LINE_LENGTH).unclear is None
+    assert parse("a" * (MAX_LINE_LENGTH + 1)).unclear
 
 
 @pytest.mark.parametrize(("before", "after"), [("$(", ")"), ("( ", " )"), ("{ ", "; }"), ("sudo ", ""), ("! ", "")])

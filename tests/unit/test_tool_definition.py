@@ -25,7 +25,7 @@ class Here:
     """A running call."""
 
     call_id = "a"
-    folder = None
+    output_folder = None
     deadline = None
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from punchlist.config import load
 from punchlist.errors import ConfigError
 from punchlist.toolcalls.approvals import ApprovalExpiry, OnExpiry
 from punchlist.toolcalls.policy import Mode, Verdict
-from punchlist.tools.settings import ToolSettings, tool_settings
+from punchlist.tools.settings import ToolSettings, load_tool_settings
 from punchlist.trust import Trust
 
 LOOSE = """
@@ -45,21 +45,21 @@ def trust(tmp_path: Path) -> Trust:
 
 
 def settings(project: Path, tmp_path: Path, trust: Trust) -> ToolSettings:
-    return tool_settings(load(environment={"HOME": str(tmp_path / "home")}, cwd=project), trust)
+    return load_tool_settings(load(environment={"HOME": str(tmp_path / "home")}, cwd=project), trust)
 
 
 def test_a_trusted_file_says_what_it_wants(project: Path, tmp_path: Path, trust: Trust) -> None:
     (project / "punchlist.toml").write_text(LOOSE)
     trust.trust(project / "punchlist.toml")
     found = settings(project, tmp_path, trust)
-    assert found.distrusted == ()
+    assert found.untrusted_requests == ()
     assert found.policy.mode is Mode.YOLO
     assert found.policy.expiry == ApprovalExpiry(OnExpiry.ESCALATE, timedelta(hours=36))
     assert [rule.verdict for rule in found.policy.rules] == [Verdict.DENY, Verdict.ALLOW]
     assert found.policy.rules[0].commands == (("rm", "-rf"),)
     assert found.policy.rules[1].modes == {Mode.DEFAULT, Mode.AUTO_EDIT}
     assert [server.name for server in found.servers] == ["docs"]
-    assert found.also == (project / "../common",)
+    assert found.extra_folders == (project / "../common",)
 
 
 def test_a_file_that_nobody_trusts_can_only_ask_for_less(project: Path, tmp_path: Path, trust: Trust) -> None:
@@ -68,8 +68,8 @@ def test_a_file_that_nobody_trusts_can_only_ask_for_less(project: Path, tmp_path
     assert found.policy.mode is None
     assert [rule.verdict for rule in found.policy.rules] == [Verdict.DENY]
     assert found.servers == ()
-    assert found.also == ()
-    assert len(found.distrusted) == 4
+    assert found.extra_folders == ()
+    assert len(found.untrusted_requests) == 4
 
 
 def test_trust_ends_when_the_file_changes_or_somebody_says_so(project: Path, tmp_path: Path, trust: Trust) -> None:

@@ -11,7 +11,7 @@ from punchlist.agent.definitions import AgentDefinition
 from punchlist.agent.result import TurnResult
 from punchlist.agent.tool_execution import SUSPENDED
 from punchlist.kernel.text import line_problem, raw_problem, visible_block
-from punchlist.toolcalls.tool import NOTHING, Arguments, Effect, Resources, Schema, ToolContext, ToolFailure
+from punchlist.toolcalls.tool import NO_RESOURCES, Arguments, Effect, Resources, Schema, ToolContext, ToolFailure
 
 NAME: Final = "delegate"
 MAX_MISSION_LENGTH: Final = 50_000
@@ -101,7 +101,7 @@ class DelegateTool:
         return found
 
     def resources(self, arguments: Arguments) -> Resources:  # noqa: ARG002
-        return NOTHING
+        return NO_RESOURCES
 
     def preview(self, arguments: Arguments) -> str:
         return visible_block(json.dumps(dict(arguments), indent=2, ensure_ascii=False))

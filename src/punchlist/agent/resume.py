@@ -32,7 +32,7 @@ async def resume_session(runtime: AgentRuntime, choose: Choose, signal: CancelSi
 
 async def _last(runtime: AgentRuntime, choose: Choose) -> StoredTurn:
     """The newest turn that an agent of ours has worked in. Agents of others have turns in a session, too."""
-    aside, id = make_bridge(runtime.site.store), runtime.site.place.scope.conversation_id
+    aside, id = make_bridge(runtime.site.store), runtime.site.scope.conversation_id
     for turn in await aside(runtime.conversations.turns, id, MOST_TURNS):
         if turn.parent_turn_id is not None:
             continue
@@ -57,6 +57,6 @@ async def _what_is_left(runtime: AgentRuntime, turn: StoredTurn) -> str:
     aside = make_bridge(runtime.site.store)
     said = await aside(runtime.conversations.turn_messages, turn.id)
     request = next((message.content for message in said if message.kind == TEXT), "")
-    scope = TurnScope(turn.conversation_id, runtime.site.place.scope.actor, turn.id)
+    scope = TurnScope(turn.conversation_id, runtime.site.scope.actor, turn.id)
     view = await aside(runtime.lists(scope, turn.started_at).read)
     return resume_prompt(request, turn.end_reason or "", view.open)

@@ -38,11 +38,11 @@ from punchlist.models.model import Message, Model, ToolOffer, Usage
 from punchlist.plan.service import Plans
 from punchlist.plan.tools import plan_tools
 from punchlist.storage.async_bridge import make_bridge
-from punchlist.toolcalls.listeners import Ask, Listeners
+from punchlist.toolcalls.listeners import AskPerson, Listeners
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.tool import AgentTool
 from punchlist.tools.list_tools import list_tool
-from punchlist.tools.tool_session import ToolSession, ToolSite, workbench
+from punchlist.tools.tool_session import ToolSession, ToolSite, open_tool_session
 
 DATABASE_OUTAGES: Final = (StoreUnavailable, StoreBusy)
 """A database that may come back."""
@@ -52,7 +52,7 @@ DATABASE_OUTAGES: Final = (StoreUnavailable, StoreBusy)
 class Interaction:
     """Who watches and answers."""
 
-    ask: Ask | None = None
+    ask: AskPerson | None = None
     on_event: EventListener | None = None
     wait_for_approval: bool = False
     """A call that needs approval is waited for, though it is answered elsewhere."""
@@ -163,10 +163,10 @@ class AgentRuntime:
         async with self._bench(work, here) as bench:
             means = TurnDeps(
                 model,
-                ToolExecution(bench.scheduler, bench.ledger, bench.tools, aside, waits=self.audience.waits),
+                ToolExecution(bench.scheduler, bench.calls, bench.tools, aside, waits=self.audience.waits),
                 self._lists_of(here, bench.tools, None if work.goal else stored.started_at),
                 StoredTurnLog(
-                    TurnWriter(self.site.store, here, current_process()), bench.recorder, aside, self.site.store.clock
+                    TurnWriter(self.site.store, here, current_process()), bench.writer, aside, self.site.store.clock
                 ),
                 aside,
                 list(bench.tools),
@@ -182,7 +182,7 @@ class AgentRuntime:
 
     async def _turn(self, work: TurnRequest, turn_id: str | None) -> StoredTurn:
         aside, owner = make_bridge(self.site.store), current_process()
-        scope = replace(self.site.place.scope, actor=work.actor)
+        scope = replace(self.site.scope, actor=work.actor)
         if turn_id is not None:
             take = self.conversations.take_turn
             return await aside(take, scope, turn_id, owner, abandoned=work.owner_is_dead, fence=work.fence)
@@ -201,9 +201,8 @@ class AgentRuntime:
     def _bench(self, work: TurnRequest, here: TurnScope) -> AbstractAsyncContextManager[ToolSession]:
         theirs = {tool.name for tool in self.tools}
         where = Scope(here.conversation_id, here.actor)
-        place = replace(self.site.place, scope=where, turn_id=here.turn_id, abandoned=work.owner_is_dead)
-        return workbench(
-            replace(self.site, place=place),
+        return open_tool_session(
+            replace(self.site, scope=where, turn_id=here.turn_id, abandoned=work.owner_is_dead),
             mode=self.mode,
             ask=self.audience.ask,
             listeners=self._listeners(work.agent.name, here.turn_id),
@@ -266,7 +265,7 @@ class AgentRuntime:
         agent = work.agent
         workers = {name: one.description for name, one in self._workers(work).items()}
         names = [tool.name for tool in tools]
-        system = system_prompt(agent.prompt, names, workspace=self.site.place.workspace, workers=workers)
+        system = system_prompt(agent.prompt, names, workspace=str(self.site.root), workers=workers)
         offered = [ToolOffer(tool.name, tool.description, tool.input_schema) for tool in tools]
         earlier: list[Message] = []
         if work.parent is None and agent.history:

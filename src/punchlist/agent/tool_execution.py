@@ -69,7 +69,7 @@ class ToolExecution:
         return _came(calls, await self._finished(batch))
 
     async def _finished(self, batch: CallBatch) -> Sequence[ToolCall]:
-        return await batch if self._waits else await batch.at_rest()
+        return await batch if self._waits else await batch.settled()
 
     async def resume(self, calls: Sequence[RequestedCall], signal: CancelSignal) -> CallResults:
         """As `run`, for calls of which some may have been run before the program ended."""
@@ -103,10 +103,10 @@ class ToolExecution:
         approval = await self._aside(self._ledger.approval, found.id)
         if ours is None or approval is None:
             raise Conflict(f"Call {found.id} ({found.tool}) is in the hand of process {found.owner}.")
-        batch = self._scheduler.resume(ours.request, approval.asked)
-        batch.heeds(signal)
+        batch = self._scheduler.resume(ours.request, approval.as_question)
+        batch.cancel_on(signal)
         if (answer := approval.answer) and not signal.is_set:
-            payload = {"by": answer.by, "reason": answer.reason, "arguments": answer.arguments}
+            payload = {"by": answer.actor, "reason": answer.reason, "arguments": answer.arguments}
             await self._scheduler.handle_confirmation_response(found.id, None, answer.outcome, payload=payload)
         return batch
 

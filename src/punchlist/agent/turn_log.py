@@ -58,9 +58,9 @@ class TurnLog(Protocol):
 class CallJournal(Protocol):
     """Where calls are noted (`toolcalls.recording`)."""
 
-    def along(self, write: Callable[[Transaction], None]) -> None: ...
+    def write_with_next(self, write: Callable[[Transaction], None]) -> None: ...
 
-    async def settled(self) -> None: ...
+    async def flushed(self) -> None: ...
 
 
 class StoredTurnLog:
@@ -97,7 +97,7 @@ class StoredTurnLog:
             # While the model thought, somebody may have ended the turn.
             await self._aside(self._minutes.check_open)
         self._kept = []
-        self._journal.along(lambda tx: self._minutes.write_in(tx, lines, trace))
+        self._journal.write_with_next(lambda tx: self._minutes.write_in(tx, lines, trace))
 
     async def failed(self, why: str) -> None:
         await self._write([], self._traced("", why))
@@ -110,17 +110,17 @@ class StoredTurnLog:
         await self._write([to_stored(message, kind)])
 
     async def _write(self, lines: Sequence[NewMessage], trace: ModelCallRecord | None = None) -> None:
-        await self._journal.settled()
+        await self._journal.flushed()
         await self._aside(self._minutes.write, [*self._kept, *lines], trace)
         self._kept = []
 
     async def suspend(self, why: str) -> None:
-        await self._journal.settled()
+        await self._journal.flushed()
         await self._aside(self._minutes.suspend, self._kept, trail_line(why))
         self._kept = []
 
     async def end(self, reason: Reason, why: str, told: str) -> None:
-        await self._journal.settled()
+        await self._journal.flushed()
         said = [*self._kept, *([NewMessage("system", ENDING, told)] if told else [])]
         await self._aside(self._minutes.end, said, trail_line(f"{reason}: {why}"))
         self._kept = []

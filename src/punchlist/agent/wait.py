@@ -28,8 +28,8 @@ async def wait_until_resumable(runtime: AgentRuntime, turn_id: str, signal: Canc
 
 async def is_resumable(runtime: AgentRuntime, turn_id: str) -> bool | None:
     """Whether there is anything that a turn does not wait for; None when the turn has ended."""
-    aside, store, place = make_bridge(runtime.site.store), runtime.site.store, runtime.site.place
-    scope = TurnScope(place.scope.conversation_id, place.scope.actor, turn_id)
+    aside, store, here = make_bridge(runtime.site.store), runtime.site.store, runtime.site.scope
+    scope = TurnScope(here.conversation_id, here.actor, turn_id)
     turn = await aside(runtime.conversations.current_turn, scope.conversation_id)
     if turn is None or turn.id != turn_id:
         return None

@@ -33,7 +33,7 @@ from punchlist.storage.store import Store, Transaction
 from punchlist.toolcalls import replay as toolcalls_replay
 from punchlist.toolcalls import repository as tool_records
 from punchlist.toolcalls.lifecycle import ApprovalAction, CallAction
-from punchlist.toolcalls.service import ALWAYS
+from punchlist.toolcalls.service import RULE_ADDED
 
 MAX_PROBLEMS: Final = 20
 LARGE_ROWS: Final = 1_000_000
@@ -56,7 +56,7 @@ _MAKES: Final[dict[tuple[str, str], str]] = {
     ("checklist", "undo"): "messages",
     ("plan", PlanAction.CREATE): "turn_todos",
     ("toolcalls", CallAction.RECEIVE): "tool_calls",
-    ("toolcalls", ALWAYS): "tool_rules",
+    ("toolcalls", RULE_ADDED): "tool_rules",
     ("approval", ApprovalAction.ASK): "approvals",
     ("approval", ApprovalAction.ESCALATE): "messages",
 }
@@ -203,12 +203,12 @@ def _compare_plan(tx: Transaction, owner: str, events: list[Event]) -> Iterator[
 
 
 def _compare_tool_calls(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
-    told = toolcalls_replay.calls(events)
-    found = {call.id: call for call in tool_records.all_of(tx, owner)}
+    told = toolcalls_replay.replay_calls(events)
+    found = {call.id: call for call in tool_records.calls_of_conversation(tx, owner)}
     for call_id in told | found:
         if toolcalls_replay.call_differs(told.get(call_id), found.get(call_id)):
             yield f"toolcalls:{owner}: call {call_id} is not what its events made of it"
-    if sorted(toolcalls_replay.rules(events)) != sorted(rule for rule, _ in tool_records.rules(tx, owner)):
+    if sorted(toolcalls_replay.replay_rules(events)) != sorted(rule for rule, _ in tool_records.rules(tx, owner)):
         yield f"toolcalls:{owner}: its rules are not what its events made of them"
 
 

@@ -39,8 +39,8 @@ from punchlist.runs.model import Run, UsageIncrement, remaining_text
 from punchlist.runs.queue import RunNotOwned, RunQueue
 from punchlist.storage.async_bridge import make_bridge
 from punchlist.toolcalls.approval_store import Approvals
-from punchlist.toolcalls.approvals import LONGEST_REASON, ApprovalAnswer, ApprovalOutcome
-from punchlist.toolcalls.repository import count_of_turn
+from punchlist.toolcalls.approvals import MAX_REASON_LENGTH, ApprovalAnswer, ApprovalOutcome
+from punchlist.toolcalls.repository import count_calls_of_turn
 
 POLL_INTERVAL: Final = 0.2
 _STOPPED: Final = "stopped"
@@ -223,7 +223,7 @@ class TurnSteps:
     def _cancel_approvals(self, conversation_id: str, message: str) -> None:
         """A message to the agent also answers its pending approvals."""
         approvals = Approvals(self._services.store)
-        person, reason = Actor(Role.PERSON, "person"), excerpt(message, LONGEST_REASON)
+        person, reason = Actor(Role.PERSON, "person"), excerpt(message, MAX_REASON_LENGTH)
         for approval in approvals.waiting(conversation_id):
             approvals.answer(approval.call_id, ApprovalAnswer(ApprovalOutcome.CANCEL, person, reason=reason))
 
@@ -236,7 +236,7 @@ class TurnSteps:
         with self._services.store.read() as tx:
             turn = conversation_repository.find_turn(tx, turn_id)
             turns = with_child_turns(tx, turn) if turn is not None else ()
-            return sum(count_of_turn(tx, each.id) for each in turns)
+            return sum(count_calls_of_turn(tx, each.id) for each in turns)
 
 
 def undelivered(message: str | None, stored: Sequence[Message]) -> str | None:

@@ -44,7 +44,7 @@ def load_record(store: Store, conversation: Conversation) -> ConversationRecord:
             conversation,
             turns,
             history.messages_of(tx, id),
-            toolcalls.all_of(tx, id),
+            toolcalls.calls_of_conversation(tx, id),
             history.traces_of(tx, id),
             message_queue.all_messages(tx, id),
             {turn.id: todos.find_by_turn(turn.id) for turn in turns},

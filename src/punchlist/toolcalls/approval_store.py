@@ -23,13 +23,13 @@ from punchlist.storage.store import Store, Transaction
 from punchlist.toolcalls import approvals, repository
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalQuestion, OnExpiry
 from punchlist.toolcalls.lifecycle import APPROVAL, OPEN_APPROVALS, ApprovalAction, ApprovalStatus
-from punchlist.toolcalls.stored_call import StoredApproval, StoredCall, new_approval, storable, trail_text
+from punchlist.toolcalls.stored_call import StoredApproval, StoredCall, event_reason, new_approval, to_storable_text
 
 ESCALATION = "escalation"
 """The kind of message that a conversation gets when nobody has answered."""
 
 
-def stream(call_id: str) -> str:
+def approval_stream(call_id: str) -> str:
     return f"approval:{call_id}"
 
 
@@ -49,7 +49,7 @@ def answered_otherwise(tx: Transaction, call_id: str, said: ApprovalAnswer) -> b
     found = repository.approval(tx, call_id)
     if found is None or found.status in OPEN_APPROVALS:
         return False
-    return found.answer is None or (found.answer.outcome, found.answer.by) != (said.outcome, said.by)
+    return found.answer is None or (found.answer.outcome, found.answer.actor) != (said.outcome, said.actor)
 
 
 def answer(tx: Transaction, call_id: str, said: ApprovalAnswer, redactor: Redactor) -> None:
@@ -60,18 +60,18 @@ def answer(tx: Transaction, call_id: str, said: ApprovalAnswer, redactor: Redact
     action = ApprovalAction.APPROVE if said.proceeds else ApprovalAction.DENY
     arguments = None if said.arguments is None else json.dumps(said.arguments, sort_keys=True)
     shown = None if said.arguments is None else json.dumps(redactor.value(dict(said.arguments)), sort_keys=True)
-    columns = {"outcome": said.outcome.value, "reason": storable(redactor.text(said.reason))}
+    columns = {"outcome": said.outcome.value, "reason": to_storable_text(redactor.text(said.reason))}
     data = {**columns, "to": shown}
-    _close(tx, found, action, said.by, columns["reason"], {**columns, "arguments": arguments}, data)
+    _close(tx, found, action, said.actor, columns["reason"], {**columns, "arguments": arguments}, data)
 
 
 def withdraw(tx: Transaction, call_id: str, by: Actor, reason: str) -> None:
     """The call has ended in another way, so nobody needs to answer any more."""
     found = repository.approval(tx, call_id)
     if found is not None and found.answer is None and not APPROVAL.is_final(ApprovalStatus(found.status)):
-        expired = reason == approvals.EXPIRED and by.role is SYSTEM.role
+        expired = reason == approvals.EXPIRED_MESSAGE and by.role is SYSTEM.role
         action = ApprovalAction.EXPIRE if expired else ApprovalAction.WITHDRAW
-        _close(tx, found, action, by, storable(reason), {"reason": storable(reason)}, {})
+        _close(tx, found, action, by, to_storable_text(reason), {"reason": to_storable_text(reason)}, {})
 
 
 def escalate(tx: Transaction, call_id: str) -> None:
@@ -130,14 +130,14 @@ def _change(
     data: dict[str, Any],
 ) -> Change:
     return Change(
-        stream=stream(approval.call_id),
+        stream=approval_stream(approval.call_id),
         conversation_id=approval.conversation_id,
         actor=str(by),
         action=action,
         subject=approval.call_id,
         from_status=before,
         to_status=after,
-        reason=trail_text(reason),
+        reason=event_reason(reason),
         data=data,
     )
 
@@ -154,7 +154,7 @@ class Approvals:
 
     def waiting(self, conversation_id: str | None = None) -> list[StoredApproval]:
         """Those without an answer, oldest first; of one conversation or of all."""
-        self.watch_the_clock()
+        self.expire_overdue()
         with self._store.read() as tx:
             return repository.open_approvals(tx, conversation_id)
 
@@ -182,25 +182,27 @@ class Approvals:
 
     def answer(self, call_id: str, said: ApprovalAnswer) -> StoredApproval:
         """Write an answer down; whoever has the call in hand goes on with it."""
-        self.watch_the_clock()
+        self.expire_overdue()
 
         def write(tx: Transaction) -> None:
             found = _get(tx, call_id)
-            approvals.check(found.asked, said)
+            approvals.validate_answer(found.as_question, said)
             if found.status not in OPEN_APPROVALS:
                 raise Conflict(_already(found))
             answer(tx, call_id, said, self._redactor)
 
         return self._locked(call_id, write)
 
-    def watch_the_clock(self) -> None:
+    def expire_overdue(self) -> None:
         """Do what is due to questions that nobody has answered."""
         now = self._store.clock()
         with self._store.read() as tx:
             due = [one for one in repository.open_approvals(tx, None) if one.is_due(now)]
         for one in due:
             if one.on_expiry == OnExpiry.DENY:
-                self._locked(one.call_id, partial(withdraw, by=SYSTEM, reason=approvals.EXPIRED, call_id=one.call_id))
+                self._locked(
+                    one.call_id, partial(withdraw, by=SYSTEM, reason=approvals.EXPIRED_MESSAGE, call_id=one.call_id)
+                )
             else:
                 self._locked(one.call_id, partial(escalate, call_id=one.call_id))
 

@@ -12,14 +12,14 @@ from punchlist.kernel.clock import Clock
 from punchlist.toolcalls import approvals
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome, OnExpiry
 from punchlist.toolcalls.batch import CallEntry
-from punchlist.toolcalls.call_table import CallEnding, CallTable, cancelled
+from punchlist.toolcalls.call_table import CallEnding, CallTable, cancellation
 from punchlist.toolcalls.lifecycle import TOOL_CALL, CallAction
-from punchlist.toolcalls.listeners import Ask, Journal
+from punchlist.toolcalls.listeners import AskPerson, Journal
 from punchlist.toolcalls.model import CancelledToolCall, ScheduledToolCall, WaitingToolCall
 from punchlist.toolcalls.policy import Rule, Verdict
-from punchlist.toolcalls.validation import Admission, Admitted
+from punchlist.toolcalls.validation import CallValidator, ValidatedCall
 
-INTERVAL: Final = 0.05
+POLL_INTERVAL: Final = 0.05
 """Seconds between two looks."""
 
 _LOG: Final = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class ApprovalWatcher:
         answered: ReceivedAnswer,
         expired: Callable[[str], None],
         journal: Journal | None,
-        ask: Ask | None,
+        ask: AskPerson | None,
         clock: Clock,
     ) -> None:
         self._waiting = waiting
@@ -51,7 +51,7 @@ class ApprovalWatcher:
         self._escalated: set[str] = set()
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Something waits."""
         if self._ask is not None:
             self._keep_going("ask", self._ask_in_turn)
@@ -83,7 +83,7 @@ class ApprovalWatcher:
             asking = asyncio.ensure_future(self._ask(call, problem))
             try:
                 while not asking.done() and call in self._waiting():
-                    await asyncio.wait({asking}, timeout=INTERVAL)
+                    await asyncio.wait({asking}, timeout=POLL_INTERVAL)
             finally:
                 # Answered elsewhere, or we are stopped: the question is put away.
                 asking.cancel()
@@ -106,7 +106,7 @@ class ApprovalWatcher:
         while waiting := self._waiting():
             await self._hear(waiting)
             self._look_at_the_clock(waiting)
-            await asyncio.sleep(INTERVAL)
+            await asyncio.sleep(POLL_INTERVAL)
 
     async def _hear(self, waiting: Sequence[WaitingToolCall]) -> None:
         if self._journal is None:
@@ -133,55 +133,55 @@ class ApprovalWatcher:
 
 
 class ApprovalResponder:
-    def __init__(self, calls: CallTable, admission: Admission, journal: Journal | None, clock: Clock) -> None:
+    def __init__(self, calls: CallTable, admission: CallValidator, journal: Journal | None, clock: Clock) -> None:
         self._calls = calls
         self._admission = admission
         self._journal = journal
         self._clock = clock
 
-    def consider(self, entry: CallEntry, answer: ApprovalAnswer) -> Admitted:
+    def check(self, entry: CallEntry, answer: ApprovalAnswer) -> ValidatedCall:
         """The call as the answer would make it; raises when the answer makes no sense."""
         assert isinstance(entry.call, WaitingToolCall)
-        assert entry.admitted is not None
-        TOOL_CALL.check_role(CallAction.APPROVE if answer.proceeds else CallAction.DENY, answer.by.role)
-        approvals.check(entry.call.question, answer)
+        assert entry.validated is not None
+        TOOL_CALL.check_role(CallAction.APPROVE if answer.proceeds else CallAction.DENY, answer.actor.role)
+        approvals.validate_answer(entry.call.question, answer)
         if answer.outcome is ApprovalOutcome.MODIFY and answer.arguments is not None:
-            return self._admission.readmit(entry.admitted, answer.arguments, self._clock())
-        return entry.admitted
+            return self._admission.readmit(entry.validated, answer.arguments, self._clock())
+        return entry.validated
 
     def apply(self, entry: CallEntry, answer: ApprovalAnswer) -> None:
-        admitted = self.consider(entry, answer)
+        admitted = self.check(entry, answer)
         call = entry.call
         assert isinstance(call, WaitingToolCall)
         if not answer.proceeds:
-            over = CancelledToolCall(call.request, approvals.told_no(answer), self._clock())
-            self._calls.end(CallEnding(entry, CallAction.DENY, over, answer.by, answer.reason, answer))
+            over = CancelledToolCall(call.request, approvals.denial_message(answer), self._clock())
+            self._calls.end(CallEnding(entry, CallAction.DENY, over, answer.actor, answer.reason, answer))
             return
         self._admission.settle(admitted)
         if answer.outcome is ApprovalOutcome.MODIFY:
-            self._calls.part_from_twins(entry)
+            self._calls.detach_duplicates(entry)
         self._let_run(entry, admitted, answer)
-        if rules := approvals.rules_from(answer, call.question, call.tool):
+        if rules := approvals.rules_from_answer(answer, call.question, call.tool):
             self._from_now_on(rules, answer)
 
     def expire(self, entry: CallEntry) -> None:
-        self._calls.end(cancelled(entry, approvals.EXPIRED, self._clock()))
+        self._calls.end(cancellation(entry, approvals.EXPIRED_MESSAGE, self._clock()))
 
-    def _let_run(self, entry: CallEntry, admitted: Admitted, answer: ApprovalAnswer) -> None:
-        entry.admitted = admitted
-        scheduled = ScheduledToolCall(admitted.request, admitted.tool, approvals.permission(answer))
+    def _let_run(self, entry: CallEntry, admitted: ValidatedCall, answer: ApprovalAnswer) -> None:
+        entry.validated = admitted
+        scheduled = ScheduledToolCall(admitted.request, admitted.tool, approvals.permission_from_answer(answer))
         entry.request = admitted.request
-        self._calls.step(entry, CallAction.APPROVE, scheduled, self._clock(), answer.by, answer.reason, answer)
-        self._calls.ready(entry)
+        self._calls.advance(entry, CallAction.APPROVE, scheduled, self._clock(), answer.actor, answer.reason, answer)
+        self._calls.mark_ready(entry)
 
     def _from_now_on(self, rules: Sequence[Rule], answer: ApprovalAnswer) -> None:
         """Always means also those that wait already."""
         policy = self._admission.policy
-        policy.session.extend(rules)
+        policy.session_rules.extend(rules)
         if self._journal is not None:
-            self._journal.note_rules(rules, answer.by)
+            self._journal.record_rules(rules, answer.actor)
         for entry in list(self._calls.open.values()):
-            if isinstance(entry.call, WaitingToolCall) and entry.admitted is not None:
-                decision = policy.decide(entry.admitted.tool, entry.admitted.request.arguments)
+            if isinstance(entry.call, WaitingToolCall) and entry.validated is not None:
+                decision = policy.decide(entry.validated.tool, entry.validated.request.arguments)
                 if decision.verdict is Verdict.ALLOW:
-                    self._let_run(entry, entry.admitted, answer)
+                    self._let_run(entry, entry.validated, answer)

@@ -15,8 +15,8 @@ from punchlist.kernel.actors import Actor
 from punchlist.toolcalls.policy import JudgedPart, PolicyDecision, Rule, Verdict, fingerprint
 from punchlist.toolcalls.tool import AgentTool, Arguments
 
-LONGEST_REASON: Final = 2_000
-EXPIRED: Final = "Nobody answered in time, so it was not run. That is no person's decision."
+MAX_REASON_LENGTH: Final = 2_000
+EXPIRED_MESSAGE: Final = "Nobody answered in time, so it was not run. That is no person's decision."
 
 
 # Programs whose first argument says what they do: `git push` is not `git status`.
@@ -50,11 +50,11 @@ class OnExpiry(StrEnum):
 class ApprovalExpiry:
     """What happens to a question that nobody answers."""
 
-    then: OnExpiry = OnExpiry.WAIT
+    action: OnExpiry = OnExpiry.WAIT
     after: timedelta | None = None
 
-    def moment(self, asked_at: datetime) -> datetime | None:
-        return None if self.after is None or self.then is OnExpiry.WAIT else asked_at + self.after
+    def deadline(self, asked_at: datetime) -> datetime | None:
+        return None if self.after is None or self.action is OnExpiry.WAIT else asked_at + self.after
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class ApprovalQuestion:
 @dataclass(frozen=True, slots=True)
 class ApprovalAnswer:
     outcome: ApprovalOutcome
-    by: Actor
+    actor: Actor
     arguments: Arguments | None = None
     """The arguments to use instead, for MODIFY."""
     reason: str = ""
@@ -95,7 +95,7 @@ class ApprovalAnswer:
         return self.outcome is not ApprovalOutcome.CANCEL
 
 
-def prefixes_of(judged: Sequence[JudgedPart]) -> tuple[tuple[str, ...], ...]:
+def approvable_prefixes(judged: Sequence[JudgedPart]) -> tuple[tuple[str, ...], ...]:
     """What to allow so that a line like this one is not asked about again: program and subcommand."""
     asked = [one for one in judged if one.decision.verdict is Verdict.ASK]
     if not asked or not all(one.words for one in asked):
@@ -113,20 +113,20 @@ def _beginning(words: tuple[str, ...]) -> tuple[str, ...]:
     return words[:3] if rest[0] in ("run", "exec") and len(rest) > 1 else words[:2]
 
 
-def check(question: ApprovalQuestion, answer: ApprovalAnswer) -> None:
+def validate_answer(question: ApprovalQuestion, answer: ApprovalAnswer) -> None:
     """Refuse an answer that makes no sense for the question."""
     if answer.outcome not in question.outcomes:
         possible = ", ".join(question.outcomes)
         raise InvalidInput(f"outcome: {answer.outcome} is no answer to this question. Possible: {possible}.")
     if answer.outcome is ApprovalOutcome.MODIFY and answer.arguments is None:
         raise InvalidInput("arguments: are required to modify a call")
-    if problem := text.block_problem(answer.reason, max_length=LONGEST_REASON):
+    if problem := text.block_problem(answer.reason, max_length=MAX_REASON_LENGTH):
         raise InvalidInput(f"reason: {problem}")
 
 
-def rules_from(answer: ApprovalAnswer, question: ApprovalQuestion, tool: AgentTool) -> list[Rule]:
+def rules_from_answer(answer: ApprovalAnswer, question: ApprovalQuestion, tool: AgentTool) -> list[Rule]:
     """What "always" means from now on in this session."""
-    source = f"said by {answer.by}"
+    source = f"said by {answer.actor}"
     match answer.outcome:
         case ApprovalOutcome.PROCEED_ALWAYS_TOOL:
             return [Rule(Verdict.ALLOW, tool.name, fingerprint=fingerprint(tool), source=source)]
@@ -137,10 +137,10 @@ def rules_from(answer: ApprovalAnswer, question: ApprovalQuestion, tool: AgentTo
     return []
 
 
-def permission(answer: ApprovalAnswer) -> PolicyDecision:
-    return PolicyDecision(Verdict.ALLOW, f"{answer.by} said {answer.outcome.replace('_', ' ')}")
+def permission_from_answer(answer: ApprovalAnswer) -> PolicyDecision:
+    return PolicyDecision(Verdict.ALLOW, f"{answer.actor} said {answer.outcome.replace('_', ' ')}")
 
 
-def told_no(answer: ApprovalAnswer) -> str:
+def denial_message(answer: ApprovalAnswer) -> str:
     """What the model reads when a person has said no."""
-    return f"{answer.by.name} said no{f': {answer.reason}' if answer.reason else '.'}"
+    return f"{answer.actor.name} said no{f': {answer.reason}' if answer.reason else '.'}"

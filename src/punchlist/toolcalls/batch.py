@@ -10,7 +10,7 @@ from typing import Final
 from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.toolcalls.lifecycle import ENDED, CallStatus
 from punchlist.toolcalls.model import CallError, CompletedToolCall, ToolCall
-from punchlist.toolcalls.validation import Admitted
+from punchlist.toolcalls.validation import ValidatedCall
 
 _STILL: Final = ENDED | {CallStatus.AWAITING_APPROVAL}
 
@@ -39,7 +39,7 @@ class CallBatch:
     def cancel(self, reason: str = "cancelled") -> None:
         self._cancel([entry.request.call_id for entry in self._entries], reason)
 
-    def heeds(self, signal: CancelSignal) -> None:
+    def cancel_on(self, signal: CancelSignal) -> None:
         """End the calls when the signal is set, for as long as one of them is open."""
         forget = signal.on_set(self.cancel)
         if self._open:
@@ -47,7 +47,7 @@ class CallBatch:
         else:
             forget()
 
-    def has_ended(self) -> None:
+    def call_ended(self) -> None:
         """One of its calls has; for the scheduler to say."""
         self._open -= 1
         self._moved.set()
@@ -55,7 +55,7 @@ class CallBatch:
             self._over.set()
             self._forget()
 
-    def has_paused(self) -> None:
+    def call_paused(self) -> None:
         """One of its calls waits for a person; for the scheduler to say."""
         self._moved.set()
 
@@ -65,7 +65,7 @@ class CallBatch:
         await self._settled()
         return [entry.call for entry in self._entries if isinstance(entry.call, CompletedToolCall)]
 
-    async def at_rest(self) -> list[ToolCall]:
+    async def settled(self) -> list[ToolCall]:
         """Wait until nothing goes on without a person: every call has ended, or awaits approval, or such a one."""
         while not all(map(self._still, self._entries)):
             self._moved.clear()
@@ -75,7 +75,7 @@ class CallBatch:
 
     def _still(self, entry: CallEntry) -> bool:
         # What waits for another cannot begin before that has ended.
-        return entry.call.status in _STILL or (entry.call.status is CallStatus.SCHEDULED and held_up(entry))
+        return entry.call.status in _STILL or (entry.call.status is CallStatus.SCHEDULED and awaits_approval(entry))
 
     def __await__(self) -> Generator[None, None, list[CompletedToolCall]]:
         return self.ended().__await__()
@@ -85,32 +85,32 @@ class CallEntry:
     """One call. Changed by the scheduler alone, and only from the event loop."""
 
     __slots__ = (
-        "admitted",
         "batch",
-        "begun",
+        "blocked_by",
         "call",
-        "cause",
         "deadline",
         "followers",
         "leader",
         "request",
+        "started",
+        "stop_reason",
         "task",
-        "waits_for",
+        "validated",
     )
 
     def __init__(self, call: ToolCall, batch: CallBatch) -> None:
         self.call = call
         self.request = call.request
         self.batch = batch
-        self.admitted: Admitted | None = None
+        self.validated: ValidatedCall | None = None
         self.task: asyncio.Task[None] | None = None
-        self.begun = False
+        self.started = False
         """Its task has had its first step: from then on it ends itself."""
         self.deadline = 0.0
         """When it is stopped, and once it was told to stop, when it is given up; in the event loop's time."""
-        self.cause: str | CallError | None = None
+        self.stop_reason: str | CallError | None = None
         """Why it is being ended from outside: a cancellation's reason, or the error of a time limit."""
-        self.waits_for: Sequence[CallEntry] = ()
+        self.blocked_by: Sequence[CallEntry] = ()
         """What must end first: the calls it depends on, or the identical one that runs for it."""
         self.followers: list[CallEntry] | None = None
         """Those that wait for this one, if there are any."""
@@ -118,23 +118,23 @@ class CallEntry:
         """The identical call of the same batch that runs for both."""
 
     def follow(self, other: CallEntry) -> None:
-        self.waits_for = [*self.waits_for, other]
+        self.blocked_by = [*self.blocked_by, other]
         if other.followers is None:
             other.followers = []
         other.followers.append(self)
 
-    def no_longer_wait_for(self, other: CallEntry) -> None:
-        self.waits_for = [one for one in self.waits_for if one is not other]
+    def unfollow(self, other: CallEntry) -> None:
+        self.blocked_by = [one for one in self.blocked_by if one is not other]
 
 
-def held_up(entry: CallEntry) -> bool:
+def awaits_approval(entry: CallEntry) -> bool:
     """Whether a person must answer before it can go on. Chains may be long: no recursion."""
     waiting, seen = [entry], {entry}
     while waiting:
         one = waiting.pop()
         if one.call.status is CallStatus.AWAITING_APPROVAL:
             return True
-        for other in one.waits_for:
+        for other in one.blocked_by:
             if other not in seen:
                 seen.add(other)
                 waiting.append(other)

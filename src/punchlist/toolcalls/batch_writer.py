@@ -21,9 +21,9 @@ from punchlist.storage.store import Store
 from punchlist.toolcalls.approvals import ApprovalAnswer
 from punchlist.toolcalls.model import Transition, WaitingToolCall
 from punchlist.toolcalls.policy import Rule
-from punchlist.toolcalls.service import Along, ToolCallService
+from punchlist.toolcalls.service import ExtraWrite, ToolCallService
 
-A_MOMENT: Final = 0.002
+FLUSH_DELAY: Final = 0.002
 
 
 class BatchWriter:
@@ -42,23 +42,23 @@ class BatchWriter:
         self._pending: list[Transition] = []
         self._rules: list[tuple[Rule, Actor]] = []
         self._escalations: list[str] = []
-        self._along: list[Along] = []
+        self._along: list[ExtraWrite] = []
         self._noted = 0
         self._recorded = 0
         self._lost: dict[str, Conflict] = {}
         self._flush: asyncio.Task[Exception | None] | None = None
 
-    def note(self, transition: Transition) -> None:
+    def record(self, transition: Transition) -> None:
         if transition.call.request.call_id in self._lost:
             return
         self._pending.append(transition)
         self._noticed()
 
-    def note_rules(self, rules: Sequence[Rule], by: Actor) -> None:
+    def record_rules(self, rules: Sequence[Rule], by: Actor) -> None:
         self._rules += [(rule, by) for rule in rules]
         self._noticed()
 
-    def along(self, write: Along) -> None:
+    def write_with_next(self, write: ExtraWrite) -> None:
         """Something of somebody else's, to be written with what is noted next, or alone by `settled`."""
         self._along.append(write)
         self._noted += 1
@@ -73,7 +73,7 @@ class BatchWriter:
             # Whoever waits for it writes it, together with all that was noted until then. What nobody waits for is
             # written a moment later.
             self._soon = True
-            asyncio.get_running_loop().call_later(A_MOMENT, self._later)
+            asyncio.get_running_loop().call_later(FLUSH_DELAY, self._later)
 
     def _later(self) -> None:
         self._soon = False
@@ -89,7 +89,7 @@ class BatchWriter:
         if self._flush is None and self._recorded < self._noted:
             self._flush = asyncio.get_running_loop().create_task(self._write())
 
-    async def settled(self, call_id: str | None = None) -> None:
+    async def flushed(self, call_id: str | None = None) -> None:
         mark = self._noted
         while self._recorded < mark:
             if self._flush is None:
@@ -121,12 +121,12 @@ class BatchWriter:
         self._recorded = mark
         return True
 
-    def _take(self) -> tuple[list[Transition], list[tuple[Rule, Actor]], list[Along]]:
+    def _take(self) -> tuple[list[Transition], list[tuple[Rule, Actor]], list[ExtraWrite]]:
         taken = self._pending, self._rules, self._along
         self._pending, self._rules, self._along = [], [], []
         return taken
 
-    def _put_back(self, steps: list[Transition], rules: list[tuple[Rule, Actor]], along: list[Along]) -> None:
+    def _put_back(self, steps: list[Transition], rules: list[tuple[Rule, Actor]], along: list[ExtraWrite]) -> None:
         """They stay noted, in their order, for when the database is back."""
         self._pending, self._rules, self._along = steps + self._pending, rules + self._rules, along + self._along
 

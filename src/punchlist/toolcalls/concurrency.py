@@ -14,7 +14,7 @@ from typing import Final
 
 from punchlist.toolcalls.tool import Resources
 
-CONCURRENT: Final = 16
+MAX_CONCURRENT_CALLS: Final = 16
 
 
 class _Key:
@@ -107,10 +107,10 @@ class ResourceLocks:
         return free
 
 
-class Slots:
+class CallSlots:
     """At most so many at once, the most urgent first, then in the order they came."""
 
-    def __init__(self, most: int = CONCURRENT) -> None:
+    def __init__(self, most: int = MAX_CONCURRENT_CALLS) -> None:
         self._most = most
         self._taken = 0
         self._line: list[tuple[int, int, str]] = []
@@ -131,7 +131,7 @@ class Slots:
         self._taken -= 1
 
 
-def circle(depends_on: Mapping[str, Iterable[str]]) -> list[str] | None:
+def find_cycle(depends_on: Mapping[str, Iterable[str]]) -> list[str] | None:
     """Calls that wait for each other in a circle, if there are any."""
     done: set[str] = set()
     for start in depends_on:

@@ -16,8 +16,8 @@ from punchlist.kernel.tool import ToolResult
 from punchlist.toolcalls.model import CallError
 from punchlist.toolcalls.tool import AgentTool, Arguments, ConnectionLost, Effect, ToolFailure, TransientFailure
 
-TIME_LIMIT: Final = 120.0
-PAUSE: Final = 0.2
+DEFAULT_TIME_LIMIT: Final = 120.0
+RETRY_DELAY: Final = 0.2
 """Seconds before a call that failed for a passing reason is tried again."""
 
 Show = Callable[[str, str], None]
@@ -27,15 +27,15 @@ Show = Callable[[str, str], None]
 class ExecutionEnvironment:
     """What calls run in: where long output goes, what must not be shown, how long they may take."""
 
-    folder: Path | None = None
+    output_folder: Path | None = None
     redact: Callable[[str], str] = str
-    time_limit: float = TIME_LIMIT
+    time_limit: float = DEFAULT_TIME_LIMIT
 
 
 class RunningCall:
     """What the tool sees of its call (`tool.Running`)."""
 
-    __slots__ = ("_loop", "_redact", "_show", "_thread", "call_id", "deadline", "folder")
+    __slots__ = ("_loop", "_redact", "_show", "_thread", "call_id", "deadline", "output_folder")
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class RunningCall:
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self.call_id = call_id
-        self.folder = around.folder
+        self.output_folder = around.output_folder
         self.deadline = deadline
         self._redact = around.redact
         self._show = show
@@ -65,9 +65,11 @@ async def execute(
 ) -> ToolResult | CallError:
     try:
         value = await _run(tool, arguments, running)
-        return as_result(value, redact=around.redact, keep=lambda text: _keep(around.folder, running.call_id, text))
+        return bounded_result(
+            value, redact=around.redact, keep=lambda text: _keep(around.output_folder, running.call_id, text)
+        )
     except PunchlistError as error:
-        return CallError(error.code, cut(around.redact(str(error))).text)
+        return CallError(error.code, shorten(around.redact(str(error))).text)
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise
     except BaseException as error:
@@ -83,7 +85,7 @@ async def _run(tool: AgentTool, arguments: Arguments, running: RunningCall) -> A
         if not isinstance(failure, TransientFailure) and tool.effect is not Effect.READ:
             raise
         running.output(f"{failure} Trying once more.\n")
-        await asyncio.sleep(PAUSE)
+        await asyncio.sleep(RETRY_DELAY)
         return await tool.run(arguments, running)
 
 
@@ -104,10 +106,10 @@ def output_file(folder: Path, call_id: str) -> Path:
     return folder / f"{call_id}.txt"
 
 
-LONGEST: Final = 30_000
+MAX_RESULT_LENGTH: Final = 30_000
 """Characters of a result that a model gets; half from the beginning, half from the end."""
 
-_BOUND: Final = LONGEST + 1_000
+_BOUND: Final = MAX_RESULT_LENGTH + 1_000
 """With the words about what was left out."""
 
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
@@ -115,53 +117,57 @@ _TOO_DEEP: Final = "The tool returned something nested too deeply for JSON."
 _SCALARS: Final = (str, int, float, bool, type(None))
 
 
-def as_result(value: Any, *, redact: Callable[[str], str], keep: Callable[[str], Path | None]) -> ToolResult:
+def bounded_result(value: Any, *, redact: Callable[[str], str], keep: Callable[[str], Path | None]) -> ToolResult:
     """The value as text and, if it was structured, as data. `keep` puts a long text on disk."""
     if type(value) is int or value is None:
         return ToolResult(_json(value), value)
     if isinstance(value, ToolResult):
         # Made by a tool of ours, which knows where the whole text is; bounded all the same.
-        return replace(value, text=cut(redact(value.text)).text) if len(value.text) > _BOUND else _safe(value, redact)
+        return (
+            replace(value, text=shorten(redact(value.text)).text) if len(value.text) > _BOUND else _safe(value, redact)
+        )
     if not isinstance(value, str):
         # Before it is written: JSON may write a secret in another way.
         value = _redacted(value, redact)
     text = redact(value) if isinstance(value, str) else _json(value)
-    if len(text) > LONGEST:
-        return cut(text, keep(text))
+    if len(text) > MAX_RESULT_LENGTH:
+        return shorten(text, keep(text))
     return ToolResult(text) if isinstance(value, str) else ToolResult(text, value)
 
 
 def _safe(result: ToolResult, redact: Callable[[str], str]) -> ToolResult:
-    return replace(result, text=redact(result.text), data=redacted(result.data, redact))
+    return replace(result, text=redact(result.text), data=redact_value(result.data, redact))
 
 
 def _redacted(value: Any, redact: Callable[[str], str]) -> Any:
     try:
-        return redacted(value, redact)
+        return redact_value(value, redact)
     except RecursionError:
         raise ToolFailure(_TOO_DEEP) from None
 
 
-def redacted(value: Any, redact: Callable[[str], str]) -> Any:
+def redact_value(value: Any, redact: Callable[[str], str]) -> Any:
     match value:
         case str():
             return redact(value)
         case dict():
-            return {redact(key) if isinstance(key, str) else key: redacted(item, redact) for key, item in value.items()}
+            return {
+                redact(key) if isinstance(key, str) else key: redact_value(item, redact) for key, item in value.items()
+            }
         case list() | tuple():
-            return [redacted(item, redact) for item in value]
+            return [redact_value(item, redact) for item in value]
     return value
 
 
-def cut(text: str, kept: Path | None = None) -> ToolResult:
+def shorten(text: str, kept: Path | None = None) -> ToolResult:
     """The beginning and the end of a text that is too long; one that is not, as it is."""
-    if len(text) <= LONGEST:
+    if len(text) <= MAX_RESULT_LENGTH:
         return ToolResult(text)
-    head, tail = text[: LONGEST // 2], text[-(LONGEST // 2) :]
+    head, tail = text[: MAX_RESULT_LENGTH // 2], text[-(MAX_RESULT_LENGTH // 2) :]
     return ToolResult(f"{head}{_gap(len(text) - len(head) - len(tail), kept)}{tail}", output_file=_name(kept))
 
 
-def pieced(head: str, left_out: int, tail: str, kept: Path | None) -> ToolResult:
+def join_ends(head: str, left_out: int, tail: str, kept: Path | None) -> ToolResult:
     """A result of which only the beginning and the end were kept in memory."""
     if not left_out:
         return ToolResult(head + tail)

@@ -56,7 +56,7 @@ def _tell(listener: Callable[..., Any], *news: Any) -> None:
         _LOG.exception(_FAILED)
 
 
-Ask = Callable[[WaitingToolCall, str | None], Awaitable[ApprovalAnswer | None]]
+AskPerson = Callable[[WaitingToolCall, str | None], Awaitable[ApprovalAnswer | None]]
 """Puts a question to a person, one at a time; again, with what was wrong, when the answer could not be used. None
 means that they did not answer: the call goes on waiting."""
 
@@ -68,12 +68,12 @@ class AnsweredElsewhere(Conflict):
 class Journal(Protocol):
     """Where every transition goes. Noting is instant; `settled` waits until what was noted is on record."""
 
-    def note(self, transition: Transition) -> None: ...
+    def record(self, transition: Transition) -> None: ...
 
-    def note_rules(self, rules: Sequence[Rule], by: Actor) -> None:
+    def record_rules(self, rules: Sequence[Rule], by: Actor) -> None:
         """What a person said "always" to."""
 
-    async def settled(self, call_id: str | None = None) -> None:
+    async def flushed(self, call_id: str | None = None) -> None:
         """Raises a StoreError when the record could not be made, or when another process has `call_id` now."""
 
     async def answers(self, call_ids: Sequence[str]) -> Sequence[tuple[str, ApprovalAnswer]]:

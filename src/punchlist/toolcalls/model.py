@@ -12,7 +12,7 @@ from punchlist.kernel.tool import ToolResult
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalQuestion
 from punchlist.toolcalls.lifecycle import CallAction, CallStatus
 from punchlist.toolcalls.policy import PolicyDecision
-from punchlist.toolcalls.tool import NOTHING, AgentTool, Arguments, Resources
+from punchlist.toolcalls.tool import NO_RESOURCES, AgentTool, Arguments, Resources
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class ToolCallRequest:
     call_id: str = field(default_factory=new_id)
     depends_on: tuple[str, ...] = ()
     priority: int = 0
-    resources: Resources = NOTHING
+    resources: Resources = NO_RESOURCES
     timeout: float | None = None
 
 
@@ -109,9 +109,9 @@ class Transition(NamedTuple):
 
     at: datetime
     action: CallAction
-    came_from: CallStatus | None
+    from_status: CallStatus | None
     call: ToolCall
-    by: Actor
+    actor: Actor
     reason: str
     answer: ApprovalAnswer | None = None
     """What the person said, where this is a person's doing."""

@@ -48,7 +48,7 @@ _BY_MODE: Final = {
     Mode.AUTO_EDIT: {**_FREE, Effect.EDIT: Verdict.ALLOW, Effect.EXECUTE: Verdict.ASK},
     Mode.YOLO: dict.fromkeys(Effect, Verdict.ALLOW),
 }
-PROTECTED: Final = ("*/punchlist.toml", "*/.punchlist", "*/.punchlist/*", "*/.git", "*/.git/*")
+PROTECTED_PATHS: Final = ("*/punchlist.toml", "*/.punchlist", "*/.punchlist/*", "*/.git", "*/.git/*")
 """An agent that may edit must not be able to give itself more rights by editing these."""
 
 
@@ -103,7 +103,7 @@ class Policy:
     def __init__(self, mode: Mode = Mode.DEFAULT, rules: Sequence[Rule] = (), session: Iterable[Rule] = ()) -> None:
         self.mode = mode
         self.rules = tuple(rules)
-        self.session = list(session)
+        self.session_rules = list(session)
         self._modes = {
             effect: PolicyDecision(verdict, _mode_says(mode, effect, verdict))
             for effect, verdict in _BY_MODE[mode].items()
@@ -135,12 +135,12 @@ class Policy:
         return judged
 
     def _judge(self, tool: AgentTool, arguments: Arguments, command: SimpleCommand | None) -> PolicyDecision:
-        if not self.rules and not self.session:
+        if not self.rules and not self.session_rules:
             return self._by_mode(tool, arguments)
         settings = _first(self.rules, self.mode, tool, arguments, command)
         if settings is not None and settings.verdict is Verdict.DENY:
             return settings
-        session = _first(self.session, self.mode, tool, arguments, command)
+        session = _first(self.session_rules, self.mode, tool, arguments, command)
         return session or settings or self._by_mode(tool, arguments)
 
     def _by_mode(self, tool: AgentTool, arguments: Arguments) -> PolicyDecision:
@@ -151,7 +151,7 @@ class Policy:
             return PolicyDecision(Verdict.ASK, f"that {tool.name} only reads is what its server says")
         if decision.verdict is Verdict.ALLOW and tool.effect is Effect.EDIT:
             for key in tool.resources(arguments).writes:
-                if any(fnmatchcase(key, pattern) for pattern in PROTECTED):
+                if any(fnmatchcase(key, pattern) for pattern in PROTECTED_PATHS):
                     return PolicyDecision(Verdict.ASK, f"{key.partition(':')[2]} decides what agents may do")
         return decision
 

@@ -27,7 +27,7 @@ from punchlist.toolcalls.approvals import ApprovalExpiry, OnExpiry
 from punchlist.toolcalls.policy import Mode, Rule, Verdict
 
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-MOST_RULES: Final = 1_000
+MAX_RULES: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +37,18 @@ class PolicySettings:
     rules: tuple[Rule, ...] = ()
 
     @property
-    def loosens(self) -> list[str]:
+    def permissions(self) -> list[str]:
         """What in it lets more run than without it."""
         told = [str(rule) for rule in self.rules if rule.verdict is Verdict.ALLOW]
         return [*told, f"mode {self.mode}"] if self.mode in (Mode.AUTO_EDIT, Mode.YOLO) else told
 
-    def tightened(self) -> PolicySettings:
+    def without_permissions(self) -> PolicySettings:
         """Only what asks and denies: all that a file nobody has trusted may say."""
         kept = tuple(rule for rule in self.rules if rule.verdict is not Verdict.ALLOW)
         return replace(self, rules=kept, mode=Mode.PLAN if self.mode is Mode.PLAN else None)
 
 
-def together(layers: Sequence[PolicySettings]) -> PolicySettings:
+def merge_layers(layers: Sequence[PolicySettings]) -> PolicySettings:
     """The first that says something about mode and expiry; the rules of all, one after the other."""
     return PolicySettings(
         mode=next((one.mode for one in layers if one.mode is not None), None),
@@ -57,11 +57,11 @@ def together(layers: Sequence[PolicySettings]) -> PolicySettings:
     )
 
 
-def read(table: SettingsTable) -> PolicySettings:
+def read_policy(table: SettingsTable) -> PolicySettings:
     table.check_keys("mode", "expiry", "on_expiry", "rules")
     rules = table.tables("rules")
-    if len(rules) > MOST_RULES:
-        raise table.error("rules", f"at most {MOST_RULES} are possible, got {len(rules)}")
+    if len(rules) > MAX_RULES:
+        raise table.error("rules", f"at most {MAX_RULES} are possible, got {len(rules)}")
     mode = Mode(table.text("mode", one_of=list(Mode))) if "mode" in table.content else None
     return PolicySettings(mode, _expiry(table), tuple(map(_rule, rules)))
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from punchlist.toolcalls.tool import Effect
 
-TOO_OFTEN: Final = 5
+REPEAT_LIMIT: Final = 5
 """The fifth identical call is asked about."""
 
 
@@ -24,9 +24,9 @@ class RepeatDetector:
     def __init__(self, history: Iterable[tuple[str, Effect]] = ()) -> None:
         self._counts: dict[str, int] = {}
         for key, effect in history:
-            self.seen(key, effect)
+            self.count(key, effect)
 
-    def seen(self, key: str, effect: Effect) -> int:
+    def count(self, key: str, effect: Effect) -> int:
         """How often this call has now been made."""
         count = self._counts.get(key, 0) + 1
         if effect not in _CHANGES_NOTHING:
@@ -35,6 +35,6 @@ class RepeatDetector:
             self._counts[key] = count
         return count
 
-    def forgive(self, key: str) -> None:
+    def reset(self, key: str) -> None:
         """Somebody knows of it: count from the beginning."""
         self._counts.pop(key, None)

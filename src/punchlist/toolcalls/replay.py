@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from punchlist.kernel.events import Event
-from punchlist.toolcalls.service import ALWAYS
+from punchlist.toolcalls.service import RULE_ADDED
 from punchlist.toolcalls.stored_call import StoredApproval, StoredCall, digest
 
 _NOT_TOLD: Final = frozenset({"exact", "result"})
 
 
-def calls(events: Sequence[Event]) -> dict[str, dict[str, Any]]:
+def replay_calls(events: Sequence[Event]) -> dict[str, dict[str, Any]]:
     """By id, the columns that the trail tells of."""
     told: dict[str, dict[str, Any]] = {}
     for event in events:
-        if event.action != ALWAYS:
+        if event.action != RULE_ADDED:
             told.setdefault(event.subject, {}).update({**event.payload(), "status": event.to_status})
     return told
 
@@ -41,7 +41,7 @@ def approval_differs(events: Sequence[Event], found: StoredApproval | None) -> b
     return any(columns[name] != told.get(name) for name in columns.keys() - {"arguments"})
 
 
-def rules(events: Sequence[Event]) -> Iterator[str]:
+def replay_rules(events: Sequence[Event]) -> Iterator[str]:
     for event in events:
-        if event.action == ALWAYS:
+        if event.action == RULE_ADDED:
             yield event.payload()["rule"]

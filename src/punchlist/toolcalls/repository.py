@@ -116,16 +116,16 @@ def open_calls(tx: Transaction, conversation_id: str) -> list[StoredCall]:
     return [call_from_row(row) for row in tx.all(OPEN_CALLS, conversation_id=conversation_id)]
 
 
-def count_of_turn(tx: Transaction, turn_id: str) -> int:
+def count_calls_of_turn(tx: Transaction, turn_id: str) -> int:
     row = tx.one(COUNT_OF_TURN, turn_id=turn_id)
     return int(row[0]) if row else 0
 
 
-def all_of(tx: Transaction, conversation_id: str) -> list[StoredCall]:
+def calls_of_conversation(tx: Transaction, conversation_id: str) -> list[StoredCall]:
     return [call_from_row(row) for row in tx.all(ALL_OF, conversation_id=conversation_id)]
 
 
-def newest(tx: Transaction, conversation_id: str, most: int) -> list[StoredCall]:
+def newest_calls(tx: Transaction, conversation_id: str, most: int) -> list[StoredCall]:
     """Newest first."""
     return [call_from_row(row) for row in tx.all(CALLS, conversation_id=conversation_id, most=most)]
 

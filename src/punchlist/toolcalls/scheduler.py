@@ -26,12 +26,12 @@ from punchlist.kernel.clock import Clock, system_clock
 from punchlist.kernel.tool import ToolResult
 from punchlist.toolcalls.approval_watcher import ApprovalResponder, ApprovalWatcher
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome, ApprovalQuestion
-from punchlist.toolcalls.batch import CallBatch, CallEntry, CallTimeouts, held_up
-from punchlist.toolcalls.call_table import CallEnding, CallTable, cancelled
-from punchlist.toolcalls.concurrency import CONCURRENT
+from punchlist.toolcalls.batch import CallBatch, CallEntry, CallTimeouts, awaits_approval
+from punchlist.toolcalls.call_table import CallEnding, CallTable, cancellation
+from punchlist.toolcalls.concurrency import MAX_CONCURRENT_CALLS
 from punchlist.toolcalls.execution import ExecutionEnvironment, RunningCall, execute
 from punchlist.toolcalls.lifecycle import ENDED, CallAction, CallStatus
-from punchlist.toolcalls.listeners import AnsweredElsewhere, Ask, Journal, Listeners
+from punchlist.toolcalls.listeners import AnsweredElsewhere, AskPerson, Journal, Listeners
 from punchlist.toolcalls.model import (
     CallError,
     CancelledToolCall,
@@ -45,7 +45,7 @@ from punchlist.toolcalls.model import (
 )
 from punchlist.toolcalls.policy import Policy, Verdict
 from punchlist.toolcalls.tool import AgentTool
-from punchlist.toolcalls.validation import Admission, Admitted, Refused, check_ids, wrong_dependencies
+from punchlist.toolcalls.validation import CallValidator, RejectedCall, ValidatedCall, check_ids, invalid_dependencies
 
 GRACE: Final = 5.0
 """Seconds that a cancelled tool has to end what it started before the scheduler stops waiting for it."""
@@ -53,7 +53,7 @@ GRACE: Final = 5.0
 SLACK: Final = 0.5
 """Seconds at most by which a time limit may be passed before we step in."""
 
-ENDING: Final = "the program is ending"
+SHUTTING_DOWN: Final = "the program is ending"
 OnConfirm = Callable[[ApprovalOutcome, Mapping[str, Any]], Awaitable[None] | None]
 Twins = dict[tuple[str, tuple[str, ...]], CallEntry]
 _PERSON: Final = Actor(Role.PERSON, "person")
@@ -66,17 +66,17 @@ class CoreToolScheduler:
         tools: Mapping[str, AgentTool] | Iterable[AgentTool] = (),
         policy: Policy | None = None,
         *,
-        admission: Admission | None = None,
+        admission: CallValidator | None = None,
         journal: Journal | None = None,
-        ask: Ask | None = None,
+        ask: AskPerson | None = None,
         listeners: Listeners | None = None,
         around: ExecutionEnvironment | None = None,
-        concurrent: int = CONCURRENT,
+        concurrent: int = MAX_CONCURRENT_CALLS,
         actor: Actor = _AGENT,
         clock: Clock = system_clock,
     ) -> None:
         box = tools if isinstance(tools, Mapping) else {tool.name: tool for tool in tools}
-        self._admission = admission or Admission(box, policy or Policy())
+        self._admission = admission or CallValidator(box, policy or Policy())
         self._journal = journal
         self._listeners = listeners or Listeners()
         self._around = around or ExecutionEnvironment()
@@ -85,7 +85,9 @@ class CoreToolScheduler:
         self._calls = CallTable(journal, self._listeners, concurrent)
         self._deadlines = CallTimeouts(self._time_is_up)
         self._answers = ApprovalResponder(self._calls, self._admission, journal, clock)
-        self._asking = ApprovalWatcher(self._calls.waiting, self._take_answer, self._take_expiry, journal, ask, clock)
+        self._asking = ApprovalWatcher(
+            self._calls.awaiting_approval, self._take_answer, self._take_expiry, journal, ask, clock
+        )
         self._background: set[asyncio.Task[None]] = set()
 
     # --- the four methods of the seed ------------------------------------------------------------------
@@ -95,15 +97,15 @@ class CoreToolScheduler:
     ) -> CallBatch:
         """Take on one call or several. Await the answer for what came of them."""
         wanted = [requests] if isinstance(requests, ToolCallRequest) else list(requests)
-        check_ids(wanted, self._calls.knows)
-        wrong = wrong_dependencies(wanted, self._calls.knows)
+        check_ids(wanted, self._calls.has_seen)
+        wrong = invalid_dependencies(wanted, self._calls.has_seen)
         batch, now = CallBatch(self._settled, self._cancel), self._clock()
         entries = [self._calls.receive(request, batch, now, self._actor) for request in wanted]
         twins: Twins = {}
         for entry in entries:
             self._admit(entry, wrong.get(entry.request.call_id), twins, now)
         if signal is not None:
-            batch.heeds(signal)
+            batch.cancel_on(signal)
         self._go_on()
         return batch
 
@@ -118,7 +120,7 @@ class CoreToolScheduler:
         """A person's answer. `payload` may hold `arguments` (to modify), `reason` (to cancel) and `by`, an Actor."""
         told = payload or {}
         answer = ApprovalAnswer(outcome, told.get("by", _PERSON), told.get("arguments"), told.get("reason", ""))
-        self._answers.consider(self._calls.waiting_entry(call_id), answer)
+        self._answers.check(self._calls.waiting_entry(call_id), answer)
         if on_confirm is not None:
             heard = on_confirm(outcome, told)
             if heard is not None:
@@ -131,7 +133,7 @@ class CoreToolScheduler:
             signal.on_set(lambda reason: self._cancel([call_id], reason))
         self._go_on()
         if self._journal is not None:
-            await self._journal.settled(call_id)
+            await self._journal.flushed(call_id)
 
     def attempt_execution_of_scheduled_calls(self, signal: CancelSignal | None = None) -> None:
         """Start whatever can start now."""
@@ -139,12 +141,12 @@ class CoreToolScheduler:
             scheduled = [id for id, entry in self._calls.open.items() if entry.call.status is CallStatus.SCHEDULED]
             self._cancel(scheduled, signal.reason or "cancelled")
             return
-        for entry in self._calls.due():
+        for entry in self._calls.startable():
             self._start(entry)
 
     def check_and_notify_completion(self) -> bool:
         """Tell the listener when nothing is open any more; whether that is so."""
-        if self._calls.news:
+        if self._calls.has_unreported:
             self._listeners.completed(self._calls.take_completed())
         return not self._calls.open
 
@@ -156,8 +158,8 @@ class CoreToolScheduler:
         return [entry.call for entry in self._calls.open.values()]
 
     def cancel(self, call_id: str, reason: str = "cancelled") -> None:
-        if call_id in self._calls.over:
-            raise IllegalTransition(f"Call {call_id!r} has ended ({self._calls.over[call_id]}): nothing to cancel.")
+        if call_id in self._calls.ended:
+            raise IllegalTransition(f"Call {call_id!r} has ended ({self._calls.ended[call_id]}): nothing to cancel.")
         if call_id not in self._calls.open:
             raise NotFound(f"There is no call {call_id!r}.")
         self._cancel([call_id], reason)
@@ -165,10 +167,10 @@ class CoreToolScheduler:
     def cancel_all(self, reason: str = "cancelled") -> None:
         self._cancel(list(self._calls.open), reason)
 
-    async def close(self, reason: str = ENDING) -> None:
+    async def close(self, reason: str = SHUTTING_DOWN) -> None:
         """End what runs. What waits for a person stays on record, when there is one, and can go on later."""
         for call_id, entry in list(self._calls.open.items()):
-            if self._journal is None or not held_up(entry):
+            if self._journal is None or not awaits_approval(entry):
                 self._cancel([call_id], reason)
         await self._asking.stop()
         running = [entry.task for entry in self._calls.open.values() if entry.task is not None]
@@ -177,15 +179,15 @@ class CoreToolScheduler:
 
     def resume(self, request: ToolCallRequest, question: ApprovalQuestion) -> CallBatch:
         """Take on a call that another process left waiting for a person; it goes on waiting here."""
-        check_ids([request], self._calls.knows)
+        check_ids([request], self._calls.has_seen)
         admitted = self._admission.admit(request, self._clock(), counted=False)
-        if isinstance(admitted, Refused):
+        if isinstance(admitted, RejectedCall):
             raise InvalidInput(f"Call {request.call_id} can no longer run. {admitted.error.message}")
         if admitted.decision.verdict is Verdict.DENY:
             raise NotAllowed(f"Call {request.call_id} can no longer run: {admitted.decision.why}.")
         batch = CallBatch(self._settled, self._cancel)
-        self._calls.take_in(WaitingToolCall(request, admitted.tool, question), admitted, batch)
-        self._asking.begin()
+        self._calls.restore(WaitingToolCall(request, admitted.tool, question), admitted, batch)
+        self._asking.start()
         return batch
 
     # --- in ---------------------------------------------------------------------------------------------
@@ -194,18 +196,18 @@ class CoreToolScheduler:
         if entry.call.status in ENDED:
             # What it depends on was refused before it was looked at.
             return
-        admitted = Refused(wrong) if wrong else self._admission.admit(entry.request, now)
-        if isinstance(admitted, Refused):
+        admitted = RejectedCall(wrong) if wrong else self._admission.admit(entry.request, now)
+        if isinstance(admitted, RejectedCall):
             told = CallError(admitted.error.code, self._around.redact(admitted.error.message))
             error = ErroredToolCall(entry.request, told, now)
             self._calls.end(CallEnding(entry, CallAction.REJECT, error, reason=told.code))
             return
-        entry.admitted = admitted
+        entry.validated = admitted
         decision = admitted.decision
         scheduled = ScheduledToolCall(entry.request, admitted.tool, decision)
-        self._calls.step(entry, CallAction.ACCEPT, scheduled, now, reason=decision.why)
+        self._calls.advance(entry, CallAction.ACCEPT, scheduled, now, reason=decision.why)
         if decision.verdict is Verdict.DENY:
-            self._calls.end(cancelled(entry, f"Denied: {decision.why}.", now))
+            self._calls.end(cancellation(entry, f"Denied: {decision.why}.", now))
             return
         twin = twins.setdefault((admitted.key, entry.request.depends_on), entry)
         if twin is not entry and twin.call.status not in ENDED:
@@ -219,28 +221,28 @@ class CoreToolScheduler:
         for call_id in dict.fromkeys(entry.request.depends_on):
             if call_id in self._calls.open:
                 entry.follow(self._calls.open[call_id])
-            elif (ended := self._calls.over[call_id]) is not CallStatus.SUCCESS:
+            elif (ended := self._calls.ended[call_id]) is not CallStatus.SUCCESS:
                 reason = f"It depends on {call_id}, which ended with {ended}."
-                self._calls.end(cancelled(entry, reason, now))
+                self._calls.end(cancellation(entry, reason, now))
                 return False
         return True
 
-    def _ask_or_line_up(self, entry: CallEntry, admitted: Admitted, now: datetime) -> None:
+    def _ask_or_line_up(self, entry: CallEntry, admitted: ValidatedCall, now: datetime) -> None:
         if admitted.question is None:
-            self._calls.ready(entry)
+            self._calls.mark_ready(entry)
             return
         waiting = WaitingToolCall(entry.request, admitted.tool, admitted.question)
-        self._calls.step(entry, CallAction.ASK, waiting, now, reason=admitted.question.why)
-        entry.batch.has_paused()
-        self._asking.begin()
+        self._calls.advance(entry, CallAction.ASK, waiting, now, reason=admitted.question.why)
+        entry.batch.call_paused()
+        self._asking.start()
 
     # --- through ----------------------------------------------------------------------------------------
 
     def _start(self, entry: CallEntry) -> None:
-        admitted = entry.admitted
+        admitted = entry.validated
         assert admitted is not None
         request, tool, now = entry.request, admitted.tool, self._clock()
-        self._calls.step(entry, CallAction.EXECUTE, ExecutingToolCall(request, tool, now), now)
+        self._calls.advance(entry, CallAction.EXECUTE, ExecutingToolCall(request, tool, now), now)
         loop = asyncio.get_running_loop()
         limit = self._limit(admitted)
         deadline = loop.time() + limit
@@ -249,22 +251,22 @@ class CoreToolScheduler:
         running = RunningCall(request.call_id, self._around, deadline, self._listeners.output, loop)
         entry.task = loop.create_task(self._run(entry, admitted, running))
 
-    async def _run(self, entry: CallEntry, admitted: Admitted, running: RunningCall) -> None:
+    async def _run(self, entry: CallEntry, admitted: ValidatedCall, running: RunningCall) -> None:
         outcome: ToolResult | CallError | str
-        entry.begun = True
+        entry.started = True
         try:
             if self._journal is not None:
-                await self._journal.settled(entry.request.call_id)
+                await self._journal.flushed(entry.request.call_id)
             outcome = await execute(admitted.tool, admitted.request.arguments, running, self._around)
         except asyncio.CancelledError:
-            outcome = ENDING
+            outcome = SHUTTING_DOWN
         except AnsweredElsewhere as answered:
             outcome = str(answered)
         except Exception as error:
             code = error.code if isinstance(error, PunchlistError) else "internal"
             outcome = CallError(code, f"Not run, since it could not be recorded. {error}")
         if entry.call.status is CallStatus.EXECUTING:
-            self._finish(entry, entry.cause or outcome)
+            self._finish(entry, entry.stop_reason or outcome)
 
     def _finish(self, entry: CallEntry, outcome: ToolResult | CallError | str) -> None:
         self._deadlines.forget(entry)
@@ -279,28 +281,28 @@ class CoreToolScheduler:
                 self._calls.end(CallEnding(entry, CallAction.FAIL, error, reason=outcome.code))
             case str():
                 over = CancelledToolCall(call.request, outcome, now)
-                self._calls.end(CallEnding(entry, CallAction.CANCEL, over, self._actor, outcome, alone=True))
+                self._calls.end(CallEnding(entry, CallAction.CANCEL, over, self._actor, outcome, detach=True))
             case _:
                 assert_never(outcome)
         self._go_on()
 
-    def _limit(self, admitted: Admitted) -> float:
+    def _limit(self, admitted: ValidatedCall) -> float:
         return admitted.request.timeout or admitted.tool.time_limit or self._around.time_limit
 
     def _time_is_up(self, entry: CallEntry) -> None:
-        if entry.cause is not None:
+        if entry.stop_reason is not None:
             # It was told to end and has not: it holds nobody up any longer.
-            self._finish(entry, entry.cause)
-        elif entry.admitted is not None:
-            limit = self._limit(entry.admitted)
+            self._finish(entry, entry.stop_reason)
+        elif entry.validated is not None:
+            limit = self._limit(entry.validated)
             self._stop(entry, CallError("timed_out", f"It took longer than its limit of {limit:g} s and was ended."))
 
     def _stop(self, entry: CallEntry, cause: str | CallError) -> None:
         """Make a running call end."""
-        if entry.cause is None and entry.task is not None:
-            entry.cause = cause
+        if entry.stop_reason is None and entry.task is not None:
+            entry.stop_reason = cause
             entry.task.cancel()
-            if entry.begun:
+            if entry.started:
                 self._deadlines.watch(entry, asyncio.get_running_loop().time() + GRACE)
             else:
                 # A task that is cancelled before its first step never takes it.
@@ -314,17 +316,17 @@ class CoreToolScheduler:
             if entry.call.status is CallStatus.EXECUTING:
                 self._stop(entry, reason)
             else:
-                self._calls.end(cancelled(entry, reason, self._clock(), self._actor)._replace(alone=True))
+                self._calls.end(cancellation(entry, reason, self._clock(), self._actor)._replace(detach=True))
         self._go_on()
 
     # --- on ---------------------------------------------------------------------------------------------
 
     def _go_on(self) -> None:
         """After something has changed: start what can start now, and say so when nothing is left."""
-        if self._calls.on_their_own:
+        if self._calls.detached:
             self._look_anew()
         self.attempt_execution_of_scheduled_calls()
-        if not self._calls.news:
+        if not self._calls.has_unreported:
             return
         if self._journal is None or not self._listeners.on_all_tool_calls_complete:
             self.check_and_notify_completion()
@@ -333,9 +335,9 @@ class CoreToolScheduler:
 
     def _look_anew(self) -> None:
         now = self._clock()
-        for entry in self._calls.take_on_their_own():
-            if entry.admitted is not None and self._wait_for_others(entry, now):
-                self._ask_or_line_up(entry, entry.admitted, now)
+        for entry in self._calls.take_detached():
+            if entry.validated is not None and self._wait_for_others(entry, now):
+                self._ask_or_line_up(entry, entry.validated, now)
 
     async def _notify_when_on_record(self) -> None:
         # Whoever awaits the batch is told of an error; here it only matters that nothing is open.
@@ -350,7 +352,7 @@ class CoreToolScheduler:
 
     async def _settled(self) -> None:
         if self._journal is not None:
-            await self._journal.settled()
+            await self._journal.flushed()
 
     def _take_answer(self, call_id: str, answer: ApprovalAnswer, *, at_hand: bool) -> None:
         """An answer from `ask`, at hand, or from elsewhere."""
@@ -363,7 +365,7 @@ class CoreToolScheduler:
             if at_hand:
                 raise
             # It is on record as answered: nobody will be asked again.
-            self._calls.end(cancelled(entry, f"The answer cannot be used. {error}", self._clock()))
+            self._calls.end(cancellation(entry, f"The answer cannot be used. {error}", self._clock()))
         self._go_on()
 
     def _take_expiry(self, call_id: str) -> None:

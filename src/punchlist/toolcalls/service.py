@@ -8,7 +8,6 @@ with one call.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from punchlist.conversations import repository as conversation_records
@@ -23,7 +22,7 @@ from punchlist.kernel.secrets import Redactor
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 from punchlist.toolcalls import approval_store, repository
-from punchlist.toolcalls.approvals import EXPIRED, ApprovalAnswer, told_no
+from punchlist.toolcalls.approvals import EXPIRED_MESSAGE, ApprovalAnswer, denial_message
 from punchlist.toolcalls.lifecycle import TOOL_CALL, ApprovalStatus, CallAction, CallStatus
 from punchlist.toolcalls.listeners import AnsweredElsewhere
 from punchlist.toolcalls.model import Transition, WaitingToolCall
@@ -33,65 +32,66 @@ from punchlist.toolcalls.stored_call import (
     StoredCall,
     call_from_row,
     changed_columns,
+    event_data,
+    event_reason,
     new_call,
-    rule_as_json,
     rule_from_json,
-    storable,
-    told,
-    trail_text,
+    rule_to_json,
+    to_storable_text,
 )
 from punchlist.toolcalls.tool import Effect
 
 INTERRUPTED: Final = (
     "The program ended while this ran. Whether it took effect is not known: look before you call it again."
 )
-NOT_BEGUN: Final = "The program ended before this ran. Call it again if it is still needed."
-HISTORY: Final = 50
-TURN_OVER: Final = "The turn that wanted this has ended, so it was not run."
+NOT_STARTED: Final = "The program ended before this ran. Call it again if it is still needed."
+HISTORY_LENGTH: Final = 50
+TURN_ENDED: Final = "The turn that wanted this has ended, so it was not run."
 _LEFT: Final = ("interrupted", "suspended")
 """Codes of calls that were left in the middle: taking such a one up again is no repetition."""
 ANSWERED_TWICE: Final = "Two people answered at the same moment, so it was not run. Call it again if it is needed."
-ALWAYS: Final = "always"
+RULE_ADDED: Final = "always"
 """The action of an event that tells of a new session rule."""
 
 
-def stream(conversation_id: str) -> str:
+def call_stream(conversation_id: str) -> str:
     return f"toolcalls:{conversation_id}"
 
 
-Along = Callable[[Transaction], None]
-
-
-@dataclass(frozen=True, slots=True)
-class CallScope:
-    """Where calls are made: given by the surface."""
-
-    scope: Scope
-    workspace: str
-    turn_id: str | None = None
-    abandoned: bool = False
-    """Whoever worked on the turn before is known to have lost it, even if it lives."""
+ExtraWrite = Callable[[Transaction], None]
 
 
 class ToolCallService:
     """The records of one scheduler's calls. Called from one thread at a time."""
 
     def __init__(
-        self, store: Store, place: CallScope, redactor: Redactor | None = None, seal: Callable[[str], str] | None = None
+        self,
+        store: Store,
+        scope: Scope,
+        workspace: str,
+        turn_id: str | None = None,
+        *,
+        abandoned: bool = False,
+        redactor: Redactor | None = None,
+        seal: Callable[[str], str] | None = None,
     ) -> None:
-        """`seal` makes of a text what only this user can; without it, every stored rule is believed."""
+        """`abandoned`: the previous process of the turn is known to have lost it, even if it is alive. `seal` signs a
+        stored rule for this user; without it every stored rule is trusted."""
         self._store = store
         self._conversations = Conversations(store)
-        self._place = place
+        self._scope = scope
+        self._workspace = workspace
+        self._turn_id = turn_id
+        self._abandoned = abandoned
         self._redactor = redactor or Redactor()
         self._seal = seal
         self._owner = current_process()
         self._last: dict[str, StoredCall] = {}
-        if place.turn_id is not None:
+        if turn_id is not None:
             with store.read() as tx:
-                turn = conversation_records.find_turn(tx, place.turn_id)
-            if turn is None or turn.conversation_id != place.scope.conversation_id:
-                raise NotFound(f"Session {place.scope.conversation_id!r} has no turn {place.turn_id!r}.")
+                turn = conversation_records.find_turn(tx, turn_id)
+            if turn is None or turn.conversation_id != scope.conversation_id:
+                raise NotFound(f"Session {scope.conversation_id!r} has no turn {turn_id!r}.")
 
     # --- writing ----------------------------------------------------------------------------------------
 
@@ -99,7 +99,7 @@ class ToolCallService:
         self,
         transitions: Sequence[Transition],
         rules: Sequence[tuple[Rule, Actor]] = (),
-        along: Sequence[Along] = (),
+        along: Sequence[ExtraWrite] = (),
     ) -> dict[str, Conflict]:
         """Write all of it in one transaction; the calls that were not ours to change any more, and why.
 
@@ -112,11 +112,11 @@ class ToolCallService:
         lost: dict[str, Conflict] = {}
         changes: dict[str, list[Change]] = {}
         with self._store.write() as tx:
-            if not (tx.exclusive and self._place.turn_id):
-                self._conversations.ensure(tx, self._place.scope)
+            if not (tx.exclusive and self._turn_id):
+                self._conversations.ensure(tx, self._scope)
             for write in along:
                 write(tx)
-            here = self._place.scope.conversation_id
+            here = self._scope.conversation_id
             position = repository.last_position(tx, here) if by_call.keys() - self._last.keys() else 0
             for call_id, steps in by_call.items():
                 position += 1
@@ -152,7 +152,7 @@ class ToolCallService:
             else:
                 columns = changed_columns(step, self._redactor)
                 call = call._replace(**columns)
-            changes.append(self._change(step, told(columns)))
+            changes.append(self._change(step, event_data(columns)))
         assert call is not None
         kept = repository.insert_call(tx, call) if before is None else repository.update_call(tx, before, call)
         if not kept:
@@ -167,11 +167,11 @@ class ToolCallService:
         approval = repository.approval(tx, call.id)
         first = approval.answer if approval else None
         if first is not None and not first.proceeds:
-            why, action, by = told_no(first), CallAction.DENY, first.by
+            why, action, by = denial_message(first), CallAction.DENY, first.actor
         else:
-            why, action, by = EXPIRED if first is None else ANSWERED_TWICE, CallAction.CANCEL, SYSTEM
+            why, action, by = EXPIRED_MESSAGE if first is None else ANSWERED_TWICE, CallAction.CANCEL, SYSTEM
         status = TOOL_CALL.advance(CallStatus(call.status), action, by.role)
-        why = storable(self._redactor.text(why))
+        why = to_storable_text(self._redactor.text(why))
         columns: dict[str, Any] = {
             "status": status.value,
             "explanation": why,
@@ -189,56 +189,56 @@ class ToolCallService:
             approval_store.answer(tx, call.id, step.answer, self._redactor)
             # The call has them now, without secrets once it has ended.
             tx.run(repository.FORGET_ARGUMENTS, id=call.id)
-        elif step.action is CallAction.CANCEL and step.came_from is CallStatus.AWAITING_APPROVAL:
-            approval_store.withdraw(tx, call.id, step.by, self._redactor.text(step.reason))
+        elif step.action is CallAction.CANCEL and step.from_status is CallStatus.AWAITING_APPROVAL:
+            approval_store.withdraw(tx, call.id, step.actor, self._redactor.text(step.reason))
 
     def _new(self, step: Transition, position: int) -> StoredCall:
         return new_call(
             step,
             self._redactor,
             position=position,
-            conversation_id=self._place.scope.conversation_id,
-            turn_id=self._place.turn_id,
-            workspace=self._place.workspace,
+            conversation_id=self._scope.conversation_id,
+            turn_id=self._turn_id,
+            workspace=self._workspace,
             owner=self._owner,
         )
 
     def _change(self, step: Transition, data: dict[str, Any]) -> Change:
         return Change(
-            stream=stream(self._place.scope.conversation_id),
-            conversation_id=self._place.scope.conversation_id,
-            actor=str(step.by),
+            stream=call_stream(self._scope.conversation_id),
+            conversation_id=self._scope.conversation_id,
+            actor=str(step.actor),
             action=step.action,
             subject=step.call.request.call_id,
-            from_status=step.came_from,
+            from_status=step.from_status,
             to_status=step.call.status,
-            reason=trail_text(self._redactor.text(step.reason)),
+            reason=event_reason(self._redactor.text(step.reason)),
             data={"at": timestamp(step.at), **data},
         )
 
     def _may_be_kept(self, rule: Rule) -> bool:
         """A rule that holds a secret is for this process alone."""
-        written = rule_as_json(rule)
+        written = rule_to_json(rule)
         return self._redactor.text(written) == written
 
     def _say_always(self, tx: Transaction, rule: Rule, by: Actor) -> Change:
-        written = rule_as_json(rule)
-        repository.add_rule(tx, self._place.scope.conversation_id, written, self._sealed(written), str(by))
+        written = rule_to_json(rule)
+        repository.add_rule(tx, self._scope.conversation_id, written, self._sealed(written), str(by))
         return Change(
-            stream=stream(self._place.scope.conversation_id),
-            conversation_id=self._place.scope.conversation_id,
+            stream=call_stream(self._scope.conversation_id),
+            conversation_id=self._scope.conversation_id,
             actor=str(by),
-            action=ALWAYS,
+            action=RULE_ADDED,
             subject=rule.tool,
             from_status=None,
             to_status=None,
-            reason=trail_text(str(rule)),
+            reason=event_reason(str(rule)),
             data={"rule": written},
         )
 
     def escalate(self, call_id: str) -> None:
         with self._store.write() as tx:
-            self._conversations.ensure(tx, self._place.scope)
+            self._conversations.ensure(tx, self._scope)
             approval_store.escalate(tx, call_id)
 
     # --- reading ----------------------------------------------------------------------------------------
@@ -259,11 +259,11 @@ class ToolCallService:
 
     def session_rules(self) -> list[Rule]:
         with self._store.read() as tx:
-            stored = repository.rules(tx, self._place.scope.conversation_id)
+            stored = repository.rules(tx, self._scope.conversation_id)
         return [rule_from_json(rule) for rule, seal in stored if self._seal is None or seal == self._sealed(rule)]
 
     def _sealed(self, rule: str) -> str:
-        return "" if self._seal is None else self._seal(f"{self._place.scope.conversation_id}\n{rule}")
+        return "" if self._seal is None else self._seal(f"{self._scope.conversation_id}\n{rule}")
 
     def fingerprints(self, tools: Sequence[str]) -> Mapping[str, str]:
         """What each of these tools looked like when it last ran, where that is known."""
@@ -273,10 +273,10 @@ class ToolCallService:
 
     def history(self) -> list[tuple[str, Effect]]:
         """The turn's last calls, oldest first, for noticing loops across a restart."""
-        if self._place.turn_id is None:
+        if self._turn_id is None:
             return []
         with self._store.read() as tx:
-            rows = tx.all(repository.OF_TURN, turn_id=self._place.turn_id, most=HISTORY)
+            rows = tx.all(repository.OF_TURN, turn_id=self._turn_id, most=HISTORY_LENGTH)
         calls = [call_from_row(row) for row in reversed(rows)]
         whole = [call for call in calls if call.effect and call.error_code not in _LEFT]
         return [(f"{call.tool} {call.arguments}", Effect(str(call.effect))) for call in whole]
@@ -288,7 +288,7 @@ class ToolCallService:
         with self._store.read() as tx:
             left = [
                 (call, why)
-                for call in repository.open_calls(tx, self._place.scope.conversation_id)
+                for call in repository.open_calls(tx, self._scope.conversation_id)
                 if self._left(call) and (why := _why_over(tx, call)) is not None
             ]
         return [ended for call, why in left if (ended := self._end_for(call, why)) is not None]
@@ -296,7 +296,7 @@ class ToolCallService:
     def _left(self, call: StoredCall) -> bool:
         """Whether the process that had a call has it no more. That may be this one: a turn that the database broke off
         is taken up again where it was."""
-        if self._place.abandoned and call.turn_id == self._place.turn_id:
+        if self._abandoned and call.turn_id == self._turn_id:
             return True
         return is_running(call.owner) is False
 
@@ -305,7 +305,7 @@ class ToolCallService:
         action = CallAction.FAIL if running else CallAction.CANCEL
         status = TOOL_CALL.advance(CallStatus(call.status), action, SYSTEM.role)
         with self._store.write() as tx:
-            self._conversations.ensure(tx, self._place.scope)
+            self._conversations.ensure(tx, self._scope)
             columns: dict[str, Any] = {
                 "status": status.value,
                 "error_code": "interrupted" if running else None,
@@ -323,7 +323,7 @@ class ToolCallService:
     def take_over(self, call_id: str) -> StoredCall | None:
         """Take in hand a call that waits for a person, from a process that is no more; None when another has it."""
         with self._store.write() as tx:
-            self._conversations.ensure(tx, self._place.scope)
+            self._conversations.ensure(tx, self._scope)
             call = repository.call(tx, call_id)
             if call is None or call.status != CallStatus.AWAITING_APPROVAL:
                 return None
@@ -344,7 +344,7 @@ class ToolCallService:
         self, call: StoredCall, action: str, status: CallStatus, columns: dict[str, Any], by: Actor, reason: str
     ) -> Change:
         return Change(
-            stream=stream(call.conversation_id),
+            stream=call_stream(call.conversation_id),
             conversation_id=call.conversation_id,
             actor=str(by),
             action=action,
@@ -352,7 +352,7 @@ class ToolCallService:
             from_status=call.status,
             to_status=status,
             reason=reason,
-            data=told(columns),
+            data=event_data(columns),
         )
 
 
@@ -368,7 +368,7 @@ def _why_over(tx: Transaction, call: StoredCall) -> str | None:
         case CallStatus.AWAITING_APPROVAL:
             approval = repository.approval(tx, call.id)
             if approval is not None and approval.status == ApprovalStatus.EXPIRED:
-                return EXPIRED
+                return EXPIRED_MESSAGE
             turn = conversation_records.find_turn(tx, call.turn_id) if call.turn_id else None
-            return TURN_OVER if turn is not None and not turn.open else None
-    return NOT_BEGUN
+            return TURN_ENDED if turn is not None and not turn.open else None
+    return NOT_STARTED

@@ -30,7 +30,7 @@ from punchlist.toolcalls.model import (
 )
 from punchlist.toolcalls.policy import Mode, Rule, Verdict, fingerprint
 from punchlist.toolcalls.tool import Resources
-from punchlist.toolcalls.validation import LONGEST_ARGUMENTS
+from punchlist.toolcalls.validation import MAX_ARGUMENTS_LENGTH
 
 _LONGEST_NAME: Final = 200
 _LONGEST_REASON: Final = 10_000
@@ -108,7 +108,7 @@ class StoredApproval(NamedTuple):
     reason: str
 
     @property
-    def asked(self) -> ApprovalQuestion:
+    def as_question(self) -> ApprovalQuestion:
         return ApprovalQuestion(
             self.question,
             self.why,
@@ -145,7 +145,7 @@ def new_call(transition: Transition, redactor: Redactor, **place: Any) -> Stored
     safe, exact = _arguments(request.arguments, redactor)
     return StoredCall(
         id=request.call_id,
-        tool=storable(redactor.text(excerpt(request.tool, _LONGEST_NAME))),
+        tool=to_storable_text(redactor.text(excerpt(request.tool, _LONGEST_NAME))),
         arguments=safe,
         exact=exact,
         status=CallStatus.VALIDATING.value,
@@ -187,11 +187,11 @@ def changed_columns(transition: Transition, redactor: Redactor) -> dict[str, Any
         case ExecutingToolCall():
             columns["started_at"] = timestamp(transition.call.started_at)
         case SuccessfulToolCall(result=result):
-            columns |= {"result": storable(result.text), "output_file": result.output_file}
+            columns |= {"result": to_storable_text(result.text), "output_file": result.output_file}
         case ErroredToolCall(error=error):
-            columns |= {"error_code": error.code, "explanation": storable(redactor.text(error.message))}
+            columns |= {"error_code": error.code, "explanation": to_storable_text(redactor.text(error.message))}
         case CancelledToolCall(reason=reason):
-            columns["explanation"] = storable(redactor.text(reason))
+            columns["explanation"] = to_storable_text(redactor.text(reason))
     return {**columns, **_ended(transition.call)}
 
 
@@ -201,7 +201,7 @@ def _ended(call: ToolCall) -> dict[str, Any]:
     return {}
 
 
-def told(columns: Mapping[str, Any]) -> dict[str, Any]:
+def event_data(columns: Mapping[str, Any]) -> dict[str, Any]:
     """What the trail keeps of changed columns: no secret, and of a result only enough to prove it."""
     kept = {name: value for name, value in columns.items() if name not in {"exact", "status", "result"}}
     if columns.get("result") is not None:
@@ -218,8 +218,8 @@ def new_approval(call: StoredCall, question: ApprovalQuestion, redactor: Redacto
         call_id=call.id,
         conversation_id=call.conversation_id,
         status=ApprovalStatus.PENDING.value,
-        question=storable(redactor.text(question.text)),
-        why=storable(redactor.text(question.why)),
+        question=to_storable_text(redactor.text(question.text)),
+        why=to_storable_text(redactor.text(question.why)),
         # One that holds a secret would allow nothing in this form, and so it is.
         prefixes=_ENCODE(redactor.value(question.prefixes)),
         server=question.server,
@@ -244,23 +244,23 @@ def _arguments(arguments: Mapping[str, Any], redactor: Redactor) -> tuple[str, s
     except (TypeError, ValueError, RecursionError):
         # The call is refused for this, or for its size; the record says what it was.
         return _ENCODE({"not JSON": type(arguments).__name__}), None
-    if len(exact) > LONGEST_ARGUMENTS:
+    if len(exact) > MAX_ARGUMENTS_LENGTH:
         return _ENCODE({"left out": f"{len(exact):,} characters"}), None
     return (safe, None) if safe == exact else (safe, exact)
 
 
-def storable(text: str) -> str:
+def to_storable_text(text: str) -> str:
     """Text that both databases take: no NUL, no half of a surrogate pair."""
     return text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")
 
 
 @lru_cache(maxsize=256)
-def trail_text(reason: str) -> str:
+def event_reason(reason: str) -> str:
     """A reason that the event log takes, whatever it holds. Mostly it is one of a few."""
     return visible_block(reason)[:_LONGEST_REASON].strip()
 
 
-def rule_as_json(rule: Rule) -> str:
+def rule_to_json(rule: Rule) -> str:
     return _ENCODE(
         {
             "verdict": rule.verdict.value,

@@ -38,7 +38,7 @@ class Resources:
         return Resources(self.reads | other.reads, self.writes | other.writes)
 
 
-NOTHING = Resources()
+NO_RESOURCES = Resources()
 
 
 class ToolFailure(PunchlistError):
@@ -72,7 +72,7 @@ class ToolContext(Protocol):
     def call_id(self) -> str: ...
 
     @property
-    def folder(self) -> Path | None:
+    def output_folder(self) -> Path | None:
         """Where long output may be kept; None when nothing is to be written to disk."""
 
     @property

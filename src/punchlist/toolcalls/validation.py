@@ -12,25 +12,25 @@ from typing import Final, NamedTuple
 
 from punchlist.errors import InvalidInput, PunchlistError
 from punchlist.kernel.text import excerpt, json_type
-from punchlist.toolcalls.approvals import ApprovalExpiry, ApprovalQuestion, prefixes_of
-from punchlist.toolcalls.concurrency import circle
+from punchlist.toolcalls.approvals import ApprovalExpiry, ApprovalQuestion, approvable_prefixes
+from punchlist.toolcalls.concurrency import find_cycle
 from punchlist.toolcalls.model import CallError, ToolCallRequest
 from punchlist.toolcalls.policy import Policy, PolicyDecision, Verdict, fingerprint
-from punchlist.toolcalls.repeat_detection import TOO_OFTEN, RepeatDetector
-from punchlist.toolcalls.tool import NOTHING, AgentTool, Arguments, Resources
+from punchlist.toolcalls.repeat_detection import REPEAT_LIMIT, RepeatDetector
+from punchlist.toolcalls.tool import NO_RESOURCES, AgentTool, Arguments, Resources
 
 Toolbox = Mapping[str, AgentTool]
 
-LONGEST_ARGUMENTS: Final = 2_000_000
-LONGEST_PREVIEW: Final = 20_000
-HIGHEST_PRIORITY: Final = 1_000_000
-LONGEST_NAME: Final = 200
-MOST_PROBLEMS: Final = 10
+MAX_ARGUMENTS_LENGTH: Final = 2_000_000
+MAX_PREVIEW_LENGTH: Final = 20_000
+MAX_PRIORITY: Final = 1_000_000
+MAX_NAME_LENGTH: Final = 200
+MAX_PROBLEMS: Final = 10
 _ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
 _ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-class Refused(NamedTuple):
+class RejectedCall(NamedTuple):
     """A request that cannot become a call."""
 
     error: CallError
@@ -38,7 +38,7 @@ class Refused(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
+class ValidatedCall:
     """A request that fits its tool, and what policy says of it."""
 
     request: ToolCallRequest
@@ -50,7 +50,7 @@ class Admitted:
     question: ApprovalQuestion | None = None
 
 
-class Admission:
+class CallValidator:
     """Decides on requests; keeps what it has to remember for that."""
 
     def __init__(
@@ -68,55 +68,55 @@ class Admission:
         self._repeats = repeats or RepeatDetector()
         self._known = dict(known or {})
 
-    def admit(self, request: ToolCallRequest, now: datetime, *, counted: bool = True) -> Admitted | Refused:
+    def admit(self, request: ToolCallRequest, now: datetime, *, counted: bool = True) -> ValidatedCall | RejectedCall:
         try:
             tool = self._tools.get(request.tool)
             if tool is None:
-                return Refused(unknown_tool(request.tool, self._tools))
-            if abs(request.priority) > HIGHEST_PRIORITY:
-                raise InvalidInput(f"priority: must be between -{HIGHEST_PRIORITY:,} and {HIGHEST_PRIORITY:,}")
+                return RejectedCall(unknown_tool(request.tool, self._tools))
+            if abs(request.priority) > MAX_PRIORITY:
+                raise InvalidInput(f"priority: must be between -{MAX_PRIORITY:,} and {MAX_PRIORITY:,}")
             written = _as_json(request.arguments)
             if problems := tool.problems(request.arguments):
-                return Refused(_wrong_arguments(tool, problems))
+                return RejectedCall(_wrong_arguments(tool, problems))
             resources = tool.resources(request.arguments)
-            if request.resources is not NOTHING:
+            if request.resources is not NO_RESOURCES:
                 resources |= request.resources
             key = f"{tool.name} {written}"
             decision = self._decide(tool, request.arguments, key, counted)
             if decision.verdict is not Verdict.ASK:
-                return Admitted(request, tool, key, resources, decision)
-            return Admitted(request, tool, key, resources, decision, self._question(tool, request, decision, now))
+                return ValidatedCall(request, tool, key, resources, decision)
+            return ValidatedCall(request, tool, key, resources, decision, self._question(tool, request, decision, now))
         except PunchlistError as error:
-            return Refused(CallError(error.code, str(error)))
+            return RejectedCall(CallError(error.code, str(error)))
         except Exception as error:
             told = excerpt(str(error), 1_000)
-            return Refused(CallError("tool_crashed", f"{request.tool} failed: {type(error).__name__}: {told}"))
+            return RejectedCall(CallError("tool_crashed", f"{request.tool} failed: {type(error).__name__}: {told}"))
 
-    def readmit(self, admitted: Admitted, arguments: Arguments, now: datetime) -> Admitted:
+    def readmit(self, admitted: ValidatedCall, arguments: Arguments, now: datetime) -> ValidatedCall:
         """The same call with other arguments, as a person wants it; policy's word against it stands."""
         changed = self.admit(replace(admitted.request, arguments=arguments), now, counted=False)
-        if isinstance(changed, Refused):
+        if isinstance(changed, RejectedCall):
             raise InvalidInput(changed.error.message)
         if changed.decision.verdict is Verdict.DENY:
             raise InvalidInput(f"These arguments are not possible: {changed.decision.why}.")
         return changed
 
-    def settle(self, admitted: Admitted) -> None:
+    def settle(self, admitted: ValidatedCall) -> None:
         """A person has seen this call and let it run: its repetitions and its tool are known."""
-        self._repeats.forgive(admitted.key)
+        self._repeats.reset(admitted.key)
         if (seen := fingerprint(admitted.tool)) is not None:
             self._known[admitted.tool.name] = seen
 
     def _decide(self, tool: AgentTool, arguments: Arguments, key: str, counted: bool) -> PolicyDecision:
         decision = self.policy.decide(tool, arguments)
-        often = self._repeats.seen(key, tool.effect) if counted else 0
+        often = self._repeats.count(key, tool.effect) if counted else 0
         if decision.verdict is not Verdict.ALLOW:
             return decision
         if tool.server is not None and self._known.get(tool.name) not in {None, fingerprint(tool)}:
             return PolicyDecision(
                 Verdict.ASK, f"what {tool.server} says of {tool.name} has changed since it was let run"
             )
-        if often >= TOO_OFTEN:
+        if often >= REPEAT_LIMIT:
             return PolicyDecision(Verdict.ASK, f"the same call was made {often} times with nothing in between: a loop?")
         return decision
 
@@ -125,29 +125,29 @@ class Admission:
     ) -> ApprovalQuestion:
         judged = self.policy.judge(tool, request.arguments)
         shown = tool.preview(request.arguments)
-        if len(shown) > LONGEST_PREVIEW:
-            shown = f"{shown[:LONGEST_PREVIEW]}\n… [{len(shown) - LONGEST_PREVIEW:,} characters more]"
+        if len(shown) > MAX_PREVIEW_LENGTH:
+            shown = f"{shown[:MAX_PREVIEW_LENGTH]}\n… [{len(shown) - MAX_PREVIEW_LENGTH:,} characters more]"
         return ApprovalQuestion(
             text=shown,
             why=decision.why,
             asked_at=now,
-            prefixes=prefixes_of(judged),
+            prefixes=approvable_prefixes(judged),
             server=tool.server,
-            expires_at=self._expiry.moment(now),
-            on_expiry=self._expiry.then,
+            expires_at=self._expiry.deadline(now),
+            on_expiry=self._expiry.action,
         )
 
 
 def unknown_tool(name: object, tools: Iterable[str]) -> CallError:
     known = sorted(tools)
     shown = excerpt(str(name))
-    close = get_close_matches(str(name)[:LONGEST_NAME], known, n=1, cutoff=0.5)
+    close = get_close_matches(str(name)[:MAX_NAME_LENGTH], known, n=1, cutoff=0.5)
     hint = f" Did you mean {close[0]}?" if close else ""
     return CallError("unknown_tool", f"There is no tool {shown!r}.{hint} There are: {', '.join(known) or 'none'}.")
 
 
 def _wrong_arguments(tool: AgentTool, problems: Sequence[str]) -> CallError:
-    told = list(problems[:MOST_PROBLEMS])
+    told = list(problems[:MAX_PROBLEMS])
     if len(problems) > len(told):
         told.append(f"… and {len(problems) - len(told)} more")
     return CallError("invalid_arguments", f"The arguments do not fit {tool.name}:\n" + "\n".join(told))
@@ -160,8 +160,8 @@ def _as_json(arguments: object) -> str:
         written = _ENCODER.encode(arguments)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"arguments: are not JSON ({excerpt(str(error))})") from None
-    if len(written) > LONGEST_ARGUMENTS:
-        raise InvalidInput(f"arguments: at most {LONGEST_ARGUMENTS:,} characters of JSON, got {len(written):,}")
+    if len(written) > MAX_ARGUMENTS_LENGTH:
+        raise InvalidInput(f"arguments: at most {MAX_ARGUMENTS_LENGTH:,} characters of JSON, got {len(written):,}")
     return written
 
 
@@ -177,7 +177,7 @@ def check_ids(requests: Sequence[ToolCallRequest], knows: Callable[[str], bool])
         raise InvalidInput("call_id: two requests of one batch have the same")
 
 
-def wrong_dependencies(requests: Sequence[ToolCallRequest], knows: Callable[[str], bool]) -> dict[str, CallError]:
+def invalid_dependencies(requests: Sequence[ToolCallRequest], knows: Callable[[str], bool]) -> dict[str, CallError]:
     """Requests that wait for something that will never come."""
     if not any(request.depends_on for request in requests):
         return {}
@@ -189,7 +189,7 @@ def wrong_dependencies(requests: Sequence[ToolCallRequest], knows: Callable[[str
         if missing not in ids and not knows(missing)
     }
     waits = {request.call_id: request.depends_on for request in requests}
-    while round := circle(waits):
+    while round := find_cycle(waits):
         way = " → ".join([*round, round[0]])
         for call_id in round:
             wrong[call_id] = CallError("invalid_arguments", f"depends_on: these calls wait for each other: {way}")

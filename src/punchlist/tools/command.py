@@ -15,19 +15,19 @@ from punchlist.kernel.tool import ToolResult
 from punchlist.toolcalls.execution import output_file
 from punchlist.toolcalls.tool import Effect, TimedOut, ToolContext, ToolFailure
 from punchlist.tools.function_tool import FunctionTool
-from punchlist.tools.output import LARGEST, BoundedOutput
+from punchlist.tools.output import MAX_OUTPUT_BYTES, BoundedOutput
 from punchlist.tools.workspace import Workspace
 
-TIMEOUT: Final = 120.0
-LONGEST_TIMEOUT: Final = 3_600.0
+DEFAULT_TIMEOUT: Final = 120.0
+MAX_TIMEOUT: Final = 3_600.0
 
 
 def command_tool(workspace: Workspace, redact: Callable[[str], str] = str) -> FunctionTool:
-    async def run_command(command: str, running: ToolContext, timeout: float = TIMEOUT) -> ToolResult:
+    async def run_command(command: str, running: ToolContext, timeout: float = DEFAULT_TIMEOUT) -> ToolResult:
         """Run a shell command in the workspace's folder and give what it prints. A command that runs longer than
         `timeout` seconds (120) is ended, and so is everything that it leaves running."""
-        if not 0 < timeout <= LONGEST_TIMEOUT:
-            raise ToolFailure(f"timeout: must be more than 0 and at most {LONGEST_TIMEOUT:g} seconds.")
+        if not 0 < timeout <= MAX_TIMEOUT:
+            raise ToolFailure(f"timeout: must be more than 0 and at most {MAX_TIMEOUT:g} seconds.")
         if not command.strip() or "\x00" in command:
             raise ToolFailure("command: must be a command line.")
         shell = shutil.which("bash") or "/bin/sh"
@@ -37,7 +37,7 @@ def command_tool(workspace: Workspace, redact: Callable[[str], str] = str) -> Fu
         run_command,
         effect=Effect.EXECUTE,
         # It keeps its own, which the model may choose.
-        time_limit=LONGEST_TIMEOUT + 60,
+        time_limit=MAX_TIMEOUT + 60,
         preview=lambda command, **_: f"$ {command}\n\nin {workspace.root}",
         command=lambda command, **_: command,
     )
@@ -54,7 +54,7 @@ async def run_program(
     success_codes: Sequence[int] = (0,),
 ) -> ToolResult:
     """Run a program to its end or to its time limit; none of its processes outlives the call."""
-    file = output_file(running.folder, running.call_id) if running.folder else None
+    file = output_file(running.output_folder, running.call_id) if running.output_folder else None
     output = BoundedOutput(file, running.output, redact)
     limit = _limit(timeout, running)
     # It is asked to end a little early, so that it is gone when its time is up.
@@ -91,9 +91,9 @@ def _limit(timeout: float, running: ToolContext) -> float:
 
 
 def _problem(ended: ProcessExit, output: BoundedOutput, success_codes: Sequence[int]) -> str | None:
-    if output.too_much:
+    if output.exceeded:
         return (
-            f"The command printed more than {LARGEST // 1_000_000} MB and was ended. "
+            f"The command printed more than {MAX_OUTPUT_BYTES // 1_000_000} MB and was ended. "
             "Redirect its output to a file, or pipe it to `tail`."
         )
     if ended.code is not None and ended.code < 0:

@@ -15,15 +15,15 @@ from typing import BinaryIO, Final
 from punchlist.kernel.text import excerpt, visible
 from punchlist.toolcalls.tool import Effect, ToolFailure
 from punchlist.tools.function_tool import FunctionTool
-from punchlist.tools.workspace import Workspace, refuse_held
+from punchlist.tools.workspace import Workspace, refuse_open_database
 
-LARGEST_READ: Final = 1_000_000
-LARGEST_EDIT: Final = 5_000_000
-LARGEST_DIFF: Final = 4_000_000
+MAX_READ_BYTES: Final = 1_000_000
+MAX_EDIT_BYTES: Final = 5_000_000
+MAX_DIFF_CELLS: Final = 4_000_000
 """Pairs of lines that may be compared with each other: the time it takes grows with these."""
 _CONTEXT: Final = 3
 _HUNK: Final = re.compile(r"^@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@")
-MOST_ENTRIES: Final = 1_000
+MAX_ENTRIES: Final = 1_000
 
 
 def file_tools(workspace: Workspace) -> list[FunctionTool]:
@@ -32,18 +32,18 @@ def file_tools(workspace: Workspace) -> list[FunctionTool]:
         FunctionTool(
             files.read_file,
             effect=Effect.READ,
-            resources=lambda path, **_: workspace.reading(path),
+            resources=lambda path, **_: workspace.read_resource(path),
         ),
         FunctionTool(
             files.write_file,
             effect=Effect.EDIT,
-            resources=lambda path, **_: workspace.writing(path),
+            resources=lambda path, **_: workspace.write_resource(path),
             preview=files.preview_write,
         ),
         FunctionTool(
             files.edit_file,
             effect=Effect.EDIT,
-            resources=lambda path, **_: workspace.writing(path),
+            resources=lambda path, **_: workspace.write_resource(path),
             preview=files.preview_edit,
         ),
         FunctionTool(files.list_directory, effect=Effect.READ),
@@ -57,7 +57,7 @@ class FileTools:
     def read_file(self, path: str, first_line: int = 1, lines: int | None = None) -> str:
         """Read a text file of the workspace. For a long one, ask for a part: first_line counts from 1."""
         if first_line <= 1 and lines is None:
-            return self._read(path, LARGEST_READ)
+            return self._read(path, MAX_READ_BYTES)
         with self._open(path) as file:
             return _as_text(_lines(file, path, max(first_line, 1), lines), path)
 
@@ -66,7 +66,7 @@ class FileTools:
         real = self._workspace.locate(path)
         new = not os.path.exists(real)
         self._write(real, path, content)
-        return f"{'Created' if new else 'Wrote'} {self._workspace.shown(real)}, {_size(content)}."
+        return f"{'Created' if new else 'Wrote'} {self._workspace.display_path(real)}, {_size(content)}."
 
     def edit_file(self, path: str, old: str, new: str, replace_all: bool = False) -> str:
         """Replace a piece of a text file by another. `old` must stand there exactly, and only once unless
@@ -75,7 +75,7 @@ class FileTools:
         real = self._workspace.locate(path)
         self._write(real, path, after)
         count = before.count(_as_in(before, old)) if replace_all else 1
-        return f"Replaced {count} place{'s' if count > 1 else ''} in {self._workspace.shown(real)}."
+        return f"Replaced {count} place{'s' if count > 1 else ''} in {self._workspace.display_path(real)}."
 
     def list_directory(self, path: str = ".") -> str:
         """List a folder of the workspace: folders end with /, files have their size."""
@@ -91,8 +91,8 @@ class FileTools:
             raise ToolFailure(f"{excerpt(path, 200)}: {error.strerror or error}.") from None
         finally:
             os.close(way)
-        more = len(entries) - MOST_ENTRIES
-        told = [*entries[:MOST_ENTRIES], f"… and {more:,} more; find_files narrows it down"] if more > 0 else entries
+        more = len(entries) - MAX_ENTRIES
+        told = [*entries[:MAX_ENTRIES], f"… and {more:,} more; find_files narrows it down"] if more > 0 else entries
         return "\n".join(told) or "(empty)"
 
     # --- what a person sees first -----------------------------------------------------------------------
@@ -100,17 +100,17 @@ class FileTools:
     def preview_write(self, path: str, content: str) -> str:
         real = self._workspace.locate(path)
         if not os.path.exists(real):
-            return f"Create {self._workspace.shown(real)}, {_size(content)}:\n\n{content}"
-        return _diff(self._read(path, LARGEST_EDIT), content, self._workspace.shown(real))
+            return f"Create {self._workspace.display_path(real)}, {_size(content)}:\n\n{content}"
+        return _diff(self._read(path, MAX_EDIT_BYTES), content, self._workspace.display_path(real))
 
     def preview_edit(self, path: str, old: str, new: str, replace_all: bool = False) -> str:
         before, after = self._edited(path, old, new, replace_all)
-        return _diff(before, after, self._workspace.shown(self._workspace.locate(path)))
+        return _diff(before, after, self._workspace.display_path(self._workspace.locate(path)))
 
     # --- how ---------------------------------------------------------------------------------------------
 
     def _edited(self, path: str, old: str, new: str, replace_all: bool) -> tuple[str, str]:
-        before = self._read(path, LARGEST_EDIT)
+        before = self._read(path, MAX_EDIT_BYTES)
         if not old:
             raise ToolFailure("old: must not be empty; write_file replaces a whole file.")
         if old == new:
@@ -159,7 +159,7 @@ class FileTools:
 def _replace(folder: int, name: str, data: bytes, path: str) -> None:
     try:
         found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        refuse_held(found, path)
+        refuse_open_database(found, path)
         before = found.st_mode
     except FileNotFoundError:
         before = None
@@ -185,11 +185,11 @@ def _lines(file: BinaryIO, path: str, first: int, most: int | None) -> bytes:
     """Some lines of a file of any size; line feeds end them, as everywhere."""
     taken = bytearray()
     number = 1
-    while (most is None or number < first + most) and (piece := file.readline(LARGEST_READ)):
+    while (most is None or number < first + most) and (piece := file.readline(MAX_READ_BYTES)):
         if number >= first:
             taken += piece
-        if len(taken) > LARGEST_READ:
-            raise ToolFailure(f"{excerpt(path, 200)}: these lines have more than {LARGEST_READ:,} bytes. Read fewer.")
+        if len(taken) > MAX_READ_BYTES:
+            raise ToolFailure(f"{excerpt(path, 200)}: these lines have more than {MAX_READ_BYTES:,} bytes. Read fewer.")
         number += piece.endswith(b"\n")
     return bytes(taken)
 
@@ -235,7 +235,7 @@ def _diff(before: str, after: str, name: str) -> str:
     old, new = old[skipped:], new[skipped:]
     left = max(min(_alike(old[::-1], new[::-1]), len(old), len(new)) - _CONTEXT, 0)
     old, new = old[: len(old) - left], new[: len(new) - left]
-    if len(old) * len(new) > LARGEST_DIFF:
+    if len(old) * len(new) > MAX_DIFF_CELLS:
         return f"Replace {name} ({_size(before)}) by {_size(after)}; too large to show the difference."
     lines = difflib.unified_diff(old, new, f"a/{name}", f"b/{name}", lineterm="", n=_CONTEXT)
     told = "\n".join(_HUNK.sub(lambda found: _moved(found, skipped), line) for line in lines)

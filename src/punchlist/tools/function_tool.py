@@ -24,7 +24,7 @@ from pydantic.errors import PydanticUserError
 
 from punchlist.errors import InvalidInput
 from punchlist.kernel.text import excerpt, visible_block
-from punchlist.toolcalls.tool import NOTHING, Arguments, Effect, Resources, Schema, ToolContext
+from punchlist.toolcalls.tool import NO_RESOURCES, Arguments, Effect, Resources, Schema, ToolContext
 
 _STRICT: Final = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=False)
 _PLAIN: Final = (str, int, bool, str | None, int | None, list[str], dict[str, Any], Any)
@@ -103,7 +103,7 @@ class FunctionTool:
         return {name: getattr(model, name) for name in self._names}
 
     def resources(self, arguments: Arguments) -> Resources:
-        return NOTHING if self._resources is None else self._resources(**self._values(arguments))
+        return NO_RESOURCES if self._resources is None else self._resources(**self._values(arguments))
 
     def preview(self, arguments: Arguments) -> str:
         if self._preview is not None:
@@ -119,7 +119,7 @@ class FunctionTool:
         values = self._values(arguments)
         if self._running is not None:
             values[self._running] = running
-        value = await (self.function(**values) if self._asynchronous else in_thread(self.function, values))
+        value = await (self.function(**values) if self._asynchronous else run_in_thread(self.function, values))
         return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
 
 
@@ -181,7 +181,7 @@ def _message(problem: Mapping[str, Any]) -> str:
     return told[:1].lower() + told[1:]
 
 
-def in_thread(function: Function, values: Mapping[str, Any]) -> Awaitable[Any]:
+def run_in_thread(function: Function, values: Mapping[str, Any]) -> Awaitable[Any]:
     """Run a function in a thread that does not keep the program from ending.
 
     A thread cannot be stopped from outside: when the call is cancelled, nobody waits for it any more.

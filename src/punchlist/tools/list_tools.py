@@ -10,7 +10,7 @@ from punchlist.kernel.events import canonical_json
 from punchlist.kernel.text import visible_block
 from punchlist.kernel.tool import ListToolSpec, ToolResult
 from punchlist.storage.async_bridge import AsyncBridge
-from punchlist.toolcalls.tool import NOTHING, Arguments, Effect, Resources, Schema, ToolContext
+from punchlist.toolcalls.tool import NO_RESOURCES, Arguments, Effect, Resources, Schema, ToolContext
 
 C = TypeVar("C")
 
@@ -35,7 +35,7 @@ class ListTool(Generic[C]):
         return ()
 
     def resources(self, arguments: Arguments) -> Resources:  # noqa: ARG002
-        return NOTHING
+        return NO_RESOURCES
 
     def preview(self, arguments: Arguments) -> str:
         return visible_block(json.dumps(dict(arguments), indent=2, ensure_ascii=False))

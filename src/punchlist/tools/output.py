@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from punchlist.kernel.tool import ToolResult
-from punchlist.toolcalls.execution import LONGEST, pieced
+from punchlist.toolcalls.execution import MAX_RESULT_LENGTH, join_ends
 
-LARGEST: Final = 50_000_000
+MAX_OUTPUT_BYTES: Final = 50_000_000
 """Bytes. A program that prints more is not read by anybody; it is ended."""
-_HALF: Final = (LONGEST - 1_000) // 2
+_HALF: Final = (MAX_RESULT_LENGTH - 1_000) // 2
 """Characters from the beginning and from the end; what is said about them must have room too."""
 _LONGEST_LINE: Final = 100_000
 _LONGEST_SECRET: Final = 5_000
@@ -37,8 +37,8 @@ class BoundedOutput:
         self._bytes = 0
 
     @property
-    def too_much(self) -> bool:
-        return self._bytes > LARGEST
+    def exceeded(self) -> bool:
+        return self._bytes > MAX_OUTPUT_BYTES
 
     def add(self, data: bytes) -> bool:
         """Whether there is room for more."""
@@ -47,7 +47,7 @@ class BoundedOutput:
         end = self._whole(text)
         self._line = text[end:]
         self._take(text[:end])
-        return not self.too_much
+        return not self.exceeded
 
     def _whole(self, text: str) -> int:
         """How much of the text can be taken; the rest waits for what comes after it."""
@@ -109,4 +109,4 @@ class BoundedOutput:
 
     def result(self) -> ToolResult:
         left_out = self._length - len(self._head) - len(self._tail)
-        return pieced(self._head, left_out, self._tail, self._path if left_out else None)
+        return join_ends(self._head, left_out, self._tail, self._path if left_out else None)

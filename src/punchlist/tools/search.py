@@ -24,8 +24,8 @@ from punchlist.tools.function_tool import FunctionTool
 from punchlist.tools.workspace import Workspace
 
 TIMEOUT: Final = 30.0
-MOST_MATCHES: Final = 500
-LONGEST_PATTERN: Final = 1_000
+MAX_MATCHES: Final = 500
+MAX_PATTERN_LENGTH: Final = 1_000
 _PROGRAM: Final = Path(__file__).with_name("search_process.py")
 
 
@@ -34,7 +34,7 @@ def search_tools(workspace: Workspace, redact: Callable[[str], str] = str) -> li
         """Find files of the workspace by a pattern such as *.py or src/**/test_*.py. A pattern without / is looked
         for in every folder. Hidden folders are left out."""
         _check(pattern)
-        found = await _python(workspace, running, redact, {"find": pattern, "most": MOST_MATCHES})
+        found = await _python(workspace, running, redact, {"find": pattern, "most": MAX_MATCHES})
         return found.text.strip() or "No file fits."
 
     async def search_text(pattern: str, running: ToolContext, path: str = ".") -> ToolResult | str:
@@ -47,7 +47,7 @@ def search_tools(workspace: Workspace, redact: Callable[[str], str] = str) -> li
         place = os.path.relpath(where, workspace.root) if where.is_relative_to(workspace.root) else str(where)
         ripgrep = shutil.which("rg")
         if ripgrep is None:
-            found = await _python(workspace, running, redact, {"search": pattern, "path": place, "most": MOST_MATCHES})
+            found = await _python(workspace, running, redact, {"search": pattern, "path": place, "most": MAX_MATCHES})
         else:
             line = _ripgrep(ripgrep, pattern, place)
             found = await run_program(line, workspace, running, TIMEOUT, redact, success_codes=(0, 1))
@@ -64,7 +64,7 @@ def _ripgrep(program: str, pattern: str, where: str) -> list[str]:
     """Told to find what Python's search finds: no setting of its own, and no file that says what to leave out."""
     where_not = ["--no-config", "--no-ignore", "--hidden", "--glob=!.*/", "--glob=!node_modules/", "--no-messages"]
     how = ["--line-number", "--no-heading", "--with-filename", "--color=never", "--sort=path", "--crlf"]
-    most = ["--max-columns=300", "--max-columns-preview", f"--max-count={MOST_MATCHES}"]
+    most = ["--max-columns=300", "--max-columns-preview", f"--max-count={MAX_MATCHES}"]
     return [program, *where_not, *how, *most, "--regexp", pattern, "--", where]
 
 
@@ -78,9 +78,9 @@ async def _python(
 
 def _first(text: str) -> str:
     lines = text.split("\n")
-    if len(lines) <= MOST_MATCHES + 1:
+    if len(lines) <= MAX_MATCHES + 1:
         return text
-    return "\n".join([*lines[:MOST_MATCHES], f"… and more than these {MOST_MATCHES}; narrow it down"])
+    return "\n".join([*lines[:MAX_MATCHES], f"… and more than these {MAX_MATCHES}; narrow it down"])
 
 
 def _check_place(where: Path, path: str) -> None:
@@ -93,5 +93,5 @@ def _check_place(where: Path, path: str) -> None:
 
 
 def _check(pattern: str) -> None:
-    if not pattern or len(pattern) > LONGEST_PATTERN or "\x00" in pattern:
-        raise ToolFailure(f"pattern: must be 1 to {LONGEST_PATTERN} characters.")
+    if not pattern or len(pattern) > MAX_PATTERN_LENGTH or "\x00" in pattern:
+        raise ToolFailure(f"pattern: must be 1 to {MAX_PATTERN_LENGTH} characters.")

@@ -29,9 +29,9 @@ from punchlist.trust import Trust
 @dataclass(frozen=True, slots=True)
 class ToolSettings:
     policy: PolicySettings
-    also: tuple[Path, ...] = ()
+    extra_folders: tuple[Path, ...] = ()
     servers: tuple[McpServer, ...] = ()
-    distrusted: tuple[str, ...] = ()
+    untrusted_requests: tuple[str, ...] = ()
     """What the project's file asks for and does not get, since nobody has trusted it."""
 
 
@@ -45,33 +45,33 @@ class _Layer:
     def loosens(self) -> list[str]:
         """What it would let happen that does not without it."""
         return [
-            *self.policy.loosens,
+            *self.policy.permissions,
             *(f"tools may use {folder}" for folder in self.also),
             *(f"start MCP server {one.name}: {' '.join(one.command) or one.url}" for one in self.servers),
         ]
 
 
-def tool_settings(settings: Settings, trust: Trust) -> ToolSettings:
+def load_tool_settings(settings: Settings, trust: Trust) -> ToolSettings:
     layers: list[_Layer] = []
     distrusted: list[str] = []
     if settings.project is not None:
         project = _read(settings.project)
         if project.loosens and not trust.trusts(settings.project.path):
             distrusted = project.loosens
-            project = _Layer(project.policy.tightened(), (), ())
+            project = _Layer(project.policy.without_permissions(), (), ())
         layers.append(project)
     if settings.user is not None:
         layers.append(_read(settings.user))
     servers = {server.name: server for layer in reversed(layers) for server in layer.servers}
     return ToolSettings(
-        policy_config.together([layer.policy for layer in layers]),
+        policy_config.merge_layers([layer.policy for layer in layers]),
         tuple(folder for layer in layers for folder in layer.also),
         tuple(servers.values()),
         tuple(distrusted),
     )
 
 
-def wants(settings: Settings) -> Sequence[str]:
+def requests_needing_trust(settings: Settings) -> Sequence[str]:
     """What the project's file asks for that needs a person's trust."""
     return _read(settings.project).loosens if settings.project is not None else ()
 
@@ -85,7 +85,7 @@ def _read(tables: SettingsTables) -> _Layer:
     mcp.check_keys("servers")
     servers = mcp.table("servers")
     return _Layer(
-        policy_config.read(table("policy")),
+        policy_config.read_policy(table("policy")),
         tuple(tables.path.parent / Path(folder).expanduser() for folder in workspace.text_list("also")),
         tuple(_server(name, servers.table(name)) for name in servers.content),
     )

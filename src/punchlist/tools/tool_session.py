@@ -7,19 +7,20 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from punchlist.conversations.model import Scope
 from punchlist.kernel import child_processes
 from punchlist.kernel.secrets import Redactor
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approvals import ApprovalExpiry
 from punchlist.toolcalls.batch_writer import BatchWriter
 from punchlist.toolcalls.execution import ExecutionEnvironment
-from punchlist.toolcalls.listeners import Ask, Listeners
+from punchlist.toolcalls.listeners import AskPerson, Listeners
 from punchlist.toolcalls.policy import Mode, Policy
 from punchlist.toolcalls.repeat_detection import RepeatDetector
 from punchlist.toolcalls.scheduler import CoreToolScheduler
-from punchlist.toolcalls.service import CallScope, ToolCallService
+from punchlist.toolcalls.service import ToolCallService
 from punchlist.toolcalls.tool import AgentTool
-from punchlist.toolcalls.validation import Admission
+from punchlist.toolcalls.validation import CallValidator
 from punchlist.tools.command import command_tool
 from punchlist.tools.files import file_tools
 from punchlist.tools.function_tool import FunctionTool
@@ -35,11 +36,14 @@ class ToolSite:
     """Where work is done, for whom, and what is known of it."""
 
     store: Store
-    place: CallScope
+    scope: Scope
+    root: Path
     settings: ToolSettings
     outputs: Path
     environment: Mapping[str, str] = field(repr=False)
     seal: Callable[[str], str] | None = None
+    turn_id: str | None = None
+    abandoned: bool = False
 
     @property
     def redactor(self) -> Redactor:
@@ -54,12 +58,20 @@ class ToolSite:
             return self
         return replace(self, settings=replace(self.settings, servers=tuple(needed)))
 
-    def ledger(self) -> ToolCallService:
-        return ToolCallService(self.store, self.place, self.redactor, self.seal)
+    def call_service(self) -> ToolCallService:
+        return ToolCallService(
+            self.store,
+            self.scope,
+            str(self.root),
+            self.turn_id,
+            abandoned=self.abandoned,
+            redactor=self.redactor,
+            seal=self.seal,
+        )
 
     @property
     def workspace(self) -> Workspace:
-        return Workspace(Path(self.place.workspace), self.settings.also)
+        return Workspace(self.root, self.settings.extra_folders)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +79,14 @@ class ToolSession:
     scheduler: CoreToolScheduler
     tools: Mapping[str, AgentTool]
     policy: Policy
-    ledger: ToolCallService
-    recorder: BatchWriter
+    calls: ToolCallService
+    writer: BatchWriter
     notes: Sequence[str]
     """What could not be had, such as a server that does not answer."""
 
 
 @asynccontextmanager
-async def toolbox(site: ToolSite) -> AsyncIterator[tuple[Mapping[str, AgentTool], Sequence[str]]]:
+async def available_tools(site: ToolSite) -> AsyncIterator[tuple[Mapping[str, AgentTool], Sequence[str]]]:
     """The tools that can be called here, ours and those of the servers, and notes on those that are missing."""
     ours: list[AgentTool] = list(native_tools(site.workspace, site.redactor.text))
     async with McpServers(site.settings.servers) as servers:
@@ -83,25 +95,25 @@ async def toolbox(site: ToolSite) -> AsyncIterator[tuple[Mapping[str, AgentTool]
 
 
 @asynccontextmanager
-async def workbench(
+async def open_tool_session(
     site: ToolSite,
     *,
     mode: Mode | None = None,
-    ask: Ask | None = None,
+    ask: AskPerson | None = None,
     listeners: Listeners | None = None,
     extra: Sequence[AgentTool] = (),
     allowed: Callable[[str], bool] | None = None,
 ) -> AsyncIterator[ToolSession]:
     """`extra` tools join those of the site; of all of them only those whose names are `allowed` are there."""
-    redactor, ledger = site.redactor, site.ledger()
+    redactor, ledger = site.redactor, site.call_service()
     for left in ledger.recover():
         await child_processes.terminate(left.id, None)
-    async with toolbox(site) as (found, notes):
+    async with available_tools(site) as (found, notes):
         every = {**found, **{tool.name: tool for tool in extra}}
         tools = every if allowed is None else {name: tool for name, tool in every.items() if allowed(name)}
-        policy = policy_of(site.settings, mode, ledger)
+        policy = session_policy(site.settings, mode, ledger)
         served = [tool.name for tool in tools.values() if tool.server is not None]
-        admission = Admission(
+        admission = CallValidator(
             tools,
             policy,
             expiry=site.settings.policy.expiry or ApprovalExpiry(),
@@ -115,7 +127,7 @@ async def workbench(
             ask=ask,
             listeners=listeners,
             around=ExecutionEnvironment(site.outputs, redactor.text),
-            actor=site.place.scope.actor,
+            actor=site.scope.actor,
             clock=site.store.clock,
         )
         try:
@@ -125,7 +137,7 @@ async def workbench(
             recorder.close()
 
 
-def policy_of(settings: ToolSettings, mode: Mode | None, ledger: ToolCallService) -> Policy:
+def session_policy(settings: ToolSettings, mode: Mode | None, ledger: ToolCallService) -> Policy:
     chosen = mode or settings.policy.mode or Mode.DEFAULT
     return Policy(chosen, settings.policy.rules, ledger.session_rules())
 

@@ -18,7 +18,7 @@ from punchlist.kernel.text import excerpt
 from punchlist.storage.open_files import is_open_here
 from punchlist.toolcalls.tool import Resources, ToolFailure
 
-LONGEST_PATH: Final = 4_096
+MAX_PATH_LENGTH: Final = 4_096
 _STEP: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -31,7 +31,7 @@ class Workspace:
 
     def locate(self, path: str) -> Path:
         """The real place of a path that a model gave."""
-        if "\x00" in path or len(path) > LONGEST_PATH:
+        if "\x00" in path or len(path) > MAX_PATH_LENGTH:
             raise ToolFailure(f"{excerpt(path)!r} is no path.")
         try:
             real = Path(os.path.realpath(self.root / (path or ".")))
@@ -48,7 +48,7 @@ class Workspace:
         """The folder that makes a place an inside one."""
         return next((folder for folder in self._allowed if real == folder or folder in real.parents), None)
 
-    def shown(self, real: Path) -> str:
+    def display_path(self, real: Path) -> str:
         """How to call a place inside: relative to the root where that is possible."""
         return str(real.relative_to(self.root)) if self.root in real.parents else str(real)
 
@@ -58,7 +58,7 @@ class Workspace:
             raise ToolFailure(f"{excerpt(path, 200)} is no regular file.")
         folder = self.open_folder(real.parent, path)
         try:
-            refuse_held(os.stat(real.name, dir_fd=folder, follow_symlinks=False), path)
+            refuse_open_database(os.stat(real.name, dir_fd=folder, follow_symlinks=False), path)
             # Without waiting: a pipe with nobody at its other end must not hold us up.
             flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
             descriptor = os.open(real.name, flags, dir_fd=folder)
@@ -83,14 +83,14 @@ class Workspace:
             raise ToolFailure(f"{excerpt(path, 200)}: {error.strerror or error}.") from None
         return descriptor
 
-    def reading(self, path: str) -> Resources:
+    def read_resource(self, path: str) -> Resources:
         return Resources(reads=frozenset({_key(self.locate(path))}))
 
-    def writing(self, path: str) -> Resources:
+    def write_resource(self, path: str) -> Resources:
         return Resources(writes=frozenset({_key(self.locate(path))}))
 
 
-def refuse_held(file: os.stat_result, path: str) -> None:
+def refuse_open_database(file: os.stat_result, path: str) -> None:
     """Before a file is opened or replaced: our own database is none for tools."""
     if is_open_here(file):
         raise ToolFailure(

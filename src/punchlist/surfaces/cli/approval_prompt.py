@@ -56,10 +56,10 @@ class ApprovalPrompt:
         return line if line else None
 
     async def ask(self, call: WaitingToolCall, problem: str | None = None) -> ApprovalAnswer | None:
-        from punchlist.tools.function_tool import in_thread
+        from punchlist.tools.function_tool import run_in_thread
 
         # A thread that waits for a key cannot be stopped; this one does not keep the program from ending.
-        answer: ApprovalAnswer | None = await in_thread(self._ask, {"call": call, "problem": problem})
+        answer: ApprovalAnswer | None = await run_in_thread(self._ask, {"call": call, "problem": problem})
         return answer
 
     def _ask(self, call: WaitingToolCall, problem: str | None) -> ApprovalAnswer | None:

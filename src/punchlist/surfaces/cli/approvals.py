@@ -66,7 +66,7 @@ def _json(services: Services, approval: StoredApproval) -> dict[str, Any]:
         "status": approval.status,
         "question": approval.question,
         "why": approval.why,
-        "outcomes": [outcome.value for outcome in approval.asked.outcomes],
+        "outcomes": [outcome.value for outcome in approval.as_question.outcomes],
         "askedAt": approval.asked_at,
         "expiresAt": approval.expires_at,
         "onExpiry": approval.on_expiry,
@@ -147,10 +147,10 @@ def _go_on_here(
     from punchlist.surfaces.cli.tool_call import deny_call, resume_call
     from punchlist.toolcalls import approvals
 
-    site = services.site(Scope(call.conversation_id, answer.by), Path(call.workspace), call.turn_id)
+    site = services.site(Scope(call.conversation_id, answer.actor), Path(call.workspace), call.turn_id)
     # Somebody may have answered while nobody was there to go on: that answer stands.
     given = approval.answer or answer
-    approvals.check(approval.asked, given)
+    approvals.validate_answer(approval.as_question, given)
     if given.proceeds:
-        return resume_call(site, call.tool, call.id, approval.asked, given, as_json=as_json)
+        return resume_call(site, call.tool, call.id, approval.as_question, given, as_json=as_json)
     return deny_call(site, call.id, given, as_json=as_json)

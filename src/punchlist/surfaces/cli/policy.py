@@ -28,13 +28,13 @@ def show(
     context: typer.Context, mode: ModeOption = None, session: SessionOption = None, as_json: JsonOption = False
 ) -> None:
     """Show the mode and the rules in force, in the order in which they are tried."""
-    from punchlist.tools.tool_session import policy_of
+    from punchlist.tools.tool_session import session_policy
 
     entry = cli_context(context)
     services = entry.services(session, as_json=as_json)
     warn_untrusted(services)
     site = services.site(entry.scope(services), Path.cwd())
-    policy = policy_of(site.settings, _mode(mode), site.ledger())
+    policy = session_policy(site.settings, _mode(mode), site.call_service())
     if as_json:
         rules = [{"rule": str(rule), "from": origin} for origin, rule in _rules(policy)]
         echo_json({"mode": policy.mode.value, "rules": rules})
@@ -82,15 +82,15 @@ async def _explain(site: ToolSite, name: str, arguments: Any, mode: Mode | None)
     from punchlist.kernel.tool import parse_arguments as checked
     from punchlist.toolcalls.policy import strictest
     from punchlist.toolcalls.validation import unknown_tool
-    from punchlist.tools.tool_session import policy_of, toolbox
+    from punchlist.tools.tool_session import available_tools, session_policy
 
-    async with toolbox(site) as (tools, notes):
+    async with available_tools(site) as (tools, notes):
         tool = tools.get(name)
         if tool is None:
             raise NotFound(unknown_tool(name, tools).message)
         if problems := tool.problems(checked(arguments)):
             raise InvalidInput(list(problems))
-        policy = policy_of(site.settings, mode, site.ledger())
+        policy = session_policy(site.settings, mode, site.call_service())
         parts = policy.judge(tool, arguments)
         decision = strictest(parts)
     told = [{"part": one.part, "decision": one.decision.verdict.value, "why": one.decision.why} for one in parts]

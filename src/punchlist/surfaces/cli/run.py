@@ -195,7 +195,7 @@ def _todos(services: Services, runtime: AgentRuntime, turn_id: str) -> list[dict
     from punchlist.plan.lifecycle import PlanStatus
     from punchlist.plan.tools import condition_json, todo_json
 
-    scope = runtime.site.place.scope
+    scope = runtime.site.scope
     plan = services.plans.list(TurnScope(scope.conversation_id, scope.actor, turn_id), frozenset(PlanStatus))
     if plan.items:
         return [{**todo_json(todo), **condition_json(plan, todo.id)} for todo in plan.items]

@@ -64,7 +64,7 @@ class RunSession:
         self._watcher = watcher
 
     def run(self, agent: AgentDefinition, goal: str) -> TurnOutcome:
-        left = self.runtime.conversations.current_turn(self.runtime.site.place.scope.conversation_id)
+        left = self.runtime.conversations.current_turn(self.runtime.site.scope.conversation_id)
         if left is not None and left.owner is None and self._watcher:
             self._watcher.note(f"the turn that was left open ({left.id[-8:]}) ends with this new goal")
         return self._see_through(self.runtime.run(agent, goal, self._signal), lambda _: agent)
@@ -103,7 +103,7 @@ class RunSession:
         """A turn with the next message that a person left for the agent, if there is one (S10)."""
         runtime = self.runtime
         agent = choose("supervisor")
-        scope = replace(runtime.site.place.scope, actor=Actor(Role.SUPERVISOR, agent.name))
+        scope = replace(runtime.site.scope, actor=Actor(Role.SUPERVISOR, agent.name))
         deliver = MessageQueue(runtime.site.store).deliver
         delivered = await make_bridge(runtime.site.store)(deliver, scope, owner=current_process())
         if delivered is None:

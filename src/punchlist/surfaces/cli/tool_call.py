@@ -23,7 +23,7 @@ from punchlist.toolcalls.model import (
     Transition,
     WaitingToolCall,
 )
-from punchlist.tools.tool_session import workbench
+from punchlist.tools.tool_session import open_tool_session
 
 if TYPE_CHECKING:
     from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalQuestion
@@ -46,13 +46,15 @@ def run_call(site: ToolSite, request: ToolCallRequest, mode: Mode | None, *, as_
     async def run() -> int:
         live = _Live.wanted(as_json)
         ask = terminal.ask if terminal else None
-        async with workbench(site.for_tool(request.tool), mode=mode, ask=ask, listeners=live.listeners) as bench:
+        async with open_tool_session(
+            site.for_tool(request.tool), mode=mode, ask=ask, listeners=live.listeners
+        ) as bench:
             for note in bench.notes:
                 echo_error(note)
             batch = bench.scheduler.schedule(request)
             _cancel_on_interrupt(batch)
             # Without anybody to ask, a call that waits is left to whoever answers later.
-            calls = await (batch.ended() if terminal else batch.at_rest())
+            calls = await (batch.ended() if terminal else batch.settled())
         return _report(calls[0], as_json, live)
 
     return asyncio.run(run())
@@ -62,12 +64,12 @@ def resume_call(
     site: ToolSite, tool: str, call_id: str, question: ApprovalQuestion, answer: ApprovalAnswer, *, as_json: bool
 ) -> int | None:
     """Go on with a call that was left waiting, now that it has an answer; None when another process has it."""
-    payload = {"by": answer.by, "reason": answer.reason, "arguments": answer.arguments}
+    payload = {"by": answer.actor, "reason": answer.reason, "arguments": answer.arguments}
 
     async def run() -> int | None:
         live = _Live.wanted(as_json)
-        async with workbench(site.for_tool(tool), listeners=live.listeners) as bench:
-            call = bench.ledger.take_over(call_id)
+        async with open_tool_session(site.for_tool(tool), listeners=live.listeners) as bench:
+            call = bench.calls.take_over(call_id)
             if call is None:
                 return None
             batch = bench.scheduler.resume(call.request, question)
@@ -81,13 +83,13 @@ def resume_call(
 
 def deny_call(site: ToolSite, call_id: str, answer: ApprovalAnswer, *, as_json: bool) -> int | None:
     """End a call that was left waiting; None when another process has it."""
-    ledger = site.ledger()
+    ledger = site.call_service()
     call = ledger.take_over(call_id)
     if call is None:
         return None
-    denied = CancelledToolCall(call.request, approvals.told_no(answer), site.store.clock())
+    denied = CancelledToolCall(call.request, approvals.denial_message(answer), site.store.clock())
     came_from = CallStatus.AWAITING_APPROVAL
-    step = Transition(denied.ended_at, CallAction.DENY, came_from, denied, answer.by, answer.reason, answer)
+    step = Transition(denied.ended_at, CallAction.DENY, came_from, denied, answer.actor, answer.reason, answer)
     if ledger.record([step]):
         return None
     return _report(denied, as_json, _Live())

@@ -84,9 +84,9 @@ def list_tools(context: typer.Context, session: SessionOption = None, as_json: J
 
 
 async def _tools(site: ToolSite) -> tuple[list[dict[str, Any]], list[str]]:
-    from punchlist.tools.tool_session import toolbox
+    from punchlist.tools.tool_session import available_tools
 
-    async with toolbox(site) as (tools, notes):
+    async with available_tools(site) as (tools, notes):
         told = [
             {
                 "name": tool.name,
@@ -141,12 +141,12 @@ def history(
     as_json: JsonOption = False,
 ) -> None:
     """List the last calls of a session, oldest first."""
-    from punchlist.toolcalls.repository import newest
+    from punchlist.toolcalls.repository import newest_calls
 
     entry = cli_context(context)
     services = entry.services(session, as_json=as_json)
     with services.store.read() as tx:
-        calls = newest(tx, services.settings.session, most)[::-1]
+        calls = newest_calls(tx, services.settings.session, most)[::-1]
     if as_json:
         echo_json(
             [{**call.as_json(), "arguments": json.loads(call.arguments), "at": call.created_at} for call in calls]
@@ -172,7 +172,7 @@ def parse_arguments(written: str) -> Any:
 
 def warn_untrusted(services: Services, *more: str) -> None:
     """Name the untrusted settings that this command leaves out."""
-    untrusted = (*services.tool_settings.distrusted, *more)
+    untrusted = (*services.tool_settings.untrusted_requests, *more)
     if untrusted:
         others = f" and {len(untrusted) - 1} more" if len(untrusted) > 1 else ""
         file = services.settings.project.path.name if services.settings.project else "a file"

@@ -34,7 +34,8 @@ def trust(
         else []
     )
     wanted = [
-        visible(want) for want in (*elsewhere, *tools.wants(settings), *agents_config.untrusted_settings(settings))
+        visible(want)
+        for want in (*elsewhere, *tools.requests_needing_trust(settings), *agents_config.untrusted_settings(settings))
     ]
     files = [file, *agents_config.prompt_files(settings)] if file is not None else []
     trusted = bool(files) and all(map(services.trust.trusts, files))

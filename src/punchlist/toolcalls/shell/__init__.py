@@ -19,9 +19,9 @@ from typing import Final
 
 from punchlist.kernel.text import excerpt
 from punchlist.toolcalls.shell.commands import CommandParser
-from punchlist.toolcalls.shell.parsed import LONGEST, ParseResult, SimpleCommand
+from punchlist.toolcalls.shell.parsed import MAX_LINE_LENGTH, ParseResult, SimpleCommand
 
-__all__ = ["LONGEST", "UNREADABLE", "CommandLine", "SimpleCommand", "parse"]
+__all__ = ["MAX_LINE_LENGTH", "UNREADABLE", "CommandLine", "SimpleCommand", "parse"]
 
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 UNREADABLE: Final = "It cannot be read."
@@ -35,8 +35,8 @@ class CommandLine:
 
 def parse(line: str) -> CommandLine:
     """Every command in `line`. Never raises; what cannot be judged is said in `unclear`."""
-    if len(line) > LONGEST:
-        return CommandLine((), f"The command is longer than {LONGEST} characters.")
+    if len(line) > MAX_LINE_LENGTH:
+        return CommandLine((), f"The command is longer than {MAX_LINE_LENGTH} characters.")
     found = ParseResult()
     if control := _CONTROL.search(line):
         found.doubt(f"It has a control character: {excerpt(control[0])}")

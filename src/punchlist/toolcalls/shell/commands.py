@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Final
 
 from punchlist.kernel.text import excerpt
-from punchlist.toolcalls.shell.parsed import DEEPEST, SimpleCommand, Unparsable
+from punchlist.toolcalls.shell.parsed import MAX_DEPTH, SimpleCommand, Unparsable
 from punchlist.toolcalls.shell.words import META, NUMBER, HereDocument, PartialWord, Redirections, WordParser
 from punchlist.toolcalls.shell.wrappers import (
-    DECLARES,
+    DECLARATION_BUILTINS,
     NAME,
     EvaluatesArithmetic,
     RunsCommand,
@@ -19,7 +19,7 @@ from punchlist.toolcalls.shell.wrappers import (
     SetsVariable,
     Uncertain,
     WrapperWord,
-    runs,
+    find_invocations,
 )
 
 _BLANKS: Final = re.compile(r"(?:[ \t]|\\\n)*+")
@@ -57,7 +57,7 @@ class CommandParser(WordParser):
 
     def script(self, text: str, within: str, level: int) -> None:
         """Reads a text of its own. What cannot be read in it does not end the reading of the text around it."""
-        if level >= DEEPEST:
+        if level >= MAX_DEPTH:
             raise Unparsable("It is nested too deep.")
         self.found.spend(text)
         self.found.count_word()
@@ -467,7 +467,7 @@ class CommandParser(WordParser):
             if not word.known:
                 break
             known.append(word.text)
-        if words and words[0].text in DECLARES:
+        if words and words[0].text in DECLARATION_BUILTINS:
             names = [*names, *(match[1] for word in words if (match := _ASSIGNMENT.match(word.text)))]
         within = self.within if within is None else within
         complete = len(known) == len(words)
@@ -475,13 +475,13 @@ class CommandParser(WordParser):
 
     def look_inside(self, words: Sequence[WrapperWord], stdin: WrapperWord | None, level: int) -> None:
         """What a command that was listed runs in its turn."""
-        if level >= DEEPEST:
+        if level >= MAX_DEPTH:
             raise Unparsable("It is nested too deep.")
         if not words[0].known:
             self.found.doubt(f"The program's name is not known before it runs: {excerpt(words[0].raw, 40)}")
             return
         self.found.programs.add(words[0].text)
-        for finding in runs(words, stdin):
+        for finding in find_invocations(words, stdin):
             match finding:
                 case RunsCommand():
                     self.found.variables.update(finding.assignments)

@@ -8,10 +8,10 @@ from typing import Final
 
 from punchlist.kernel.text import excerpt
 
-LONGEST: Final = 100_000
-MOST_COMMANDS: Final = 2_000
-MOST_WORDS: Final = 20_000
-DEEPEST: Final = 25
+MAX_LINE_LENGTH: Final = 100_000
+MAX_COMMANDS: Final = 2_000
+MAX_WORDS: Final = 20_000
+MAX_DEPTH: Final = 25
 # Shells run what these hold or name: with `set -x`, or before the script.
 _RUN_AS_CODE: Final = re.compile(r"PS4\Z|BASH_ENV\Z|BASH_FUNC_|ZDOTDIR\Z")
 
@@ -36,7 +36,7 @@ class ParseResult:
     commands: list[SimpleCommand] = field(default_factory=list)
     unclear: str | None = None
     words: int = 0
-    budget: int = 2 * LONGEST
+    budget: int = 2 * MAX_LINE_LENGTH
     functions: set[str] = field(default_factory=set)
     programs: set[str] = field(default_factory=set)
     counters: set[str] = field(default_factory=set)  # variables that were given a number
@@ -47,8 +47,8 @@ class ParseResult:
         self.unclear = self.unclear or reason
 
     def add(self, command: SimpleCommand) -> None:
-        if len(self.commands) >= MOST_COMMANDS:
-            raise Unparsable(f"It has more than {MOST_COMMANDS} commands.")
+        if len(self.commands) >= MAX_COMMANDS:
+            raise Unparsable(f"It has more than {MAX_COMMANDS} commands.")
         self.commands.append(command)
 
     def spend(self, text: str) -> None:
@@ -58,8 +58,8 @@ class ParseResult:
 
     def count_word(self) -> None:
         self.words += 1
-        if self.words > MOST_WORDS:
-            raise Unparsable(f"It has more than {MOST_WORDS} words.")
+        if self.words > MAX_WORDS:
+            raise Unparsable(f"It has more than {MAX_WORDS} words.")
 
     def conclude(self) -> None:
         for name in sorted(self.functions & self.programs):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from punchlist.kernel.text import excerpt
-from punchlist.toolcalls.shell.parsed import DEEPEST, ParseResult, Unparsable
+from punchlist.toolcalls.shell.parsed import MAX_DEPTH, ParseResult, Unparsable
 from punchlist.toolcalls.shell.wrappers import NAME, WrapperWord
 
 META: Final = frozenset(" \t\n|&;()<>")
@@ -96,7 +96,7 @@ class WordParser:
         )
 
     def descend(self, within: str) -> str:
-        if self.level >= DEEPEST:
+        if self.level >= MAX_DEPTH:
             raise Unparsable("It is nested too deep.")
         self.level += 1
         outer, self.within = self.within, within

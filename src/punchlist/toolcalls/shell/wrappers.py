@@ -75,14 +75,14 @@ class WrapperCall:
 Reader = Callable[[WrapperCall], Iterator[Finding]]
 
 
-def program(word: WrapperWord) -> str:
+def program_name(word: WrapperWord) -> str:
     """The name to look up: without folder, and in small letters since some file systems do not tell them apart."""
     return word.text.rsplit("/", 1)[-1].lower().removesuffix(".exe")
 
 
-def runs(words: Words, stdin: WrapperWord | None) -> Iterator[Finding]:
+def find_invocations(words: Words, stdin: WrapperWord | None) -> Iterator[Finding]:
     """What `words`, a command whose first word is known, runs or may run. `stdin` is its here-document, if any."""
-    name = program(words[0])
+    name = program_name(words[0])
     if words[0].text.startswith(("-", "=")):
         yield Uncertain(f"A program named {words[0].text!r} is read differently by different shells.")
     interpreter = re.match(r"(python|perl|ruby|node|php|lua)[0-9.]*\Z", name)
@@ -415,7 +415,7 @@ def _names(call: WrapperCall) -> Iterator[Finding]:
         option = word.text[:1] == "-"
         if not (word.known or (assigned and name != "unset")) or not (option or _NAME_OR_NUMBER.match(variable)):
             yield Uncertain(f"A name given to {name} is not plain; bash could run a command in it.")
-        elif option and name in DECLARES and set(word.text) & {"i", "n"}:
+        elif option and name in DECLARATION_BUILTINS and set(word.text) & {"i", "n"}:
             yield Uncertain(f"{name} {word.text} makes bash compute the values of a variable.")
         elif option and name in {"mapfile", "readarray"} and "C" in word.text:
             yield Uncertain(f"{name} -C runs a command for every line it reads.")
@@ -424,7 +424,7 @@ def _names(call: WrapperCall) -> Iterator[Finding]:
 
 
 _NAME_OR_NUMBER: Final = re.compile(r"[^\[\]$`]*\Z")
-DECLARES: Final = {"declare", "typeset", "local", "export", "readonly"}
+DECLARATION_BUILTINS: Final = {"declare", "typeset", "local", "export", "readonly"}
 
 
 def _printf(call: WrapperCall) -> Iterator[Finding]:
@@ -496,7 +496,7 @@ _READERS: Final[dict[str, Reader]] = {
     **dict.fromkeys(_SHELLS, _shell),
     **dict.fromkeys(_OPAQUE, _opaque),
     **dict.fromkeys(_ALWAYS_OPAQUE, _always_opaque),
-    **dict.fromkeys([*DECLARES, "read", "mapfile", "readarray", "getopts", "unset"], _names),
+    **dict.fromkeys([*DECLARATION_BUILTINS, "read", "mapfile", "readarray", "getopts", "unset"], _names),
     **dict.fromkeys(["test", "["], _test),
     **dict.fromkeys(["source", "."], _source),
     **dict.fromkeys(["xargs", "gxargs"], _xargs),

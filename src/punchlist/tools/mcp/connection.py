@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Final
 from punchlist.errors import ConfigError
 from punchlist.kernel.text import excerpt, visible_block
 from punchlist.toolcalls.tool import Arguments, ConnectionLost, ToolFailure
-from punchlist.tools.mcp.requests import all_pages, still_answers, tool_result
-from punchlist.tools.mcp.settings import McpServer, ReconnectPolicy, ServerSecrets, filled_in
-from punchlist.tools.mcp.transport import ProcessServer, ServerTransport, UrlServer, leaf, load_sdk
+from punchlist.tools.mcp.requests import is_responsive, list_all_pages, request_tool_call
+from punchlist.tools.mcp.settings import McpServer, ReconnectPolicy, ServerSecrets, expand_variables
+from punchlist.tools.mcp.transport import ProcessServer, ServerTransport, UrlServer, innermost, load_sdk
 
 if TYPE_CHECKING:
     from mcp import Client, MCPError, types
@@ -62,7 +62,7 @@ class _Link:
 @dataclass(frozen=True)
 class ToolListing:
     tools: list[types.Tool]
-    ended: bool
+    complete: bool
 
 
 class ServerConnection:
@@ -77,11 +77,11 @@ class ServerConnection:
         self._closed = False
 
     @property
-    def longest_call(self) -> float:
+    def max_call_seconds(self) -> float:
         pace, server = self._pace, self.server
         return pace.patience + server.start_timeout + server.call_timeout + pace.answer_within + _TOLD_LIMIT
 
-    def safe(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         return visible_block(self._secrets.hide(text))
 
     # --- what others ask of it ---------------------------------------------------------------------
@@ -92,12 +92,12 @@ class ServerConnection:
 
         try:
             async with asyncio.timeout(self.server.call_timeout):
-                return await tool_result(client, tool, arguments)
+                return await request_tool_call(client, tool, arguments)
         except (MCPError, ValueError) as error:
             raise await self._refused(link, error, _IN_DOUBT) from None
         except TimeoutError:
             limit = f"{self.server.call_timeout:g} s"
-        answers = await still_answers(client, self._pace.answer_within)
+        answers = await is_responsive(client, self._pace.answer_within)
         if link.over.is_set() or not answers:
             link.end(f"did not answer a call within {limit}, nor anything else")
             raise await self._broken(link, _IN_DOUBT)
@@ -113,12 +113,12 @@ class ServerConnection:
         tools: list[types.Tool] = []
         try:
             async with asyncio.timeout(self.server.start_timeout):
-                return ToolListing(tools, ended=await all_pages(client, tools))
+                return ToolListing(tools, complete=await list_all_pages(client, tools))
         except (MCPError, ValueError) as error:
             raise await self._refused(link, error) from None
         except TimeoutError:
             if tools:
-                return ToolListing(tools, ended=False)
+                return ToolListing(tools, complete=False)
             link.end(f"did not list its tools within {self.server.start_timeout:g} s")
             raise await self._broken(link) from None
 
@@ -209,7 +209,7 @@ class ServerConnection:
         except ImportError as error:
             link.tell(f"cannot be used: {error}. Install the Python package `mcp`")
         except (Exception, BaseExceptionGroup) as error:
-            link.tell(f"lost the connection: {self._shown(leaf(error))}")
+            link.tell(f"lost the connection: {self._shown(innermost(error))}")
 
     def _gone(self, link: _Link, _owner: asyncio.Task[None]) -> None:
         """Not a `finally` of the owner: that would not run if it was cancelled before its first step."""
@@ -227,7 +227,7 @@ class ServerConnection:
                     link.client = await way.open(stack)
             except Exception as error:
                 late = f"did not answer within {self.server.start_timeout:g} s of its start"
-                why = late if limit.expired() else await way.no_start(leaf(error), self._shown)
+                why = late if limit.expired() else await way.start_failure(innermost(error), self._shown)
                 link.tell(why, way.evidence(self._secrets))
                 return
             link.over = way.over
@@ -238,12 +238,12 @@ class ServerConnection:
             finally:
                 # Also when the SDK ends it from within, before it wakes the calls.
                 link.over.set()
-            link.tell(link.why or await way.end(), way.evidence(self._secrets))
+            link.tell(link.why or await way.end_reason(), way.evidence(self._secrets))
             self._tell(link)
 
     def _filled_in(self) -> McpServer:
         try:
-            settings = filled_in(self.server)
+            settings = expand_variables(self.server)
         except ConfigError as error:
             raise ToolFailure(str(error)) from None
         self._secrets = ServerSecrets(settings)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, cast
 
-OUTPUT_KEPT: Final = 4096
+KEPT_OUTPUT_BYTES: Final = 4096
 
 
 class ProcessPipes(asyncio.SubprocessProtocol):
@@ -32,7 +32,7 @@ class ProcessPipes(asyncio.SubprocessProtocol):
         if fd == 1:
             self.stdout.feed_data(data)
         else:
-            self.stderr = (self.stderr + data)[-OUTPUT_KEPT:]
+            self.stderr = (self.stderr + data)[-KEPT_OUTPUT_BYTES:]
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002
         if fd == 2:
@@ -71,7 +71,7 @@ class LineBuffer:
         self._parts: list[bytes] = []
         self.unfinished = 0
 
-    def whole(self, data: bytes) -> list[bytes]:
+    def feed(self, data: bytes) -> list[bytes]:
         *ends, rest = data.split(b"\n")
         lines = []
         for end in ends:

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.kernel.text import excerpt, visible_block
-from punchlist.tools.mcp.pipes import OUTPUT_KEPT, LineBuffer, ProcessPipes
+from punchlist.tools.mcp.pipes import KEPT_OUTPUT_BYTES, LineBuffer, ProcessPipes
 from punchlist.tools.mcp.settings import ServerSecrets
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 
-LONGEST_MESSAGE: Final = 64 * 1024 * 1024
+MAX_MESSAGE_BYTES: Final = 64 * 1024 * 1024
 _MOST_STRAY_OUTPUT: Final = 1024 * 1024
 _STRAY_SHOWN: Final = 200
 _STDERR_LINES: Final = 3
@@ -144,7 +144,7 @@ class ProcessTransport:
         lines = LineBuffer()
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError), to_us:
             while data := await self._pipes.stdout.read(256 * 1024):
-                for line in lines.whole(data):
+                for line in lines.feed(data):
                     try:
                         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                     except ValueError:
@@ -152,8 +152,8 @@ class ProcessTransport:
                     else:
                         self._stray_size = 0
                         await to_us.send(SessionMessage(message))
-                if lines.unfinished > LONGEST_MESSAGE:
-                    self.fault = f"sent a message of more than {LONGEST_MESSAGE:,} bytes"
+                if lines.unfinished > MAX_MESSAGE_BYTES:
+                    self.fault = f"sent a message of more than {MAX_MESSAGE_BYTES:,} bytes"
                 if self.fault:
                     # Before the stream closes, so that whoever waits for an answer knows why.
                     self._leave()
@@ -163,7 +163,7 @@ class ProcessTransport:
         if not line.strip():
             return
         # Servers do print a line of greeting, and go on to work.
-        self._stray = line[:OUTPUT_KEPT]
+        self._stray = line[:KEPT_OUTPUT_BYTES]
         self._stray_size += len(line)
         if self._stray_size > _MOST_STRAY_OUTPUT:
             self.fault = "prints something other than MCP messages on its standard output"

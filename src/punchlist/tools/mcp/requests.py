@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from mcp import Client, types
     from pydantic import TypeAdapter
 
-MOST_TOOLS: Final = 1_000
+MAX_TOOLS: Final = 1_000
 _MOST_PAGES: Final = 200
 
 
-async def tool_result(client: Client, tool: str, arguments: Arguments) -> types.CallToolResult:
+async def request_tool_call(client: Client, tool: str, arguments: Arguments) -> types.CallToolResult:
     from mcp import MCPError, types
     from mcp.types import HEADER_MISMATCH
 
@@ -29,7 +29,7 @@ async def tool_result(client: Client, tool: str, arguments: Arguments) -> types.
         if error.code != HEADER_MISMATCH:
             raise
         # The protocol's way: the session must have seen the tool's schema to send its headers.
-        await all_pages(client, [])
+        await list_all_pages(client, [])
         result = await client.session.send_request(request, _answer())
     if isinstance(result, types.InputRequiredResult):
         raise ToolFailure("The tool asks for input from a person before it goes on, which is not offered here.")
@@ -44,24 +44,24 @@ def _answer() -> TypeAdapter[types.CallToolResult | types.InputRequiredResult]:
     return TypeAdapter(types.CallToolResult | types.InputRequiredResult)
 
 
-async def all_pages(client: Client, tools: list[types.Tool]) -> bool:
+async def list_all_pages(client: Client, tools: list[types.Tool]) -> bool:
     """Whether the list came to its end. What there is so far is in `tools`, also when this is cancelled."""
     from mcp import types
 
     cursor: str | None = None
     for _ in range(_MOST_PAGES):
         page = await client.session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
-        room = MOST_TOOLS - len(tools)
+        room = MAX_TOOLS - len(tools)
         tools.extend(page.tools[:room])
         cursor = page.next_cursor
         if cursor is None:
             return len(page.tools) <= room
-        if len(tools) == MOST_TOOLS:
+        if len(tools) == MAX_TOOLS:
             return False
     return False
 
 
-async def still_answers(client: Client, within: float) -> bool:
+async def is_responsive(client: Client, within: float) -> bool:
     """Whether it says anything at all. The list of tools is what every server knows, in both protocols."""
     try:
         async with asyncio.timeout(within):

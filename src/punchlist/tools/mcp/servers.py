@@ -11,7 +11,7 @@ from punchlist.errors import ConfigError
 from punchlist.toolcalls.tool import ToolFailure
 from punchlist.tools.mcp.connection import ServerConnection
 from punchlist.tools.mcp.settings import McpServer, ReconnectPolicy
-from punchlist.tools.mcp.tool import LONGEST_SCHEMA, McpTool, tools_of
+from punchlist.tools.mcp.tool import MAX_SCHEMA_LENGTH, McpTool, make_tools
 
 __all__ = ["McpServer", "McpServers", "McpTool", "ReconnectPolicy"]
 
@@ -53,14 +53,14 @@ async def _tools(connection: ServerConnection) -> tuple[list[McpTool], list[str]
         listing = await connection.list_tools()
     except ToolFailure as failure:
         return [], [str(failure)]
-    tools = tools_of(connection, listing.tools)
+    tools = make_tools(connection, listing.tools)
     name = connection.server.name
     notes = [
-        f"MCP server '{name}': the input schema of {tool.name} is longer than {LONGEST_SCHEMA:,} characters. "
+        f"MCP server '{name}': the input schema of {tool.name} is longer than {MAX_SCHEMA_LENGTH:,} characters. "
         "The tool is offered without it."
         for tool in tools
         if tool.schema_replaced
     ]
-    if not listing.ended:
+    if not listing.complete:
         notes.append(f"MCP server '{name}': its list of tools does not end. The first {len(tools):,} are offered.")
     return tools, notes

@@ -78,7 +78,7 @@ class ReconnectPolicy:
         return min(self.first * 2.0 ** min(failures - 1, 30), self.most)
 
 
-def filled_in(server: McpServer) -> McpServer:
+def expand_variables(server: McpServer) -> McpServer:
     """With every reference to our environment replaced by its value."""
     return replace(server, env=_values(server, "env"), headers=_values(server, "headers"))
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.kernel.text import ELLIPSIS, excerpt, visible_block
-from punchlist.toolcalls.tool import NOTHING, Arguments, Effect, Resources, Schema, ToolContext, ToolFailure
+from punchlist.toolcalls.tool import NO_RESOURCES, Arguments, Effect, Resources, Schema, ToolContext, ToolFailure
 from punchlist.tools.mcp.arguments import ArgumentCheck
 from punchlist.tools.mcp.settings import SEPARATOR
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from punchlist.tools.mcp.connection import ServerConnection
 
-LONGEST_DESCRIPTION: Final = 4_000
-LONGEST_SCHEMA: Final = 100_000
+MAX_DESCRIPTION_LENGTH: Final = 4_000
+MAX_SCHEMA_LENGTH: Final = 100_000
 _LONGEST_NAME: Final = 64
 _LONGEST_FAILURE: Final = 4_000
 _ANY_OBJECT: Final[Schema] = {"type": "object"}
@@ -38,14 +38,15 @@ class McpTool:
         self._own_name = tool.name
         self.name = name
         self.server: str | None = connection.server.name
-        self.description = _cut(visible_block((tool.description or "")[: LONGEST_DESCRIPTION + 1]), LONGEST_DESCRIPTION)
+        description = visible_block((tool.description or "")[: MAX_DESCRIPTION_LENGTH + 1])
+        self.description = _cut(description, MAX_DESCRIPTION_LENGTH)
         annotations = (
             tool.annotations.model_dump(mode="json", by_alias=True, exclude_none=True) if tool.annotations else {}
         )
         # A claim of the server's: policy must not take it for more than that.
         self.effect = Effect.READ if annotations.get("readOnlyHint") is True else Effect.EXECUTE
         schema = _canonical(tool.input_schema)
-        self.schema_replaced = len(schema) > LONGEST_SCHEMA
+        self.schema_replaced = len(schema) > MAX_SCHEMA_LENGTH
         self.input_schema: Schema = _ANY_OBJECT if self.schema_replaced else tool.input_schema
         given = {"name": tool.name, "description": tool.description, "annotations": annotations}
         self.fingerprint = hashlib.sha256(f"{_canonical(given)}\n{schema}".encode()).hexdigest()
@@ -57,7 +58,7 @@ class McpTool:
     @property
     def time_limit(self) -> float | None:
         """Room for a restart before the call; the call's own limit is kept by the connection."""
-        return self._connection.longest_call
+        return self._connection.max_call_seconds
 
     @cached_property
     def _check(self) -> ArgumentCheck:
@@ -67,7 +68,7 @@ class McpTool:
         return self._check.problems(arguments)
 
     def resources(self, arguments: Arguments) -> Resources:  # noqa: ARG002
-        return NOTHING
+        return NO_RESOURCES
 
     def preview(self, arguments: Arguments) -> str:
         return visible_block(json.dumps(dict(arguments), indent=2, ensure_ascii=False, default=str))
@@ -78,7 +79,7 @@ class McpTool:
     async def run(self, arguments: Arguments, running: ToolContext) -> Any:  # noqa: ARG002
         result = await self._connection.call(self._own_name, arguments)
         if result.is_error:
-            text = self._connection.safe(_text(result.content)) or "It gave no reason."
+            text = self._connection.redact(_text(result.content)) or "It gave no reason."
             raise ToolFailure(_cut(text, _LONGEST_FAILURE))
         if result.structured_content is not None:
             return result.structured_content
@@ -109,7 +110,7 @@ def _bytes(base64: str) -> int:
     return len(base64) * 3 // 4 - base64[-2:].count("=")
 
 
-def tools_of(connection: ServerConnection, tools: Iterable[types.Tool]) -> list[McpTool]:
+def make_tools(connection: ServerConnection, tools: Iterable[types.Tool]) -> list[McpTool]:
     """With names that providers take, and no two alike."""
     taken: set[str] = set()
     made = []

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final, Protocol
 
 from punchlist.kernel.text import excerpt
-from punchlist.tools.mcp.process import LONGEST_MESSAGE, ProcessTransport
+from punchlist.tools.mcp.process import MAX_MESSAGE_BYTES, ProcessTransport
 from punchlist.tools.mcp.settings import McpServer, ServerSecrets
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ class ServerTransport(Protocol):
 
     async def open(self, stack: AsyncExitStack) -> Client: ...
 
-    async def no_start(self, error: BaseException, shown: Callable[[BaseException], str]) -> str:
+    async def start_failure(self, error: BaseException, shown: Callable[[BaseException], str]) -> str:
         """What kept it from starting."""
 
-    async def end(self) -> str:
+    async def end_reason(self) -> str:
         """What the other side did, after `over`."""
 
     def ended_by(self, error: MCPError) -> bool:
@@ -66,14 +66,14 @@ class ProcessServer:
         self._new_transport()
         return await stack.enter_async_context(Client(self._transport, mode="legacy", cache=None))
 
-    async def no_start(self, error: BaseException, shown: Callable[[BaseException], str]) -> str:
+    async def start_failure(self, error: BaseException, shown: Callable[[BaseException], str]) -> str:
         if isinstance(error, OSError):
             return f"could not be started: {shown(error)}"
         if self._transport.left:
-            return f"did not start: it {await self.end()}"
+            return f"did not start: it {await self.end_reason()}"
         return f"did not start: {shown(error)}"
 
-    async def end(self) -> str:
+    async def end_reason(self) -> str:
         return await self._transport.end()
 
     def ended_by(self, error: MCPError) -> bool:  # noqa: ARG002
@@ -105,7 +105,9 @@ class UrlServer:
             event_hooks={"request": [_hurry_goodbye], "response": [self._note_status]},
         )
         await stack.enter_async_context(http)
-        transport = streamable_http_client(self._server.url or "", http_client=http, max_sse_event_size=LONGEST_MESSAGE)
+        transport = streamable_http_client(
+            self._server.url or "", http_client=http, max_sse_event_size=MAX_MESSAGE_BYTES
+        )
         self._client = await stack.enter_async_context(Client(transport, cache=None))
         return self._client
 
@@ -114,14 +116,14 @@ class UrlServer:
         if response.request.method == "POST":
             self._status, self._reason = response.status_code, response.reason_phrase
 
-    async def no_start(self, error: BaseException, shown: Callable[[BaseException], str]) -> str:
+    async def start_failure(self, error: BaseException, shown: Callable[[BaseException], str]) -> str:
         import httpx2
 
         if isinstance(error, httpx2.TransportError):
             return f"could not be reached: {shown(error)}"
         return f"did not start a session: {shown(error)}"
 
-    async def end(self) -> str:
+    async def end_reason(self) -> str:
         return "ended the connection"
 
     def ended_by(self, error: MCPError) -> bool:
@@ -156,7 +158,7 @@ def load_sdk() -> None:
         logger.addHandler(logging.NullHandler())
 
 
-def leaf(error: BaseException) -> BaseException:
+def innermost(error: BaseException) -> BaseException:
     """The SDK's task groups wrap what went wrong, often twice."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

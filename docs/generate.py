@@ -43,11 +43,14 @@ COMMANDS = [
     *(["agents", name] for name in ("list", "show")),
     *(["mission", name] for name in ("init", "schema", "apply", "export", "trust", "list", "show", "archive")),
     *(["mission", name] for name in ("escalations", "answer", "acknowledge", "cycle", "prompt", "costs")),
-    *(["todo", name] for name in ("list", "show", "create", "promote", "demote", "start", "cancel", "extend")),
-    *(["todo", name] for name in ("reprioritize", "complete", "claim", "renew", "release")),
-    *(["chat", name] for name in ("list", "show", "send")),
-    *(["metric", name] for name in ("list", "show", "record", "collect")),
-    *(["runs", name] for name in ("list", "show", "pause", "resume", "redirect", "stop")),
+    *(
+        ["mission", "todo", name]
+        for name in ("list", "show", "create", "promote", "demote", "start", "cancel", "extend")
+    ),
+    *(["mission", "todo", name] for name in ("reprioritize", "complete", "claim", "renew", "release")),
+    *(["mission", "chat", name] for name in ("list", "show", "send")),
+    *(["mission", "metric", name] for name in ("list", "show", "record", "collect")),
+    *(["mission", "runs", name] for name in ("list", "show", "pause", "resume", "redirect", "stop")),
     ["worker"],
     ["todos"],
     *(["todos", name] for name in ("add", "start", "done", "reopen", "edit", "cancel", "clear", "undo")),

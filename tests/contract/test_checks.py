@@ -88,7 +88,7 @@ def test_a_metric_must_have_reached_its_level_after_the_work(bench: Bench, clock
     clock.advance(minutes=1)
     bench.todos.record_work(OWNER, todo.id)
     # It was good before the work; what is it now?
-    assert "`punchlist metric record fast build-time VALUE`" in bench.detail(todo)
+    assert "`punchlist mission metric record fast build-time VALUE`" in bench.detail(todo)
     with pytest.raises(IllegalTransition, match="check failed"):
         bench.complete(todo)
     clock.advance(minutes=1)

@@ -334,5 +334,5 @@ def test_what_is_recorded_by_hand_is_not_collected(store: Store, tmp_path: Path)
     measured(store)
     assert collecting(store, tmp_path).collect(PERSON, "fast") == []
     [came] = collecting(store, tmp_path).collect(PERSON, "fast", ["build-time"])
-    assert came.error == "build-time is recorded by hand: `punchlist metric record fast build-time VALUE`."
+    assert came.error == "build-time is recorded by hand: `punchlist mission metric record fast build-time VALUE`."
     assert Metrics(store).views("fast")[0].metric.last_error is None

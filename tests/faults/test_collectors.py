@@ -203,7 +203,7 @@ def test_what_is_not_trusted_does_not_run(site: Site, how: dict[str, Any]) -> No
 
 
 def test_what_is_recorded_by_hand_says_so(site: Site) -> None:
-    assert "`punchlist metric record fast build-time VALUE`" in site.fails(type="manual")
+    assert "`punchlist mission metric record fast build-time VALUE`" in site.fails(type="manual")
 
 
 # --- files --------------------------------------------------------------------------------------------------------

@@ -139,10 +139,10 @@ class Office:
         self.do("approvals", "approve", asked[0]["callId"])
 
     def todo(self, *arguments: str) -> str:
-        return str(self.see("todo", "create", "dev", "build", *arguments)["id"])
+        return str(self.see("mission", "todo", "create", "dev", "build", *arguments)["id"])
 
     def status(self, todo: str) -> str:
-        return str(self.see("todo", "show", todo)["status"])
+        return str(self.see("mission", "todo", "show", todo)["status"])
 
 
 @pytest.fixture
@@ -154,16 +154,16 @@ def office(punchlist: Cli, project: Path, environment: dict[str, str]) -> Office
 def test_work_waits_for_approval_is_sent_back_once_and_is_completed(office: Office, project: Path) -> None:
     office.open(FEEDBACK)
     todo = office.todo("Write the notes", "--criteria", "What is new, and known problems.")
-    office.do("todo", "start", todo, "--why", "the release is near")
+    office.do("mission", "todo", "start", todo, "--why", "the release is near")
     with office.worker():
         office.approve("write_file")
         office.approve("edit_file")
         until(lambda: office.status(todo) == "completed", "the Lead completes it")
     assert (project / "notes.txt").read_text() == "What is new\nKnown problems\n"
-    told = office.do("chat", "show", CHAT)
+    told = office.do("mission", "chat", "show", CHAT)
     in_order = ["Execute: Write the notes.", "Written.", "The known problems are missing.", "Both parts are there."]
     assert sorted(told.index(line) for line in in_order) == [told.index(line) for line in in_order]
-    assert office.see("todo", "list", "dev")["summary"]["active"] == 0
+    assert office.see("mission", "todo", "list", "dev")["summary"]["active"] == 0
     office.do("db", "check")
 
 
@@ -174,10 +174,12 @@ def test_what_an_agent_left_to_another_is_told_in_the_todo_chat_and_picked_up_by
     office.open(ASYNC)
     (project / "build.log").write_text("72 s\n")
     todo = office.todo("Measure the build")
-    office.do("todo", "start", todo, "--why", "it is slow")
+    office.do("mission", "todo", "start", todo, "--why", "it is slow")
 
     def results() -> list[dict[str, Any]]:
-        return [one for one in office.see("chat", "show", CHAT)["messages"] if one["kind"] == "worker_result"]
+        return [
+            one for one in office.see("mission", "chat", "show", CHAT)["messages"] if one["kind"] == "worker_result"
+        ]
 
     with office.worker() as worker:
         # Meanwhile its owner waits for a person, so that the Lead has not looked yet.
@@ -187,7 +189,7 @@ def test_what_an_agent_left_to_another_is_told_in_the_todo_chat_and_picked_up_by
         office.approve("write_file")
         until(lambda: office.status(todo) == "completed", "the Lead completes it")
     assert ["It took 72 s." in one["content"] for one in results()] == [True]
-    assert office.see("todo", "show", todo)["outcome"] == "The coder measured 72 s."
+    assert office.see("mission", "todo", "show", todo)["outcome"] == "The coder measured 72 s."
     office.do("db", "check")
 
 
@@ -199,16 +201,16 @@ def test_a_late_todo_is_asked_about_and_the_lead_does_what_you_answer_in_the_cha
     (asked,) = office.see("mission", "escalations")
     assert asked["question"].startswith("TODO overdue: Ship it. Status: pending since ")
 
-    office.do("chat", "send", "dev", "Give it until 2099-01-01")
+    office.do("mission", "chat", "send", "dev", "Give it until 2099-01-01")
     office.work()
-    assert office.see("todo", "show", todo)["deadline"] == "2099-01-01"
+    assert office.see("mission", "todo", "show", todo)["deadline"] == "2099-01-01"
     assert office.see("mission", "escalations") == []
 
-    office.do("chat", "send", "dev", "Cancel it after all")
+    office.do("mission", "chat", "send", "dev", "Cancel it after all")
     office.work()
     assert office.status(todo) == "cancelled"
     # All of it is still there, in the order in which it was said.
-    told = office.do("chat", "show", "dev")
+    told = office.do("mission", "chat", "show", "dev")
     in_order = [
         "TODO overdue: Ship it.",
         "A person has to say what becomes of it.",

@@ -68,7 +68,7 @@ def test_the_mission_demo_reads_like_a_story(punchlist: Cli, scratch: Path) -> N
     assert -1 not in places, in_order[places.index(-1)]
     assert places == sorted(places)
     assert punchlist("db", "check", cwd=folder).returncode == 0
-    shown = punchlist("chat", "show", "developer-experience/build-performance/todos", cwd=folder).stdout
+    shown = punchlist("mission", "chat", "show", "developer-experience/build-performance/todos", cwd=folder).stdout
     assert "ts-loader" in shown
 
 

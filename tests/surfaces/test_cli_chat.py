@@ -1,4 +1,4 @@
-"""`punchlist chat`: people read every chat of a mission, and write in it (M10)."""
+"""`punchlist mission chat`: people read every chat of a mission, and write in it (M10)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def team(store: Store) -> Team:
 
 
 def chat(punchlist: Cli, *arguments: str, **extra: Any) -> str:
-    done = punchlist("chat", *arguments, **extra)
+    done = punchlist("mission", "chat", *arguments, **extra)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -69,7 +69,7 @@ def work_in(team: Team) -> str:
 
 
 def test_alone_it_says_what_there_is(punchlist: Cli) -> None:
-    done = punchlist("chat")
+    done = punchlist("mission", "chat")
     assert "list" in done.stdout + done.stderr
     assert "send" in done.stdout + done.stderr
     assert chat(punchlist, "list").startswith("No missions yet.")
@@ -172,7 +172,7 @@ def test_while_an_agent_is_at_work_what_is_said_waits(punchlist: Cli, team: Team
     run = work_in(team)
     told = chat(punchlist, "send", TODOS, "Mind the cache.")
     assert f"pillar-owner is at work there (run {run[-8:]}, running); it hears this afterwards." in told
-    assert f"punchlist runs redirect {run[-8:]} TEXT" in told
+    assert f"punchlist mission runs redirect {run[-8:]} TEXT" in told
     [waiting] = MessageQueue(team.store).pending(team.pillars[BUILD].todo_conversation_id)
     assert (waiting.content, waiting.status) == ("Mind the cache.", "queued")
     assert chat_json(punchlist, "send", TODOS, "And the disk.")["run"] == run
@@ -193,8 +193,8 @@ def test_a_chat_that_is_not_there_is_told(punchlist: Cli) -> None:
         ("nowhere/builds", "There is no session 'nowhere/builds'"),
     ):
         for arguments in (["show", named], ["send", named, "Hello"]):
-            done = punchlist("chat", *arguments, "--json")
+            done = punchlist("mission", "chat", *arguments, "--json")
             assert done.returncode == 1
             assert told in json.loads(done.stdout)["error"]["message"]
-    done = punchlist("chat", "send", SLUG, " ")
+    done = punchlist("mission", "chat", "send", SLUG, " ")
     assert (done.returncode, done.stderr) == (1, "punchlist: content: must not be empty\n")

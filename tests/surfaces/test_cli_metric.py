@@ -1,4 +1,4 @@
-"""`punchlist metric`: what is measured is listed, drawn, recorded and collected."""
+"""`punchlist mission metric`: what is measured is listed, drawn, recorded and collected."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def record(store: Store, *values: float) -> None:
 
 
 def fine(punchlist: Cli, *arguments: str, **extra: Any) -> str:
-    done = punchlist("metric", *arguments, **extra)
+    done = punchlist("mission", "metric", *arguments, **extra)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return done.stdout
@@ -74,7 +74,7 @@ def test_a_reading_can_be_negative_and_of_another_time(punchlist: Cli, theirs: S
     ],
 )
 def test_what_cannot_be_recorded_is_told(punchlist: Cli, theirs: Store, arguments: list[str], told: str) -> None:
-    done = punchlist("metric", "record", *arguments, "--json")
+    done = punchlist("mission", "metric", "record", *arguments, "--json")
     assert done.returncode == 1
     assert told in done.stderr
     assert told in json.loads(done.stdout)["error"]["message"]
@@ -112,14 +112,14 @@ def test_metrics_are_collected_and_each_says_what_came(punchlist: Cli, project: 
         collected("timed", type="command", command=["echo", "72.5"]),
         collected("broken", type="command", command=["sh", "-c", "echo the disk is full >&2; exit 2"]),
     )
-    done = punchlist("metric", "collect", "fast", "--all")
+    done = punchlist("mission", "metric", "collect", "fast", "--all")
     assert done.returncode == 1
     assert done.stdout.splitlines()[0] == "✓ counted: 12 s"
     assert "`punchlist mission trust fast`" in done.stdout.splitlines()[1]
     assert punchlist("mission", "trust", "fast", "--yes").returncode == 0
     # In a folder below, the project is the same.
     (project / "sub").mkdir()
-    done = punchlist("metric", "collect", "fast", "--all", cwd=project / "sub")
+    done = punchlist("mission", "metric", "collect", "fast", "--all", cwd=project / "sub")
     assert done.returncode == 1
     assert done.stdout.splitlines() == [
         "✓ counted: 12 s",
@@ -129,25 +129,25 @@ def test_metrics_are_collected_and_each_says_what_came(punchlist: Cli, project: 
     listed = fine(punchlist, "list", "fast")
     assert "  ! timed  72.5 s, warning (60 s)\n" in listed
     assert ": broken: the command ended with" in listed
-    told = json.loads(punchlist("metric", "collect", "fast", "broken", "timed", "--json").stdout)
+    told = json.loads(punchlist("mission", "metric", "collect", "fast", "broken", "timed", "--json").stdout)
     assert [one["value"] for one in told] == [None, 72.5]
 
 
 def test_what_to_collect_has_to_be_said(punchlist: Cli, theirs: Store) -> None:
     for arguments in ([], ["build-time", "--all"]):
-        done = punchlist("metric", "collect", "fast", *arguments)
+        done = punchlist("mission", "metric", "collect", "fast", *arguments)
         assert done.returncode == 2
         assert "name metrics, or give --all" in done.stderr
     assert fine(punchlist, "collect", "fast", "--all") == "All metrics of the mission are recorded by hand.\n"
-    done = punchlist("metric", "collect", "fast", "build-time")
+    done = punchlist("mission", "metric", "collect", "fast", "build-time")
     assert done.returncode == 1
-    assert "`punchlist metric record fast build-time VALUE`" in done.stdout
+    assert "`punchlist mission metric record fast build-time VALUE`" in done.stdout
 
 
 def test_what_a_stranger_wrote_does_not_act_on_the_terminal(punchlist: Cli, project: Path, theirs: Store) -> None:
     (project / "value").write_text("\x1b]0;owned\x07 \u202e")
     measured(theirs, {**collected("odd", type="file", path="value"), "name": "Odd", "unit": "\u202e"})
-    shown = punchlist("metric", "collect", "fast", "--all").stdout
+    shown = punchlist("mission", "metric", "collect", "fast", "--all").stdout
     Metrics(theirs).record(PERSON, "fast", "odd", 1)
     shown += fine(punchlist, "list", "fast") + fine(punchlist, "show", "fast")
     assert "owned" in shown

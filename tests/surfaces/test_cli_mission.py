@@ -199,7 +199,7 @@ def test_what_a_file_would_run_does_not_run_before_it_is_trusted(punchlist: Cli,
     (project / "log").write_text("one\ntwo\n")
     source = json.dumps(running())
     assert "does not run yet" in fine(punchlist, "apply", "-", "--yes", input=source)
-    collect = ("metric", "collect", SLUG, "local-build-time", "--json")
+    collect = ("mission", "metric", "collect", SLUG, "local-build-time", "--json")
     assert punchlist(*collect).returncode == 1
     done = punchlist("mission", "trust", SLUG)
     assert done.returncode == 1
@@ -374,4 +374,4 @@ def test_a_cycle_is_begun_now_for_one_mission_or_for_all(punchlist: Cli, project
     assert (begun["kind"], begun["status"], begun["request"]) == ("cycle", "queued", {"mission": "one"})
     # The first has one already, which keeps the other from nothing.
     assert [run["request"]["mission"] for run in told(punchlist, "cycle", "NOW")] == ["two"]
-    assert "is not over" in refused(punchlist, "cycle", "one", code="conflict")
+    assert "is still open" in refused(punchlist, "cycle", "one", code="conflict")

@@ -1,4 +1,4 @@
-"""`punchlist runs`: what is worked on in the background, and what a person wants of it (M11)."""
+"""`punchlist mission runs`: what is worked on in the background, and what a person wants of it (M11)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def book(store: Store) -> RunQueue:
 
 
 def runs(punchlist: Cli, *arguments: str, **extra: Any) -> str:
-    done = punchlist("runs", *arguments, **extra)
+    done = punchlist("mission", "runs", *arguments, **extra)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -75,7 +75,7 @@ def test_runs_are_listed_newest_first(punchlist: Cli, team: Team, run: Run, book
     assert [one["id"] for one in runs_json(punchlist, "list", "--mission", SLUG)] == [later.id]
     assert [one["status"] for one in runs_json(punchlist, "--all")] == ["queued", "done"]
     assert [one["id"] for one in runs_json(punchlist, "list", "--all", "--limit", "1")] == [later.id]
-    assert "There is no mission 'nowhere'" in punchlist("runs", "--mission", "nowhere").stderr
+    assert "There is no mission 'nowhere'" in punchlist("mission", "runs", "--mission", "nowhere").stderr
 
 
 def test_without_runs_that_is_said(punchlist: Cli) -> None:
@@ -124,7 +124,7 @@ def test_a_person_pauses_resumes_redirects_and_stops_a_run(punchlist: Cli, run: 
     assert (stopped["status"], stopped["wish"], stopped["message"]) == ("running", "stop", "Use SWC.")
     book.stop(run.id, "a person stopped it")
     for action in (["pause"], ["stop"], ["redirect", "x"]):
-        done = punchlist("runs", action[0], end, *action[1:])
+        done = punchlist("mission", "runs", action[0], end, *action[1:])
         assert done.returncode == 1
         assert "is stopped" in done.stderr
 
@@ -140,7 +140,7 @@ def test_a_failed_run_is_tried_again(punchlist: Cli, run: Run, book: RunQueue) -
 
 def test_a_run_that_is_not_there_is_told(punchlist: Cli) -> None:
     for action in (["show"], ["pause"], ["resume"], ["stop"], ["redirect"]):
-        done = punchlist("runs", *action, "nowhere", *(["x"] if action == ["redirect"] else []), "--json")
+        done = punchlist("mission", "runs", *action, "nowhere", *(["x"] if action == ["redirect"] else []), "--json")
         assert done.returncode == 1
         assert "There is no run 'nowhere'" in json.loads(done.stdout)["error"]["message"]
 
@@ -177,7 +177,7 @@ def test_a_worker_heeds_what_a_person_wants(
     told = runs_json(punchlist, "show", run.id)
     assert (told["status"], told["message"]) == ("done", None)
     assert told["attempts"] >= 2
-    chat = json.loads(punchlist("chat", "show", told["conversationId"], "--json", "--last", "100").stdout)
+    chat = json.loads(punchlist("mission", "chat", "show", told["conversationId"], "--json", "--last", "100").stdout)
     assert "Mind the cache." in [one["content"] for one in chat["messages"]]
 
 

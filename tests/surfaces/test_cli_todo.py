@@ -1,4 +1,4 @@
-"""`punchlist todo`: a person looks at a mission's todos and decides on them."""
+"""`punchlist mission todo`: a person looks at a mission's todos and decides on them."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def fine(punchlist: Cli, *arguments: str, **extra: Any) -> str:
 
 
 def todo(punchlist: Cli, *arguments: str, **extra: Any) -> Any:
-    return json.loads(fine(punchlist, "todo", *arguments, "--json", **extra))
+    return json.loads(fine(punchlist, "mission", "todo", *arguments, "--json", **extra))
 
 
 def refused(punchlist: Cli, *arguments: str) -> str:
-    done = punchlist("todo", *arguments, "--json")
+    done = punchlist("mission", "todo", *arguments, "--json")
     assert done.returncode == 1
     message = str(json.loads(done.stdout)["error"]["message"])
     assert message.splitlines()[0] in done.stderr
@@ -81,7 +81,7 @@ def test_a_todo_is_made_with_all_that_is_said_of_it(mission: Cli) -> None:
     )
     assert (made["completionCriteria"], made["deadline"], made["priority"]) == ("Below 60 s", "2999-02-21", "high")
     assert (made["alsoAffects"], made["check"]) == ([ONBOARDING], {"metric": "local-build-time", "atMost": 60})
-    page = fine(mission, "todo", "show", made["id"][-8:])
+    page = fine(mission, "mission", "todo", "show", made["id"][-8:])
     for told in ("Use SWC.", "It is slow.", "Below 60 s", "2999-02-21", "local-build-time at most 60", ONBOARDING):
         assert told in page
     listed = todo(mission, "list", SLUG)
@@ -92,7 +92,7 @@ def test_a_todo_is_made_with_all_that_is_said_of_it(mission: Cli) -> None:
 @pytest.mark.spec("M2")
 def test_what_has_no_room_goes_to_the_backlog_with_a_warning(punchlist: Cli, store: Store) -> None:
     developer_experience(store, active=1, backlog=1).create("First")
-    told = fine(punchlist, "todo", "create", SLUG, BUILD, "Second")
+    told = fine(punchlist, "mission", "todo", "create", SLUG, BUILD, "Second")
     assert re.fullmatch(
         r"Made [0-9a-f]{8}: Second \(backlog\)\.\n"
         r"! Active TODO limit \(1\) reached\. Created in backlog instead\.\n",
@@ -144,17 +144,17 @@ def some(team: Team) -> dict[str, str]:
 
 
 def test_todos_are_listed_by_state_with_capacity_and_deadlines(mission: Cli, some: dict[str, str]) -> None:
-    told = fine(mission, "todo", "list", SLUG)
+    told = fine(mission, "mission", "todo", "list", SLUG)
     assert told.splitlines()[:2] == ["Developer Experience", "active 2/10, backlog 1/50"]
     headings = [line for line in told.splitlines() if line in ("In progress", "Pending", "Backlog", "Ended")]
     assert headings == ["In progress", "Pending", "Backlog", "Ended"]
     assert f"○ {some['Next'][-8:]}  Next  due 2020-01-01 OVERDUE  critical  {BUILD}" in told
     assert f"▶ {some['Working'][-8:]}  Working  due 2999-01-01  medium  {ONBOARDING}" in told
     assert re.search(r"✗ [0-9a-f]{8}  Dropped  cancelled 20\d\d-\d\d-\d\d  medium", told)
-    only = fine(mission, "todo", "list", SLUG, "--pillar", ONBOARDING, "--status", "active")
+    only = fine(mission, "mission", "todo", "list", SLUG, "--pillar", ONBOARDING, "--status", "active")
     assert "Working" in only
     assert "Next" not in only
-    assert "No todos." in fine(mission, "todo", "list", SLUG, "--status", "completed")
+    assert "No todos." in fine(mission, "mission", "todo", "list", SLUG, "--status", "completed")
     assert "status: must be one of backlog" in refused(mission, "list", SLUG, "--status", "soon")
 
 
@@ -162,20 +162,20 @@ def test_a_list_is_continued(mission: Cli, some: dict[str, str]) -> None:
     first = todo(mission, "list", SLUG, "--limit", "3")
     rest = todo(mission, "list", SLUG, "--limit", "3", "--cursor", first["nextCursor"])
     assert {one["id"] for one in first["items"] + rest["items"]} == set(some.values())
-    assert f"--cursor {first['nextCursor']}" in fine(mission, "todo", "list", SLUG, "--limit", "3")
+    assert f"--cursor {first['nextCursor']}" in fine(mission, "mission", "todo", "list", SLUG, "--limit", "3")
 
 
 @pytest.mark.usefixtures("some")
 def test_a_list_fits_the_terminal(mission: Cli) -> None:
     for columns in (40, 72, 200):
-        told = fine(mission, "todo", "list", SLUG, env={"COLUMNS": str(columns)})
+        told = fine(mission, "mission", "todo", "list", SLUG, env={"COLUMNS": str(columns)})
         assert max(width(line) for line in told.splitlines()) <= columns
         assert "due 2020-01-01 OVERDUE" in told
 
 
 def test_nothing_stored_acts_on_the_terminal(mission: Cli, team: Team) -> None:
     id = team.create(description="one\ntwo \u202e three").id
-    page = fine(mission, "todo", "show", id)
+    page = fine(mission, "mission", "todo", "show", id)
     assert "\u202e" not in page
     assert "\\u202e" in page
     assert refused(mission, "create", SLUG, BUILD, EVIL).startswith("title: must not contain control characters")
@@ -209,7 +209,7 @@ def test_a_person_moves_todos_with_a_reason(mission: Cli, some: dict[str, str]) 
 def test_no_todo_is_moved_without_a_reason(mission: Cli, team: Team) -> None:
     id = team.create("A").id
     for action in ("promote", "demote", "start", "cancel"):
-        done = mission("todo", action, id)
+        done = mission("mission", "todo", action, id)
         assert done.returncode == 2
         assert "--why" in done.stderr
     assert "reason: must be 1 to 2000 characters" in refused(mission, "start", id, "--why", " ")
@@ -219,7 +219,7 @@ def test_no_todo_is_moved_without_a_reason(mission: Cli, team: Team) -> None:
 @pytest.mark.spec("M8")
 def test_starting_a_todo_queues_a_run(mission: Cli, team: Team) -> None:
     id = team.create("A").id
-    told = fine(mission, "todo", "start", id, "--why", "now")
+    told = fine(mission, "mission", "todo", "start", id, "--why", "now")
     assert re.fullmatch(r"“A” is in_progress, medium\. Run [0-9a-f]{8} waits for a worker: punchlist worker\n", told)
     page = todo(mission, "show", id)
     assert [(run["kind"], run["status"], run["todoId"]) for run in page["runs"]] == [("execute", "queued", id)]
@@ -234,17 +234,25 @@ def test_a_todo_is_completed_with_its_outcome_and_metrics_are_collected_again(
     nowhere = refused(mission, "complete", some["Working"], "--outcome", "done", "--metric", "nowhere")
     assert "metricsImpacted[0]" in nowhere
     told = fine(
-        mission, "todo", "complete", some["Working"][-8:], "--outcome", "Done in 55 s", "--metric", "local-build-time"
+        mission,
+        "mission",
+        "todo",
+        "complete",
+        some["Working"][-8:],
+        "--outcome",
+        "Done in 55 s",
+        "--metric",
+        "local-build-time",
     )
     assert re.fullmatch(r"“Working” is completed\. Run [0-9a-f]{8} collects local-build-time\.\n", told)
     page = todo(mission, "show", some["Working"])
     assert (page["status"], page["outcome"]) == ("completed", "Done in 55 s")
-    assert "collect" in [run["kind"] for run in json.loads(fine(mission, "runs", "--json"))]
+    assert "collect" in [run["kind"] for run in json.loads(fine(mission, "mission", "runs", "--json"))]
 
 
 def started(punchlist: Cli, *check: str) -> str:
     made = todo(punchlist, "create", SLUG, BUILD, "A", *check)
-    fine(punchlist, "todo", "start", made["id"], "--why", "now")
+    fine(punchlist, "mission", "todo", "start", made["id"], "--why", "now")
     return str(made["id"])
 
 
@@ -253,9 +261,9 @@ def test_a_command_that_a_person_gave_is_run_before_completion(mission: Cli, pro
     id = started(mission, "--check-command", "test -e 'it is.txt'")
     message = refused(mission, "complete", id, "--outcome", "done")
     assert "its check failed" in message
-    assert "(did not pass" in fine(mission, "todo", "show", id)
+    assert "(did not pass" in fine(mission, "mission", "todo", "show", id)
     (project / "it is.txt").touch()
-    done = mission("todo", "complete", id, "--outcome", "done")
+    done = mission("mission", "todo", "complete", id, "--outcome", "done")
     assert done.stdout == "“A” is completed.\n"
     assert done.stderr.startswith("Its check passed: test -e it is.txt ended with exit code 0.")
     assert todo(mission, "show", id)["checkResult"]["passed"] is True
@@ -273,7 +281,7 @@ def test_a_person_can_say_why_the_check_does_not_matter(mission: Cli) -> None:
     assert "no reading since" in refused(mission, "complete", id, "--outcome", "done")
     done = todo(mission, "complete", id, "--outcome", "done", "--override", "measured by hand")
     assert (done["status"], done["overrideReason"]) == ("completed", "measured by hand")
-    assert "Completed all the same\n  measured by hand" in fine(mission, "todo", "show", id)
+    assert "Completed all the same\n  measured by hand" in fine(mission, "mission", "todo", "show", id)
 
 
 # --- the work on it -----------------------------------------------------------------------------------------
@@ -312,7 +320,7 @@ def test_a_todos_page_shows_its_runs_what_they_used_and_what_they_did(mission: C
         ("mission_todo_complete", "mission-lead", "success"),
     ]
     assert [one["kind"] for one in page["messages"]] == ["todo_result"]
-    told = fine(mission, "todo", "show", id)
+    told = fine(mission, "mission", "todo", "show", id)
     for line in ("✓ list_directory (pillar-owner)  ", "✗ read_file (researcher)  ", "4 tool calls", "Outcome\n  55 s"):
         assert line in told
     assert re.search(r"todo_result: > It takes 55 s now\.", told)
@@ -320,13 +328,13 @@ def test_a_todos_page_shows_its_runs_what_they_used_and_what_they_did(mission: C
 
 @pytest.mark.spec("X3")
 def test_a_todo_is_claimed_kept_and_given_back(mission: Cli, team: Team) -> None:
-    assert fine(mission, "todo", "claim", SLUG) == "No todo is left to claim.\n"
+    assert fine(mission, "mission", "todo", "claim", SLUG) == "No todo is left to claim.\n"
     id = team.todo_in(TodoStatus.IN_PROGRESS).id
-    told = fine(mission, "todo", "claim", SLUG)
+    told = fine(mission, "mission", "todo", "claim", SLUG)
     assert told.startswith("“A” is yours until ")
     assert told.endswith(f"id {id}, fence 1\n")
     assert "claimed by" in refused(mission, "claim", SLUG, id[-8:], "--as", "script")
-    assert "  claimed   by person:" in fine(mission, "todo", "show", id)
+    assert "  claimed   by person:" in fine(mission, "mission", "todo", "show", id)
     kept = todo(mission, "renew", id[-8:], "--fence", "1", "--seconds", "60")
     assert (kept["id"], kept["fence"]) == (id, 1)
     assert todo(mission, "release", id[-8:])["released"] is True

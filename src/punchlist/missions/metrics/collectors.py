@@ -55,7 +55,7 @@ def collect(
     kind = str(how.get("type", "manual"))
     if kind == "manual":
         raise CollectorError(
-            f"{metric.slug} is recorded by hand: `punchlist metric record {mission_slug} {metric.slug} VALUE`."
+            f"{metric.slug} is recorded by hand: `punchlist mission metric record {mission_slug} {metric.slug} VALUE`."
         )
     if kind in COLLECTORS_NEEDING_TRUST and not trusted:
         raise CollectorError(

@@ -205,7 +205,7 @@ def _find(tx: Transaction, mission: Mission, slug: str, *, archived: bool = Fals
         meant = f" Did you mean {close[0]}?" if close else ""
         raise NotFound(
             f"Mission {mission.slug!r} has no metric {excerpt(slug)!r}.{meant} "
-            f"`punchlist metric list {mission.slug}` lists those there are."
+            f"`punchlist mission metric list {mission.slug}` lists those there are."
         )
     if not (found.active or archived):
         raise IllegalTransition(

@@ -45,10 +45,6 @@ GROUPS: Final = {
     },
     "Missions": {
         "mission": "mission:app",
-        "todo": "todo:app",
-        "chat": "chat:app",
-        "metric": "metric:app",
-        "runs": "runs:app",
         "worker": "worker:worker",
     },
     "Integrations": {
@@ -65,7 +61,12 @@ GROUPS: Final = {
 }
 """The groups of `--help`, and where each command is: an `app` is a group of subcommands, anything else a function."""
 COMMANDS: Final = {name: place for commands in GROUPS.values() for name, place in commands.items()}
-REMOVED: Final[dict[str, str]] = {}
+REMOVED: Final[dict[str, str]] = {
+    "todo": "mission todo",
+    "chat": "mission chat",
+    "metric": "mission metric",
+    "runs": "mission runs",
+}
 """Names of earlier versions, and the commands that replace them."""
 NARROW: Final = 60
 """Below this width the first column of a help table gets a third of the line."""

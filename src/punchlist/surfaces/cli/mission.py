@@ -10,7 +10,15 @@ import typer
 
 from punchlist.errors import Conflict, InvalidInput, NotAllowed
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli import escalations, mission_costs, mission_cycle
+from punchlist.surfaces.cli import (
+    mission_chat,
+    mission_costs,
+    mission_cycle,
+    mission_escalations,
+    mission_metric,
+    mission_runs,
+    mission_todo,
+)
 from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json, to_json_text
 
 if TYPE_CHECKING:
@@ -331,13 +339,15 @@ def archive(
         echo(f"Archived mission {mission.slug}.")
 
 
-# --- what it asks -----------------------------------------------------------------------------------------
-
-app.command("escalations")(escalations.escalations)
-app.command("answer")(escalations.answer)
-app.command("acknowledge")(escalations.acknowledge)
-
+# --- subcommands in other files ---------------------------------------------------------------------------
 
 app.command("cycle")(mission_cycle.cycle)
 app.command("prompt")(mission_cycle.prompt)
 app.command("costs")(mission_costs.costs)
+app.command("escalations")(mission_escalations.escalations)
+app.command("answer")(mission_escalations.answer)
+app.command("acknowledge")(mission_escalations.acknowledge)
+app.add_typer(mission_todo.app, name="todo")
+app.add_typer(mission_chat.app, name="chat")
+app.add_typer(mission_metric.app, name="metric")
+app.add_typer(mission_runs.app, name="runs")

@@ -22,7 +22,7 @@ from punchlist.runs.lifecycle import RunStatus
 from punchlist.runs.model import Run, RunKind
 from punchlist.surfaces.cli.context import format_time
 from punchlist.surfaces.cli.layout import fit_line, line_width
-from punchlist.surfaces.cli.metric import SIGNS
+from punchlist.surfaces.cli.mission_metric import SIGNS
 from punchlist.surfaces.cli.plot import sparkline
 from punchlist.surfaces.services import Services
 

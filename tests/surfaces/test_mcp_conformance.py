@@ -72,7 +72,7 @@ def stand_ins(params: Params, todo_id: str) -> Params:
         "test_error_handling": {"name": "start_todo", "arguments": {"todoId": "nothing"}},
         "test_elicitation": wait,
         "test_input_required_result_elicitation": wait,
-        "test_simple_prompt": {"name": "go-on"},
+        "test_simple_prompt": {"name": "continue"},
         "test_prompt_with_arguments": {"name": "plan", "arguments": {"request": "testValue1 and testValue2"}},
         "test://static-text": {"uri": "punchlist://checklist"},
         "test://watched-resource": {"uri": "punchlist://plan"},
@@ -153,8 +153,8 @@ def test_the_inspector_works_with_the_server(node: Run, project: Path, environme
     items = 'items=[{"title": "From the Inspector"}]'
     created = inspect("tools/call", "--tool-name", "create_todo", "--tool-arg", items)
     assert created["structuredContent"]["totalPending"] == 1
-    assert [one["name"] for one in inspect("prompts/list")["prompts"]] == ["plan", "go-on", "review-list"]
-    filled = inspect("prompts/get", "--prompt-name", "go-on")
+    assert [one["name"] for one in inspect("prompts/list")["prompts"]] == ["plan", "continue", "review-list"]
+    filled = inspect("prompts/get", "--prompt-name", "continue")
     assert "From the Inspector" in filled["messages"][0]["content"]["text"]
     assert [one["name"] for one in inspect("resources/list")["resources"]] == ["checklist", "plan"]
     plan = inspect("resources/read", "--uri", "punchlist://plan")["contents"][0]

@@ -26,7 +26,7 @@ from punchlist.config import load
 from punchlist.conversations.model import Scope
 from punchlist.kernel.actors import Actor, Role
 from punchlist.surfaces.mcp.capabilities import Capabilities
-from punchlist.surfaces.mcp.elicitation import MOST_ASKED
+from punchlist.surfaces.mcp.elicitation import MAX_PENDING
 from punchlist.surfaces.mcp.protocol import ClientConnection
 
 FORMS: dict[str, Any] = {"elicitation": {}}
@@ -81,7 +81,7 @@ def test_the_person_in_front_of_the_client_is_asked_and_the_todo_goes_on(
             waited = await client.call_tool("wait_todo", {"todoId": todo_id, "for": {"person": QUESTION}})
             told = waited.structured_content or {}
             assert (told["waitsFor"], told["answers"]) == ([], [{"question": QUESTION, "answer": "8080"}])
-            assert told["next"] == "The person has answered. Go on with it."
+            assert told["next"] == "The person has answered. Continue with this item."
             await client.call_tool("start_todo", {"todoId": todo_id})
 
     async def over_http(server: HttpServer) -> None:
@@ -197,8 +197,8 @@ def test_when_a_persons_time_is_up_the_call_is_answered_and_the_todo_waits_on(
 ) -> None:
     desk = App(load(environment=environment, cwd=project))
     sent: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    offer = Capabilities(desk, Scope("default", Actor(Role.SUPERVISOR, "mcp")))
-    connection = ClientConnection(offer, sent.put, patience=0.05)
+    capabilities = Capabilities(desk, Scope("default", Actor(Role.SUPERVISOR, "mcp")))
+    connection = ClientConnection(capabilities, sent.put, answer_timeout=0.05)
 
     def ask(method: str, **params: Any) -> Any:
         return connection.answer({"jsonrpc": "2.0", "id": method, "method": method, "params": params})
@@ -292,11 +292,11 @@ def test_over_http_the_question_and_the_answer_are_one_stream(project: Path, env
 def test_over_http_each_of_many_questions_at_once_has_its_own_answer(
     project: Path, environment: dict[str, str]
 ) -> None:
-    titles = [f"Port {number}" for number in range(MOST_ASKED + 2)]
+    titles = [f"Port {number}" for number in range(MAX_PENDING + 2)]
     asked_ids: list[str] = []
 
     def each_is_another() -> None:
-        assert len(asked_ids) == len(set(asked_ids)) == MOST_ASKED
+        assert len(asked_ids) == len(set(asked_ids)) == MAX_PENDING
 
     all_are_open = Barrier(len(titles), each_is_another)
     with HttpServer(project, environment) as server:
@@ -331,4 +331,4 @@ def test_over_http_each_of_many_questions_at_once_has_its_own_answer(
                 return True
 
         with ThreadPoolExecutor(len(titles)) as threads:
-            assert sum(threads.map(wait, calls, titles)) == MOST_ASKED
+            assert sum(threads.map(wait, calls, titles)) == MAX_PENDING

@@ -27,7 +27,7 @@ TOOLS = [
     "complete_todo",
     "nothing",
     "plan",
-    "go-on",
+    "continue",
 ]
 STRINGS = [
     "", "A", "\x00", "\x1b]52;c;QQ==\x07", "\ud800", "\u202e", "\u200b", "a\nb", "é" * 600, "{{", "pending", "all",

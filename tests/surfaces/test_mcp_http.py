@@ -30,7 +30,7 @@ from punchlist.missions.model import MissionScope
 from punchlist.surfaces.mcp.capabilities import Capabilities
 from punchlist.surfaces.mcp.http import McpEndpoint
 from punchlist.surfaces.mcp.http_server import application
-from punchlist.surfaces.mcp.sessions import IDLE_SECONDS, MOST
+from punchlist.surfaces.mcp.sessions import IDLE_SECONDS, MAX_SESSIONS
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 ITEMS = [{"content": "A", "activeForm": "Doing A", "status": "pending"}]
@@ -139,11 +139,11 @@ def two_roles(project: Path, environment: dict[str, str]) -> Iterator[Roles]:
     """One endpoint, two tokens: a supervisor's and a worker's; and a clock to turn."""
     desk = App(load(environment=environment, cwd=project))
     clock = [0.0]
-    offers = {
+    tokens = {
         f"{role}-token-1234567890": Capabilities(desk, MissionScope("default", Actor(role, "mcp"), None, None))
         for role in (Role.SUPERVISOR, Role.WORKER)
     }
-    app = application(McpEndpoint(offers, clock=lambda: clock[0]))
+    app = application(McpEndpoint(tokens, clock=lambda: clock[0]))
     with TestClient(app, base_url="http://localhost") as http:
         yield Roles(http, clock)
     desk.store.close()
@@ -187,7 +187,7 @@ def test_a_session_that_was_not_used_for_long_is_gone(two_roles: Roles) -> None:
     two_roles.clock[0] = IDLE_SECONDS + 1
     assert two_roles.post("supervisor", PING, **{"Mcp-Session-Id": idle}).status_code == 404
     assert two_roles.post("supervisor", PING, **{"Mcp-Session-Id": used}).status_code == 200
-    for _ in range(MOST):
+    for _ in range(MAX_SESSIONS):
         two_roles.begin("supervisor")
     assert two_roles.post("supervisor", PING, **{"Mcp-Session-Id": used}).status_code == 404
 
@@ -207,7 +207,7 @@ def test_an_sdk_client_works_over_http(server: HttpServer, mode: Any) -> None:
                 assert result.content[0].text.startswith("[ ] A")  # type: ignore[union-attr]
                 resource = await client.read_resource("punchlist://checklist")
                 assert json.loads(resource.contents[0].text)["progress"]["total"] == 1  # type: ignore[union-attr]
-                assert "> [ ] A" in (await client.get_prompt("go-on")).messages[0].content.text  # type: ignore[union-attr]
+                assert "> [ ] A" in (await client.get_prompt("continue")).messages[0].content.text  # type: ignore[union-attr]
                 assert len((await client.list_tools()).tools) == 9
 
     anyio.run(talk)
@@ -286,7 +286,7 @@ def test_two_sessions_never_hold_the_same_todo(project: Path, environment: dict[
 def test_a_token_given_by_the_environment_is_taken_and_never_shown(project: Path, environment: dict[str, str]) -> None:
     token = "the-token-of-the-environment"
     with HttpServer(project, {**environment, "PUNCHLIST_MCP_TOKEN": token}) as server:
-        assert server.token == "that of PUNCHLIST_MCP_TOKEN"
+        assert server.token == "from PUNCHLIST_MCP_TOKEN"
         assert server.client(token).stateless("tools/list")[0] == 200
         assert server.client().stateless("tools/list")[0] == 401
         server.process.send_signal(signal.SIGINT)

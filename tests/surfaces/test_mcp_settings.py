@@ -70,7 +70,7 @@ def test_what_is_wrong_with_the_settings_is_told_to_the_model_until_it_is_right(
             result = client.call(tool, **arguments)
             assert result["isError"]
             assert told in result["content"][0]["text"]
-        for method, asked in (("resources/read", CHECKLIST), ("prompts/get", {"name": "go-on"})):
+        for method, asked in (("resources/read", CHECKLIST), ("prompts/get", {"name": "continue"})):
             assert told in client.ask(method, asked)["error"]["message"]
         assert not (project / ".punchlist").exists()
         assert not (project.parent / "outside.db").exists()

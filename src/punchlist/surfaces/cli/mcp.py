@@ -45,8 +45,7 @@ def mcp(
     """Serve the lists over MCP: on standard input and output, or over HTTP."""
     from punchlist.host_sessions import AGENT_NAME
     from punchlist.missions.model import MissionScope
-    from punchlist.surfaces.mcp.host_scope import HostScope, HostSession
-    from punchlist.surfaces.mcp.lazy_services import late
+    from punchlist.surfaces.mcp.host_scope import HostScope, HostSession, lazy_services
     from punchlist.surfaces.mcp.stdio import serve
 
     if pillar is not None and mission is None:
@@ -62,7 +61,7 @@ def mcp(
         services = _bound(cli_context(context).services(session), mission, pillar)
         scope = MissionScope(services.settings.session, actor, mission, pillar)
     else:
-        services = late(lambda: _bound(_trusted(cli_context(context).services(session)), mission, pillar))
+        services = lazy_services(lambda: _bound(_trusted(cli_context(context).services(session)), mission, pillar))
         if session:
             scope = MissionScope(session, actor, mission, pillar)
         else:

@@ -1,1 +1,1 @@
-"""The lists for any MCP client."""
+"""The MCP server: stdio and HTTP."""

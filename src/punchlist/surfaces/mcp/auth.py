@@ -1,8 +1,7 @@
-"""Who is let in over HTTP: the rules, without a wire.
+"""Who may use the HTTP endpoint. Pure: no I/O.
 
-A page that somebody has open in a browser can send requests to this machine, and a name of its own can be made to
-point here. So a request must name us as we are called here (Host), must not come from a page of another place
-(Origin), and must bring a token that no page knows.
+A web page open in a browser on this machine can send requests to the server, and an attacker's host name can resolve
+to this machine. So a request needs a known Host, no foreign Origin, and a bearer token.
 """
 
 from __future__ import annotations
@@ -17,62 +16,62 @@ from urllib.parse import urlsplit
 
 from punchlist.surfaces.mcp.capabilities import Capabilities
 
-LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-SHORTEST_TOKEN: Final = 16
+LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+MIN_TOKEN_LENGTH: Final = 16
 
-_TOKEN: Final = re.compile(rf"[!-~]{{{SHORTEST_TOKEN},512}}")
+_TOKEN: Final = re.compile(rf"[!-~]{{{MIN_TOKEN_LENGTH},512}}")
 _BEARER: Final = re.compile(r"bearer +([!-~]+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
     status: int
-    why: str
+    reason: str
     headers: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Somebody with a token, and what it opens."""
+    """The owner of a valid token."""
 
-    offer: Capabilities
+    capabilities: Capabilities
     token: str
 
 
 class Authenticator:
-    def __init__(self, keys: Mapping[str, Capabilities], names: Collection[str] = ()) -> None:
-        """`keys` are the tokens and what each opens; `names` are what this server is called beside its loopback
-        names."""
-        self._keys = dict(keys)
-        self._names = LOOPBACK | {name.lower() for name in names}
+    def __init__(self, tokens: Mapping[str, Capabilities], host_names: Collection[str] = ()) -> None:
+        """`host_names` are the server's names in addition to the loopback names."""
+        self._tokens = dict(tokens)
+        self._host_names = LOOPBACK_NAMES | {name.lower() for name in host_names}
 
-    def admit(self, headers: Iterable[tuple[str, str]]) -> Principal | Refusal:
-        given: dict[str, list[str]] = {}
+    def authenticate(self, headers: Iterable[tuple[str, str]]) -> Principal | Refusal:
+        values: dict[str, list[str]] = {}
         for name, value in headers:
-            given.setdefault(name.lower(), []).append(value.strip())
-        hosts, origins, tokens = (given.get(name, []) for name in ("host", "origin", "authorization"))
-        if len(hosts) != 1 or _name_in(f"//{hosts[0]}") not in self._names:
-            return Refusal(403, "Host: this server is not called so", {})
-        if len(origins) > 1 or any(not self._welcome(origin) for origin in origins):
-            return Refusal(403, "Origin: pages of other places are not answered", {})
-        bearer = _BEARER.fullmatch(tokens[0]) if len(tokens) == 1 else None
-        guest = self._who(bearer.group(1)) if bearer else None
-        return guest or Refusal(401, "Authorization: a valid bearer token is needed", {"WWW-Authenticate": "Bearer"})
+            values.setdefault(name.lower(), []).append(value.strip())
+        hosts, origins, authorizations = (values.get(name, []) for name in ("host", "origin", "authorization"))
+        if len(hosts) != 1 or _host_name(f"//{hosts[0]}") not in self._host_names:
+            return Refusal(403, "Host: not a name of this server", {})
+        if len(origins) > 1 or any(not self._is_own_origin(origin) for origin in origins):
+            return Refusal(403, "Origin: requests from other sites are not allowed", {})
+        bearer = _BEARER.fullmatch(authorizations[0]) if len(authorizations) == 1 else None
+        principal = self._principal(bearer.group(1)) if bearer else None
+        refusal = Refusal(401, "Authorization: a valid bearer token is required", {"WWW-Authenticate": "Bearer"})
+        return principal or refusal
 
-    def _welcome(self, origin: str) -> bool:
-        return origin.lower().startswith(("http://", "https://")) and _name_in(origin) in self._names
+    def _is_own_origin(self, origin: str) -> bool:
+        return origin.lower().startswith(("http://", "https://")) and _host_name(origin) in self._host_names
 
-    def _who(self, token: str) -> Principal | None:
-        """All are compared, each in a time that says nothing of how alike they are."""
+    def _principal(self, token: str) -> Principal | None:
+        """Compare with every token, each in constant time."""
         found = None
-        for key, offer in self._keys.items():
-            if hmac.compare_digest(key.encode(), token.encode()):
-                found = Principal(offer, key)
+        for known, capabilities in self._tokens.items():
+            if hmac.compare_digest(known.encode(), token.encode()):
+                found = Principal(capabilities, known)
         return found
 
 
-def _name_in(address: str) -> str | None:
-    """The name or address of a machine, without its port; None where there is none to be read."""
+def _host_name(address: str) -> str | None:
+    """The host without its port; None if the address is invalid or has other parts."""
     try:
         parts = urlsplit(address)
         _ = parts.port
@@ -84,14 +83,14 @@ def _name_in(address: str) -> str | None:
 
 
 def token_problem(token: str) -> str | None:
-    """Why a token that somebody has chosen is not taken."""
+    """Why a token cannot be used, or None."""
     if _TOKEN.fullmatch(token) is None:
-        return f"must be {SHORTEST_TOKEN} to 512 visible ASCII characters"
+        return f"must be {MIN_TOKEN_LENGTH} to 512 visible ASCII characters"
     return None
 
 
 def is_wildcard(host: str) -> bool:
-    """Whether it means all addresses of the machine, and so none that a client could name."""
+    """Whether `host` means all addresses of the machine, which no client can name."""
     try:
         return ip_address(host).is_unspecified
     except ValueError:

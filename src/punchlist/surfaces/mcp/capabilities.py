@@ -1,11 +1,11 @@
-"""What one client is offered, whatever carries it: its role's tools, the lists as resources, prompts."""
+"""What the server offers one client: the tools of its role, the lists as resources, and prompts."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.checklist.model import item_json
@@ -16,27 +16,27 @@ from punchlist.kernel.tool import ListToolSpec, ToolResult
 from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.model import Plan
 from punchlist.plan.tools import plan_json
-from punchlist.surfaces.mcp.mission_resources import URI_TEMPLATE, MissionResources
-from punchlist.surfaces.mcp.pending_questions import PendingQuestions
-from punchlist.surfaces.mcp.prompts import McpPrompts
 from punchlist.surfaces.role_tools import RoleTools, mission_scope
 from punchlist.surfaces.services import Services
 
 if TYPE_CHECKING:
     from punchlist.storage.change_watch import ChangeWatch
+    from punchlist.surfaces.mcp.mission_resources import MissionResources
+    from punchlist.surfaces.mcp.pending_questions import PendingQuestions
+    from punchlist.surfaces.mcp.prompts import McpPrompts
 
 CHECKLIST_URI: Final = "punchlist://checklist"
 PLAN_URI: Final = "punchlist://plan"
 
-INSTRUCTIONS: Final = """\
-Punchlist keeps what you must do. TodoWrite is this session's checklist, which people watch. create_todo, list_todo, \
-start_todo and complete_todo are the plan of the present turn: plan first, work through it item by item, and do not \
-hand back before every item is completed or cancelled; wait_todo says what an item has to wait for. Where several \
-agents work on one plan, claim_todo gives each its own item. All is stored and outlives compaction and restarts."""
+_INSTRUCTIONS: Final = """\
+Punchlist stores your todo lists. TodoWrite writes this session's checklist, which people can watch. create_todo, \
+list_todo, start_todo and complete_todo manage the plan of the current turn: plan first, work through it item by item, \
+and do not hand back before every item is completed or cancelled. wait_todo records what an item waits for. If several \
+agents work on one plan, claim_todo reserves an item for one of them. The lists survive compaction and restarts."""
 
-MISSIONS: Final = """\
-mission_todo_create, mission_todo_update and mission_todo_list are the todos of missions, goals that take months: few \
-can be active at a time, the Mission Lead starts them and alone completes them, pillar owners work on them."""
+_MISSION_INSTRUCTIONS: Final = """\
+mission_todo_create, mission_todo_update and mission_todo_list manage the todos of missions, which are goals that take \
+months. Few todos can be active at a time. The Mission Lead starts and completes them; pillar owners work on them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,88 +48,117 @@ class ListResource:
 
 
 class Capabilities:
-    def __init__(self, desk: Services, scope: Scope, place: str | None = None) -> None:
-        """A scope that is bound to a mission or a pillar (`MissionScope`) acts nowhere else in missions. Clients of one
-        process are told apart by their `place` when they claim."""
-        self._desk = desk
-        self._scope = scope
-        self._toolbox = RoleTools(desk, scope.actor.role, place)
-        self._room = MissionResources(desk, mission_scope(scope)) if self._toolbox.has_missions else None
-        self.prompts = McpPrompts(desk, scope, self._room, has_plan=self._toolbox.has_plan)
-        self.questions = PendingQuestions(desk, scope) if self._toolbox.has_plan else None
+    """Parts are built on first use: the client waits for the greeting."""
 
-    def at(self, place: str) -> Capabilities:
+    def __init__(self, services: Services, scope: Scope, client: str | None = None) -> None:
+        """A `MissionScope` limits the client to one mission or pillar. `client` distinguishes the clients of one
+        process as owners of claims."""
+        self._services = services
+        self._scope = scope
+        self._role_tools = RoleTools(services, scope.actor.role, client)
+
+    def for_client(self, client: str) -> Capabilities:
         """The same for another client of this process."""
-        return Capabilities(self._desk, self._scope, place)
+        return Capabilities(self._services, self._scope, client)
+
+    @cached_property
+    def _missions(self) -> MissionResources | None:
+        if not self._role_tools.has_missions:
+            return None
+        from punchlist.surfaces.mcp.mission_resources import MissionResources
+
+        return MissionResources(self._services, mission_scope(self._scope))
+
+    @cached_property
+    def prompts(self) -> McpPrompts:
+        from punchlist.surfaces.mcp.prompts import McpPrompts
+
+        return McpPrompts(self._services, self._scope, self._missions, has_plan=self.has_plan)
+
+    @cached_property
+    def questions(self) -> PendingQuestions:
+        from punchlist.surfaces.mcp.pending_questions import PendingQuestions
+
+        return PendingQuestions(self._services, self._scope)
 
     def warm_up(self) -> None:
-        """Open the database now; otherwise the first call does."""
-        _ = self._desk.checklists, self._desk.plans
+        """Open the database and load the services now instead of in the first call."""
+        _ = self._services.checklists, self._services.plans
 
     def watch(self) -> ChangeWatch:
         from punchlist.storage.change_watch import ChangeWatch
 
-        return ChangeWatch(self._desk.store)
+        return ChangeWatch(self._services.store)
+
+    @property
+    def has_plan(self) -> bool:
+        return self._role_tools.has_plan
 
     def tools(self) -> Sequence[ListToolSpec[Any]]:
-        return self._toolbox.tools
+        return self._role_tools.tools
 
     def instructions(self) -> str:
-        return f"{INSTRUCTIONS} {MISSIONS}" if self._toolbox.has_missions else INSTRUCTIONS
+        return f"{_INSTRUCTIONS} {_MISSION_INSTRUCTIONS}" if self._role_tools.has_missions else _INSTRUCTIONS
 
     def call(self, name: str, raw_arguments: object) -> ToolResult:
-        return self._toolbox.call(self._scope, name, raw_arguments)
+        return self._role_tools.call(self._scope, name, raw_arguments)
 
     def resources(self) -> list[ListResource]:
-        offered = [ListResource(CHECKLIST_URI, "checklist", "This session's checklist", self._read_checklist)]
-        if self._toolbox.has_plan:
-            offered.append(ListResource(PLAN_URI, "plan", "The plan of the open turn", self._read_plan))
-        return offered
-
-    def listed(self) -> list[ListResource]:
-        """All that can be read now."""
-        room = self._room
-        if room is None:
-            return self.resources()
-        told = "The mission {} and its todos"
+        """All resources that can be read now."""
+        missions = self._missions
+        if missions is None:
+            return self._lists()
         return [
-            *self.resources(),
+            *self._lists(),
             *(
-                ListResource(room.uri(one), one.slug, told.format(visible(one.name)), partial(room.describe, one))
-                for one in room.missions()
+                ListResource(
+                    missions.uri(mission),
+                    mission.slug,
+                    f"The mission {visible(mission.name)} and its todos",
+                    partial(missions.describe, mission),
+                )
+                for mission in missions.missions()
             ),
         ]
 
-    def templates(self) -> list[dict[str, str]]:
-        if not self._room:
+    def resource_templates(self) -> list[dict[str, str]]:
+        if self._missions is None:
             return []
+        from punchlist.surfaces.mcp.mission_resources import URI_TEMPLATE
+
         return [{"uriTemplate": URI_TEMPLATE, "name": "mission", "description": "A mission: pillars and todos"}]
 
-    def read(self, uri: str) -> str:
-        for resource in self.resources():
+    def read_resource(self, uri: str) -> str:
+        for resource in self._lists():
             if resource.uri == uri:
                 return json.dumps(resource.read(), ensure_ascii=False)
-        if self._room and (mission := self._room.read(uri)) is not None:
+        if self._missions and (mission := self._missions.read(uri)) is not None:
             return json.dumps(mission, ensure_ascii=False)
         raise NotFound(f"There is no resource {excerpt(uri)!r}.")
 
-    def knows(self, uri: str) -> bool:
-        """Whether there is such a resource; the lists are there also while they cannot be read."""
-        if any(resource.uri == uri for resource in self.resources()):
+    def has_resource(self, uri: str) -> bool:
+        """The lists exist even while they cannot be read."""
+        if any(resource.uri == uri for resource in self._lists()):
             return True
         try:
-            return self._room is not None and self._room.read(uri) is not None
+            return self._missions is not None and self._missions.read(uri) is not None
         except PunchlistError:
             return False
 
+    def _lists(self) -> list[ListResource]:
+        lists = [ListResource(CHECKLIST_URI, "checklist", "This session's checklist", self._read_checklist)]
+        if self.has_plan:
+            lists.append(ListResource(PLAN_URI, "plan", "The plan of the open turn", self._read_plan))
+        return lists
+
     def _read_checklist(self) -> dict[str, Any]:
-        checklist = self._desk.checklists.get(self._scope.conversation_id)
+        checklist = self._services.checklists.get(self._scope.conversation_id)
         return {"todos": [item_json(item) for item in checklist.items], "progress": checklist.progress}
 
     def _read_plan(self) -> dict[str, Any]:
-        # Looking at the plan does not open a turn.
-        turn = self._desk.conversations.current_turn(self._scope.conversation_id)
+        """Reading the plan does not open a turn."""
+        turn = self._services.conversations.current_turn(self._scope.conversation_id)
         if turn is None:
             return {"turnId": None, **plan_json(Plan([], dict.fromkeys(PlanStatus, 0)))}
         scope = TurnScope(self._scope.conversation_id, self._scope.actor, turn.id)
-        return {"turnId": turn.id, **plan_json(self._desk.plans.list(scope, frozenset(PlanStatus)))}
+        return {"turnId": turn.id, **plan_json(self._services.plans.list(scope, frozenset(PlanStatus)))}

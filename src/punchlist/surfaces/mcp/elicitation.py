@@ -1,11 +1,9 @@
-"""Asking the person in front of the client (elicitation): where the client can, a todo that waits for a person's
-answer has it asked at once.
+"""Asks the person through the client when a todo waits for an answer (MCP elicitation).
 
-The wait is stored before anybody is asked, and stays as it is when nobody answers: a client that cannot ask, that
-declines or says nothing leaves what there would be without it. No request waits inside of this for another. A call
-of the handshake generation is left open: it is answered when the client's answer arrives, when the person's time is
-up, or never, when the client cancels it. One of the stateless generation is answered with the question, and made
-again with the answer.
+The wait is stored before the question is sent, and stays if there is no answer: a client that declines or is silent
+leaves the todo waiting. No request blocks another. A call in handshake mode stays open until the client answers, the
+time is up, or the client cancels the call. A stateless call returns the question, and the client repeats the call
+with the answer.
 """
 
 from __future__ import annotations
@@ -15,139 +13,131 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock, Timer
-from typing import Any, Final
+from typing import Final
 
 from punchlist.errors import PunchlistError
 from punchlist.kernel.text import visible
-from punchlist.kernel.tool import ToolResult
-from punchlist.surfaces.mcp import messages
+from punchlist.surfaces.mcp import jsonrpc
 from punchlist.surfaces.mcp.capabilities import Capabilities
-from punchlist.surfaces.mcp.messages import Json, RpcRequest
+from punchlist.surfaces.mcp.jsonrpc import Json, RpcRequest, tool_result
 from punchlist.surfaces.mcp.pending_questions import PendingQuestion
 
 logger = logging.getLogger(__name__)
 
-PATIENCE: Final = 300.0
-"""Seconds that a person is given; after them the call is answered, and the todo waits on."""
-MOST_ASKED: Final = 16
-"""Questions that one client has open at a time."""
+MAX_PENDING: Final = 16
+"""Open questions per client."""
 
 _METHOD: Final = "elicitation/create"
 _FIELD: Final = "answer"
-_FIRST_VERSION: Final = "2025-06-18"
 
 
 @dataclass(frozen=True, slots=True)
 class _PendingCall:
-    """A call that is open until the person has answered, and what it is answered if they do not."""
+    """A call that is answered when the person answers, or with `fallback`."""
 
     request: RpcRequest
     question: PendingQuestion
-    otherwise: Json
+    fallback: Json
     timer: Timer
 
 
 class Elicitation:
-    def __init__(self, offer: Capabilities, patience: float) -> None:
-        self._questions = offer.questions
-        self._call = offer.call
-        self._patience = patience
-        # Over HTTP, calls of one client are made at the same time.
-        self._guard = Lock()
-        self._asked: dict[str, _PendingCall] = {}
+    def __init__(self, capabilities: Capabilities, answer_timeout: float) -> None:
+        """After `answer_timeout` seconds a call is answered without the person."""
+        self._questions = capabilities.questions
+        self._call_tool = capabilities.call
+        self._answer_timeout = answer_timeout
+        # Over HTTP, one client can make calls concurrently.
+        self._lock = Lock()
+        self._pending: dict[str, _PendingCall] = {}
         self._count = 0
 
-    def called(self, request: RpcRequest, tool: str, arguments: object) -> Json | None:
-        """The result of a call; None when it comes later, since a person is asked first."""
-        if self._questions is None or not request.alone or not _can_ask(request):
-            return told(self._call(tool, arguments))
-        if request.stateless and (heard := self._heard(request, tool, arguments)) is not None:
-            return heard
-        result = told(self._call(tool, arguments))
+    def call(self, request: RpcRequest, tool: str, arguments: object) -> Json | None:
+        """The result of a tool call; None if it follows after the person's answer."""
+        if request.stateless and (result := self._repeated_call(request, tool, arguments)) is not None:
+            return result
+        result = tool_result(self._call_tool(tool, arguments))
         question = None
-        # The call was made, and that is told, also when what it has led to cannot be read now.
+        # The call succeeded, and its result is sent even if the question cannot be read.
         with suppress(PunchlistError):
-            question = self._questions.asked_by(tool, arguments)
+            question = self._questions.find(tool, arguments)
         if question is None:
             return result
         if request.stateless:
             return _input_required(question)
         return None if self._ask(request, question, result) else result
 
-    def hear(self, message: Json) -> None:
-        """The client's answer to a question. One to nothing that was asked is nobody's."""
-        asked_id = message.get("id")
-        asked = self._asked.pop(asked_id, None) if isinstance(asked_id, str) else None
-        if asked is None or self._questions is None:
+    def receive_answer(self, message: Json) -> None:
+        """Handle the client's response to a question; ignore responses to anything else."""
+        question_id = message.get("id")
+        call = self._pending.pop(question_id, None) if isinstance(question_id, str) else None
+        if call is None:
             return
-        asked.timer.cancel()
-        result, said = asked.otherwise, _answer_in(message.get("result"))
-        if said is not None:
+        call.timer.cancel()
+        result, answer = call.fallback, _answer(message.get("result"))
+        if answer is not None:
             try:
-                result = told(self._questions.answer(asked.question, said))
+                result = tool_result(self._questions.answer(call.question, answer))
             except Exception:
-                # The call was made, and its todo waits: that is told, whatever has become of the answer.
-                logger.exception("an answer could not be kept")
-        asked.request.send(messages.response(asked.request.id, result))
+                # The call itself succeeded and its todo still waits: the fallback says so.
+                logger.exception("an answer could not be stored")
+        call.request.send(jsonrpc.response(call.request.id, result))
 
     def cancel(self, key: str) -> None:
-        """The client does not wait for this call any more."""
-        for asked_id, asked in list(self._asked.items()):
-            if asked.request.key == key and self._take_back(asked_id):
-                asked.request.send(None)
+        """The client no longer waits for this call."""
+        for question_id, call in list(self._pending.items()):
+            if call.request.key == key and self._withdraw(question_id):
+                call.request.send(None)
 
     def close(self) -> None:
-        for asked_id in list(self._asked):
-            self._take_back(asked_id)
+        for question_id in list(self._pending):
+            self._withdraw(question_id)
 
-    def _heard(self, request: RpcRequest, tool: str, arguments: object) -> Json | None:
-        """What comes of a call that is made again with what the person said; None for one that brings nothing."""
-        assert self._questions is not None
+    def _repeated_call(self, request: RpcRequest, tool: str, arguments: object) -> Json | None:
+        """The result of a stateless call that brings answers; None if it brings none."""
         responses = request.params.get("inputResponses")
-        for question_id, result in responses.items() if isinstance(responses, dict) else ():
-            question = self._questions.asked_before(tool, arguments, question_id)
+        for question_id, response in responses.items() if isinstance(responses, dict) else ():
+            question = self._questions.find_asked(tool, arguments, question_id)
             if question is None:
                 continue
-            if (said := _answer_in(result)) is not None:
-                return told(self._questions.answer(question, said))
-            if question.open and isinstance(result, dict) and result.get("action") == "accept":
+            if (answer := _answer(response)) is not None:
+                return tool_result(self._questions.answer(question, answer))
+            if question.open and isinstance(response, dict) and response.get("action") == "accept":
                 return _input_required(question)
-            return told(self._call(tool, arguments) if question.open else self._questions.standing(question))
+            if question.open:
+                return tool_result(self._call_tool(tool, arguments))
+            return tool_result(self._questions.todo_state(question))
         return None
 
-    def _ask(self, request: RpcRequest, question: PendingQuestion, otherwise: Json) -> bool:
-        """Whether there was room for one more question."""
-        with self._guard:
-            if len(self._asked) >= MOST_ASKED:
+    def _ask(self, request: RpcRequest, question: PendingQuestion, fallback: Json) -> bool:
+        """False if too many questions are open."""
+        with self._lock:
+            if len(self._pending) >= MAX_PENDING:
                 return False
             self._count += 1
-            asked_id = f"ask-{self._count}"
-            timer = Timer(self._patience, self._give_up, (asked_id,))
+            question_id = f"ask-{self._count}"
+            timer = Timer(self._answer_timeout, self._time_out, (question_id,))
             timer.daemon = True
-            self._asked[asked_id] = _PendingCall(request, question, otherwise, timer)
+            self._pending[question_id] = _PendingCall(request, question, fallback, timer)
         timer.start()
-        request.send({"jsonrpc": "2.0", "id": asked_id, "method": _METHOD, "params": _form(question)})
+        request.send({"jsonrpc": "2.0", "id": question_id, "method": _METHOD, "params": _form(question)})
         return True
 
-    def _give_up(self, asked_id: str) -> None:
-        if (asked := self._take_back(asked_id)) is not None:
-            asked.request.send(messages.response(asked.request.id, asked.otherwise))
+    def _time_out(self, question_id: str) -> None:
+        if (call := self._withdraw(question_id)) is not None:
+            call.request.send(jsonrpc.response(call.request.id, call.fallback))
 
-    def _take_back(self, asked_id: str) -> _PendingCall | None:
-        """Whoever takes the question back is the only one to go on with it; the client need not ask any more."""
-        asked = self._asked.pop(asked_id, None)
-        if asked is not None:
-            asked.timer.cancel()
-            asked.request.send(messages.notification("notifications/cancelled", requestId=asked_id))
-        return asked
-
-
-def told(result: ToolResult) -> Json:
-    return {"content": [messages.text_block(result.text)], "structuredContent": result.data, "isError": False}
+    def _withdraw(self, question_id: str) -> _PendingCall | None:
+        """Cancel a question. Only one caller gets the call, and answers it."""
+        call = self._pending.pop(question_id, None)
+        if call is not None:
+            call.timer.cancel()
+            call.request.send(jsonrpc.notification("notifications/cancelled", requestId=question_id))
+        return call
 
 
 def _input_required(question: PendingQuestion) -> Json:
-    """The question's own id says what an answer is for: there is no state that somebody could tamper with."""
+    """The id of the condition identifies the answer: the client holds no state that it could forge."""
     return {
         "resultType": "input_required",
         "inputRequests": {question.id: {"method": _METHOD, "params": _form(question)}},
@@ -166,17 +156,10 @@ def _form(question: PendingQuestion) -> Json:
     }
 
 
-def _can_ask(request: RpcRequest) -> bool:
-    """Whether the client shows forms: it says so, or it says only that it asks, which once meant forms."""
-    elicitation: Any = request.capabilities.get("elicitation")
-    known = isinstance(elicitation, dict) and request.version >= _FIRST_VERSION
-    return known and ("form" in elicitation or not elicitation)
-
-
-def _answer_in(result: object) -> str | None:
-    """What the person has said; None when they declined, or the client sends something else."""
+def _answer(result: object) -> str | None:
+    """The person's answer; None if they declined or the result is invalid."""
     if not isinstance(result, Mapping) or result.get("action") != "accept":
         return None
     content = result.get("content")
-    said = content.get(_FIELD) if isinstance(content, Mapping) else None
-    return said if isinstance(said, str) and said.strip() else None
+    answer = content.get(_FIELD) if isinstance(content, Mapping) else None
+    return answer if isinstance(answer, str) and answer.strip() else None

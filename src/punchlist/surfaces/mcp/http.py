@@ -1,11 +1,11 @@
-"""MCP over streamable HTTP, as an ASGI application: `punchlist mcp --http`, or mounted by another server.
+"""MCP over streamable HTTP as an ASGI application, for `punchlist mcp --http` or mounted in another server.
 
-A POST brings one message. Its answer is JSON, or a stream of events where more than the answer comes of it: a
-question to a person, changes that are listened for. Clients that begin with `initialize` have a session, and fetch
-with GET what the server says by itself; those of 2026-07-28 have none, and say in headers what the message is
-about, so that whoever stands between can route it; here it is only checked that both say the same.
+A POST carries one message. The response is JSON, or an event stream if more follows: a question to the person, or
+changes of resources. Clients that begin with `initialize` have a session and read other messages with GET. Clients of
+2026-07-28 have none and repeat the message's method and name in headers, for routing by proxies; the endpoint checks
+that headers and body agree.
 
-The services are synchronous and run in threads; `Mailbox` brings what they send back to the event loop.
+Services are synchronous and run in threads; `Outbox` moves their messages to the event loop.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from punchlist.kernel.text import excerpt
-from punchlist.surfaces.mcp import elicitation, messages
+from punchlist.surfaces.mcp import jsonrpc
 from punchlist.surfaces.mcp.auth import Authenticator, Principal, Refusal
 from punchlist.surfaces.mcp.capabilities import Capabilities
-from punchlist.surfaces.mcp.messages import (
+from punchlist.surfaces.mcp.jsonrpc import (
     HANDSHAKE_VERSIONS,
     HEADER_MISMATCH,
     INVALID_PARAMS,
     INVALID_REQUEST,
-    LONGEST_MESSAGE,
+    MAX_MESSAGE_SIZE,
     METHOD_NOT_FOUND,
     PARSE_ERROR,
     STATELESS_VERSIONS,
@@ -40,17 +40,17 @@ from punchlist.surfaces.mcp.messages import (
     ProtocolError,
 )
 from punchlist.surfaces.mcp.notifications import ChangeNotifier
-from punchlist.surfaces.mcp.outbox import STILL_HERE_EVENT, Outbox, event
-from punchlist.surfaces.mcp.protocol import ClientConnection
+from punchlist.surfaces.mcp.outbox import KEEPALIVE_EVENT, Outbox, sse_event
+from punchlist.surfaces.mcp.protocol import ANSWER_TIMEOUT, ClientConnection
 from punchlist.surfaces.mcp.sessions import ClientSession, ClientSessions
 
-MOST_STREAMS: Final = 100
+MAX_STREAMS: Final = 100
 
 _SESSION: Final = "mcp-session-id"
 _VERSION: Final = "mcp-protocol-version"
 _METHOD: Final = "mcp-method"
 _NAME: Final = "mcp-name"
-_NAMED_BY: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_NAME_PARAMS: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 _BAD_REQUEST: Final = 400
 _STATUS: Final = {
@@ -61,35 +61,33 @@ _STATUS: Final = {
     UNSUPPORTED_VERSION: _BAD_REQUEST,
     METHOD_NOT_FOUND: 404,
 }
-"""How errors of the stateless generation are told in HTTP."""
-_NOT_KEPT: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+"""HTTP status of the errors of stateless requests."""
+_HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 class HttpRejection(Exception):
-    """The request is not answered; why is said in its status, and in words."""
-
-    def __init__(self, status: int, why: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(why)
+    def __init__(self, status: int, reason: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(reason)
         self.status = status
         self.headers = headers or {}
 
 
 class McpEndpoint:
-    """The ASGI application of one address. `keys` are the tokens that are taken, and what each opens."""
+    """The ASGI application. Each token has its own capabilities."""
 
     def __init__(
         self,
-        keys: Mapping[str, Capabilities],
-        names: Collection[str] = (),
+        tokens: Mapping[str, Capabilities],
+        host_names: Collection[str] = (),
         *,
         clock: Callable[[], float] = time.monotonic,
-        patience: float = elicitation.PATIENCE,
+        answer_timeout: float = ANSWER_TIMEOUT,
     ) -> None:
-        self._door = Authenticator(keys, names)
-        self._announcers = {token: ChangeNotifier(offer) for token, offer in keys.items()}
+        self._authenticator = Authenticator(tokens, host_names)
+        self._notifiers = {token: ChangeNotifier(capabilities) for token, capabilities in tokens.items()}
         self._sessions = ClientSessions(clock)
         self._clock = clock
-        self._patience = patience
+        self._answer_timeout = answer_timeout
         self._streams = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -97,59 +95,59 @@ class McpEndpoint:
         try:
             response = await self._respond(request)
         except HttpRejection as error:
-            told = messages.failure(None, ProtocolError(INVALID_REQUEST, str(error)))
-            response = _json(told, error.status, error.headers)
+            content = jsonrpc.error_response(None, ProtocolError(INVALID_REQUEST, str(error)))
+            response = _json(content, error.status, error.headers)
         except ProtocolError as error:
-            response = _json(messages.failure(None, error), _STATUS.get(error.code, _BAD_REQUEST))
+            response = _json(jsonrpc.error_response(None, error), _STATUS.get(error.code, _BAD_REQUEST))
         except ClientDisconnect:
             return
         await response(scope, receive, send)
 
     async def _respond(self, request: Request) -> Response:
-        guest = self._door.admit(request.headers.items())
-        if isinstance(guest, Refusal):
-            raise HttpRejection(guest.status, guest.why, guest.headers)
+        principal = self._authenticator.authenticate(request.headers.items())
+        if isinstance(principal, Refusal):
+            raise HttpRejection(principal.status, principal.reason, principal.headers)
         for name in (_VERSION, _SESSION, _METHOD, _NAME):
             if len(request.headers.getlist(name)) > 1:
-                raise ProtocolError(HEADER_MISMATCH, f"{name}: is there more than once")
+                raise ProtocolError(HEADER_MISMATCH, f"{name}: occurs more than once")
         stateless = request.headers.get(_VERSION) in STATELESS_VERSIONS
         if request.method == "POST":
-            return await self._post(request, guest)
+            return await self._post(request, principal)
         if stateless or request.method not in ("GET", "DELETE"):
             allowed = "POST" if stateless else "GET, POST, DELETE"
-            raise HttpRejection(405, f"{request.method}: is not answered here", {"Allow": allowed})
-        session = self._session(request, guest)
+            raise HttpRejection(405, f"{request.method}: method not allowed", {"Allow": allowed})
+        session = self._session(request, principal)
         if request.method == "DELETE":
             await run_in_threadpool(self._sessions.end, session)
-            return Response(status_code=204, headers=_NOT_KEPT)
+            return Response(status_code=204, headers=_HEADERS)
         return self._get(request, session)
 
-    # --- POST: a message -----------------------------------------------------------------------
+    # --- POST: one message ---------------------------------------------------------------------
 
-    async def _post(self, request: Request, guest: Principal) -> Response:
+    async def _post(self, request: Request, principal: Principal) -> Response:
         _check_types(request)
-        message = messages.decode(await _body(request))
-        meta = messages.envelope(message.get("params")) if isinstance(message, dict) else None
+        message = jsonrpc.decode(await _body(request))
+        meta = jsonrpc.envelope(message.get("params")) if isinstance(message, dict) else None
         version = request.headers.get(_VERSION)
         if version in STATELESS_VERSIONS or meta is not None:
-            return await self._stateless(request, guest, message, meta)
+            return await self._stateless(request, principal, message, meta)
         if version is not None and version not in HANDSHAKE_VERSIONS:
-            raise messages.unsupported(version)
+            raise jsonrpc.unsupported_version(version)
         if _is_request(message) and message["method"] == "initialize" and _SESSION not in request.headers:
-            return await self._begin(guest, message)
-        session = self._session(request, guest)
+            return await self._begin_session(principal, message)
+        session = self._session(request, principal)
         return await self._answer(session.connection, message, {})
 
-    async def _begin(self, guest: Principal, message: Json) -> Response:
-        session = ClientSession(guest, self._announcers[guest.token], Outbox(), self._clock(), self._patience)
+    async def _begin_session(self, principal: Principal, message: Json) -> Response:
+        notifier = self._notifiers[principal.token]
+        session = ClientSession(principal, notifier, Outbox(), self._clock(), self._answer_timeout)
         answer = await run_in_threadpool(session.connection.answer, message)
         if not isinstance(answer, dict) or "result" not in answer:
             return _json(answer, _BAD_REQUEST)
-        self._sessions.begin(session)
+        self._sessions.add(session)
         return _json(answer, headers={_SESSION: session.id})
 
-    async def _stateless(self, request: Request, guest: Principal, message: Any, meta: Json | None) -> Response:
-        """Each request stands for itself, and its headers say what it says."""
+    async def _stateless(self, request: Request, principal: Principal, message: Any, meta: Json | None) -> Response:
         if not isinstance(message, dict) or "method" not in message:
             raise ProtocolError(INVALID_REQUEST, "The body must be one request or one notification.")
         if "id" not in message:
@@ -159,86 +157,88 @@ class McpEndpoint:
                 raise ProtocolError(INVALID_PARAMS, f"params._meta: must have {VERSION_KEY}")
             _check_headers(request, message, meta)
         except ProtocolError as error:
-            return _json(messages.failure(_plain_id(message["id"]), error), _STATUS.get(error.code, _BAD_REQUEST))
-        mailbox = Outbox()
-        announcer = self._announcers[guest.token]
-        return await self._answer(ClientConnection(guest.offer, mailbox.put, announcer), message, _STATUS, mailbox)
+            id = message["id"]
+            valid_id = id if isinstance(id, (str, int)) and not isinstance(id, bool) else None
+            return _json(jsonrpc.error_response(valid_id, error), _STATUS.get(error.code, _BAD_REQUEST))
+        outbox = Outbox()
+        connection = ClientConnection(principal.capabilities, outbox.put, self._notifiers[principal.token])
+        return await self._answer(connection, message, _STATUS, outbox)
 
     async def _answer(
-        self, connection: ClientConnection, message: Any, statuses: Mapping[int, int], own: Outbox | None = None
+        self, connection: ClientConnection, message: Any, statuses: Mapping[int, int], own_outbox: Outbox | None = None
     ) -> Response:
-        """`own` is the mailbox of a connection that is there for this request only."""
-        mailbox = own or Outbox()
-        answer = await run_in_threadpool(connection.answer, message, mailbox.put)
+        """`own_outbox` belongs to a connection that serves only this request."""
+        outbox = own_outbox or Outbox()
+        answer = await run_in_threadpool(connection.answer, message, outbox.put)
         if answer is not None:
             error = answer.get("error") if isinstance(answer, dict) else None
             return _json(answer, statuses.get(error["code"], 200) if error else 200)
         if not _is_request(message):
             return Response(status_code=202)
-        return self._stream(_until_answered(mailbox, message["id"]), connection.close if own else None)
+        return self._stream(_until_answered(outbox, message["id"]), connection.close if own_outbox else None)
 
-    # --- GET: what the server says by itself ---------------------------------------------------
+    # --- GET: messages that answer no request --------------------------------------------------
 
     def _get(self, request: Request, session: ClientSession) -> Response:
         if not _accepts(request, "text/event-stream"):
-            raise HttpRejection(406, "Accept: must have text/event-stream")
+            raise HttpRejection(406, "Accept: must include text/event-stream")
         if session.streaming:
-            raise HttpRejection(409, "There is a stream for this session already.")
+            raise HttpRejection(409, "This session already has an open stream.")
         session.streaming = True
 
-        def left() -> None:
+        def on_end() -> None:
             session.streaming = False
             session.used_at = self._clock()
 
-        return self._stream(session.mailbox.take(), left)
+        return self._stream(session.outbox.messages(), on_end)
 
-    def _session(self, request: Request, guest: Principal) -> ClientSession:
+    def _session(self, request: Request, principal: Principal) -> ClientSession:
         version = request.headers.get(_VERSION)
         if version is not None and version not in HANDSHAKE_VERSIONS:
-            raise messages.unsupported(version)
+            raise jsonrpc.unsupported_version(version)
         id = request.headers.get(_SESSION)
         if id is None:
             raise HttpRejection(_BAD_REQUEST, "Mcp-Session-Id: is missing; begin with initialize")
-        session = self._sessions.find(id, guest)
+        session = self._sessions.find(id, principal)
         if session is None:
-            raise HttpRejection(404, "Mcp-Session-Id: there is no such session; begin anew with initialize")
+            raise HttpRejection(404, "Mcp-Session-Id: unknown session; begin again with initialize")
         return session
 
-    def _stream(self, arriving: AsyncIterator[Json | str], left: Callable[[], object] | None) -> Response:
+    def _stream(self, messages: AsyncIterator[Json | str], on_end: Callable[[], object] | None) -> Response:
         def ended() -> None:
             self._streams -= 1
-            if left:
-                left()
+            if on_end:
+                on_end()
 
         self._streams += 1
-        if self._streams > MOST_STREAMS:
+        if self._streams > MAX_STREAMS:
             ended()
-            raise HttpRejection(503, f"{MOST_STREAMS} streams are open, which is the limit.", {"Retry-After": "10"})
-        return _Stream(arriving, ended)
+            raise HttpRejection(503, f"Limit of {MAX_STREAMS} open streams reached.", {"Retry-After": "10"})
+        return _EventStream(messages, ended)
 
 
-class _Stream(StreamingResponse):
-    """Events until nothing more comes or nobody listens; then `ended`, in any case."""
+class _EventStream(StreamingResponse):
+    """Calls `on_end` when the stream ends or the client disconnects."""
 
-    def __init__(self, arriving: AsyncIterator[Json | str], ended: Callable[[], object]) -> None:
-        super().__init__(_events(arriving), media_type="text/event-stream", headers=_NOT_KEPT)
-        self._ended = ended
+    def __init__(self, messages: AsyncIterator[Json | str], on_end: Callable[[], object]) -> None:
+        super().__init__(_events(messages), media_type="text/event-stream", headers=_HEADERS)
+        self._on_end = on_end
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await super().__call__(scope, receive, send)
         finally:
-            self._ended()
+            self._on_end()
 
 
-async def _events(arriving: AsyncIterator[Json | str]) -> AsyncIterator[bytes]:
-    yield STILL_HERE_EVENT
-    async for message in arriving:
-        yield STILL_HERE_EVENT if isinstance(message, str) else event(message)
+async def _events(messages: AsyncIterator[Json | str]) -> AsyncIterator[bytes]:
+    yield KEEPALIVE_EVENT
+    async for message in messages:
+        yield KEEPALIVE_EVENT if isinstance(message, str) else sse_event(message)
 
 
-async def _until_answered(mailbox: Outbox, request_id: object) -> AsyncIterator[Json | str]:
-    async for message in mailbox.take():
+async def _until_answered(outbox: Outbox, request_id: object) -> AsyncIterator[Json | str]:
+    async for message in outbox.messages():
         yield message
         if isinstance(message, dict) and "method" not in message and message.get("id") == request_id:
             return
@@ -248,54 +248,52 @@ def _is_request(message: Any) -> bool:
     return isinstance(message, dict) and "method" in message and "id" in message
 
 
-def _plain_id(id: Any) -> str | int | None:
-    return id if isinstance(id, (str, int)) and not isinstance(id, bool) else None
-
-
 def _check_types(request: Request) -> None:
     kind, _, rest = request.headers.get("content-type", "").partition(";")
     if kind.strip().lower() != "application/json" or "charset" in rest.lower().replace("charset=utf-8", ""):
         raise HttpRejection(415, "Content-Type: must be application/json")
     if request.headers.get("content-encoding", "identity").lower() != "identity":
-        raise HttpRejection(415, "Content-Encoding: is not understood")
+        raise HttpRejection(415, "Content-Encoding: not supported")
     if not (_accepts(request, "application/json") and _accepts(request, "text/event-stream")):
-        raise HttpRejection(406, "Accept: must have application/json and text/event-stream")
+        raise HttpRejection(406, "Accept: must include application/json and text/event-stream")
 
 
-def _accepts(request: Request, wanted: str) -> bool:
+def _accepts(request: Request, media_type: str) -> bool:
     ranges = [part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(",")]
-    return any(one in (wanted, "*/*", f"{wanted.partition('/')[0]}/*") for one in ranges)
+    return any(entry in (media_type, "*/*", f"{media_type.partition('/')[0]}/*") for entry in ranges)
 
 
 async def _body(request: Request) -> bytes:
-    """What was sent, as far as it is not too much: the rest is not even taken in."""
-    too_long = HttpRejection(413, f"A message must be shorter than {LONGEST_MESSAGE:,} bytes.", {"Connection": "close"})
+    """The body; reading stops at the size limit."""
+    too_long = HttpRejection(
+        413, f"A message must be shorter than {MAX_MESSAGE_SIZE:,} bytes.", {"Connection": "close"}
+    )
     announced = request.headers.get("content-length", "")
-    if announced.isdigit() and int(announced) > LONGEST_MESSAGE:
+    if announced.isdigit() and int(announced) > MAX_MESSAGE_SIZE:
         raise too_long
-    taken = bytearray()
+    body = bytearray()
     async for chunk in request.stream():
-        taken += chunk
-        if len(taken) > LONGEST_MESSAGE:
+        body += chunk
+        if len(body) > MAX_MESSAGE_SIZE:
             raise too_long
-    return bytes(taken)
+    return bytes(body)
 
 
 def _check_headers(request: Request, message: Json, meta: Json) -> None:
-    """What the headers say must be what the body says: whoever routes by the one must not be told the other."""
-    named = _NAMED_BY.get(message["method"]) if isinstance(message["method"], str) else None
-    said = {_VERSION: meta[VERSION_KEY], _METHOD: message["method"]}
-    if named:
-        said[_NAME] = message["params"].get(named)
-    for header, value in said.items():
+    """The headers must repeat the body: a proxy may route by them."""
+    name_param = _NAME_PARAMS.get(message["method"]) if isinstance(message["method"], str) else None
+    expected = {_VERSION: meta[VERSION_KEY], _METHOD: message["method"]}
+    if name_param:
+        expected[_NAME] = message["params"].get(name_param)
+    for header, value in expected.items():
         given = request.headers.get(header)
         if isinstance(value, str) and (given is None or _header_text(given.strip()) != value):
-            told = "is missing" if given is None else f"is {excerpt(given)!r}"
-            raise ProtocolError(HEADER_MISMATCH, f"{header}: {told}, but the message says {excerpt(value)!r}")
+            problem = "is missing" if given is None else f"is {excerpt(given)!r}"
+            raise ProtocolError(HEADER_MISMATCH, f"{header}: {problem}, but the message has {excerpt(value)!r}")
 
 
 def _header_text(value: str) -> str | None:
-    """A header's value, which may be wrapped where it has more than visible ASCII."""
+    """Decode a header's value, which is wrapped in base64 if it is not visible ASCII."""
     if not (value.startswith("=?base64?") and value.endswith("?=")):
         return value
     try:
@@ -305,4 +303,4 @@ def _header_text(value: str) -> str | None:
 
 
 def _json(message: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(messages.encode(message), status, {**_NOT_KEPT, **(headers or {})}, media_type="application/json")
+    return Response(jsonrpc.encode(message), status, {**_HEADERS, **(headers or {})}, media_type="application/json")

@@ -1,4 +1,4 @@
-"""`punchlist mcp --http`: the endpoint on an address of this machine."""
+"""`punchlist mcp --http`: runs the endpoint on a local address."""
 
 from __future__ import annotations
 
@@ -6,41 +6,54 @@ import secrets
 import socket
 import sys
 from collections.abc import Mapping
-from typing import Final
-
-import uvicorn
-from starlette.applications import Starlette
-from starlette.routing import Route
+from typing import TYPE_CHECKING, Final
 
 from punchlist.conversations.model import Scope
 from punchlist.errors import ConfigError
+from punchlist.extras import require
 from punchlist.surfaces.mcp.auth import is_wildcard, token_problem
 from punchlist.surfaces.mcp.capabilities import Capabilities
-from punchlist.surfaces.mcp.http import McpEndpoint
 from punchlist.surfaces.services import Services
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from punchlist.surfaces.mcp.http import McpEndpoint
 
 TOKEN_VARIABLE: Final = "PUNCHLIST_MCP_TOKEN"
 PATH: Final = "/mcp"
 
 
-def serve(desk: Services, scope: Scope, host: str, port: int, environment: Mapping[str, str]) -> None:
-    """Answer until somebody ends the program. Where and with which token is said in one line on stderr; a token that
-    was given by the environment is not repeated."""
+def serve(services: Services, scope: Scope, host: str, port: int, environment: Mapping[str, str]) -> None:
+    """Serve until the process is ended. One line on stderr gives the URL and a generated token."""
+    for module in ("starlette", "uvicorn"):
+        require(module, extra="missions", feature="MCP over HTTP")
+    import uvicorn
+
+    from punchlist.surfaces.mcp.http import McpEndpoint
+
     if is_wildcard(host):
-        raise ConfigError("--host: must be one address of this machine, as clients name it; not all of them at once")
-    given = environment.get(TOKEN_VARIABLE)
-    if given is not None and (problem := token_problem(given)):
+        raise ConfigError("--host: must be one address of this machine that clients can name, not a wildcard")
+    configured = environment.get(TOKEN_VARIABLE)
+    if configured is not None and (problem := token_problem(configured)):
         raise ConfigError(f"{TOKEN_VARIABLE}: {problem}")
-    token = given or secrets.token_urlsafe(32)
-    listening = _listen(host, port)
-    offer = Capabilities(desk, scope)
-    # Before anybody is let in: what cannot be opened is said at once.
-    offer.warm_up()
-    shown = f"[{host}]" if ":" in host else host
-    told = f"that of {TOKEN_VARIABLE}" if given else token
-    line = f"punchlist: http://{shown}:{listening.getsockname()[1]}{PATH} token: {told}"
+    token = configured or secrets.token_urlsafe(32)
+    listener = _listen(host, port)
+    capabilities = Capabilities(services, scope)
+    # Report an unusable database now instead of in the first call.
+    capabilities.warm_up()
+    shown_host = f"[{host}]" if ":" in host else host
+    shown_token = f"from {TOKEN_VARIABLE}" if configured else token
+    line = f"punchlist: http://{shown_host}:{listener.getsockname()[1]}{PATH} token: {shown_token}"
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            """Print the line only when clients can connect."""
+            await super().startup(sockets)
+            print(line, file=sys.stderr, flush=True)
+
     config = uvicorn.Config(
-        application(McpEndpoint({token: offer}, [host])),
+        application(McpEndpoint({token: capabilities}, [host])),
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -48,23 +61,13 @@ def serve(desk: Services, scope: Scope, host: str, port: int, environment: Mappi
         ws="none",
         timeout_graceful_shutdown=1,
     )
-    _HttpServer(config, line).run(sockets=[listening])
-
-
-class _HttpServer(uvicorn.Server):
-    """Says its line when it is there: whoever reads it can connect, and end it."""
-
-    def __init__(self, config: uvicorn.Config, line: str) -> None:
-        super().__init__(config)
-        self._line = line
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        print(self._line, file=sys.stderr, flush=True)
+    Server(config).run(sockets=[listener])
 
 
 def application(endpoint: McpEndpoint) -> Starlette:
-    """The endpoint, and nothing anywhere else."""
+    from starlette.applications import Starlette
+    from starlette.routing import Route
+
     app = Starlette(routes=[Route(PATH, endpoint)])
     app.router.redirect_slashes = False
     return app

@@ -1,4 +1,4 @@
-"""The missions that a Lead or an owner can look into: as resources, and to choose from."""
+"""Missions as resources, and as completions for prompts, within the scope of a Lead or an owner."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ if TYPE_CHECKING:
 
 URI_TEMPLATE: Final = "punchlist://missions/{slug}"
 _PREFIX: Final = URI_TEMPLATE.removesuffix("{slug}")
-MOST_LISTED: Final = 100
+_MAX_LISTED: Final = 100
 
 
 class MissionResources:
-    def __init__(self, desk: Services, scope: MissionScope) -> None:
-        """Whoever is bound to a mission or a pillar sees no other."""
-        self._desk = desk
+    def __init__(self, services: Services, scope: MissionScope) -> None:
+        self._services = services
         self.scope = scope
 
     def uri(self, mission: Mission) -> str:
@@ -28,28 +27,29 @@ class MissionResources:
 
     def missions(self) -> list[Mission]:
         if self.scope.mission_slug is not None:
-            return [self._desk.missions.get(self.scope.mission_slug)]
-        return self._desk.missions.list()[:MOST_LISTED]
+            return [self._services.missions.get(self.scope.mission_slug)]
+        return self._services.missions.list()[:_MAX_LISTED]
 
     def mission(self, slug: str) -> Mission:
         todo_validation.check_mission(self.scope, slug)
-        return self._desk.missions.get(slug)
+        return self._services.missions.get(slug)
 
     def pillars(self, mission: Mission) -> list[Pillar]:
         bound = self.scope.pillar_slug
-        return [one.pillar for one in self._desk.missions.pillars(mission) if bound is None or one.pillar.slug == bound]
+        states = self._services.missions.pillars(mission)
+        return [state.pillar for state in states if bound is None or state.pillar.slug == bound]
 
     def read(self, uri: str) -> dict[str, Any] | None:
-        """The mission with this address; None for an address of another kind."""
+        """The mission with this URI; None for a URI of another kind."""
         return self.describe(self.mission(uri.removeprefix(_PREFIX))) if uri.startswith(_PREFIX) else None
 
     def describe(self, mission: Mission) -> dict[str, Any]:
         """A mission and the first page of its todos."""
-        listed = self._desk.mission_todos.list(mission.slug, pillar=self.scope.pillar_slug)
+        page = self._services.mission_todos.list(mission.slug, pillar=self.scope.pillar_slug)
         return {
             "slug": mission.slug,
             "name": mission.name,
             "description": mission.description,
-            "pillars": [{"slug": one.slug, "name": one.name} for one in self.pillars(mission)],
-            **list_json(listed),
+            "pillars": [{"slug": pillar.slug, "name": pillar.name} for pillar in self.pillars(mission)],
+            **list_json(page),
         }

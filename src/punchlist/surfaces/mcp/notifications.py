@@ -1,4 +1,4 @@
-"""Telling clients that a list they follow has changed, whichever process changed it."""
+"""Detects changes of resources, made by any process, and notifies their subscribers."""
 
 from __future__ import annotations
 
@@ -12,82 +12,75 @@ from punchlist.surfaces.mcp.capabilities import Capabilities
 
 logger = logging.getLogger(__name__)
 
-_AT_MOST: Final = 1.0
-"""Seconds after which a database that was away is looked at again."""
+_POLL_INTERVAL: Final = 1.0
+"""Seconds after which a database that was unavailable is read again."""
 
-Tell = Callable[[str], None]
+Listener = Callable[[str], None]
 
 
 class ChangeNotifier:
-    """Looks as long as somebody follows something: one thread, however many follow."""
+    """One thread watches while there are listeners."""
 
-    def __init__(self, offer: Capabilities) -> None:
-        self._offer = offer
-        self._guard = Lock()
-        self._followers: dict[str, set[Tell]] = {}
-        self._seen: dict[str, str] = {}
-        self._looking = False
+    def __init__(self, capabilities: Capabilities) -> None:
+        self._capabilities = capabilities
+        self._lock = Lock()
+        self._listeners: dict[str, set[Listener]] = {}
+        self._last_seen: dict[str, str] = {}
+        self._watching = False
 
-    def follow(self, uri: str, tell: Tell) -> None:
-        """From now on; whoever follows since a moment ago misses nothing."""
-        with self._guard:
-            if uri not in self._followers:
-                self._look_at(uri)
-            self._followers.setdefault(uri, set()).add(tell)
-            if not self._looking:
+    def add(self, uri: str, listener: Listener) -> None:
+        with self._lock:
+            if uri not in self._listeners:
+                self._has_changed(uri)
+            self._listeners.setdefault(uri, set()).add(listener)
+            if not self._watching:
                 Thread(target=self._watch, daemon=True).start()
-                self._looking = True
+                self._watching = True
 
-    def leave(self, uri: str, tell: Tell) -> None:
-        with self._guard:
-            followers = self._followers.get(uri, set())
-            followers.discard(tell)
-            if not followers:
-                self._followers.pop(uri, None)
-                self._seen.pop(uri, None)
+    def remove(self, uri: str, listener: Listener) -> None:
+        with self._lock:
+            listeners = self._listeners.get(uri, set())
+            listeners.discard(listener)
+            if not listeners:
+                self._listeners.pop(uri, None)
+                self._last_seen.pop(uri, None)
 
     def _watch(self) -> None:
-        """Until nobody follows any more. Whatever else ends it, whoever follows next has it tried again."""
+        """Run until there are no listeners. After an error, the next `add` starts a new thread."""
         try:
-            with self._offer.watch() as watch:
-                while self._look():
-                    watch.wait(_AT_MOST)
+            with self._capabilities.watch() as watch:
+                while self._notify():
+                    watch.wait(_POLL_INTERVAL)
         except PunchlistError:
-            # There is no database to watch, and whoever asks for a list is told so.
-            self._end()
+            # The database cannot be opened; reading a resource reports that.
+            self._stop()
         except Exception:
-            logger.exception("changes cannot be watched")
-            self._end()
+            logger.exception("watching for changes failed")
+            self._stop()
 
-    def _end(self) -> None:
-        with self._guard:
-            self._looking = False
+    def _stop(self) -> None:
+        with self._lock:
+            self._watching = False
 
-    def _look(self) -> bool:
-        """Whether there is anybody left to look for."""
-        with self._guard:
-            self._looking = looking = bool(self._followers)
-            changed = [(uri, list(tells)) for uri, tells in self._followers.items() if self._look_at(uri)]
-        for uri, tells in changed:
-            for tell in tells:
-                _told(tell, uri)
-        return looking
+    def _notify(self) -> bool:
+        """Notify the listeners of changed resources; False if there are no listeners."""
+        with self._lock:
+            self._watching = watching = bool(self._listeners)
+            changed = [(uri, list(all)) for uri, all in self._listeners.items() if self._has_changed(uri)]
+        for uri, listeners in changed:
+            for listener in listeners:
+                try:
+                    listener(uri)
+                except Exception:
+                    # The client may be gone; the others are still notified.
+                    logger.exception("a client could not be notified of a change")
+        return watching
 
-    def _look_at(self, uri: str) -> bool:
-        """Whether it is another than at the last look."""
+    def _has_changed(self, uri: str) -> bool:
         try:
-            text = self._offer.read(uri)
+            text = self._capabilities.read_resource(uri)
         except PunchlistError:
-            # Whoever asks for the list is told; here there is only nothing new.
             return False
-        before = self._seen.setdefault(uri, text)
-        self._seen[uri] = text
-        return before != text
-
-
-def _told(tell: Tell, uri: str) -> None:
-    """A client that cannot be told, perhaps since it is gone, keeps nobody else from being told."""
-    try:
-        tell(uri)
-    except Exception:
-        logger.exception("a client could not be told of a change")
+        previous = self._last_seen.setdefault(uri, text)
+        self._last_seen[uri] = text
+        return previous != text

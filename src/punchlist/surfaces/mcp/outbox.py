@@ -1,4 +1,4 @@
-"""Messages on their way to a client: put in by any thread, taken out by the event loop."""
+"""Messages to an HTTP client: put in by any thread, taken out by the event loop."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Final
 
-from punchlist.surfaces.mcp import messages
-from punchlist.surfaces.mcp.messages import Json
+from punchlist.surfaces.mcp import jsonrpc
+from punchlist.surfaces.mcp.jsonrpc import Json
 
-MOST_KEPT: Final = 1_000
-"""Of those that nobody fetches, the oldest are dropped."""
-STILL_HERE: Final = 15.0
-"""Seconds after which a stream says that it is still there; so a client that is gone is noticed."""
+_MAX_MESSAGES: Final = 1_000
+"""Above this, the oldest messages are dropped."""
+_KEEPALIVE_SECONDS: Final = 15.0
+"""A keepalive also detects clients that are gone."""
 
 
 class Outbox:
     def __init__(self) -> None:
-        """Made on the event loop that takes out."""
+        """Must be called on the event loop that takes the messages out."""
         self._loop = asyncio.get_running_loop()
-        self._messages: deque[Json | None] = deque(maxlen=MOST_KEPT)
+        self._messages: deque[Json | None] = deque(maxlen=_MAX_MESSAGES)
         self._arrived = asyncio.Event()
 
     def put(self, message: Json | None) -> None:
+        """None ends the stream."""
         self._messages.append(message)
-        with suppress(RuntimeError):  # The loop is closed, and the server is ending.
+        with suppress(RuntimeError):  # The loop is closed: the server is shutting down.
             self._loop.call_soon_threadsafe(self._arrived.set)
 
-    async def take(self) -> AsyncIterator[Json | str]:
-        """What arrives until nothing more will come; "" when nothing came for a while."""
+    async def messages(self) -> AsyncIterator[Json | str]:
+        """Messages until the stream ends; "" when a keepalive is due."""
         while True:
             while self._messages:
                 message = self._messages.popleft()
@@ -41,14 +42,14 @@ class Outbox:
             if self._messages:
                 continue
             try:
-                await asyncio.wait_for(self._arrived.wait(), STILL_HERE)
+                await asyncio.wait_for(self._arrived.wait(), _KEEPALIVE_SECONDS)
             except TimeoutError:
                 yield ""
 
 
-def event(message: Json) -> bytes:
-    """A message as server-sent events have it. ASCII JSON has no line breaks."""
-    return b"event: message\ndata: " + messages.encode(message) + b"\n\n"
+def sse_event(message: Json) -> bytes:
+    """A message as a server-sent event. ASCII JSON has no line breaks."""
+    return b"event: message\ndata: " + jsonrpc.encode(message) + b"\n\n"
 
 
-STILL_HERE_EVENT: Final = b": still here\n\n"
+KEEPALIVE_EVENT: Final = b": keepalive\n\n"

@@ -1,4 +1,4 @@
-"""The questions that a session's todos wait to have answered, and what comes of an answer."""
+"""Questions to a person that the session's todos wait for, and their answers."""
 
 from __future__ import annotations
 
@@ -16,18 +16,15 @@ from punchlist.plan.model import BlockedTodo, Plan
 from punchlist.plan.tools import condition_json
 from punchlist.surfaces.services import Services
 
-TOOL: Final = "wait_todo"
-ANSWERED: Final = "The person has answered. Go on with it."
-PERSON: Final = Actor(Role.PERSON, "mcp")
-"""Who answers: whoever sits in front of the client."""
+_TOOL: Final = "wait_todo"
+_ANSWERED: Final = "The person has answered. Continue with this item."
+_PERSON: Final = Actor(Role.PERSON, "mcp")
 
 
 @dataclass(frozen=True, slots=True)
 class PendingQuestion:
-    """What a todo waits for a person to say."""
-
     id: str
-    """Of the condition."""
+    """The id of the condition."""
     conversation_id: str
     turn_id: str
     todo_id: str
@@ -37,83 +34,83 @@ class PendingQuestion:
 
 
 class PendingQuestions:
-    def __init__(self, desk: Services, scope: Scope) -> None:
-        self._desk = desk
+    def __init__(self, services: Services, scope: Scope) -> None:
+        self._services = services
         self._scope = scope
 
-    def asked_by(self, tool: str, raw_arguments: object) -> PendingQuestion | None:
-        """What a person can be asked at once, when this call has made a todo wait for their answer."""
-        if (named := _named(tool, raw_arguments)) is None:
+    def find(self, tool: str, raw_arguments: object) -> PendingQuestion | None:
+        """The open question that this call of `wait_todo` created."""
+        if (named := _todo_and_question(tool, raw_arguments)) is None:
             return None
-        held = self._desk.plans.open_conditions(self._scope.conversation_id)
-        asked = [one for one in held if one.condition.kind is ConditionKind.PERSON]
-        return next((_question(one) for one in asked if (one.todo.id, one.condition.subject) == named), None)
+        blocked = self._services.plans.open_conditions(self._scope.conversation_id)
+        asked = [todo for todo in blocked if todo.condition.kind is ConditionKind.PERSON]
+        return next((_question(todo) for todo in asked if (todo.todo.id, todo.condition.subject) == named), None)
 
-    def asked_before(self, tool: str, raw_arguments: object, question_id: str) -> PendingQuestion | None:
-        """The question with this id, when the same call had it asked; it may have been answered since, by anybody."""
-        if (asked := self.asked_by(tool, raw_arguments)) is not None:
+    def find_asked(self, tool: str, raw_arguments: object, question_id: str) -> PendingQuestion | None:
+        """The question with this id if the same call created it, open or already answered."""
+        if (asked := self.find(tool, raw_arguments)) is not None:
             return asked if asked.id == question_id else None
-        turn = self._desk.conversations.current_turn(self._scope.conversation_id)
-        if turn is None or (named := _named(tool, raw_arguments)) is None:
+        turn = self._services.conversations.current_turn(self._scope.conversation_id)
+        if turn is None or (named := _todo_and_question(tool, raw_arguments)) is None:
             return None
         todo_id, text = named
         plan = self._plan(turn.conversation_id, turn.id)
         title = next((todo.title for todo in plan.items if todo.id == todo_id), "")
         question = PendingQuestion(question_id, turn.conversation_id, turn.id, todo_id, title, text, open=False)
-        return question if _answered(plan, question) else None
+        return question if _is_answered(plan, question) else None
 
-    def answer(self, question: PendingQuestion, said: str) -> ToolResult:
-        """What `punchlist answer` does; then how the todo stands. If somebody was faster, theirs is the answer."""
+    def answer(self, question: PendingQuestion, answer: str) -> ToolResult:
+        """Store the answer as `punchlist answer` does, and return the todo's state. An earlier answer stays."""
         if not question.open:
-            return self.standing(question)
+            return self.todo_state(question)
         try:
-            self._desk.plans.resolve(question.conversation_id, question.id, said, PERSON)
+            self._services.plans.resolve(question.conversation_id, question.id, answer, _PERSON)
         except PunchlistError as error:
-            return self.standing(question, str(error))
-        return self.standing(question)
+            return self.todo_state(question, str(error))
+        return self.todo_state(question)
 
-    def standing(self, question: PendingQuestion, problem: str = "") -> ToolResult:
-        """How the todo stands now, as wait_todo tells it."""
+    def todo_state(self, question: PendingQuestion, problem: str = "") -> ToolResult:
+        """The todo in the JSON of `wait_todo`."""
         plan = self._plan(question.conversation_id, question.turn_id)
-        todo = next((one for one in plan.items if one.id == question.todo_id), None)
-        told = condition_json(plan, question.todo_id)
+        todo = next((item for item in plan.items if item.id == question.todo_id), None)
+        conditions = condition_json(plan, question.todo_id)
         data: dict[str, Any] = {
             "id": question.todo_id,
             "title": question.todo_title,
             "status": todo.status.value if todo else PlanStatus.CANCELLED.value,
-            "waitsFor": told.get("waitsFor", []),
+            "waitsFor": conditions.get("waitsFor", []),
         }
-        if answers := told.get("answers"):
+        if answers := conditions.get("answers"):
             data["answers"] = answers
-        if following := problem or (ANSWERED if _answered(plan, question) else ""):
+        if following := problem or (_ANSWERED if _is_answered(plan, question) else ""):
             data["next"] = following
         return ToolResult(json.dumps(data, ensure_ascii=False), data)
 
     def _plan(self, conversation_id: str, turn_id: str) -> Plan:
         scope = TurnScope(conversation_id, self._scope.actor, turn_id)
-        return self._desk.plans.list(scope, frozenset(PlanStatus))
+        return self._services.plans.list(scope, frozenset(PlanStatus))
 
 
-def _named(tool: str, raw_arguments: object) -> tuple[str, str] | None:
-    """The todo and the question that a call of wait_todo names; what is wrong with a call, the call itself says."""
-    if tool != TOOL:
+def _todo_and_question(tool: str, raw_arguments: object) -> tuple[str, str] | None:
+    """The todo id and the question that a call of `wait_todo` names; None for invalid and other calls."""
+    if tool != _TOOL:
         return None
     try:
         args = parse_arguments(raw_arguments)
-        need = plan_validation.parse_condition(args.get("for"), "for")
-        return (
-            (plan_validation.parse_id(args.get("todoId")), need.subject) if need.kind is ConditionKind.PERSON else None
-        )
+        condition = plan_validation.parse_condition(args.get("for"), "for")
+        todo_id = plan_validation.parse_id(args.get("todoId"))
     except PunchlistError:
         return None
+    return (todo_id, condition.subject) if condition.kind is ConditionKind.PERSON else None
 
 
-def _question(held: BlockedTodo) -> PendingQuestion:
-    condition = held.condition
-    of = (condition.conversation_id, condition.turn_id, held.todo.id)
-    return PendingQuestion(condition.id, *of, held.todo.title, condition.subject)
+def _question(blocked: BlockedTodo) -> PendingQuestion:
+    condition, todo = blocked.condition, blocked.todo
+    return PendingQuestion(
+        condition.id, condition.conversation_id, condition.turn_id, todo.id, todo.title, condition.subject
+    )
 
 
-def _answered(plan: Plan, question: PendingQuestion) -> bool:
+def _is_answered(plan: Plan, question: PendingQuestion) -> bool:
     answers = plan.answers.get(question.todo_id, ())
     return any((answer.kind, answer.subject) == (ConditionKind.PERSON, question.text) for answer in answers)

@@ -1,4 +1,4 @@
-"""The sessions of clients that begin with `initialize` over HTTP."""
+"""Sessions of HTTP clients that begin with `initialize`."""
 
 from __future__ import annotations
 
@@ -14,57 +14,59 @@ from punchlist.surfaces.mcp.outbox import Outbox
 from punchlist.surfaces.mcp.protocol import ClientConnection
 
 IDLE_SECONDS: Final = 3600.0
-MOST: Final = 100
+MAX_SESSIONS: Final = 100
 
 
 class ClientSession:
     def __init__(
-        self, guest: Principal, announcer: ChangeNotifier, mailbox: Outbox, now: float, patience: float
+        self, principal: Principal, notifier: ChangeNotifier, outbox: Outbox, now: float, answer_timeout: float
     ) -> None:
         self.id = secrets.token_urlsafe(32)
-        self.token = guest.token
-        self.mailbox = mailbox
-        """What the server says by itself; read by whoever opens the stream for it."""
+        self.token = principal.token
+        self.outbox = outbox
+        """Messages that answer no request; read by GET."""
         self.used_at = now
         self.streaming = False
-        # Who holds a claim is shown to others, so it does not name the session itself.
-        place = sha256(self.id.encode()).hexdigest()[:8]
-        self.connection = ClientConnection(guest.offer.at(place), mailbox.put, announcer, patience=patience)
+        # The owner of a claim is shown to others: do not reveal the session id.
+        client = sha256(self.id.encode()).hexdigest()[:8]
+        capabilities = principal.capabilities.for_client(client)
+        self.connection = ClientConnection(capabilities, outbox.put, notifier, answer_timeout=answer_timeout)
 
 
 class ClientSessions:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._guard = Lock()
+        self._lock = Lock()
         self._sessions: dict[str, ClientSession] = {}
 
-    def begin(self, session: ClientSession) -> None:
-        """Where there are too many, the one that was used least lately makes room."""
-        with self._guard:
+    def add(self, session: ClientSession) -> None:
+        """End expired sessions and, above the limit, those unused for the longest time."""
+        with self._lock:
             self._sessions[session.id] = session
-            ended = [one for one in self._sessions.values() if self._expired(one)]
-            by_use = sorted((one for one in self._sessions.values() if one is not session), key=lambda one: one.used_at)
-            ended += by_use[: max(0, len(self._sessions) - MOST)]
-        for one in ended:
-            self.end(one)
+            ended = [other for other in self._sessions.values() if self._is_expired(other)]
+            others = [other for other in self._sessions.values() if other is not session]
+            others.sort(key=lambda other: other.used_at)
+            ended += others[: max(0, len(self._sessions) - MAX_SESSIONS)]
+        for other in ended:
+            self.end(other)
 
-    def find(self, id: str, guest: Principal) -> ClientSession | None:
-        """A session belongs to the token that began it; for any other it is not there."""
-        with self._guard:
+    def find(self, id: str, principal: Principal) -> ClientSession | None:
+        """A session can only be found with the token that began it."""
+        with self._lock:
             session = self._sessions.get(id)
-            if session is None or session.token != guest.token:
+            if session is None or session.token != principal.token:
                 return None
-            if not self._expired(session):
+            if not self._is_expired(session):
                 session.used_at = self._clock()
                 return session
         self.end(session)
         return None
 
     def end(self, session: ClientSession) -> None:
-        with self._guard:
+        with self._lock:
             self._sessions.pop(session.id, None)
         session.connection.close()
-        session.mailbox.put(None)
+        session.outbox.put(None)
 
-    def _expired(self, session: ClientSession) -> bool:
+    def _is_expired(self, session: ClientSession) -> bool:
         return not session.streaming and self._clock() - session.used_at > IDLE_SECONDS

@@ -1,4 +1,4 @@
-"""What one client follows: by subscription (handshake), or on streams that it keeps open (stateless)."""
+"""The resources that one client follows: by subscription (handshake) or on open streams (stateless)."""
 
 from __future__ import annotations
 
@@ -6,83 +6,81 @@ from collections.abc import Iterable
 from typing import Final
 
 from punchlist.kernel.text import excerpt
-from punchlist.surfaces.mcp import messages
+from punchlist.surfaces.mcp import jsonrpc
 from punchlist.surfaces.mcp.capabilities import Capabilities
-from punchlist.surfaces.mcp.messages import INVALID_PARAMS, META, Json, ProtocolError, RpcRequest, Send
+from punchlist.surfaces.mcp.jsonrpc import INVALID_PARAMS, META, Json, ProtocolError, RpcRequest, Send
 from punchlist.surfaces.mcp.notifications import ChangeNotifier
 
-MOST_FOLLOWED: Final = 200
+MAX_SUBSCRIPTIONS: Final = 200
 _SUBSCRIPTION_KEY: Final = f"{META}subscriptionId"
 _UPDATED: Final = "notifications/resources/updated"
 
 
 class Subscriptions:
-    def __init__(self, offer: Capabilities, announcer: ChangeNotifier, send: Send) -> None:
-        self._offer = offer
-        self._announcer = announcer
+    def __init__(self, capabilities: Capabilities, notifier: ChangeNotifier, send: Send) -> None:
+        self._capabilities = capabilities
+        self._notifier = notifier
         self._send = send
         self._subscribed: set[str] = set()
         self._streams: dict[str, tuple[RpcRequest, frozenset[str]]] = {}
 
     def subscribe(self, request: RpcRequest) -> Json:
-        uri = messages.text(request.params, "uri")
-        if not self._offer.knows(uri):
+        uri = jsonrpc.text_param(request.params, "uri")
+        if not self._capabilities.has_resource(uri):
             raise ProtocolError(INVALID_PARAMS, f"There is no resource {excerpt(uri)!r}.")
-        if len(self._subscribed) >= MOST_FOLLOWED:
-            raise ProtocolError(INVALID_PARAMS, f"uri: {MOST_FOLLOWED} are followed already, which is the limit")
+        if len(self._subscribed) >= MAX_SUBSCRIPTIONS:
+            raise ProtocolError(INVALID_PARAMS, f"uri: limit of {MAX_SUBSCRIPTIONS} subscriptions reached")
         self._subscribed.add(uri)
-        self._announcer.follow(uri, self._announce)
+        self._notifier.add(uri, self._on_change)
         return {}
 
     def unsubscribe(self, request: RpcRequest) -> Json:
-        uri = messages.text(request.params, "uri")
+        uri = jsonrpc.text_param(request.params, "uri")
         self._subscribed.discard(uri)
-        self._leave([uri])
+        self._stop_watching([uri])
         return {}
 
     def listen(self, request: RpcRequest) -> None:
-        """A stream that stays open: acknowledged now, fed by `_announce`, ended when it is cancelled."""
-        self.end(request.key)
-        wanted = request.params.get("notifications")
-        uris = wanted.get("resourceSubscriptions") if isinstance(wanted, dict) else None
+        """Open a stream that ends when the client cancels the request."""
+        self.end_stream(request.key)
+        requested = request.params.get("notifications")
+        uris = requested.get("resourceSubscriptions") if isinstance(requested, dict) else None
         named = [uri for uri in uris if isinstance(uri, str)] if isinstance(uris, list) else []
-        honoured = [uri for uri in named[:MOST_FOLLOWED] if self._offer.knows(uri)]
-        self._streams[request.key] = request, frozenset(honoured)
-        for uri in honoured:
-            self._announcer.follow(uri, self._announce)
+        accepted = [uri for uri in named[:MAX_SUBSCRIPTIONS] if self._capabilities.has_resource(uri)]
+        self._streams[request.key] = request, frozenset(accepted)
+        for uri in accepted:
+            self._notifier.add(uri, self._on_change)
         request.send(
-            messages.notification(
+            jsonrpc.notification(
                 "notifications/subscriptions/acknowledged",
-                notifications={"resourceSubscriptions": honoured} if honoured else {},
+                notifications={"resourceSubscriptions": accepted} if accepted else {},
                 _meta={_SUBSCRIPTION_KEY: request.id},
             )
         )
 
-    def end(self, key: str) -> None:
-        """The stream of this request, if there is one."""
+    def end_stream(self, key: str) -> None:
         if (stream := self._streams.pop(key, None)) is not None:
             request, uris = stream
-            self._leave(uris)
+            self._stop_watching(uris)
             request.send(None)
 
     def close(self) -> None:
-        followed = self._followed()
+        watched = self._watched()
         self._subscribed.clear()
         self._streams.clear()
-        self._leave(followed)
+        self._stop_watching(watched)
 
-    def _announce(self, uri: str) -> None:
-        """Tell the client, in each of the ways in which it follows."""
+    def _on_change(self, uri: str) -> None:
         if uri in self._subscribed:
-            self._send(messages.notification(_UPDATED, uri=uri))
+            self._send(jsonrpc.notification(_UPDATED, uri=uri))
         for request, uris in list(self._streams.values()):
             if uri in uris:
-                request.send(messages.notification(_UPDATED, uri=uri, _meta={_SUBSCRIPTION_KEY: request.id}))
+                request.send(jsonrpc.notification(_UPDATED, uri=uri, _meta={_SUBSCRIPTION_KEY: request.id}))
 
-    def _followed(self) -> set[str]:
+    def _watched(self) -> set[str]:
         return self._subscribed.union(*(uris for _, uris in list(self._streams.values())))
 
-    def _leave(self, uris: Iterable[str]) -> None:
-        """Those that nothing else of this client follows."""
-        for uri in set(uris) - self._followed():
-            self._announcer.leave(uri, self._announce)
+    def _stop_watching(self, uris: Iterable[str]) -> None:
+        """Remove the listener from resources that this client no longer follows in any way."""
+        for uri in set(uris) - self._watched():
+            self._notifier.remove(uri, self._on_change)

@@ -53,8 +53,8 @@ def write(connection: ClientConnection, *items: str) -> None:
 @pytest.mark.spec("X1")
 @pytest.mark.parametrize("error", [BrokenPipeError("gone"), ValueError("write to closed file")])
 def test_a_client_that_cannot_be_told_keeps_nobody_else_from_being_told(desk: App, error: Exception) -> None:
-    offer = Capabilities(desk, SCOPE)
-    announcer = ChangeNotifier(offer)
+    capabilities = Capabilities(desk, SCOPE)
+    notifier = ChangeNotifier(capabilities)
     tried: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def fail(message: Any) -> None:
@@ -63,7 +63,7 @@ def test_a_client_that_cannot_be_told_keeps_nobody_else_from_being_told(desk: Ap
 
     told = [queue.SimpleQueue[Any]() for _ in range(3)]
     sends: list[Callable[[Any], None]] = [fail, *(each.put for each in told)]
-    clients = [ClientConnection(offer, send, announcer) for send in sends]
+    clients = [ClientConnection(capabilities, send, notifier) for send in sends]
     for client in clients:
         ask(client, "resources/subscribe", uri=CHECKLIST_URI)
     for items in (["one"], ["one", "two"]):
@@ -89,14 +89,14 @@ class Hindered(Capabilities):
 def test_when_watching_has_failed_whoever_follows_next_has_it_tried_again(
     desk: App, caplog: pytest.LogCaptureFixture
 ) -> None:
-    offer = Hindered(desk, SCOPE)
-    announcer = ChangeNotifier(offer)
+    capabilities = Hindered(desk, SCOPE)
+    notifier = ChangeNotifier(capabilities)
     told = [queue.SimpleQueue[Any]() for _ in range(2)]
-    first, second = (ClientConnection(offer, each.put, announcer) for each in told)
+    first, second = (ClientConnection(capabilities, each.put, notifier) for each in told)
     before = set(threading.enumerate())
     ask(first, "resources/subscribe", uri=CHECKLIST_URI)
     ended(before)
-    assert "changes cannot be watched" in caplog.text
+    assert "watching for changes failed" in caplog.text
     ask(second, "resources/subscribe", uri=CHECKLIST_URI)
     write(first, "one")
     assert [each.get(timeout=10) for each in told] == [UPDATED] * 2

@@ -11,7 +11,8 @@ from typing import Final
 
 from punchlist.agent.continuation import Limits, Reason
 from punchlist.agent.definitions import BUILT_IN, AgentDefinition
-from punchlist.agent.runtime import AgentRuntime, TurnOutcome
+from punchlist.agent.events import TurnResult
+from punchlist.agent.runtime import AgentRuntime
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
@@ -110,8 +111,8 @@ async def turn(store: Store, session: str, workspace: Path, iterations: int, mod
     return model
 
 
-def _check(outcome: TurnOutcome, iterations: int) -> None:
+def _check(outcome: TurnResult, iterations: int) -> None:
     """A loop that went another way than was meant would be timed for nothing."""
-    ended = outcome.ended
+    ended = outcome
     if ended.reason is not Reason.CAPPED or ended.iterations != iterations:
         raise RuntimeError(f"The turn ended as {ended.reason} ({ended.why}) after {ended.iterations} iterations.")

@@ -1,10 +1,10 @@
-"""`Agent`: a turn inside of somebody's own program.
+"""`Agent`: run turns from another Python program.
 
     agent = Agent("anthropic:NAME", tools=[weather])
     result = await agent.run("Compare the weather in Oslo and Rome.")     # or agent.run_sync(…)
-    async for news in agent.events("And now Paris."): …
+    async for event in agent.events("And now Paris."): …
 
-The same loop, scheduler and storage as `punchlist run`; no more than that is here.
+It uses the same loop, scheduler and storage as `punchlist run`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Any, Self
 
 from punchlist.agent.continuation import Limits, Reason
 from punchlist.agent.definitions import AgentDefinition
-from punchlist.agent.events import AgentEvent, EventListener, NoteAdded
+from punchlist.agent.events import AgentEvent, EventListener, NoteAdded, TurnResult
 from punchlist.agent.list_state import ListItem
 from punchlist.agent.model_resolver import ModelResolver
 from punchlist.agent.resume import resume_session
-from punchlist.agent.runtime import AgentRuntime, Interaction, TurnOutcome
+from punchlist.agent.runtime import AgentRuntime
 from punchlist.app import App
 from punchlist.config import current_user, load
 from punchlist.conversations.model import Scope
@@ -36,13 +36,11 @@ from punchlist.toolcalls.listeners import AskPerson
 from punchlist.toolcalls.policy import Mode, Rule, Verdict
 from punchlist.toolcalls.tool import AgentTool
 
-Start = Callable[[AgentRuntime, CancelSignal], Coroutine[Any, Any, TurnOutcome]]
+Start = Callable[[AgentRuntime, CancelSignal], Coroutine[Any, Any, TurnResult]]
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What came of a turn."""
-
     reason: Reason
     why: str
     text: str
@@ -55,7 +53,7 @@ class RunResult:
 
 
 class Agent:
-    """An agent with a session of its own. Turns follow each other; for several at once, make several agents."""
+    """An agent with its own session. It runs one turn at a time; for concurrent turns, make several agents."""
 
     def __init__(
         self,
@@ -72,72 +70,70 @@ class Agent:
         database: str | None = None,
         session: str | None = None,
     ) -> None:
-        """`tools` are called without asking, since they are yours; what else may run is up to `mode` and the policy of
-        the settings. `ask` puts a question to a person; without it, a call that needs approval makes the turn wait,
-        and `resume` goes on after `punchlist approvals approve`. `instructions` take the place of the agent's own
-        prompt. A `session` that is named can be gone on with by another process."""
+        """`tools` run without approval; other tools follow `mode` and the policy of the settings. `ask` asks a person
+        for approval; without it, a call that needs approval suspends the turn, and `resume` continues it after
+        `punchlist approvals approve`. `instructions` replace the agent's own prompt. Another process can resume a
+        `session` by its name."""
         self._folder = Path(workspace).resolve()
         settings = load({"database": database, "session": session or f"agent-{new_id()}"}, cwd=self._folder)
-        self._house = App(settings)
+        self._app = App(settings)
         self._model = model
         self._tools = tuple(tools)
         self._mode = Mode(mode)
         self._ask = ask
-        chosen = self._house.agents.get(agent)
+        definition = self._app.agents.get(agent)
         self._agent = replace(
-            chosen,
-            prompt=chosen.prompt if instructions is None else instructions,
-            limits=chosen.limits if limits is None else limits,
-            todo_driven=chosen.todo_driven if continues is None else continues,
+            definition,
+            prompt=definition.prompt if instructions is None else instructions,
+            limits=definition.limits if limits is None else limits,
+            todo_driven=definition.todo_driven if continues is None else continues,
         )
         self._signal: CancelSignal | None = None
 
     @property
     def session(self) -> str:
-        return self._house.settings.session
-
-    # --- working ------------------------------------------------------------------------------------------
+        return self._app.settings.session
 
     async def run(self, goal: str) -> RunResult:
-        """One turn, from its goal to its end. It always ends, with a reason; it raises only before it has begun."""
-        return await self._see_through(self._working(goal), None)
+        """Run one turn. It always ends with a reason; exceptions are raised only before it starts."""
+        return await self._run(self._start(goal), None)
 
     async def resume(self) -> RunResult:
-        """Go on with what the session was at: after a crash, after an answer."""
-        return await self._see_through(self._going_on, None)
+        """Resume the last turn of the session, after a crash or an answer."""
+        return await self._run(self._resume, None)
 
     def run_sync(self, goal: str) -> RunResult:
-        """As `run`, for programs without an event loop."""
+        """Like `run`, for programs without an event loop."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             return asyncio.run(self.run(goal))
-        raise InvalidInput("run_sync was called inside of an event loop. There, `await agent.run(goal)`.")
+        raise InvalidInput("run_sync cannot be called inside an event loop. Use `await agent.run(goal)` there.")
 
     async def events(self, goal: str | None = None) -> AsyncIterator[AgentEvent]:
-        """What happens, as it happens; the last is `TurnEnded`. Without a goal, as `resume`. Whoever stops listening
-        ends the turn."""
-        news: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
-        start = self._going_on if goal is None else self._working(goal)
-        working = asyncio.ensure_future(self._see_through(start, news.put_nowait))
-        working.add_done_callback(lambda _: news.put_nowait(None))
+        """The events of a turn as they happen, ending with `TurnEnded`. Without a goal, like `resume`. Closing the
+        iterator cancels the turn."""
+        queue: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
+        start = self._resume if goal is None else self._start(goal)
+        running = asyncio.ensure_future(self._run(start, queue.put_nowait))
+        running.add_done_callback(lambda _: queue.put_nowait(None))
         try:
-            while (one := await news.get()) is not None:
-                yield one
-            # What kept it from beginning is for whoever listens.
-            await working
+            while (event := await queue.get()) is not None:
+                yield event
+            # Raises what kept the turn from starting.
+            await running
         finally:
-            if not working.done():
-                self.cancel("nobody listens any more")
-                await asyncio.wait([working])
+            if not running.done():
+                self.cancel("the event iterator was closed")
+                await asyncio.wait([running])
 
     def cancel(self, reason: str = "cancelled") -> None:
-        """End the turn that runs, in good order. From the event loop's thread."""
+        """Cancel the running turn. Call it from the event loop's thread."""
         if self._signal is not None:
             self._signal.set(reason)
 
     def close(self) -> None:
-        self._house.store.close()
+        self._app.store.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -147,61 +143,57 @@ class Agent:
     ) -> None:
         self.close()
 
-    # --- how ----------------------------------------------------------------------------------------------
+    # --- internals ----------------------------------------------------------------------------------------
 
-    def _working(self, goal: str) -> Start:
+    def _start(self, goal: str) -> Start:
         if not goal.strip():
             raise InvalidInput("goal: must not be empty")
         return lambda runtime, signal: runtime.run(self._agent, goal, signal)
 
-    def _going_on(self, runtime: AgentRuntime, signal: CancelSignal) -> Coroutine[Any, Any, TurnOutcome]:
+    def _resume(self, runtime: AgentRuntime, signal: CancelSignal) -> Coroutine[Any, Any, TurnResult]:
         return resume_session(runtime, lambda _: self._agent, signal)
 
-    async def _see_through(self, start: Start, tell: EventListener | None) -> RunResult:
+    async def _run(self, start: Start, on_event: EventListener | None) -> RunResult:
         if self._signal is not None:
-            raise InvalidInput("The agent is at work already; its turns follow each other.")
-        runtime, self._signal = self._runtime(tell), CancelSignal()
+            raise InvalidInput("The agent is already running a turn. Wait for it, or use another Agent.")
+        runtime, self._signal = self._runtime(on_event), CancelSignal()
         try:
-            outcome = await start(runtime, self._signal)
+            result = await start(runtime, self._signal)
         finally:
             self._signal = None
-        return self._result(outcome)
-
-    def _runtime(self, tell: EventListener | None) -> AgentRuntime:
-        house = self._house
-        scope = Scope(self.session, Actor(Role.PERSON, current_user()))
-        site = house.site(scope, self._folder)
-        theirs = tuple(Rule(Verdict.ALLOW, tool.name, source="given by the program") for tool in self._tools)
-        policy = replace(site.settings.policy, rules=(*site.settings.policy.rules, *theirs))
-        return AgentRuntime(
-            replace(site, settings=replace(site.settings, policy=policy)),
-            house.conversations,
-            house.plans,
-            house.checklists,
-            self._speaks(tell),
-            self._mode,
-            Interaction(self._ask, tell),
-            house.agents.definitions,
-            self._tools,
+        return RunResult(
+            result.reason,
+            result.why,
+            result.text,
+            result.items,
+            result.iterations,
+            result.continuations,
+            result.usage,
+            self.session,
+            result.turn_id,
         )
 
-    def _speaks(self, tell: EventListener | None) -> Callable[[AgentDefinition], Model]:
+    def _runtime(self, on_event: EventListener | None) -> AgentRuntime:
+        app = self._app
+        site = app.site(Scope(self.session, Actor(Role.PERSON, current_user())), self._folder)
+        allowed = tuple(Rule(Verdict.ALLOW, tool.name, source="given by the program") for tool in self._tools)
+        policy = replace(site.settings.policy, rules=(*site.settings.policy.rules, *allowed))
+        return AgentRuntime(
+            replace(site, settings=replace(site.settings, policy=policy)),
+            app.conversations,
+            app.plans,
+            app.checklists,
+            self._model_for(on_event),
+            self._mode,
+            app.agents.definitions,
+            ask=self._ask,
+            on_event=on_event,
+            tools=self._tools,
+        )
+
+    def _model_for(self, on_event: EventListener | None) -> Callable[[AgentDefinition], Model]:
         model = self._model
         if not isinstance(model, str):
             return lambda _: model
-        told = None if tell is None else lambda text: tell(NoteAdded(self._agent.name, "", text))
-        return ModelResolver(model, os.environ, told)
-
-    def _result(self, outcome: TurnOutcome) -> RunResult:
-        ended = outcome.ended
-        return RunResult(
-            ended.reason,
-            ended.why,
-            ended.text,
-            ended.items,
-            ended.iterations,
-            ended.continuations,
-            ended.usage,
-            self.session,
-            outcome.turn_id,
-        )
+        on_note = None if on_event is None else lambda text: on_event(NoteAdded(self._agent.name, "", text))
+        return ModelResolver(model, os.environ, on_note)

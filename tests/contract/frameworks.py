@@ -73,7 +73,7 @@ class Script:
 
     def sent_back(self) -> int:
         """How often it heard that its list is not done."""
-        return max(sum("not done yet" in text for text in heard.said) for heard in self.heard)
+        return max(sum("still open" in text for text in heard.said) for heard in self.heard)
 
 
 def plan(*titles: str, **more: Any) -> Sequence[Call]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from punchlist.agent.continuation import Limits
 from punchlist.agent.definitions import BUILT_IN, AgentDefinition
-from punchlist.agent.events import AgentEvent
-from punchlist.agent.runtime import AgentRuntime, Interaction, TurnOutcome
+from punchlist.agent.events import AgentEvent, TurnResult
+from punchlist.agent.runtime import AgentRuntime
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
@@ -78,7 +78,7 @@ class Rehearsing:
             Checklists(store, conversations),
             lambda agent: self.model.for_agent(agent.name),
             Mode.YOLO,
-            Interaction(on_event=self.news.append),
+            on_event=self.news.append,
         )
         self.agent: AgentDefinition = BUILT_IN["supervisor"]
 
@@ -90,7 +90,7 @@ class Rehearsing:
         self.runtime = replace(self.runtime, mode=mode)
         return self
 
-    def run(self, goal: str = "Do it.") -> TurnOutcome:
+    def run(self, goal: str = "Do it.") -> TurnResult:
         return asyncio.run(asyncio.wait_for(self.runtime.run(self.agent, goal, self.signal), 60))
 
     @property

@@ -102,7 +102,7 @@ def test_people_can_read_how_often_it_was_sent_back_and_why_it_ended(framework: 
     drive(framework, lists, plan("Oslo"), "Soon…")
     sent_back, ended = lists._house.conversations.messages("trip")
     assert (sent_back.kind, ended.kind) == ("continuation", "ending")
-    assert ended.content == "Ended as capped: continued 1 times, the limit. Not finished:\n- Oslo"
+    assert ended.content == "Ended as capped: limit of 1 continuations reached. Not finished:\n- Oslo"
 
 
 @pytest.mark.spec("C5")
@@ -117,10 +117,10 @@ def test_calls_that_leave_the_list_as_it_is_are_no_progress(framework: Framework
 def test_limits_end_it(framework: Framework, make: Make) -> None:
     capped = make(limits=Limits(continuations=1))
     drive(framework, capped, plan("Oslo"), "Soon…")
-    assert (capped.reason, capped.why) == (Reason.CAPPED, "continued 1 times, the limit")
+    assert (capped.reason, capped.why) == (Reason.CAPPED, "limit of 1 continuations reached")
     few = make(limits=Limits(base_iterations=2, max_iterations=2))
     drive(framework, few, plan("Oslo"), "Soon…")
-    assert (few.reason, few.why) == (Reason.CAPPED, "2 iterations, the limit")
+    assert (few.reason, few.why) == (Reason.CAPPED, "limit of 2 iterations reached")
     frugal = make(limits=Limits(tokens=2 * TOKENS))
     drive(framework, frugal, plan("Oslo"), "Soon…")
     assert frugal.reason is Reason.BUDGET
@@ -372,7 +372,7 @@ def test_a_model_that_forgets_its_list_is_reminded_once(framework: Framework, ma
     lists = make(remind_after=2)
     _, script = drive(framework, lists, plan("Oslo"), *[[("list_todo", {})]] * 5, complete(0), "Done.")
     last = [heard.said[-1] for heard in script.heard]
-    assert ["There is no list yet" in text for text in last] == [True] + [False] * 7
+    assert ["There is no todo list yet" in text for text in last] == [True] + [False] * 7
     assert sum("has not changed for" in text for text in last) == 1
 
 

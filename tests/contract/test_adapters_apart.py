@@ -59,7 +59,7 @@ def thread(name: str, **more: Any) -> Any:
 
 def by_itself(heard: Heard) -> Any:
     """Knows where it is from what it hears, so that many can be asked at once."""
-    sent_back = any("not done yet" in text for text in heard.said)
+    sent_back = any("still open" in text for text in heard.said)
     return [plan("Ask"), complete(0)(heard) if sent_back else "Soon…", "Done."][len(heard.results)]  # type: ignore[operator]
 
 
@@ -319,7 +319,7 @@ def test_openai_agents_the_session_keeps_what_was_said_but_not_the_state(lists: 
         return [item.get("content") for item in await session.get_items() if item.get("role") == "user"]
 
     said = asyncio.run(work())
-    assert (said[0], "not done yet" in said[1], len(said)) == ("Do it.", True, 2)
+    assert (said[0], "still open" in said[1], len(said)) == ("Do it.", True, 2)
     assert lists.last("trip") is not None
 
 
@@ -398,7 +398,7 @@ def test_openai_agents_sync_inside_of_an_event_loop_is_refused(lists: SessionLis
     async def work() -> None:
         PunchlistTools(lists).run_sync(Agent("x"), "Do it.")
 
-    with pytest.raises(InvalidInput, match="inside of an event loop"):
+    with pytest.raises(InvalidInput, match="inside an event loop"):
         asyncio.run(work())
 
 

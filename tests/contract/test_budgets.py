@@ -31,7 +31,7 @@ def rehearse(store: Store, agent: Scope, tmp_path: Path) -> Any:
 @pytest.mark.spec("C6")
 def test_what_workers_use_is_used_by_the_turn(rehearse: Any) -> None:
     scene = rehearse(DELEGATE, DELEGATE, says("Done."), writer=[says("Written.", tokens=700)])
-    ended = scene.limits(tokens=750).run().ended
+    ended = scene.limits(tokens=750).run()
     assert (ended.reason, ended.iterations, ended.usage.total) == (Reason.BUDGET, 1, 702)
 
 
@@ -39,7 +39,7 @@ def test_what_workers_use_is_used_by_the_turn(rehearse: Any) -> None:
 def test_a_worker_gets_no_more_than_is_left(rehearse: Any) -> None:
     looks = [calls(("list_directory", {"path": f"{n}"})) for n in range(9)]
     worker = [type(line)(calls=line.calls, tokens=100) for line in looks]
-    ended = rehearse(DELEGATE, says("Done."), writer=worker).limits(tokens=500).run().ended
+    ended = rehearse(DELEGATE, says("Done."), writer=worker).limits(tokens=500).run()
     assert ended.reason is Reason.BUDGET
     assert ended.usage.total <= 500
 
@@ -50,7 +50,7 @@ def test_dollars_are_counted_for_both(rehearse: Any) -> None:
     scene.model.info = ModelInfo(1_000_000_000, 1.0, 2.0)
     made = scene.model.for_agent
     scene.model.for_agent = lambda name: _priced(made(name))
-    assert scene.limits(cost=1.5).run().ended.reason is Reason.BUDGET
+    assert scene.limits(cost=1.5).run().reason is Reason.BUDGET
 
 
 def _priced(model: Any) -> Any:
@@ -61,7 +61,7 @@ def _priced(model: Any) -> Any:
 @pytest.mark.spec("C6")
 def test_a_limit_of_cost_needs_a_price(rehearse: Any) -> None:
     scene = rehearse(says("Done.")).limits(cost=1.0)
-    with pytest.raises(ConfigError, match="price of rehearsal is not known"):
+    with pytest.raises(ConfigError, match="price of rehearsal is unknown"):
         scene.run()
     assert scene.runtime.conversations.turns("s") == []
 
@@ -71,10 +71,10 @@ def test_a_checklist_that_was_there_before_keeps_no_turn_going(rehearse: Any, st
     left = [{"content": "Fix the parser", "activeForm": "Fixing the parser", "status": "pending"}]
     Checklists(store, Conversations(store)).rewrite(agent, left)
     scene = rehearse(says("Hello."))
-    assert scene.run().ended.reason is Reason.COMPLETED
+    assert scene.run().reason is Reason.COMPLETED
     assert "Fix the parser" in str(scene.asked[0].messages[-1])
     begun = [{**left[0], "status": "in_progress"}]
-    taken_up = rehearse(calls(("TodoWrite", {"todos": begun})), *[says("Soon.")] * 9).run().ended
+    taken_up = rehearse(calls(("TodoWrite", {"todos": begun})), *[says("Soon.")] * 9).run()
     assert (taken_up.reason, [item.title for item in taken_up.open]) == (Reason.STALLED, ["Fix the parser"])
 
 
@@ -104,6 +104,6 @@ def test_two_delegations_at_once_are_both_worked_on(rehearse: Any) -> None:
     scene = rehearse(
         plans("One", "Two"), calls(*both), completes(0), completes(1), says("Done."), writer=[says("Written.")]
     )
-    assert scene.run().ended.reason is Reason.COMPLETED
+    assert scene.run().reason is Reason.COMPLETED
     ended = [one.call for one in scene.news if isinstance(one, CallChanged) and one.call.request.tool == "delegate"]
     assert [call.status for call in ended].count(CallStatus.SUCCESS) == 2

@@ -69,7 +69,7 @@ def test_the_prompt_has_the_sections_of_the_tools_that_there_are(
 def test_in_a_long_turn_what_was_sent_is_sent_again_byte_by_byte(rehearse: Rehearse) -> None:
     scene = rehearse(plans("Look", "Write"), *looks(32), completes(0), completes(1), says("Done."))
     scene.agent = replace(scene.agent, compact_after=1_000, remind_after=4)
-    assert scene.run(GOAL).ended.reason is Reason.COMPLETED
+    assert scene.run(GOAL).reason is Reason.COMPLETED
     assert len(scene.asked[-1].messages) > 60
     assert all(goes_on_from(before, after) for before, after in pairwise(scene.asked))
     for request in scene.asked[1:]:
@@ -85,7 +85,7 @@ def test_a_turn_that_is_made_short_keeps_the_request_the_list_the_open_question_
     planned = calls(("create_todo", {"items": [{"title": "Look"}, asks]}))
     scene = rehearse(planned, *looks(16, at_once=3), completes(0), says("The rest waits."))
     scene.agent = replace(scene.agent, compact_after=20)
-    assert scene.run(GOAL).ended.reason is Reason.WAITING
+    assert scene.run(GOAL).reason is Reason.WAITING
     for request in scene.asked:
         assert every_call_has_one_result(request.messages)
         assert request.messages[0] == UserText(GOAL)
@@ -110,7 +110,7 @@ def test_what_a_model_has_not_read_yet_is_never_made_short(
     read_all = calls(*(("read_file", {"path": f"{n}.txt"}) for n in range(many)))
     scene = rehearse(*looks(before), read_all, says("Read."))
     scene.agent = replace(scene.agent, compact_after=compact_after)
-    assert scene.run(GOAL).ended.reason is Reason.COMPLETED
+    assert scene.run(GOAL).reason is Reason.COMPLETED
     results = [message.text for message in scene.asked[-1].messages if isinstance(message, CallReturn)]
     assert [any(text in result for result in results) for text in texts] == [True] * many
     assert every_call_has_one_result(scene.asked[-1].messages)

@@ -13,7 +13,7 @@ from tests.contract.test_context import looks
 from punchlist.agent.agents_config import load_agents
 from punchlist.agent.continuation import Limits, Reason
 from punchlist.agent.definitions import BUILT_IN, SUPERVISOR_TOOLS, AgentDefinition
-from punchlist.agent.runtime import TurnOutcome
+from punchlist.agent.events import TurnResult
 from punchlist.config import load
 from punchlist.conversations.model import TurnScope
 from punchlist.models.model import CallReturn, FinishReason, Model, UserText
@@ -34,7 +34,7 @@ def reports(scene: Rehearsing) -> list[CallReturn]:
     return [message for message in found if message.tool == "delegate"]
 
 
-def plan_of(scene: Rehearsing, outcome: TurnOutcome) -> list[TurnTodo]:
+def plan_of(scene: Rehearsing, outcome: TurnResult) -> list[TurnTodo]:
     here = TurnScope("s", scene.runtime.site.scope.actor, outcome.turn_id)
     return list(scene.runtime.plans.list(here, frozenset(PlanStatus)).items)
 
@@ -51,7 +51,7 @@ def test_several_workers_at_once_and_after_each_other_report_to_the_same_turn(re
         coder=[says("It is changed.")],
     )
     outcome = scene.run()
-    assert (outcome.ended.reason, outcome.ended.iterations) == (Reason.COMPLETED, 4)
+    assert (outcome.reason, outcome.iterations) == (Reason.COMPLETED, 4)
     told = ["It is in x.", "It is described.", "It is changed.", "It is changed."]
     assert [report.text for report in reports(scene)] == told
     assert every_call_has_one_result(scene.asked[-1].messages)
@@ -68,8 +68,8 @@ def test_several_workers_at_once_and_after_each_other_report_to_the_same_turn(re
 
 FAILURES: list[tuple[RehearsedReply, str]] = [
     (RehearsedReply(fault="unauthorized"), "Ended as error: The key is wrong."),
-    (says("and the", finish=FinishReason.LENGTH), "Ended as error: the model was cut off"),
-    (looks(1)[0], "Ended as capped: 1 iterations, the limit."),
+    (says("and the", finish=FinishReason.LENGTH), "Ended as error: the model's reply reached the length limit"),
+    (looks(1)[0], "Ended as capped: limit of 1 iterations reached."),
 ]
 
 
@@ -83,7 +83,7 @@ def test_a_worker_that_does_not_finish_is_a_result_and_the_turn_goes_on(
     )
     writer = replace(BUILT_IN["writer"], limits=Limits(base_iterations=1, max_iterations=1))
     scene.runtime = replace(scene.runtime, agents={**BUILT_IN, "writer": writer})
-    assert scene.run().ended.reason is Reason.COMPLETED
+    assert scene.run().reason is Reason.COMPLETED
     failed, done = reports(scene)
     assert (failed.failed, done.failed, done.text) == (True, False, "Yes.")
     assert failed.text.startswith("The writer did not finish. ")
@@ -102,10 +102,10 @@ def test_a_task_whose_worker_fails_is_back_on_the_list_once_and_then_skipped(reh
         coder=[RehearsedReply(fault="bad_request")],
     )
     outcome = scene.run()
-    assert outcome.ended.reason is Reason.COMPLETED
+    assert outcome.reason is Reason.COMPLETED
     first, second = reports(scene)
-    assert "The task is back on the list: try it once more" in first.text
-    assert "That was the second attempt: the task is skipped. Go on with the rest." in second.text
+    assert "The task is pending again: try it once more" in first.text
+    assert "This was the second attempt, so the task is skipped. Continue with the rest." in second.text
     listed = next(message for message in scene.asked[3].messages[::-1] if isinstance(message, CallReturn))
     assert '"pending":2' in listed.text.replace(" ", "")
     build, write = plan_of(scene, outcome)
@@ -125,7 +125,7 @@ def test_a_task_whose_second_worker_succeeds_is_the_supervisors_to_complete(rehe
         writer=[says("Built it.")],
     )
     outcome = scene.run()
-    assert outcome.ended.reason is Reason.COMPLETED
+    assert outcome.reason is Reason.COMPLETED
     assert [report.failed for report in reports(scene)] == [True, False]
     (build,) = plan_of(scene, outcome)
     assert (build.status, build.outcome) == (PlanStatus.COMPLETED, "done")
@@ -137,7 +137,7 @@ def test_a_worker_has_no_plan_tools_and_what_it_tries_is_refused(rehearse: Rehea
     tries = calls(("create_todo", {"items": [{"title": "Mine"}]}), ("delegate", {"type": "coder", "mission": "You."}))
     scene = rehearse(calls(mission(worker)), says("Done."), **{worker: [tries, says("I could not plan.")]})
     outcome = scene.run()
-    assert outcome.ended.reason is Reason.COMPLETED
+    assert outcome.reason is Reason.COMPLETED
     first, last = scene.model.requests[worker]
     assert not {tool.name for tool in first.tools} & set(SUPERVISOR_TOOLS)
     assert "## Planning" not in first.system
@@ -186,7 +186,7 @@ def test_a_worker_of_a_file_has_its_own_prompt_model_and_tools(rehearse: Rehears
         return scene.model.for_agent(agent.name)
 
     scene.runtime = replace(scene.runtime, model_for=model_for)
-    assert scene.run().ended.reason is Reason.COMPLETED
+    assert scene.run().reason is Reason.COMPLETED
     assert cast == {"supervisor": None, "reviewer": "rehearsal:r"}
     assert "- reviewer: finds what is wrong" in scene.asked[0].system
     first, last = scene.model.requests["reviewer"]
@@ -212,7 +212,7 @@ def test_how_deep_delegation_goes_is_set_by_the_one_who_begins(
         coder=[calls(mission("lead")), says("Coded.")],
     )
     outcome = scene.run()
-    assert outcome.ended.reason is Reason.COMPLETED
+    assert outcome.reason is Reason.COMPLETED
     assert [report.text for report in reports(scene)] == ["Led."]
     turns = {turn.agent_id: turn for turn in scene.runtime.conversations.turns("s")}
     assert sorted(name for name in turns if name != "supervisor") == workers
@@ -236,7 +236,7 @@ def test_nobody_delegates_to_itself_or_to_the_supervisor(rehearse: Rehearse, tmp
         says("Done."),
         lead=[calls(mission("lead")), says("Alone, then.")],
     )
-    assert scene.run().ended.reason is Reason.COMPLETED
+    assert scene.run().reason is Reason.COMPLETED
     led, refused = reports(scene)
     assert (led.text, refused.failed) == ("Alone, then.", True)
     assert "type: " in refused.text

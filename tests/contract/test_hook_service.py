@@ -65,7 +65,7 @@ def test_one_that_stops_early_is_told_how_many_are_left_and_which_is_next(
     call(plans, turn, "start_todo", todoId=second)
     decision = stop(service, turn)
     assert isinstance(decision, Continue)
-    assert "2 items are not done yet" in decision.prompt
+    assert "2 items are still open" in decision.prompt
     assert "“Try it”" in decision.prompt
     for id in (second, first):
         call(plans, turn, "complete_todo", todoId=id, outcome="done")
@@ -103,7 +103,7 @@ def test_one_that_dawdles_is_capped_and_a_prompt_begins_the_count_anew(
 
     count, decision = dawdle()
     assert count == 5
-    assert decision == Stop(Reason.CAPPED, "continued 5 times, the limit")
+    assert decision == Stop(Reason.CAPPED, "limit of 5 continuations reached")
     service.prompt_submitted(agent, "Go on!")
     assert dawdle()[0] == 5
 
@@ -119,7 +119,7 @@ def test_counting_does_not_lose_count_however_much_happens_in_between(
         for _ in range(4):
             for id in plan(plans, turn, *(f"step {number}" for number in range(50))):
                 call(plans, turn, "complete_todo", todoId=id, outcome="done")
-    assert stop(service, turn) == Stop(Reason.CAPPED, "continued 2 times, the limit")
+    assert stop(service, turn) == Stop(Reason.CAPPED, "limit of 2 continuations reached")
 
 
 @pytest.mark.spec("X2", "C4")

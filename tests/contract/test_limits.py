@@ -44,11 +44,11 @@ SOON = says("Soon.")
 def test_iterations_are_given_as_they_are_set(
     rehearse: Rehearse, limits: dict[str, int], lines: list[RehearsedReply], iterations: int
 ) -> None:
-    ended = rehearse(*lines).limits(**limits).run().ended
+    ended = rehearse(*lines).limits(**limits).run()
     assert (ended.reason, ended.iterations, ended.why) == (
         Reason.CAPPED,
         iterations,
-        f"{iterations} iterations, the limit",
+        f"limit of {iterations} iterations reached",
     )
 
 
@@ -69,7 +69,7 @@ def test_who_is_sent_back_to_its_list_without_any_settings(rehearse: Rehearse, w
     todo = {"content": "Look", "activeForm": "Looking", "status": "pending"}
     scene = rehearse(calls(("TodoWrite", {"todos": [todo]})), *[SOON] * 5)
     scene.agent = BUILT_IN[who]
-    ended = scene.run().ended
+    ended = scene.run()
     assert (ended.reason, [item.title for item in ended.open]) == (reason, ["Look"])
 
 
@@ -98,7 +98,7 @@ def test_a_flag_beats_the_environment_and_that_beats_the_file(punchlist: Cli, tm
 @pytest.mark.spec("C4")
 def test_a_new_message_begins_a_new_count(rehearse: Rehearse) -> None:
     scene = rehearse(plans("Look"), SOON, SOON, plans("Write"), SOON, SOON).limits(continuations=1)
-    outcomes = [scene.run("One.").ended, scene.run("Two.").ended]
+    outcomes = [scene.run("One."), scene.run("Two.")]
     assert [(ended.reason, ended.continuations) for ended in outcomes] == [(Reason.CAPPED, 1)] * 2
     assert [(news.count, news.limit) for news in scene.news if isinstance(news, Continued)] == [(1, 1)] * 2
 
@@ -113,7 +113,7 @@ def test_pauses_grow_while_the_list_does_not_change_and_have_an_end(
     paused = _paused(monkeypatch)
     scene = rehearse(plans("Look"), *[SOON] * 4)
     scene.agent = replace(scene.agent, check_interval=interval)
-    assert scene.run().ended.reason is Reason.STALLED
+    assert scene.run().reason is Reason.STALLED
     assert paused == pauses
 
 
@@ -124,7 +124,7 @@ def test_a_change_of_the_list_makes_the_next_pause_short_again(
     paused = _paused(monkeypatch)
     scene = rehearse(plans("Look", "Write"), SOON, SOON, completes(0), SOON, SOON, completes(1), says("Done."))
     scene.agent = replace(scene.agent, check_interval=1.0)
-    assert scene.run().ended.reason is Reason.COMPLETED
+    assert scene.run().reason is Reason.COMPLETED
     assert paused == [1, 2, 1, 2]
 
 
@@ -145,7 +145,7 @@ def test_a_pause_ends_when_somebody_has_had_enough(rehearse: Rehearse) -> None:
     scene.agent = replace(scene.agent, check_interval=50.0)
     scene.runtime = replace(scene.runtime, model_for=lambda _: _Then(scene, lambda: scene.signal.set("enough")))
     began = monotonic()
-    ended = scene.run().ended
+    ended = scene.run()
     assert (ended.reason, ended.why) == (Reason.CANCELLED, "enough")
     assert monotonic() - began < 25
 
@@ -175,7 +175,7 @@ def spends(tokens: int, many: int) -> list[RehearsedReply]:
 @pytest.mark.parametrize(
     ("info", "limits", "tokens", "iterations", "why"),
     [
-        (ModelInfo(context_window=1_000), {}, 900, 1, "900 of the model's 1,000 tokens are used"),
+        (ModelInfo(context_window=1_000), {}, 900, 1, "900 of the 1,000 tokens of the context window are used"),
         (ModelInfo(), {"tokens": 1_000}, 300, 3, "900 of 1,000 tokens are used"),
         (ModelInfo(input_price=2.0, output_price=9.0), {"cost": 1.0}, 200_000, 3, "$1.2000 of $1 are used"),
     ],
@@ -186,7 +186,7 @@ def test_a_budget_ends_the_turn_before_the_next_request(
 ) -> None:
     scene = rehearse(*spends(tokens, 6)).limits(**limits)
     scene.model.info = info
-    ended = scene.run().ended
+    ended = scene.run()
     assert (ended.reason, ended.iterations, ended.why) == (Reason.BUDGET, iterations, why)
     assert len(scene.asked) == iterations
 
@@ -206,19 +206,19 @@ def test_what_is_not_used_up_ends_nothing(
 ) -> None:
     scene = rehearse(*spends(tokens, 5), says("Done.")).limits(**limits)
     scene.model.info = info
-    assert scene.run().ended.reason is Reason.COMPLETED
+    assert scene.run().reason is Reason.COMPLETED
 
 
 @pytest.mark.spec("C6")
 def test_the_last_reply_may_use_up_the_rest(rehearse: Rehearse) -> None:
-    assert rehearse(says("Done.", tokens=5_000)).limits(tokens=1_000).run().ended.reason is Reason.COMPLETED
+    assert rehearse(says("Done.", tokens=5_000)).limits(tokens=1_000).run().reason is Reason.COMPLETED
 
 
 @pytest.mark.spec("C6", "T12")
 def test_the_time_of_a_turn_ends_its_workers_too(rehearse: Rehearse) -> None:
     delegated = calls(("delegate", {"type": "writer", "mission": "Write."}))
     scene = rehearse(delegated, says("Never said."), writer=[says("never", delay=600)])
-    assert scene.limits(seconds=0.5).run().ended.reason is Reason.BUDGET
+    assert scene.limits(seconds=0.5).run().reason is Reason.BUDGET
     turns = scene.runtime.conversations.turns("s")
     assert [turn.agent_id for turn in turns if turn.open] == []
     assert [turn.agent_id for turn in turns if str(turn.end_reason).startswith("cancelled: ")] == ["writer"]
@@ -243,7 +243,7 @@ def test_sessions_at_the_same_time_share_neither_counters_nor_lists(store: Store
         works = [scene.runtime.run(scene.agent, "Do it.", scene.signal) for scene in (stalls, finishes)]
         return await asyncio.wait_for(asyncio.gather(*works), 60)
 
-    first, second = (outcome.ended for outcome in asyncio.run(both()))
+    first, second = (outcome for outcome in asyncio.run(both()))
     assert (first.reason, first.continuations, [item.title for item in first.open]) == (Reason.STALLED, 3, ["Look A"])
     assert (second.reason, second.continuations, second.open) == (Reason.COMPLETED, 1, ())
     assert not any("Look B" in repr(request.messages) for request in stalls.asked)

@@ -27,22 +27,22 @@ def rehearse(store: Store, agent: Scope, tmp_path: Path) -> Any:
 
 @pytest.mark.spec("C13")
 def test_an_answer_without_a_list_completes_the_turn(rehearse: Any) -> None:
-    ended = rehearse(says("Forty-two.")).run().ended
+    ended = rehearse(says("Forty-two.")).run()
     assert (ended.reason, ended.text, ended.iterations) == (Reason.COMPLETED, "Forty-two.", 1)
 
 
 @pytest.mark.spec("T10", "C2", "C3")
 def test_an_agent_that_stops_early_is_sent_back_to_its_list(rehearse: Any) -> None:
     scene = rehearse(plans("Look", "Write"), completes(0), says("I'll continue…"), completes(1), says("Done."))
-    ended = scene.run().ended
+    ended = scene.run()
     assert (ended.reason, ended.text, ended.continuations) == (Reason.COMPLETED, "Done.", 1)
     told = [message.text for message in scene.asked[-1].messages if isinstance(message, UserText)]
-    assert any("1 item is not done yet" in text and "“Write”" in text for text in told)
+    assert any("1 item is still open" in text and "“Write”" in text for text in told)
 
 
 @pytest.mark.spec("C5")
 def test_an_agent_that_changes_nothing_is_stopped_as_stalled(rehearse: Any) -> None:
-    ended = rehearse(plans("Look"), *[says("Soon.")] * 20).run().ended
+    ended = rehearse(plans("Look"), *[says("Soon.")] * 20).run()
     assert (ended.reason, ended.continuations) == (Reason.STALLED, 3)
     assert [item.title for item in ended.open] == ["Look"]
 
@@ -50,7 +50,7 @@ def test_an_agent_that_changes_nothing_is_stopped_as_stalled(rehearse: Any) -> N
 @pytest.mark.spec("C2", "C13")
 def test_continuations_have_an_end(rehearse: Any) -> None:
     lines = [line for n in range(10) for line in (completes(n), says("More to come."))]
-    ended = rehearse(plans(*"abcdefghijkl"), *lines).limits(continuations=3).run().ended
+    ended = rehearse(plans(*"abcdefghijkl"), *lines).limits(continuations=3).run()
     assert (ended.reason, ended.continuations) == (Reason.CAPPED, 3)
 
 
@@ -58,39 +58,39 @@ def test_continuations_have_an_end(rehearse: Any) -> None:
 def test_with_continuation_off_the_turn_ends_open(rehearse: Any) -> None:
     scene = rehearse(plans("Look"), says("That was it."))
     scene.agent = replace(scene.agent, todo_driven=False)
-    assert scene.run().ended.reason is Reason.OPEN
+    assert scene.run().reason is Reason.OPEN
 
 
 @pytest.mark.spec("T9")
 def test_a_turn_without_a_list_has_ten_iterations(rehearse: Any) -> None:
-    ended = rehearse(*[calls(("find_files", {"pattern": f"*{n}"})) for n in range(30)]).run().ended
+    ended = rehearse(*[calls(("find_files", {"pattern": f"*{n}"})) for n in range(30)]).run()
     assert (ended.reason, ended.iterations) == (Reason.CAPPED, 10)
 
 
 @pytest.mark.spec("T9")
 def test_a_list_that_is_not_clear_gives_it_more_up_to_fifty(rehearse: Any) -> None:
     looks = [calls(("read_file", {"path": f"{n}"})) for n in range(80)]
-    ended = rehearse(plans("Look"), *looks).run().ended
+    ended = rehearse(plans("Look"), *looks).run()
     assert (ended.reason, ended.iterations) == (Reason.CAPPED, 50)
 
 
 @pytest.mark.spec("C2", "C13")
 @pytest.mark.parametrize("finish", [FinishReason.LENGTH, FinishReason.CONTENT_FILTER, FinishReason.ERROR])
 def test_a_model_that_is_cut_off_is_not_continued(rehearse: Any, finish: FinishReason) -> None:
-    ended = rehearse(plans("Look"), says("and the", finish=finish)).run().ended
+    ended = rehearse(plans("Look"), says("and the", finish=finish)).run()
     assert (ended.reason, ended.continuations) == (Reason.ERROR, 0)
 
 
 @pytest.mark.spec("C13")
 def test_a_model_that_refuses_ends_the_turn_with_its_words(rehearse: Any) -> None:
-    ended = rehearse(RehearsedReply(fault="unauthorized")).run().ended
+    ended = rehearse(RehearsedReply(fault="unauthorized")).run()
     assert (ended.reason, ended.why) == (Reason.ERROR, "The key is wrong.")
 
 
 @pytest.mark.spec("C6")
 def test_tokens_are_a_budget(rehearse: Any) -> None:
     replies = [RehearsedReply(calls=(("read_file", {"path": f"{n}"}),), tokens=400) for n in range(9)]
-    ended = rehearse(*replies).limits(tokens=1_000).run().ended
+    ended = rehearse(*replies).limits(tokens=1_000).run()
     assert (ended.reason, ended.iterations) == (Reason.BUDGET, 3)
 
 
@@ -98,7 +98,7 @@ def test_tokens_are_a_budget(rehearse: Any) -> None:
 def test_a_person_ends_it_while_the_model_thinks(rehearse: Any) -> None:
     scene = rehearse(plans("Look"), says("", delay=50))
     scene.runtime = replace(scene.runtime, model_for=lambda _: _Cancels(scene))
-    ended = scene.run().ended
+    ended = scene.run()
     assert (ended.reason, ended.why) == (Reason.CANCELLED, "enough")
 
 
@@ -118,7 +118,7 @@ class _Cancels:
 @pytest.mark.spec("C9", "C13")
 def test_a_call_that_waits_for_a_person_makes_the_turn_wait(rehearse: Any) -> None:
     scene = rehearse(calls(("write_file", {"path": "x", "content": ""}))).in_mode(Mode.DEFAULT)
-    ended = scene.run().ended
+    ended = scene.run()
     assert (ended.reason, ended.continuations) == (Reason.WAITING, 0)
     assert "write_file" in ended.why
 
@@ -130,7 +130,7 @@ def test_a_call_that_waits_for_a_person_makes_the_turn_wait(rehearse: Any) -> No
 def test_the_request_and_the_list_are_always_in_view_and_the_beginning_never_changes(rehearse: Any) -> None:
     looks = [calls(("read_file", {"path": f"{n}"})) for n in range(30)]
     scene = rehearse(plans("Look", "Write"), *looks, completes(0), completes(1), says("Done."))
-    assert scene.run("Find the needle.").ended.reason is Reason.COMPLETED
+    assert scene.run("Find the needle.").reason is Reason.COMPLETED
     first = scene.asked[0]
     for request in scene.asked:
         assert (request.system, request.tools) == (first.system, first.tools)
@@ -148,7 +148,7 @@ def test_the_request_and_the_list_are_always_in_view_and_the_beginning_never_cha
 def test_a_long_turn_is_made_short_without_losing_a_result(rehearse: Any) -> None:
     looks = [calls(("read_file", {"path": f"{n}"})) for n in range(40)]
     scene = rehearse(plans("Look"), *looks, completes(0), says("Done."))
-    assert scene.run("Find the needle.").ended.reason is Reason.COMPLETED
+    assert scene.run("Find the needle.").reason is Reason.COMPLETED
     longest = max(len(request.messages) for request in scene.asked)
     assert longest <= scene.agent.compact_after + 2
     last = scene.asked[-1].messages
@@ -182,7 +182,7 @@ def test_a_wrong_call_is_a_result_that_the_model_can_act_on(
     rehearse: Any, tool: str, arguments: Any, told: str
 ) -> None:
     scene = rehearse(calls((tool, arguments)), says("I see."))
-    assert scene.run().ended.reason is Reason.COMPLETED
+    assert scene.run().reason is Reason.COMPLETED
     (result,) = [message for message in scene.asked[-1].messages if isinstance(message, CallReturn)]
     assert result.failed
     assert told in result.text
@@ -202,7 +202,7 @@ def test_a_worker_works_in_a_turn_of_its_own_and_its_report_comes_back(rehearse:
         researcher=[calls(("find_files", {"pattern": "*"})), says("It is in x.")],
     )
     outcome = scene.run()
-    assert outcome.ended.reason is Reason.COMPLETED
+    assert outcome.reason is Reason.COMPLETED
     (report,) = [m for m in scene.asked[-1].messages if isinstance(m, CallReturn) and m.tool == "delegate"]
     assert report.text == "It is in x."
     mission, *_ = scene.model.requests["researcher"]
@@ -222,7 +222,7 @@ def test_a_worker_that_fails_is_a_result_that_the_supervisor_can_act_on(rehearse
         says("Then I do it myself."),
         writer=[RehearsedReply(fault="bad_request")],
     )
-    assert scene.run().ended.reason is Reason.COMPLETED
+    assert scene.run().reason is Reason.COMPLETED
     (report,) = [message for message in scene.asked[-1].messages if isinstance(message, CallReturn)]
     assert report.failed
     assert "The writer did not finish. Ended as error" in report.text
@@ -236,7 +236,7 @@ def test_everything_is_on_record_and_the_next_turn_begins_without_the_old_list(r
     scene = rehearse(plans("Look"), *[says("Soon.")] * 4, says("Hello again."))
     first = scene.run("One.")
     second = scene.run("Two.")
-    assert (first.ended.reason, second.ended.reason) == (Reason.STALLED, Reason.COMPLETED)
+    assert (first.reason, second.reason) == (Reason.STALLED, Reason.COMPLETED)
     ends = {turn.id: turn.end_reason for turn in scene.runtime.conversations.turns("s")}
     assert str(ends[first.turn_id]).startswith("stalled: ")
     said = [row.content for row in scene.runtime.conversations.messages("s") if row.role == "user"]
@@ -264,10 +264,10 @@ def test_of_earlier_turns_the_last_messages_are_told_and_none_of_the_workers(reh
 
 @pytest.mark.spec("C6", "C13")
 def test_the_time_of_a_turn_ends_a_model_that_takes_longer(rehearse: Any) -> None:
-    ended = rehearse(plans("Look"), says("never", delay=600)).limits(seconds=0.5).run().ended
+    ended = rehearse(plans("Look"), says("never", delay=600)).limits(seconds=0.5).run()
     assert (ended.reason, ended.why, [item.title for item in ended.open]) == (
         Reason.BUDGET,
-        "its 0.5 seconds are used",
+        "the time limit of 0.5 seconds is reached",
         ["Look"],
     )
 
@@ -275,5 +275,5 @@ def test_the_time_of_a_turn_ends_a_model_that_takes_longer(rehearse: Any) -> Non
 @pytest.mark.spec("C6")
 def test_the_time_of_a_turn_ends_a_tool_that_takes_longer(rehearse: Any) -> None:
     scene = rehearse(calls(("run_command", {"command": "sleep 600"})), says("Never said."))
-    ended = scene.limits(seconds=1.0).run().ended
-    assert (ended.reason, ended.said) == (Reason.BUDGET, "")
+    ended = scene.limits(seconds=1.0).run()
+    assert (ended.reason, ended.last_text) == (Reason.BUDGET, "")

@@ -10,11 +10,9 @@ from tests.contract.rehearsing import Rehearse, Rehearsing, calls, completes, ev
 
 from punchlist import tool
 from punchlist.agent.continuation import OpenItem, Reason
-from punchlist.agent.restore import resume_prompt
-from punchlist.agent.resume import resume_session
-from punchlist.agent.runtime import TurnOutcome
+from punchlist.agent.events import TurnResult
+from punchlist.agent.resume import resume_prompt, resume_session, wait_until_resumable
 from punchlist.agent.transcript import to_stored
-from punchlist.agent.wait import wait_until_resumable
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import MAX_MESSAGE_LENGTH, Conversations
 from punchlist.conversations.turn_writer import TurnWriter
@@ -32,7 +30,7 @@ from punchlist.toolcalls.policy import Mode
 WRITE = ("write_file", {"path": "x", "content": "hello"})
 
 
-def resume(scene: Rehearsing) -> TurnOutcome:
+def resume(scene: Rehearsing) -> TurnResult:
     return asyncio.run(asyncio.wait_for(resume_session(scene.runtime, lambda _: scene.agent, scene.signal), 60))
 
 
@@ -62,7 +60,7 @@ def test_a_reply_too_long_to_be_kept_ends_the_turn_and_runs_nothing(
     command = ("run_command", {"command": "touch ran"})
     scene = rehearse(calls(command, text="a" * (MAX_MESSAGE_LENGTH + 1)))
     outcome = scene.run()
-    assert outcome.ended.reason is Reason.ERROR
+    assert outcome.reason is Reason.ERROR
     assert conversations.current_turn(agent.conversation_id) is None
     (turn,) = conversations.turns(agent.conversation_id)
     assert str(turn.end_reason).startswith("error")
@@ -85,7 +83,7 @@ def test_a_turn_that_somebody_ended_does_nothing_more(
     marks = [calls(("mark", {"text": text})) for text in ("first", "second", "third")]
     scene = rehearse(*marks, says("Done."))
     scene.runtime = replace(scene.runtime, tools=[mark])
-    ended = scene.run().ended
+    ended = scene.run()
     assert (ended.reason, made) == (Reason.CANCELLED, ["first"])
     assert "enough" in ended.why
     (turn,) = conversations.turns(agent.conversation_id)
@@ -97,9 +95,9 @@ def test_a_turn_taken_up_when_its_list_has_just_become_clear_can_still_say_so(re
     lists = [calls(("list_directory", {"path": f"{'./' * n}."})) for n in range(1, 12)]
     last = calls(WRITE, *completes(0).calls)
     scene = rehearse(plans("Look"), *lists, last, says("All done.")).in_mode(Mode.DEFAULT)
-    assert scene.run().ended.reason is Reason.WAITING
+    assert scene.run().reason is Reason.WAITING
     approve(store)
-    ended = resume(scene).ended
+    ended = resume(scene)
     assert (ended.reason, ended.text, ended.iterations) == (Reason.COMPLETED, "All done.", 14)
 
 
@@ -112,9 +110,9 @@ def test_the_calls_of_a_reply_that_was_cut_off_do_not_run_after_a_crash_either(
     cut_off = Reply("", (RequestedCall("c1", "run_command", {"command": "touch ran"}),), FinishReason.LENGTH)
     here = TurnScope(agent.conversation_id, agent.actor, turn.id)
     TurnWriter(store, here).write([to_stored(UserText("Do it.")), to_stored(cut_off)])
-    ended = resume(scene).ended
+    ended = resume(scene)
     assert (ended.reason, scene.asked) == (Reason.ERROR, [])
-    assert "cut off" in ended.why
+    assert "length limit" in ended.why
 
 
 @pytest.mark.spec("C14", "T15")
@@ -123,12 +121,12 @@ def test_what_had_run_before_a_crash_is_told_though_the_run_is_cancelled_at_once
 ) -> None:
     scene = rehearse(calls(("run_command", {"command": "echo ran"}), WRITE)).in_mode(Mode.AUTO_EDIT)
     waiting = scene.run()
-    assert waiting.ended.reason is Reason.WAITING
+    assert waiting.reason is Reason.WAITING
     approve(store)
     scene.signal = CancelSignal()
     scene.signal.set("a person pressed Ctrl-C")
     outcome = resume(scene)
-    assert (outcome.turn_id, outcome.ended.reason) == (waiting.turn_id, Reason.CANCELLED)
+    assert (outcome.turn_id, outcome.reason) == (waiting.turn_id, Reason.CANCELLED)
     results = [row.content for row in conversations.turn_messages(outcome.turn_id) if row.kind == "result"]
     assert len(results) == 2
     assert not any("Not run." in result for result in results)
@@ -138,11 +136,11 @@ def test_what_had_run_before_a_crash_is_told_though_the_run_is_cancelled_at_once
 def test_a_question_of_an_earlier_turn_holds_up_nobody_who_stays(
     rehearse: Rehearse, store: Store, agent: Scope
 ) -> None:
-    assert rehearse(calls(WRITE)).in_mode(Mode.DEFAULT).run().ended.reason is Reason.WAITING
+    assert rehearse(calls(WRITE)).in_mode(Mode.DEFAULT).run().reason is Reason.WAITING
     waits = ("wait_todo", {"todoId": "{{ created[0].id }}", "for": {"person": "Which?"}})
     scene = rehearse(plans("Look"), calls(waits), says("I wait."))
     outcome = scene.run("Something else.")
-    assert outcome.ended.reason is Reason.WAITING
+    assert outcome.reason is Reason.WAITING
     conditions, here = Plans(store), agent.conversation_id
     (held,) = conditions.open_conditions(here)
     conditions.resolve(here, held.condition.id, "This one.", Actor(Role.PERSON, "ann"))
@@ -160,7 +158,7 @@ def test_a_turn_with_many_workers_is_found_again(
     for _ in range(60):
         conversations.begin_turn(worker, reason="delegated", parent=turn.id)
     outcome = resume(rehearse(says("Done.")))
-    assert (outcome.turn_id, outcome.ended.reason) == (turn.id, Reason.COMPLETED)
+    assert (outcome.turn_id, outcome.reason) == (turn.id, Reason.COMPLETED)
 
 
 @pytest.mark.spec("T14")
@@ -169,7 +167,7 @@ def test_going_on_again_and_again_asks_for_the_first_request_only() -> None:
     twice = resume_prompt(once, "stalled: nothing", [OpenItem("2", "Write")])
     assert twice.endswith("The request was:\n\nDo it.")
     assert "Look" not in twice
-    assert twice.count("Go on with the last request") == 1
+    assert twice.count("Continue the last request") == 1
 
 
 @pytest.mark.spec("T12", "C9", "S12")
@@ -178,13 +176,13 @@ def test_a_worker_that_waits_can_be_looked_after_often(rehearse: Rehearse, store
     mission = ("delegate", {"type": "coder", "mission": "Write x."})
     scene = rehearse(calls(mission), coder=[calls(WRITE)])
     scene.in_mode(Mode.DEFAULT)
-    assert scene.run().ended.reason is Reason.WAITING
+    assert scene.run().reason is Reason.WAITING
     for _ in range(6):
-        assert resume(scene).ended.reason is Reason.WAITING
+        assert resume(scene).reason is Reason.WAITING
     assert len(Approvals(store).waiting()) == 1
     approve(store)
     scene = rehearse(says("It is written."), coder=[says("Written.")]).in_mode(Mode.DEFAULT)
-    ended = resume(scene).ended
+    ended = resume(scene)
     assert (ended.reason, ended.text) == (Reason.COMPLETED, "It is written.")
     assert all(every_call_has_one_result(request.messages) for request in scene.asked)
 
@@ -197,7 +195,7 @@ def test_a_long_turn_that_waits_for_one_of_many_calls_keeps_it_with_its_result(
     scene = rehearse(calls(*many), calls(*many[:14], WRITE), says("Done."))
     scene.agent = replace(scene.agent, compact_after=20)
     scene.in_mode(Mode.DEFAULT)
-    assert scene.run().ended.reason is Reason.WAITING
+    assert scene.run().reason is Reason.WAITING
     approve(store)
-    assert resume(scene).ended.reason is Reason.COMPLETED
+    assert resume(scene).reason is Reason.COMPLETED
     assert all(every_call_has_one_result(request.messages) for request in scene.asked)

@@ -248,7 +248,7 @@ def test_what_a_model_got_wrong_can_be_sent_back_to_it(name: str) -> None:
             (UserText("Go."), Reply("", (RequestedCall("one", "look", {}), RequestedCall("one", "look", {})))),
             "Two calls",
         ),
-        ((UserText(" "), Reply()), "nothing to send"),
+        ((UserText(" "), Reply()), "has no messages"),
     ],
 )
 def test_a_transcript_that_does_not_add_up_is_never_sent(name: str, messages: Sequence[Message], said: str) -> None:
@@ -275,8 +275,8 @@ def test_a_busy_provider_is_worth_another_try(name: str, status: int) -> None:
     ("status", "said"),
     [
         (400, "(?s)refused.*too odd"),
-        (401, "does not accept the key"),
-        (403, "may not use"),
+        (401, "rejected the key"),
+        (403, "is not allowed to use"),
         (404, "no model '"),
         (422, "(?s)refused.*too odd"),
         (307, "sends elsewhere"),
@@ -345,7 +345,7 @@ def test_a_stream_that_breaks_off_is_no_reply(name: str, broken: Break, answer: 
     broken_off = Answer(answer.text, answer.calls, broken=broken)
     failure = failure_of(name, broken_off)
     assert isinstance(failure, ModelBusy)
-    assert str(failure) == "The stream broke off."
+    assert str(failure) == "The stream ended early."
 
 
 @every_provider
@@ -396,7 +396,7 @@ def test_text_of_a_reply_that_broke_off_is_called_void(name: str) -> None:
 def test_a_reply_that_never_ends_is_cut_off(name: str) -> None:
     failure = failure_of(name, Answer("x" * 20_000, broken=Break.ENDLESS), ReplyLimits(max_bytes=1_000_000))
     assert isinstance(failure, ModelRefused)
-    assert str(failure) == f"{name} sent more than 1 MB for one reply, and was cut off."
+    assert str(failure) == f"{name} sent more than 1 MB for one reply. The request was aborted."
 
 
 @every_provider

@@ -17,8 +17,8 @@ from punchlist.agent.message_kinds import REMINDER
 from punchlist.kernel.process_id import current_process
 from punchlist.models.model import ModelInfo, ModelRequest, Reply, TextListener
 
-FIRST = "There is no list yet."
-LATER = "The list has not changed for"
+FIRST = "There is no todo list yet."
+LATER = "The todo list has not changed for"
 
 
 def new_reminders(scene: Rehearsing) -> list[tuple[int, str]]:
@@ -45,7 +45,7 @@ def test_a_session_without_a_list_is_told_of_it_once(rehearse: Rehearse, who: st
     scene = reminding(rehearse, 10, *looks(4), says("One."), says("Two."), says("Three."), who=who)
     scene.run("First.")
     assert [number for number, _ in new_reminders(scene)] == [0]
-    assert f"write one with {tool}" in reminders(scene.asked[0])[0]
+    assert f"write a list with {tool}" in reminders(scene.asked[0])[0]
     scene.run("Second.")
     scene.run("Third.")
     told = [text for request in scene.asked[5:] for text in said(request.messages[-1:])]
@@ -76,7 +76,7 @@ def test_a_turn_that_is_taken_up_after_a_crash_is_not_told_again(
             scene.run()
     left = alive.conversations.current_turn("s")
     assert left is not None
-    ended = asyncio.run(alive.resume(scene.agent, left.id, scene.signal)).ended
+    ended = asyncio.run(alive.resume(scene.agent, left.id, scene.signal))
     assert ended.reason is Reason.COMPLETED
     assert [len(reminders(request)) for request in scene.asked] == [1]
 
@@ -109,7 +109,7 @@ def test_a_list_that_does_not_change_is_spoken_of_after_so_many_replies_and_once
 ) -> None:
     idle = looks(after + 5)
     scene = reminding(rehearse, after, plans("Look", "Write"), *idle, completes(0), *idle, completes(1), says("Done."))
-    assert scene.run().ended.reason is Reason.COMPLETED
+    assert scene.run().reason is Reason.COMPLETED
     first, second, third = new_reminders(scene)
     assert (first[0], first[1].startswith(FIRST)) == (0, True)
     # The plan is made by the first reply; a reminder comes before the request that follows so many without a change.
@@ -124,14 +124,14 @@ def test_a_list_that_does_not_change_is_spoken_of_after_so_many_replies_and_once
 @pytest.mark.spec("W7")
 def test_where_nothing_is_open_nothing_is_spoken_of(rehearse: Rehearse) -> None:
     scene = reminding(rehearse, 2, plans("Look"), completes(0), *looks(7), says("Done."))
-    assert scene.run().ended.reason is Reason.COMPLETED
+    assert scene.run().reason is Reason.COMPLETED
     assert len(reminders(scene.asked[-1])) == 1
 
 
 @pytest.mark.spec("W7")
 def test_reminders_can_be_switched_off(rehearse: Rehearse) -> None:
     scene = reminding(rehearse, None, plans("Look"), *looks(20), completes(0), says("Done."))
-    assert scene.run().ended.reason is Reason.COMPLETED
+    assert scene.run().reason is Reason.COMPLETED
     assert reminders(scene.asked[-1]) == []
 
 

@@ -72,8 +72,8 @@ def test_a_model_that_answers_badly_again_and_again_still_finishes(wire: Wire) -
 
 
 ENDS: Final = {
-    "length": ("error", 1, "the model was cut off: its reply reached the limit of length"),
-    "filtered": ("error", 1, "the model's reply was held back by a content filter"),
+    "length": ("error", 1, "the model's reply reached the length limit"),
+    "filtered": ("error", 1, "a content filter held back the model's reply"),
     "busy": ("error", 1, "is overloaded (HTTP 529)"),
 }
 
@@ -96,7 +96,7 @@ def test_a_reply_that_is_no_whole_one_ends_the_turn_with_a_name_and_is_not_conti
 def test_a_reply_that_only_trickles_is_ended_when_the_time_is_up(wire: Wire) -> None:
     run = wire.of("trickle")
     assert (run.told["reason"], run.code, run.told["iterations"]) == ("budget", 3, 0), run
-    assert run.err == "punchlist: Ended as budget: its 5 seconds are used.\n"
+    assert run.err == "punchlist: Ended as budget: the time limit of 5 seconds is reached.\n"
 
 
 @pytest.mark.spec("C13")
@@ -105,7 +105,7 @@ def test_a_reply_that_only_trickles_is_ended_when_the_time_is_up(wire: Wire) -> 
     [
         ("endless", "sent more than 32 MB"),
         ("no model", "has no model 'm'"),
-        ("no key", "does not accept the key. Check OPENAI_API_KEY."),
+        ("no key", "rejected the key. Check OPENAI_API_KEY."),
     ],
 )
 def test_what_does_not_depend_on_the_wire_ends_with_a_name_too(runs: Stage, case: str, why: str) -> None:

@@ -35,7 +35,7 @@ CODES: Final = {
 }
 WHY: Final = {
     "open": "1 item is open, and continuation is off",
-    "capped": "continued 1 times, the limit",
+    "capped": "limit of 1 continuations reached",
     "budget": "36 of 30 tokens are used",
     "stalled": "the list did not change in 3 continuations",
     "waiting": "write_file (",
@@ -77,7 +77,7 @@ def _as_it_ended(run: Run, reason: str) -> bool:
     """What people are told: nothing when all is done, else why it ended and what is left."""
     if reason == "completed":
         return run.err == "" and run.told["text"] == "It is written."
-    begins = "Waits for " if reason == "waiting" else f"Ended as {reason}: "
+    begins = "Waiting for " if reason == "waiting" else f"Ended as {reason}: "
     assert begins in run.told["text"]
     ending = run.told["text"][run.told["text"].index(begins) :]
     assert WHY[reason] in ending
@@ -99,7 +99,7 @@ def test_an_agent_that_stops_early_is_sent_back_and_finishes(wire: Wire) -> None
     run = wire.of("completed")
     assert run.told["continuations"] == 1
     sent_back = [piece.text for piece in pieces(run.asked[2]) if piece.role == "user" and piece.kind == "text"]
-    assert any("1 item is not done yet. The one is: “Write x”" in text for text in sent_back)
+    assert any("1 item is still open. The next item is: “Write x”" in text for text in sent_back)
     assert (wire.project / "x.txt").read_text() == "x"
 
 

@@ -138,7 +138,7 @@ def test_after_a_turn_that_has_ended_a_new_one_is_told_what_was_left(punchlist: 
     assert "Do it." in json.dumps(shown)
     again = punchlist("run", "--resume", "--model", written("b.yaml", FINISH))
     assert again.returncode == 1
-    assert "nothing to go on with" in again.stderr
+    assert "Nothing to resume" in again.stderr
 
 
 @pytest.mark.spec("C16")

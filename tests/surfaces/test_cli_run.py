@@ -93,7 +93,7 @@ def test_without_a_model_two_lines_say_what_to_set(punchlist: Cli) -> None:
         ("- {fault: rain}", "fault must be one of"),
         ("- 5", "must be text or a table"),
         ("replies: 5", "replies: must be a list"),
-        ("{", "is no YAML"),
+        ("{", "is not valid YAML"),
         ("other: 1", "'other' is not known"),
     ],
 )

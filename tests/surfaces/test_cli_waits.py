@@ -43,7 +43,7 @@ def test_a_question_to_a_person_ends_the_turn_as_waiting_and_the_answer_lets_it_
     waiting = punchlist("run", "Do it.", "--model", script, "--json")
     assert (told(waiting)["reason"], waiting.returncode) == ("waiting", 4)
     assert told(waiting)["todos"][1]["waitsFor"] == ["an answer to “Which region?”"]
-    assert "Decide (waits for an answer to “Which region?”)" in waiting.stderr
+    assert "Decide (waiting for an answer to “Which region?”)" in waiting.stderr
     never = written("never.yaml", "- Not asked.\n")
     again = told(punchlist("run", "--resume", "--model", never, "--json"))
     assert (again["reason"], again["iterations"]) == ("waiting", 3)

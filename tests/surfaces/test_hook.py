@@ -72,7 +72,7 @@ def test_an_agent_that_stops_early_is_sent_back_until_its_list_is_clear(
         first, second = create(client, "Build it", "Try it")
         blocked = hook("stop", hook_event_name="Stop")
         assert blocked["decision"] == "block"
-        assert "2 items are not done yet" in blocked["reason"]
+        assert "2 items are still open" in blocked["reason"]
         assert "“Build it”" in blocked["reason"]
         client.call("complete_todo", todoId=first, outcome="built")
         assert "“Try it”" in hook("stop", stop_hook_active=True)["reason"]
@@ -600,7 +600,7 @@ def test_a_prompt_that_is_not_the_users_ends_no_plan(
     with WireClient(project, environment) as client:
         create(client, "Build it", "Try it")
     assert hook("prompt", "--for", "claude-code", **said) == {}
-    assert "2 items are not done yet" in hook("stop")["reason"]
+    assert "2 items are still open" in hook("stop")["reason"]
     assert "was not finished" in hook("prompt", source="user", prompt="No.")["hookSpecificOutput"]["additionalContext"]
 
 
@@ -626,7 +626,7 @@ def test_one_that_waits_for_a_subagent_is_let_go_and_the_person_told(hook: Hook,
     punchlist("todos", "add", "Open")
     helper = {"id": "b1", "type": "subagent", "status": "running", "description": "Read \x1b[2Jthe code"}
     told = hook("stop", background_tasks=[helper])["systemMessage"]
-    assert "Waits for its subagent “Read" in told
+    assert "Waiting for its subagent “Read" in told
     assert acting(told.encode()) == []
     for odd in ([{**helper, "status": "done"}], [], "none", [None, 7], {"status": "running"}):
         assert hook("stop", background_tasks=odd, session_id=str(odd))["decision"] == "block"

@@ -40,7 +40,7 @@ def test_calls_are_answered_first() -> None:
 def test_a_reply_with_items_open_is_sent_back_to_them() -> None:
     found = decide(MIDDLE)
     assert isinstance(found, Continue)
-    assert "2 items are not done yet" in found.prompt
+    assert "2 items are still open" in found.prompt
     assert "“Look” (id 1)" in found.prompt
 
 

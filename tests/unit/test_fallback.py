@@ -60,7 +60,7 @@ def test_the_second_gets_the_question_that_failed_and_all_that_follow(failure: M
     assert texts(model, 3) == ["One.", "Two.", "Three."]
     assert (model.name, model.info.context_window) == ("small", 8)
     assert (len(first.asked), len(second.asked)) == (2, 2)
-    assert told == [f"big: {failure} From here on small is asked."]
+    assert told == [f"big: {failure} Switching to small."]
 
 
 def test_a_request_that_is_wrong_by_itself_is_not_passed_on() -> None:

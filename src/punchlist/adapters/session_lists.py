@@ -27,8 +27,7 @@ from typing import Any, Final, NamedTuple, Self
 from punchlist.adapters.run_state import AdapterRun
 from punchlist.agent.context import state_text
 from punchlist.agent.continuation import Continue, Limits, Proceed, Reason, Stop, Wait, decide, ending_text
-from punchlist.agent.definitions import REMIND_AFTER, AgentDefinition, with_overrides
-from punchlist.agent.env_overrides import environment_overrides
+from punchlist.agent.definitions import REMIND_AFTER, AgentDefinition, environment_overrides, with_overrides
 from punchlist.agent.list_state import ListItem, ListState, TurnLists
 from punchlist.agent.message_kinds import CONTINUATION, ENDING
 from punchlist.agent.prompts import HONESTY, PLANNING
@@ -139,7 +138,7 @@ class SessionLists:
         run, text = run.with_lists(view), None
         if run.reminded_at != run.mark:
             text = reminder(
-                asked=run.iterations,
+                requests=run.iterations,
                 since_change=run.iterations - run.changed_at,
                 after=self._remind_after,
                 open=view.open,

@@ -1,4 +1,4 @@
-"""What a turn and all its workers have used: budgets are for both."""
+"""Tokens and cost that a turn and all its workers have used: budgets cover both."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class Budget:
             self._parent.charge(usage, cost)
 
     def restore(self, usage: Usage, cost: float) -> None:
-        """What was paid before the program ended; whoever delegated has counted it."""
+        """Add what an earlier process used. The parent restores its workers' usage itself."""
         self.usage += usage
         self.cost += cost
 
-    def limits_for_worker(self, limits: Limits, of: Limits) -> Limits:
-        """The limits of a worker, and no more than is left of `of`, those of the turn whose purse this is."""
-        tokens = None if of.tokens is None else max(1, of.tokens - self.usage.total)
-        cost = None if of.cost is None else max(0.0, of.cost - self.cost)
-        return replace(limits, tokens=_less(limits.tokens, tokens), cost=_less(limits.cost, cost))
+    def limits_for_worker(self, worker: Limits, turn: Limits) -> Limits:
+        """The worker's limits, capped by what is left of the turn's limits."""
+        tokens = None if turn.tokens is None else max(1, turn.tokens - self.usage.total)
+        cost = None if turn.cost is None else max(0.0, turn.cost - self.cost)
+        return replace(worker, tokens=_smaller(worker.tokens, tokens), cost=_smaller(worker.cost, cost))
 
 
-def _less(one: N | None, other: N | None) -> N | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return min(one, other)
+def _smaller(first: N | None, second: N | None) -> N | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return min(first, second)

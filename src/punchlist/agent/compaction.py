@@ -1,7 +1,6 @@
-"""Making a long turn short for the model: older messages become a summary, in storage they stay (C7).
+"""Replace the older messages of a long turn by a summary for the model (C7). Stored messages stay unchanged.
 
-No model is asked for it: what was called and what came of it is known, and a list of that does not
-invent anything.
+The summary is built from the calls and their results, without a model, so it cannot invent anything.
 """
 
 from __future__ import annotations
@@ -13,22 +12,22 @@ from typing import Final
 from punchlist.kernel.text import visible
 from punchlist.models.model import CallReturn, Message, Reply, UserText
 
-KEPT: Final = 12
-"""Messages that stay as they are, at the end."""
-_LONGEST_LINE: Final = 200
+RECENT_MESSAGES: Final = 12
+"""Messages at the end that are never summarized."""
+_MAX_LINE_LENGTH: Final = 200
 
 
-def compact(messages: Sequence[Message], most: int) -> list[Message]:
-    """At most about `most` messages: the first (the request), a summary, and the last ones.
+def compact(messages: Sequence[Message], limit: int) -> list[Message]:
+    """About `limit` messages at most: the first (the request), a summary, and the recent ones.
 
-    The cut is made where no call is separated from its result.
+    The cut never separates a call from its result.
     """
-    if len(messages) <= most:
+    if len(messages) <= limit:
         return list(messages)
-    cut = len(messages) - min(KEPT, most - 2)
+    cut = len(messages) - min(RECENT_MESSAGES, limit - 2)
     while cut < len(messages) and isinstance(messages[cut], CallReturn):
         cut += 1
-    # The last reply stays with its results: they have not been read yet, and some may still be to come.
+    # The last reply stays with its results: the model has not read them yet, and some may be missing.
     cut = min(cut, _last_reply(messages))
     if cut <= 1:
         return list(messages)
@@ -37,26 +36,26 @@ def compact(messages: Sequence[Message], most: int) -> list[Message]:
 
 
 def _last_reply(messages: Sequence[Message]) -> int:
-    """Where it stands; at the end when there is none."""
+    """The index of the last reply; the length if there is no reply."""
     replies = (number for number in reversed(range(len(messages))) if isinstance(messages[number], Reply))
     return next(replies, len(messages))
 
 
 def summary(messages: Sequence[Message]) -> str:
     lines = [line for message in messages if (line := _line(message))]
-    return "\n".join([f"Summary of the {len(messages)} messages before these:", *lines])
+    return "\n".join([f"Summary of the {len(messages)} earlier messages:", *lines])
 
 
 def _line(message: Message) -> str:
     match message:
         case UserText(text):
-            return f"- was told: {_short(text)}"
+            return f"- user: {_short(text)}"
         case CallReturn():
-            return f"- {message.tool} {'failed' if message.failed else 'gave'}: {_short(message.text)}"
+            return f"- {message.tool} {'failed' if message.failed else 'returned'}: {_short(message.text)}"
         case Reply(text=text, calls=calls):
-            said = [f"- said: {_short(text)}"] if text.strip() else []
-            called = [f"- called {call.tool} {_short(_arguments(call.arguments))}" for call in calls]
-            return "\n".join(said + called)
+            spoken = [f"- you: {_short(text)}"] if text.strip() else []
+            called = [f"- you called {call.tool} {_short(_arguments(call.arguments))}" for call in calls]
+            return "\n".join(spoken + called)
 
 
 def _arguments(arguments: object) -> str:
@@ -65,4 +64,4 @@ def _arguments(arguments: object) -> str:
 
 def _short(text: str) -> str:
     line = visible(" ".join(text.split()))
-    return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 1] + "…"
+    return line if len(line) <= _MAX_LINE_LENGTH else line[: _MAX_LINE_LENGTH - 1] + "…"

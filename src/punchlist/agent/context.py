@@ -1,9 +1,9 @@
-"""What a model is sent: a prefix that does not change within a turn, what was said, and the present state.
+"""The messages of a model request: a prefix that does not change within a turn, the turn so far, the list state.
 
     system · tools · [earlier turns] · the request · … this turn … · the state
 
-Only what comes last differs from one request to the next, so that providers can keep what they have
-read. The request is always there, and so are the lists, whatever else has been left out (T11).
+Only the end differs between two requests, so that providers can cache the prefix. The request and the
+lists are always present, whatever has been compacted (T11).
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ class ModelContext:
     system: str
     tools: Sequence[ToolOffer]
     earlier: Sequence[Message] = ()
-    """The last messages of the turns before this one."""
+    """The last messages of earlier turns."""
     compact_after: int = 50
-    first: bool = True
-    """There was no turn before this one in its session."""
+    first_turn: bool = True
+    """This is the first turn of its session."""
     messages: list[Message] = field(default_factory=list)
-    """This turn's, from the request on."""
+    """The messages of this turn, starting with the request."""
 
     def add(self, *messages: Message) -> None:
         self.messages.extend(messages)
         if len(self.messages) > self.compact_after:
-            # Rarely, and then by much: each time, providers have to read it anew.
+            # Compacting invalidates the provider's cache, so it happens rarely and removes half.
             self.messages = compact(self.messages, self.compact_after // 2)
 
-    def request(self, state: str, max_tokens: int | None = None) -> ModelRequest:
-        said = [*self.earlier, *self.messages]
+    def request(self, state: str) -> ModelRequest:
+        messages = [*self.earlier, *self.messages]
         if state:
-            said.append(UserText(state))
-        return ModelRequest(self.system, said, self.tools, max_tokens)
+            messages.append(UserText(state))
+        return ModelRequest(self.system, messages, self.tools)
 
 
-def recent_messages(messages: Sequence[Message], most: int) -> list[Message]:
-    """The end of what was said before, beginning with no result of a call that is left out."""
-    recent = list(messages[-most:]) if most else []
+def recent_messages(messages: Sequence[Message], limit: int) -> list[Message]:
+    """The last messages, without results whose calls are cut off."""
+    recent = list(messages[-limit:]) if limit else []
     while recent and isinstance(recent[0], CallReturn):
         recent.pop(0)
     return drop_unpaired_calls(recent)

@@ -1,12 +1,12 @@
-"""The governor: what comes after a reply of the model. Pure: what is so goes in, a decision comes out.
+"""The governor decides what happens after a model's reply. Pure function from situation to decision.
 
-Its questions, in this order; the first that is answered decides:
+Its questions, in this order; the first that applies decides:
 
-    cancelled? · to rest for now? · out of time? · failed, or cut off? · a limit reached? · calls to answer? ·
-    something said? · nothing open? · continuation off? · all of it waiting? · stalled? · continued too often? ·
-    else: continue
+    cancelled? · suspended? · timed out? · error or cut off? · limit reached? · calls to answer? ·
+    message pending? · nothing open? · continuation off? · everything waiting? · stalled? ·
+    continuation limit? · else: continue
 
-The same rules serve the loop of our own agents and the hooks of others.
+The loop of our own agents and the hooks of third-party agents use the same rules.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from punchlist.kernel.text import quoted, visible
 
 
 class Reason(StrEnum):
-    """Why a turn ended. There is no other way to end."""
+    """Why a turn ended. Every turn ends with one of these."""
 
     COMPLETED = "completed"
     OPEN = "open"
@@ -33,24 +33,22 @@ class Reason(StrEnum):
 
 
 STALLED_AFTER: Final = 3
-"""Continuations in a row without a change of the list."""
+"""Consecutive continuations without a change of the list."""
 WINDOW_SHARE: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class OpenItem:
-    """An item that is not ended yet."""
-
     id: str
     title: str
     in_progress: bool = False
     waits_for: str | None = None
-    """What it waits for, in words; None for one that can be worked on."""
+    """A description of what it waits for; None if it can be worked on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How far a turn may go. None where there is no limit."""
+    """Limits of a turn. None means no limit."""
 
     base_iterations: int = 10
     more_iterations: int = 10
@@ -61,9 +59,9 @@ class Limits:
     cost: float | None = None
 
     def iterations(self, allowed: int, used: int, anything_open: bool) -> int:
-        """How many model calls the turn may make: more as long as its list is not clear, up to an end.
+        """The number of model requests allowed: extended while items are open, up to `max_iterations`.
 
-        What was allowed stays allowed: a turn whose list has just become clear must still be able to say so.
+        It never shrinks: a turn whose list has just become clear must still be able to report.
         """
         allowed = max(allowed, self.base_iterations)
         if anything_open:
@@ -72,14 +70,14 @@ class Limits:
 
 
 class TurnCounters(NamedTuple):
-    """What a turn has used so far. A named tuple, since there is a new one in every iteration."""
+    """What a turn has used so far. A named tuple, since every iteration makes a new one."""
 
     iterations: int = 0
     allowed: int = 0
-    """Iterations that the list has been given so far."""
+    """Iterations granted so far."""
     continuations: int = 0
     unchanged: int = 0
-    """Continuations in a row after which the list was as before."""
+    """Consecutive continuations that did not change the list."""
     tokens: int = 0
     context: int = 0
     """Tokens of the last request and its reply."""
@@ -94,19 +92,19 @@ class Situation:
     limits: Limits = Limits()
     enabled: bool = True
     has_calls: bool = False
-    """The reply has tool calls, and they have been answered."""
+    """The reply has tool calls, and each has its result."""
     context_window: int | None = None
     cancelled: str | None = None
     suspended: str | None = None
-    """Why it is to come to rest for now, to be gone on with later."""
+    """Why the turn should stop for now and be resumed later."""
     message_pending: bool = False
-    """Somebody has said something that the model has not heard yet."""
+    """A person sent a message that the model has not seen yet."""
     timed_out: bool = False
-    """The time was up, and whatever was going on was ended."""
+    """The time limit interrupted the turn."""
     failure: str | None = None
-    """An error, or the model was cut off: in words."""
+    """A description of the error, or of why the reply was cut off."""
     pending_approvals: Sequence[str] = ()
-    """Calls that wait for a person, in words."""
+    """Descriptions of calls that wait for a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,18 +134,18 @@ Decision = Proceed | Continue | Wait | Stop
 def decide(now: Situation) -> Decision:
     if now.cancelled is None and now.suspended is not None:
         return Wait((now.suspended,))
-    return _must_stop(now) or _unfinished_calls(now) or (Proceed() if now.message_pending else _about_the_list(now))
+    return _must_stop(now) or _unfinished_calls(now) or (Proceed() if now.message_pending else _decide_by_list(now))
 
 
 def _must_stop(now: Situation) -> Stop | None:
     if now.cancelled is not None:
         return Stop(Reason.CANCELLED, now.cancelled)
     if now.timed_out:
-        return Stop(Reason.BUDGET, f"its {now.limits.seconds:g} seconds are used")
+        return Stop(Reason.BUDGET, f"the time limit of {now.limits.seconds:g} seconds is reached")
     if now.failure is not None:
         return Stop(Reason.ERROR, now.failure)
     if not now.has_calls and not now.open:
-        # It is about to end by itself: a limit that is reached now stops nothing.
+        # The turn is about to complete, so a limit reached now stops nothing.
         return None
     return _limit(now)
 
@@ -155,9 +153,11 @@ def _must_stop(now: Situation) -> Stop | None:
 def _limit(now: Situation) -> Stop | None:
     spent, limits = now.counters, now.limits
     if spent.iterations >= limits.iterations(spent.allowed, spent.iterations, bool(now.open)):
-        return Stop(Reason.CAPPED, f"{spent.iterations} iterations, the limit")
+        return Stop(Reason.CAPPED, f"limit of {spent.iterations} iterations reached")
     if now.context_window is not None and spent.context >= WINDOW_SHARE * now.context_window:
-        return Stop(Reason.BUDGET, f"{spent.context:,} of the model's {now.context_window:,} tokens are used")
+        return Stop(
+            Reason.BUDGET, f"{spent.context:,} of the {now.context_window:,} tokens of the context window are used"
+        )
     if limits.tokens is not None and spent.tokens >= WINDOW_SHARE * limits.tokens:
         return Stop(Reason.BUDGET, f"{spent.tokens:,} of {limits.tokens:,} tokens are used")
     if limits.seconds is not None and spent.seconds >= limits.seconds:
@@ -173,7 +173,7 @@ def _unfinished_calls(now: Situation) -> Decision | None:
     return Proceed() if now.has_calls else None
 
 
-def _about_the_list(now: Situation) -> Decision:
+def _decide_by_list(now: Situation) -> Decision:
     if not now.open:
         return Stop(Reason.COMPLETED, "nothing is open")
     if not now.enabled:
@@ -183,36 +183,36 @@ def _about_the_list(now: Situation) -> Decision:
     if now.counters.unchanged >= STALLED_AFTER:
         return Stop(Reason.STALLED, f"the list did not change in {now.counters.unchanged} continuations")
     if now.counters.continuations >= now.limits.continuations:
-        return Stop(Reason.CAPPED, f"continued {now.counters.continuations} times, the limit")
+        return Stop(Reason.CAPPED, f"limit of {now.counters.continuations} continuations reached")
     return Continue(continuation_prompt(now.open))
 
 
 def next_item(open: Sequence[OpenItem]) -> OpenItem | None:
-    """The one to work on: what is in progress, else the first that waits for nothing."""
+    """The item to work on: the one in progress, else the first that does not wait."""
     able = [item for item in open if item.waits_for is None]
     return next((item for item in able if item.in_progress), able[0] if able else None)
 
 
 def continuation_prompt(open: Sequence[OpenItem]) -> str:
-    """What the model is told when it stops with items open (C3)."""
+    """The prompt for a model that stops while items are open (C3)."""
     following = next_item(open)
     assert following is not None
-    doing = "one in progress" if following.in_progress else "next"
+    which = "current" if following.in_progress else "next"
     return (
-        f"{_count(open)} not done yet. The {'one' if len(open) == 1 else doing} is: {quoted(following.title)} "
-        f"(id {following.id}). Go on with it now, and mark it when it is done; if it cannot be done, cancel it and say "
-        "why. Do not answer the user before the list is clear."
+        f"{_count(open)} still open. The {which} item is: {quoted(following.title)} (id {following.id}). "
+        "Work on it now and mark it completed when it is done. If it cannot be done, cancel it with the reason. "
+        "Do not answer the user before the list is clear."
     )
 
 
 def ending_text(reason: Reason, why: str, left: Sequence[OpenItem]) -> str:
-    """What a person is told when a turn ends or rests, with what is left (C13)."""
+    """The message to a person about why a turn ended or waits, with its open items (C13)."""
     end = "" if why.endswith((".", "?", "!")) else "."
-    told = f"Waits for {why}{end}" if reason is Reason.WAITING else f"Ended as {reason}: {why}{end}"
+    message = f"Waiting for {why}{end}" if reason is Reason.WAITING else f"Ended as {reason}: {why}{end}"
     if not left:
-        return told
-    items = [f"- {visible(item.title)}{f' (waits for {item.waits_for})' if item.waits_for else ''}" for item in left]
-    return "\n".join([f"{told} Not finished:", *items])
+        return message
+    items = [f"- {visible(item.title)}{f' (waiting for {item.waits_for})' if item.waits_for else ''}" for item in left]
+    return "\n".join([f"{message} Not finished:", *items])
 
 
 def _count(open: Sequence[OpenItem]) -> str:

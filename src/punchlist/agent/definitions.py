@@ -1,7 +1,8 @@
-"""Agents: who they are, what they may call, how far they may go."""
+"""Agent definitions: prompt, tools, model and limits; the built-in agents; overrides by flags and environment."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Final
@@ -17,12 +18,17 @@ LEAD: Final = "mission-lead"
 OWNER: Final = "pillar-owner"
 DELEGATE: Final = "delegate"
 SUPERVISOR_TOOLS: Final = (*PLAN_TOOLS, DELEGATE)
-"""What only an agent that delegates has."""
+"""Tools of agents that delegate."""
 READ_TOOLS: Final = ("read_file", "list_directory", "find_files", "search_text")
 HISTORY: Final = 10
 COMPACT_AFTER: Final = 50
 REMIND_AFTER: Final = 10
 DEPTH: Final = 1
+CONTINUES: Final = "PUNCHLIST_AUTO_COMPLETE_TODOS"
+CONTINUATIONS: Final = "PUNCHLIST_MAX_TODO_CONTINUATIONS"
+_YES: Final = frozenset({"1", "true", "t", "yes", "y", "on"})
+_NO: Final = frozenset({"0", "false", "f", "no", "n", "off"})
+_MAX_DIGITS: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,28 +36,28 @@ class AgentDefinition:
     name: str
     prompt: str
     tools: tuple[str, ...] = ("*",)
-    """Names or patterns of the tools it has."""
+    """Names or patterns."""
     description: str = ""
-    """One line for those who choose among agents: people, and a supervisor among its workers."""
+    """One line for people, and for a supervisor that chooses a worker."""
     model: str | None = None
-    """None for the one that the run was started with."""
+    """None for the model of the run."""
     fallback: str | None = None
-    """The model to go on with when its own does not answer."""
+    """The model to use after the first one has failed."""
     todo_driven: bool = False
     check_interval: float = 0.0
-    """Seconds between two continuations."""
+    """Seconds before a continuation."""
     limits: Limits = field(default_factory=Limits)
     delegates: bool = False
-    """It may give work to others; one that may not has no plan either (T13)."""
+    """May delegate to workers. An agent that may not has no plan either (T13)."""
     delegation_depth: int = DEPTH
-    """How deep its delegation goes: with 1, its workers have no workers."""
+    """With 1, its workers have no workers."""
     history: int = HISTORY
-    """Messages of earlier turns that it sees."""
+    """Messages of earlier turns in its context."""
     compact_after: int = COMPACT_AFTER
     remind_after: int | None = REMIND_AFTER
-    """Model turns without a change of the checklist; None for no reminders."""
+    """Model requests without a change of the list before a reminder; None for no reminders."""
     role: Role = Role.SUPERVISOR
-    """As whom it acts when it is nobody's worker."""
+    """Its role when it is not a worker."""
 
     def may_call(self, tool: str) -> bool:
         if tool in SUPERVISOR_TOOLS and not self.delegates:
@@ -70,7 +76,7 @@ def with_overrides(
     seconds: float | None = None,
     cost: float | None = None,
 ) -> AgentDefinition:
-    """As flags and environment want it; None where they say nothing."""
+    """The definition changed by flags and environment; None leaves a value unchanged."""
     limits = cap_iterations(agent.limits, iterations) if iterations is not None else agent.limits
     budget: dict[str, Any] = {"continuations": continuations, "tokens": tokens, "seconds": seconds, "cost": cost}
     return replace(
@@ -81,12 +87,20 @@ def with_overrides(
     )
 
 
+def environment_overrides(environment: Mapping[str, str]) -> tuple[bool | None, int | None]:
+    """Continuation on or off, and its limit (C1); None where the environment has no valid value."""
+    switch = environment.get(CONTINUES, "").strip().lower()
+    limit = environment.get(CONTINUATIONS, "").strip()
+    continues = True if switch in _YES else False if switch in _NO else None
+    return continues, int(limit) if limit.isdecimal() and limit.isascii() and len(limit) <= _MAX_DIGITS else None
+
+
 def cap_iterations(limits: Limits, iterations: int) -> Limits:
-    """So many model calls and no more, whatever a turn is given to begin with."""
+    """Limit the model requests of a turn to `iterations`."""
     return replace(limits, base_iterations=min(limits.base_iterations, iterations), max_iterations=iterations)
 
 
-_WORK: Final = (*READ_TOOLS, "write_file", "edit_file", "run_command", "TodoWrite", "*__*")
+_WORK_TOOLS: Final = (*READ_TOOLS, "write_file", "edit_file", "run_command", "TodoWrite", "*__*")
 
 _MISSIONS: Final = {
     agent.name: agent
@@ -95,18 +109,18 @@ _MISSIONS: Final = {
             LEAD,
             MISSION_LEAD,
             (*READ_TOOLS, *MISSION_TOOLS, COMPLETE_TOOL, *SUPERVISOR_TOOLS),
-            "leads a mission: decides what is worked on, reviews, completes",
+            "leads a mission: decides what is worked on, reviews and completes",
             todo_driven=True,
             delegates=True,
-            # What they are asked is a task of a list already.
+            # Their requests are todos of a mission already.
             remind_after=None,
             role=Role.LEAD,
         ),
         AgentDefinition(
             OWNER,
             PILLAR_OWNER,
-            (*_WORK, *MISSION_TOOLS, *SUPERVISOR_TOOLS),
-            "owns a pillar of a mission: plans for it, and does its todos",
+            (*_WORK_TOOLS, *MISSION_TOOLS, *SUPERVISOR_TOOLS),
+            "owns a pillar of a mission: plans its todos and works on them",
             todo_driven=True,
             delegates=True,
             remind_after=None,
@@ -115,7 +129,7 @@ _MISSIONS: Final = {
     )
 }
 TOP_LEVEL_AGENTS: Final = ("supervisor", *_MISSIONS)
-"""Nobody's workers."""
+"""Agents that are never workers."""
 
 BUILT_IN: Final = {
     agent.name: agent
@@ -123,8 +137,8 @@ BUILT_IN: Final = {
         AgentDefinition(
             "supervisor",
             SUPERVISOR,
-            (*_WORK, *SUPERVISOR_TOOLS),
-            "takes a request, plans it, and sees to it that it is done",
+            (*_WORK_TOOLS, *SUPERVISOR_TOOLS),
+            "takes a request, plans it and gets it done",
             todo_driven=True,
             delegates=True,
         ),
@@ -132,20 +146,20 @@ BUILT_IN: Final = {
             "researcher",
             RESEARCHER,
             (*READ_TOOLS, "TodoWrite", "*__*"),
-            "finds out by reading and searching; changes nothing",
+            "finds information by reading and searching; changes nothing",
         ),
         AgentDefinition(
             "coder",
             CODER,
-            _WORK,
-            "changes code, and runs what shows that it works",
+            _WORK_TOOLS,
+            "changes code and runs checks to show that it works",
             todo_driven=True,
         ),
         AgentDefinition(
             "writer",
             WRITER,
             (*READ_TOOLS, "write_file", "edit_file", "TodoWrite"),
-            "writes texts and edits them",
+            "writes and edits texts",
         ),
     )
 } | _MISSIONS

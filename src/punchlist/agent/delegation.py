@@ -1,83 +1,83 @@
-"""`delegate`: a worker is given a mission, works in a turn of its own, and its report comes back (T12, T13)."""
+"""The `delegate` tool: a worker gets a mission, works in a turn of its own, and its report is the result (T12, T13)."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from punchlist.agent.budget import Budget
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import AgentDefinition
-from punchlist.agent.result import TurnResult
+from punchlist.agent.events import TurnResult
+from punchlist.agent.resume import restore
 from punchlist.agent.tool_execution import SUSPENDED
+from punchlist.conversations.model import StoredTurn, TurnScope
+from punchlist.errors import Conflict, IllegalTransition, PunchlistError
+from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.kernel.text import line_problem, raw_problem, visible_block
+from punchlist.models.model import Reply, UserText
+from punchlist.storage.async_bridge import make_bridge
 from punchlist.toolcalls.tool import NO_RESOURCES, Arguments, Effect, Resources, Schema, ToolContext, ToolFailure
+
+if TYPE_CHECKING:
+    from punchlist.agent.runtime import AgentRuntime
+    from punchlist.agent.turn import TurnRequest
 
 NAME: Final = "delegate"
 MAX_MISSION_LENGTH: Final = 50_000
 TIME_LIMIT: Final = 24 * 3_600.0
-"""A worker keeps to limits of its own."""
+"""Seconds. Workers have limits of their own."""
 
 
 class WorkerWaiting(ToolFailure):
-    """The worker cannot go on without somebody; whoever delegated waits with it."""
+    """The worker's turn is suspended, so the delegating turn waits as well."""
 
     code = SUSPENDED
 
 
-class Subagents(Protocol):
-    """Who does the work, and who keeps the plan."""
-
-    async def run(self, worker: AgentDefinition, mission: str, *, left: bool) -> TurnResult:
-        """`left`: a worker was at this mission before, and was left in the middle."""
-
-    async def start_todo(self, todo_id: str) -> None:
-        """Mark a task of the plan as in progress."""
-
-    async def record_failure(self, todo_id: str, error: str) -> str:
-        """A task's work has failed; what is to be done about it, in words."""
-
-
 class AsyncDelegation(Protocol):
-    """Where work is left that nobody waits for (M9)."""
+    """A queue for delegations that the caller does not wait for (M9)."""
 
     async def submit(self, id: str, worker: str, mission: str, todo_id: str | None) -> str:
-        """In words, what becomes of it. The same id leaves it once."""
+        """Returns a text for the model. Submitting the same id again has no effect."""
 
 
 class DelegateTool:
-    """A tool of whoever has workers."""
-
     name = NAME
     effect = Effect.LIST
     server: str | None = None
     time_limit: float | None = TIME_LIMIT
 
     def __init__(
-        self, workers: Mapping[str, AgentDefinition], crew: Subagents, errands: AsyncDelegation | None = None
+        self,
+        workers: Mapping[str, AgentDefinition],
+        runner: SubagentRunner,
+        queue: AsyncDelegation | None = None,
     ) -> None:
         self._workers = workers
-        self._crew = crew
-        self._errands = errands
-        self._left: dict[tuple[str, str], str] = {}
-        """What was left in the middle, with the ids of the calls."""
+        self._runner = runner
+        self._queue = queue
+        self._interrupted: dict[tuple[str, str], str] = {}
+        """Ids of interrupted calls, by worker and mission."""
         self.description = (
-            "Give a mission to a worker and wait for its report. The worker knows nothing but the mission: say what to "
-            f"do, what matters, and what to report. Types: {', '.join(workers)}."
+            "Give a mission to a worker and wait for its report. The worker knows only the mission text: state the "
+            f"task, what matters, and what to report. Types: {', '.join(workers)}."
         )
-        if errands is not None:
-            self.description += " With async, go on at once: its result is posted to the chat when it is there."
+        if queue is not None:
+            self.description += " With async, the call returns at once and the result is posted to the chat later."
 
     @property
     def input_schema(self) -> Schema:
-        later = {"async": {"type": "boolean", "description": "Do not wait for it"}} if self._errands else {}
+        later = {"async": {"type": "boolean", "description": "Do not wait for the result"}} if self._queue else {}
         return {
             "type": "object",
             "properties": {
                 "type": {"type": "string", "enum": list(self._workers)},
                 "mission": {"type": "string", "minLength": 1},
                 "rationale": {"type": "string", "description": "Why this worker"},
-                "todoId": {"type": "string", "description": "The task of the plan that this is about"},
+                "todoId": {"type": "string", "description": "The plan task that this mission is for"},
                 **later,
             },
             "required": ["type", "mission"],
@@ -96,8 +96,8 @@ class DelegateTool:
             found.append(f"todoId: {problem}")
         if arguments.get("async") not in (None, True, False):
             found.append("async: must be true or false")
-        elif arguments.get("async") and self._errands is None:
-            found.append("async: needs a worker process that goes on with it; here a worker is waited for")
+        elif arguments.get("async") and self._queue is None:
+            found.append("async: not available here, since no worker process would run it; leave it out")
         return found
 
     def resources(self, arguments: Arguments) -> Resources:  # noqa: ARG002
@@ -110,25 +110,100 @@ class DelegateTool:
         return None
 
     def resume_call(self, arguments: Arguments, call_id: str) -> None:
-        self._left[arguments["type"], arguments["mission"]] = call_id
+        self._interrupted[arguments["type"], arguments["mission"]] = call_id
 
     async def run(self, arguments: Arguments, running: ToolContext) -> Any:
         worker, mission, todo_id = self._workers[arguments["type"]], arguments["mission"], arguments.get("todoId")
-        before = self._left.pop((worker.name, mission), None)
-        if arguments.get("async") and self._errands is not None:
-            return await self._errands.submit(before or running.call_id, worker.name, mission, todo_id)
+        interrupted = self._interrupted.pop((worker.name, mission), None)
+        if arguments.get("async") and self._queue is not None:
+            return await self._queue.submit(interrupted or running.call_id, worker.name, mission, todo_id)
         if todo_id:
-            await self._crew.start_todo(todo_id)
-        left = before is not None
-        running.output(f"{worker.name} {'goes on' if left else 'begins'}\n")
-        ended = await self._crew.run(worker, mission, left=left)
-        running.output(f"{worker.name} ended: {ended.reason}\n")
-        match ended.reason:
+            await self._runner.start_todo(todo_id)
+        resumed = interrupted is not None
+        running.output(f"{worker.name} {'resumed' if resumed else 'started'}\n")
+        result = await self._runner.run(worker, mission, resumed=resumed)
+        running.output(f"{worker.name} ended: {result.reason}\n")
+        match result.reason:
             case Reason.COMPLETED:
-                return ended.text or "The worker said nothing."
+                return result.text or "The worker's report is empty."
             case Reason.WAITING:
-                raise WorkerWaiting(f"{worker.name}: {ended.why}")
-        told = f"The {worker.name} did not finish. {ended.text}"
-        if todo_id and ended.reason is not Reason.CANCELLED:
-            told = f"{told}\n\n{await self._crew.record_failure(todo_id, f'{ended.reason}: {ended.why}')}"
-        raise ToolFailure(told)
+                raise WorkerWaiting(f"{worker.name}: {result.why}")
+        message = f"The {worker.name} did not finish. {result.text}"
+        if todo_id and result.reason is not Reason.CANCELLED:
+            message = f"{message}\n\n{await self._runner.record_failure(todo_id, f'{result.reason}: {result.why}')}"
+        raise ToolFailure(message)
+
+
+class SubagentRunner:
+    """Runs the workers of one turn, and records on the plan what they start and fail."""
+
+    def __init__(self, runtime: AgentRuntime, request: TurnRequest, scope: TurnScope) -> None:
+        self._runtime = runtime
+        self._request = request
+        self._scope = scope
+        self._call = make_bridge(runtime.site.store)
+
+    async def run(self, worker: AgentDefinition, mission: str, *, resumed: bool) -> TurnResult:
+        """`resumed`: an interrupted call of this mission is run again."""
+        parent = self._request
+        request = replace(
+            parent,
+            agent=replace(worker, limits=parent.budget.limits_for_worker(worker.limits, parent.agent.limits)),
+            budget=Budget(parent.budget),
+            signal=CancelSignal(parent.signal),
+            goal=mission,
+            parent=self._scope.turn_id,
+            depth=parent.depth + 1,
+            max_depth=parent.depth_limit,
+        )
+        turn = await self._interrupted_turn(worker, mission) if resumed else None
+        if turn is None:
+            return await self._runtime.run_turn(request)
+        if turn.open:
+            return await self._runtime.run_turn(replace(request, goal=None), turn.id)
+        return await self._stored_result(turn)
+
+    async def _interrupted_turn(self, worker: AgentDefinition, mission: str) -> StoredTurn | None:
+        conversations = self._runtime.conversations
+        for turn in await self._call(conversations.child_turns, self._scope):
+            if turn.agent_id == worker.name:
+                messages = await self._call(conversations.turn_messages, turn.id)
+                if messages and messages[0].content == mission:
+                    return turn
+        return None
+
+    async def _stored_result(self, turn: StoredTurn) -> TurnResult:
+        """The result of a worker that had finished before the program ended."""
+        before = restore(await self._call(self._runtime.conversations.turn_messages, turn.id))
+        texts = (m.text for m in reversed(before.messages) if isinstance(m, Reply | UserText) and m.text)
+        reason, _, why = (turn.end_reason or "").partition(": ")
+        return TurnResult(
+            turn.id,
+            Reason(reason) if reason in list(Reason) else Reason.ERROR,
+            why or "it was ended",
+            next(texts, ""),
+            before.counters.iterations,
+            before.counters.continuations,
+            before.usage,
+            (),
+        )
+
+    async def start_todo(self, todo_id: str) -> None:
+        plans = self._runtime.plans
+        try:
+            await self._call(plans.start, self._scope, todo_id, reason="delegate")
+        except (IllegalTransition, Conflict):
+            # Only one task is in progress at a time; a second one, or a repeated one, is worked on all the same.
+            plan = await self._call(plans.list, self._scope)
+            if todo_id not in [todo.id for todo in plan.items] or todo_id in plan.waits:
+                raise
+
+    async def record_failure(self, todo_id: str, error: str) -> str:
+        """Mark the task as failed. Returns what the model should do next."""
+        try:
+            failed = await self._call(self._runtime.plans.fail, self._scope, todo_id, error)
+        except PunchlistError as problem:
+            return str(problem)
+        if failed.retry:
+            return "The task is pending again: try it once more, with another mission or yourself."
+        return "This was the second attempt, so the task is skipped. Continue with the rest."

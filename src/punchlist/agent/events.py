@@ -1,13 +1,39 @@
-"""What happens in a turn, as it happens: for whoever watches. Each says which agent it is about, and which turn."""
+"""The events of a turn, emitted as they happen, and the result of a turn. Each event names its agent and turn."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from punchlist.agent.list_state import ListState
-from punchlist.agent.result import TurnResult
+from punchlist.agent.continuation import OpenItem, Reason, ending_text
+from punchlist.agent.list_state import ListItem, ListState
+from punchlist.models.model import Usage
 from punchlist.toolcalls.model import ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    turn_id: str
+    reason: Reason
+    why: str
+    last_text: str
+    """The text of the agent's last reply that has one."""
+    iterations: int
+    continuations: int
+    usage: Usage
+    open: tuple[OpenItem, ...]
+    items: tuple[ListItem, ...] = ()
+    """All items of the turn's lists."""
+
+    @property
+    def ending(self) -> str:
+        """How the turn ended and what is left; empty if it was completed."""
+        return "" if self.reason is Reason.COMPLETED else ending_text(self.reason, self.why, self.open)
+
+    @property
+    def text(self) -> str:
+        """The final message for the person, including open items (T14)."""
+        return "\n\n".join(part for part in (self.last_text, self.ending) if part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,19 +49,19 @@ class TurnStarted(AgentEvent):
     """The turn that delegated this one."""
     resumed: bool
     continuations: int | None
-    """How often at most the agent is sent back to its list; None when it is not (C15)."""
+    """The limit of continuations; None if continuation is off (C15)."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextDelta(AgentEvent):
-    """A piece of a reply, while the model speaks."""
+    """A piece of a reply, while the model streams it."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyReceived(AgentEvent):
-    """The model has replied; its calls come next."""
+    """The model has replied; its calls run next."""
 
     text: str
     calls: int
@@ -48,7 +74,7 @@ class CallChanged(AgentEvent):
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput(AgentEvent):
-    """What a running call prints."""
+    """Live output of a running call."""
 
     call_id: str
     text: str
@@ -61,7 +87,7 @@ class ListChanged(AgentEvent):
 
 @dataclass(frozen=True, slots=True)
 class Continued(AgentEvent):
-    """The agent stopped early and was sent back to its list."""
+    """The agent stopped with open items and was sent back to its list."""
 
     count: int
     limit: int
@@ -69,7 +95,7 @@ class Continued(AgentEvent):
 
 @dataclass(frozen=True, slots=True)
 class NoteAdded(AgentEvent):
-    """Something that a person should know: a retry, a reminder, a todo that cannot be read."""
+    """Information for the person: a retry, a missing tool server, a todo that cannot be read."""
 
     text: str
 

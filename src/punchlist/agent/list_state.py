@@ -1,11 +1,11 @@
-"""The lists of a turn, as the loop sees them: what is open, and whether anything has changed."""
+"""The lists of a turn as the loop sees them: what is open, and whether anything has changed."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from punchlist.agent.continuation import OpenItem
 from punchlist.checklist import render
@@ -23,11 +23,11 @@ from punchlist.plan.model import ConditionAnswer, PlanSnapshot, TurnTodo, plan_s
 from punchlist.storage.store import Store, Transaction
 
 MAX_SHOWN = 30
-"""Items that a model is shown at most: it can ask for the rest."""
+"""Plan tasks shown to the model; `list_todo` returns the rest."""
 
 
 class ListItem(NamedTuple):
-    """An item of either list, as people see it."""
+    """An item of either list, for display."""
 
     title: str
     status: str
@@ -36,36 +36,30 @@ class ListItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ListState:
-    """The lists at one moment."""
-
     open: tuple[OpenItem, ...] = ()
     text: str = ""
-    """As the model is told of them before each request (T11); empty when there are none."""
+    """The lists as shown to the model before each request (T11); empty if there are none."""
     version: object = None
-    """Differs after every change of a list, and only then (C5)."""
+    """Changes with every change of a list, and only then (C5)."""
     problems: tuple[str, ...] = ()
-    """Items that cannot be read, and are left out (C11)."""
+    """Descriptions of items that cannot be read and are skipped (C11)."""
     items: tuple[ListItem, ...] = ()
-    """All of them, also those that have ended, for people to watch."""
-    plan_shown: str = ""
-    """The part of `shown` that is the plan."""
+    """All items, ended ones included."""
+    plan_text: str = ""
+    """The part of `text` that shows the plan."""
     checklist: Checklist | None = None
     """The session's checklist; None if it was not read or is damaged."""
     turn_end_reason: str | None = None
-    """Why the turn has ended, when somebody has ended it."""
+    """Set if the turn has been ended from outside."""
 
     @property
     def fingerprint(self) -> str:
-        """The mark, short enough to be kept."""
+        """A short hash of the version, for storage."""
         return hashlib.sha256(repr(self.version).encode(errors="surrogateescape")).hexdigest()[:32]
 
 
-class ListSource(Protocol):
-    def read(self) -> ListState: ...
-
-
 class TurnLists:
-    """The plan of the turn and the checklist of its session, as far as the agent has them."""
+    """The plan of the turn and the checklist of its session, if the agent uses them."""
 
     def __init__(
         self,
@@ -75,20 +69,20 @@ class TurnLists:
         plan: bool,
         checklist: bool,
         since: str | None = None,
-        remark: Callable[[], str] | None = None,
+        extra_state: Callable[[], str] | None = None,
     ) -> None:
-        """A checklist counts as soon as it was changed after `since`, or after the first look where there is none: what
-        somebody left there before the turn is shown to the model, but is not what the turn was begun for."""
+        """The checklist's items count as open only if it changed after `since`, or after the first read if `since` is
+        None: a checklist from before the turn is shown to the model but does not keep the turn going."""
         self._since = since
-        self._left: int | None = None
-        """The revision of the checklist that was there before the turn; -1 when it was written in it."""
-        self._remark = remark
+        self._earlier_revision: int | None = None
+        """The checklist's revision from before the turn; -1 if it was written during the turn."""
+        self._extra_state = extra_state
         self._store = store
         self._scope = scope
         self._has_plan = plan
         self._has_checklist = checklist
-        self._seen: tuple[object, ListState] | None = None
-        self._looked: object | None = None
+        self._last: tuple[object, ListState] | None = None
+        self._read_at: object | None = None
         self._waits = False
         self._streams = (
             plan_stream(scope.turn_id),
@@ -97,55 +91,55 @@ class TurnLists:
         )
 
     def read(self) -> ListState:
-        view = self._lists()
-        if self._remark is None or not (remark := self._remark()):
-            return view
-        return replace(view, text="\n\n".join(part for part in (view.text, remark) if part))
+        state = self._cached()
+        if self._extra_state is None or not (extra := self._extra_state()):
+            return state
+        return replace(state, text="\n\n".join(part for part in (state.text, extra) if part))
 
-    def _lists(self) -> ListState:
-        # It comes before every request, and mostly nothing has happened to the lists.
-        fresh = self._fresh()
-        if self._seen is not None and fresh is not None and fresh == self._looked and not self._waits:
-            return self._seen[1]
-        view = self._look()
-        self._looked = fresh
-        return view
+    def _cached(self) -> ListState:
+        # Called before every model request; usually nothing has changed, and then no SQL runs.
+        position = self._position()
+        if self._last is not None and position is not None and position == self._read_at and not self._waits:
+            return self._last[1]
+        state = self._query()
+        self._read_at = position
+        return state
 
-    def _fresh(self) -> object | None:
-        """The same as long as nobody can have changed a list: neither this process, nor another."""
+    def _position(self) -> object | None:
+        """Unchanged as long as neither this process nor another has written to a list; None if that is unknown."""
         elsewhere = self._store.external_change_marker()
         return None if elsewhere is None else (elsewhere, *map(self._store.append_counts.get, self._streams))
 
-    def _look(self) -> ListState:
+    def _query(self) -> ListState:
         with self._store.read() as tx:
             rows = plan_snapshot.read_snapshot_rows(tx, self._scope) if self._has_plan else ()
             checklist, problems = self._checklist(tx)
             turn = conversation_repository.find_turn(tx, self._scope.turn_id)
-            over = turn.end_reason if turn is not None and not turn.open else None
-            if self._left is None and checklist is not None:
+            end_reason = turn.end_reason if turn is not None and not turn.open else None
+            if self._earlier_revision is None and checklist is not None:
                 written = self._since is not None and (checklist.updated_at or "") >= self._since
-                self._left = -1 if written else checklist.revision
-            mark = (rows, checklist.revision if checklist else problems, over)
+                self._earlier_revision = -1 if written else checklist.revision
+            key = (rows, checklist.revision if checklist else problems, end_reason)
             self._waits = plan_snapshot.has_conditions(rows)
-            if self._seen is not None and self._seen[0] == mark and not self._waits:
-                return self._seen[1]
+            if self._last is not None and self._last[0] == key and not self._waits:
+                return self._last[1]
             plan = plan_snapshot.take_snapshot(tx, self._scope, rows) if self._has_plan else PlanSnapshot([])
-        view = replace(self._view(plan, checklist, problems), turn_end_reason=over)
-        self._seen = (mark, view)
-        return view
+        state = replace(self._state(plan, checklist, problems), turn_end_reason=end_reason)
+        self._last = (key, state)
+        return state
 
-    def _view(self, plan: PlanSnapshot, checklist: Checklist | None, problems: tuple[str, ...]) -> ListState:
+    def _state(self, plan: PlanSnapshot, checklist: Checklist | None, problems: tuple[str, ...]) -> ListState:
         items = checklist.items if checklist else ()
-        own = items if checklist and checklist.revision != self._left else ()
-        plan_shown = _plan_text(plan)
-        shown = [plan_shown, f"Checklist:\n{render.render_for_model(checklist)}" if checklist and items else ""]
+        own = items if checklist and checklist.revision != self._earlier_revision else ()
+        plan_text = _plan_text(plan)
+        shown = [plan_text, f"Checklist:\n{render.render_for_model(checklist)}" if checklist and items else ""]
         return ListState(
             (*_open_tasks(plan), *_open_items(own)),
             "\n\n".join(part for part in shown if part),
             (checklist.revision if checklist else 0, *((todo.id, todo.status) for todo in plan.todos)),
             (*plan.problems, *problems),
-            (*_tasks(plan), *(ListItem(render.item_label(item), item.status) for item in own)),
-            plan_shown,
+            (*_plan_items(plan), *(ListItem(render.item_label(item), item.status) for item in own)),
+            plan_text,
             checklist,
         )
 
@@ -179,14 +173,14 @@ def _open_items(items: Sequence[ChecklistItem]) -> list[OpenItem]:
     ]
 
 
-def _tasks(plan: PlanSnapshot) -> list[ListItem]:
+def _plan_items(plan: PlanSnapshot) -> list[ListItem]:
     notes = {id: f"waits for {'; '.join(waits)}" for id, waits in plan.waits.items()}
     return [ListItem(todo.title, todo.status, notes.get(todo.id, "")) for todo in plan.todos]
 
 
 def _answer(answer: ConditionAnswer) -> str:
-    what = "the answer to" if answer.kind is ConditionKind.PERSON else "of"
-    return f"{what} {quoted(answer.subject)} is: {visible(answer.text)}"
+    what = "answer to" if answer.kind is ConditionKind.PERSON else "result of"
+    return f"{what} {quoted(answer.subject)}: {visible(answer.text)}"
 
 
 def _plan_text(plan: PlanSnapshot) -> str:

@@ -1,22 +1,18 @@
-"""The loop: ask, call, decide; until the list is clear, or something with a name stops it.
+"""The agent loop: ask the model, run its calls, decide; until the list is clear or a named reason stops the turn.
 
-    while True:
-        the model replies; its calls are run
-        the governor (continuation.py) says: proceed, continue, wait or stop
-
-What a turn is made of stands in `turn.py`; why it goes on or ends is the governor's alone.
+`turn.py` holds the state of a turn and its steps. `continuation.py` alone decides what happens next.
 """
 
 from __future__ import annotations
 
 from punchlist.agent.continuation import Continue, Proceed, Stop, Wait, decide
-from punchlist.agent.result import TurnResult
+from punchlist.agent.events import TurnResult
 from punchlist.agent.turn import Turn
 from punchlist.models.model import Reply
 
 
 async def run_loop(turn: Turn, goal: str | None) -> TurnResult:
-    """Without a goal, the turn is one that was left, and is gone on with."""
+    """`goal=None` resumes an interrupted turn."""
     reply: Reply | None = None
     if goal is None:
         reply = await turn.restore()

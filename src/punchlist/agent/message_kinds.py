@@ -1,4 +1,4 @@
-"""Kinds of messages in a turn."""
+"""Kinds of the messages of a turn, as they are stored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ RESULT: Final = "result"
 TEXT: Final = "text"
 CONTINUATION: Final = "continuation"
 RESUMED: Final = "resumed"
-"""Sent back to its list, since what it waited for is there: no continuation that counts (C9)."""
+"""Sent to the model after a wait is over. It does not count as a continuation (C9)."""
 REMINDER: Final = "reminder"
 ENDING: Final = "ending"
-"""How a turn ended, and what it left: for people, and for the turns that follow."""
+"""How a turn ended and what it left open, for people and for later turns."""

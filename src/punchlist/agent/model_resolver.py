@@ -1,4 +1,4 @@
-"""Which model speaks for which agent."""
+"""Resolves the model of an agent: by name, with retries and fallback."""
 
 from __future__ import annotations
 
@@ -13,26 +13,28 @@ from punchlist.models.retry import RetryingModel
 
 
 class ModelResolver:
-    """An agent has the model that its definition names, else the one of the run; each is made once."""
+    """An agent uses the model that its definition names, else the model of the run. Each model is made once."""
 
-    def __init__(self, model: str, environment: Mapping[str, str], told: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, model: str, environment: Mapping[str, str], on_note: Callable[[str], None] | None = None
+    ) -> None:
         self._model = model
         self._environment = environment
-        self._told = told
-        self._made: dict[str, Model] = {}
-        # At once, so that a wrong name is found before any work.
+        self._on_note = on_note
+        self._models: dict[str, Model] = {}
+        # Resolved at once, so that a wrong name fails before any work.
         self._named(model)
 
     def __call__(self, agent: AgentDefinition) -> Model:
-        model = self._patient(agent.model or self._model, agent)
+        model = self._retrying(agent.model or self._model, agent)
         if agent.fallback is None:
             return model
-        return FallbackModel(model, self._patient(agent.fallback, agent), self._told)
+        return FallbackModel(model, self._retrying(agent.fallback, agent), self._on_note)
 
-    def _patient(self, name: str, agent: AgentDefinition) -> Model:
-        return RetryingModel(for_agent(self._named(name), agent.name), told=self._told)
+    def _retrying(self, name: str, agent: AgentDefinition) -> Model:
+        return RetryingModel(for_agent(self._named(name), agent.name), on_note=self._on_note)
 
     def _named(self, name: str) -> Model:
-        if name not in self._made:
-            self._made[name] = model_named(name, self._environment)
-        return self._made[name]
+        if name not in self._models:
+            self._models[name] = model_named(name, self._environment)
+        return self._models[name]

@@ -1,62 +1,177 @@
-"""`run --resume`: what a session was at, and how to go on with it."""
+"""Resuming: restore an interrupted turn from its messages, find what a session was doing, wait until it can go on.
+
+A restored turn counts its usage from its stored messages, so there are no counters to lose.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
-from punchlist.agent.continuation import Reason
+from punchlist.agent.continuation import OpenItem, Reason, TurnCounters
 from punchlist.agent.definitions import AgentDefinition
-from punchlist.agent.message_kinds import TEXT
-from punchlist.agent.restore import resume_prompt
-from punchlist.agent.runtime import AgentRuntime, TurnOutcome
+from punchlist.agent.message_kinds import CONTINUATION, REMINDER, TEXT
+from punchlist.agent.transcript import from_stored
+from punchlist.conversations.model import Message as StoredMessage
 from punchlist.conversations.model import MessageRole, StoredTurn, TurnScope
 from punchlist.errors import NotFound
 from punchlist.kernel.cancel_signal import CancelSignal
+from punchlist.kernel.text import visible
+from punchlist.models.model import CallReturn, Message, Reply, Usage
 from punchlist.storage.async_bridge import make_bridge
+from punchlist.toolcalls.approval_store import Approvals
 
-MOST_TURNS: Final = 10_000
-"""To look through: those of workers are among them, and one turn can have hundreds."""
-Choose = Callable[[str], AgentDefinition]
-"""The agent of a name."""
+if TYPE_CHECKING:
+    from punchlist.agent.events import TurnResult
+    from punchlist.agent.runtime import AgentRuntime
+
+MAX_TURNS: Final = 10_000
+"""Turns searched for the one to resume. Workers' turns are among them, and one turn can have hundreds."""
+POLL_INTERVAL: Final = 0.25
+"""Seconds."""
+_CONTINUES: Final = "Continue the last request. "
+_REQUEST: Final = "\n\nThe request was:\n\n"
+FindAgent = Callable[[str], AgentDefinition]
+"""The agent with a name; raises `NotFound`."""
 
 
-async def resume_session(runtime: AgentRuntime, choose: Choose, signal: CancelSignal) -> TurnOutcome:
-    """Go on with the turn that was left open; after one that has ended, a new one with what is left (T14)."""
-    last = await _last(runtime, choose)
-    agent = choose(last.agent_id)
+# --- restore one turn -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredTurn:
+    messages: Sequence[Message]
+    counters: TurnCounters
+    usage: Usage
+    reply: Reply | None
+    """The last reply, if its calls are unfinished or no decision followed it."""
+    answered: frozenset[str]
+    """Calls whose results are among the messages."""
+    reminded: bool = False
+    """The last message is a reminder."""
+
+    @property
+    def last_text(self) -> str:
+        texts = (message.text for message in reversed(self.messages) if isinstance(message, Reply) and message.text)
+        return next(texts, "")
+
+
+def restore(rows: Sequence[StoredMessage]) -> RestoredTurn:
+    """Pure function from the stored messages of a turn to its state."""
+    converted = [(row.kind, message) for row in rows if (message := from_stored(row)) is not None]
+    messages = [message for _, message in converted]
+    replies = [message for message in messages if isinstance(message, Reply)]
+    answered = frozenset(message.call_id for message in messages if isinstance(message, CallReturn))
+    usage = Usage()
+    for reply in replies:
+        usage += reply.usage
+    last = next((message for message in reversed(messages) if not isinstance(message, CallReturn)), None)
+    pending = last if isinstance(last, Reply) else None
+    if pending and pending.calls and all(call.id in answered for call in pending.calls):
+        pending = None
+    counters = TurnCounters(
+        iterations=len(replies),
+        continuations=sum(row.kind == CONTINUATION for row in rows),
+        tokens=usage.total,
+        context=replies[-1].usage.total if replies else 0,
+    )
+    reminded = bool(converted) and converted[-1][0] == REMINDER
+    return RestoredTurn(messages, counters, usage, pending, answered, reminded)
+
+
+# --- resume a session -------------------------------------------------------------------------------------
+
+
+async def resume_session(runtime: AgentRuntime, find_agent: FindAgent, signal: CancelSignal) -> TurnResult:
+    """Resume the open turn of the session. If the last turn has ended, start a new one with its open items (T14)."""
+    last = await _last_turn(runtime, find_agent)
+    agent = find_agent(last.agent_id)
     if last.open:
         return await runtime.resume(agent, last.id, signal)
-    return await runtime.run(agent, await _what_is_left(runtime, last), signal)
+    return await runtime.run(agent, await _new_goal(runtime, last), signal)
 
 
-async def _last(runtime: AgentRuntime, choose: Choose) -> StoredTurn:
-    """The newest turn that an agent of ours has worked in. Agents of others have turns in a session, too."""
-    aside, id = make_bridge(runtime.site.store), runtime.site.scope.conversation_id
-    for turn in await aside(runtime.conversations.turns, id, MOST_TURNS):
+async def _last_turn(runtime: AgentRuntime, find_agent: FindAgent) -> StoredTurn:
+    """The newest turn of one of our agents. Third-party agents have turns in a session, too."""
+    call, session = make_bridge(runtime.site.store), runtime.site.scope.conversation_id
+    for turn in await call(runtime.conversations.turns, session, MAX_TURNS):
         if turn.parent_turn_id is not None:
             continue
-        said = await aside(runtime.conversations.turn_messages, turn.id)
-        if said and (_is_ours(choose, turn) or any(message.role == MessageRole.ASSISTANT for message in said)):
-            ended = (turn.end_reason or "").partition(":")[0]
-            if ended == Reason.COMPLETED:
-                raise NotFound(f"There is nothing to go on with: the last turn of session {id!r} was completed.")
+        messages = await call(runtime.conversations.turn_messages, turn.id)
+        replied = any(message.role == MessageRole.ASSISTANT for message in messages)
+        if messages and (replied or _is_known(find_agent, turn.agent_id)):
+            if (turn.end_reason or "").partition(":")[0] == Reason.COMPLETED:
+                raise NotFound(f"Nothing to resume: the last turn of session {session!r} was completed.")
             return turn
-    raise NotFound(f"There is nothing to go on with: no agent has worked in session {id!r} yet.")
+    raise NotFound(f"Nothing to resume: no agent has worked in session {session!r} yet.")
 
 
-def _is_ours(choose: Choose, turn: StoredTurn) -> bool:
+def _is_known(find_agent: FindAgent, name: str) -> bool:
     try:
-        choose(turn.agent_id)
+        find_agent(name)
     except NotFound:
         return False
     return True
 
 
-async def _what_is_left(runtime: AgentRuntime, turn: StoredTurn) -> str:
-    aside = make_bridge(runtime.site.store)
-    said = await aside(runtime.conversations.turn_messages, turn.id)
-    request = next((message.content for message in said if message.kind == TEXT), "")
+async def _new_goal(runtime: AgentRuntime, turn: StoredTurn) -> str:
+    call = make_bridge(runtime.site.store)
+    messages = await call(runtime.conversations.turn_messages, turn.id)
+    request = next((message.content for message in messages if message.kind == TEXT), "")
     scope = TurnScope(turn.conversation_id, runtime.site.scope.actor, turn.id)
-    view = await aside(runtime.lists(scope, turn.started_at).read)
-    return resume_prompt(request, turn.end_reason or "", view.open)
+    lists = await call(runtime.lists(scope, turn.started_at).read)
+    return resume_prompt(request, turn.end_reason or "", lists.open)
+
+
+def resume_prompt(request: str, end_reason: str, open: Sequence[OpenItem]) -> str:
+    """The goal of a turn that continues one that has ended (T14)."""
+    if request.startswith(_CONTINUES):
+        # The earlier turn continued another one: the original request is what counts.
+        request = request.partition(_REQUEST)[2]
+    items = "".join(f"\n- {visible(item.title)}" for item in open)
+    unfinished = f"\n\nThese items were not finished:{items}" if items else ""
+    return (
+        f"{_CONTINUES}The previous turn ended ({visible(end_reason)}). First check what is already done, "
+        f"then plan the rest.{unfinished}{_REQUEST}{request}"
+    )
+
+
+# --- wait until a turn can be resumed ---------------------------------------------------------------------
+
+
+async def wait_until_resumable(runtime: AgentRuntime, turn_id: str, signal: CancelSignal) -> bool:
+    """True once the turn can be resumed; False if the signal is set or the turn has ended."""
+    while not signal.is_set:
+        resumable = await is_resumable(runtime, turn_id)
+        if resumable is not False:
+            return resumable is True
+        await asyncio.sleep(POLL_INTERVAL)
+    return False
+
+
+async def is_resumable(runtime: AgentRuntime, turn_id: str) -> bool | None:
+    """Whether a waiting turn has anything to do again; None if the turn has ended."""
+    call, store, session = make_bridge(runtime.site.store), runtime.site.store, runtime.site.scope
+    scope = TurnScope(session.conversation_id, session.actor, turn_id)
+    turn = await call(runtime.conversations.current_turn, scope.conversation_id)
+    if turn is None or turn.id != turn_id:
+        return None
+    lists = await call(runtime.lists(scope, turn.started_at).read)
+    if await asyncio.to_thread(_awaits_approval, runtime, Approvals(store), scope):
+        return False
+    return not lists.open or any(item.waits_for is None for item in lists.open)
+
+
+def _awaits_approval(runtime: AgentRuntime, approvals: Approvals, scope: TurnScope) -> bool:
+    """Whether a call of the turn or of its workers awaits approval. Calls of earlier turns do not count."""
+    waiting = approvals.waiting(scope.conversation_id)
+    if not waiting:
+        return False
+    turns, parents = {scope.turn_id}, [scope]
+    while parents:
+        children = runtime.conversations.child_turns(parents.pop())
+        turns.update(child.id for child in children)
+        parents += [replace(scope, turn_id=child.id) for child in children]
+    return any(approvals.call(question.call_id).turn_id in turns for question in waiting)

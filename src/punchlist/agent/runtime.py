@@ -1,43 +1,39 @@
-"""Where agents work: from a definition and a goal to a turn that has ended."""
+"""Runs turns: from an agent definition and a goal to the result of the turn."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from punchlist.agent import loop
-from punchlist.agent.budget import Budget
 from punchlist.agent.context import ModelContext, recent_messages
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import BUILT_IN, TOP_LEVEL_AGENTS, AgentDefinition
-from punchlist.agent.delegation import AsyncDelegation, DelegateTool
-from punchlist.agent.events import CallChanged, EventListener, ToolOutput, TurnStarted
+from punchlist.agent.delegation import AsyncDelegation, DelegateTool, SubagentRunner
+from punchlist.agent.events import CallChanged, EventListener, ToolOutput, TurnResult, TurnStarted
 from punchlist.agent.list_state import TurnLists
+from punchlist.agent.loop import run_loop
 from punchlist.agent.prompts import system_prompt
-from punchlist.agent.restore import restore
-from punchlist.agent.result import TurnResult
-from punchlist.agent.subagents import SubagentRunner
+from punchlist.agent.resume import restore
 from punchlist.agent.tool_execution import ToolExecution
 from punchlist.agent.transcript import from_stored
-from punchlist.agent.turn import Turn, TurnDeps
-from punchlist.agent.turn_log import StoredTurnLog, trail_line
+from punchlist.agent.turn import Turn, TurnDeps, TurnRequest
+from punchlist.agent.turn_log import TurnLog, single_line
 from punchlist.checklist.service import Checklists
 from punchlist.checklist.tools import checklist_tools
 from punchlist.conversations.model import Scope, StoredTurn, TurnScope
-from punchlist.conversations.service import MAX_MESSAGE_LENGTH, Conversations, Fence
+from punchlist.conversations.service import MAX_MESSAGE_LENGTH, Conversations
 from punchlist.conversations.turn_writer import TurnAlreadyEnded, TurnWriter
 from punchlist.errors import ConfigError, InvalidInput, PunchlistError, StoreBusy, StoreUnavailable
-from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.kernel.process_id import current_process
 from punchlist.kernel.text import raw_problem
 from punchlist.models.model import Message, Model, ToolOffer, Usage
 from punchlist.plan.service import Plans
 from punchlist.plan.tools import plan_tools
-from punchlist.storage.async_bridge import make_bridge
+from punchlist.storage.async_bridge import AsyncBridge, make_bridge
 from punchlist.toolcalls.listeners import AskPerson, Listeners
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.tool import AgentTool
@@ -45,250 +41,215 @@ from punchlist.tools.list_tools import list_tool
 from punchlist.tools.tool_session import ToolSession, ToolSite, open_tool_session
 
 DATABASE_OUTAGES: Final = (StoreUnavailable, StoreBusy)
-"""A database that may come back."""
-
-
-@dataclass(frozen=True, slots=True)
-class Interaction:
-    """Who watches and answers."""
-
-    ask: AskPerson | None = None
-    on_event: EventListener | None = None
-    wait_for_approval: bool = False
-    """A call that needs approval is waited for, though it is answered elsewhere."""
-
-    @property
-    def waits(self) -> bool:
-        return self.wait_for_approval or self.ask is not None
-
-
-@dataclass(frozen=True, slots=True)
-class TurnOutcome:
-    turn_id: str
-    ended: TurnResult
-
-
-@dataclass(frozen=True, slots=True)
-class TurnRequest:
-    """One turn to be worked on: a new one with a goal, or one that was left."""
-
-    agent: AgentDefinition
-    signal: CancelSignal
-    goal: str | None
-    parent: str | None = None
-    depth: int = 0
-    max_depth: int | None = None
-    """As the agent said with whom it began."""
-    budget: Budget = field(default_factory=Budget)
-    message: str | None = None
-    """What somebody says to an agent that goes on with a turn."""
-    owner_is_dead: bool = False
-    """Whoever worked on it is known to be dead."""
-    fence: Fence | None = None
-    """Keeps one from a turn who was thought dead meanwhile."""
-    left_open_on_outage: bool = False
-    """Whoever runs it goes on with it when the database is there again; the turn is left open for that."""
-
-    @property
-    def actor(self) -> Actor:
-        return Actor(self.agent.role if self.parent is None else Role.WORKER, self.agent.name)
-
-    @property
-    def deepest(self) -> int:
-        return self.agent.delegation_depth if self.max_depth is None else self.max_depth
+"""Errors after which the database may come back."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentRuntime:
+    """The services that agents of one session work with."""
+
     site: ToolSite
     conversations: Conversations
     plans: Plans
     checklists: Checklists
     model_for: Callable[[AgentDefinition], Model]
     mode: Mode | None = None
-    audience: Interaction = field(default_factory=Interaction)
     agents: Mapping[str, AgentDefinition] = field(default_factory=lambda: BUILT_IN)
+    ask: AskPerson | None = None
+    """Asks a person for approval. Without it, a call that needs approval suspends the turn."""
+    wait_for_approval: bool = False
+    """Wait for approvals that are answered elsewhere, instead of suspending the turn."""
+    on_event: EventListener | None = None
     tools: Sequence[AgentTool] = ()
-    """Those of whoever runs the agents; every agent may call them."""
+    """Additional tools that every agent may call."""
     top_level_tools: Callable[[TurnScope], Sequence[AgentTool]] | None = None
-    """Those that only an agent has that is nobody's worker, as far as its definition names them."""
+    """Additional tools for agents that are not workers, filtered by their definitions."""
     async_delegation: AsyncDelegation | None = None
-    """Where work is left that nobody waits for."""
     extra_state: Callable[[], str] | None = None
-    """What the model is told besides its lists, before each request."""
+    """Text that follows the lists in the state of each model request."""
     shared_conversation: bool = False
-    """Several agents work in the conversation, one after the other; each is told of what it did itself."""
+    """Several agents take turns in the conversation; each sees only its own earlier turns."""
 
-    async def run(self, agent: AgentDefinition, goal: str, signal: CancelSignal) -> TurnOutcome:
-        """One turn of an agent, from its goal to its end."""
+    async def run(self, agent: AgentDefinition, goal: str, signal: CancelSignal) -> TurnResult:
+        """Run a new turn."""
         return await self.run_turn(TurnRequest(agent, signal, goal))
 
-    async def resume(self, agent: AgentDefinition, turn_id: str, signal: CancelSignal) -> TurnOutcome:
-        """Go on with a turn that was left: by a program that ended, or because it had to wait."""
+    async def resume(self, agent: AgentDefinition, turn_id: str, signal: CancelSignal) -> TurnResult:
+        """Resume a turn that was interrupted or suspended."""
         return await self.run_turn(TurnRequest(agent, signal, None), turn_id)
 
-    async def run_stored(self, agent: AgentDefinition, turn: StoredTurn, signal: CancelSignal) -> TurnOutcome:
-        """A turn that was begun for this process, with its request on record."""
+    async def run_stored(self, agent: AgentDefinition, turn: StoredTurn, signal: CancelSignal) -> TurnResult:
+        """Run a turn that this process owns already and whose request is stored."""
         return await self.run_turn(TurnRequest(agent, signal, None), turn)
 
-    async def run_turn(self, work: TurnRequest, turn: str | StoredTurn | None = None) -> TurnOutcome:
-        # Before the turn is made: a wrong name or goal must not leave one behind, nor end the one before it.
-        model = self.model_for(work.agent)
-        if work.goal is not None and (problem := raw_problem(work.goal, max_length=MAX_MESSAGE_LENGTH)):
+    async def run_turn(self, request: TurnRequest, turn: str | StoredTurn | None = None) -> TurnResult:
+        """Run `request` in a new turn, or in `turn`: an id is taken over, a stored turn is owned already."""
+        # Checked first: a wrong name or goal must neither leave a turn behind nor end the current one.
+        model = self.model_for(request.agent)
+        if request.goal is not None and (problem := raw_problem(request.goal, max_length=MAX_MESSAGE_LENGTH)):
             raise InvalidInput(f"goal: {problem}")
-        if work.agent.limits.cost is not None and model.info.cost(Usage()) is None:
-            raise ConfigError(f"The price of {model.name} is not known, so that a limit of cost cannot be kept.")
-        stored = turn if isinstance(turn, StoredTurn) else await self._turn(work, turn)
-        here = TurnScope(stored.conversation_id, work.actor, stored.id)
-        aside, tell = make_bridge(self.site.store), self.audience.on_event
-        if tell is not None:
-            most = work.agent.limits.continuations if work.agent.todo_driven else None
-            tell(TurnStarted(work.agent.name, stored.id, model.name, work.parent, isinstance(turn, str), most))
+        if request.agent.limits.cost is not None and model.info.cost(Usage()) is None:
+            raise ConfigError(
+                f"The price of {model.name} is unknown, so a cost limit cannot be enforced. Limit tokens instead."
+            )
+        stored = turn if isinstance(turn, StoredTurn) else await self._open_turn(request, turn)
+        scope, resumed = TurnScope(stored.conversation_id, request.actor, stored.id), isinstance(turn, str)
+        writer = TurnWriter(self.site.store, scope, current_process())
+        if self.on_event is not None:
+            agent = request.agent
+            limit = agent.limits.continuations if agent.todo_driven else None
+            self.on_event(TurnStarted(agent.name, stored.id, model.name, request.parent, resumed, limit))
         try:
-            return TurnOutcome(stored.id, await self._at_the_bench(work, stored, here, model, isinstance(turn, str)))
+            async with self._tool_session(request, scope) as session:
+                deps = await self._deps(request, stored, scope, model, session, writer)
+                if resumed:
+                    request.budget.restore(await self._workers_usage(scope), 0.0)
+                running = Turn(deps)
+                for note in session.notes:
+                    running.note(note)
+                return await _run_to_end(running, request)
         except Exception as error:
-            if work.left_open_on_outage and isinstance(error, DATABASE_OUTAGES):
+            if request.left_open_on_outage and isinstance(error, DATABASE_OUTAGES):
                 raise
-            # Such as a database that is gone: a turn that nobody works on must not look as if somebody did.
+            # A turn that no process works on must not look as if it were running.
             with suppress(PunchlistError):
-                await aside(
-                    TurnWriter(self.site.store, here, current_process()).end, [], trail_line(f"{Reason.ERROR}: {error}")
-                )
+                await make_bridge(self.site.store)(writer.end, [], single_line(f"{Reason.ERROR}: {error}"))
             raise
 
-    async def _at_the_bench(
-        self, work: TurnRequest, stored: StoredTurn, here: TurnScope, model: Model, resumed: bool
-    ) -> TurnResult:
-        aside = make_bridge(self.site.store)
-        async with self._bench(work, here) as bench:
-            means = TurnDeps(
-                model,
-                ToolExecution(bench.scheduler, bench.calls, bench.tools, aside, waits=self.audience.waits),
-                self._lists_of(here, bench.tools, None if work.goal else stored.started_at),
-                StoredTurnLog(
-                    TurnWriter(self.site.store, here, current_process()), bench.writer, aside, self.site.store.clock
-                ),
-                aside,
-                list(bench.tools),
-                self.audience.on_event,
-            )
-            context = await self._context(work, list(bench.tools.values()), here)
-            if resumed:
-                work.budget.restore(*await self._workers_used(here))
-            ours = Turn(work.agent, stored.id, context, means, work.signal, work.budget, work.message)
-            for note in bench.notes:
-                ours.note(note)
-            return await _seen_through(ours, work.goal, DATABASE_OUTAGES if work.left_open_on_outage else ())
+    async def _deps(
+        self,
+        request: TurnRequest,
+        stored: StoredTurn,
+        scope: TurnScope,
+        model: Model,
+        session: ToolSession,
+        writer: TurnWriter,
+    ) -> TurnDeps:
+        store, tools = self.site.store, session.tools
+        call = make_bridge(store)
+        waits = self.wait_for_approval or self.ask is not None
+        lists = TurnLists(
+            store,
+            scope,
+            plan="create_todo" in tools,
+            checklist="TodoWrite" in tools,
+            since=None if request.goal else stored.started_at,
+            extra_state=self.extra_state,
+        )
+        return TurnDeps(
+            stored.id,
+            request,
+            model,
+            list(tools),
+            ToolExecution(session, call, waits=waits),
+            lists,
+            TurnLog(writer, session.writer, call, store.clock),
+            await self._context(request, list(tools.values()), scope, call),
+            call,
+            self.on_event,
+        )
 
-    async def _turn(self, work: TurnRequest, turn_id: str | None) -> StoredTurn:
-        aside, owner = make_bridge(self.site.store), current_process()
-        scope = replace(self.site.scope, actor=work.actor)
+    async def _open_turn(self, request: TurnRequest, turn_id: str | None) -> StoredTurn:
+        call, owner = make_bridge(self.site.store), current_process()
+        scope = replace(self.site.scope, actor=request.actor)
         if turn_id is not None:
             take = self.conversations.take_turn
-            return await aside(take, scope, turn_id, owner, abandoned=work.owner_is_dead, fence=work.fence)
-        reason, begin = "a new request" if work.parent is None else "delegated", self.conversations.begin_turn
-        return await aside(begin, scope, reason=reason, parent=work.parent, owner=owner, fence=work.fence)
+            return await call(take, scope, turn_id, owner, abandoned=request.owner_is_dead, fence=request.fence)
+        reason, begin = "a new request" if request.parent is None else "delegated", self.conversations.begin_turn
+        return await call(begin, scope, reason=reason, parent=request.parent, owner=owner, fence=request.fence)
 
-    async def _workers_used(self, here: TurnScope) -> tuple[Usage, float]:
-        """Before the program ended; by those whom they delegated to as well. What it cost is not known any more."""
-        aside, used = make_bridge(self.site.store), Usage()
-        for child in await aside(self.conversations.child_turns, here):
-            used += restore(await aside(self.conversations.turn_messages, child.id)).usage
-            theirs, _ = await self._workers_used(TurnScope(here.conversation_id, here.actor, child.id))
-            used += theirs
-        return used, 0.0
+    async def _workers_usage(self, scope: TurnScope) -> Usage:
+        """Tokens used by the turn's workers, and by theirs, before the program ended. Their cost is not stored."""
+        call, used = make_bridge(self.site.store), Usage()
+        for child in await call(self.conversations.child_turns, scope):
+            used += restore(await call(self.conversations.turn_messages, child.id)).usage
+            used += await self._workers_usage(replace(scope, turn_id=child.id))
+        return used
 
-    def _bench(self, work: TurnRequest, here: TurnScope) -> AbstractAsyncContextManager[ToolSession]:
-        theirs = {tool.name for tool in self.tools}
-        where = Scope(here.conversation_id, here.actor)
+    # --- tools --------------------------------------------------------------------------------------------
+
+    def _tool_session(self, request: TurnRequest, scope: TurnScope) -> AbstractAsyncContextManager[ToolSession]:
+        always = {tool.name for tool in self.tools}
+        site = replace(
+            self.site,
+            scope=Scope(scope.conversation_id, scope.actor),
+            turn_id=scope.turn_id,
+            abandoned=request.owner_is_dead,
+        )
         return open_tool_session(
-            replace(self.site, scope=where, turn_id=here.turn_id, abandoned=work.owner_is_dead),
+            site,
             mode=self.mode,
-            ask=self.audience.ask,
-            listeners=self._listeners(work.agent.name, here.turn_id),
-            extra=[*self.tools, *self._own_tools(work, here)],
-            allowed=lambda name: name in theirs or work.agent.may_call(name),
+            ask=self.ask,
+            listeners=self._listeners(request.agent.name, scope.turn_id),
+            extra=[*self.tools, *self._list_tools(request, scope)],
+            allowed=lambda name: name in always or request.agent.may_call(name),
         )
 
     def _listeners(self, agent: str, turn_id: str) -> Listeners | None:
-        tell = self.audience.on_event
-        if tell is None:
+        emit = self.on_event
+        if emit is None:
             return None
         return Listeners(
-            on_transition=lambda step: tell(CallChanged(agent, turn_id, step.call)),
-            on_output=lambda call_id, text: tell(ToolOutput(agent, turn_id, call_id, text)),
+            on_transition=lambda step: emit(CallChanged(agent, turn_id, step.call)),
+            on_output=lambda call_id, text: emit(ToolOutput(agent, turn_id, call_id, text)),
         )
 
-    def _own_tools(self, work: TurnRequest, here: TurnScope) -> list[AgentTool]:
-        """The lists' tools that its role may use, and workers, if it has any."""
-        role, aside = here.actor.role, make_bridge(self.site.store)
-        tools: list[AgentTool] = [
-            *(list_tool(tool, here, aside) for tool in plan_tools(lambda: self.plans) if role in tool.roles),
-        ]
-        if work.parent is None:
-            # The checklist is the session's, which people watch: a worker would write over its supervisor's.
-            written = checklist_tools(lambda: self.checklists)
-            tools += [list_tool(tool, here, aside) for tool in written if role in tool.roles]
+    def _list_tools(self, request: TurnRequest, scope: TurnScope) -> list[AgentTool]:
+        """The list tools that the role may use, and `delegate` if the agent has workers."""
+        role, call = scope.actor.role, make_bridge(self.site.store)
+        specs = [*plan_tools(lambda: self.plans)]
+        tools: list[AgentTool] = [list_tool(spec, scope, call) for spec in specs if role in spec.roles]
+        if request.parent is None:
+            # The checklist belongs to the session: a worker would overwrite its supervisor's.
+            checklist = checklist_tools(lambda: self.checklists)
+            tools += [list_tool(spec, scope, call) for spec in checklist if role in spec.roles]
             if self.top_level_tools is not None:
-                tools += self.top_level_tools(here)
-        if workers := self._workers(work):
-            tools.append(
-                DelegateTool(
-                    workers, SubagentRunner(self, work, here), self.async_delegation if work.parent is None else None
-                )
-            )
+                tools += self.top_level_tools(scope)
+        if workers := self._workers(request):
+            queue = self.async_delegation if request.parent is None else None
+            tools.append(DelegateTool(workers, SubagentRunner(self, request, scope), queue))
         return tools
 
-    def _workers(self, work: TurnRequest) -> dict[str, AgentDefinition]:
-        if not work.agent.delegates or work.depth >= work.deepest:
+    def _workers(self, request: TurnRequest) -> dict[str, AgentDefinition]:
+        if not request.agent.delegates or request.depth >= request.depth_limit:
             return {}
-        return {
-            name: one for name, one in self.agents.items() if name != work.agent.name and name not in TOP_LEVEL_AGENTS
-        }
+        excluded = (request.agent.name, *TOP_LEVEL_AGENTS)
+        return {name: agent for name, agent in self.agents.items() if name not in excluded}
 
-    def lists(self, here: TurnScope, since: str) -> TurnLists:
-        """Everything that is to be done in a turn of a person's agent, which began at `since`."""
-        return TurnLists(self.site.store, here, plan=True, checklist=True, since=since)
+    # --- context ------------------------------------------------------------------------------------------
 
-    def _lists_of(self, here: TurnScope, tools: Container[str], since: str | None) -> TurnLists:
-        checklist = "TodoWrite" in tools
-        return TurnLists(
-            self.site.store,
-            here,
-            plan="create_todo" in tools,
-            checklist=checklist,
-            since=since,
-            remark=self.extra_state,
-        )
+    def lists(self, scope: TurnScope, since: str) -> TurnLists:
+        """Both lists of a top-level turn that started at `since`."""
+        return TurnLists(self.site.store, scope, plan=True, checklist=True, since=since)
 
-    async def _context(self, work: TurnRequest, tools: Sequence[AgentTool], here: TurnScope) -> ModelContext:
-        agent = work.agent
-        workers = {name: one.description for name, one in self._workers(work).items()}
+    async def _context(
+        self, request: TurnRequest, tools: Sequence[AgentTool], scope: TurnScope, call: AsyncBridge
+    ) -> ModelContext:
+        agent = request.agent
+        workers = {name: worker.description for name, worker in self._workers(request).items()}
         names = [tool.name for tool in tools]
         system = system_prompt(agent.prompt, names, workspace=str(self.site.root), workers=workers)
-        offered = [ToolOffer(tool.name, tool.description, tool.input_schema) for tool in tools]
+        offers = [ToolOffer(tool.name, tool.description, tool.input_schema) for tool in tools]
         earlier: list[Message] = []
-        if work.parent is None and agent.history:
-            recent, id = self.conversations.recent, here.conversation_id
-            whose = agent.name if self.shared_conversation else None
-            stored = await make_bridge(self.site.store)(recent, id, agent.history, but_of=here.turn_id, agent=whose)
-            said = [message for row in stored if (message := from_stored(row)) is not None]
-            earlier = recent_messages(said, agent.history)
-        turns = await make_bridge(self.site.store)(self.conversations.turns, here.conversation_id, 2)
-        return ModelContext(system, offered, earlier, agent.compact_after, len(turns) < 2)
+        if request.parent is None and agent.history:
+            recent, whose = self.conversations.recent, agent.name if self.shared_conversation else None
+            rows = await call(recent, scope.conversation_id, agent.history, but_of=scope.turn_id, agent=whose)
+            messages = [message for row in rows if (message := from_stored(row)) is not None]
+            earlier = recent_messages(messages, agent.history)
+        turns = await call(self.conversations.turns, scope.conversation_id, 2)
+        return ModelContext(system, offers, earlier, agent.compact_after, len(turns) < 2)
 
 
-async def _seen_through(turn: Turn, goal: str | None, but: tuple[type[Exception], ...] = ()) -> TurnResult:
-    """A turn that always ends with a name, whatever happens in it (C13); `but` for what is not its end."""
+async def _run_to_end(turn: Turn, request: TurnRequest) -> TurnResult:
+    """Run the loop so that the turn always ends with a named reason (C13), unless the caller resumes it."""
+    outages = DATABASE_OUTAGES if request.left_open_on_outage else ()
     try:
-        return await loop.run_loop(turn, goal)
-    except but:
+        return await run_loop(turn, request.goal)
+    except outages:
         raise
     except asyncio.CancelledError:
-        if but:
-            # Whoever runs it goes on with it.
-            raise
-        await turn.fail(Reason.CANCELLED, "whoever ran it has ended it")
+        if not request.left_open_on_outage:
+            await turn.fail(Reason.CANCELLED, "the calling program cancelled it")
         raise
     except TurnAlreadyEnded as over:
         return await turn.fail(Reason.CANCELLED, str(over))

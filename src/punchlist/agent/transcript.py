@@ -1,7 +1,7 @@
-"""What is said in a turn, as it is stored and as a model is told it.
+"""Converts the messages of a turn between the form in storage and the form for models.
 
-A reply is stored before anything follows from it, with the ids under which the scheduler runs its
-calls, so that after a crash each call finds its result.
+A reply is stored before its calls run, with the ids under which the scheduler runs them, so that after a
+crash each call finds its result.
 """
 
 from __future__ import annotations
@@ -20,20 +20,17 @@ from punchlist.models.model import CallReturn, FinishReason, Message, Reply, Req
 MODEL_VISIBLE: Final = frozenset(
     {TEXT, CONTINUATION, RESUMED, REMINDER, ENDING, *(notice.value for notice in NoticeKind)}
 )
-"""Kinds that a model is told as if somebody had said them."""
-
-
+"""Kinds of messages that a model sees as user text."""
 _ENCODE: Final = compact_encoder(ensure_ascii=False, sort_keys=False)
 
 
 def to_stored(message: Message, kind: str = TEXT) -> NewMessage:
-    """A message as it is stored."""
     match message:
         case UserText(text):
             return NewMessage(MessageRole.USER.value, kind, text)
         case CallReturn():
-            told = {"id": message.call_id, "tool": message.tool, "text": message.text, "failed": message.failed}
-            return NewMessage(MessageRole.TOOL.value, RESULT, _json(told))
+            content = {"id": message.call_id, "tool": message.tool, "text": message.text, "failed": message.failed}
+            return NewMessage(MessageRole.TOOL.value, RESULT, _json(content))
         case Reply():
             return NewMessage(MessageRole.ASSISTANT.value, REPLY, _json(_reply(message)))
 
@@ -43,7 +40,7 @@ def _json(value: Any) -> str:
         written = _ENCODE(value)
         written.encode()
     except UnicodeEncodeError:
-        # Half of a character, which no database takes.
+        # A lone surrogate, which no database accepts.
         return json.dumps(value)
     return written
 
@@ -58,7 +55,7 @@ def _reply(reply: Reply) -> dict[str, Any]:
 
 
 def from_stored(row: Stored) -> Message | None:
-    """A stored message as the model is told it; None for what is for people only."""
+    """A stored message as the model sees it; None for messages for people only."""
     try:
         if row.role == MessageRole.ASSISTANT and row.kind == REPLY:
             found = json.loads(row.content)
@@ -71,12 +68,12 @@ def from_stored(row: Stored) -> Message | None:
         raise StoreDamaged.not_as_written(f"Message {row.id!r}") from error
     if row.kind not in MODEL_VISIBLE or row.role not in (MessageRole.USER, MessageRole.SYSTEM):
         return None
-    # What was posted to the chat is told as that: it is no request, and nobody's words but the system's.
+    # A notice outside of any turn is marked as such, since it is not a request of a person.
     return UserText(row.content if row.turn_id is not None else f"[posted to this chat: {row.kind}]\n{row.content}")
 
 
 def drop_unpaired_calls(messages: Sequence[Message]) -> list[Message]:
-    """Without results whose call is missing and calls whose result is: providers refuse both."""
+    """Remove calls without results and results without calls: providers reject both."""
     answered = {message.call_id for message in messages if isinstance(message, CallReturn)}
     asked: set[str] = set()
     kept: list[Message] = []

@@ -1,11 +1,11 @@
-"""One turn of one agent: what it has said and done so far, and the steps that the loop takes with it."""
+"""One turn of one agent: its request, its dependencies, its state, and the steps that the loop takes."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Final
 
@@ -22,15 +22,17 @@ from punchlist.agent.events import (
     ReplyReceived,
     TextDelta,
     TurnEnded,
+    TurnResult,
 )
-from punchlist.agent.list_state import ListSource, ListState
+from punchlist.agent.list_state import ListState, TurnLists
 from punchlist.agent.message_kinds import CONTINUATION, REMINDER, RESUMED, TEXT
 from punchlist.agent.reminders import reminder
-from punchlist.agent.restore import RestoredTurn, restore
-from punchlist.agent.result import TurnResult
+from punchlist.agent.resume import RestoredTurn, restore
 from punchlist.agent.tool_execution import ToolExecution
 from punchlist.agent.turn_log import TurnLog
+from punchlist.conversations.service import Fence
 from punchlist.errors import PunchlistError
+from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.interrupt import run_unless_cancelled, sleep_unless_cancelled
@@ -38,282 +40,305 @@ from punchlist.models.model import CallReturn, FinishReason, Model, ModelError, 
 from punchlist.storage.async_bridge import AsyncBridge
 
 CUT_OFF: Final = {
-    FinishReason.LENGTH: "the model was cut off: its reply reached the limit of length",
-    FinishReason.CONTENT_FILTER: "the model's reply was held back by a content filter",
-    FinishReason.ERROR: "the model broke off with an error",
+    FinishReason.LENGTH: "the model's reply reached the length limit",
+    FinishReason.CONTENT_FILTER: "a content filter held back the model's reply",
+    FinishReason.ERROR: "the model ended its reply with an error",
 }
-LONGEST_PAUSE: Final = 60.0
-OVERTIME: Final = "the turn's time is up"
+MAX_PAUSE: Final = 60.0
+OVERTIME: Final = "the time limit of the turn is reached"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRequest:
+    """A turn to run: a new one with a goal, or `goal=None` to resume an interrupted one."""
+
+    agent: AgentDefinition
+    signal: CancelSignal
+    goal: str | None
+    parent: str | None = None
+    """The turn that delegated this one."""
+    depth: int = 0
+    max_depth: int | None = None
+    """The delegation depth of the agent at the top."""
+    budget: Budget = field(default_factory=Budget)
+    message: str | None = None
+    """A message from a person to an agent that resumes a turn."""
+    owner_is_dead: bool = False
+    """The process that owned the turn is known to be dead."""
+    fence: Fence | None = None
+    """Rejects writes of a process that lost the turn to another."""
+    left_open_on_outage: bool = False
+    """The caller resumes the turn after a database outage, so the turn stays open."""
+
+    @property
+    def actor(self) -> Actor:
+        return Actor(self.agent.role if self.parent is None else Role.WORKER, self.agent.name)
+
+    @property
+    def depth_limit(self) -> int:
+        return self.agent.delegation_depth if self.max_depth is None else self.max_depth
 
 
 @dataclass(frozen=True, slots=True)
 class TurnDeps:
-    """What a turn works with."""
+    """Everything a turn needs, built once by `AgentRuntime`."""
 
+    turn_id: str
+    request: TurnRequest
     model: Model
-    calling: ToolExecution
-    lists: ListSource
-    record: TurnLog
-    aside: AsyncBridge
-    tools: Collection[str] = ()
-    tell: EventListener | None = None
+    tools: Collection[str]
+    execution: ToolExecution
+    lists: TurnLists
+    log: TurnLog
+    context: ModelContext
+    bridge: AsyncBridge
+    on_event: EventListener | None = None
 
 
 class Turn:
-    def __init__(
-        self,
-        agent: AgentDefinition,
-        turn_id: str,
-        context: ModelContext,
-        means: TurnDeps,
-        signal: CancelSignal,
-        purse: Budget,
-        message: str | None = None,
-    ) -> None:
-        """`message` is what somebody says to an agent that goes on with a turn."""
-        self._message = message
-        self._agent = agent
-        self._id = turn_id
-        self._context = context
-        self._means = means
-        self._cancelled = signal
-        self._signal = CancelSignal(signal)
-        """Set when somebody has ended the turn, or when its time is up."""
+    def __init__(self, deps: TurnDeps) -> None:
+        request = deps.request
+        self._deps = deps
+        self._context = deps.context
+        self._agent = request.agent
+        self._budget = request.budget
+        self._message = request.message
+        self._cancelled = request.signal
+        self._signal = CancelSignal(request.signal)
+        """Set when the turn is cancelled or its time limit is reached."""
         self._timer: asyncio.TimerHandle | None = None
-        self._begun = monotonic()
-        self._spent = TurnCounters()
-        self._purse = purse
-        self._failed: str | None = None
+        self._started_at = monotonic()
+        self._counters = TurnCounters()
+        self._failure: str | None = None
         self._interrupted = False
-        self._waiting: Sequence[str] = ()
-        self._view = ListState()
+        self._pending_approvals: Sequence[str] = ()
+        self._lists = ListState()
         self._changed_at = 0
         """The iteration in which a list last changed."""
         self._continued_at: object = None
-        """How the lists were when the model was last sent back to them."""
-        self._sent_back = False
-        """It was, and has not stopped since."""
+        """The version of the lists at the last continuation."""
+        self._continuing = False
+        """A continuation was sent and the model has not stopped since."""
         self._reminded_at: object = None
         self._text = ""
         self._restored: RestoredTurn | None = None
 
     async def begin(self, goal: str) -> None:
-        self._watch_the_clock()
-        await self._look()
-        await self._say(goal, TEXT)
+        self._start_timer()
+        await self._read_lists()
+        await self._add_message(goal, TEXT)
 
     async def restore(self) -> Reply | None:
-        """Go on where the turn was left: with its last reply, when it is not known what came of that."""
-        self._watch_the_clock()
-        self._restored = before = restore(await self._means.record.read())
+        """Resume from the stored messages. Returns the last reply if its calls or its decision are unfinished."""
+        self._start_timer()
+        self._restored = before = restore(await self._deps.log.read())
         self._context.add(*before.messages)
-        cost = self._means.model.info.cost(before.usage) or 0.0
-        self._purse.restore(before.usage, cost)
-        self._spent = before.spent
-        self._text = next((one.text for one in reversed(before.messages) if isinstance(one, Reply) and one.text), "")
-        self._changed_at = before.spent.iterations
+        self._budget.restore(before.usage, self._deps.model.info.cost(before.usage) or 0.0)
+        self._counters = before.counters
+        self._text = before.last_text
+        self._changed_at = before.counters.iterations
         if before.reply is not None:
-            self._failed = CUT_OFF.get(before.reply.finish)
-        await self._look()
-        # As much as a list has been given: it may have become clear just before.
-        allowed = self._agent.limits.iterations(0, before.spent.iterations, bool(self._view.items))
-        self._spent = self._spent._replace(allowed=allowed)
+            self._failure = CUT_OFF.get(before.reply.finish)
+        await self._read_lists()
+        # The list may have become clear just before, so any item grants the iterations of an open list.
+        allowed = self._agent.limits.iterations(0, before.counters.iterations, bool(self._lists.items))
+        self._counters = self._counters._replace(allowed=allowed)
         if before.reminded:
-            self._reminded_at = self._view.version
+            self._reminded_at = self._lists.version
         return before.reply
 
-    def _watch_the_clock(self) -> None:
+    def _start_timer(self) -> None:
         if (seconds := self._agent.limits.seconds) is not None:
             self._timer = asyncio.get_running_loop().call_later(seconds, self._signal.set, OVERTIME)
 
-    async def _look(self) -> None:
-        """See what has become of the lists, by our own calls or by anybody's."""
-        before, self._view = self._view, await self._means.aside(self._means.lists.read)
-        if self._view.version != before.version:
-            self._changed_at = self._spent.iterations
-        if self._view.items != before.items:
-            self._tell(ListChanged(self._agent.name, self._id, self._view))
-        for problem in self._view.problems:
+    async def _read_lists(self) -> None:
+        """Read the lists; other processes and people change them too."""
+        before, self._lists = self._lists, await self._deps.bridge(self._deps.lists.read)
+        if self._lists.version != before.version:
+            self._changed_at = self._counters.iterations
+        if self._lists.items != before.items:
+            self._emit(ListChanged(self._agent.name, self._deps.turn_id, self._lists))
+        for problem in self._lists.problems:
             if problem not in before.problems:
                 self.note(problem)
 
-    async def _say(self, text: str, kind: str) -> None:
-        """Something that the model is told, on record first."""
-        said = UserText(text)
-        await self._means.record.say(said, kind)
-        self._context.add(said)
+    async def _add_message(self, text: str, kind: str) -> None:
+        """Store a message to the model, then add it to the context."""
+        message = UserText(text)
+        await self._deps.log.save_message(message, kind)
+        self._context.add(message)
 
     # --- the model ----------------------------------------------------------------------------------------
 
     async def ask(self) -> Reply:
-        """A reply, on record; an empty one when there is none, and then the turn has failed or was cancelled."""
+        """The model's reply, stored. An empty reply means that the request failed or was cancelled."""
         self._restored = None
         if self._message is not None:
             message, self._message = self._message, None
-            await self._say(message, TEXT)
+            await self._add_message(message, TEXT)
         await self._remind()
-        state = state_text(self._view.text)
-        request = self._context.request(state)
-        self._means.record.asks(self._means.model.name, request, state)
+        state = state_text(self._lists.text)
+        request, log, model = self._context.request(state), self._deps.log, self._deps.model
+        log.request_sent(model.name, request, state)
         try:
-            reply = await run_unless_cancelled(self._signal, self._means.model.ask(request, self._hear))
+            reply = await run_unless_cancelled(self._signal, model.ask(request, self._on_text))
         except ModelError as error:
-            self._failed = str(error)
-            await self._means.record.failed(self._failed)
+            self._failure = str(error)
+            await log.save_failure(self._failure)
             return Reply(finish=FinishReason.ERROR)
         if reply is None:
             self._interrupted = True
-            await self._means.record.failed(self._signal.reason or "")
+            await log.save_failure(self._signal.reason or "")
             return Reply()
         calls = tuple([RequestedCall(new_id(), call.tool, call.arguments) for call in reply.calls])
         reply = Reply(reply.text, calls, reply.finish, reply.usage)
-        self._failed = CUT_OFF.get(reply.finish)
+        self._failure = CUT_OFF.get(reply.finish)
         self._count(reply)
-        await self._means.record.reply(reply)
+        await log.save_reply(reply)
         self._context.add(reply)
-        self._tell(ReplyReceived(self._agent.name, self._id, reply.text, len(reply.calls)))
+        self._emit(ReplyReceived(self._agent.name, self._deps.turn_id, reply.text, len(reply.calls)))
         return reply
 
     async def _remind(self) -> None:
-        if self._view.version == self._reminded_at:
+        if self._lists.version == self._reminded_at:
             return
-        asked = self._spent.iterations
+        requests = self._counters.iterations
         text = reminder(
-            asked=asked,
-            since_change=asked - self._changed_at,
+            requests=requests,
+            since_change=requests - self._changed_at,
             after=self._agent.remind_after,
-            open=self._view.open,
-            tools=self._means.tools,
-            # Later in a session it has been said.
-            listed=bool(self._view.text) or not self._context.first,
+            open=self._lists.open,
+            tools=self._deps.tools,
+            # The initial reminder is for the first turn of a session only.
+            listed=bool(self._lists.text) or not self._context.first_turn,
         )
         if text is not None:
-            self._reminded_at = self._view.version
-            await self._say(text, REMINDER)
+            self._reminded_at = self._lists.version
+            await self._add_message(text, REMINDER)
 
     def _count(self, reply: Reply) -> None:
         self._text = reply.text or self._text
-        self._purse.charge(reply.usage, self._means.model.info.cost(reply.usage) or 0.0)
-        self._spent = self._spent._replace(iterations=self._spent.iterations + 1, context=reply.usage.total)
+        self._budget.charge(reply.usage, self._deps.model.info.cost(reply.usage) or 0.0)
+        self._counters = self._counters._replace(iterations=self._counters.iterations + 1, context=reply.usage.total)
 
     # --- its calls ----------------------------------------------------------------------------------------
 
     async def run_calls(self, reply: Reply) -> None:
-        """Run what the reply wants; every call gets exactly one result, unless it waits for a person."""
+        """Run the calls of a reply. Each gets exactly one result, unless it waits for a person."""
         if not reply.calls:
             return
         before, self._restored = self._restored, None
-        left_here = before is not None and before.reply is reply
-        # Of what was left, some may have run: that is on record, whatever is wanted now.
-        if self._failed or (self._signal.is_set and not left_here):
-            self._answer([CallReturn(call.id, call.tool, "Not run.", failed=True) for call in reply.calls])
+        resumed = before is not None and before.reply is reply
+        # Calls of a restored reply may have run already, so their results are looked up even now.
+        if self._failure or (self._signal.is_set and not resumed):
+            self._add_results([CallReturn(call.id, call.tool, "Not run.", failed=True) for call in reply.calls])
             return
-        if before is not None and left_here:
-            left = [call for call in reply.calls if call.id not in before.answered]
-            came = await self._means.calling.resume(left, self._signal)
+        if before is not None and resumed:
+            unanswered = [call for call in reply.calls if call.id not in before.answered]
+            done = await self._deps.execution.resume(unanswered, self._signal)
         else:
-            came = await self._means.calling.run(reply.calls, self._signal)
-        self._waiting = came.waiting
-        self._answer(came.results)
+            done = await self._deps.execution.run(reply.calls, self._signal)
+        self._pending_approvals = done.waiting
+        self._add_results(done.results)
 
-    def _answer(self, results: Sequence[CallReturn]) -> None:
-        self._means.record.keep(results)
+    def _add_results(self, results: Sequence[CallReturn]) -> None:
+        self._deps.log.add_results(results)
         self._context.add(*results)
 
-    # --- what comes of it ---------------------------------------------------------------------------------
+    # --- the decision and its effects ---------------------------------------------------------------------
 
     async def situation(self, reply: Reply) -> Situation:
-        await self._look()
-        over = None if self._view.turn_end_reason is None else f"somebody ended the turn ({self._view.turn_end_reason})"
-        spent, limits = self._spent, self._agent.limits
-        allowed = limits.iterations(spent.allowed, spent.iterations, bool(self._view.open))
-        unchanged = spent.unchanged
-        if self._sent_back and not reply.calls:
-            unchanged = unchanged + 1 if self._view.version == self._continued_at else 0
-            self._sent_back = False
-        self._spent = spent._replace(
-            tokens=self._purse.usage.total,
-            cost=self._purse.cost,
-            seconds=monotonic() - self._begun,
+        await self._read_lists()
+        end_reason = self._lists.turn_end_reason
+        ended = None if end_reason is None else f"the turn was ended from outside ({end_reason})"
+        counters, limits = self._counters, self._agent.limits
+        allowed = limits.iterations(counters.allowed, counters.iterations, bool(self._lists.open))
+        unchanged = counters.unchanged
+        if self._continuing and not reply.calls:
+            unchanged = unchanged + 1 if self._lists.version == self._continued_at else 0
+            self._continuing = False
+        self._counters = counters._replace(
+            tokens=self._budget.usage.total,
+            cost=self._budget.cost,
+            seconds=monotonic() - self._started_at,
             allowed=allowed,
             unchanged=unchanged,
         )
         return Situation(
-            open=self._view.open,
-            counters=self._spent,
+            open=self._lists.open,
+            counters=self._counters,
             limits=limits,
             enabled=self._agent.todo_driven,
             has_calls=bool(reply.calls),
-            context_window=self._means.model.info.context_window,
-            cancelled=over if self._cancelled.suspends else self._cancelled.reason or over,
+            context_window=self._deps.model.info.context_window,
+            cancelled=ended if self._cancelled.suspends else self._cancelled.reason or ended,
             suspended=self._cancelled.reason if self._cancelled.suspends else None,
             message_pending=self._message is not None,
-            # A reply that came in time and leaves nothing to do is an end of its own.
-            timed_out=self._signal.reason == OVERTIME and bool(self._interrupted or reply.calls or self._view.open),
-            failure=self._failed,
-            pending_approvals=self._waiting,
+            # A reply that arrived in time and leaves nothing to do completes the turn.
+            timed_out=self._signal.reason == OVERTIME and bool(self._interrupted or reply.calls or self._lists.open),
+            failure=self._failure,
+            pending_approvals=self._pending_approvals,
         )
 
     async def send_continuation(self, prompt: str) -> None:
         """Send the model back to its list."""
         if self._restored is not None:
-            # It had stopped because it had to wait, or before anybody could send it back.
+            # The turn was suspended or interrupted before a continuation was sent: this one does not count.
             self._restored = None
-            await self._say(prompt, RESUMED)
+            await self._add_message(prompt, RESUMED)
             return
-        self._continued_at, self._sent_back = self._view.version, True
-        self._spent = self._spent._replace(continuations=self._spent.continuations + 1)
+        self._continued_at, self._continuing = self._lists.version, True
+        self._counters = self._counters._replace(continuations=self._counters.continuations + 1)
         await sleep_unless_cancelled(
-            self._signal, min(self._agent.check_interval * 2.0**self._spent.unchanged, LONGEST_PAUSE)
+            self._signal, min(self._agent.check_interval * 2.0**self._counters.unchanged, MAX_PAUSE)
         )
-        await self._say(prompt, CONTINUATION)
-        most = self._agent.limits.continuations
-        self._tell(Continued(self._agent.name, self._id, self._spent.continuations, most))
+        await self._add_message(prompt, CONTINUATION)
+        limit = self._agent.limits.continuations
+        self._emit(Continued(self._agent.name, self._deps.turn_id, self._counters.continuations, limit))
 
     async def suspend(self, on: Sequence[str]) -> TurnResult:
-        """The turn waits; it stays open, for somebody to go on with it."""
+        """End this run of the turn; the turn stays open and can be resumed."""
         why = "; ".join(on)
-        await self._means.record.suspend(f"{Reason.WAITING}: {why}")
-        return self._ended(Reason.WAITING, why)
+        await self._deps.log.suspend(f"{Reason.WAITING}: {why}")
+        return self._result(Reason.WAITING, why)
 
     async def end(self, reason: Reason, why: str) -> TurnResult:
-        await self._look()
-        told = "" if reason is Reason.COMPLETED else ending_text(reason, why, self._view.open)
-        await self._means.record.end(reason, why, told)
-        return self._ended(reason, why)
+        await self._read_lists()
+        ending = "" if reason is Reason.COMPLETED else ending_text(reason, why, self._lists.open)
+        await self._deps.log.end(reason, why, ending)
+        return self._result(reason, why)
 
     async def fail(self, reason: Reason, why: str) -> TurnResult:
-        """Something happened that the loop does not know; it is written down as far as that is possible."""
-        told = ending_text(reason, why, self._view.open)
+        """End the turn after an unexpected error, and store that if the database allows it."""
         with suppress(PunchlistError):
-            await self._means.record.end(reason, why, told)
-        return self._ended(reason, why)
+            await self._deps.log.end(reason, why, ending_text(reason, why, self._lists.open))
+        return self._result(reason, why)
 
-    def _ended(self, reason: Reason, why: str) -> TurnResult:
+    def _result(self, reason: Reason, why: str) -> TurnResult:
         if self._timer is not None:
             self._timer.cancel()
-        spent, left = self._spent, self._view.open
-        ended = TurnResult(
+        result = TurnResult(
+            self._deps.turn_id,
             reason,
             why,
             self._text,
-            spent.iterations,
-            spent.continuations,
-            self._purse.usage,
-            left,
-            self._view.items,
+            self._counters.iterations,
+            self._counters.continuations,
+            self._budget.usage,
+            self._lists.open,
+            self._lists.items,
         )
-        self._tell(TurnEnded(self._agent.name, self._id, ended))
-        return ended
+        self._emit(TurnEnded(self._agent.name, self._deps.turn_id, result))
+        return result
 
-    # --- who watches --------------------------------------------------------------------------------------
+    # --- events -------------------------------------------------------------------------------------------
 
-    def _tell(self, news: AgentEvent) -> None:
-        if self._means.tell is not None:
-            self._means.tell(news)
+    def _emit(self, event: AgentEvent) -> None:
+        if self._deps.on_event is not None:
+            self._deps.on_event(event)
 
-    def _hear(self, text: str) -> None:
-        self._tell(TextDelta(self._agent.name, self._id, text))
+    def _on_text(self, text: str) -> None:
+        self._emit(TextDelta(self._agent.name, self._deps.turn_id, text))
 
     def note(self, text: str) -> None:
-        self._tell(NoteAdded(self._agent.name, self._id, text))
+        self._emit(NoteAdded(self._agent.name, self._deps.turn_id, text))

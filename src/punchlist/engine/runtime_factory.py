@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from punchlist.agent.definitions import COMPLETE_TOOL, AgentDefinition
-from punchlist.agent.runtime import AgentRuntime, Interaction
+from punchlist.agent.runtime import AgentRuntime
 from punchlist.conversations.model import NewMessage, Scope, TurnScope
 from punchlist.engine.async_delegation import QueuedDelegation
 from punchlist.engine.services import WorkerServices
@@ -57,7 +57,6 @@ class RuntimeFactory:
             services.checklists,
             self._model_for,
             self._mode,
-            Interaction(),
             services.agents.definitions,
             top_level_tools=lambda turn: self._mission_tools(task, turn),
             # Results of asynchronous delegations are posted to a mission's chat.

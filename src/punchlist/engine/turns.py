@@ -18,11 +18,11 @@ from typing import Final, TypedDict
 
 from punchlist.agent.budget import Budget
 from punchlist.agent.continuation import Reason
+from punchlist.agent.events import TurnResult
 from punchlist.agent.message_kinds import TEXT
-from punchlist.agent.restore import restore
-from punchlist.agent.result import TurnResult
-from punchlist.agent.runtime import AgentRuntime, TurnRequest
-from punchlist.agent.wait import is_resumable
+from punchlist.agent.resume import is_resumable, restore
+from punchlist.agent.runtime import AgentRuntime
+from punchlist.agent.turn import TurnRequest
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import Message, NewMessage
 from punchlist.conversations.usage import with_child_turns
@@ -188,7 +188,7 @@ class TurnSteps:
         if run.message is not None:
             rest = undelivered(run.message, await self._call(conversations.turn_messages, turn_id))
             await self._call(self._queue.message_delivered, run.id, run.message, rest)
-        return _turn_result(turn_id, outcome.ended, budget, monotonic() - started)
+        return _turn_result(turn_id, outcome, budget, monotonic() - started)
 
     async def _block_if_closing(self) -> None:
         """A worker that shuts down never completes its steps: the next worker repeats them from the stored turn."""

@@ -132,7 +132,7 @@ class HookService:
         if self._is_own_continuation(scope, prompt):
             return ""
         state = self._load(scope, None)
-        plan = state.lists.plan_shown if state.has_open_plan else ""
+        plan = state.lists.plan_text if state.has_open_plan else ""
         text = redact(prompt).strip()[:_MAX_REQUEST_LENGTH]
         if state.is_prepared:
             self._record(scope, TEXT, text or "…", {PROMPT_KEY: True}, turn=state.turn)
@@ -188,7 +188,7 @@ class HookService:
         if state.history.reminded == state.fingerprint:
             return ""
         text = reminder(
-            asked=count,
+            requests=count,
             since_change=count,
             after=self._agent.remind_after,
             open=state.lists.open,
@@ -359,7 +359,9 @@ class _SessionState:
 
 def initial_reminder(agent: AgentDefinition) -> str:
     """The reminder for a session without a list (W7); empty if reminders are off."""
-    return reminder(asked=0, since_change=0, after=agent.remind_after, open=(), tools=_LIST_TOOLS, listed=False) or ""
+    return (
+        reminder(requests=0, since_change=0, after=agent.remind_after, open=(), tools=_LIST_TOOLS, listed=False) or ""
+    )
 
 
 def _last_request(said: Sequence[Message]) -> Message | None:

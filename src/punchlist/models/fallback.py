@@ -1,8 +1,8 @@
-"""Another model when the first fails for good.
+"""Uses a second model after the first has failed.
 
-Nothing is done twice: what failed gave no reply, so there is nothing of it that was acted upon; the same
-question goes to the other model. The change is for the rest of the turn. A model that was down a moment
-ago would only cost its retries again, and the answers would change their voice back and forth.
+The failed request gave no reply, so nothing is done twice: the same request goes to the second model. The
+switch lasts for the rest of the turn. Trying the first model again would cost its retries each time, and
+replies would alternate between two models.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ from punchlist.models.model import Model, ModelError, ModelInfo, ModelRequest, R
 
 
 class FallbackModel:
-    """Made for one turn: it does not go back to the first."""
+    """Made for one turn; it does not switch back."""
 
-    def __init__(self, first: Model, second: Model, told: Callable[[str], None] | None = None) -> None:
+    def __init__(self, first: Model, second: Model, on_note: Callable[[str], None] | None = None) -> None:
         self._second = second
-        self._in_use = first
-        self._told = told
+        self._current = first
+        self._on_note = on_note
 
     @property
     def name(self) -> str:
-        return self._in_use.name
+        return self._current.name
 
     @property
     def info(self) -> ModelInfo:
-        return self._in_use.info
+        return self._current.info
 
     async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
-        asked = self._in_use
+        model = self._current
         try:
-            return await asked.ask(request, on_text)
+            return await model.ask(request, on_text)
         except RequestRefused:
             raise
         except ModelError as failure:
-            if asked is self._second:
+            if model is self._second:
                 raise
-            # Several may ask at once; the first to fail tells.
-            if self._in_use is asked and self._told is not None:
-                self._told(f"{asked.name}: {failure} From here on {self._second.name} is asked.")
-            self._in_use = self._second
+            # With concurrent requests, only the first failure is reported.
+            if self._current is model and self._on_note is not None:
+                self._on_note(f"{model.name}: {failure} Switching to {self._second.name}.")
+            self._current = self._second
         return await self._second.ask(request, on_text)

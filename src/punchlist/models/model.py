@@ -1,7 +1,7 @@
-"""What the loop needs of a model: a request in, a reply out, and what there is to know about it.
+"""The interface to models: request, reply, messages and errors.
 
-Messages are values of our own, the same for every provider and for what is stored. A reply may hold
-calls whose arguments are no JSON: that is the loop's to handle, not a reason to lose the reply.
+The message types are the same for every provider and for storage. A reply may contain calls whose arguments
+are not JSON: the loop handles them, so that the reply is not lost.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class RequestedCall:
-    """A tool call that a model wants. `arguments` is text where the model did not write a JSON object."""
+    """A tool call in a reply. `arguments` is a string if the model did not write a JSON object."""
 
     id: str
     tool: str
@@ -48,7 +48,7 @@ class RequestedCall:
 
 @dataclass(frozen=True, slots=True)
 class UserText:
-    """What a person, or the loop in a person's place, says to the model."""
+    """A user message, from a person or from the loop."""
 
     text: str
 
@@ -63,7 +63,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class CallReturn:
-    """What came of a call."""
+    """The result of a call."""
 
     call_id: str
     tool: str
@@ -76,7 +76,7 @@ Message = UserText | Reply | CallReturn
 
 @dataclass(frozen=True, slots=True)
 class ToolOffer:
-    """A tool as the model is told of it."""
+    """A tool definition in a model request."""
 
     name: str
     description: str
@@ -93,22 +93,22 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What is known about a model; None where nothing is."""
+    """Context window and prices of a model; None if unknown."""
 
     context_window: int | None = None
     input_price: float | None = None
     output_price: float | None = None
 
     def cost(self, usage: Usage) -> float | None:
-        """In dollars, by the price of a million tokens."""
+        """In dollars. Prices are per million tokens."""
         if self.input_price is None or self.output_price is None:
             return None
         return (usage.input_tokens * self.input_price + usage.output_tokens * self.output_price) / 1_000_000
 
 
 TextListener = Callable[[str], None]
-"""Gets the text of a reply as it is made. What was heard before `BROKEN` is not part of any reply."""
-REPLY_BROKEN: Final = "\n[The reply broke off here and does not count.]\n"
+"""Receives the text of a reply while it streams. Text before `REPLY_BROKEN` is not part of any reply."""
+REPLY_BROKEN: Final = "\n[The reply was interrupted here and is discarded.]\n"
 
 
 class Model(Protocol):
@@ -119,7 +119,7 @@ class Model(Protocol):
     def info(self) -> ModelInfo: ...
 
     async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
-        """Raises `ModelError` when there is no reply."""
+        """Raises `ModelError` if there is no reply."""
 
 
 class ModelError(PunchlistError):
@@ -129,20 +129,20 @@ class ModelError(PunchlistError):
 
 
 class ModelBusy(ModelError):
-    """Rate limit, overload, a dropped stream: worth another try, after `wait` seconds if it said so."""
+    """Rate limit, overload or a dropped stream: worth a retry, after `retry_after` seconds if given."""
 
     code = "model_busy"
 
-    def __init__(self, message: str, wait: float | None = None) -> None:
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
-        self.retry_after = wait
+        self.retry_after = retry_after
 
 
 class ModelRefused(ModelError):
-    """A wrong key, a wrong name, a request it does not take: another try would not help."""
+    """A wrong key, a wrong name or a rejected request: a retry would not help."""
 
     code = "model_refused"
 
 
 class RequestRefused(ModelRefused):
-    """It is the request that is wrong, such as too long: another model would hardly take it either."""
+    """The request is wrong, for example too long: another model would probably refuse it as well."""

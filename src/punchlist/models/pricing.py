@@ -1,4 +1,4 @@
-"""What is known about a model, from the list of prices that pydantic-ai brings along; it asks no network."""
+"""Prices and context windows, from the table in `genai-prices`. No network access."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def model_info(model: ResolvedModel) -> ModelInfo:
 
 def _dollars(prices: object, unit: str) -> float | None:
     price = getattr(prices, unit, None)
-    # Some are dearer for very long requests; what is shown is the price that most requests have.
+    # Some models cost more for very long requests; the base price is the one for most requests.
     price = getattr(price, "base", price)
     return None if price is None else float(price)

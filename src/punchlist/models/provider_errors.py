@@ -1,7 +1,7 @@
-"""What a provider's failure means for the loop: ask again, or tell a person.
+"""Maps provider errors to `ModelBusy` (retry) and `ModelRefused` (report to the person).
 
-A message never holds a key. Providers quote (parts of) keys when they refuse them, so of a refused key
-nothing that the provider says is repeated, and elsewhere the key is struck out.
+A message never contains a key. Providers quote parts of rejected keys, so their message about a rejected key
+is not repeated, and other messages have the key removed.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from punchlist.models.providers import ResolvedModel
 if TYPE_CHECKING:
     from punchlist.models.stream_reader import StreamReader
 
-BROKE_OFF: Final = "The stream broke off."
-_BUSY: Final = {408: "took too long", 409: "was in conflict with itself", 425: "is not ready", 429: "limits the rate"}
+STREAM_BROKEN: Final = "The stream ended early."
+_BUSY: Final = {408: "took too long", 409: "reported a conflict", 425: "is not ready", 429: "limits the request rate"}
 _OVERLOADED: Final = (503, 529)
-_LONGEST: Final = 300
+_MAX_LENGTH: Final = 300
 
 
-def to_model_error(error: Exception, model: ResolvedModel, idle: float, reading: StreamReader) -> ModelError:
-    """Takes whatever `pydantic_ai` and what is below it raise: a server can send anything."""
-    if reading.too_much:
-        most = f"{reading.most / 1_000_000:g} MB"
-        return ModelRefused(f"{model.name} sent more than {most} for one reply, and was cut off.")
-    meant = error if isinstance(error, ModelError) else _meant(error, model, idle)
-    if reading.no_stream and isinstance(meant, ModelBusy):
-        # A proxy's page, or a server that knows no streams: it will do the same again.
-        what = f"{model.host} answered with {excerpt(reading.kind)}, not with a stream of events."
+def to_model_error(error: Exception, model: ResolvedModel, idle: float, reader: StreamReader) -> ModelError:
+    """Accepts any exception of `pydantic_ai` and the layers below: a server can send anything."""
+    if reader.too_long:
+        limit = f"{reader.limit / 1_000_000:g} MB"
+        return ModelRefused(f"{model.name} sent more than {limit} for one reply. The request was aborted.")
+    mapped = error if isinstance(error, ModelError) else _map_error(error, model, idle)
+    if reader.not_a_stream and isinstance(mapped, ModelBusy):
+        # A proxy's page, or a server without streaming: a retry would bring the same.
+        what = f"{model.host} answered with {excerpt(reader.media_type)} instead of an event stream."
         return ModelRefused(f"{what} {_check(model)}")
-    return meant
+    return mapped
 
 
-def _meant(error: Exception, model: ResolvedModel, idle: float) -> ModelError:
+def _map_error(error: Exception, model: ResolvedModel, idle: float) -> ModelError:
     import httpx2
     from pydantic_ai import exceptions as known
 
@@ -45,7 +45,7 @@ def _meant(error: Exception, model: ResolvedModel, idle: float) -> ModelError:
         case known.ModelContextWindowExceededError():
             return RequestRefused(f"The request is longer than {model.model} takes.")
         case known.ModelHTTPError():
-            return _answered(error.status_code, error, model)
+            return _http_error(error.status_code, error, model)
         case known.ModelConnectionError(phase="connect") | httpx2.ConnectError() | httpx2.ConnectTimeout():
             return _unreachable(model)
         case known.ModelRequestTimeout() | known.ModelTimeoutError() | httpx2.TimeoutException():
@@ -53,13 +53,13 @@ def _meant(error: Exception, model: ResolvedModel, idle: float) -> ModelError:
         case known.ModelRequestRejectedError():
             return RequestRefused(f"{name} refused: {_words(error, model)}")
         case known.ModelAPIError() if 300 <= getattr(error.__cause__, "status_code", 0) < 400:
-            # It is not followed: the key would go along.
-            return ModelRefused(f"{model.host} refused: it sends elsewhere. {_check(model)}")
+            # Redirects are not followed, since the key would be sent along.
+            return ModelRefused(f"{model.host} redirects to another address. {_check(model)}")
         case known.ModelAPIError() | known.UnexpectedModelBehavior() | httpx2.HTTPError() | httpx2.StreamError():
-            return ModelBusy(BROKE_OFF, getattr(error, "retry_after", None))
+            return ModelBusy(STREAM_BROKEN, getattr(error, "retry_after", None))
         case known.UserError() | UnicodeEncodeError():
-            return RequestRefused(f"{name} cannot be asked: {_clean(str(error), model)}")
-    return ModelBusy(f"{model.host} sent what cannot be read ({type(error).__name__}).")
+            return RequestRefused(f"{name} cannot take the request: {_clean(str(error), model)}")
+    return ModelBusy(f"{model.host} sent a response that cannot be read ({type(error).__name__}).")
 
 
 def _unreachable(model: ResolvedModel) -> ModelBusy:
@@ -70,18 +70,18 @@ def _check(model: ResolvedModel) -> str:
     return f"Check {model.provider.url_variable}." if model.provider.url_variable else ""
 
 
-def _answered(status: int, error: Any, model: ResolvedModel) -> ModelError:
+def _http_error(status: int, error: Any, model: ResolvedModel) -> ModelError:
     provider = model.provider
     if status in _BUSY or status >= 500:
-        what = _BUSY.get(status, "is overloaded" if status in _OVERLOADED else "has a problem of its own")
+        what = _BUSY.get(status, "is overloaded" if status in _OVERLOADED else "has an internal error")
         return ModelBusy(f"{provider.name} {what} (HTTP {status}).", error.retry_after)
     match status:
         case 401:
             if model.key is None:
                 return ModelRefused(f"{provider.key_variable} is not set.")
-            return ModelRefused(f"{provider.name} does not accept the key. Check {provider.key_variable}.")
+            return ModelRefused(f"{provider.name} rejected the key. Check {provider.key_variable}.")
         case 403:
-            return ModelRefused(f"The key in {provider.key_variable} may not use {excerpt(model.model)}.")
+            return ModelRefused(f"The key in {provider.key_variable} is not allowed to use {excerpt(model.model)}.")
         case 404:
             what = f"{model.host} has no model {excerpt(model.model)!r}."
             return ModelRefused(f"{what} Check the name and {provider.url_variable}.")
@@ -89,17 +89,17 @@ def _answered(status: int, error: Any, model: ResolvedModel) -> ModelError:
 
 
 def _words(error: Any, model: ResolvedModel) -> str:
-    """What the provider said, wherever in its body that stands."""
+    """The provider's message, wherever it is in the response body."""
     body = error.body
     while isinstance(body, dict):
         body = body.get("message") or body.get("error")
     if not isinstance(body, str) or body.lstrip().startswith("<"):
-        # The page of a proxy.
-        return "it gave no reason that can be read."
+        # HTML from a proxy.
+        return "it gave no readable reason."
     return _clean(body, model)
 
 
 def _clean(text: str, model: ResolvedModel) -> str:
     if model.key is not None:
         text = text.replace(model.key, "***")
-    return excerpt(" ".join(text.split()), _LONGEST)
+    return excerpt(" ".join(text.split()), _MAX_LENGTH)

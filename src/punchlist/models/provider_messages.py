@@ -1,7 +1,7 @@
-"""Our messages as pydantic-ai has them, and its replies as ours.
+"""Converts our messages to pydantic-ai's, and its responses to our replies.
 
-What the providers are strict about is seen to here: calls and results that match, ids and names that they
-accept, no empty text, no half characters. What they are careless about too: whether a reply was whole.
+Ensures what providers insist on: matching calls and results, valid ids and names, no empty text, no lone
+surrogates. Also checks that a reply is complete, which providers do not always signal.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from punchlist.models.model import (
     Usage,
     UserText,
 )
-from punchlist.models.provider_errors import BROKE_OFF
+from punchlist.models.provider_errors import STREAM_BROKEN
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import (
@@ -45,33 +45,33 @@ _FINISHES: Final = {
 }
 _CALL_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
-_LONGEST_NAME: Final = 64
-_HALF: Final = re.compile("[\ud800-\udfff]")
-_ONE_EACH: Final = "each call needs exactly one result."
+_MAX_NAME_LENGTH: Final = 64
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_ONE_RESULT_EACH: Final = "each call needs exactly one result."
 
 
-# --- what goes out ----------------------------------------------------------------------------------------
+# --- requests ---------------------------------------------------------------------------------------------
 
 
 def to_provider_messages(request: ModelRequest) -> list[ModelMessage]:
-    """The messages as the providers take them. Raises `RequestRefused` where calls and results do not match."""
-    making = _MessageBuilder(request)
+    """Raises `RequestRefused` if calls and results do not match."""
+    builder = _MessageBuilder(request)
     for message in request.messages:
         match message:
             case UserText():
-                making.say(message)
+                builder.add_text(message)
             case CallReturn():
-                making.answer(message)
+                builder.add_result(message)
             case Reply():
-                making.reply(message)
-    return making.done()
+                builder.add_reply(message)
+    return builder.build()
 
 
 class _MessageBuilder:
-    """Everything between two replies is one message: results first, which is where providers want them."""
+    """Everything between two replies becomes one message, with the results first, as providers require."""
 
     def __init__(self, request: ModelRequest) -> None:
-        self._system = _carried(request.system)
+        self._system = _without_surrogates(request.system)
         self._offered = {tool.name for tool in request.tools}
         self._made: list[ModelMessage] = []
         self._results: list[ModelRequestPart] = []
@@ -79,51 +79,51 @@ class _MessageBuilder:
         self._unanswered: dict[str, str] = {}
         self._used: set[str] = set()
 
-    def say(self, said: UserText) -> None:
+    def add_text(self, message: UserText) -> None:
         from pydantic_ai.messages import UserPromptPart
 
-        # Providers refuse empty text, here and below.
-        if said.text.strip():
-            self._said.append(UserPromptPart(_carried(said.text)))
+        # Providers reject empty text, here and below.
+        if message.text.strip():
+            self._said.append(UserPromptPart(_without_surrogates(message.text)))
 
-    def answer(self, result: CallReturn) -> None:
+    def add_result(self, result: CallReturn) -> None:
         from pydantic_ai.messages import ToolReturnPart
 
         id = self._unanswered.pop(result.call_id, None)
         if id is None:
-            raise RequestRefused(f"The result for {excerpt(result.call_id)!r} answers no open call; {_ONE_EACH}")
-        text = _carried(result.text) or "(no output)"
+            raise RequestRefused(f"The result for {excerpt(result.call_id)!r} answers no open call; {_ONE_RESULT_EACH}")
+        text = _without_surrogates(result.text) or "(no output)"
         outcome: Literal["failed", "success"] = "failed" if result.failed else "success"
         self._results.append(ToolReturnPart(self._name(result.tool), text, id, outcome=outcome))
 
-    def reply(self, reply: Reply) -> None:
+    def add_reply(self, reply: Reply) -> None:
         from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 
-        parts: list[ModelResponsePart] = [TextPart(_carried(reply.text))] if reply.text.strip() else []
+        parts: list[ModelResponsePart] = [TextPart(_without_surrogates(reply.text))] if reply.text.strip() else []
         if not parts and not reply.calls:
             return
-        self._send()
+        self._flush()
         for call in reply.calls:
             if call.id in self._unanswered:
-                raise RequestRefused(f"Two calls of one reply have the id {excerpt(call.id)!r}; {_ONE_EACH}")
+                raise RequestRefused(f"Two calls of one reply have the id {excerpt(call.id)!r}; {_ONE_RESULT_EACH}")
             self._unanswered[call.id] = id = _wire_id(call.id, self._used)
             parts.append(ToolCallPart(self._name(call.tool), _sendable(call.arguments), id))
         self._made.append(ModelResponse(parts=parts))
 
-    def done(self) -> list[ModelMessage]:
-        self._send()
+    def build(self) -> list[ModelMessage]:
+        self._flush()
         if not self._made:
-            raise RequestRefused("There is nothing to send: the request has no messages.")
+            raise RequestRefused("The request has no messages.")
         return self._made
 
     def _name(self, tool: str) -> str:
         return tool if tool in self._offered else _wire_name(tool)
 
-    def _send(self) -> None:
+    def _flush(self) -> None:
         from pydantic_ai.messages import ModelRequest
 
         for id in self._unanswered:
-            raise RequestRefused(f"The call {excerpt(id)!r} has no result; {_ONE_EACH}")
+            raise RequestRefused(f"The call {excerpt(id)!r} has no result; {_ONE_RESULT_EACH}")
         parts = [*self._results, *self._said]
         if parts:
             self._made.append(ModelRequest(parts=parts, instructions=self._system or None))
@@ -132,7 +132,7 @@ class _MessageBuilder:
 
 
 def _wire_id(id: str, used: set[str]) -> str:
-    """Another model may have made the id: it is changed where a provider would refuse it, always in the same way."""
+    """An id that the provider accepts. Another model may have made the original, so it is mapped deterministically."""
     made = id if _CALL_ID.fullmatch(id) else f"call_{hashlib.sha256(id.encode()).hexdigest()[:24]}"
     number = 1
     while made in used:
@@ -143,20 +143,20 @@ def _wire_id(id: str, used: set[str]) -> str:
 
 
 def _wire_name(tool: str) -> str:
-    """A model may call what is no name at all. It was told that there is no such tool; that must be sendable."""
-    return _NOT_IN_A_NAME.sub("_", tool)[:_LONGEST_NAME] or "_"
+    """A valid tool name. A model may have called an invalid one; that call and its error must still be sent."""
+    return _NOT_IN_A_NAME.sub("_", tool)[:_MAX_NAME_LENGTH] or "_"
 
 
-def _carried(text: str) -> str:
-    """Half of a character, which models do write, is carried by no wire."""
-    return _HALF.sub("\ufffd", text)
+def _without_surrogates(text: str) -> str:
+    """Models sometimes write lone surrogates, which cannot be encoded."""
+    return _SURROGATE.sub("\ufffd", text)
 
 
 def _sendable(arguments: Mapping[str, Any] | str) -> dict[str, Any]:
-    """Providers want an object; the model sees what it wrote, and the result says what was wrong with it."""
+    """Providers require an object. Invalid JSON is sent back as text; the result explains the problem."""
     if isinstance(arguments, str):
-        return {"not_json": _carried(arguments)} if arguments.strip() else {}
-    sendable: dict[str, Any] = json.loads(_carried(json.dumps(dict(arguments), ensure_ascii=False)))
+        return {"not_json": _without_surrogates(arguments)} if arguments.strip() else {}
+    sendable: dict[str, Any] = json.loads(_without_surrogates(json.dumps(dict(arguments), ensure_ascii=False)))
     return sendable
 
 
@@ -166,7 +166,7 @@ def tool_parameters(request: ModelRequest) -> ModelRequestParameters:
 
     return ModelRequestParameters(
         function_tools=[
-            # Strict schemas are a dialect of their own; ours are checked by the scheduler.
+            # Strict mode restricts the schema language; the scheduler checks arguments anyway.
             ToolDefinition(
                 name=tool.name,
                 description=tool.description,
@@ -178,7 +178,7 @@ def tool_parameters(request: ModelRequest) -> ModelRequestParameters:
     )
 
 
-# --- what comes back --------------------------------------------------------------------------------------
+# --- replies ----------------------------------------------------------------------------------------------
 
 
 def event_text(event: ModelResponseStreamEvent) -> str:
@@ -193,23 +193,23 @@ def event_text(event: ModelResponseStreamEvent) -> str:
 
 
 def to_reply(response: ModelResponse, *, done: bool) -> Reply:
-    """Raises `ModelBusy` where the end is missing; `done`: the server said in so many words that this was it."""
+    """Raises `ModelBusy` if the end is missing. `done`: the server marked the end of the stream."""
     from pydantic_ai.messages import TextPart
 
     reason, usage = response.finish_reason, response.usage
-    # The library makes up a "stop" where none came. A server that never says why it ended still counts its
-    # tokens at the end, or says that it is done; none of the three means that the connection was closed early.
-    told = (response.provider_details or {}).get("finish_reason")
-    ended = done or bool(told) or (reason is not None and not usage.unmeasured_requests)
+    # pydantic-ai assumes "stop" if the server sent no finish reason. A complete stream has a finish reason, a
+    # token count or an end mark; without any of them the connection was closed early.
+    finish_reason = (response.provider_details or {}).get("finish_reason")
+    ended = done or bool(finish_reason) or (reason is not None and not usage.unmeasured_requests)
     if response.state != "complete" or not ended:
-        raise ModelBusy(BROKE_OFF)
+        raise ModelBusy(STREAM_BROKEN)
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
     calls = tuple(
         RequestedCall(part.tool_call_id, part.tool_name, _arguments(part.args)) for part in response.tool_calls
     )
     finish = _FINISHES.get(reason or "stop", FinishReason.STOP)
     if finish in (FinishReason.STOP, FinishReason.TOOL_CALLS):
-        # Not every provider tells these two apart.
+        # Not every provider distinguishes these two.
         finish = FinishReason.TOOL_CALLS if calls else FinishReason.STOP
     return Reply(text, calls, finish, Usage(usage.input_tokens, usage.output_tokens))
 
@@ -220,11 +220,11 @@ def _arguments(written: str | Mapping[str, Any] | None) -> Mapping[str, Any] | s
     if not written.strip():
         return {}
     try:
-        value = json.loads(written, parse_constant=_no_number)
+        value = json.loads(written, parse_constant=_reject_constant)
     except (ValueError, RecursionError):
         return written
     return value if isinstance(value, dict) else written
 
 
-def _no_number(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")

@@ -1,9 +1,9 @@
-"""A model of a provider, asked over pydantic-ai's direct interface.
+"""A provider's model, called through pydantic-ai's direct API.
 
-One question is one HTTP stream with a client of its own: nothing is left open between questions, nothing
-belongs to an event loop, and cancelling the question closes the stream. The price is a handshake for each.
-The libraries' own retries are off: `retry.Persistent` acts, and it must see every failure. A reply is whole
-or there is none, and it has an end: in bytes, in silence and in time.
+Each request is one HTTP stream with its own client: nothing stays open between requests, nothing is bound to
+an event loop, and cancelling a request closes its stream. The price is one handshake per request. The client
+libraries' retries are off, because `retry.RetryingModel` must see every failure. A reply is complete or there
+is none, and it is bounded in bytes, idle time and total time.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ if TYPE_CHECKING:
 
     from httpx2 import AsyncClient
     from pydantic_ai.messages import ModelMessage
-    from pydantic_ai.models import Model as Wire
+    from pydantic_ai.models import Model as PydanticModel
     from pydantic_ai.models import ModelRequestParameters
 
     from punchlist.models.stream_reader import StreamReader
 
-_CONNECTING: Final = 10.0
+_CONNECT_TIMEOUT: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyLimits:
-    """How much of a reply is waited for. None: what is usual for the provider, or for all of them."""
+    """Bounds of one reply. None uses the default of the provider, or of all providers."""
 
     idle: float | None = None
     """Seconds without a byte."""
     total: float = 3600.0
-    """Seconds for all of it."""
+    """Seconds for the whole reply."""
     max_bytes: int | None = None
 
 
 def model_named(name: str, environment: Mapping[str, str]) -> Model:
-    """Raises `ConfigError` where there is no such provider, key, rehearsal or file."""
+    """Raises `ConfigError` for an unknown provider, a missing key or an invalid rehearsal file."""
     kind, _, rest = name.partition(":")
     if kind == REHEARSAL and rest:
         from punchlist.models.rehearsal import Rehearsal, load_rehearsal
@@ -64,7 +64,7 @@ def model_named(name: str, environment: Mapping[str, str]) -> Model:
 
 
 class _TextForwarder:
-    """Passes text on, and knows whether any was."""
+    """Forwards streamed text and remembers whether there was any."""
 
     def __init__(self, on_text: TextListener | None) -> None:
         self._hear = on_text
@@ -92,7 +92,7 @@ class ProviderModel:
         self.name = model.name
         self._model = model
         self._idle = bounds.idle or model.provider.idle_timeout
-        self._whole = bounds.total
+        self._total = bounds.total
         self._most_bytes = bounds.max_bytes
         self._tls: SSLContext | None = None
 
@@ -103,67 +103,67 @@ class ProviderModel:
         return model_info(self._model)
 
     async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
-        hearing = _TextForwarder(on_text)
+        forwarder = _TextForwarder(on_text)
         try:
-            return await self._asked(request, hearing)
+            return await self._request(request, forwarder)
         except ModelError:
-            hearing.broken()
+            forwarder.broken()
             raise
 
-    async def _asked(self, request: ModelRequest, hearing: _TextForwarder) -> Reply:
-        # In a thread: the first time it imports for seconds, and others want the event loop.
-        client, wire, reading = await asyncio.to_thread(self._opened)
-        limit = asyncio.timeout(self._whole)
+    async def _request(self, request: ModelRequest, forwarder: _TextForwarder) -> Reply:
+        # In a thread, because the first import takes seconds and would block the event loop.
+        client, pydantic_model, reader = await asyncio.to_thread(self._open)
+        limit = asyncio.timeout(self._total)
         async with client:
             messages, tools = to_provider_messages(request), tool_parameters(request)
             try:
                 async with limit:
-                    return await self._reply(wire, messages, tools, request.max_tokens, hearing, reading)
+                    return await self._reply(pydantic_model, messages, tools, request.max_tokens, forwarder, reader)
             except Exception as error:
-                if error is hearing.raised:
+                if error is forwarder.raised:
                     raise
                 if limit.expired():
-                    raise ModelBusy(f"{self._model.provider.name} took longer than {self._whole:g} s.") from None
-                # Not as a cause: it holds the request, with its key.
-                raise to_model_error(error, self._model, self._idle, reading) from None
+                    raise ModelBusy(f"{self._model.provider.name} took longer than {self._total:g} s.") from None
+                # Not chained: the original exception contains the request with its key.
+                raise to_model_error(error, self._model, self._idle, reader) from None
 
-    def _opened(self) -> tuple[AsyncClient, Wire, StreamReader]:
+    def _open(self) -> tuple[AsyncClient, PydanticModel, StreamReader]:
         import httpx2
-        import pydantic_ai.direct  # noqa: F401  for later, while this is not the event loop's thread
+        import pydantic_ai.direct  # noqa: F401  imported here, off the event loop
 
         from punchlist.models.stream_reader import MAX_BYTES, StreamReader
 
         if self._tls is None:
             self._tls = httpx2.create_ssl_context()
-        reading = StreamReader(self._most_bytes or MAX_BYTES)
+        reader = StreamReader(self._most_bytes or MAX_BYTES)
         client = httpx2.AsyncClient(
             verify=self._tls,
             headers={"Accept-Encoding": "identity"},
-            event_hooks={"response": [reading.watch]},
+            event_hooks={"response": [reader.watch]},
         )
-        return client, self._model.wire(client), reading
+        return client, self._model.pydantic_model(client), reader
 
     async def _reply(
         self,
-        wire: Wire,
+        pydantic_model: PydanticModel,
         messages: list[ModelMessage],
         tools: ModelRequestParameters,
         max_tokens: int | None,
-        hearing: _TextForwarder,
-        reading: StreamReader,
+        forwarder: _TextForwarder,
+        reader: StreamReader,
     ) -> Reply:
         import httpx2
         from pydantic_ai.direct import model_request_stream
         from pydantic_ai.settings import ModelSettings
 
-        # Its annotation names the library that it used before, where that is installed.
-        patience: Any = httpx2.Timeout(self._idle, connect=_CONNECTING)
-        settings = ModelSettings(max_retries=0, timeout=patience)
+        # The annotation of ModelSettings names the older httpx.
+        timeout: Any = httpx2.Timeout(self._idle, connect=_CONNECT_TIMEOUT)
+        settings = ModelSettings(max_retries=0, timeout=timeout)
         if max_tokens is not None:
             settings["max_tokens"] = max_tokens
         async with model_request_stream(
-            wire, messages, model_settings=settings, model_request_parameters=tools, instrument=False
+            pydantic_model, messages, model_settings=settings, model_request_parameters=tools, instrument=False
         ) as stream:
             async for event in stream:
-                hearing.text(event_text(event))
-        return to_reply(stream.get(), done=reading.done)
+                forwarder.text(event_text(event))
+        return to_reply(stream.get(), done=reader.done)

@@ -1,8 +1,7 @@
-"""Which providers there are, and how one is reached: its key, its address, its wire.
+"""The table of providers: their keys, addresses and pydantic-ai models.
 
-The names are pydantic-ai's, and so are the variables. The table is kept here, so that a wrong name is
-told at once: importing pydantic-ai takes seconds. What else speaks OpenAI's wire is reached as
-`openai-chat` with OPENAI_BASE_URL.
+Provider names and variables are pydantic-ai's. The table is here because importing pydantic-ai takes seconds,
+and a wrong name should fail at once. Other OpenAI-compatible servers use `openai-chat` with OPENAI_BASE_URL.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from punchlist.kernel.text import excerpt
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient
-    from pydantic_ai.models import Model as Wire
+    from pydantic_ai.models import Model as PydanticModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +24,14 @@ class Provider:
     name: str
     key_variable: str
     url_variable: str
-    """The variable that overrides `home`."""
+    """The environment variable that overrides `default_url`."""
     default_url: str
     idle_timeout: float = 120.0
-    """Seconds without a byte before it is given up."""
+    """Seconds without a byte before the request is aborted."""
     needs_key: bool = True
     priced_as: str | None = None
     default_model: str | None = None
-    """The model for somebody who has set a key and named none."""
+    """Used if a key is set and no model is named."""
 
 
 REHEARSAL: Final = "rehearsal"
@@ -50,7 +49,7 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
         ),
         Provider("openai", *_OPENAI, priced_as="openai", default_model="gpt-6.1-sol"),
         Provider("openai-chat", *_OPENAI, priced_as="openai"),
-        # A model on one's own machine is loaded, and reads its whole prompt, before the first byte comes.
+        # A local server loads the model and reads the whole prompt before it sends the first byte.
         Provider(
             "ollama",
             "OLLAMA_API_KEY",
@@ -62,12 +61,12 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
     )
 }
 _NO_KEY: Final = "no-key"
-"""The libraries insist on a key where the server does not."""
+"""The client libraries require a key even if the server does not."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedModel:
-    """A model of a provider, and how it is reached."""
+    """A model with its address and key."""
 
     provider: Provider
     model: str
@@ -80,12 +79,12 @@ class ResolvedModel:
 
     @property
     def host(self) -> str:
-        """For messages: an address may hold a password."""
+        """Host and port for messages, since the URL may contain a password."""
         parts = urlsplit(self.url)
         return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
 
-    def wire(self, client: AsyncClient) -> Wire:
-        """Takes seconds the first time: it imports."""
+    def pydantic_model(self, client: AsyncClient) -> PydanticModel:
+        """Slow the first time, since it imports the client library."""
         key = self.key or _NO_KEY
         match self.provider.name:
             case "anthropic":
@@ -112,21 +111,21 @@ class ResolvedModel:
 
 
 def default_model(environment: Mapping[str, str]) -> str | None:
-    """The model of the first provider that there is a key for; None where there is none.
+    """The default model of the first provider whose key is set; None without a key.
 
-    A key for an address of one's own says nothing about what can be had there.
+    A provider with a custom address is skipped, since its models are unknown.
     """
     for provider in PROVIDERS.values():
-        own_address = (environment.get(provider.url_variable) or provider.default_url).strip().rstrip(
+        custom_url = (environment.get(provider.url_variable) or provider.default_url).strip().rstrip(
             "/"
         ) != provider.default_url
-        if provider.default_model and not own_address and (environment.get(provider.key_variable) or "").strip():
+        if provider.default_model and not custom_url and (environment.get(provider.key_variable) or "").strip():
             return f"{provider.name}:{provider.default_model}"
     return None
 
 
 def resolve_model(name: str, environment: Mapping[str, str]) -> ResolvedModel:
-    """Raises `ConfigError` for a name that leads nowhere, and for a key that is missing."""
+    """Raises `ConfigError` for an unknown name, an invalid address or a missing key."""
     provider_name, _, model = name.partition(":")
     provider = PROVIDERS.get(provider_name)
     if provider_name == "local":
@@ -144,12 +143,12 @@ def resolve_model(name: str, environment: Mapping[str, str]) -> ResolvedModel:
     except ValueError:
         usable = False
     if not usable:
-        raise ConfigError(f"{provider.url_variable} is no address of the form https://HOST/….")
+        raise ConfigError(f"{provider.url_variable} is not a URL of the form https://HOST/….")
     if provider.name == "ollama" and parts.path in ("", "/"):
-        # Ollama's own tools take the address without the path of the OpenAI wire, under the same name.
+        # Ollama's own tools use this variable without the path of the OpenAI-compatible API.
         url = url.rstrip("/") + "/v1"
     key = (environment.get(provider.key_variable) or "").strip() or None
-    # A server of one's own often needs none.
+    # A self-hosted server often needs no key.
     if key is None and provider.needs_key and url == provider.default_url:
         raise ConfigError(f"{provider.key_variable} is not set; {excerpt(name)} needs it.")
     return ResolvedModel(provider, model.strip(), url, key)

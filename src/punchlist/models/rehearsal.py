@@ -1,4 +1,4 @@
-"""A model that says what a file tells it to: for demonstrations, examples and tests.
+"""A model that replays the replies of a YAML file, for demonstrations, examples and tests.
 
     replies:
       - text: I plan first.
@@ -18,13 +18,13 @@
         replies:
           - text: "{{ todo }} is done."
 
-A scene is what an agent says when it was told something that fits `when`, a regular expression. Where it is
-in its scene is seen from the request alone, so that it goes on after a crash where it was; lines outside of
-scenes begin anew with the program.
+A scene holds the replies of an agent after a message that matches `when`, a regular expression. The position
+in a scene is derived from the request alone, so that it survives a crash; replies outside of scenes start
+again with each process.
 
-It goes through the same loop, scheduler and storage as a real model. `{{ … }}` is a path into the results of
-earlier calls, the newest result that has such a field, or a group of `when`. What runs out of replies says
-so and stops.
+A rehearsal runs through the same loop, scheduler and storage as a real model. `{{ … }}` is a path into the
+results of earlier calls (the newest result that has the path) or a group of `when`. When the replies run
+out, the model says so and stops.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ from punchlist.models.model import (
 )
 
 FAULTS: Final[Mapping[str, ModelError]] = {
-    "rate_limit": ModelBusy("Too many requests.", wait=0.0),
-    "overloaded": ModelBusy("The model is overloaded.", wait=0.0),
-    "dropped": ModelBusy("The stream broke off."),
+    "rate_limit": ModelBusy("Too many requests.", retry_after=0.0),
+    "overloaded": ModelBusy("The model is overloaded.", retry_after=0.0),
+    "dropped": ModelBusy("The stream ended early."),
     "unauthorized": ModelRefused("The key is wrong."),
     "bad_request": ModelRefused("The request is not valid."),
 }
 _KEYS: Final = ("text", "calls", "finish", "fault", "tokens", "delay")
-_LARGEST: Final = 1_000_000
+_MAX_SIZE: Final = 1_000_000
 _REFERENCE: Final = re.compile(r"\{\{\s*([A-Za-z_][\w.\[\]]*)\s*\}\}")
 _STEP: Final = re.compile(r"\w+")
 ENDED: Final = "The rehearsal has no more replies."
@@ -72,7 +72,7 @@ ENDED: Final = "The rehearsal has no more replies."
 
 @dataclass(frozen=True, slots=True)
 class RehearsedReply:
-    """One reply of the file, as it stands there."""
+    """One reply of the file, before references are filled in."""
 
     text: str = ""
     calls: tuple[tuple[str, Any], ...] = ()
@@ -97,14 +97,14 @@ class RehearsalScript:
 
 
 class Rehearsal:
-    """The model of one agent. Each agent named in the file has its own lines; the others share the main ones."""
+    """The model of one agent. Agents named in the file have their own replies; the others share `replies`."""
 
     def __init__(self, script: RehearsalScript, agent: str = "", name: str = "rehearsal") -> None:
         self.name = name
         self.info = ModelInfo(context_window=1_000_000)
         self._script = script
         self._agent = agent
-        self._lines = iter(script.agents.get(agent, script.replies))
+        self._replies = iter(script.agents.get(agent, script.replies))
         self._results: dict[str, Mapping[str, Any]] = {}
 
     def for_agent(self, agent: str) -> Rehearsal:
@@ -112,7 +112,7 @@ class Rehearsal:
         return Rehearsal(self._script, agent, self.name) if agent in scripted else self
 
     def _next(self, request: ModelRequest) -> tuple[RehearsedReply, Mapping[str, Any]]:
-        """The next line, and what is known from what was said."""
+        """The next reply, and the groups of the scene's pattern."""
         replies = 0
         for message in reversed(request.messages):
             if isinstance(message, Reply):
@@ -120,38 +120,38 @@ class Rehearsal:
             if not isinstance(message, UserText):
                 continue
             for scene in self._script.scenes:
-                if scene.agent in (None, self._agent) and (fits := scene.when.search(message.text)):
-                    line = scene.replies[replies] if replies < len(scene.replies) else RehearsedReply(text=ENDED)
-                    return line, fits.groupdict()
-        return next(self._lines, RehearsedReply(text=ENDED)), {}
+                if scene.agent in (None, self._agent) and (match := scene.when.search(message.text)):
+                    reply = scene.replies[replies] if replies < len(scene.replies) else RehearsedReply(text=ENDED)
+                    return reply, match.groupdict()
+        return next(self._replies, RehearsedReply(text=ENDED)), {}
 
     async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
-        line, known = self._next(request)
-        if line.delay:
-            await asyncio.sleep(line.delay)
-        if line.fault is not None:
-            raise FAULTS[line.fault]
-        # What has scrolled out of sight is still known here: a script is written without regard to that.
+        reply, groups = self._next(request)
+        if reply.delay:
+            await asyncio.sleep(reply.delay)
+        if reply.fault is not None:
+            raise FAULTS[reply.fault]
+        # Results stay known after compaction: a script is written without regard to it.
         self._results |= _results(request)
-        results = [known, *reversed(self._results.values())]
-        text = _filled(line.text, results)
+        results = [groups, *reversed(self._results.values())]
+        text = _filled(reply.text, results)
         if on_text is not None and text:
             on_text(text)
         calls = tuple(
             RequestedCall(f"call_{new_id()[-12:]}_{number}", tool, _filled(arguments, results))
-            for number, (tool, arguments) in enumerate(line.calls)
+            for number, (tool, arguments) in enumerate(reply.calls)
         )
-        finish = line.finish or (FinishReason.TOOL_CALLS if calls else FinishReason.STOP)
-        return Reply(text, calls, finish, Usage(line.tokens, len(text) // 4))
+        finish = reply.finish or (FinishReason.TOOL_CALLS if calls else FinishReason.STOP)
+        return Reply(text, calls, finish, Usage(reply.tokens, len(text) // 4))
 
 
 def for_agent(model: Model, agent: str) -> Model:
-    """The model as one agent has it: a rehearsal may have lines of its own for each."""
+    """The model for one agent: a rehearsal can have separate replies for each agent."""
     return model.for_agent(agent) if isinstance(model, Rehearsal) else model
 
 
 def _results(request: ModelRequest) -> dict[str, Mapping[str, Any]]:
-    """What earlier calls gave that is an object, by the call, oldest first."""
+    """The results that are JSON objects, by call id, oldest first."""
     found: dict[str, Mapping[str, Any]] = {}
     for message in request.messages:
         if isinstance(message, CallReturn) and not message.failed:
@@ -195,26 +195,26 @@ def load_rehearsal(path: Path) -> RehearsalScript:
     import yaml
 
     try:
-        if path.stat().st_size > _LARGEST:
-            raise ConfigError(f"{path}: is larger than {_LARGEST:,} bytes; that is no rehearsal.")
+        if path.stat().st_size > _MAX_SIZE:
+            raise ConfigError(f"{path}: is larger than {_MAX_SIZE:,} bytes.")
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror or error}).") from None
     except (UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
-        raise ConfigError(f"{path}: is no YAML ({excerpt(str(error), 200)}).") from None
+        raise ConfigError(f"{path}: is not valid YAML ({excerpt(str(error), 200)}).") from None
     if isinstance(content, list):
         content = {"replies": content}
     if not isinstance(content, dict):
         raise ConfigError(f"{path}: must be a list of replies, got {json_type(content)}.")
     for key in content:
         if key not in ("replies", "agents", "scenes"):
-            raise ConfigError(f"{path}: {excerpt(str(key))!r} is not known. There are: replies, agents, scenes.")
+            raise ConfigError(f"{path}: {excerpt(str(key))!r} is not a known key. Use: replies, agents, scenes.")
     agents = content.get("agents") or {}
     if not isinstance(agents, dict):
         raise ConfigError(f"{path}: agents: must be a table of lists, got {json_type(agents)}.")
     return RehearsalScript(
-        _lines(path, "replies", content.get("replies") or []),
-        {str(name): _lines(path, f"agents.{name}", lines) for name, lines in agents.items()},
+        _parse_replies(path, "replies", content.get("replies") or []),
+        {str(name): _parse_replies(path, f"agents.{name}", lines) for name, lines in agents.items()},
         _scenes(path, content.get("scenes") or []),
     )
 
@@ -227,26 +227,26 @@ def _scenes(path: Path, scenes: Any) -> tuple[Scene, ...]:
 
 def _scene(path: Path, where: str, scene: Any) -> Scene:
     if not isinstance(scene, dict) or not {"when", "replies"} <= set(scene) <= {"when", "replies", "agent"}:
-        raise ConfigError(f"{path}: {where}: must be a table of when, replies and, if it is one agent's, agent.")
+        raise ConfigError(f"{path}: {where}: must be a table with when, replies and optionally agent.")
     try:
         when = re.compile(str(scene["when"]), re.DOTALL)
     except re.error as error:
-        raise ConfigError(f"{path}: {where}: when is no regular expression ({error}).") from None
-    lines = _lines(path, f"{where}.replies", scene["replies"])
-    if any(line.fault for line in lines):
-        # Nothing is left of it that could be counted: it would come again for ever.
-        raise ConfigError(f"{path}: {where}: a scene has no faults.")
+        raise ConfigError(f"{path}: {where}: when is not a valid regular expression ({error}).") from None
+    replies = _parse_replies(path, f"{where}.replies", scene["replies"])
+    if any(reply.fault for reply in replies):
+        # A fault leaves no reply to count, so the position in the scene would never advance.
+        raise ConfigError(f"{path}: {where}: a scene cannot contain faults.")
     agent = scene.get("agent")
-    return Scene(str(agent) if agent is not None else None, when, lines)
+    return Scene(str(agent) if agent is not None else None, when, replies)
 
 
-def _lines(path: Path, where: str, lines: Any) -> tuple[RehearsedReply, ...]:
+def _parse_replies(path: Path, where: str, lines: Any) -> tuple[RehearsedReply, ...]:
     if not isinstance(lines, list):
         raise ConfigError(f"{path}: {where}: must be a list, got {json_type(lines)}.")
-    return tuple(_line(path, f"{where}[{number}]", line) for number, line in enumerate(lines, start=1))
+    return tuple(_parse_reply(path, f"{where}[{number}]", line) for number, line in enumerate(lines, start=1))
 
 
-def _line(path: Path, where: str, line: Any) -> RehearsedReply:
+def _parse_reply(path: Path, where: str, line: Any) -> RehearsedReply:
     def wrong(problem: str) -> ConfigError:
         return ConfigError(f"{path}: {where}: {problem}.")
 
@@ -256,7 +256,7 @@ def _line(path: Path, where: str, line: Any) -> RehearsedReply:
         raise wrong(f"must be text or a table, got {json_type(line)}")
     for key in line:
         if key not in _KEYS:
-            raise wrong(f"{excerpt(str(key))!r} is not known. There are: {', '.join(_KEYS)}")
+            raise wrong(f"{excerpt(str(key))!r} is not a known key. Use: {', '.join(_KEYS)}")
     fault, finish = line.get("fault"), line.get("finish")
     if fault is not None and fault not in FAULTS:
         raise wrong(f"fault must be one of {', '.join(FAULTS)}")

@@ -1,7 +1,6 @@
-"""Asking again when a model is busy: with growing pauses, some chance in them, and an end.
+"""Retries requests to a busy model, with exponential back-off and jitter, a limited number of times.
 
-A model that has begun to act is never asked twice: a reply is whole or there is none, so what is
-repeated is the question, never a tool call.
+A reply is complete or there is none, so only the request is repeated, never a tool call.
 """
 
 from __future__ import annotations
@@ -23,34 +22,32 @@ class RetryPolicy:
     first_pause: float = 1.0
     max_pause: float = 60.0
 
-    def pause(self, number: int, asked_for: float | None, chance: float) -> float:
-        """Seconds before try `number`, from 1: what the model asked for, else twice as long each time, at random."""
-        if asked_for is not None:
-            return min(max(asked_for, 0.0), self.max_pause)
+    def pause(self, number: int, requested: float | None, jitter: float) -> float:
+        """Seconds to wait after try `number` (from 1): `requested` by the server, else doubling, with jitter."""
+        if requested is not None:
+            return min(max(requested, 0.0), self.max_pause)
         longest: float = min(self.first_pause * 2.0 ** (number - 1), self.max_pause)
-        return longest * (0.5 + 0.5 * chance)
+        return longest * (0.5 + 0.5 * jitter)
 
 
 DEFAULT_POLICY: Final = RetryPolicy()
 
 
 class RetryingModel:
-    """A model that is asked again."""
-
     def __init__(
         self,
         model: Model,
-        patience: RetryPolicy = DEFAULT_POLICY,
+        policy: RetryPolicy = DEFAULT_POLICY,
         *,
-        told: Callable[[str], None] | None = None,
+        on_note: Callable[[str], None] | None = None,
         sleep: Sleep = asyncio.sleep,
-        chance: Callable[[], float] = random.random,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
         self._model = model
-        self._patience = patience
-        self._told = told
+        self._policy = policy
+        self._on_note = on_note
         self._sleep = sleep
-        self._chance = chance
+        self._jitter = jitter
 
     @property
     def name(self) -> str:
@@ -61,14 +58,14 @@ class RetryingModel:
         return self._model.info
 
     async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
-        for number in range(1, self._patience.tries + 1):
+        for number in range(1, self._policy.tries + 1):
             try:
                 return await self._model.ask(request, on_text)
             except ModelBusy as busy:
-                if number == self._patience.tries:
+                if number == self._policy.tries:
                     raise
-                pause = self._patience.pause(number, busy.retry_after, self._chance())
-                if self._told is not None:
-                    self._told(f"{self.name}: {busy} Asking again in {pause:.1f} s.")
+                pause = self._policy.pause(number, busy.retry_after, self._jitter())
+                if self._on_note is not None:
+                    self._on_note(f"{self.name}: {busy} Retrying in {pause:.1f} s.")
                 await self._sleep(pause)
-        raise AssertionError("there is at least one try")
+        raise AssertionError("a policy has at least one try")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from punchlist.agent.env_overrides import CONTINUATIONS, CONTINUES
+from punchlist.agent.definitions import CONTINUATIONS, CONTINUES
 from punchlist.errors import ConfigError
 from punchlist.kernel.text import visible_block
 from punchlist.surfaces.cli.context import JsonOption, SessionOption, cli_context, echo, echo_error, echo_json
@@ -18,7 +18,8 @@ from punchlist.surfaces.cli.tools import ModeOption, warn_untrusted
 
 if TYPE_CHECKING:
     from punchlist.agent.definitions import AgentDefinition
-    from punchlist.agent.runtime import AgentRuntime, TurnOutcome
+    from punchlist.agent.events import TurnResult
+    from punchlist.agent.runtime import AgentRuntime
     from punchlist.surfaces.services import Services
 
 EXIT_CODES: Final = {
@@ -161,9 +162,9 @@ def _goal(goal: str | None, file: Path | None, resume: bool) -> str | None:
     return text.strip()
 
 
-def finish(services: Services, runtime: AgentRuntime, outcome: TurnOutcome, as_json: bool) -> int:
+def finish(services: Services, runtime: AgentRuntime, outcome: TurnResult, as_json: bool) -> int:
     """Tell what came of it; the exit code."""
-    ended, todos = outcome.ended, _todos(services, runtime, outcome.turn_id)
+    ended, todos = outcome, _todos(services, runtime, outcome.turn_id)
     if as_json:
         echo_json(
             {

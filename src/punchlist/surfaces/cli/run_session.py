@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import AgentDefinition
+from punchlist.agent.events import TurnResult
 from punchlist.agent.model_resolver import ModelResolver
-from punchlist.agent.resume import resume_session
-from punchlist.agent.runtime import AgentRuntime, Interaction, TurnOutcome
-from punchlist.agent.wait import wait_until_resumable
+from punchlist.agent.resume import resume_session, wait_until_resumable
+from punchlist.agent.runtime import AgentRuntime
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancel_signal import CancelSignal
@@ -44,11 +44,6 @@ class RunSession:
         watcher = None if quiet else RunDisplay.on_stderr()
         if terminal and watcher:
             terminal.before_asking = watcher.erase
-        audience = Interaction(
-            ask=terminal.ask if terminal else None,
-            on_event=watcher.show_event if watcher else None,
-            wait_for_approval=waits,
-        )
         self._waits = waits
         self._signal = CancelSignal()
         self.runtime = AgentRuntime(
@@ -58,27 +53,29 @@ class RunSession:
             services.checklists,
             ModelResolver(model, os.environ, watcher.note if watcher else None),
             Mode(mode) if mode else None,
-            audience,
             services.agents.definitions,
+            ask=terminal.ask if terminal else None,
+            wait_for_approval=waits,
+            on_event=watcher.show_event if watcher else None,
         )
         self._watcher = watcher
 
-    def run(self, agent: AgentDefinition, goal: str) -> TurnOutcome:
+    def run(self, agent: AgentDefinition, goal: str) -> TurnResult:
         left = self.runtime.conversations.current_turn(self.runtime.site.scope.conversation_id)
         if left is not None and left.owner is None and self._watcher:
             self._watcher.note(f"the turn that was left open ({left.id[-8:]}) ends with this new goal")
         return self._see_through(self.runtime.run(agent, goal, self._signal), lambda _: agent)
 
-    def resume(self, choose: Callable[[str], AgentDefinition]) -> TurnOutcome:
+    def resume(self, choose: Callable[[str], AgentDefinition]) -> TurnResult:
         return self._see_through(resume_session(self.runtime, choose, self._signal), choose)
 
     def _see_through(
-        self, first: Coroutine[Any, Any, TurnOutcome], choose: Callable[[str], AgentDefinition]
-    ) -> TurnOutcome:
-        async def see_through() -> TurnOutcome:
+        self, first: Coroutine[Any, Any, TurnResult], choose: Callable[[str], AgentDefinition]
+    ) -> TurnResult:
+        async def see_through() -> TurnResult:
             self._stop_on_interrupt()
             outcome = await self._stay(await first, choose)
-            while outcome.ended.reason not in _NOTHING_MORE:
+            while outcome.reason not in _NOTHING_MORE:
                 following = await self._queued(choose)
                 if following is None:
                     break
@@ -91,15 +88,15 @@ class RunSession:
             if self._watcher:
                 self._watcher.erase()
 
-    async def _stay(self, outcome: TurnOutcome, choose: Callable[[str], AgentDefinition]) -> TurnOutcome:
+    async def _stay(self, outcome: TurnResult, choose: Callable[[str], AgentDefinition]) -> TurnResult:
         """With --wait, a turn that has to wait is gone on with as soon as it can be."""
-        while self._waits and outcome.ended.reason is Reason.WAITING and not self._signal.is_set:
+        while self._waits and outcome.reason is Reason.WAITING and not self._signal.is_set:
             if not await wait_until_resumable(self.runtime, outcome.turn_id, self._signal):
                 break
             outcome = await resume_session(self.runtime, choose, self._signal)
         return outcome
 
-    async def _queued(self, choose: Callable[[str], AgentDefinition]) -> TurnOutcome | None:
+    async def _queued(self, choose: Callable[[str], AgentDefinition]) -> TurnResult | None:
         """A turn with the next message that a person left for the agent, if there is one (S10)."""
         runtime = self.runtime
         agent = choose("supervisor")

@@ -248,8 +248,7 @@ class _HookCall:
 
     def _agent(self, services: Services) -> AgentDefinition:
         """The definition whose limits apply to third-party agents."""
-        from punchlist.agent.definitions import BUILT_IN, with_overrides
-        from punchlist.agent.env_overrides import environment_overrides
+        from punchlist.agent.definitions import BUILT_IN, environment_overrides, with_overrides
 
         continues, continuations = environment_overrides(os.environ)
         configured = self.settings.project or self.settings.user

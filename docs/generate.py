@@ -14,8 +14,7 @@ from punchlist.checklist.lifecycle import CHECKLIST
 from punchlist.checklist.tools import checklist_tools
 from punchlist.claims.lifecycle import CLAIM
 from punchlist.claims.tools import claim_tools
-from punchlist.conversations.lifecycle import TURN
-from punchlist.conversations.message_lifecycle import QUEUE
+from punchlist.conversations.lifecycle import QUEUE, TURN
 from punchlist.kernel.lifecycle import Lifecycle
 from punchlist.kernel.tool import ListToolSpec
 from punchlist.missions.todos.lifecycle import ESCALATION, MISSION

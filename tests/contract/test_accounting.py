@@ -14,7 +14,7 @@ from tests.contract.missions import BUILD, ONBOARDING, Team, developer_experienc
 from tests.contract.rehearsing import Rehearsing, calls, completes, plans, says
 from tests.tables import engine_of
 
-from punchlist.conversations import usage as conversation_usage
+from punchlist.conversations import usage_repository as conversation_usage
 from punchlist.conversations.model import Scope, TraceKind, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import NotFound
@@ -196,7 +196,8 @@ def test_one_todo_is_looked_at_along_indexes(tmp_path: Path) -> None:
     store = open_store(f"sqlite:///{tmp_path}/punchlist.db")
     names = ("todo_id", "stream", "turn_id", "conversation_id", "since", "until")
     of_todo = (mission_usage.OF_TODO, mission_usage.RUNS_OF_TODO, mission_usage.TAKEN_UP)
-    for statement in (*of_todo, conversation_usage.MEANWHILE, conversation_usage.CALLS, conversation_usage.REQUESTS):
+    of_turn = (conversation_usage.CHILD_TURNS_DURING, conversation_usage.CALLS, conversation_usage.REQUESTS)
+    for statement in (*of_todo, *of_turn):
         sql, values = statement.on(store.database.kind, dict.fromkeys(names, "x"))
         with engine_of(store).connect() as connection:
             steps = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", tuple(values)).fetchall()

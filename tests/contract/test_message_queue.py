@@ -20,8 +20,8 @@ from tests.contract.front import by_hand, nothing_changes, trail
 from tests.unit.examples import examples
 
 from punchlist.audit.check import check
-from punchlist.conversations.message_queue import DeliveredMessage, MessageQueue, stream
-from punchlist.conversations.model import Scope
+from punchlist.conversations.message_queue import MessageQueue, stream
+from punchlist.conversations.model import DeliveredMessage, Scope
 from punchlist.conversations.service import MAX_MESSAGE_LENGTH, Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound
 from punchlist.kernel.actors import SYSTEM, Actor, Role

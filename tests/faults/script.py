@@ -139,7 +139,7 @@ class Script:
         """What the services say the session holds."""
         session = self.scope.conversation_id
         turns = []
-        for turn in reversed(self.house.conversations.turns(session, most=1_000_000)):
+        for turn in reversed(self.house.conversations.turns(session, limit=1_000_000)):
             plan = self.house.plans.list(TurnScope(session, self.scope.actor, turn.id), frozenset(PlanStatus))
             if plan.items:
                 turns.append((tuple(Todo(t.title, t.status, t.outcome) for t in plan.items), turn.end_reason))

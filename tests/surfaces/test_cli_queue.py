@@ -11,8 +11,8 @@ import pytest
 from tests.conftest import Cli
 from tests.faults.processes import Program, eventually
 
-from punchlist.conversations.message_queue import DeliveredMessage, MessageQueue
-from punchlist.conversations.model import Scope
+from punchlist.conversations.message_queue import MessageQueue
+from punchlist.conversations.model import DeliveredMessage, Scope
 from punchlist.kernel.actors import Actor, Role
 from punchlist.storage.open import open_store
 
@@ -98,7 +98,7 @@ def test_a_message_that_is_not_there_is_said_with_what_to_do(punchlist: Cli, com
     done = punchlist("queue", *command, "--json")
     assert done.returncode == 1
     assert json.loads(done.stdout)["error"]["code"] == "not_found"
-    assert "`punchlist queue` lists those that wait" in done.stderr
+    assert "`punchlist queue` lists the queued messages" in done.stderr
 
 
 @pytest.mark.spec("S10")

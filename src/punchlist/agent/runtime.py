@@ -233,7 +233,7 @@ class AgentRuntime:
         earlier: list[Message] = []
         if request.parent is None and agent.history:
             recent, whose = self.conversations.recent, agent.name if self.shared_conversation else None
-            rows = await call(recent, scope.conversation_id, agent.history, but_of=scope.turn_id, agent=whose)
+            rows = await call(recent, scope.conversation_id, agent.history, except_turn=scope.turn_id, agent=whose)
             messages = [message for row in rows if (message := from_stored(row)) is not None]
             earlier = recent_messages(messages, agent.history)
         turns = await call(self.conversations.turns, scope.conversation_id, 2)

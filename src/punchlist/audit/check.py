@@ -14,11 +14,10 @@ from typing import Final
 from punchlist.audit import missions
 from punchlist.checklist import replay as checklist_replay
 from punchlist.checklist import repository as checklist_repository
-from punchlist.conversations import message_queue
+from punchlist.conversations import message_queue, queue_repository
 from punchlist.conversations import replay as conversation_replay
 from punchlist.conversations import repository as conversation_repository
-from punchlist.conversations.lifecycle import TurnAction
-from punchlist.conversations.message_lifecycle import QueueAction
+from punchlist.conversations.lifecycle import QueueAction, TurnAction
 from punchlist.errors import StoreDamaged, StoreError
 from punchlist.kernel.events import Event
 from punchlist.plan import condition_repository
@@ -175,9 +174,8 @@ def _compare_conversation(tx: Transaction, owner: str, events: list[Event]) -> I
 
 def _compare_queue(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
     told = conversation_replay.replay_queue(events)
-    found = {
-        one.id: {**message_queue.event_data(one), "status": one.status} for one in message_queue.all_messages(tx, owner)
-    }
+    rows = queue_repository.all_messages(tx, owner)
+    found = {row.id: {**message_queue.event_data(row), "status": row.status} for row in rows}
     for queued_id in told | found:
         if told.get(queued_id) != found.get(queued_id):
             yield f"queue:{owner}: message {queued_id} is not what its events made of it"

@@ -1,4 +1,1 @@
-"""Conversations, their turns, messages and traces: what every list hangs on.
-
-A session is a conversation: `--session ID` names the conversation's id.
-"""
+"""Sessions (conversations), their turns and messages, the queue of messages for a busy agent, and traces."""

@@ -1,10 +1,10 @@
-"""Values of conversations."""
+"""Values of conversations, turns, messages and the message queue."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from punchlist.conversations.lifecycle import TurnStatus
 from punchlist.kernel.actors import Actor
@@ -23,7 +23,7 @@ class TraceKind(StrEnum):
 
 
 class NoticeKind(StrEnum):
-    """Kinds of messages that are posted to a chat, inside or outside of a turn, for people and for its agents."""
+    """Kinds of messages that are posted to a chat for people and agents, inside or outside a turn."""
 
     TODO_DELEGATION = "todo_delegation"
     TODO_RESULT = "todo_result"
@@ -48,7 +48,7 @@ class Conversation:
 
 
 class StoredTurn(NamedTuple):
-    """A row of `turns`. A named tuple, since every change of a plan reads one."""
+    """A row of `turns`. A named tuple because every plan write reads one."""
 
     id: str
     conversation_id: str
@@ -58,7 +58,7 @@ class StoredTurn(NamedTuple):
     started_at: str
     ended_at: str | None
     owner: str | None = None
-    """The process that works on it."""
+    """The process that works on the turn; None when no process does."""
 
     @property
     def open(self) -> bool:
@@ -70,7 +70,7 @@ class StoredTurn(NamedTuple):
 
 
 class NewMessage(NamedTuple):
-    """Something that is said, before it has its place."""
+    """A message without id and position."""
 
     role: str
     kind: str
@@ -89,7 +89,7 @@ class Message(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """One call to a model or a tool."""
+    """A row of `traces`: one call to a model or a tool."""
 
     id: str
     conversation_id: str
@@ -104,7 +104,7 @@ class Trace(NamedTuple):
 
 
 class ModelCallRecord(NamedTuple):
-    """What is kept of one request to a model, besides its reply."""
+    """The stored part of one model request, apart from its reply."""
 
     name: str
     input: str
@@ -114,9 +114,101 @@ class ModelCallRecord(NamedTuple):
     ended_at: str
 
 
+class QueuedMessage(NamedTuple):
+    """A row of `queued_messages`."""
+
+    id: str
+    conversation_id: str
+    position: int
+    content: str
+    status: str
+    said_by: str
+    created_at: str
+    changed_at: str | None
+    turn_id: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "status": self.status,
+            "content": self.content,
+            "saidBy": self.said_by,
+            "createdAt": self.created_at,
+            "changedAt": self.changed_at,
+            "turnId": self.turn_id,
+        }
+
+
+class DeliveredMessage(NamedTuple):
+    """A delivered message and the turn that it started, whose first message it is."""
+
+    turn: StoredTurn
+    queued: QueuedMessage
+
+
+class ConversationOverview(NamedTuple):
+    """One line in the list of conversations."""
+
+    conversation: Conversation
+    turns: int
+    messages: int
+    last: StoredTurn | None
+
+
+class ChatEntry(NamedTuple):
+    """A message and its turn, if it has one."""
+
+    message: Message
+    turn: StoredTurn | None
+
+
+class LastMessage(NamedTuple):
+    """When the last message was written, and how many messages there are."""
+
+    messages: int
+    at: str
+
+
+class CallEvidence(NamedTuple):
+    """A tool call as evidence of the work on a todo."""
+
+    call_id: str
+    turn_id: str
+    agent: str
+    tool: str
+    status: str
+    summary: str
+    """The first line of the result, or of the explanation if the call has no result."""
+    output_file: str | None
+    at: str
+    """When the call started; when it was requested, if it never started."""
+    ended_at: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "callId": self.call_id,
+            "turnId": self.turn_id,
+            "agent": self.agent,
+            "tool": self.tool,
+            "status": self.status,
+            "told": self.summary,
+            "outputFile": self.output_file,
+            "at": self.at,
+            "endedAt": self.ended_at,
+        }
+
+
+class ModelRequestUsage(NamedTuple):
+    """The tokens of one model request."""
+
+    at: str
+    input_tokens: int
+    output_tokens: int
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where a caller stands: given by its surface, never by what a model sends (T7)."""
+    """The conversation and actor of a caller. The surface sets it; nothing in it comes from a model (T7)."""
 
     conversation_id: str
     actor: Actor

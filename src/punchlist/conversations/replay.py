@@ -1,4 +1,4 @@
-"""A conversation as its events tell it, to compare with the rows."""
+"""Rebuilds conversations and queues from their events, to compare them with the rows."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ class ReplayedConversation:
 
 
 def replay_conversation(events: Sequence[Event]) -> ReplayedConversation:
-    """Messages are not here: the trail keeps only their fingerprints."""
-    told = ReplayedConversation()
+    """Without messages: events store only their fingerprints."""
+    replayed = ReplayedConversation()
     for event in events:
         data = event.payload()
         if event.action == "start":
-            told.conversation = Conversation(**data)
+            replayed.conversation = Conversation(**data)
         elif event.action == TurnAction.BEGIN:
-            told.turns[event.subject] = StoredTurn(**data)
+            replayed.turns[event.subject] = StoredTurn(**data)
         elif event.action in (TurnAction.TAKE, TurnAction.SUSPEND, TurnAction.END):
-            told.turns[event.subject] = told.turns[event.subject]._replace(**data)
-    return told
+            replayed.turns[event.subject] = replayed.turns[event.subject]._replace(**data)
+    return replayed
 
 
 def replay_queue(events: Sequence[Event]) -> dict[str, dict[str, Any]]:
-    """By id, what the trail tells of messages that waited: every event tells all of it."""
-    told: dict[str, dict[str, Any]] = {}
+    """The data of each queued message by id; every event carries all of it."""
+    replayed: dict[str, dict[str, Any]] = {}
     for event in events:
         data = event.payload()
         data.pop("message", None)
-        told[event.subject] = {**data, "status": event.to_status}
-    return told
+        replayed[event.subject] = {**data, "status": event.to_status}
+    return replayed

@@ -1,13 +1,12 @@
-"""Conversations and turns: opening, ending, and what is said and done in them."""
+"""Conversations and turns: create, read, end, and add messages and traces."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any, Final
 
-from punchlist.conversations import repository as conversation_repository
+from punchlist.conversations import repository
 from punchlist.conversations.lifecycle import TURN, TurnAction, TurnStatus
 from punchlist.conversations.model import (
     Conversation,
@@ -32,7 +31,7 @@ from punchlist.storage.store import Store, Transaction
 from punchlist.storage.transitions import transition
 
 Fence = Callable[[Transaction], None]
-"""Raises for one who was thought dead and has been replaced; asked when the conversation is locked."""
+"""Called with the conversation locked; raises if another worker has replaced the caller."""
 MAX_ID_LENGTH: Final = 200
 MAX_TITLE_LENGTH: Final = 500
 MAX_MESSAGE_LENGTH: Final = 1_000_000
@@ -43,7 +42,7 @@ def stream(conversation_id: str) -> str:
 
 
 def turn_stream(turn_id: str) -> str:
-    """No stream of its own, but a name under which it is known that something has become of a turn."""
+    """Holds no events: a name for `Transaction.mark_appended`, which tells this process that a turn has changed."""
     return f"turn:{turn_id}"
 
 
@@ -51,12 +50,14 @@ class Conversations:
     def __init__(self, store: Store) -> None:
         self._store = store
 
+    # --- conversations -----------------------------------------------------------------------------------------
+
     def start(
         self, scope: Scope, *, title: str = "", metadata: dict[str, Any] | None = None, reason: str = ""
     ) -> Conversation:
-        """The conversation of `scope`; made when it is not there yet."""
+        """The conversation of `scope`; created if it does not exist."""
         with self._store.read() as tx:
-            found = conversation_repository.find_conversation(tx, scope.conversation_id)
+            found = repository.find_conversation(tx, scope.conversation_id)
         if found:
             return found
         with self._store.write() as tx:
@@ -71,51 +72,57 @@ class Conversations:
         metadata: dict[str, Any] | None = None,
         reason: str = "",
     ) -> Conversation:
-        """As `start`, inside a transaction, and with the conversation locked for its rest."""
-        found = conversation_repository.lock_conversation(tx, scope.conversation_id)
+        """As `start`, in the caller's transaction; the conversation is locked until it ends."""
+        found = repository.lock_conversation(tx, scope.conversation_id)
         if found:
             return found
         _check_id(scope.conversation_id)
         if problem := text.line_problem(title, max_length=MAX_TITLE_LENGTH, min_length=0):
             raise InvalidInput(f"title: {problem}")
-        made = Conversation(scope.conversation_id, title.strip(), canonical_json(metadata or {}), tx.now())
-        if not tx.run(conversation_repository.INSERT_CONVERSATION, **asdict(made)):
-            # Another process made it at the same moment.
-            return conversation_repository.lock_conversation(tx, made.id) or made
-        event_log.append(tx, conversation_change(scope, "start", made.id, reason or "first use", asdict(made)))
-        return made
+        created = Conversation(scope.conversation_id, title.strip(), canonical_json(metadata or {}), tx.now())
+        if not repository.add_conversation(tx, created):
+            # Another process created it at the same moment.
+            return repository.lock_conversation(tx, created.id) or created
+        data = {
+            "id": created.id,
+            "title": created.title,
+            "metadata": created.metadata,
+            "created_at": created.created_at,
+        }
+        event_log.append(tx, conversation_change(scope, "start", created.id, reason or "first use", data))
+        return created
 
     def get(self, conversation_id: str) -> Conversation:
         with self._store.read() as tx:
-            found = conversation_repository.find_conversation(tx, conversation_id)
+            found = repository.find_conversation(tx, conversation_id)
         if not found:
-            raise NotFound(
-                f"There is no session {text.excerpt(conversation_id)!r}. `punchlist sessions` lists those there are."
-            )
+            raise NotFound(f"There is no session {text.excerpt(conversation_id)!r}. `punchlist sessions` lists them.")
         return found
 
-    def newest(self, most: int = 50) -> list[Conversation]:
+    def newest(self, limit: int = 50) -> list[Conversation]:
         with self._store.read() as tx:
-            return [Conversation(*row) for row in tx.all(conversation_repository.CONVERSATIONS, most=most)]
+            return repository.newest_conversations(tx, limit)
+
+    # --- turns -------------------------------------------------------------------------------------------------
 
     def open_turn(self, scope: Scope, *, reason: str = "first use") -> StoredTurn:
-        """The open turn of a conversation, opened when there is none."""
+        """The open turn of a conversation; started if there is none."""
         with self._store.read() as tx:
-            found = conversation_repository.find_open_turn(tx, scope.conversation_id)
+            found = repository.find_open_turn(tx, scope.conversation_id)
         if found:
             return found
         with self._store.write() as tx:
             return self.ensure_turn(tx, scope, reason=reason)
 
     def current_turn(self, conversation_id: str) -> StoredTurn | None:
-        """The open turn of a conversation, without opening one."""
+        """The open turn of a conversation, if there is one."""
         with self._store.read() as tx:
-            return conversation_repository.find_open_turn(tx, conversation_id)
+            return repository.find_open_turn(tx, conversation_id)
 
     def ensure_turn(self, tx: Transaction, scope: Scope, *, reason: str = "first use") -> StoredTurn:
-        """As `open_turn`, inside a transaction."""
+        """As `open_turn`, in the caller's transaction."""
         self.ensure(tx, scope)
-        return conversation_repository.find_open_turn(tx, scope.conversation_id) or self._begin(tx, scope, reason)
+        return repository.find_open_turn(tx, scope.conversation_id) or self._begin(tx, scope, reason)
 
     def begin_turn(
         self,
@@ -128,29 +135,31 @@ class Conversations:
         abandoned: bool = False,
         fence: Fence | None = None,
     ) -> StoredTurn:
-        """A new turn: after the one that is open, or inside of `parent`. `owner` is the process that works on it,
-        `request` the first that is said in it. `abandoned`: nobody works on the one that is open, whatever it says."""
+        """Start a turn: below `parent`, or after ending the open one.
+
+        `owner` is the process that works on it, `request` its first message. `abandoned` means that no process works
+        on the open turn, whatever its owner says.
+        """
         with self._store.write() as tx:
             self.ensure(tx, scope)
             if fence is not None:
                 fence(tx)
             if parent is not None:
                 self._own_turn(tx, scope, parent)
-            elif open_turn := conversation_repository.find_open_turn(tx, scope.conversation_id):
+            elif open_turn := repository.find_open_turn(tx, scope.conversation_id):
                 if not abandoned:
-                    _check_free(open_turn)
+                    _check_unowned(open_turn)
                 end_turn(tx, scope, open_turn, reason)
             turn = self._begin(tx, scope, reason, parent, owner)
             if request is not None:
-                said = conversation_repository.add_messages(tx, scope.conversation_id, turn.id, [request])[0]
-                told = conversation_repository.fingerprint(said)
-                event_log.append(tx, conversation_change(scope, "say", said.id, f"message of {said.role}", told))
+                [message] = repository.add_messages(tx, scope.conversation_id, turn.id, [request])
+                event_log.append(tx, message_change(scope, message))
             return turn
 
     def take_turn(
         self, scope: Scope, turn_id: str, owner: str, *, abandoned: bool = False, fence: Fence | None = None
     ) -> StoredTurn:
-        """Go on with a turn that nobody works on any more. `abandoned`: the caller knows that its owner is dead."""
+        """Resume a turn that no process works on. `abandoned` means that the caller knows its owner is dead."""
         with self._store.write() as tx:
             self.ensure(tx, scope)
             if fence is not None:
@@ -159,45 +168,53 @@ class Conversations:
             if not turn.open:
                 raise IllegalTransition(f"Turn {turn_id} has ended ({turn.end_reason}).")
             if not abandoned:
-                _check_free(turn)
-            return set_turn_owner(tx, scope, turn, TurnAction.TAKE, owner, reason=f"process {owner} goes on with it")
+                _check_unowned(turn)
+            return set_turn_owner(tx, scope, turn, TurnAction.TAKE, owner, reason=f"process {owner} resumes it")
+
+    def end_turn(self, scope: Scope, *, reason: str) -> StoredTurn | None:
+        """End the open turn; its unfinished items keep their status (T14). None if no turn is open."""
+        if problem := text.line_problem(reason, max_length=MAX_TITLE_LENGTH):
+            raise InvalidInput(f"reason: {problem}")
+        with self._store.write() as tx:
+            if not repository.lock_conversation(tx, scope.conversation_id):
+                return None
+            turn = repository.find_open_turn(tx, scope.conversation_id)
+            return end_turn(tx, scope, turn, reason.strip()) if turn else None
+
+    def turn(self, turn_id: str) -> StoredTurn:
+        with self._store.read() as tx:
+            found = repository.find_turn(tx, turn_id)
+        if found is None:
+            raise NotFound(f"There is no turn {text.excerpt(turn_id)!r}.")
+        return found
+
+    def turns(self, conversation_id: str, limit: int = 50) -> list[StoredTurn]:
+        """Newest first."""
+        with self._store.read() as tx:
+            return repository.newest_turns(tx, conversation_id, limit)
+
+    def child_turns(self, scope: TurnScope) -> list[StoredTurn]:
+        """The turns directly below a turn, newest first."""
+        with self._store.read() as tx:
+            return repository.child_turns(tx, scope.conversation_id, scope.turn_id)
 
     def _begin(
         self, tx: Transaction, scope: Scope, reason: str, parent: str | None = None, owner: str | None = None
     ) -> StoredTurn:
         status = TURN.advance(NEW, TurnAction.BEGIN, scope.actor.role)
         turn = StoredTurn(new_id(), scope.conversation_id, parent, scope.agent_id, None, tx.now(), None, owner)
-        tx.run(conversation_repository.INSERT_TURN, **turn._asdict())
-        event_log.append(
-            tx, conversation_change(scope, TurnAction.BEGIN, turn.id, reason, turn._asdict(), to_status=status)
-        )
+        repository.add_turn(tx, turn)
+        begun = conversation_change(scope, TurnAction.BEGIN, turn.id, reason, turn._asdict(), to_status=status)
+        event_log.append(tx, begun)
         return turn
 
-    def end_turn(self, scope: Scope, *, reason: str) -> StoredTurn | None:
-        """End the open turn; its unfinished items stay as they are (T14). None when none was open."""
-        if problem := text.line_problem(reason, max_length=MAX_TITLE_LENGTH):
-            raise InvalidInput(f"reason: {problem}")
-        reason = reason.strip()
-        with self._store.write() as tx:
-            if not conversation_repository.lock_conversation(tx, scope.conversation_id):
-                return None
-            turn = conversation_repository.find_open_turn(tx, scope.conversation_id)
-            return end_turn(tx, scope, turn, reason) if turn else None
+    def _own_turn(self, tx: Transaction, scope: Scope, turn_id: str) -> StoredTurn:
+        turn = repository.find_turn(tx, turn_id)
+        if not turn or turn.conversation_id != scope.conversation_id:
+            raise NotFound(f"Session {scope.conversation_id!r} has no turn {text.excerpt(turn_id)!r}.")
+        return turn
 
-    def turn(self, turn_id: str) -> StoredTurn:
-        with self._store.read() as tx:
-            found = conversation_repository.find_turn(tx, turn_id)
-        if found is None:
-            raise NotFound(f"There is no turn {text.excerpt(turn_id)!r}.")
-        return found
-
-    def turns(self, conversation_id: str, most: int = 50) -> list[StoredTurn]:
-        """Newest first."""
-        with self._store.read() as tx:
-            return [
-                StoredTurn(*row)
-                for row in tx.all(conversation_repository.TURNS, conversation_id=conversation_id, most=most)
-            ]
+    # --- messages and traces -----------------------------------------------------------------------------------
 
     def add_message(
         self, scope: Scope, role: MessageRole, content: str, *, kind: str = "text", turn_id: str | None = None
@@ -208,49 +225,33 @@ class Conversations:
             self.ensure(tx, scope)
             if turn_id is not None:
                 self._own_turn(tx, scope, turn_id)
-            message = conversation_repository.add_message(
-                tx, scope.conversation_id, role, content, kind=kind, turn_id=turn_id
-            )
-            event_log.append(
-                tx,
-                conversation_change(
-                    scope, "say", message.id, f"message of {role}", conversation_repository.fingerprint(message)
-                ),
-            )
+            message = repository.add_message(tx, scope.conversation_id, role, content, kind=kind, turn_id=turn_id)
+            event_log.append(tx, message_change(scope, message))
             return message
 
     def messages(self, conversation_id: str) -> list[Message]:
         with self._store.read() as tx:
-            return [Message(*row) for row in tx.all(conversation_repository.MESSAGES, conversation_id=conversation_id)]
+            return repository.all_messages(tx, conversation_id)
 
-    def messages_outside_turns(self, conversation_id: str, most: int = 200) -> list[Message]:
-        """The last messages that were posted outside of any turn, oldest first."""
+    def messages_outside_turns(self, conversation_id: str, limit: int = 200) -> list[Message]:
+        """The last messages that were posted outside any turn, oldest first."""
         with self._store.read() as tx:
-            rows = tx.all(conversation_repository.POSTED, conversation_id=conversation_id, most=most)
-        return [Message(*row) for row in reversed(rows)]
+            return repository.messages_outside_turns(tx, conversation_id, limit)[::-1]
 
     def turn_messages(self, turn_id: str) -> list[Message]:
         with self._store.read() as tx:
-            return [Message(*row) for row in tx.all(conversation_repository.OF_TURN, turn_id=turn_id)]
+            return repository.turn_messages(tx, turn_id)
 
-    def child_turns(self, scope: TurnScope) -> list[StoredTurn]:
-        """The turns that were begun inside of a turn, newest first."""
-        with self._store.read() as tx:
-            rows = tx.all(conversation_repository.CHILDREN, conversation_id=scope.conversation_id, parent=scope.turn_id)
-        return [StoredTurn(*row) for row in rows]
+    def recent(
+        self, conversation_id: str, limit: int, *, except_turn: str = "", agent: str | None = None
+    ) -> list[Message]:
+        """The last messages of top-level turns other than `except_turn`, oldest first.
 
-    def recent(self, conversation_id: str, most: int, *, but_of: str = "", agent: str | None = None) -> list[Message]:
-        """The last messages of turns that no other turn has begun, oldest first; without those of one turn.
-
-        For an agent that shares its conversation with others: those of its own turns, and what was posted for all.
+        With `agent`, for a conversation that several agents share: those of its own turns, and notices for all.
         """
         with self._store.read() as tx:
-            if agent is None:
-                rows = tx.all(conversation_repository.RECENT, conversation_id=conversation_id, most=most, but_of=but_of)
-            else:
-                told = {"conversation_id": conversation_id, "most": most, "but_of": but_of, "agent_id": agent}
-                rows = tx.all(conversation_repository.RECENT_OF_AGENT, **told)
-        return [Message(*row) for row in reversed(rows)]
+            found = repository.recent_messages(tx, conversation_id, limit, except_turn=except_turn, agent=agent)
+        return found[::-1]
 
     def add_trace(
         self,
@@ -272,24 +273,17 @@ class Conversations:
             self.ensure(tx, scope)
             self._own_turn(tx, scope, turn_id)
             now = timestamp(self._store.clock())
-            made = Trace(
+            trace = Trace(
                 new_id(), scope.conversation_id, turn_id, kind, name, input, output, error, started_at or now, now
             )
-            tx.run(conversation_repository.INSERT_TRACE, **made._asdict())
-            event_log.append(
-                tx, conversation_change(scope, "trace", made.id, f"{kind} call", {"name": name, "turn_id": turn_id})
-            )
-            return made
+            repository.add_trace(tx, trace)
+            data = {"name": name, "turn_id": turn_id}
+            event_log.append(tx, conversation_change(scope, "trace", trace.id, f"{kind} call", data))
+            return trace
 
     def traces(self, turn_id: str) -> list[Trace]:
         with self._store.read() as tx:
-            return [Trace(*row) for row in tx.all(conversation_repository.TRACES, turn_id=turn_id)]
-
-    def _own_turn(self, tx: Transaction, scope: Scope, turn_id: str) -> StoredTurn:
-        turn = conversation_repository.find_turn(tx, turn_id)
-        if not turn or turn.conversation_id != scope.conversation_id:
-            raise NotFound(f"Session {scope.conversation_id!r} has no turn {text.excerpt(turn_id)!r}.")
-        return turn
+            return repository.turn_traces(tx, turn_id)
 
 
 def end_turn(tx: Transaction, scope: Scope, turn: StoredTurn, reason: str) -> StoredTurn:
@@ -315,7 +309,7 @@ def _advance_turn(
         action,
         scope.actor.role,
         lock=lambda _: turn,
-        update=conversation_repository.update_turn,
+        update=repository.update_turn,
         event=lambda before, after, _: conversation_change(
             scope, action, turn.id, reason, changes, from_status=before.status, to_status=after.status
         ),
@@ -323,7 +317,7 @@ def _advance_turn(
     )
 
 
-def _check_free(turn: StoredTurn) -> None:
+def _check_unowned(turn: StoredTurn) -> None:
     """Two processes must not work on one turn."""
     if turn.owner is not None and is_running(turn.owner) is not False:
         raise Conflict(
@@ -338,6 +332,12 @@ def _check_id(conversation_id: str) -> None:
         raise InvalidInput(f"session id: {problem}")
     if not re.fullmatch(r"[^\s]+", conversation_id):
         raise InvalidInput("session id: must not contain blanks")
+
+
+def message_change(scope: Scope, message: Message) -> Change:
+    """The event of a new message."""
+    data = repository.fingerprint(message)
+    return conversation_change(scope, "say", message.id, f"message of {message.role}", data)
 
 
 def conversation_change(

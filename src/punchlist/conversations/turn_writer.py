@@ -1,6 +1,6 @@
-"""What is said in one turn, written down by the process that works on it.
+"""Writes the messages and traces of one turn, for the process that works on it.
 
-A reply of a model, what it cost and whatever came before it is one transaction.
+A model's reply, its trace and the messages before it are one transaction.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from punchlist.conversations import repository as conversation_repository
+from punchlist.conversations import repository
 from punchlist.conversations.lifecycle import TurnAction
 from punchlist.conversations.model import Message, ModelCallRecord, NewMessage, StoredTurn, Trace, TraceKind, TurnScope
 from punchlist.conversations.service import (
@@ -16,6 +16,7 @@ from punchlist.conversations.service import (
     MAX_TITLE_LENGTH,
     conversation_change,
     end_turn,
+    message_change,
     set_turn_owner,
 )
 from punchlist.errors import Conflict, InvalidInput, NotFound
@@ -25,109 +26,99 @@ from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 
 PAUSE: Final = "pause"
-"""The kind of the message that says why a turn waits."""
+"""The kind of the message that says why a turn is suspended."""
 
 
 class TurnAlreadyEnded(Conflict):
-    """Somebody has ended the turn; whoever works on it has to stop."""
+    """The turn has ended or another process has taken it; the worker on it must stop."""
 
 
 class TurnWriter:
     def __init__(self, store: Store, scope: TurnScope, owner: str | None = None) -> None:
-        """`owner` is the process that writes; when another has taken the turn, it has to stop."""
+        """`owner` is the writing process; it must stop when another process has taken the turn."""
         self._store = store
         self._scope = scope
         self._owner = owner
 
-    def write(self, said: Sequence[NewMessage], trace: ModelCallRecord | None = None) -> None:
-        """Messages in their order, and the call to a model that the last of them came from."""
-        if said or trace:
+    def write(self, messages: Sequence[NewMessage], trace: ModelCallRecord | None = None) -> None:
+        """Add messages in order, and the model call that produced the last one."""
+        if messages or trace:
             with self._store.write() as tx:
                 self._lock(tx)
                 self._check(tx)
-                check_content(said)
-                self._write(tx, said, trace)
+                check_content(messages)
+                self.write_in(tx, messages, trace)
+
+    def write_in(self, tx: Transaction, messages: Sequence[NewMessage], trace: ModelCallRecord | None = None) -> None:
+        """As `write`, in a transaction of the caller, who has locked the conversation and called `check_content`."""
+        scope = self._scope
+        added = repository.add_messages(tx, scope.conversation_id, scope.turn_id, messages) if messages else []
+        changes = [message_change(scope, message) for message in added]
+        if trace is not None:
+            row = Trace(new_id(), scope.conversation_id, scope.turn_id, TraceKind.MODEL.value, *trace)
+            repository.add_trace(tx, row)
+            if changes:
+                changes[-1].data["trace"] = row.id
+            else:
+                data = {"name": row.name, "turn_id": row.turn_id}
+                changes.append(conversation_change(scope, "trace", row.id, "model call", data))
+        event_log.append(tx, *changes)
 
     def check_open(self) -> None:
-        """Raises `TurnOver` when there is no more to write."""
+        """Raise `TurnAlreadyEnded` if the turn takes no more messages from this process."""
         with self._store.read() as tx:
             self._check(tx)
 
-    def _check(self, tx: Transaction) -> None:
-        turn = conversation_repository.find_turn(tx, self._scope.turn_id)
-        if turn is None or not turn.open:
-            raise TurnAlreadyEnded(f"somebody ended the turn ({turn.end_reason if turn else 'it is gone'})")
-        if self._taken(turn):
-            raise TurnAlreadyEnded(f"process {turn.owner} has taken the turn over")
-
-    def _taken(self, turn: StoredTurn) -> bool:
-        return self._owner is not None and turn.owner not in (None, self._owner)
-
-    def suspend(self, said: Sequence[NewMessage], why: str) -> None:
-        """Nobody works on the turn until what it waits for is there."""
+    def suspend(self, messages: Sequence[NewMessage], why: str) -> None:
+        """Release the turn until its wait is over."""
         with self._store.write() as tx:
-            self._lock(tx)
-            turn = conversation_repository.find_turn(tx, self._scope.turn_id)
-            assert turn is not None
+            turn = self._locked_turn(tx)
             if self._taken(turn):
                 return
-            check_content(said)
-            self._write(tx, [*said, NewMessage("system", PAUSE, why)])
+            check_content(messages)
+            self.write_in(tx, [*messages, NewMessage("system", PAUSE, why)])
             if turn.open:
-                set_turn_owner(
-                    tx, self._scope, turn, TurnAction.SUSPEND, None, reason=text.excerpt(why, MAX_TITLE_LENGTH)
-                )
+                reason = text.excerpt(why, MAX_TITLE_LENGTH)
+                set_turn_owner(tx, self._scope, turn, TurnAction.SUSPEND, None, reason=reason)
 
-    def end(self, said: Sequence[NewMessage], reason: str) -> None:
-        """The turn is over; one that somebody has ended already stays as it is."""
+    def end(self, messages: Sequence[NewMessage], reason: str) -> None:
+        """End the turn. A turn that has already ended keeps its reason."""
         with self._store.write() as tx:
-            self._lock(tx)
-            turn = conversation_repository.find_turn(tx, self._scope.turn_id)
-            assert turn is not None
+            turn = self._locked_turn(tx)
             if self._taken(turn):
                 return
-            if said:
-                check_content(said)
-                self._write(tx, said)
+            if messages:
+                check_content(messages)
+                self.write_in(tx, messages)
             if turn.open:
                 end_turn(tx, self._scope, turn, reason[:MAX_TITLE_LENGTH])
 
     def read(self) -> list[Message]:
         with self._store.read() as tx:
-            return [Message(*row) for row in tx.all(conversation_repository.OF_TURN, turn_id=self._scope.turn_id)]
+            return repository.turn_messages(tx, self._scope.turn_id)
 
     def _lock(self, tx: Transaction) -> None:
-        if not tx.exclusive and conversation_repository.lock_conversation(tx, self._scope.conversation_id) is None:
-            raise NotFound(f"There is no session {self._scope.conversation_id!r} any more.")
+        if not tx.exclusive and repository.lock_conversation(tx, self._scope.conversation_id) is None:
+            raise NotFound(f"Session {self._scope.conversation_id!r} no longer exists.")
 
-    def write_in(self, tx: Transaction, said: Sequence[NewMessage], trace: ModelCallRecord | None = None) -> None:
-        """As `write`, inside of somebody's transaction that has locked the conversation; after
-        `check_content`, since there it is too late to refuse."""
-        self._write(tx, said, trace)
+    def _locked_turn(self, tx: Transaction) -> StoredTurn:
+        self._lock(tx)
+        turn = repository.find_turn(tx, self._scope.turn_id)
+        assert turn is not None
+        return turn
 
-    def _write(self, tx: Transaction, said: Sequence[NewMessage], trace: ModelCallRecord | None = None) -> None:
-        scope = self._scope
-        added = conversation_repository.add_messages(tx, scope.conversation_id, scope.turn_id, said) if said else []
-        changes = [
-            conversation_change(
-                scope, "say", message.id, f"message of {message.role}", conversation_repository.fingerprint(message)
-            )
-            for message in added
-        ]
-        if trace is not None:
-            id = new_id()
-            row = Trace(id, scope.conversation_id, scope.turn_id, TraceKind.MODEL.value, *trace)
-            tx.run(conversation_repository.INSERT_TRACE, **row._asdict())
-            if changes:
-                changes[-1].data["trace"] = id
-            else:
-                changes.append(
-                    conversation_change(scope, "trace", id, "model call", {"name": row.name, "turn_id": row.turn_id})
-                )
-        event_log.append(tx, *changes)
+    def _check(self, tx: Transaction) -> None:
+        turn = repository.find_turn(tx, self._scope.turn_id)
+        if turn is None or not turn.open:
+            raise TurnAlreadyEnded(f"the turn was ended elsewhere ({turn.end_reason if turn else 'deleted'})")
+        if self._taken(turn):
+            raise TurnAlreadyEnded(f"process {turn.owner} has taken over the turn")
+
+    def _taken(self, turn: StoredTurn) -> bool:
+        return self._owner is not None and turn.owner not in (None, self._owner)
 
 
-def check_content(said: Sequence[NewMessage]) -> None:
-    for line in said:
-        if problem := text.raw_problem(line.content, max_length=MAX_MESSAGE_LENGTH):
+def check_content(messages: Sequence[NewMessage]) -> None:
+    for message in messages:
+        if problem := text.raw_problem(message.content, max_length=MAX_MESSAGE_LENGTH):
             raise InvalidInput(f"content: {problem}")

@@ -25,7 +25,7 @@ from punchlist.agent.runtime import AgentRuntime
 from punchlist.agent.turn import TurnRequest
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import Message, NewMessage
-from punchlist.conversations.usage import with_child_turns
+from punchlist.conversations.usage_repository import with_child_turns
 from punchlist.engine.active_runs import MESSAGE_RECEIVED, PAUSED, ActiveRun, ActiveRuns, RunStopped
 from punchlist.engine.durable import DurableEngine, retrying_bridge
 from punchlist.engine.runtime_factory import RuntimeFactory, TurnTask

@@ -262,8 +262,7 @@ class HookService:
             raise StoreDamaged("; ".join(lists.problems))
         with self._store.read() as tx:
             events = event_log.newest(tx, _HISTORY_EVENTS, scope.conversation_id)
-            rows = tx.all(conversation_repository.OF_TURN, turn_id=turn.id) if turn else ()
-            said = tuple(Message(*row) for row in rows)
+            said = tuple(conversation_repository.turn_messages(tx, turn.id)) if turn else ()
             request = _last_request(said)
             since = request.created_at if request else ""
             by_person = turn is not None and plan_repository.planned_by_person(tx, plan_stream(turn.id), since)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from punchlist.conversations import repository as conversation_records
-from punchlist.conversations import usage as conversation_usage
-from punchlist.conversations.usage import CallEvidence
+from punchlist.conversations import usage_repository as conversation_usage
+from punchlist.conversations.model import CallEvidence
 from punchlist.runs import service as runs_service
 from punchlist.runs.lifecycle import RunAction
 from punchlist.storage.statements import Statement

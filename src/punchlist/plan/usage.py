@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from punchlist.conversations import repository as conversation_repository
-from punchlist.conversations import usage as conversation_usage
-from punchlist.conversations.usage import CallEvidence, ModelRequestUsage
+from punchlist.conversations import usage_repository as conversation_usage
+from punchlist.conversations.model import CallEvidence, ModelRequestUsage
 from punchlist.errors import NotFound
 from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.text import excerpt

@@ -7,9 +7,9 @@ from typing import Any, Final, NamedTuple
 
 from punchlist.checklist import repository as checklist_repository
 from punchlist.checklist.model import Checklist, item_json
-from punchlist.conversations import history, message_queue
-from punchlist.conversations.message_queue import QueuedMessage
-from punchlist.conversations.model import Conversation, Message, StoredTurn, Trace
+from punchlist.conversations import queue_repository
+from punchlist.conversations import repository as conversation_repository
+from punchlist.conversations.model import Conversation, Message, QueuedMessage, StoredTurn, Trace
 from punchlist.plan.model import TurnTodo
 from punchlist.plan.repository import TurnTodoRepository
 from punchlist.plan.tools import todo_json
@@ -38,15 +38,15 @@ class ConversationRecord(NamedTuple):
 def load_record(store: Store, conversation: Conversation) -> ConversationRecord:
     id = conversation.id
     with store.read() as tx:
-        turns = history.turns_of(tx, id)
+        turns = conversation_repository.all_turns(tx, id)
         todos = TurnTodoRepository(tx)
         return ConversationRecord(
             conversation,
             turns,
-            history.messages_of(tx, id),
+            conversation_repository.all_messages(tx, id),
             toolcalls.calls_of_conversation(tx, id),
-            history.traces_of(tx, id),
-            message_queue.all_messages(tx, id),
+            conversation_repository.all_traces(tx, id),
+            queue_repository.all_messages(tx, id),
             {turn.id: todos.find_by_turn(turn.id) for turn in turns},
             checklist_repository.find_checklist(tx, id),
         )

@@ -21,8 +21,7 @@ from punchlist.surfaces.cli.context import (
 )
 
 if TYPE_CHECKING:
-    from punchlist.conversations.history import Overview
-    from punchlist.conversations.model import Conversation
+    from punchlist.conversations.model import Conversation, ConversationOverview
     from punchlist.surfaces.conversation_view import MessageStep, TurnView
     from punchlist.surfaces.services import Services
 
@@ -50,7 +49,7 @@ def list_conversations(
     as_json: JsonOption = False,
 ) -> None:
     """List the conversations, newest first."""
-    from punchlist.conversations.history import overviews
+    from punchlist.conversations.repository import overviews
 
     services = cli_context(context).services(as_json=as_json)
     with services.store.read() as tx:
@@ -69,13 +68,13 @@ def list_conversations(
         )
 
 
-def _state(one: Overview) -> str:
+def _state(one: ConversationOverview) -> str:
     if one.last is None:
         return "not begun"
     return "open" if one.last.open else f"ended: {one.last.end_reason or ''}"
 
 
-def _overview_json(one: Overview) -> dict[str, Any]:
+def _overview_json(one: ConversationOverview) -> dict[str, Any]:
     from punchlist.surfaces.conversation_json import conversation_json
 
     last = one.last
@@ -99,14 +98,14 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show the turns of a conversation: what was asked, said, called and returned, and how each ended."""
-    from punchlist.conversations import history
+    from punchlist.conversations import repository
     from punchlist.surfaces.cli.conversation_text import print_conversation
     from punchlist.surfaces.conversation_view import build_view
 
     services = cli_context(context).services(session, as_json=as_json)
     found = _conversation(services, conversation)
     with services.store.read() as tx:
-        turns, messages = history.turns_of(tx, found.id), history.messages_of(tx, found.id)
+        turns, messages = repository.all_turns(tx, found.id), repository.all_messages(tx, found.id)
     told = build_view(turns, messages)
     chosen = _newest(told, limit) if turn is None else [_turn(found, told, turn)]
     if as_json:

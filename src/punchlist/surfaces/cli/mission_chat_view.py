@@ -8,9 +8,7 @@ from typing import Any, Final
 
 from punchlist.agent.message_kinds import TEXT
 from punchlist.agent.transcript import from_stored
-from punchlist.conversations.message_queue import QueuedMessage
-from punchlist.conversations.model import MessageRole, NoticeKind
-from punchlist.conversations.recent import ChatEntry
+from punchlist.conversations.model import ChatEntry, MessageRole, NoticeKind, QueuedMessage
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.text import visible, visible_block
 from punchlist.models.model import CallReturn, Message, Reply

@@ -12,9 +12,8 @@ from typing import Any, Final
 from punchlist.checklist.text_width import width
 from punchlist.claims import repository as claim_records
 from punchlist.claims.model import Claim
-from punchlist.conversations.model import Message
+from punchlist.conversations.model import CallEvidence, Message
 from punchlist.conversations.recent import RecentMessages
-from punchlist.conversations.usage import CallEvidence
 from punchlist.kernel.text import visible, visible_block
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.config.policy import cadence_of

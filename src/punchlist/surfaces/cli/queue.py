@@ -19,7 +19,8 @@ from punchlist.surfaces.cli.context import (
 )
 
 if TYPE_CHECKING:
-    from punchlist.conversations.message_queue import MessageQueue, QueuedMessage
+    from punchlist.conversations.message_queue import MessageQueue
+    from punchlist.conversations.model import QueuedMessage
     from punchlist.surfaces.services import Services
 
 app = typer.Typer(help="Leave messages for an agent that is at work.", invoke_without_command=True)

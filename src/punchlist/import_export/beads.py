@@ -1,51 +1,36 @@
-"""Issues of beads: a line of JSON for each."""
+"""Issues of beads: one JSON object per line."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
 from punchlist.import_export.format_limits import FormatLimits, id_pattern
-from punchlist.import_export.item import ExchangeItem, Loss, ParsedFile
-from punchlist.import_export.reader import Reader, joined, leftover, parse_json
+from punchlist.import_export.item import FIELDS, ExchangeItem, Loss, ParsedFile
+from punchlist.import_export.reader import Reader, Record, join_sections, parse_json
 from punchlist.kernel import text
 from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 
+_DATE_LENGTH: Final = len("2026-02-21")
 
-def _trim(entries: list[ExchangeItem]) -> tuple[list[ExchangeItem], list[Loss]]:
-    """A deadline that is a day becomes a time."""
+
+def _trim(items: list[ExchangeItem]) -> tuple[list[ExchangeItem], list[Loss]]:
+    """Convert deadlines that are dates to times."""
     kept = [
-        replace(entry, deadline=f"{entry.deadline}T23:59:59.000000Z") if len(entry.deadline) == DAY else entry
-        for entry in entries
+        replace(item, deadline=f"{item.deadline}T23:59:59.000000Z") if len(item.deadline) == _DATE_LENGTH else item
+        for item in items
     ]
-    count = sum(1 for before, after in zip(entries, kept, strict=True) if before != after)
-    return kept, [Loss("deadline (a day becomes its end in UTC)", count)] if count else []
+    count = sum(1 for before, after in zip(items, kept, strict=True) if before != after)
+    return kept, [Loss("deadline (a date becomes the end of the day in UTC)", count)] if count else []
 
 
-DAY: Final = len("2026-02-21")
-SHAPE: Final = FormatLimits(
+LIMITS: Final = FormatLimits(
     "beads",
-    frozenset(
-        {
-            "id",
-            "title",
-            "details",
-            "status",
-            "priority",
-            "blocked_by",
-            "parent",
-            "acceptance",
-            "labels",
-            "owner",
-            "outcome",
-            "deadline",
-            "created_at",
-            "ended_at",
-        }
-    ),
-    # A closed issue is one that was done.
+    frozenset(FIELDS)
+    - {"active_form", "justification", "waits", "resources", "also_affects", "check", "started_at", "extra"},
+    # A closed issue counts as completed.
     states={TodoStatus.CANCELLED: None},
     needs_priority=True,
     dated=True,
@@ -62,81 +47,62 @@ STATES: Final = {
 LEVELS: Final = {TodoPriority.CRITICAL: 0, TodoPriority.HIGH: 1, TodoPriority.MEDIUM: 2, TodoPriority.LOW: 3}
 PRIORITIES: Final = {**{level: priority for priority, level in LEVELS.items()}, 4: TodoPriority.LOW}
 BLOCKING: Final = ("blocks", "conditional-blocks", "waits-for")
-PART: Final = "parent-child"
-KNOWN: Final = (
-    "id",
-    "title",
-    "description",
-    "design",
-    "notes",
-    "acceptance_criteria",
-    "status",
-    "priority",
-    "issue_type",
-    "assignee",
-    "labels",
-    "dependencies",
-    "created_at",
-    "updated_at",
-    "closed_at",
-    "close_reason",
-    "due_at",
-)
+PARENT: Final = "parent-child"
 
 
-def write(entries: list[ExchangeItem]) -> str:
-    return "".join(json.dumps(_issue(entry), ensure_ascii=False) + "\n" for entry in entries)
+def write(items: list[ExchangeItem]) -> str:
+    return "".join(json.dumps(_issue(item), ensure_ascii=False) + "\n" for item in items)
 
 
-def _issue(entry: ExchangeItem) -> dict[str, Any]:
-    links = [(other, BLOCKING[0]) for other in entry.blocked_by]
-    if entry.parent:
-        links.append((entry.parent, PART))
-    more = {
-        "acceptance_criteria": entry.acceptance,
-        "assignee": entry.owner,
-        "labels": list(entry.labels),
-        "closed_at": entry.ended_at,
-        "close_reason": entry.outcome,
-        "due_at": entry.deadline,
+def _issue(item: ExchangeItem) -> dict[str, Any]:
+    links = [(other, BLOCKING[0]) for other in item.blocked_by]
+    if item.parent:
+        links.append((item.parent, PARENT))
+    optional = {
+        "acceptance_criteria": item.acceptance,
+        "assignee": item.owner,
+        "labels": list(item.labels),
+        "closed_at": item.ended_at,
+        "close_reason": item.outcome,
+        "due_at": item.deadline,
         "dependencies": [
             {
-                "issue_id": entry.id,
+                "issue_id": item.id,
                 "depends_on_id": other,
                 "type": kind,
-                "created_at": entry.created_at,
+                "created_at": item.created_at,
                 "created_by": "punchlist",
             }
             for other, kind in links
         ],
     }
     return {
-        "id": entry.id,
-        "title": entry.title,
-        "description": entry.details,
-        "status": STATES[entry.status],
-        "priority": LEVELS[entry.priority or TodoPriority.MEDIUM],
+        "id": item.id,
+        "title": item.title,
+        "description": item.details,
+        "status": STATES[item.status],
+        "priority": LEVELS[item.priority or TodoPriority.MEDIUM],
         "issue_type": "task",
-        "created_at": entry.created_at,
-        "updated_at": entry.ended_at or entry.created_at,
-        **{name: value for name, value in more.items() if value},
+        "created_at": item.created_at,
+        "updated_at": item.ended_at or item.created_at,
+        **{name: value for name, value in optional.items() if value},
     }
 
 
 def read(written: str) -> ParsedFile:
-    """The file, or the array that `bd list --json` prints."""
+    """Read the file, or the array that `bd list --json` prints."""
     reader = Reader()
     for where, raw in _issues(reader, written):
         issue = reader.object(where, raw)
         if issue is None:
             continue
         if issue.get("_type") not in (None, "issue"):
-            reader.remark(f"{text.excerpt(str(issue['_type']))!r} is no issue and left out")
+            reader.remark(f"{text.excerpt(str(issue.get('_type')))!r} is not an issue and is left out")
         elif issue.get("status") == "tombstone":
             reader.remark("a deleted issue is left out")
         else:
-            reader.add(where, _entry(reader, where, issue))
-    return reader.done()
+            reader.add(where, _parse_issue(reader, where, issue))
+    return reader.result()
 
 
 def _issues(reader: Reader, written: str) -> Iterator[tuple[str, Any]]:
@@ -144,29 +110,27 @@ def _issues(reader: Reader, written: str) -> Iterator[tuple[str, Any]]:
         for index, raw in enumerate(parse_json(written)):
             yield f"[{index}]", raw
         return
-    # Not `splitlines`: a string may have what Unicode calls a line break.
+    # Not `splitlines`, which also splits at Unicode line breaks inside strings.
     for number, line in enumerate(written.split("\n"), start=1):
         if line.strip():
-            with reader.collecting():
+            with reader.collect_problems():
                 yield f"line {number}", parse_json(line, f"line {number}")
 
 
-def _entry(reader: Reader, where: str, issue: Mapping[str, Any]) -> ExchangeItem:
-    blocked_by, parent = _links(reader, f"{where}, dependencies", issue.get("dependencies"))
+def _parse_issue(reader: Reader, where: str, issue: Record) -> ExchangeItem:
+    blocked_by, parent = _parse_links(reader, f"{where}, dependencies", issue.get("dependencies"))
     kind = issue.get("issue_type")
-    extra = leftover(issue, KNOWN)
-    if isinstance(kind, str) and kind not in ("", "task"):
-        extra["issue_type"] = kind
+    kind = kind if isinstance(kind, str) else ""
     return ExchangeItem(
         title=reader.title(f"{where}, title", issue.get("title")),
         id=reader.id(f"{where}, id", issue.get("id"), required=True),
-        details=joined(
+        details=join_sections(
             ("", reader.block(f"{where}, description", issue.get("description"))),
             ("Design", reader.block(f"{where}, design", issue.get("design"))),
             ("Notes", reader.block(f"{where}, notes", issue.get("notes"))),
         ),
         status=reader.status(f"{where}, status", issue.get("status")),
-        priority=_priority(reader, where, issue.get("priority")),
+        priority=_parse_priority(reader, where, issue.get("priority")),
         blocked_by=blocked_by,
         parent=parent,
         acceptance=reader.block(f"{where}, acceptance_criteria", issue.get("acceptance_criteria")),
@@ -176,35 +140,35 @@ def _entry(reader: Reader, where: str, issue: Mapping[str, Any]) -> ExchangeItem
         deadline=reader.time(f"{where}, due_at", issue.get("due_at")),
         created_at=reader.time(f"{where}, created_at", issue.get("created_at")),
         ended_at=reader.time(f"{where}, closed_at", issue.get("closed_at")),
-        extra=extra,
+        extra={**issue.unread("updated_at"), **({"issue_type": kind} if kind not in ("", "task") else {})},
     )
 
 
-def _priority(reader: Reader, where: str, raw: Any) -> TodoPriority | None:
+def _parse_priority(reader: Reader, where: str, raw: Any) -> TodoPriority | None:
     if raw is None:
         return None
     if isinstance(raw, int) and not isinstance(raw, bool) and raw in PRIORITIES:
         if raw not in LEVELS.values():
-            reader.remark(f"the priority {raw} is taken as {PRIORITIES[raw]}")
+            reader.remark(f"the priority {raw} becomes {PRIORITIES[raw]}")
         return PRIORITIES[raw]
     reader.problem(f"{where}, priority", f"must be a whole number from 0 to {max(PRIORITIES)}")
     return None
 
 
-def _links(reader: Reader, where: str, raw: Any) -> tuple[tuple[str, ...], str]:
-    """What an issue waits for, and what it is a part of."""
+def _parse_links(reader: Reader, where: str, raw: Any) -> tuple[tuple[str, ...], str]:
+    """The ids that block an issue, and its parent."""
     blocked_by: dict[str, None] = {}
     parent = ""
-    for index, one in enumerate(reader.array(where, raw)):
+    for index, each in enumerate(reader.array(where, raw)):
         at = f"{where}[{index}]"
-        link = reader.object(at, one)
+        link = reader.object(at, each)
         other = reader.id(at, link.get("depends_on_id"), required=True) if link is not None else ""
         kind = link.get("type", BLOCKING[0]) if link is not None else None
         if not other:
             continue
         if kind in BLOCKING:
             blocked_by[other] = None
-        elif kind == PART and not parent:
+        elif kind == PARENT and not parent:
             parent = other
         else:
             reader.remark(f"a link of the type {text.excerpt(str(kind))!r} is left out")

@@ -1,7 +1,7 @@
-"""What each format and each list can hold, and what is left of entries that are put into it. Pure.
+"""What each format and list can hold, and the reduction of items to that. Pure.
 
-`fit` is the only place where something is left out: what it returns goes through a format and comes
-back the same. What was left out is counted, and told to whoever asked.
+`fit_items` is the only place where something is left out: its result survives a round trip through the
+format unchanged. It counts and reports everything that it leaves out.
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ from punchlist.import_export.item import FIELDS, ExchangeItem, Loss
 from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 
 _DEFAULTS: Final[dict[str, Any]] = {
-    one.name: one.default for one in fields(ExchangeItem) if one.default is not MISSING and one.name != "title"
+    each.name: each.default for each in fields(ExchangeItem) if each.default is not MISSING and each.name != "title"
 }
-_NAMES: Final = {
-    "id": "id",
-    "parent": "place under another",
+_FIELD_NAMES: Final = {
     "blocked_by": "dependencies",
     "acceptance": "acceptance criteria",
     "active_form": "active form",
@@ -31,35 +29,37 @@ _NAMES: Final = {
     "ended_at": "time of end",
 }
 
+COMMON_FIELDS: Final = frozenset({"id", "title", "details", "status", "acceptance"})
+
 Trim = Callable[[list[ExchangeItem]], tuple[list[ExchangeItem], list[Loss]]]
 
 
 @dataclass(frozen=True, slots=True)
 class FormatLimits:
-    """What something can hold of an entry."""
+    """What a format or list can hold of an item."""
 
     name: str
     fields: AbstractSet[str]
     states: Mapping[TodoStatus, TodoStatus | None] = field(default_factory=dict)
-    """What becomes of a state that there is not: another, or None when the item is left out."""
+    """Replacements of unsupported states; None leaves the item out."""
     priorities: Mapping[TodoPriority, TodoPriority] = field(default_factory=dict)
     needs_priority: bool = False
     needs_active_form: bool = False
     dated: bool = False
-    """Each item has the time of its creation and, when it is completed, that of its end."""
+    """Every item has a time of creation and, if completed, a time of end."""
     tree: bool = False
-    """Parts stand after what they are parts of."""
-    deepest: int | None = None
-    """How many levels of parts there are."""
+    """Sub-items follow their parent."""
+    max_depth: int | None = None
+    """Levels of sub-items."""
     id_form: Callable[[str, str], bool] | None = None
-    """Whether an id can be kept, given that of its parent; when one cannot, all are numbered anew."""
+    """Whether an id can be kept, given its parent's id; if one cannot, all items are renumbered."""
     by_number: bool = False
-    """Whether nothing but their ids says in which order items are."""
+    """The ids alone define the order."""
     numbered: Callable[[int, str], str] = lambda number, _: str(number)
-    """An id, from a number among its siblings and the parent's id."""
-    id_lost: str = "id (they are numbered anew)"
+    """Makes an id from a number among siblings and the parent's id."""
+    id_lost: str = "id (items are renumbered)"
     trim: Trim | None = None
-    """What else has to be left out."""
+    """Further reductions of this format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,191 +68,190 @@ class FittedItems:
     lost: list[Loss]
 
 
-def fit_items(shape: FormatLimits, entries: Sequence[ExchangeItem], now: str = "") -> FittedItems:
-    """Entries as the shape can hold them, and what it cannot. `now` is for what needs a time and has none."""
-    kept, lost = _in_states(shape, entries)
-    lost += _unheld(shape, kept)
-    kept = [_held(shape, entry, now) for entry in kept]
-    if shape.deepest is not None:
-        kept, flattened = _flattened(kept, shape.deepest)
-        lost += _counted("place so many levels down", flattened)
-    if shape.tree:
-        kept = _in_depth(kept)
-    if "id" in shape.fields and shape.id_form is not None:
-        kept, numbered = _numbered(shape, kept)
-        lost += _counted(shape.id_lost, numbered)
-    if shape.trim is not None:
-        kept, more = shape.trim(kept)
+def fit_items(limits: FormatLimits, items: Sequence[ExchangeItem], now: str = "") -> FittedItems:
+    """Reduce items to what the format can hold. `now` replaces required times that are missing."""
+    kept, lost = _fit_states(limits, items)
+    lost += _field_losses(limits, kept)
+    kept = [_fit_fields(limits, item, now) for item in kept]
+    if limits.max_depth is not None:
+        kept, flattened = _flatten(kept, limits.max_depth)
+        lost += _loss(f"nesting below level {limits.max_depth + 1}", flattened)
+    if limits.tree:
+        kept = _depth_first(kept)
+    if "id" in limits.fields and limits.id_form is not None:
+        kept, renumbered = _renumber(limits, kept)
+        lost += _loss(limits.id_lost, renumbered)
+    if limits.trim is not None:
+        kept, more = limits.trim(kept)
         lost += more
     return FittedItems(kept, lost)
 
 
-def _counted(what: str, count: int) -> list[Loss]:
+def _loss(what: str, count: int) -> list[Loss]:
     return [Loss(what, count)] if count else []
 
 
-def _in_states(shape: FormatLimits, entries: Sequence[ExchangeItem]) -> tuple[list[ExchangeItem], list[Loss]]:
-    kept, gone = [], set()
-    for entry in entries:
-        status = shape.states.get(entry.status, entry.status)
+def _fit_states(limits: FormatLimits, items: Sequence[ExchangeItem]) -> tuple[list[ExchangeItem], list[Loss]]:
+    kept: list[ExchangeItem] = []
+    removed: set[str] = set()
+    for item in items:
+        status = limits.states.get(item.status, item.status)
         if status is None:
-            gone.add(entry.id)
+            removed.add(item.id)
         else:
-            kept.append(replace(entry, status=status))
+            kept.append(replace(item, status=status))
     lost = []
-    for before, after in shape.states.items():
-        if count := sum(1 for entry in entries if entry.status is before):
+    for before, after in limits.states.items():
+        if count := sum(1 for item in items if item.status is before):
             what = f"state ({before} becomes {after})" if after else before.value
             lost.append(Loss(what, count, left_out=after is None))
-    parents = {entry.id: entry.parent for entry in entries if entry.id}
-    if gone := gone - {""}:
+    removed.discard("")
+    if removed:
+        parents = {item.id: item.parent for item in items if item.id}
         kept = [
             replace(
-                entry,
-                blocked_by=tuple(one for one in entry.blocked_by if one not in gone),
-                parent=_parent_left(entry.parent, gone, parents),
+                item,
+                blocked_by=tuple(other for other in item.blocked_by if other not in removed),
+                parent=_nearest_kept(item.parent, removed, parents),
             )
-            for entry in kept
+            for item in kept
         ]
     return kept, lost
 
 
-def _parent_left(parent: str, gone: AbstractSet[str], parents: Mapping[str, str]) -> str:
-    while parent in gone:
+def _nearest_kept(parent: str, removed: AbstractSet[str], parents: Mapping[str, str]) -> str:
+    while parent in removed:
         parent = parents.get(parent, "")
     return parent
 
 
-def _unheld(shape: FormatLimits, entries: Sequence[ExchangeItem]) -> list[Loss]:
+def _field_losses(limits: FormatLimits, items: Sequence[ExchangeItem]) -> list[Loss]:
     lost = []
     for name in FIELDS:
-        if name == "extra" or name in shape.fields or name in ("title", "status"):
-            continue
-        lost += _counted(_NAMES.get(name, name), sum(1 for entry in entries if _says(entry, name)))
-    if "priority" in shape.fields:
-        for before, after in shape.priorities.items():
-            count = sum(1 for entry in entries if entry.priority is before)
-            lost += _counted(f"priority ({before} becomes {after})", count)
-    if "extra" not in shape.fields:
+        if name not in limits.fields and name not in ("extra", "title", "status"):
+            lost += _loss(_FIELD_NAMES.get(name, name), sum(1 for item in items if _has_value(item, name)))
+    if "priority" in limits.fields:
+        for before, after in limits.priorities.items():
+            count = sum(1 for item in items if item.priority is before)
+            lost += _loss(f"priority ({before} becomes {after})", count)
+    if "extra" not in limits.fields:
         keys: dict[str, int] = {}
-        for entry in entries:
-            for key in entry.extra:
+        for item in items:
+            for key in item.extra:
                 keys[key] = keys.get(key, 0) + 1
         lost += [Loss(key, count) for key, count in keys.items()]
     return lost
 
 
-def _says(entry: ExchangeItem, name: str) -> bool:
-    value = getattr(entry, name)
+def _has_value(item: ExchangeItem, name: str) -> bool:
+    value = getattr(item, name)
     if name == "active_form":
-        # Where there is none, it is what is to be done.
-        return value not in ("", entry.title)
+        # The title is the default active form.
+        return value not in ("", item.title)
     return bool(value != _DEFAULTS[name])
 
 
-def _held(shape: FormatLimits, entry: ExchangeItem, now: str) -> ExchangeItem:
+def _fit_fields(limits: FormatLimits, item: ExchangeItem, now: str) -> ExchangeItem:
     changes: dict[str, Any] = {
-        name: value for name, value in _DEFAULTS.items() if name not in shape.fields and name != "status"
+        name: value for name, value in _DEFAULTS.items() if name not in limits.fields and name != "status"
     }
-    if "extra" not in shape.fields:
+    if "extra" not in limits.fields:
         changes["extra"] = {}
-    if "priority" in shape.fields:
-        priority = entry.priority or (TodoPriority.MEDIUM if shape.needs_priority else None)
-        changes["priority"] = shape.priorities.get(priority, priority) if priority else None
-    if shape.needs_active_form:
-        changes["active_form"] = entry.active_form or entry.title
-    if shape.dated:
-        changes["created_at"] = entry.created_at or now
-        changes["ended_at"] = (entry.ended_at or now) if entry.status is TodoStatus.COMPLETED else ""
-    return replace(entry, **changes)
+    if "priority" in limits.fields:
+        priority = item.priority or (TodoPriority.MEDIUM if limits.needs_priority else None)
+        changes["priority"] = limits.priorities.get(priority, priority) if priority else None
+    if limits.needs_active_form:
+        changes["active_form"] = item.active_form or item.title
+    if limits.dated:
+        changes["created_at"] = item.created_at or now
+        changes["ended_at"] = (item.ended_at or now) if item.status is TodoStatus.COMPLETED else ""
+    return replace(item, **changes)
 
 
-def nesting_levels(entries: Sequence[ExchangeItem]) -> dict[str, int]:
-    """By id, how many levels down each entry is. Parents are known and in no circle."""
-    parents = {entry.id: entry.parent for entry in entries if entry.id}
-    found: dict[str, int] = {"": -1}
+def nesting_levels(items: Sequence[ExchangeItem]) -> dict[str, int]:
+    """The nesting level of each item by id. Parents exist and form no cycle."""
+    parents = {item.id: item.parent for item in items if item.id}
+    levels: dict[str, int] = {"": -1}
     for id in parents:
-        way = [id]
-        while way[-1] not in found:
-            way.append(parents.get(way[-1], ""))
-        for one in reversed(way[:-1]):
-            found[one] = found[parents.get(one, "")] + 1
-    return found
+        path = [id]
+        while path[-1] not in levels:
+            path.append(parents.get(path[-1], ""))
+        for each in reversed(path[:-1]):
+            levels[each] = levels[parents.get(each, "")] + 1
+    return levels
 
 
-def _flattened(entries: list[ExchangeItem], deepest: int) -> tuple[list[ExchangeItem], int]:
-    parents = {entry.id: entry.parent for entry in entries if entry.id}
-    found, count, kept = nesting_levels(entries), 0, []
-    for entry in entries:
-        parent = entry.parent
-        while parent and found[parent] >= deepest:
+def _flatten(items: list[ExchangeItem], max_depth: int) -> tuple[list[ExchangeItem], int]:
+    parents = {item.id: item.parent for item in items if item.id}
+    levels, count, kept = nesting_levels(items), 0, []
+    for item in items:
+        parent = item.parent
+        while parent and levels[parent] >= max_depth:
             parent = parents[parent]
-        count += parent != entry.parent
-        kept.append(replace(entry, parent=parent))
+        count += parent != item.parent
+        kept.append(replace(item, parent=parent))
     return kept, count
 
 
-def _in_depth(entries: Sequence[ExchangeItem]) -> list[ExchangeItem]:
-    """Each entry, then its parts."""
-    parts: dict[str, list[ExchangeItem]] = {}
-    for entry in entries:
-        parts.setdefault(entry.parent, []).append(entry)
-    kept: list[ExchangeItem] = []
-    waiting = parts.get("", [])[::-1]
-    while waiting:
-        entry = waiting.pop()
-        kept.append(entry)
-        if entry.id:
-            waiting += parts.get(entry.id, [])[::-1]
-    return kept
+def _depth_first(items: Sequence[ExchangeItem]) -> list[ExchangeItem]:
+    """Each item followed by its sub-items."""
+    children: dict[str, list[ExchangeItem]] = {}
+    for item in items:
+        children.setdefault(item.parent, []).append(item)
+    ordered: list[ExchangeItem] = []
+    stack = children.get("", [])[::-1]
+    while stack:
+        item = stack.pop()
+        ordered.append(item)
+        if item.id:
+            stack += children.get(item.id, [])[::-1]
+    return ordered
 
 
-def _numbered(shape: FormatLimits, entries: list[ExchangeItem]) -> tuple[list[ExchangeItem], int]:
-    """Ids that the format can hold: those that there are if all fit, else numbers."""
-    ids = [entry.id for entry in entries]
-    if _fine(shape, entries, ids):
-        return entries, 0
-    parents = {entry.id: entry.parent for entry in entries if entry.id}
+def _renumber(limits: FormatLimits, items: list[ExchangeItem]) -> tuple[list[ExchangeItem], int]:
+    """Keep the ids if the format can hold all of them, otherwise number all items."""
+    if _ids_valid(limits, items):
+        return items, 0
+    by_id = {item.id: item for item in items if item.id}
     new: dict[str, str] = {"": ""}
     counts: dict[str, int] = {}
-    made: list[str] = []
 
-    def give(id: str, parent: str) -> str:
-        under = new[parent]
-        counts[under] = counts.get(under, 0) + 1
-        fresh = shape.numbered(counts[under], under)
-        if id:
-            new[id] = fresh
-        return fresh
+    def number(item: ExchangeItem) -> str:
+        if item.id and item.id in new:
+            return new[item.id]
+        parent = new[item.parent]
+        counts[parent] = counts.get(parent, 0) + 1
+        id = limits.numbered(counts[parent], parent)
+        if item.id:
+            new[item.id] = id
+        return id
 
-    for entry in entries:
-        if entry.id and entry.id in new:
-            made.append(new[entry.id])
-            continue
-        way = [entry.parent]
-        while way[-1] not in new:
-            way.append(parents[way[-1]])
-        for one in reversed(way[:-1]):
-            give(one, parents[one])
-        made.append(give(entry.id, entry.parent))
+    ids = []
+    for item in items:
+        path = [item]
+        # A parent may follow its sub-items.
+        while path[-1].parent not in new:
+            path.append(by_id[path[-1].parent])
+        ids.append([number(each) for each in reversed(path)][-1])
     kept = [
-        replace(entry, id=id, parent=new[entry.parent], blocked_by=tuple(new[one] for one in entry.blocked_by))
-        for entry, id in zip(entries, made, strict=True)
+        replace(item, id=id, parent=new[item.parent], blocked_by=tuple(new[other] for other in item.blocked_by))
+        for item, id in zip(items, ids, strict=True)
     ]
-    return kept, sum(1 for before, after in zip(ids, made, strict=True) if before not in ("", after))
+    return kept, sum(1 for item, id in zip(items, ids, strict=True) if item.id not in ("", id))
 
 
-def _fine(shape: FormatLimits, entries: Sequence[ExchangeItem], ids: Sequence[str]) -> bool:
-    assert shape.id_form is not None
-    # A disk may not tell small letters from large ones.
+def _ids_valid(limits: FormatLimits, items: Sequence[ExchangeItem]) -> bool:
+    assert limits.id_form is not None
+    ids = [item.id for item in items]
+    # File systems may ignore case.
     if len({id.lower() for id in ids}) < len(ids):
         return False
-    if not all(shape.id_form(entry.id, entry.parent) for entry in entries):
+    if not all(limits.id_form(item.id, item.parent) for item in items):
         return False
-    return not shape.by_number or sorted(ids, key=int) == ids
+    return not limits.by_number or sorted(ids, key=int) == ids
 
 
 def id_pattern(pattern: str) -> Callable[[str, str], bool]:
-    """Ids that look like this, whatever their parents' are."""
+    """An `id_form` that ignores the parent."""
     compiled = re.compile(pattern, re.ASCII)
     return lambda given, _: compiled.fullmatch(given) is not None

@@ -1,4 +1,4 @@
-"""The formats, by name; and which one a file is in."""
+"""The formats by name, and detection of the format of a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from punchlist.import_export.format_limits import FormatLimits
 from punchlist.import_export.item import ExchangeItem, ParsedFile
 from punchlist.import_export.reader import parse_json
 
-_MATTER: Final = re.compile(r"\s*---[ \t]*\r?\n((?:(?!---).*\n){0,40})")
+_FRONT_MATTER: Final = re.compile(r"\s*---[ \t]*\r?\n((?:(?!---).*\n){0,40})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,57 +22,36 @@ class ExchangeFormat:
     limits: FormatLimits
     read: Callable[[str], ParsedFile]
     write: Callable[[list[ExchangeItem]], str] | None = None
-    """As one text; None when it takes a file for each item."""
+    """Writes one text; None if the format needs a file per item."""
     read_files: Callable[[Mapping[str, str]], ParsedFile] | None = None
     write_files: Callable[[list[ExchangeItem]], dict[str, str]] | None = None
     suffix: str = ".json"
     stable_ids: bool = True
-    """Whether an id means the same item elsewhere, and the next time."""
+    """Whether an id means the same item in another file and at another time."""
 
 
-FORMATS: Final = {
-    one.name: one
-    for one in (
-        ExchangeFormat("json", punchlist_json.SHAPE, punchlist_json.read, punchlist_json.write),
-        ExchangeFormat(
-            "markdown",
-            markdown.SHAPE,
-            markdown.read,
-            markdown.write,
-            suffix=".md",
-            stable_ids=False,
-        ),
-        ExchangeFormat(
-            "claude",
-            claude.SHAPE,
-            claude.read,
-            claude.write,
-            claude.read_files,
-            claude.files,
-            stable_ids=False,
-        ),
-        ExchangeFormat("beads", beads.SHAPE, beads.read, beads.write, suffix=".jsonl"),
-        ExchangeFormat(
-            "taskmaster",
-            taskmaster.SHAPE,
-            taskmaster.read,
-            taskmaster.write,
-            stable_ids=False,
-        ),
-        ExchangeFormat(
-            "backlog",
-            backlog.SHAPE,
-            backlog.read,
-            read_files=backlog.read_files,
-            write_files=backlog.files,
-            suffix=".md",
-        ),
-    )
-}
+_ALL: Final = (
+    ExchangeFormat("json", punchlist_json.LIMITS, punchlist_json.read, punchlist_json.write),
+    ExchangeFormat("markdown", markdown.LIMITS, markdown.read, markdown.write, suffix=".md", stable_ids=False),
+    ExchangeFormat(
+        "claude", claude.LIMITS, claude.read, claude.write, claude.read_files, claude.write_files, stable_ids=False
+    ),
+    ExchangeFormat("beads", beads.LIMITS, beads.read, beads.write, suffix=".jsonl"),
+    ExchangeFormat("taskmaster", taskmaster.LIMITS, taskmaster.read, taskmaster.write, stable_ids=False),
+    ExchangeFormat(
+        "backlog",
+        backlog.LIMITS,
+        backlog.read,
+        read_files=backlog.read_files,
+        write_files=backlog.write_files,
+        suffix=".md",
+    ),
+)
+FORMATS: Final = {format.name: format for format in _ALL}
 
 
 def guess_export_format(name: str) -> ExchangeFormat:
-    """The format to write a file of that name in."""
+    """The format for a file or folder of this name."""
     lower = name.replace("\\", "/").rstrip("/").lower()
     base = lower.rpartition("/")[2]
     if base.endswith(".jsonl"):
@@ -89,46 +68,45 @@ def guess_export_format(name: str) -> ExchangeFormat:
 
 
 def guess_folder_format(files: Mapping[str, str]) -> ExchangeFormat:
-    """The format of a folder with these files."""
     if any(name.endswith(".md") for name in files):
         return FORMATS["backlog"]
     if any(name.endswith(".json") for name in files):
         return FORMATS["claude"]
     raise InvalidInput(
-        "There are no tasks in that folder. Name the one that has them: `backlog/tasks` of Backlog.md, or "
+        "That folder contains no tasks. Give the folder that does: `backlog/tasks` of Backlog.md, or "
         "`~/.claude/tasks/SESSION` of Claude Code."
     )
 
 
 def guess_import_format(name: str, written: str) -> ExchangeFormat:
-    """The format of a file, by what is in it first."""
+    """The format of a file, from its name and content."""
     start = written.lstrip()[:4]
     if name.lower().endswith(".jsonl"):
         return FORMATS["beads"]
-    if _is_task(written):
+    if _is_backlog_task(written):
         return FORMATS["backlog"]
     if not start.startswith(("{", "[")) or start.startswith(("[ ]", "[x]")):
         return FORMATS["markdown"]
     try:
-        found = _by_content(parse_json(written))
+        format = _guess_json(parse_json(written))
     except InvalidInput:
-        first = written.lstrip().partition("\n")[0]
-        found = _of_lines(first)
-        if found is None:
+        # JSON lines are not one JSON document.
+        if not _is_json_object(written.lstrip().partition("\n")[0]):
             raise
-    if found is None:
-        raise InvalidInput(f"What it is cannot be told from what is in it. Say --from {'|'.join(FORMATS)}.")
-    return found
+        format = FORMATS["beads"]
+    if format is None:
+        raise InvalidInput(f"The format cannot be detected. Use --from {'|'.join(FORMATS)}.")
+    return format
 
 
-def _is_task(written: str) -> bool:
-    """Whether its front matter is that of a task; that of other documents may have an id, but no status."""
-    matter = _MATTER.match(written)
+def _is_backlog_task(written: str) -> bool:
+    """Whether the front matter has an id and a status; other documents may have an id only."""
+    matter = _FRONT_MATTER.match(written)
     keys = {line.partition(":")[0] for line in matter[1].splitlines()} if matter else set()
     return {"id", "status"} <= keys
 
 
-def _by_content(raw: Any) -> ExchangeFormat | None:
+def _guess_json(raw: Any) -> ExchangeFormat | None:
     match raw:
         case {"format": "punchlist"}:
             return FORMATS["json"]
@@ -143,8 +121,8 @@ def _by_content(raw: Any) -> ExchangeFormat | None:
     return None
 
 
-def _of_lines(first: str) -> ExchangeFormat | None:
+def _is_json_object(line: str) -> bool:
     try:
-        return FORMATS["beads"] if isinstance(parse_json(first), dict) else None
+        return isinstance(parse_json(line), dict)
     except InvalidInput:
-        return None
+        return False

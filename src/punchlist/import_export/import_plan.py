@@ -1,4 +1,4 @@
-"""An import, decided before anything is written: what is new, what is there already, and what cannot be kept."""
+"""The plan of an import, made before anything is written: new items, existing items, and losses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ImportPlan:
     new: list[ExchangeItem]
     skipped: list[ExchangeItem]
     known: dict[str, str]
-    """Our ids of those that are skipped, by theirs."""
+    """Our ids of the skipped items, by source id."""
     lost: list[Loss]
     remarks: list[str]
 
@@ -26,59 +26,60 @@ class ImportPlan:
         return target.write(self.new, self.known) if self.new else ([], [])
 
 
-def fits_checklist(entries: Sequence[ExchangeItem]) -> bool:
-    """Few enough, and nothing about any of them that only a plan could hold."""
-    return len(entries) <= MAX_ITEMS and not any(
-        entry.parent or entry.blocked_by or entry.details or entry.acceptance for entry in entries
+def fits_checklist(items: Sequence[ExchangeItem]) -> bool:
+    """Whether there are few enough items, and none has a field that only a plan can hold."""
+    return len(items) <= MAX_ITEMS and not any(
+        item.parent or item.blocked_by or item.details or item.acceptance for item in items
     )
 
 
-def plan_import(found: ParsedFile, format: ExchangeFormat, target: ImportTarget) -> ImportPlan:
-    new, skipped, known = _sorted_out(found.items, format, target)
+def plan_import(parsed: ParsedFile, format: ExchangeFormat, target: ImportTarget) -> ImportPlan:
+    new, skipped, known = _split_known(parsed.items, format, target)
     lost: list[Loss] = []
     if "details" in target.limits.fields:
-        new, nested = _named_parents(new, {entry.id: entry.title for entry in found.items})
-        lost += [Loss("place under another (its details name it)", nested)] if nested else []
-    if target.name == "plan" and format.stable_ids and (count := sum(1 for one in new if is_stable_id(one.id))):
+        new, nested = _name_parents(new, {item.id: item.title for item in parsed.items})
+        lost += [Loss("parent (named in the details)", nested)] if nested else []
+    if target.name == "plan" and format.stable_ids and (count := sum(1 for item in new if is_stable_id(item.id))):
         lost.append(Loss("id", count))
     fitted = fit_items(target.limits, new)
-    new, said = target.adjust(fitted.items)
+    new, remarks = target.adjust(fitted.items)
     target.check(new)
-    return ImportPlan(new, skipped, known, [*fitted.lost, *lost], [*found.remarks, *said])
+    return ImportPlan(new, skipped, known, [*fitted.lost, *lost], [*parsed.remarks, *remarks])
 
 
-def _named_parents(entries: Sequence[ExchangeItem], titles: Mapping[str, str]) -> tuple[list[ExchangeItem], int]:
+def _name_parents(items: Sequence[ExchangeItem], titles: Mapping[str, str]) -> tuple[list[ExchangeItem], int]:
     named = [
-        replace(entry, parent="", details=f"Part of: {titles[entry.parent]}\n\n{entry.details}".strip())
-        if entry.parent
-        else entry
-        for entry in entries
+        replace(item, parent="", details=f"Part of: {titles[item.parent]}\n\n{item.details}".strip())
+        if item.parent
+        else item
+        for item in items
     ]
-    return named, sum(1 for entry in entries if entry.parent)
+    return named, sum(1 for item in items if item.parent)
 
 
-def _sorted_out(
-    entries: Sequence[ExchangeItem], format: ExchangeFormat, target: ImportTarget
+def _split_known(
+    items: Sequence[ExchangeItem], format: ExchangeFormat, target: ImportTarget
 ) -> tuple[list[ExchangeItem], list[ExchangeItem], dict[str, str]]:
-    """What is new and what is there: by its id, if that means something here, else by its title, as often as that is
-    there."""
-    there = target.existing()
-    by_id = {entry.id: there.ids[entry.id] for entry in entries if _is_there(entry, format, there.ids)}
-    taken = set(by_id.values())
-    titles = {title: [id for id in ids if id not in taken] for title, ids in there.titles.items()}
-    new, skipped, known = [], [], dict(by_id)
-    for entry in entries:
-        if entry.id in by_id and entry.id:
-            skipped.append(entry)
-        elif titles.get(normalized_title(entry.title)):
-            id = titles[normalized_title(entry.title)].pop(0)
-            skipped.append(entry)
-            if entry.id:
-                known[entry.id] = id
+    """Split items into new and existing ones: matched by stable id, else by title, each existing item once."""
+    existing = target.existing()
+    known = {
+        item.id: existing.ids[item.id]
+        for item in items
+        if format.stable_ids and is_stable_id(item.id) and item.id in existing.ids
+    }
+    by_id = frozenset(known)
+    taken = set(known.values())
+    titles = {title: [id for id in ids if id not in taken] for title, ids in existing.titles.items()}
+    new, skipped = [], []
+    for item in items:
+        title = normalized_title(item.title)
+        if item.id in by_id:
+            skipped.append(item)
+        elif titles.get(title):
+            id = titles[title].pop(0)
+            skipped.append(item)
+            if item.id:
+                known[item.id] = id
         else:
-            new.append(entry if format.stable_ids or target.name == "plan" else replace(entry, id=""))
+            new.append(item if format.stable_ids or target.name == "plan" else replace(item, id=""))
     return new, skipped, known
-
-
-def _is_there(entry: ExchangeItem, format: ExchangeFormat, ids: Mapping[str, str]) -> bool:
-    return format.stable_ids and is_stable_id(entry.id) and entry.id in ids

@@ -1,7 +1,7 @@
-"""An item as all formats and lists can tell it.
+"""The item that all formats and lists convert from and to.
 
-States and priorities are those of a mission's todos, which have them all. Where an item stands in a
-sequence of entries is its order.
+States and priorities are those of mission todos, the list that has most of them. The order of items is
+their order in the sequence.
 """
 
 from __future__ import annotations
@@ -13,24 +13,22 @@ from typing import Any, Final
 from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 
 MAX_ITEMS: Final = 10_000
-"""Items of one file: as many as a plan holds."""
+"""Items per file: the size limit of a plan."""
 
 Wait = tuple[str, str]
-"""What must be so first, besides other items: `person`, `time` or `event`, and which."""
+"""A condition other than another item: `person`, `time` or `event`, and its subject."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeItem:
     title: str
     id: str = ""
-    """As the source has it; empty where it has none."""
+    """The id in the source; empty if it has none."""
     details: str = ""
     status: TodoStatus = TodoStatus.PENDING
     priority: TodoPriority | None = None
     blocked_by: tuple[str, ...] = ()
-    """Ids of other entries."""
     parent: str = ""
-    """The id of the entry that it is a part of."""
     acceptance: str = ""
     active_form: str = ""
     labels: tuple[str, ...] = ()
@@ -46,28 +44,26 @@ class ExchangeItem:
     started_at: str = ""
     ended_at: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """What the source says besides; nobody here knows what it means."""
+    """Fields of the source that have no equivalent here."""
 
 
-FIELDS: Final = tuple(one.name for one in fields(ExchangeItem))
+FIELDS: Final = tuple(each.name for each in fields(ExchangeItem))
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedFile:
-    """What a file has."""
-
     items: list[ExchangeItem]
     remarks: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Something that cannot be kept, and of how many items."""
+    """Something that a format or list cannot hold, and the number of items affected."""
 
     what: str
     count: int
     left_out: bool = False
-    """All of the item, since it is what it is."""
+    """The whole item is left out because of its status."""
 
     def __str__(self) -> str:
         items = "item" if self.count == 1 else "items"

@@ -1,4 +1,7 @@
-"""Entries into a mission: one by one, since each takes up a slot. What was made is known by the id it came with."""
+"""Import into a mission: one todo per transaction, since each takes a slot.
+
+The request id of a todo keeps its source id, so that a repeated import skips it.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput
-from punchlist.import_export.format_limits import FormatLimits
+from punchlist.import_export.format_limits import COMMON_FIELDS, FormatLimits
 from punchlist.import_export.item import ExchangeItem, Loss
 from punchlist.import_export.targets import REASON, ExistingItems, ImportedItem, ids_by_title, is_stable_id
 from punchlist.kernel.clock import parse_timestamp
@@ -23,11 +26,11 @@ if TYPE_CHECKING:
     from punchlist.missions.todos.service import MissionTodos
 
 
-def _trim(entries: list[ExchangeItem]) -> tuple[list[ExchangeItem], list[Loss]]:
-    """A command is not taken from a file: whoever gives a todo one means it to run."""
-    kept = [replace(entry, check=None) if "command" in (entry.check or {}) else entry for entry in entries]
-    count = sum(1 for before, after in zip(entries, kept, strict=True) if before != after)
-    return kept, [Loss("check (a command is not taken from a file)", count)] if count else []
+def _trim(items: list[ExchangeItem]) -> tuple[list[ExchangeItem], list[Loss]]:
+    """Remove checks with a command: a file from elsewhere must not run commands."""
+    kept = [replace(item, check=None) if "command" in (item.check or {}) else item for item in items]
+    count = sum(1 for before, after in zip(items, kept, strict=True) if before != after)
+    return kept, [Loss("check (commands are not imported)", count)] if count else []
 
 
 class MissionTarget:
@@ -47,117 +50,106 @@ class MissionTarget:
         self._todos = todos
         self._scope = scope
         self._mission = missions.get(mission)
-        self._standing = missions.pillars(self._mission)
+        self._pillars = missions.pillars(self._mission)
         self._pillar = pillar
         self._now = now
-        held = {
-            "id",
-            "title",
-            "details",
-            "status",
-            "priority",
-            "acceptance",
-            "justification",
-            "deadline",
-            "also_affects",
-            "check",
-        }
+        fields = COMMON_FIELDS | {"priority", "justification", "deadline", "also_affects", "check"}
         self.limits = FormatLimits(
             f"mission {self._mission.slug}",
-            frozenset(held | {"owner"} if owners else held),
-            # Work begins when the Lead says so, and what was done elsewhere was not done for this mission.
+            fields | {"owner"} if owners else fields,
+            # The Lead starts todos. Work that ended elsewhere is not work of this mission.
             states={TodoStatus.IN_PROGRESS: TodoStatus.PENDING, TodoStatus.COMPLETED: None, TodoStatus.CANCELLED: None},
             trim=_trim,
         )
 
     def existing(self) -> ExistingItems:
-        found: list[tuple[str, str]] = []
-        asked: dict[str, str] = {}
+        titles: list[tuple[str, str]] = []
+        ids: dict[str, str] = {}
         cursor = None
         while True:
             page = self._todos.list(self._mission.slug, archived=True, limit=pagination.MAX_LIMIT, cursor=cursor)
             for todo in page.items:
-                found += [(todo.id, todo.title)] if todo.status in OPEN else []
-                asked[todo.id] = todo.id
+                titles += [(todo.id, todo.title)] if todo.status in OPEN else []
+                ids[todo.id] = todo.id
                 if todo.request_id and todo.request_id.startswith(f"{REASON}:"):
-                    asked[todo.request_id.removeprefix(f"{REASON}:")] = todo.id
+                    ids[todo.request_id.removeprefix(f"{REASON}:")] = todo.id
             cursor = page.cursor
             if cursor is None:
-                return ExistingItems(asked, ids_by_title(found))
+                return ExistingItems(ids, ids_by_title(titles))
 
-    def adjust(self, entries: Sequence[ExchangeItem]) -> tuple[list[ExchangeItem], list[str]]:
-        return list(entries), []
+    def adjust(self, items: Sequence[ExchangeItem]) -> tuple[list[ExchangeItem], list[str]]:
+        return list(items), []
 
-    def check(self, entries: Sequence[ExchangeItem]) -> None:
+    def check(self, items: Sequence[ExchangeItem]) -> None:
         room = self._todos.capacity(self._mission.slug)
         active = max(0, room.active_limit - room.active)
-        shelved = max(0, room.backlog_limit - room.backlog)
-        wanted = sum(1 for entry in entries if entry.status is TodoStatus.PENDING)
-        overflow = max(0, wanted - active) + len(entries) - wanted
-        if overflow > shelved:
+        backlog = max(0, room.backlog_limit - room.backlog)
+        pending = sum(1 for item in items if item.status is TodoStatus.PENDING)
+        overflow = max(0, pending - active) + len(items) - pending
+        if overflow > backlog:
             raise InvalidInput(
-                f"Mission {self._mission.slug!r} has {active} free slots and room for {shelved} in its backlog; "
-                f"{len(entries)} todos were to be added. Nothing was imported."
+                f"Mission {self._mission.slug!r} has {active} free slots and room for {backlog} in its backlog; "
+                f"the import adds {len(items)} todos. Nothing was imported."
             )
         problems: list[str] = []
-        slugs = [standing.pillar.slug for standing in self._standing]
+        slugs = [state.pillar.slug for state in self._pillars]
         if self._pillar not in slugs:
             near = todo_validation.suggest_name(self._pillar, slugs)
             problems.append(f"Mission {self._mission.slug!r} has no pillar {excerpt(self._pillar)!r}.{near}")
-        for entry in entries:
-            problems += [f"“{excerpt(entry.title)}”: {problem}" for problem in self._problems(entry, slugs)]
+        for item in items:
+            problems += [f"“{excerpt(item.title)}”: {problem}" for problem in self._problems(item, slugs)]
         if problems:
             raise InvalidInput(problems)
 
-    def _problems(self, entry: ExchangeItem, slugs: Sequence[str]) -> list[str]:
+    def _problems(self, item: ExchangeItem, slugs: Sequence[str]) -> list[str]:
         problems = [
-            f"alsoAffects: there is no pillar {excerpt(one)!r}" for one in entry.also_affects if one not in slugs
+            f"alsoAffects: there is no pillar {excerpt(slug)!r}" for slug in item.also_affects if slug not in slugs
         ]
         try:
-            self._new(entry)
-            if entry.deadline:
-                deadlines.parse_deadline(entry.deadline, cadence_of(self._mission).timezone, parse_timestamp(self._now))
+            self._new(item)
+            if item.deadline:
+                deadlines.parse_deadline(item.deadline, cadence_of(self._mission).timezone, parse_timestamp(self._now))
         except InvalidInput as error:
             problems += error.problems
-        match entry.check:
+        match item.check:
             case {"name": name} if name not in self._mission.config["checks"]:
                 problems.append(f"check: there is no check {excerpt(str(name))!r}")
-            case {"metric": slug} if slug not in [one.slug for stand in self._standing for one in stand.metrics]:
+            case {"metric": slug} if slug not in [metric.slug for state in self._pillars for metric in state.metrics]:
                 problems.append(f"check: there is no metric {excerpt(str(slug))!r}")
         return problems
 
-    def _new(self, entry: ExchangeItem) -> NewMissionTodo:
+    def _new(self, item: ExchangeItem) -> NewMissionTodo:
         return todo_validation.parse_create(
             {
                 "missionSlug": self._mission.slug,
                 "pillarSlug": self._pillar,
-                "title": entry.title,
-                "description": entry.details,
-                "justification": entry.justification,
-                "completionCriteria": entry.acceptance,
-                "deadline": entry.deadline or None,
-                "priority": entry.priority.value if entry.priority else None,
-                "assignedAgent": entry.owner or None,
-                "targetStatus": "backlog" if entry.status is TodoStatus.BACKLOG else None,
-                "alsoAffects": list(entry.also_affects),
-                "check": dict(entry.check) if entry.check else None,
-                "requestId": f"{REASON}:{entry.id}" if is_stable_id(entry.id) else None,
+                "title": item.title,
+                "description": item.details,
+                "justification": item.justification,
+                "completionCriteria": item.acceptance,
+                "deadline": item.deadline or None,
+                "priority": item.priority.value if item.priority else None,
+                "assignedAgent": item.owner or None,
+                "targetStatus": "backlog" if item.status is TodoStatus.BACKLOG else None,
+                "alsoAffects": list(item.also_affects),
+                "check": dict(item.check) if item.check else None,
+                "requestId": f"{REASON}:{item.id}" if is_stable_id(item.id) else None,
             }
         )[1]
 
-    def write(self, entries: Sequence[ExchangeItem], known: Mapping[str, str]) -> tuple[list[ImportedItem], list[str]]:
+    def write(self, items: Sequence[ExchangeItem], known: Mapping[str, str]) -> tuple[list[ImportedItem], list[str]]:
         del known
-        made: list[ImportedItem] = []
+        created: list[ImportedItem] = []
         remarks: dict[str, int] = {}
-        for entry in entries:
+        for item in items:
             try:
-                done = self._todos.create(self._scope, self._mission.slug, self._new(entry), reason=REASON)
+                result = self._todos.create(self._scope, self._mission.slug, self._new(item), reason=REASON)
             except (IllegalTransition, Conflict) as error:
                 raise type(error)(
-                    f"“{visible(entry.title)}” could not be made: {error} {len(made)} before it were made; importing "
-                    "again goes on after them."
+                    f"“{visible(item.title)}” could not be created: {error} {len(created)} todos before it were "
+                    "created; a repeated import continues after them."
                 ) from error
-            made.append(ImportedItem(done.todo.id, done.todo.title, done.todo.status))
-            if done.warning:
-                remarks[done.warning] = remarks.get(done.warning, 0) + 1
-        return made, [f"{told} ({count} times)" if count > 1 else told for told, count in remarks.items()]
+            created.append(ImportedItem(result.todo.id, result.todo.title, result.todo.status))
+            if result.warning:
+                remarks[result.warning] = remarks.get(result.warning, 0) + 1
+        return created, [f"{text} ({count} times)" if count > 1 else text for text, count in remarks.items()]

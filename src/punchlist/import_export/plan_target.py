@@ -11,7 +11,7 @@ from dataclasses import replace
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput
-from punchlist.import_export.format_limits import FormatLimits
+from punchlist.import_export.format_limits import COMMON_FIELDS, FormatLimits
 from punchlist.import_export.item import ExchangeItem, Loss
 from punchlist.import_export.targets import REASON, ExistingItems, ImportedItem, ids_by_title, limit_in_progress
 from punchlist.kernel.ids import new_id
@@ -57,10 +57,10 @@ class PlanTarget:
         self._scope = scope
         turn = self._conversations.current_turn(scope.conversation_id)
         self._todos = Plans(store).list(self._turn(turn.id), frozenset(PlanStatus)).items if turn else []
-        fields = {"id", "title", "details", "status", "blocked_by", "acceptance", "outcome", "waits", "resources"}
+        fields = COMMON_FIELDS | {"blocked_by", "outcome", "waits", "resources"}
         self.limits = FormatLimits(
             "the plan",
-            frozenset(fields | {"owner"} if owners else fields),
+            fields | {"owner"} if owners else fields,
             states={TodoStatus.BACKLOG: TodoStatus.PENDING},
             trim=_trim,
         )
@@ -126,21 +126,12 @@ def _with_ids(items: Sequence[ExchangeItem], known: Mapping[str, str]) -> list[N
     """New todos with ids, so that they can wait for each other whatever their titles are."""
     ids = [new_id() for _ in items]
     by_source = {**{item.id: id for item, id in zip(items, ids, strict=True) if item.id}, **known}
-    return [
-        replace(
-            todo,
-            id=id,
-            blocked_by=(
-                *todo.blocked_by,
-                *(
-                    NewCondition(ConditionKind.TODO, by_source[other])
-                    for other in item.blocked_by
-                    if other in by_source
-                ),
-            ),
-        )
-        for item, id, todo in zip(items, ids, _new_todos(items), strict=True)
-    ]
+    todos = []
+    for item, id, todo in zip(items, ids, _new_todos(items), strict=True):
+        others = [by_source[other] for other in item.blocked_by if other in by_source]
+        dependencies = [NewCondition(ConditionKind.TODO, other) for other in others]
+        todos.append(replace(todo, id=id, blocked_by=(*todo.blocked_by, *dependencies)))
+    return todos
 
 
 def _end(tx: Transaction, scope: TurnScope, todo: TurnTodo, item: ExchangeItem) -> TurnTodo:

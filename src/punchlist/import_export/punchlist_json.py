@@ -1,4 +1,4 @@
-"""Our own format: everything that our lists hold, under the names it has in our tools."""
+"""Our own format: every field of our lists, named as in our tools."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from punchlist.missions.todos.validation import unknown_field
 
 NAME: Final = "punchlist"
 VERSION: Final = 1
-SHAPE: Final = FormatLimits("json", frozenset(FIELDS))
+LIMITS: Final = FormatLimits("json", frozenset(FIELDS))
 WAITS: Final = ("person", "time", "event")
 
 
@@ -26,16 +26,16 @@ def _camel(name: str) -> str:
 KEYS: Final = {_camel(name): name for name in FIELDS}
 
 
-def write(entries: list[ExchangeItem]) -> str:
-    document = {"format": NAME, "version": VERSION, "items": [_told(entry) for entry in entries]}
+def write(items: list[ExchangeItem]) -> str:
+    document = {"format": NAME, "version": VERSION, "items": [_item_json(item) for item in items]}
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
 
 
-def _told(entry: ExchangeItem) -> dict[str, Any]:
-    """What is said of it; what is not said is left out."""
-    told = {key: getattr(entry, name) for key, name in KEYS.items()}
-    told["waits"] = [{kind: subject} for kind, subject in entry.waits]
-    return {key: value for key, value in told.items() if value or key in ("title", "status")}
+def _item_json(item: ExchangeItem) -> dict[str, Any]:
+    """Empty fields are omitted."""
+    values = {key: getattr(item, name) for key, name in KEYS.items()}
+    values["waits"] = [{kind: subject} for kind, subject in item.waits]
+    return {key: value for key, value in values.items() if value or key in ("title", "status")}
 
 
 def read(written: str) -> ParsedFile:
@@ -50,12 +50,12 @@ def read(written: str) -> ParsedFile:
     reader = Reader()
     for index, raw in enumerate(items):
         where = f"items[{index}]"
-        if item := reader.object(where, raw):
-            reader.add(where, _entry(reader, where, dict(item)))
-    return reader.done()
+        if reader.object(where, raw):
+            reader.add(where, _parse_item(reader, where, raw))
+    return reader.result()
 
 
-def _entry(reader: Reader, where: str, raw: dict[str, Any]) -> ExchangeItem:
+def _parse_item(reader: Reader, where: str, raw: dict[str, Any]) -> ExchangeItem:
     for key in raw:
         if key not in KEYS:
             reader.problem(where, unknown_field(key, KEYS))
@@ -72,13 +72,13 @@ def _entry(reader: Reader, where: str, raw: dict[str, Any]) -> ExchangeItem:
         blocked_by=reader.ids(f"{where}.blockedBy", raw.get("blockedBy")),
         parent=reader.id(f"{where}.parent", raw.get("parent")),
         acceptance=reader.block(f"{where}.acceptance", raw.get("acceptance")),
-        active_form=reader.line(f"{where}.activeForm", raw.get("activeForm"), longest=500),
+        active_form=reader.line(f"{where}.activeForm", raw.get("activeForm"), max_length=500),
         labels=reader.lines(f"{where}.labels", raw.get("labels")),
         owner=reader.line(f"{where}.owner", raw.get("owner")),
         outcome=reader.block(f"{where}.outcome", raw.get("outcome")),
         justification=reader.block(f"{where}.justification", raw.get("justification")),
         deadline=reader.line(f"{where}.deadline", raw.get("deadline")),
-        waits=_waits(reader, f"{where}.waits", raw.get("waits")),
+        waits=_parse_waits(reader, f"{where}.waits", raw.get("waits")),
         resources=reader.lines(f"{where}.resources", raw.get("resources")),
         also_affects=reader.lines(f"{where}.alsoAffects", raw.get("alsoAffects")),
         check=check if isinstance(check, dict) and check else None,
@@ -89,13 +89,13 @@ def _entry(reader: Reader, where: str, raw: dict[str, Any]) -> ExchangeItem:
     )
 
 
-def _waits(reader: Reader, where: str, raw: Any) -> tuple[tuple[str, str], ...]:
-    found = []
-    for index, one in enumerate(reader.array(where, raw)):
+def _parse_waits(reader: Reader, where: str, raw: Any) -> tuple[tuple[str, str], ...]:
+    waits = []
+    for index, each in enumerate(reader.array(where, raw)):
         at = f"{where}[{index}]"
-        if isinstance(one, dict) and len(one) == 1 and next(iter(one)) in WAITS:
-            kind = str(next(iter(one)))
-            found.append((kind, reader.line(f"{at}.{kind}", one[kind], longest=1_000, required=True)))
+        if isinstance(each, dict) and len(each) == 1 and next(iter(each)) in WAITS:
+            kind = str(next(iter(each)))
+            waits.append((kind, reader.line(f"{at}.{kind}", each[kind], max_length=1_000, required=True)))
         else:
-            reader.problem(at, f"must be an object with one of {', '.join(WAITS)}, got {text.json_type(one)}")
-    return tuple(found)
+            reader.problem(at, f"must be an object with one of {', '.join(WAITS)}, got {text.json_type(each)}")
+    return tuple(waits)

@@ -1,4 +1,4 @@
-"""Our lists as entries."""
+"""Our lists as exchange items."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from punchlist.plan.service import Plans
     from punchlist.storage.store import Store
 
-PAGE = pagination.MAX_LIMIT
+
+PAGE_SIZE = pagination.MAX_LIMIT
 
 
 def checklist_items(checklist: Checklist) -> list[ExchangeItem]:
@@ -32,37 +33,41 @@ def checklist_items(checklist: Checklist) -> list[ExchangeItem]:
 
 
 def turn_items(plans: Plans, store: Store, scope: TurnScope) -> list[ExchangeItem]:
-    """All of a turn's plan."""
+    """The whole plan of a turn."""
     todos = plans.list(scope, frozenset(PlanStatus)).items
     with store.read() as tx:
         return plan_items(todos, condition_repository.read_conditions(tx, scope.turn_id))
 
 
 def plan_items(todos: Sequence[TurnTodo], conditions: Iterable[Condition]) -> list[ExchangeItem]:
-    """What was answered or has happened is no longer waited for; what another todo was waited for stays said."""
+    """Resolved conditions are left out; dependencies on other todos are kept, ended or not."""
     ids = {todo.id for todo in todos}
-    of_todo: dict[str, list[Condition]] = {}
+    by_todo: dict[str, list[Condition]] = {}
     for condition in conditions:
-        of_todo.setdefault(condition.todo_id, []).append(condition)
-    return [_of_turn_todo(todo, of_todo.get(todo.id, ()), ids) for todo in todos]
+        by_todo.setdefault(condition.todo_id, []).append(condition)
+    return [_plan_item(todo, by_todo.get(todo.id, ()), ids) for todo in todos]
 
 
-def _of_turn_todo(todo: TurnTodo, conditions: Sequence[Condition], ids: set[str]) -> ExchangeItem:
+def _plan_item(todo: TurnTodo, conditions: Sequence[Condition], ids: set[str]) -> ExchangeItem:
+    subjects: dict[ConditionKind, list[str]] = {}
+    for condition in conditions:
+        subjects.setdefault(condition.kind, []).append(condition.subject)
     return ExchangeItem(
         title=todo.title,
         id=todo.id,
         details=todo.context,
         status=TodoStatus(todo.status.value),
-        blocked_by=tuple(one.subject for one in conditions if one.kind is ConditionKind.TODO and one.subject in ids),
+        blocked_by=tuple(subject for subject in subjects.get(ConditionKind.TODO, ()) if subject in ids),
         acceptance=todo.completion_criteria,
         owner=todo.agent_type or "",
         outcome=todo.outcome or "",
         waits=tuple(
-            (one.kind.value, one.subject)
-            for one in conditions
-            if one.kind not in (ConditionKind.TODO, ConditionKind.RESOURCE) and one.status is ConditionStatus.OPEN
+            (condition.kind.value, condition.subject)
+            for condition in conditions
+            if condition.kind not in (ConditionKind.TODO, ConditionKind.RESOURCE)
+            and condition.status is ConditionStatus.OPEN
         ),
-        resources=tuple(one.subject for one in conditions if one.kind is ConditionKind.RESOURCE),
+        resources=tuple(subjects.get(ConditionKind.RESOURCE, ())),
         created_at=todo.created_at,
         started_at=todo.started_at or "",
         ended_at=todo.completed_at or "",
@@ -70,18 +75,18 @@ def _of_turn_todo(todo: TurnTodo, conditions: Sequence[Condition], ids: set[str]
 
 
 def mission_items(todos: MissionTodos, mission: str, pillar: str | None) -> list[ExchangeItem]:
-    """All of a mission's todos or of a pillar's, those too that ended long ago."""
+    """All todos of a mission or pillar, including archived ones."""
     found: list[ExchangeItem] = []
     cursor = None
     while True:
-        page = todos.list(mission, pillar=pillar, archived=True, limit=PAGE, cursor=cursor)
-        found += [_of_mission_todo(todo, page.pillars.get(todo.pillar_id)) for todo in page.items]
+        page = todos.list(mission, pillar=pillar, archived=True, limit=PAGE_SIZE, cursor=cursor)
+        found += [_mission_item(todo, page.pillars.get(todo.pillar_id)) for todo in page.items]
         cursor = page.cursor
         if cursor is None:
             return found
 
 
-def _of_mission_todo(todo: MissionTodo, pillar: str | None) -> ExchangeItem:
+def _mission_item(todo: MissionTodo, pillar: str | None) -> ExchangeItem:
     check: dict[str, Any] | None = json.loads(todo.completion_check) if todo.completion_check else None
     return ExchangeItem(
         title=todo.title,

@@ -1,20 +1,20 @@
-"""Task Master's tasks.json: tasks with one level of subtasks, under the name of a tag or, formerly, without one.
+"""Task Master's tasks.json: tasks with one level of subtasks, under a tag or, in older files, without one.
 
-A subtask is numbered within its task; a number among its dependencies is a sibling's, if there is one, else
-a task's.
+Subtasks are numbered within their task. A number in a subtask's dependencies is a sibling if there is one
+with this number, otherwise a task.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from punchlist.errors import InvalidInput
 from punchlist.import_export.format_limits import FormatLimits, id_pattern
 from punchlist.import_export.item import ExchangeItem, Loss, ParsedFile
-from punchlist.import_export.reader import Reader, joined, leftover, parse_json
+from punchlist.import_export.reader import Reader, Record, join_sections, parse_json
 from punchlist.kernel.text import excerpt
 from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 
@@ -26,75 +26,62 @@ STATES: Final = {
     TodoStatus.CANCELLED: "cancelled",
     TodoStatus.BACKLOG: "deferred",
 }
-KNOWN: Final = (
-    "id",
-    "title",
-    "description",
-    "details",
-    "testStrategy",
-    "acceptanceCriteria",
-    "status",
-    "priority",
-    "dependencies",
-    "subtasks",
-    "parentTaskId",
-    "parentId",
-)
-_TOP: Final = id_pattern("[1-9][0-9]{0,8}")
+_NUMBER: Final = id_pattern("[1-9][0-9]{0,8}")
 
 
-def _fits(id: str, parent: str) -> bool:
-    return _TOP(id, "") if not parent else id.startswith(f"{parent}.") and _TOP(id.removeprefix(f"{parent}."), "")
+def _id_fits(id: str, parent: str) -> bool:
+    return _NUMBER(id.removeprefix(f"{parent}."), "") and (not parent or id.startswith(f"{parent}."))
 
 
-def _trim(entries: list[ExchangeItem]) -> tuple[list[ExchangeItem], list[Loss]]:
-    """Without what a subtask cannot say: that it waits for a task which has the number of a sibling."""
-    known = {entry.id for entry in entries}
+def _trim(items: list[ExchangeItem]) -> tuple[list[ExchangeItem], list[Loss]]:
+    """Remove dependencies of subtasks on tasks that have the number of a sibling: the file cannot express them."""
+    known = {item.id for item in items}
 
-    def sayable(entry: ExchangeItem, other: str) -> bool:
-        sibling = f"{entry.parent}.{other}"
-        return not entry.parent or "." in other or sibling == entry.id or sibling not in known
+    def expressible(item: ExchangeItem, other: str) -> bool:
+        sibling = f"{item.parent}.{other}"
+        return not item.parent or "." in other or sibling == item.id or sibling not in known
 
     kept = [
-        replace(entry, blocked_by=tuple(one for one in entry.blocked_by if sayable(entry, one))) for entry in entries
+        replace(item, blocked_by=tuple(other for other in item.blocked_by if expressible(item, other)))
+        for item in items
     ]
-    count = sum(1 for before, after in zip(entries, kept, strict=True) if before != after)
+    count = sum(1 for before, after in zip(items, kept, strict=True) if before != after)
     return kept, [Loss("dependencies on tasks numbered like a sibling", count)] if count else []
 
 
-SHAPE: Final = FormatLimits(
+LIMITS: Final = FormatLimits(
     "taskmaster",
     frozenset({"id", "title", "details", "status", "priority", "blocked_by", "acceptance", "parent"}),
     priorities={TodoPriority.CRITICAL: TodoPriority.HIGH},
     needs_priority=True,
     tree=True,
-    deepest=1,
-    id_form=_fits,
+    max_depth=1,
+    id_form=_id_fits,
     numbered=lambda number, parent: f"{parent}.{number}" if parent else str(number),
     trim=_trim,
 )
 
 
-def write(entries: list[ExchangeItem]) -> str:
+def write(items: list[ExchangeItem]) -> str:
     tasks: dict[str, dict[str, Any]] = {}
-    for entry in entries:
-        if entry.parent:
-            tasks[entry.parent]["subtasks"].append(_task(entry))
+    for item in items:
+        if item.parent:
+            tasks[item.parent]["subtasks"].append(_task(item))
         else:
-            tasks[entry.id] = {**_task(entry), "subtasks": []}
+            tasks[item.id] = {**_task(item), "subtasks": []}
     return json.dumps({TAG: {"tasks": list(tasks.values()), "metadata": {}}}, ensure_ascii=False, indent=2) + "\n"
 
 
-def _task(entry: ExchangeItem) -> dict[str, Any]:
+def _task(item: ExchangeItem) -> dict[str, Any]:
     return {
-        "id": int(entry.id.rpartition(".")[2]),
-        "title": entry.title,
-        "description": entry.details,
-        "status": STATES[entry.status],
-        "dependencies": [_number(one, entry.parent) for one in entry.blocked_by],
-        "priority": (entry.priority or TodoPriority.MEDIUM).value,
+        "id": int(item.id.rpartition(".")[2]),
+        "title": item.title,
+        "description": item.details,
+        "status": STATES[item.status],
+        "dependencies": [_number(other, item.parent) for other in item.blocked_by],
+        "priority": (item.priority or TodoPriority.MEDIUM).value,
         "details": "",
-        "testStrategy": entry.acceptance,
+        "testStrategy": item.acceptance,
     }
 
 
@@ -105,35 +92,34 @@ def _number(id: str, parent: str) -> int | str:
 
 def read(written: str) -> ParsedFile:
     reader = Reader()
-    where, tasks = _tasks(reader, parse_json(written))
+    where, tasks = _find_tasks(reader, parse_json(written))
     for index, raw in enumerate(tasks):
         at = f"{where}[{index}]"
         task = reader.object(at, raw)
-        if task is None:
-            continue
-        id = reader.id(f"{at}.id", task.get("id"), required=True)
-        subtasks = reader.array(f"{at}.subtasks", task.get("subtasks"))
-        reader.add(at, _entry(reader, at, task, id, "", frozenset()))
-        _read_subtasks(reader, at, id, subtasks)
-    return reader.done()
+        if task is not None:
+            id = reader.id(f"{at}.id", task.get("id"), required=True)
+            subtasks = reader.array(f"{at}.subtasks", task.get("subtasks"))
+            reader.add(at, _parse_task(reader, at, task, id, "", frozenset()))
+            _parse_subtasks(reader, at, id, subtasks)
+    return reader.result()
 
 
-def _read_subtasks(reader: Reader, where: str, parent: str, subtasks: Sequence[Any]) -> None:
-    read = []
-    for index, raw in enumerate(subtasks):
+def _parse_subtasks(reader: Reader, where: str, parent: str, raw_subtasks: Sequence[Any]) -> None:
+    subtasks = []
+    for index, raw in enumerate(raw_subtasks):
         at = f"{where}.subtasks[{index}]"
         if subtask := reader.object(at, raw):
             number = reader.id(f"{at}.id", subtask.get("id"), required=True)
             if more := len(reader.array(f"{at}.subtasks", subtask.get("subtasks"))):
-                reader.remark(f"{at} is a subtask that has {more} of its own; they are left out")
-            read.append((at, subtask, number.rpartition(".")[2]))
-    siblings = frozenset(number for _, _, number in read)
-    for at, subtask, number in read:
-        reader.add(at, _entry(reader, at, subtask, f"{parent}.{number}", parent, siblings - {number}))
+                reader.remark(f"{at} is a subtask with {more} subtasks of its own; they are left out")
+            subtasks.append((at, subtask, number.rpartition(".")[2]))
+    siblings = frozenset(number for _, _, number in subtasks)
+    for at, subtask, number in subtasks:
+        reader.add(at, _parse_task(reader, at, subtask, f"{parent}.{number}", parent, siblings - {number}))
 
 
-def _tasks(reader: Reader, raw: Any) -> tuple[str, list[Any]]:
-    """Where the tasks are, and they."""
+def _find_tasks(reader: Reader, raw: Any) -> tuple[str, list[Any]]:
+    """The place of the tasks, and the tasks."""
     match raw:
         case {"tasks": list(tasks)}:
             return "tasks", tasks
@@ -143,31 +129,31 @@ def _tasks(reader: Reader, raw: Any) -> tuple[str, list[Any]]:
                 chosen = TAG if TAG in tagged else next(iter(tagged))
                 for name in tagged:
                     if name != chosen:
-                        reader.remark(f"the tag {excerpt(name)!r} is left out; {excerpt(chosen)!r} is read")
+                        reader.remark(f"the tag {excerpt(name)!r} is left out; only {excerpt(chosen)!r} is read")
                 return f"{excerpt(chosen)}.tasks", tagged[chosen]
-    raise InvalidInput('It must be an object with "tasks", or with tags that have them.')
+    raise InvalidInput('It must be an object with "tasks", or with tags that have "tasks".')
 
 
 def _is_tag(tag: Any) -> bool:
     return isinstance(tag, dict) and isinstance(tag.get("tasks"), list)
 
 
-def _entry(
-    reader: Reader, where: str, task: Mapping[str, Any], id: str, parent: str, siblings: frozenset[str]
+def _parse_task(
+    reader: Reader, where: str, task: Record, id: str, parent: str, siblings: frozenset[str]
 ) -> ExchangeItem:
-    said = reader.ids(f"{where}.dependencies", task.get("dependencies"))
+    dependencies = reader.ids(f"{where}.dependencies", task.get("dependencies"))
     criteria = [reader.block(f"{where}.{name}", task.get(name)) for name in ("testStrategy", "acceptanceCriteria")]
     return ExchangeItem(
         title=reader.title(f"{where}.title", task.get("title")),
         id=id,
-        details=joined(
+        details=join_sections(
             ("", reader.block(f"{where}.description", task.get("description"))),
             ("", reader.block(f"{where}.details", task.get("details"))),
         ),
         status=reader.status(f"{where}.status", task.get("status")),
         priority=reader.priority(f"{where}.priority", task.get("priority")),
-        blocked_by=tuple(dict.fromkeys(f"{parent}.{one}" if one in siblings else one for one in said)),
+        blocked_by=tuple(dict.fromkeys(f"{parent}.{each}" if each in siblings else each for each in dependencies)),
         parent=parent,
-        acceptance="\n\n".join(one for one in criteria if one),
-        extra=leftover(task, KNOWN),
+        acceptance=join_sections(*(("", each) for each in criteria)),
+        extra=task.unread("id", "subtasks", "parentTaskId", "parentId"),
     )

@@ -122,9 +122,9 @@ def _target(
     mission: str | None,
     pillar: str | None,
 ) -> ImportTarget:
-    from punchlist.import_export.checklist_target import ChecklistTarget
     from punchlist.import_export.mission_target import MissionTarget
     from punchlist.import_export.plan_target import PlanTarget
+    from punchlist.import_export.targets import ChecklistTarget
     from punchlist.kernel.clock import timestamp
     from punchlist.missions.model import MissionScope
 

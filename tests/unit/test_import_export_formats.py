@@ -79,7 +79,7 @@ def test_a_checklist_is_read_from_markdown() -> None:
         ("7", "after it", PENDING),
     ]
     assert found.items[0].details == "They are for people.\n\n- for users"
-    assert found.remarks == ["a heading is left out", "the mark [!] is taken as pending"]
+    assert found.remarks == ["a heading is left out", "the mark [!] becomes pending"]
 
 
 @pytest.mark.spec("X6")
@@ -110,7 +110,7 @@ def test_items_in_code_and_comments_are_none_and_those_after_are_not_lost() -> N
     assert found.items[0].details == code + "\n<!-- - [ ]\n- [ ] note\n-->"
     assert found.remarks == []
     cut = read("markdown", "- [ ] A\n```\n- [ ] B\n")
-    assert cut.remarks == ["what begins at line 2 has no end; no items are read after it"]
+    assert cut.remarks == ["the block that begins at line 2 has no end; no items are read after it"]
 
 
 @pytest.mark.spec("X6")
@@ -223,10 +223,10 @@ def test_issues_of_beads_are_read() -> None:
     assert found.remarks == [
         "a link of the type 'related' is left out",
         "a link of the type 'parent-child' is left out",
-        "the priority 4 is taken as low",
-        "the state 'blocked' is taken as pending",
+        "the priority 4 becomes low",
+        "the state 'blocked' becomes pending",
         "a deleted issue is left out",
-        "'memory' is no issue and left out",
+        "'memory' is not an issue and is left out",
     ]
 
 
@@ -272,8 +272,8 @@ def test_tasks_of_task_master_are_read_with_and_without_a_tag(document: dict[str
     assert (found.items[0].details, found.items[0].acceptance) == ("Short\n\nLong", "Run it")
     assert found.items[3].extra == {"complexity": 5}
     nearly, unknown = found.remarks
-    assert nearly == "the state 'review' is taken as in_progress"
-    assert unknown.endswith("tasks[1].subtasks[1] waits for '1.1', which is not there; that is left out")
+    assert nearly == "the state 'review' becomes in_progress"
+    assert unknown.endswith("tasks[1].subtasks[1] depends on '1.1', which is missing; it is left out")
 
 
 @pytest.mark.spec("X6")
@@ -281,7 +281,7 @@ def test_of_several_tags_of_task_master_one_is_read_and_that_is_said() -> None:
     document = {"feature": {"tasks": [{"id": 1, "title": "F"}]}, "master": {"tasks": [{"id": 1, "title": "M"}]}}
     found = read("taskmaster", json.dumps(document))
     assert [entry.title for entry in found.items] == ["M"]
-    assert found.remarks == ["the tag 'feature' is left out; 'master' is read"]
+    assert found.remarks == ["the tag 'feature' is left out; only 'master' is read"]
 
 
 TASK = """\
@@ -349,7 +349,7 @@ def test_tasks_of_backlog_md_are_read_with_markers_and_without() -> None:
     assert (new.owner, new.labels, new.blocked_by) == ("@codex, @sara", ("core", "cli"), ("back-1",))
     assert (new.priority, new.created_at) == (TodoPriority.MEDIUM, "2026-01-18T12:16:00.000000Z")
     assert new.extra == {"milestone": "m-1"}
-    assert found.remarks == ["README.md is no task and left out", "which acceptance criteria are met is left out"]
+    assert found.remarks == ["README.md is not a task and is left out", "which acceptance criteria are met is left out"]
 
 
 @pytest.mark.spec("X6")
@@ -396,14 +396,14 @@ def test_what_to_write_is_told_from_the_name() -> None:
 @pytest.mark.spec("X6")
 def test_what_is_taken_as_something_else_or_left_out_is_said() -> None:
     lowest = read("beads", '{"id": "a", "title": "A", "priority": 4}')
-    assert (lowest.items[0].priority, lowest.remarks) == (TodoPriority.LOW, ["the priority 4 is taken as low"])
+    assert (lowest.items[0].priority, lowest.remarks) == (TodoPriority.LOW, ["the priority 4 becomes low"])
     task = "---\nid: task-1\ntitle: A\nstatus: {}\n---\n## Acceptance Criteria\n- [x] #1 Met\n- [ ] #2 Not yet\n"
     assert read("backlog", task.format("To Do")).remarks == ["which acceptance criteria are met is left out"]
     assert read("backlog", task.format("Done")).remarks == []
     subtask = {"id": 1, "title": "B", "subtasks": [{"id": 1, "title": "C"}]}
     deep = {"tasks": [{"id": 1, "title": "A", "subtasks": [subtask]}]}
     assert read("taskmaster", json.dumps(deep)).remarks == [
-        "tasks[0].subtasks[0] is a subtask that has 1 of its own; they are left out"
+        "tasks[0].subtasks[0] is a subtask with 1 subtasks of its own; they are left out"
     ]
 
 
@@ -429,7 +429,7 @@ BAD = {
     "no JSON": ("json", "{", "is not JSON (Expecting property name enclosed in double quotes, line 1, column 2)."),
     "another JSON": ("json", "[]", 'It must be an object with "format": "punchlist", "version": 1 and "items".'),
     "a newer version": ("json", '{"format": "punchlist", "version": 2, "items": []}', "newer Punchlist (version 2"),
-    "no items": ("json", '{"format": "punchlist", "version": 1, "items": []}', "There are no items in it."),
+    "no items": ("json", '{"format": "punchlist", "version": 1, "items": []}', "It contains no items."),
     "an item that is none": (
         "json",
         '{"format": "punchlist", "version": 1, "items": [1]}',
@@ -440,16 +440,16 @@ BAD = {
         '{"format": "punchlist", "version": 1, "items": [{"title": "a", "activeform": "b"}]}',
         "activeForm",
     ),
-    "not a number": ("json", '{"a": NaN}', "NaN is no number in JSON"),
+    "not a number": ("json", '{"a": NaN}', "NaN is not a JSON number"),
     "a number of 5,000 digits": ("taskmaster", '{"tasks": [{"id": ' + "9" * 5_000 + "}]}", "is not JSON"),
-    "deep arrays": ("claude", "[" * 200_000, "is nested too deeply to be read."),
-    "deep objects in a line": ("beads", '{"a":' * 200_000, "line 1: is nested too deeply to be read."),
-    "text for a list": ("claude", '"a"', "must be a task or an array of them, got text"),
+    "deep arrays": ("claude", "[" * 200_000, "is nested too deeply."),
+    "deep objects in a line": ("beads", '{"a":' * 200_000, "line 1: is nested too deeply."),
+    "text for a list": ("claude", '"a"', "must be a task or an array of tasks, got text"),
     "a task without a subject": ("claude", '[{"id": "1"}]', "[0].subject: is missing"),
     "the same id twice": (
         "beads",
         '{"id": "a", "title": "A"}\n{"id": "a", "title": "B"}',
-        "line 2: has the id 'a' of line 1",
+        "line 2: has the same id as line 1: 'a'",
     ),
     "a bad line": ("beads", '{"id": "a", "title": "A"}\nnonsense', "line 2: is not JSON (Expecting value, column 1)."),
     "every bad line": ("beads", "<<<<\n{}\n>>>>", "line 3: is not JSON"),
@@ -457,8 +457,8 @@ BAD = {
     "dependencies that are none": ("beads", '{"id": "a", "title": "A", "dependencies": "x"}', "must be an array"),
     "a task that is a number": ("taskmaster", '{"tasks": [7]}', "tasks[0]: must be an object, got a number"),
     "no tasks at all": ("taskmaster", '{"a": 1}', 'It must be an object with "tasks"'),
-    "no checklist": ("markdown", "# Nothing\n\n- here", "There is no checklist in it"),
-    "nothing": ("markdown", "", "There is no checklist in it"),
+    "no checklist": ("markdown", "# Nothing\n\n- here", "It contains no checklist"),
+    "nothing": ("markdown", "", "It contains no checklist"),
     "NUL": ("markdown", "- [ ] a\n- [ ] b\x00c", "line 2: must not contain control characters (U+0000)"),
     "too long a title": ("markdown", "- [ ] " + "a" * 501, "line 1: must be 1 to 500 characters"),
     "too deep a list": ("markdown", "".join(f"{' ' * n}- [ ] a\n" for n in range(1_000)), "line 21: is more than 20"),
@@ -469,9 +469,9 @@ BAD = {
     "front matter that refers to itself": (
         "backlog",
         "---\na: &a [x, x]\nb: &b [*a, *a]\nid: *b\n---\n",
-        "it refers to another part of itself",
+        "aliases are not allowed",
     ),
-    "large front matter": ("backlog", "---\nid: " + "a" * 16_000 + "\n---\n", "16,004 characters; at most 16,000"),
+    "large front matter": ("backlog", "---\nid: " + "a" * 16_000 + "\n---\n", "16,004 characters; the limit is 16,000"),
     "deep front matter": ("backlog", "---\nid: " + "[" * 15_000 + "\n---\n", "the task: its front matter"),
     "front matter with a tag": ("backlog", "---\nid: !!python/object:os.system x\n---\n", "title: is missing"),
 }
@@ -529,11 +529,11 @@ def test_what_hangs_on_nothing_is_left_out_and_said() -> None:
     found = read("beads", "\n".join(map(json.dumps, issues)))
     assert [(one.blocked_by, one.parent) for one in found.items] == [((), ""), ((), ""), ((), "a-2"), ((), "")]
     assert found.remarks == [
-        "the state 'wat' is taken as pending",
-        "line 1 waits for itself; that is left out",
-        "line 1 waits for 'a-9', which is not there; that is left out",
-        "line 4 is a part of 'x', which is not there; that is left out",
-        "'a-2' is a part of itself; that is left out",
+        "the state 'wat' becomes pending",
+        "line 1 depends on itself; the dependency is left out",
+        "line 1 depends on 'a-9', which is missing; it is left out",
+        "line 4 has the parent 'x', which is missing; it is left out",
+        "'a-2' is its own ancestor; its parent is left out",
     ]
 
 
@@ -554,4 +554,4 @@ def test_the_name_of_a_file_leads_nowhere_else() -> None:
 def test_a_large_file_is_read_in_time() -> None:
     lines = "".join(f"- [ ] Task {n}\n  What to do\n" for n in range(10_000))
     assert len(read("markdown", lines).items) == 10_000
-    assert "It has 10,001 items; at most 10,000 are read." in refusal("markdown", "- [ ] a\n" * 10_001)
+    assert "It has 10,001 items; the limit is 10,000." in refusal("markdown", "- [ ] a\n" * 10_001)

@@ -126,7 +126,7 @@ def test_what_is_there_is_replaced_only_when_somebody_says_so(
     assert punchlist("export", "TODO.md", "--force").returncode == 0
     assert there.read_text() == "- [ ] Mine\n"
     assert [one.name for one in project.iterdir() if "partial" in one.name] == []
-    assert ". has tasks already, or what may be some." in punchlist("export", ".", "--to", "claude").stderr
+    assert ". already has files that may be tasks." in punchlist("export", ".", "--to", "claude").stderr
 
 
 @pytest.mark.spec("X6")
@@ -137,7 +137,7 @@ def test_a_folder_is_written_whole_and_gets_no_second_task_of_one_id(punchlist: 
     theirs.write_text("precious")
     done = punchlist("export", "tasks", "--to", "backlog", "--force")
     assert done.returncode == 1
-    assert "tasks/TASK-1 - Theirs.md has the id of “task-1 - A.md”, and would stay beside it." in done.stderr
+    assert "tasks/TASK-1 - Theirs.md has the same id as the new file “task-1 - A.md”." in done.stderr
     assert [one.name for one in (project / "tasks").iterdir()] == [theirs.name]
 
     (project / "claude" / "2.json").mkdir(parents=True)
@@ -183,8 +183,8 @@ def test_of_a_whole_backlog_the_tasks_are_read_and_the_rest_is_named(punchlist: 
     read = fine(punchlist, "import", "backlog", "--dry-run")
     assert [one["title"] for one in read["made"]] == ["In tasks"]
     assert read["remarks"] == [
-        "backlog/completed is left out (1 file); it can be imported by itself",
-        "backlog/drafts is left out (1 file); it can be imported by itself",
+        "backlog/completed is left out (1 file); import it separately",
+        "backlog/drafts is left out (1 file); import it separately",
     ]
 
 
@@ -213,9 +213,9 @@ def test_bad_files_end_in_a_sentence_and_change_nothing(punchlist: Cli, project:
         large.truncate(100_000_000)
     for arguments, said in {
         ("nowhere.md",): "Cannot read nowhere.md (No such file or directory).",
-        ("empty",): "empty: There are no tasks in that folder.",
+        ("empty",): "empty: That folder contains no tasks.",
         ("binary.json",): "binary.json is not text in UTF-8 (line 2).",
-        ("large.json",): "large.json has more than 32 MB; that is no list of tasks.",
+        ("large.json",): "large.json has more than 32 MB, which is the limit.",
         ("hostile.json",): "hostile.json: [0].content: must not contain control characters (U+001B)",
         ("hostile.json", "--from", "beads"): "hostile.json: [0], title: is missing",
         ("empty", "--from", "json"): "empty: It is a folder, and json is one file.",
@@ -259,7 +259,7 @@ def test_the_page_says_what_each_format_can_hold() -> None:
         "backlog": "backlog",
         "priority": "priority",
         "blocked_by": "dependencies",
-        "parent": "place under another",
+        "parent": "parent",
         "acceptance": "acceptance criteria",
         "active_form": "active form",
         "labels": "labels",

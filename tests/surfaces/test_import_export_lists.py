@@ -15,14 +15,13 @@ from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, InvalidInput
 from punchlist.import_export import plan_target, sources
-from punchlist.import_export.checklist_target import ChecklistTarget
 from punchlist.import_export.format_limits import fit_items
 from punchlist.import_export.formats import FORMATS
 from punchlist.import_export.import_plan import ImportPlan, plan_import
 from punchlist.import_export.item import ExchangeItem, ParsedFile
 from punchlist.import_export.mission_target import MissionTarget
 from punchlist.import_export.plan_target import PlanTarget
-from punchlist.import_export.targets import ImportedItem, ImportTarget
+from punchlist.import_export.targets import ChecklistTarget, ImportedItem, ImportTarget
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import timestamp
 from punchlist.missions.model import MissionScope
@@ -121,7 +120,7 @@ def test_what_is_on_the_list_stays_and_one_item_is_in_progress(checklists: Check
         ("A", "in_progress"),
         ("B", "pending"),
     ]
-    assert decided.remarks == ["one item at a time is in progress; 1 that were are pending"]
+    assert decided.remarks == ["only one item can be in progress; 1 more changed to pending"]
     assert list(map(str, decided.lost)) == ["details of 1 item"]
     # A number says where a task stood, so it is no id of ours.
     assert not {"1", "2"} & {item.id for item in checklists.get("here").items}
@@ -130,7 +129,7 @@ def test_what_is_on_the_list_stays_and_one_item_is_in_progress(checklists: Check
 @pytest.mark.spec("X6")
 def test_more_than_a_checklist_holds_is_refused_whole(checklists: Checklists) -> None:
     checklists.add(HERE, "Mine", reason="test")
-    with pytest.raises(InvalidInput, match=r"it has 1, and 20 more were to be added. Nothing was imported"):
+    with pytest.raises(InvalidInput, match=r"it has 1, and the import adds 20. Nothing was imported"):
         carry_out([ExchangeItem(f"Task {n}") for n in range(20)], "markdown", ChecklistTarget(checklists, HERE))
     assert len(checklists.get("here").items) == 1
 
@@ -209,7 +208,7 @@ def test_items_that_wait_for_each_other_or_have_one_title_are_planned_all_the_sa
     assert [one.status for one in made] == ["pending"] * 4
     assert any("open todos are called “Tests”" in remark for remark in remarks)
     assert "“Tests” was in progress and is pending now, because it waits" in remarks
-    assert str(decided.lost[-1]) == "place under another (its details name it) of 2 items"
+    assert str(decided.lost[-1]) == "parent (named in the details) of 2 items"
 
 
 @pytest.mark.spec("X6")
@@ -317,7 +316,7 @@ def test_a_missions_todos_come_back_and_are_known_by_their_ids(team: Team, clock
 
 @pytest.mark.spec("X6")
 def test_all_of_a_missions_todos_are_exported(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "PAGE", 2)
+    monkeypatch.setattr(sources, "PAGE_SIZE", 2)
     made = [team.create(f"Task {n}").id for n in range(5)]
     assert sorted(entry.id for entry in sources.mission_items(team.todos, SLUG, None)) == sorted(made)
 
@@ -336,7 +335,7 @@ def test_nothing_begins_or_ends_in_a_mission_by_being_imported(team: Team, clock
         "state (in_progress becomes pending) of 1 item",
         "1 completed item, left out",
         "owner of 1 item",
-        "check (a command is not taken from a file) of 1 item",
+        "check (commands are not imported) of 1 item",
     }
     assert all(team.todos.get(one.id).completion_check is None for one in made)
 

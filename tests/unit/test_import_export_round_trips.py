@@ -161,7 +161,7 @@ def test_a_cancelled_item_is_left_out_where_there_is_no_such_state_and_nothing_w
         ("pl-1", "Child", "", ()),
         ("pl-2", "Later", "", ()),
     ]
-    assert list(map(str, fitted.lost)) == ["1 cancelled item, left out", "id (they are numbered anew) of 2 items"]
+    assert list(map(str, fitted.lost)) == ["1 cancelled item, left out", "id (items are renumbered) of 2 items"]
     assert len(fit_items(FORMATS["taskmaster"].limits, entries, NOW).items) == 3
 
 
@@ -175,7 +175,7 @@ def test_parts_of_parts_become_subtasks_of_the_task() -> None:
     ]
     fitted = fit_items(FORMATS["taskmaster"].limits, entries, NOW)
     assert [(one.id, one.title) for one in fitted.items] == [("1", "A"), ("1.1", "C"), ("1.2", "B"), ("2", "D")]
-    assert str(fitted.lost[0]) == "place so many levels down of 1 item"
+    assert str(fitted.lost[0]) == "nesting below level 2 of 1 item"
     assert FORMATS["markdown"].write is not None
     nested = fit_items(FORMATS["markdown"].limits, entries, NOW).items
     assert FORMATS["markdown"].write(nested) == "- [ ] A\n  - [ ] B\n    - [ ] C\n- [ ] D\n"

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pytest
 from tests.conftest import ROOT
 
-PLUGIN: Final = ROOT / "src" / "punchlist" / "surfaces" / "install" / "opencode_plugin.js"
+PLUGIN: Final = ROOT / "src" / "punchlist" / "integrations" / "install" / "opencode_plugin.js"
 STAGE: Final = Path(__file__).with_name("stage.mjs")
 MOST: Final = 10
 

@@ -32,15 +32,15 @@ ServiceOf = Callable[..., HookService]
 
 
 @pytest.fixture
-def service(store: Store, conversations: Conversations, checklists: Checklists) -> HookService:
-    return HookService(store, conversations, checklists, SUPERVISOR)
+def service(store: Store, conversations: Conversations) -> HookService:
+    return HookService(store, conversations, SUPERVISOR)
 
 
 @pytest.fixture
-def service_of(store: Store, conversations: Conversations, checklists: Checklists) -> ServiceOf:
+def service_of(store: Store, conversations: Conversations) -> ServiceOf:
     def made(agent: AgentDefinition = SUPERVISOR, **limits: Any) -> HookService:
         agent = replace(agent, limits=replace(agent.limits, **limits))
-        return HookService(store, conversations, checklists, agent)
+        return HookService(store, conversations, agent)
 
     return made
 
@@ -372,14 +372,14 @@ def test_a_change_of_a_person_at_the_same_moment_is_not_lost(
     service: HookService, checklists: Checklists, agent: Scope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.copy_native_list(agent, parse_tasks(['{"subject": "Read", "status": "pending"}']))
-    rewrite = checklists.rewrite
+    rewrite = Checklists.rewrite
 
     def slowly(*args: Any, **kwargs: Any) -> Any:
         if len(checklists.get(agent.conversation_id).items) == 1:
             checklists.add(Scope(agent.conversation_id, PERSON), "Of a person", reason="todos add")
         return rewrite(*args, **kwargs)
 
-    monkeypatch.setattr(checklists, "rewrite", slowly)
+    monkeypatch.setattr(Checklists, "rewrite", slowly)
     assert service.copy_native_list(agent, parse_tasks(['{"subject": "Read", "status": "completed"}']))
     assert [item.content for item in checklists.get(agent.conversation_id).items] == ["Read", "Of a person"]
 

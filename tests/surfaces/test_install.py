@@ -20,9 +20,9 @@ from punchlist.errors import ConfigError, Conflict
 from punchlist.integrations.install import files
 from punchlist.integrations.install.diff import diff
 from punchlist.integrations.install.files import FileChange
-from punchlist.integrations.install.host_names import HostName
-from punchlist.integrations.install.hosts import HOSTS, InstallScope
-from punchlist.integrations.install.installer import Installer, place
+from punchlist.integrations.install.host_names import HostName, InstallScope
+from punchlist.integrations.install.hosts import HOSTS
+from punchlist.integrations.install.installer import Installer, install_location
 
 NAMES = list(HostName)
 FILES = {
@@ -60,16 +60,16 @@ def snapshot(folder: Path) -> dict[str, Any]:
 
 def here(name: str, project: Path, environment: dict[str, str], *, user: bool = False) -> Installer:
     scope = InstallScope.USER if user else InstallScope.PROJECT
-    return Installer(HOSTS[HostName(name)], place(scope, project, environment))
+    return Installer(HOSTS[HostName(name)], install_location(scope, project, environment))
 
 
 def do(there: Installer, *, undo: bool = False, program: tuple[str, ...] | None = ("punchlist",)) -> list[Path]:
-    plan = there.uninstall() if undo else there.install(program)
-    return there.carry_out(plan)
+    plan = there.plan_uninstall() if undo else there.plan_install(program)
+    return there.apply(plan)
 
 
 def standing_of(there: Installer) -> set[str]:
-    return {how for _, _, how, _ in there.state()}
+    return {entry.state.value for _, entry in there.entries()}
 
 
 def new_files(folder: Path) -> list[str]:
@@ -99,7 +99,7 @@ def test_one_command_installs_and_one_undoes_it_to_the_byte(punchlist: Cli, proj
 def test_where_nothing_is_installed_there_is_nothing_to_take_out(punchlist: Cli, project: Path) -> None:
     before = snapshot(project)
     done = punchlist("uninstall", "codex")
-    assert (done.returncode, "There is nothing to take out." in done.stdout) == (0, True)
+    assert (done.returncode, "There is nothing to remove." in done.stdout) == (0, True)
     assert snapshot(project) == before
 
 
@@ -257,7 +257,7 @@ def test_who_installs_it_in_a_folder_of_the_project_is_told_where_to_start_the_a
 ) -> None:
     web = project / "packages" / "web"
     web.mkdir(parents=True)
-    line = f"The project is {project}: {HOSTS[HostName(name)].title} has to be started there, not in this folder"
+    line = f"The project is {project}: start {HOSTS[HostName(name)].title} there, not in this folder"
     for arguments in (("--dry-run",), ("--yes",), ("--yes",)):
         assert line in punchlist("install", name, *arguments, cwd=web).stdout
     assert [one for one in new_files(project) if one.startswith("packages")] == []
@@ -266,8 +266,8 @@ def test_who_installs_it_in_a_folder_of_the_project_is_told_where_to_start_the_a
     assert told["startIn"] == standing(punchlist, name, cwd=web)["project"]["startIn"] == str(project)
     assert any(note.startswith(line) for note in told["notes"])
     for said in (punchlist("install", name, "--yes"), punchlist("status", name)):
-        assert "has to be started" not in said.stdout
-    assert "has to be started" not in punchlist("install", name, "--user", "--yes", cwd=web).stdout
+        assert ", not in this folder" not in said.stdout
+    assert ", not in this folder" not in punchlist("install", name, "--user", "--yes", cwd=web).stdout
 
 
 @pytest.mark.spec("X2")
@@ -277,12 +277,12 @@ def test_an_agent_that_looks_upwards_may_be_started_in_any_folder(punchlist: Cli
     web.mkdir(parents=True)
     for name in ("codex", "opencode"):
         done = punchlist("install", name, "--yes", cwd=web).stdout
-        assert f"The project is {project}: {HOSTS[HostName(name)].title} finds it from this folder, too." in done
+        assert f"The project is {project}: {HOSTS[HostName(name)].title} also finds it from this folder." in done
         assert standing(punchlist, name, cwd=web)["project"]["startIn"] is None
     (project / ".git").rmdir()
     (project / ".punchlist").mkdir()
     assert standing(punchlist, "codex", cwd=web)["project"]["startIn"] == str(project)
-    assert "Codex has to be started there" in punchlist("status", "codex", cwd=web).stdout
+    assert "start Codex there" in punchlist("status", "codex", cwd=web).stdout
     assert standing(punchlist, "opencode", cwd=web)["project"]["startIn"] is None
 
 
@@ -316,7 +316,7 @@ def test_settings_in_any_shape_come_back_to_the_byte(
     assert after.startswith(b"\xef\xbb\xbf") is content.startswith(b"\xef\xbb\xbf")
     assert (b"\r\n" in after) is (b"\r\n" in content)
     assert b"\n" not in after.replace(b"\r\n", b"") or b"\r\n" not in content
-    assert there.install(("punchlist",)).changes == ()
+    assert there.plan_install(("punchlist",)).changes == ()
     do(there, undo=True)
     assert snapshot(project) == before
 
@@ -333,7 +333,7 @@ def test_after_somebodys_edits_exactly_ours_is_taken_out(punchlist: Cli, project
     told["hooks"]["Stop"].insert(0, {"hooks": [{"type": "command", "command": "say done"}]})
     hooks.write_text(json.dumps(told))
     undone = punchlist("uninstall", "codex", "--yes")
-    assert "Edited since" in undone.stdout
+    assert "Edited since the installation" in undone.stdout
     assert config.read_text() == '# mine\nmodel = "gpt"\n[hooks.state."x:stop:0:0"]\ntrusted_hash = "1"\n'
     assert json.loads(hooks.read_text()) == {
         "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}
@@ -356,7 +356,7 @@ def test_a_command_of_the_persons_own_is_kept_and_known_again(project: Path, env
     before = snapshot(project)
     there = here("codex", project, environment)
     do(there, program=("nix", "run", "tools"))
-    assert there.install(None).changes == ()
+    assert there.plan_install(None).changes == ()
     assert "nix run tools hook stop --for codex" in (project / ".codex" / "hooks.json").read_text()
     (project / ".codex" / "hooks.json").write_text((project / ".codex" / "hooks.json").read_text() + "\n")
     do(there, undo=True)
@@ -371,7 +371,7 @@ def test_another_command_takes_the_place_of_the_one_before(project: Path, enviro
     do(there, program=("docker", "run", "lists"))
     text = (project / ".codex" / "hooks.json").read_text()
     assert (text.count("docker run lists hook"), "nix" in text) == (4, False)
-    assert standing_of(there) == {"there"}
+    assert standing_of(there) == {"installed"}
     do(there, undo=True)
     assert snapshot(project) == before
 
@@ -442,7 +442,7 @@ def test_what_a_person_chose_in_our_entries_stays(
     assert ("/new/punchlist" in text, "/old/punchlist" in text) == (True, False)
     assert (chosen in text, ours in text) == (True, False)
     (project / file).write_bytes((project / file).read_bytes().replace(b'"timeout": 60', b'"timeout": 90'))
-    assert "Edited since" not in punchlist("uninstall", name, "--yes").stdout
+    assert "Edited since the installation" not in punchlist("uninstall", name, "--yes").stdout
     assert snapshot(project) == before
 
 
@@ -463,8 +463,8 @@ def test_a_plugin_that_is_not_ours_is_left_alone(project: Path, environment: dic
     before = snapshot(project)
     there = here("opencode", project, environment)
     with pytest.raises(ConfigError, match="was not made by this command"):
-        there.install(("punchlist",))
-    assert there.uninstall().changes == ()
+        there.plan_install(("punchlist",))
+    assert there.plan_uninstall().changes == ()
     assert snapshot(project) == before
 
 
@@ -475,7 +475,7 @@ def test_a_file_in_which_there_was_nothing_is_there_again(project: Path, environ
     plugin.write_text("")
     before = snapshot(project)
     there = here("opencode", project, environment)
-    assert there.uninstall().changes == ()
+    assert there.plan_uninstall().changes == ()
     do(there)
     do(there, undo=True)
     assert snapshot(project) == before
@@ -583,7 +583,7 @@ def test_links_are_followed_and_stay(
     assert link.is_symlink()
     assert (dotfiles / "settings.json").read_text() == '{"a": 1}'
     (dotfiles / "settings.json").unlink()
-    with pytest.raises(ConfigError, match=r"is a link to .*, which is not there"):
+    with pytest.raises(ConfigError, match=r"is a link to .*, which does not exist"):
         do(there)
     link.unlink()
     link.symlink_to(link)
@@ -599,11 +599,11 @@ def test_links_are_followed_and_stay(
 def test_somebody_who_writes_meanwhile_is_not_overwritten(project: Path, environment: dict[str, str]) -> None:
     there = here("claude-code", project, environment)
     (project / ".mcp.json").write_text("{}")
-    plan = there.install(("punchlist",))
+    plan = there.plan_install(("punchlist",))
     (project / ".mcp.json").write_text('{"mine": 1}')
     before = snapshot(project)
-    with pytest.raises(Conflict, match="was changed by somebody else meanwhile"):
-        there.carry_out(plan)
+    with pytest.raises(Conflict, match="another program changed it meanwhile"):
+        there.apply(plan)
     assert snapshot(project) == before
     assert standing_of(there) == {"missing"}
 
@@ -743,24 +743,24 @@ def test_hooks_that_the_person_switched_off_are_told_of(punchlist: Cli, project:
     (project / ".gemini").mkdir()
     (project / ".gemini" / "settings.json").write_text('{"hooksConfig": {"enabled": false}}')
     done = punchlist("install", "gemini", "--yes", "--json")
-    assert any("hooksConfig.enabled switches hooks off" in note for note in json.loads(done.stdout)["notes"])
-    assert "hooks are switched off" in punchlist("status", "gemini").stdout
+    assert any("hooksConfig.enabled disables hooks" in note for note in json.loads(done.stdout)["notes"])
+    assert "hooks are disabled" in punchlist("status", "gemini").stdout
 
 
 @pytest.mark.spec("X2")
 def test_whoever_installs_it_twice_is_told(project: Path, environment: dict[str, str]) -> None:
     do(here("codex", project, environment, user=True))
     there = here("codex", project, environment)
-    assert any("for you as well" in note for note in there.notes(there.install(("punchlist",))))
+    assert any("also installed for you" in note for note in there.notes(there.plan_install(("punchlist",))))
     shutil.rmtree(Path(environment["HOME"]) / ".codex")
-    assert not any("as well" in note for note in there.notes(there.install(("punchlist",))))
+    assert not any("also installed" in note for note in there.notes(there.plan_install(("punchlist",))))
 
 
 @pytest.mark.spec("X2")
 @pytest.mark.parametrize("name", NAMES)
 def test_status_tells_whoever_has_installed_it_twice(punchlist: Cli, environment: dict[str, str], name: str) -> None:
     Path(environment["HOME"]).mkdir()
-    twice = "It is installed for you and for this project."
+    twice = "Punchlist is installed for you and for this project."
     punchlist("install", name, "--yes")
     assert hooks_twice(punchlist, name) == []
     assert twice not in punchlist("status", name).stdout
@@ -768,7 +768,7 @@ def test_status_tells_whoever_has_installed_it_twice(punchlist: Cli, environment
     expected = [f"hooks.{at}" for at in EVENTS[name]] if name in EVENTS else ["plugin"]
     assert hooks_twice(punchlist, name) == expected
     [line] = [line for line in punchlist("status", name).stdout.splitlines() if twice in line]
-    assert "hooks can run twice, and then count twice: uninstall one of them." in line
+    assert "hooks can run and count twice: uninstall one of them." in line
     punchlist("uninstall", name, "--yes")
     assert hooks_twice(punchlist, name) == []
 
@@ -801,5 +801,5 @@ def hooks_twice(punchlist: Cli, name: str, **extra: Any) -> list[str]:
 def test_what_somebody_took_out_by_hand_is_not_on_record_any_longer(punchlist: Cli, project: Path) -> None:
     punchlist("install", "gemini", "--yes", "--command", "another-punchlist")
     shutil.rmtree(project / ".gemini")
-    assert "nothing to take out" in punchlist("uninstall", "gemini").stdout
+    assert "nothing to remove" in punchlist("uninstall", "gemini").stdout
     assert "another-punchlist" not in punchlist("install", "gemini", "--dry-run").stdout

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.unit.examples import examples
 
 from punchlist.errors import InvalidInput
-from punchlist.integrations.install.entry_command import EntryCommand, quoted, split
-from punchlist.integrations.install.entry_command import given as given_command
-from punchlist.integrations.install.settings_json import HookEntry, ServerEntry, SettingsJson
+from punchlist.integrations.install.entries import HookEntry, ServerEntry
+from punchlist.integrations.install.entry_command import EntryCommand, parse_command, quote, split
+from punchlist.integrations.install.settings_json import SettingsJson
 
 LINES = st.text(st.sampled_from("ab \t\"'\\/:.$%^&é\n"), max_size=12)
 WORDS = st.lists(st.one_of(LINES, st.text(max_size=8)), max_size=5)
@@ -24,7 +24,7 @@ JO = r"C:\Users\Jo Doe\Scripts\punchlist.exe"
 @given(words=WORDS)
 @examples(300)
 def test_words_are_read_again_as_they_were_written(words: list[str], windows: bool) -> None:
-    assert split(quoted(words, windows=windows), windows=windows) == words
+    assert split(quote(words, windows=windows), windows=windows) == words
 
 
 @pytest.mark.spec("X2")
@@ -53,20 +53,20 @@ def test_a_path_with_a_blank_is_known_again_on_windows() -> None:
     server = ServerEntry("mcpServers", {"command": command.server[0], "args": command.server[1:]})
     settings = SettingsJson(command, (HookEntry("Stop", "stop", 20),), server)
     text = '{\n  "mine": 1\n}\n'
-    merged = settings.merged(text)
+    merged = settings.add_entries(text)
     assert json.loads(merged.text)["hooks"]["Stop"][0]["hooks"][0]["command"] == f'"{JO}" hook stop --for codex'
-    assert settings.merged(merged.text).text == merged.text
-    assert [(how, words[:1]) for _, how, words in settings.pieces(merged.text)] == [("there", [JO])] * 2
-    assert settings.stripped(merged.text) == text
+    assert settings.add_entries(merged.text).text == merged.text
+    assert [(entry.state, entry.command[:1]) for entry in settings.entries(merged.text)] == [("installed", (JO,))] * 2
+    assert settings.remove_entries(merged.text) == text
     moved = SettingsJson(EntryCommand(("punchlist",), "codex", windows=True), settings.hooks)
-    assert json.loads(moved.merged(merged.text).text)["hooks"]["Stop"][0]["hooks"] == [
+    assert json.loads(moved.add_entries(merged.text).text)["hooks"]["Stop"][0]["hooks"] == [
         {"type": "command", "command": "punchlist hook stop --for codex", "timeout": 20}
     ]
 
 
 @pytest.mark.spec("X2")
 def test_a_command_that_a_person_types_on_windows_loses_its_quotation_marks() -> None:
-    assert given_command(f'"{JO}" --flag "a b"', windows=True) == (JO, "--flag", "a b")
-    assert given_command(r"C:\tools\punchlist.exe", windows=True) == (r"C:\tools\punchlist.exe",)
-    with pytest.raises(InvalidInput, match="is no command"):
-        given_command('"C:\\left open', windows=True)
+    assert parse_command(f'"{JO}" --flag "a b"', windows=True) == (JO, "--flag", "a b")
+    assert parse_command(r"C:\tools\punchlist.exe", windows=True) == (r"C:\tools\punchlist.exe",)
+    with pytest.raises(InvalidInput, match="is not a command"):
+        parse_command('"C:\\left open', windows=True)

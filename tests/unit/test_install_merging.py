@@ -15,10 +15,11 @@ from tests.unit.examples import examples
 from tests.unit.settings_texts import laid_out, settings, toml
 
 from punchlist.integrations.install import jsonc
+from punchlist.integrations.install.entries import EntryState, HookEntry, ServerEntry
 from punchlist.integrations.install.entry_command import EntryCommand
-from punchlist.integrations.install.settings_json import HookEntry, ServerEntry, SettingsJson
+from punchlist.integrations.install.settings_json import SettingsJson
 from punchlist.integrations.install.settings_toml import SettingsToml
-from punchlist.integrations.install.text_edits import InsertedText, UneditableFile, apply, without_pieces
+from punchlist.integrations.install.text_edits import InsertedText, UneditableFile, apply_edits, remove_inserted
 
 COMMAND = EntryCommand(("/opt/a b/punchlist",), "codex")
 SERVER = {"command": COMMAND.server[0], "args": COMMAND.server[1:], "required": True}
@@ -34,7 +35,7 @@ MOVED_SERVER = {**SERVER, "command": MOVED.server[0]}
 
 def read(text: str) -> Any:
     root = jsonc.parse(text)
-    return jsonc.plain(text, root) if root else {}
+    return jsonc.to_python(text, root) if root else {}
 
 
 def with_ours(found: dict[str, Any]) -> dict[str, Any]:
@@ -43,7 +44,7 @@ def with_ours(found: dict[str, Any]) -> dict[str, Any]:
     for hook in JSON.hooks:
         command = f"'/opt/a b/punchlist' hook {hook.event} --for codex"
         group = {"hooks": [{"type": "command", "command": command, "timeout": 20}]}
-        new.setdefault("hooks", {}).setdefault(hook.at, []).append(group)
+        new.setdefault("hooks", {}).setdefault(hook.host_event, []).append(group)
     new.setdefault("mcpServers", {})["punchlist"] = SERVER
     return new
 
@@ -66,11 +67,11 @@ def documents(draw: st.DrawFn) -> tuple[dict[str, Any], str]:
 def test_installing_adds_our_entries_and_changes_nothing_else(document: tuple[dict[str, Any], str]) -> None:
     value, text = document
     assert read(text) == value
-    merged = JSON.merged(text)
+    merged = JSON.add_entries(text)
     assert read(merged.text) == with_ours(value)
     assert is_within(text, merged.text)
-    assert JSON.merged(merged.text).text == merged.text
-    assert JSON.stripped(merged.text, merged.inserted, merged.made) == text
+    assert JSON.add_entries(merged.text).text == merged.text
+    assert JSON.remove_entries(merged.text, merged.inserted, merged.created) == text
 
 
 @pytest.mark.spec("X2")
@@ -78,9 +79,9 @@ def test_installing_adds_our_entries_and_changes_nothing_else(document: tuple[di
 @examples(100)
 def test_without_a_record_our_entries_are_known_by_their_command(document: tuple[dict[str, Any], str]) -> None:
     value, text = document
-    left = read(JSON.stripped(JSON.merged(text).text))
+    left = read(JSON.remove_entries(JSON.add_entries(text).text))
     assert left == less_empty(value, left)
-    assert JSON.stripped(text) == text
+    assert JSON.remove_entries(text) == text
 
 
 def less_empty(value: dict[str, Any], left: dict[str, Any]) -> dict[str, Any]:
@@ -99,21 +100,21 @@ def edited(text: str, edit: tuple[str, Any]) -> str:
     root = jsonc.parse(text)
     assert root is not None
     what, value = edit
-    look = jsonc.style(text, root)
+    look = jsonc.detect_style(text, root)
     if what == "add":
-        return apply(text, jsonc.added(text, root, {"new": value}, look))
+        return apply_edits(text, jsonc.append_edits(text, root, {"new": value}, look))
     if what == "hook":
-        hooks = jsonc.member(text, root, "hooks")
-        stop = jsonc.member(text, hooks, "Stop") if hooks else None
+        hooks = jsonc.get(text, root, "hooks")
+        stop = jsonc.get(text, hooks, "Stop") if hooks else None
         if stop is None:
             return text
-        return apply(text, jsonc.added(text, stop, [{"hooks": [{"command": "theirs"}]}], look))
+        return apply_edits(text, jsonc.append_edits(text, stop, [{"hooks": [{"command": "theirs"}]}], look))
     if what == "server":
-        servers = jsonc.member(text, root, "mcpServers")
-        return apply(text, jsonc.added(text, servers, {"mine": value}, look)) if servers else text
+        servers = jsonc.get(text, root, "mcpServers")
+        return apply_edits(text, jsonc.append_edits(text, servers, {"mine": value}, look)) if servers else text
     if what == "remove":
         gone = [place for place, key in enumerate(root.keys) if key not in ("hooks", "mcpServers")][:1]
-        return apply(text, jsonc.cut(text, root, gone)) if gone else text
+        return apply_edits(text, jsonc.remove_edits(text, root, gone)) if gone else text
     if what == "reformat":
         return json.dumps(read(text), indent=3)
     return f"// {value}\n{text}\n/* end */"
@@ -132,13 +133,13 @@ def test_what_somebody_edits_meanwhile_is_what_is_left(
 ) -> None:
     value, text = document
     assume("new" not in value)
-    merged = JSON.merged(text)
+    merged = JSON.add_entries(text)
     after, expected = merged.text, with_ours(value)
     for number, edit in enumerate(edits):
         assume(edit[0] not in [what for what, _ in edits[:number]])
         after = edited(after, edit)
     expected = read(after)
-    left = read(JSON.stripped(after, merged.inserted, merged.made))
+    left = read(JSON.remove_entries(after, merged.inserted, merged.created))
     expected["hooks"] = {
         at: [group for group in groups if "/opt/a b/punchlist" not in json.dumps(group)]
         for at, groups in expected["hooks"].items()
@@ -159,9 +160,9 @@ def test_what_somebody_edits_meanwhile_is_what_is_left(
 def test_edits_elsewhere_leave_every_other_byte(value: dict[str, Any], data: st.DataObject) -> None:
     value = {**value, "theirs": "to-be-edited"}
     text = data.draw(laid_out(value))
-    merged = JSON.merged(text)
+    merged = JSON.add_entries(text)
     edit = ('"to-be-edited"', data.draw(st.sampled_from(['"another"', "[1,\n 2]", "{} // yes\n", '""'])))
-    assert JSON.stripped(merged.text.replace(*edit), merged.inserted, merged.made) == text.replace(*edit)
+    assert JSON.remove_entries(merged.text.replace(*edit), merged.inserted, merged.created) == text.replace(*edit)
 
 
 CHOSEN = (re.compile(r'(?<="timeout":)( ?)20'), re.compile(r'(?<="required":)( ?)true'))
@@ -178,23 +179,23 @@ def chosen(text: str) -> str:
 @examples(100)
 def test_what_a_person_chose_in_our_entries_is_kept_and_goes_with_them(document: tuple[dict[str, Any], str]) -> None:
     _, text = document
-    merged = JSON.merged(text)
+    merged = JSON.add_entries(text)
     mine = chosen(merged.text)
     assert mine != merged.text
-    assert JSON.merged(mine).text == mine
-    assert {how for _, how, _ in JSON.pieces(mine)} == {"there"}
-    moved = SettingsJson(MOVED, JSON.hooks, ServerEntry("mcpServers", MOVED_SERVER)).merged(mine).text
+    assert JSON.add_entries(mine).text == mine
+    assert {entry.state for entry in JSON.entries(mine)} == {EntryState.INSTALLED}
+    moved = SettingsJson(MOVED, JSON.hooks, ServerEntry("mcpServers", MOVED_SERVER)).add_entries(mine).text
     assert moved == mine.replace("'/opt/a b/punchlist'", "/opt/new/punchlist").replace(
         "/opt/a b/punchlist", "/opt/new/punchlist"
     )
-    assert JSON.stripped(mine, merged.inserted, merged.made) == text
+    assert JSON.remove_entries(mine, merged.inserted, merged.created) == text
 
 
 @pytest.mark.spec("X2")
 def test_what_is_missing_in_our_entries_is_added() -> None:
-    less = re.sub(r', "(timeout|required)": (20|true)', "", JSON.merged('{"mine": 1}').text)
-    assert {how for _, how, _ in JSON.pieces(less)} == {"old"}
-    assert read(JSON.merged(less).text) == with_ours({"mine": 1})
+    less = re.sub(r', "(timeout|required)": (20|true)', "", JSON.add_entries('{"mine": 1}').text)
+    assert {entry.state for entry in JSON.entries(less)} == {EntryState.OUTDATED}
+    assert read(JSON.add_entries(less).text) == with_ours({"mine": 1})
 
 
 # --- TOML ------------------------------------------------------------------------------------------------------------
@@ -209,50 +210,50 @@ def loaded(text: str) -> str:
 @given(toml())
 @examples(200)
 def test_toml_gets_our_server_and_keeps_the_rest(text: str) -> None:
-    merged = TOML.merged(text)
+    merged = TOML.add_entries(text)
     assert merged.text.startswith(text)
     found = tomllib.loads(merged.text)
     assert found["mcp_servers"].pop("punchlist") == SERVER
     if not tomllib.loads(text).get("mcp_servers"):
         del found["mcp_servers"]
     assert json.dumps(found, sort_keys=True, default=repr) == loaded(text)
-    assert TOML.merged(merged.text).text == merged.text
-    assert TOML.stripped(merged.text, merged.inserted, merged.made) == text
-    assert loaded(TOML.stripped(merged.text)) == loaded(text)
-    assert TOML.stripped(text) == text
+    assert TOML.add_entries(merged.text).text == merged.text
+    assert TOML.remove_entries(merged.text, merged.inserted, merged.created) == text
+    assert loaded(TOML.remove_entries(merged.text)) == loaded(text)
+    assert TOML.remove_entries(text) == text
 
 
 @pytest.mark.spec("X2")
 @given(toml(), toml("x"))
 @examples(100)
 def test_toml_that_somebody_adds_meanwhile_is_what_is_left(text: str, more: str) -> None:
-    merged = TOML.merged(text)
+    merged = TOML.add_entries(text)
     # What comes below our table has to open one of its own.
     more = f"\n[below]\n{more}"
     edited_text = f"# above\n{merged.text}{more}"
-    assert TOML.stripped(edited_text, merged.inserted, merged.made) == f"# above\n{text}{more}"
-    assert loaded(TOML.stripped(edited_text)) == loaded(f"{text}\n{more}")
+    assert TOML.remove_entries(edited_text, merged.inserted, merged.created) == f"# above\n{text}{more}"
+    assert loaded(TOML.remove_entries(edited_text)) == loaded(f"{text}\n{more}")
 
 
 @pytest.mark.spec("X2")
 @given(toml())
 @examples(100)
 def test_what_a_person_chose_in_our_table_is_kept_and_goes_with_it(text: str) -> None:
-    merged = TOML.merged(text)
+    merged = TOML.add_entries(text)
     mine = merged.text.replace("required = true", "required=  false # slow here")
-    assert TOML.merged(mine).text == mine
-    assert [how for _, how, _ in TOML.pieces(mine)] == ["there"]
-    moved = SettingsToml(MOVED, ServerEntry("mcp_servers", MOVED_SERVER)).merged(mine).text
+    assert TOML.add_entries(mine).text == mine
+    assert [entry.state for entry in TOML.entries(mine)] == [EntryState.INSTALLED]
+    moved = SettingsToml(MOVED, ServerEntry("mcp_servers", MOVED_SERVER)).add_entries(mine).text
     assert moved == mine.replace("/opt/a b/punchlist", "/opt/new/punchlist")
     mine = merged.text.replace("required = true", "required = false")
-    assert TOML.stripped(mine, merged.inserted, merged.made) == text
+    assert TOML.remove_entries(mine, merged.inserted, merged.created) == text
 
 
 @pytest.mark.spec("X2")
 def test_what_is_missing_in_our_table_is_added() -> None:
-    less = TOML.merged("").text.replace("required = true\n", "")
-    assert [how for _, how, _ in TOML.pieces(less)] == ["old"]
-    assert tomllib.loads(TOML.merged(less).text)["mcp_servers"]["punchlist"] == SERVER
+    less = TOML.add_entries("").text.replace("required = true\n", "")
+    assert [entry.state for entry in TOML.entries(less)] == [EntryState.OUTDATED]
+    assert tomllib.loads(TOML.add_entries(less).text)["mcp_servers"]["punchlist"] == SERVER
 
 
 @pytest.mark.spec("X2")
@@ -264,7 +265,7 @@ def test_a_table_of_ours_that_somebody_rewrote_is_taken_out_in_any_spelling() ->
         '[mcp_servers."punchlist"]\ncommand = "punchlist"\nargs = [\n "mcp",\n "--for", "codex"]\n'
         '[mcp_servers.punchlist.env]\nA = "1"\n',
     ):
-        left = TOML.stripped(rest + ours + "# theirs\n[other]\nx = 1\n")
+        left = TOML.remove_entries(rest + ours + "# theirs\n[other]\nx = 1\n")
         assert tomllib.loads(left) in (
             {"model": 1, "other": {"x": 1}},
             {"model": 1, "other": {"x": 1}, "mcp_servers": {}},
@@ -276,7 +277,7 @@ def test_a_table_of_ours_that_somebody_rewrote_is_taken_out_in_any_spelling() ->
 @pytest.mark.spec("X2")
 def test_blank_lines_of_others_stay() -> None:
     ours = 'punchlist = { command = "punchlist", args = ["mcp", "--for", "codex"] }\n'
-    assert TOML.stripped(f"a = 1\n\n[mcp_servers]\n\n{ours}\n[b]\n") == "a = 1\n\n[mcp_servers]\n\n\n[b]\n"
+    assert TOML.remove_entries(f"a = 1\n\n[mcp_servers]\n\n{ours}\n[b]\n") == "a = 1\n\n[mcp_servers]\n\n\n[b]\n"
 
 
 # --- what is ours ----------------------------------------------------------------------------------------------------
@@ -297,7 +298,7 @@ def test_an_older_entry_of_ours_is_brought_up_to_date_where_it_stands(line: str)
     theirs = {"hooks": [{"type": "command", "command": "lint"}]}
     old = {"matcher": "x", "hooks": [{"type": "command", "command": line, "timeout": 5, "more": 1}]}
     text = json.dumps({"hooks": {"Stop": [old, theirs]}, "mcpServers": {"punchlist": OLD_SERVER}}, indent=2)
-    new = read(JSON.merged(text).text)
+    new = read(JSON.add_entries(text).text)
     assert new["hooks"]["Stop"] == [
         {"matcher": "x", "hooks": [{"type": "command", "command": OUR_STOP, "timeout": 5, "more": 1}]},
         theirs,
@@ -324,8 +325,8 @@ OUR_STOP = "'/opt/a b/punchlist' hook stop --for codex"
 )
 def test_what_others_run_is_not_ours(line: str) -> None:
     text = json.dumps({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": line}]}]}})
-    assert JSON.stripped(text) == text
-    assert len(read(JSON.merged(text).text)["hooks"]["Stop"]) == 2
+    assert JSON.remove_entries(text) == text
+    assert len(read(JSON.add_entries(text).text)["hooks"]["Stop"]) == 2
 
 
 @pytest.mark.spec("X2")
@@ -334,7 +335,7 @@ def test_hooks_of_ours_that_are_there_twice_or_where_they_do_not_belong_go() -> 
     text = json.dumps(
         {"hooks": {"Stop": [group, group], "SubagentStop": [group, {"hooks": []}], "PreToolUse": [group]}}
     )
-    hooks = read(JSON.merged(text).text)["hooks"]
+    hooks = read(JSON.add_entries(text).text)["hooks"]
     assert hooks["Stop"] == [group]
     assert hooks["SubagentStop"] == [{"hooks": []}]
     assert "PreToolUse" not in hooks
@@ -343,7 +344,7 @@ def test_hooks_of_ours_that_are_there_twice_or_where_they_do_not_belong_go() -> 
 @pytest.mark.spec("X2")
 def test_our_hook_in_a_group_of_somebody_else_goes_alone() -> None:
     text = '{"hooks": {"Stop": [{"hooks": [{"command": "a"}, {"command": "punchlist hook stop --for codex"}]}]}}'
-    assert JSON.stripped(text) == '{"hooks": {"Stop": [{"hooks": [{"command": "a"}]}]}}'
+    assert JSON.remove_entries(text) == '{"hooks": {"Stop": [{"hooks": [{"command": "a"}]}]}}'
 
 
 @pytest.mark.spec("X2")
@@ -360,16 +361,16 @@ def test_our_hook_in_a_group_of_somebody_else_goes_alone() -> None:
 )
 def test_comments_beside_our_entry_stay_comments(before: str, after: str, left: str) -> None:
     ours = f'"mcpServers": {json.dumps({"punchlist": OLD_SERVER})}'
-    assert JSON.stripped(before + ours + after) == left
+    assert JSON.remove_entries(before + ours + after) == left
     read(left)
 
 
 @pytest.mark.spec("X2")
 def test_a_piece_that_could_be_in_two_places_is_not_guessed_at() -> None:
     piece = InsertedText("{", "x", "}")
-    assert without_pieces("[{x}]", [piece]) == "[{}]"
-    assert without_pieces("[{x}, {x}]", [piece]) is None
-    assert without_pieces("[{x, x, }]", [piece]) == "[{, x, }]"
+    assert remove_inserted("[{x}]", [piece]) == "[{}]"
+    assert remove_inserted("[{x}, {x}]", [piece]) is None
+    assert remove_inserted("[{x, x, }]", [piece]) == "[{, x, }]"
 
 
 # --- what is refused -------------------------------------------------------------------------------------------------
@@ -402,8 +403,8 @@ def test_a_piece_that_could_be_in_two_places_is_not_guessed_at() -> None:
 )
 def test_what_cannot_be_merged_is_refused_with_its_place(text: str, why: str, line: int) -> None:
     with pytest.raises(UneditableFile) as refused:
-        JSON.merged(text)
-    assert why in refused.value.why
+        JSON.add_entries(text)
+    assert why in refused.value.reason
     assert refused.value.line == line
 
 
@@ -421,22 +422,22 @@ def test_what_cannot_be_merged_is_refused_with_its_place(text: str, why: str, li
 )
 def test_toml_that_cannot_be_merged_is_refused_with_its_place(text: str, why: str, line: int | None) -> None:
     with pytest.raises(UneditableFile) as refused:
-        TOML.merged(text)
-    assert why in refused.value.why
+        TOML.add_entries(text)
+    assert why in refused.value.reason
     assert refused.value.line == line
 
 
 @pytest.mark.spec("X2")
 def test_keys_that_are_there_twice_elsewhere_are_left_as_they_are() -> None:
     text = '{"a": 1, "a": 2, "hooks": {}}'
-    merged = JSON.merged(text)
+    merged = JSON.add_entries(text)
     assert merged.text.startswith('{"a": 1, "a": 2, "hooks": {"Stop"')
-    assert JSON.stripped(merged.text, merged.inserted, merged.made) == text
+    assert JSON.remove_entries(merged.text, merged.inserted, merged.created) == text
 
 
 @pytest.mark.spec("X2")
 def test_a_file_nested_very_deep_is_merged_like_any_other() -> None:
     text = '{"a": ' + "[" * 50_000 + "]" * 50_000 + "}"
-    merged = JSON.merged(text)
+    merged = JSON.add_entries(text)
     assert merged.text.startswith(text[:-1])
-    assert JSON.stripped(merged.text, merged.inserted, merged.made) == text
+    assert JSON.remove_entries(merged.text, merged.inserted, merged.created) == text

@@ -99,12 +99,9 @@ class StopDecision:
 
 
 class HookService:
-    def __init__(
-        self, store: Store, conversations: Conversations, checklists: Checklists, agent: AgentDefinition
-    ) -> None:
+    def __init__(self, store: Store, conversations: Conversations, agent: AgentDefinition) -> None:
         self._store = store
         self._conversations = conversations
-        self._checklists = checklists
         self._agent = agent
 
     def session_started(self, scope: Scope, session: str | None, *, is_new: bool) -> str:
@@ -205,6 +202,7 @@ class HookService:
         Returns False, and changes nothing, if the checklist has open items and is not such a copy; with
         `only_existing_copy` also if it has none.
         """
+        checklists = Checklists(self._store, self._conversations)
         for _ in range(_MAX_ATTEMPTS):
             with self._store.read() as tx:
                 previous = checklist_repository.find_checklist(tx, scope.conversation_id)
@@ -214,7 +212,7 @@ class HookService:
                 return False
             items = merge_copy(todos, [item_json(item) for item in previous.items], added_by_people)
             try:
-                self._checklists.rewrite(scope, items, reason=COPY_REASON, revision=previous.revision)
+                checklists.rewrite(scope, items, reason=COPY_REASON, revision=previous.revision)
                 return True
             except Conflict:
                 # A person or another hook changed the checklist first.

@@ -1,1 +1,1 @@
-"""Registering Punchlist in the configuration of the agents that people already run, and taking it out again."""
+"""Installs Punchlist's MCP server and hooks in the settings of third-party agents, and removes them again."""

@@ -1,7 +1,7 @@
-"""Whether Codex would use what was installed: it skips what the person has not trusted, without a word.
+"""Whether Codex uses what is installed: it silently skips what the person has not trusted.
 
-What is trusted is in the user's own settings: `[projects."/path"] trust_level = "trusted"`, and for each hook
-`[hooks.state."/path/hooks.json:stop:0:0"] trusted_hash = "…"`. Whether a hash is still right only Codex can say.
+The user's own settings have `[projects."/path"] trust_level = "trusted"`, and for each hook
+`[hooks.state."/path/hooks.json:stop:0:0"] trusted_hash = "…"`. Only Codex can check the hash.
 """
 
 from __future__ import annotations
@@ -16,32 +16,34 @@ from punchlist.integrations.install.settings_json import SettingsJson
 from punchlist.integrations.install.text_edits import UneditableFile
 
 
-def distrusted_project(root: Path, config: Mapping[str, Any]) -> Iterator[str]:
+def project_problems(root: Path, config: Mapping[str, Any]) -> Iterator[str]:
     projects = _table(config, "projects")
     if not any(_table(projects, str(path)).get("trust_level") == "trusted" for path in (root, root.resolve())):
-        yield "Codex does not trust this project yet: start `codex` here, and say that you do."
+        yield "Codex does not trust this project yet: start `codex` here and trust it."
 
 
-def distrusted_hooks(file: Path, content: SettingsJson, config: Mapping[str, Any]) -> Iterator[str]:
+def hook_problems(file: Path, content: SettingsJson, config: Mapping[str, Any]) -> Iterator[str]:
     try:
-        places = list(content.places(file.read_text(encoding="utf-8-sig")))
+        positions = content.hook_positions(file.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, UneditableFile):
-        # That is told elsewhere.
         return
     state = _table(_table(config, "hooks"), "state")
-    accepted = [
-        any("trusted_hash" in _table(state, f"{path}:{_snake(at)}:{group}:{place}") for path in (file, file.resolve()))
-        for at, group, place in places
+    trusted = [
+        any(
+            "trusted_hash" in _table(state, f"{path}:{_snake_case(event)}:{group}:{index}")
+            for path in (file, file.resolve())
+        )
+        for event, group, index in positions
     ]
-    if not all(accepted):
+    if not all(trusted):
         yield (
-            f"{accepted.count(False)} of {len(accepted)} hooks are not accepted in Codex yet, which skips them: "
+            f"{trusted.count(False)} of {len(trusted)} hooks are not accepted in Codex yet, which skips them: "
             "start `codex` and accept them (/hooks)."
         )
 
 
-def config_of(home: Path) -> dict[str, Any]:
-    """The user's own settings of Codex; nothing, if they cannot be read: then nothing is trusted."""
+def read_config(home: Path) -> dict[str, Any]:
+    """The user's Codex settings; empty if they cannot be read."""
     try:
         return tomllib.loads((home / "config.toml").read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -53,5 +55,5 @@ def _table(tables: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _snake(event: str) -> str:
+def _snake_case(event: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower()

@@ -1,4 +1,4 @@
-"""The command that an installation writes down, and how our own entries are told from those of others."""
+"""The command in our entries, and how an entry is recognised as ours."""
 
 from __future__ import annotations
 
@@ -21,140 +21,138 @@ from punchlist.kernel.text import excerpt
 NAME: Final = "punchlist"
 WINDOWS: Final = os.name == "nt"
 _PROGRAM: Final = re.compile(r"(?:.*[\\/])?punchlist(?:\.exe)?(?:[@=<>~!\[].*)?", re.IGNORECASE | re.DOTALL)
-"""As people start it: by name, by path, or by a name with a version, as in `uvx punchlist@1.2`."""
+"""A name, a path, or a name with a version as in `uvx punchlist@1.2`."""
 _WINDOWS_TOKEN: Final = re.compile(r'\\*"|[ \t]+|\\+|[^\\" \t]+')
-"""Backslashes belong together with the quotation mark that follows them; elsewhere they mean nothing."""
+"""Backslashes are special only before a quotation mark."""
 _UNWRITABLE: Final = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
 class EntryCommand:
-    """How Punchlist is started, and for which host's sake."""
+    """How a host starts Punchlist."""
 
     program: tuple[str, ...]
     host: str
-    before: tuple[str, ...] = ()
-    """How it was started when it was installed last: that was ours, too."""
+    previous: tuple[str, ...] = ()
+    """The program of the last installation, which also identifies our entries."""
     windows: bool = WINDOWS
-    """Whether command lines are written as on Windows."""
 
     @property
     def server(self) -> list[str]:
         return [*self.program, "mcp", "--for", self.host]
 
     def hook(self, event: str) -> str:
-        """For a shell, since that is what hosts give hooks to."""
-        return quoted([*self.program, "hook", event, "--for", self.host], windows=self.windows)
+        """A command line, because hosts run hooks in a shell."""
+        return quote([*self.program, "hook", event, "--for", self.host], windows=self.windows)
 
     def is_server(self, words: Sequence[str]) -> bool:
-        return self._more(words, "mcp") is not None
+        return self._extra_arguments(words, "mcp") is not None
 
-    def renewed(self, words: Sequence[str]) -> list[str]:
-        """Our server's words as they are to be, with what somebody has added to them."""
-        return [*self.server, *(self._more(words, "mcp") or ())]
+    def updated_server(self, words: Sequence[str]) -> list[str]:
+        """Our server's command with the arguments that a person added."""
+        return [*self.server, *(self._extra_arguments(words, "mcp") or ())]
 
     def hook_event(self, line: str) -> str | None:
-        """Which of our events a hook's command is for; None if it is not ours."""
-        words = self.words(line)
-        events = (after for word, after in pairwise(words) if word == "hook")
-        return next((event for event in events if self._more(words, "hook", event) is not None), None)
+        """The event of one of our hooks; None if the command is not ours."""
+        words = self.split(line)
+        events = (following for word, following in pairwise(words) if word == "hook")
+        return next((event for event in events if self._extra_arguments(words, "hook", event) is not None), None)
 
-    def renewed_hook(self, event: str, line: str) -> str:
-        more = self._more(self.words(line), "hook", event)
-        return f"{self.hook(event)} {quoted(more, windows=self.windows)}" if more else self.hook(event)
+    def updated_hook(self, event: str, line: str) -> str:
+        extra = self._extra_arguments(self.split(line), "hook", event)
+        return f"{self.hook(event)} {quote(extra, windows=self.windows)}" if extra else self.hook(event)
 
-    def words(self, line: str) -> list[str]:
+    def split(self, line: str) -> list[str]:
         return split(line, windows=self.windows)
 
-    def _more(self, words: Sequence[str], *ours: str) -> Sequence[str] | None:
-        """What follows our words, if these are our program and those words; None if they are not."""
-        tail = [*ours, "--for", self.host]
-        for place in range(1, len(words) - len(tail) + 1):
-            after = place + len(tail)
-            if list(words[place:after]) == tail and self._is_program(words[:place]):
-                return words[after:]
+    def _extra_arguments(self, words: Sequence[str], *arguments: str) -> Sequence[str] | None:
+        """The words after our program and these arguments; None if the command is not ours."""
+        expected = [*arguments, "--for", self.host]
+        for start in range(1, len(words) - len(expected) + 1):
+            end = start + len(expected)
+            if list(words[start:end]) == expected and self._is_program(words[:start]):
+                return words[end:]
         return None
 
     def _is_program(self, words: Sequence[str]) -> bool:
-        return tuple(words) in (self.program, self.before) or any(_PROGRAM.fullmatch(word) for word in words)
+        return tuple(words) in (self.program, self.previous) or any(_PROGRAM.fullmatch(word) for word in words)
 
 
-def quoted(words: Sequence[str], *, windows: bool = WINDOWS) -> str:
+def quote(words: Sequence[str], *, windows: bool = WINDOWS) -> str:
     return subprocess.list2cmdline(words) if windows else shlex.join(words)
 
 
 def split(line: str, *, windows: bool = WINDOWS) -> list[str]:
-    """What `quoted` made a line of; nothing if a quotation mark is left open."""
+    """The words of a command line; empty if a quotation mark is not closed."""
     try:
-        return _split_for_windows(line) if windows else shlex.split(line)
+        return _split_windows(line) if windows else shlex.split(line)
     except ValueError:
         return []
 
 
-def _split_for_windows(line: str) -> list[str]:
-    """By the rules that `list2cmdline` quotes by, which are those of Microsoft's C library; `shlex` has others."""
-    words, apart, inside = list[str](), True, False
+def _split_windows(line: str) -> list[str]:
+    """The inverse of `subprocess.list2cmdline`, by the rules of Microsoft's C library."""
+    words, new_word, in_quotes = list[str](), True, False
     for token in _WINDOWS_TOKEN.findall(line):
-        if not inside and not token.strip(" \t"):
-            apart = True
+        if not in_quotes and not token.strip(" \t"):
+            new_word = True
             continue
-        if apart:
+        if new_word:
             words.append("")
-            apart = False
+            new_word = False
         if not token.endswith('"'):
             words[-1] += token
             continue
         pairs, single = divmod(len(token) - 1, 2)
         words[-1] += "\\" * pairs + '"' * single
-        inside = inside if single else not inside
-    if inside:
-        raise ValueError("a quotation mark is left open")
+        in_quotes = in_quotes if single else not in_quotes
+    if in_quotes:
+        raise ValueError("a quotation mark is not closed")
     return words
 
 
-def given(line: str, *, windows: bool = WINDOWS) -> tuple[str, ...]:
-    """`--command`, as a person types it."""
+def parse_command(line: str, *, windows: bool = WINDOWS) -> tuple[str, ...]:
+    """The words of `--command`."""
     if found := _UNWRITABLE.search(line):
         raise InvalidInput(f"--command: must be one line of text; character {found.start() + 1} cannot be written.")
     words = split(line, windows=windows)
     if not words:
-        raise InvalidInput(f"--command: {excerpt(line)!r} is no command. Say how Punchlist is started: punchlist")
+        raise InvalidInput(
+            f"--command: {excerpt(line)!r} is not a command. Give the command that starts Punchlist, such as: punchlist"
+        )
     return tuple(words)
 
 
-def own(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """How this installation is started from anywhere.
+def default_command(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The command that starts this installation from any folder.
 
-    By its name, if that finds it in every shell. A virtual environment is on the PATH only where it was activated, and
-    the host may be started elsewhere: then by its path.
+    The bare name, if every shell finds it. A virtual environment is on the PATH only where it is activated, and the
+    host may start elsewhere, so then the path is used.
     """
     script = _script()
     if script is None:
         return (sys.executable, "-m", NAME)
-    found = shutil.which(NAME, path=_lasting(environment.get("PATH", os.defpath)))
+    path = environment.get("PATH", os.defpath).split(os.pathsep)
+    outside_venvs = os.pathsep.join(
+        folder for folder in path if folder and not (Path(folder).parent / "pyvenv.cfg").exists()
+    )
+    found = shutil.which(NAME, path=outside_venvs)
     if found and Path(found).resolve() == script.resolve():
         return (NAME,)
-    if found_unwritable := _UNWRITABLE.search(str(script)):
+    if unwritable := _UNWRITABLE.search(str(script)):
         raise InvalidInput(
-            f"{excerpt(str(script))}: a path with {found_unwritable.group()!r} cannot be written into settings. "
+            f"{excerpt(str(script))}: a path with {unwritable.group()!r} cannot be written to settings. "
             "Name another command with --command."
         )
     return (str(script),)
 
 
-def starts(words: Sequence[str], environment: Mapping[str, str]) -> bool:
-    """Whether the program that somebody wrote down is there."""
+def is_executable(words: Sequence[str], environment: Mapping[str, str]) -> bool:
     return bool(words) and shutil.which(words[0], path=environment.get("PATH", os.defpath)) is not None
 
 
 def _script() -> Path | None:
     name = f"{NAME}.exe" if WINDOWS else NAME
-    started = Path(sys.argv[0])
-    places = [Path(sysconfig.get_path("scripts")) / name, Path(sys.executable).parent / name, started.absolute()]
-    return next((place for place in places if place.name == name and place.is_file()), None)
-
-
-def _lasting(path: str) -> str:
-    """The folders of a PATH that belong to no virtual environment."""
-    folders = path.split(os.pathsep)
-    return os.pathsep.join(one for one in folders if one and not (Path(one).parent / "pyvenv.cfg").exists())
+    candidates = [Path(sysconfig.get_path("scripts")), Path(sys.executable).parent]
+    paths = [*(folder / name for folder in candidates), Path(sys.argv[0]).absolute()]
+    return next((path for path in paths if path.name == name and path.is_file()), None)

@@ -1,4 +1,4 @@
-"""What the hosts are called on our command lines."""
+"""The names of hosts and scopes on the command line. Kept apart so that `--help` loads nothing else."""
 
 from __future__ import annotations
 
@@ -10,3 +10,8 @@ class HostName(StrEnum):
     CODEX = "codex"
     GEMINI = "gemini"
     OPENCODE = "opencode"
+
+
+class InstallScope(StrEnum):
+    PROJECT = "project"
+    USER = "user"

@@ -1,8 +1,8 @@
-"""Installing and uninstalling: what would change, and then changing it.
+"""Plans the installation in a host's settings files, and carries it out.
 
-A plan is made of what is there, without touching it. Whoever carries it out holds a lock, so that two of us do not work
-on the same files. What was made is on record before it is made: a record that is ahead of the files does no harm, since
-a file that is not as the record says is only ever edited, never put back.
+A plan is computed from the files without changing them. A lock keeps two installations apart. The record is written
+before the files: a record that is ahead of its files does no harm, because a file that differs from the record is
+edited and never restored.
 """
 
 from __future__ import annotations
@@ -14,210 +14,217 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from punchlist.config import user_folder
 from punchlist.errors import ConfigError, Conflict, InvalidInput
 from punchlist.integrations.install import files
-from punchlist.integrations.install.entry_command import EntryCommand, own
+from punchlist.integrations.install.entries import Entry, EntryState, ManagedContent
+from punchlist.integrations.install.entry_command import EntryCommand, default_command
 from punchlist.integrations.install.files import FileChange
-from punchlist.integrations.install.hosts import Host, HostFile, InstallLocation, InstallScope, ManagedContent
-from punchlist.integrations.install.manifest import FileRecord, InstallManifest, InstallRecord, digest, installed
+from punchlist.integrations.install.host_names import InstallScope
+from punchlist.integrations.install.hosts import Host, HostFile, InstallLocation
+from punchlist.integrations.install.manifest import (
+    FileRecord,
+    InstallManifest,
+    InstallRecord,
+    digest,
+    recorded_locations,
+)
 from punchlist.integrations.install.text_edits import UneditableFile
 
-LONGEST_WAIT: Final = 30.0
-TWICE: Final = "Where both apply, hooks can run twice, and then count twice: uninstall one of them."
+_LOCK_TIMEOUT: Final = 30.0
+DOUBLE_INSTALL: Final = "Where both apply, hooks can run and count twice: uninstall one of them."
+
+
+class FileEntry(NamedTuple):
+    path: Path
+    entry: Entry
+
+    @property
+    def is_active(self) -> bool:
+        return self.entry.state in (EntryState.INSTALLED, EntryState.OUTDATED)
 
 
 @dataclass(frozen=True, slots=True)
 class InstallPlan:
-    """What would become of which files, and what would be on record then."""
-
     changes: tuple[FileChange, ...]
     record: InstallRecord | None
+    """The record after the change; None for an uninstallation."""
     folders: tuple[Path, ...] = ()
-    """Those to be made; or, where something is undone, those to be removed."""
+    """Folders to create, or to remove when uninstalling."""
     edited: tuple[Path, ...] = ()
-    """Files that somebody has edited since, so that they are not put back but have our entries taken out."""
+    """Files that were edited since the installation: only our entries are removed from them."""
 
 
 class Installer:
-    """One host at one place."""
+    """One host at one location."""
 
-    def __init__(self, host: Host, place: InstallLocation) -> None:
+    def __init__(self, host: Host, location: InstallLocation) -> None:
         self.host = host
-        self.place = place
-        self._data = data_folder(place.environment)
-        self._records = InstallManifest(self._data, host.name, place.scope, place.root)
+        self.location = location
+        self._data = data_folder(location.environment)
+        self._manifest = InstallManifest(self._data, host.name, location.scope, location.root)
 
     # --- planning ---
 
-    def install(self, program: tuple[str, ...] | None) -> InstallPlan:
-        old = self._records.read()
+    def plan_install(self, program: tuple[str, ...] | None) -> InstallPlan:
+        old = self._manifest.read()
         command = self._command(old, program)
-        changes, told = list[FileChange](), list[FileRecord]()
-        for file in self.host.files(self.place, command):
-            known = old.of(file.path) if old else None
-            change, noted = _put_in(file, known)
+        changes, records = list[FileChange](), list[FileRecord]()
+        for file in self.host.files(self.location, command):
+            change, file_record = _plan_addition(file, old.find(file.path) if old else None)
             changes += [change] if change else []
-            told += [noted] if noted else []
+            records += [file_record] if file_record else []
         if not changes:
             return InstallPlan((), old)
         folders = files.missing_folders(change.path.resolve() for change in changes)
-        made = (*(old.folders if old else ()), *(str(folder) for folder in folders))
-        record = InstallRecord(
-            command.program, program is not None or bool(old and old.named), tuple(dict.fromkeys(made)), tuple(told)
-        )
+        created = dict.fromkeys((*(old.folders if old else ()), *map(str, folders)))
+        custom = program is not None or bool(old and old.custom)
+        record = InstallRecord(command.program, custom, tuple(created), tuple(records))
         return InstallPlan(tuple(changes), record, tuple(folders))
 
-    def uninstall(self) -> InstallPlan:
-        old = self._records.read()
-        command = self._command(old)
+    def plan_uninstall(self) -> InstallPlan:
+        old = self._manifest.read()
         changes, edited = list[FileChange](), list[Path]()
-        for file in self.host.files(self.place, command):
+        for file in self.host.files(self.location, self._command(old)):
             for path in file.names:
-                known = old.of(path) if old else None
-                change = _take_out(path, file.content, known)
+                record = old.find(path) if old else None
+                change = _plan_removal(path, file.content, record)
                 if change is not None:
                     changes.append(change)
-                    if known is not None and known.before != change.after:
+                    if record is not None and record.before != change.after:
                         edited.append(path)
         folders = tuple(Path(folder) for folder in reversed(old.folders)) if old else ()
         return InstallPlan(tuple(changes), None, folders, tuple(edited))
 
-    def state(self) -> Iterator[tuple[Path, str, str, tuple[str, ...]]]:
-        """Each of our entries: its file, what it is, how it is, and the words of its command."""
-        old = self._records.read()
-        command = self._command(old)
-        for file in self.host.files(self.place, command):
+    def _command(self, old: InstallRecord | None, program: tuple[str, ...] | None = None) -> EntryCommand:
+        """A program that a person chose once stays chosen."""
+        previous = old.program if old else ()
+        chosen = program or (previous if old and old.custom else default_command(self.location.environment))
+        return EntryCommand(chosen, self.host.name, previous)
+
+    # --- reading ---
+
+    def entries(self) -> Iterator[FileEntry]:
+        for file in self.host.files(self.location, self._command(self._manifest.read())):
             try:
                 content = files.read(file.path)
-                text = files.decoded(file.path, content)[1] if content is not None else ""
-                with _told_where(file.path):
-                    found = list(file.content.pieces(text))
+                text = files.decode(file.path, content)[1] if content is not None else ""
+                with _located_errors(file.path):
+                    entries = list(file.content.entries(text))
             except ConfigError as error:
-                yield file.path, str(error), "unreadable", ()
-                continue
-            for what, how, words in found:
-                yield file.path, what, how, tuple(words)
+                entries = [Entry(str(error), EntryState.UNREADABLE)]
+            yield from (FileEntry(file.path, entry) for entry in entries)
 
-    def distrust(self) -> list[str]:
-        """What keeps the host from using what is installed."""
-        return list(self.host.distrust(self.place, self._command(self._records.read())))
+    def trust_problems(self) -> list[str]:
+        """Why the host does not use what is installed."""
+        return list(self.host.trust_problems(self.location, self._command(self._manifest.read())))
 
-    def _command(self, old: InstallRecord | None, named: tuple[str, ...] | None = None) -> EntryCommand:
-        """Somebody who named a command once need not do so again."""
-        before = old.program if old else ()
-        program = named or (before if old and old.named else own(self.place.environment))
-        return EntryCommand(program, self.host.name, before)
-
-    def start_in(self) -> Path | None:
-        """The folder that the host has to be started in for the installation to count; None if any will do."""
-        if self.place.scope is InstallScope.USER or self.host.finds_root(self.place.root):
+    def start_folder(self) -> Path | None:
+        """The folder in which the host must be started; None if any will do."""
+        if self.location.scope is InstallScope.USER or self.host.finds_root(self.location.root):
             return None
-        return self.place.root
+        return self.location.root
 
-    def seen_from(self, folder: Path) -> list[str]:
-        """What somebody should know who is in this folder, and not in the project's root."""
-        root = self.place.root
-        if self.place.scope is InstallScope.USER or folder.resolve() == root.resolve():
+    def folder_notes(self, folder: Path) -> list[str]:
+        """What a person in a subfolder of the project should know."""
+        root, title = self.location.root, self.host.title
+        if self.location.scope is InstallScope.USER or folder.resolve() == root.resolve():
             return []
-        if self.start_in() is None:
-            return [f"The project is {root}: {self.host.title} finds it from this folder, too."]
-        return [
-            f"The project is {root}: {self.host.title} has to be started there, not in this folder, for it to count."
-        ]
+        if self.start_folder() is None:
+            return [f"The project is {root}: {title} also finds it from this folder."]
+        return [f"The project is {root}: start {title} there, not in this folder, to use the installation."]
 
     def notes(self, plan: InstallPlan) -> list[str]:
-        """What a person should know beside the change itself."""
-        told = list[str]()
+        """What a person should know besides the changes."""
         if plan.record is None:
             names = ", ".join(map(str, plan.edited))
-            return [f"Edited since, so only our entries were taken out: {names}"] if plan.edited else []
-        if plan.changes:
-            told += self.host.then(self.place.scope)
-        told += (f"{path}: {what} switches hooks off." for path, what, how, _ in self.state() if how == "switched off")
-        if shutil.which(self.host.program, path=self.place.environment.get("PATH", os.defpath)) is None:
-            told.append(f"`{self.host.program}` is not on the PATH here.")
+            return [f"Edited since the installation; only our entries were removed: {names}"] if plan.edited else []
+        notes = list(self.host.next_steps(self.location.scope)) if plan.changes else []
+        disabled = (entry for entry in self.entries() if entry.entry.state is EntryState.DISABLED)
+        notes += (f"{path}: {entry.name} disables hooks." for path, entry in disabled)
+        if shutil.which(self.host.program, path=self.location.environment.get("PATH", os.defpath)) is None:
+            notes.append(f"`{self.host.program}` is not on the PATH here.")
         program = plan.record.program[0]
-        if self.place.scope is InstallScope.PROJECT and Path(program).is_absolute():
-            told.append(f"These files name {program}, which is on this machine: think of that before you commit them.")
-        told += (
-            f"It is installed {'for you' if other.scope is InstallScope.USER else f'in {other.root}'} as well. " + TWICE
-            for other in self._elsewhere()
-        )
-        return told
+        if self.location.scope is InstallScope.PROJECT and Path(program).is_absolute():
+            notes.append(f"These files contain {program}, a path on this machine: check that before you commit them.")
+        for other in self._other_locations():
+            where = "for you" if other.scope is InstallScope.USER else f"in {other.root}"
+            notes.append(f"Punchlist is also installed {where}. {DOUBLE_INSTALL}")
+        return notes
 
-    def _elsewhere(self) -> Iterator[InstallLocation]:
-        """Where else the host has us: on record, and still there."""
-        for scope, root in installed(self._data, self.host.name):
-            if scope in tuple(InstallScope) and scope != self.place.scope:
-                other = Installer(self.host, replace(self.place, scope=InstallScope(scope), root=Path(root)))
-                if any(how in ("there", "old") for _, _, how, _ in other.state()):
-                    yield other.place
+    def _other_locations(self) -> Iterator[InstallLocation]:
+        """Locations of the other scope that still have our entries."""
+        for scope, root in recorded_locations(self._data, self.host.name):
+            if scope in tuple(InstallScope) and scope != self.location.scope:
+                other = Installer(self.host, replace(self.location, scope=InstallScope(scope), root=Path(root)))
+                if any(entry.is_active for entry in other.entries()):
+                    yield other.location
 
-    def led_outside(self, path: Path) -> Path | None:
-        """Where a project's file really is, if links lead out of the project, which may be a stranger's."""
+    def target_outside_project(self, path: Path) -> Path | None:
+        """The target of a link that leads out of the project, which may come from another author."""
         real = path.resolve()
-        inside = self.place.scope is InstallScope.USER or real.is_relative_to(self.place.root.resolve())
+        inside = self.location.scope is InstallScope.USER or real.is_relative_to(self.location.root.resolve())
         return None if inside else real
 
-    # --- doing ---
+    # --- changing ---
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """While nobody else of us installs anything."""
+    def lock(self) -> Iterator[None]:
         from filelock import FileLock, Timeout
 
         try:
             self._data.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
-            raise ConfigError(f"{self._data}: cannot be made ({error.strerror or error}).") from error
+            raise ConfigError(f"{self._data}: cannot be created ({error.strerror or error}).") from error
         try:
-            with FileLock(self._data / "install.lock", timeout=LONGEST_WAIT):
+            with FileLock(self._data / "install.lock", timeout=_LOCK_TIMEOUT):
                 yield
         except Timeout:
             raise Conflict(
-                "Another `punchlist install` or `uninstall` is at work. Try again when it is done."
+                "Another `punchlist install` or `uninstall` is running. Try again when it is done."
             ) from None
 
-    def carry_out(self, plan: InstallPlan) -> list[Path]:
-        """Where the backups are."""
-        before = self._records.read()
-        backups = [self._backup(number, change) for number, change in enumerate(plan.changes)]
-        undoing = plan.record is None
+    def apply(self, plan: InstallPlan) -> list[Path]:
+        """Carry out a plan, and return the paths of the backups."""
+        old, new = self._manifest.read(), plan.record
+        backups = [
+            self._back_up(number, change.path, change.before)
+            for number, change in enumerate(plan.changes)
+            if change.before is not None
+        ]
+
+        def write_record() -> None:
+            if new is not None:
+                self._manifest.write(new)
+
         try:
-            files.apply(plan.changes, () if undoing else plan.folders, lambda: self._note(plan.record))
+            files.apply_changes(plan.changes, () if new is None else plan.folders, write_record)
         except BaseException:
-            self._records.write(before)
+            self._manifest.write(old)
             raise
-        if undoing:
+        if new is None:
             files.remove_empty(plan.folders)
-            self._records.write(None)
-        return [backup for backup in backups if backup is not None]
+            self._manifest.write(None)
+        return backups
 
-    def _note(self, record: InstallRecord | None) -> None:
-        if record is not None:
-            self._records.write(record)
-
-    def _backup(self, number: int, change: FileChange) -> Path | None:
-        if change.before is None:
-            return None
+    def _back_up(self, number: int, path: Path, content: bytes) -> Path:
         moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-        path = self._data / "backups" / f"{moment}-{self.host.name}-{number}-{change.path.name.lstrip('.')}"
-        files.write_private(path, change.before)
-        return path
+        backup = self._data / "backups" / f"{moment}-{self.host.name}-{number}-{path.name.lstrip('.')}"
+        files.write_private(backup, content)
+        return backup
 
 
 def data_folder(environment: Mapping[str, str]) -> Path:
     try:
         return user_folder(environment, "XDG_DATA_HOME", ".local/share").absolute()
     except RuntimeError:
-        raise ConfigError("There is no home folder to keep backups in: set HOME or XDG_DATA_HOME.") from None
+        raise ConfigError("There is no home folder for backups: set HOME or XDG_DATA_HOME.") from None
 
 
-def place(scope: InstallScope, root: Path | None, environment: Mapping[str, str]) -> InstallLocation:
-    """Where to install. `root` is the project's folder, None outside of any."""
+def install_location(scope: InstallScope, root: Path | None, environment: Mapping[str, str]) -> InstallLocation:
+    """`root` is the project's folder, or None outside a project."""
     try:
         home = Path(environment.get("HOME") or Path.home()).absolute()
     except RuntimeError:
@@ -227,71 +234,69 @@ def place(scope: InstallScope, root: Path | None, environment: Mapping[str, str]
     folder = root or Path.cwd()
     if folder.resolve() == home.resolve():
         raise InvalidInput(
-            f"{folder} is your home folder and no project. Say --user to install it for all your projects, "
+            f"{folder} is your home folder, not a project. Use --user to install it for all your projects, "
             "or run this in a project's folder."
         )
     return InstallLocation(scope, folder, home, environment)
 
 
-def _put_in(file: HostFile, known: FileRecord | None) -> tuple[FileChange | None, FileRecord | None]:
-    """The change of one file, if it needs one, and what is on record of it then."""
+def _plan_addition(file: HostFile, record: FileRecord | None) -> tuple[FileChange | None, FileRecord | None]:
+    """The change of one file, if it needs one, and its new record."""
     path, current = file.path, files.read(file.path)
-    mark, text = files.decoded(path, current) if current is not None else (b"", None)
-    with _told_where(path):
-        merged = file.content.merged(text)
-        after = mark + merged.text.encode()
+    mark, text = files.decode(path, current) if current is not None else (b"", None)
+    with _located_errors(path):
+        edited = file.content.add_entries(text)
+        after = mark + edited.text.encode()
         if after == current:
-            return None, known
-        if current is None or text is None:
-            before, inserted, made = None, merged.inserted, merged.made
-        elif known is not None:
-            # It was installed before: what was there then is still what undoing it comes back to.
-            left = _left(file.content, text, mark, known)
-            before = known.before if _as_left(file.content, text, mark, known) else left
-            inserted = (*known.inserted, *merged.inserted) if merged.inserted else ()
-            made = tuple(dict.fromkeys((*known.made, *merged.made)))
-        else:
-            before, inserted, made = _left(file.content, text, mark, None), merged.inserted, merged.made
-        ours = mark + file.content.set_back(merged.text).encode()
-    record = FileRecord(str(path), before, digest(ours), inserted, made)
-    return FileChange(path, current, after), record
+            return None, record
+        before, inserted, created = None, edited.inserted, edited.created
+        if text is not None:
+            before = _without_entries(file.content, text, mark, record)
+            if record is not None:
+                # Undoing an update still restores the content before the first installation.
+                before = record.before if _is_unedited(file.content, text, mark, record) else before
+                inserted = (*record.inserted, *edited.inserted) if edited.inserted else ()
+                created = tuple(dict.fromkeys((*record.created, *edited.created)))
+        installed = mark + file.content.reset_values(edited.text).encode()
+    return FileChange(path, current, after), FileRecord(str(path), before, digest(installed), inserted, created)
 
 
-def _take_out(path: Path, content: ManagedContent, known: FileRecord | None) -> FileChange | None:
+def _plan_removal(path: Path, content: ManagedContent, record: FileRecord | None) -> FileChange | None:
     current = files.read(path)
     if current is None:
         return None
-    mark, text = files.decoded(path, current)
-    with _told_where(path):
-        if known is not None and _as_left(content, text, mark, known):
-            return FileChange(path, current, known.before)
-        left = _left(content, text, mark, known)
+    mark, text = files.decode(path, current)
+    with _located_errors(path):
+        if record is not None and _is_unedited(content, text, mark, record):
+            return FileChange(path, current, record.before)
+        left = _without_entries(content, text, mark, record)
     return FileChange(path, current, left) if left != current else None
 
 
-def _as_left(content: ManagedContent, text: str, mark: bytes, known: FileRecord) -> bool:
-    """Whether a file is as we left it, but for values that a person chose in our entries."""
-    return known.made_this(mark + text.encode()) or known.made_this(mark + content.set_back(text).encode())
+def _is_unedited(content: ManagedContent, text: str, mark: bytes, record: FileRecord) -> bool:
+    """Whether a file is as installed, apart from values that a person changed in our entries."""
+    return record.after in (digest(mark + text.encode()), digest(mark + content.reset_values(text).encode()))
 
 
-def _left(content: ManagedContent, text: str, mark: bytes, known: FileRecord | None) -> bytes | None:
-    """What is left of a file without our entries; None if there was no file without us, and nothing is left."""
-    left = content.stripped(text, known.inserted, known.made) if known else content.stripped(text)
+def _without_entries(content: ManagedContent, text: str, mark: bytes, record: FileRecord | None) -> bytes | None:
+    """A file's content without our entries; None if we created the file and nothing else is in it."""
+    left = content.remove_entries(text, record.inserted, record.created) if record else content.remove_entries(text)
     if left is None:
         return None
-    # Without a record, a file in which there is nothing but our entries was most likely made for them.
-    made_by_us = known is None or known.before is None
-    if left != text and made_by_us and content.is_empty(left):
+    # Without a record, a file with only our entries was most likely created for them.
+    created_by_us = record is None or record.before is None
+    if left != text and created_by_us and content.is_empty(left):
         return None
     return mark + left.encode()
 
 
 @contextmanager
-def _told_where(path: Path) -> Iterator[None]:
+def _located_errors(path: Path) -> Iterator[None]:
+    """Add the file and the line to errors."""
     try:
         yield
-    except UneditableFile as unfit:
-        where = f"{path}, line {unfit.line}" if unfit.line else str(path)
-        raise ConfigError(f"{where}: {unfit.why}. Nothing was changed.") from None
+    except UneditableFile as error:
+        where = f"{path}, line {error.line}" if error.line else str(path)
+        raise ConfigError(f"{where}: {error.reason}. Nothing was changed.") from None
     except RecursionError:
-        raise ConfigError(f"{path}: is nested too deep to be worked with. Nothing was changed.") from None
+        raise ConfigError(f"{path}: is nested too deeply. Nothing was changed.") from None

@@ -1,4 +1,4 @@
-"""What an installation made, kept in the user's own folder: so that undoing it leaves nothing but what was there."""
+"""The record of an installation, in the user's data folder, from which it is undone."""
 
 from __future__ import annotations
 
@@ -7,61 +7,56 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from punchlist.integrations.install import text_edits
 from punchlist.integrations.install.files import write_private
-from punchlist.integrations.install.settings_json import Way
 from punchlist.integrations.install.text_edits import InsertedText
+
+_INVALID: Final = (OSError, ValueError, KeyError, TypeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """A file as it was before us, None if there was none, and what we put into it.
-
-    `after` is for the file with our own values in our entries, whatever a person chose there.
-    """
-
     path: str
     before: bytes | None
+    """The content before the installation; None if there was no file."""
     after: str
+    """The digest of the installed content with our own values in our entries."""
     inserted: tuple[InsertedText, ...] = ()
-    made: tuple[Way, ...] = ()
-
-    def made_this(self, content: bytes) -> bool:
-        """Whether a file is, to the byte, as we left it."""
-        return digest(content) == self.after
+    created: tuple[text_edits.Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class InstallRecord:
     program: tuple[str, ...]
-    named: bool = False
-    """Whether somebody named the program, and did not leave it to us."""
+    custom: bool = False
+    """A person chose the program with `--command`."""
     folders: tuple[str, ...] = ()
-    """The folders that we made, the outer ones first."""
-    files: tuple[FileRecord, ...] = field(default=())
+    """The folders that we created, outer ones first."""
+    files: tuple[FileRecord, ...] = ()
 
-    def of(self, path: Path) -> FileRecord | None:
-        return next((one for one in self.files if one.path == str(path)), None)
+    def find(self, path: Path) -> FileRecord | None:
+        return next((file for file in self.files if file.path == str(path)), None)
 
 
 class InstallManifest:
-    """The record of one host at one place."""
+    """The record of one host at one location."""
 
     def __init__(self, data: Path, host: str, scope: str, root: Path) -> None:
         name = digest(str(root).encode(errors="surrogateescape"))[:16]
         self._file = data / "installs" / f"{host}-{scope}-{name}.json"
-        self._about = {"host": host, "scope": scope, "root": str(root)}
+        self._location = {"host": host, "scope": scope, "root": str(root)}
 
     def read(self) -> InstallRecord | None:
-        """None also for what cannot be relied upon: our entries are then known by their commands."""
+        """None also for an invalid record: entries are then recognised by their commands."""
         try:
-            told = json.loads(self._file.read_bytes())
-            files = tuple(_file_record(one) for one in told["files"])
-            return InstallRecord(tuple(told["program"]), bool(told["named"]), tuple(told["folders"]), files)
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            raw = json.loads(self._file.read_bytes())
+            files = tuple(_parse_file(file) for file in raw["files"])
+            return InstallRecord(tuple(raw["program"]), bool(raw["custom"]), tuple(raw["folders"]), files)
+        except _INVALID:
             return None
 
     def write(self, record: InstallRecord | None) -> None:
@@ -69,32 +64,25 @@ class InstallManifest:
             with suppress(FileNotFoundError):
                 self._file.unlink()
             return
-        told = {**self._about, **asdict(record), "files": [_told(one) for one in record.files]}
-        write_private(self._file, json.dumps(told, indent=1).encode())
+        content = {**self._location, **asdict(record)}
+        for file in content["files"]:
+            file["before"] = base64.b64encode(file["before"]).decode() if file["before"] is not None else None
+        write_private(self._file, json.dumps(content, indent=1).encode())
 
 
-def installed(data: Path, host: str) -> Iterator[tuple[str, str]]:
-    """The scope and the folder of each place where a host has us on record."""
+def recorded_locations(data: Path, host: str) -> Iterator[tuple[str, str]]:
+    """The scope and the root of each recorded installation of a host."""
     for file in sorted((data / "installs").glob(f"{host}-*.json")):
-        try:
-            told = json.loads(file.read_bytes())
-            yield told["scope"], told["root"]
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            continue
-
-
-def _told(one: FileRecord) -> dict[str, Any]:
-    before = base64.b64encode(one.before).decode() if one.before is not None else None
-    return {"path": one.path, "before": before, "after": one.after, "inserted": one.inserted, "made": one.made}
-
-
-def _file_record(told: dict[str, Any]) -> FileRecord:
-    before = base64.b64decode(told["before"]) if told["before"] is not None else None
-    made = tuple(tuple(way) for way in told["made"])
-    return FileRecord(
-        told["path"], before, told["after"], tuple(InsertedText(*piece) for piece in told["inserted"]), made
-    )
+        with suppress(*_INVALID):
+            raw = json.loads(file.read_bytes())
+            yield raw["scope"], raw["root"]
 
 
 def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
+
+
+def _parse_file(raw: dict[str, Any]) -> FileRecord:
+    before = base64.b64decode(raw["before"]) if raw["before"] is not None else None
+    inserted = tuple(InsertedText(*piece) for piece in raw["inserted"])
+    return FileRecord(raw["path"], before, raw["after"], inserted, tuple(tuple(path) for path in raw["created"]))

@@ -1,27 +1,26 @@
-// Punchlist beside opencode: when the agent stops while its list has open items, it is sent back to it.
+// Punchlist for opencode: continues a session that stops while its list has open items.
 //
-// `punchlist install opencode` wrote this file, and `punchlist uninstall opencode` takes it away again.
+// `punchlist install opencode` writes this file, and `punchlist uninstall opencode` removes it.
 //
-// opencode tells a plugin that a session is idle, but has no way to say "not yet": going on means to send a
-// prompt, and nothing in opencode counts those. So this file decides nothing about the list, which
-// `punchlist hook` does, and only sees to it that asking can never become a loop:
-//   - at most MOST prompts in a row; only a person's own message starts the count again;
-//   - none after the person pressed Esc, and none after an error;
-//   - none for the sessions of subagents, and one question at a time;
-//   - whatever goes wrong with punchlist (missing, slow, broken), the session goes on as if it were not there.
+// opencode reports that a session is idle, but a plugin can only continue it by sending a prompt, and opencode does not
+// count these prompts. `punchlist hook` makes the decisions; this file ensures that they cannot become a loop:
+//   - at most MAX_PROMPTS prompts in a row; only a message of the person resets the count;
+//   - no prompt after the person pressed Esc, and none after an error;
+//   - no prompt for sessions of subagents, and one question to the hook at a time;
+//   - if punchlist is missing, slow or broken, the session continues as if it were not installed.
 
 import { spawn } from "node:child_process"
 
-// The installer writes its own command here: the program and its first arguments.
+// The installer replaces this line: the program and its first arguments.
 const COMMAND = ["punchlist"]
 
-const MOST = 10
-const SECONDS = 20
-const LONGEST_ANSWER = 1_000_000
-const LONGEST_TEXT = 20_000
+const MAX_PROMPTS = 10
+const TIMEOUT_SECONDS = 20
+const MAX_ANSWER_LENGTH = 1_000_000
+const MAX_TEXT_LENGTH = 20_000
 
-/** What `punchlist hook EVENT` answers; nothing, if it cannot be asked. It never throws. */
-function ask(event, input) {
+/** The reply of `punchlist hook EVENT`; empty if it fails. Never throws. */
+function runHook(event, input) {
   return new Promise((resolve) => {
     let child
     let timer
@@ -42,21 +41,21 @@ function ask(event, input) {
       child.on("close", (code) => end(code === 0 ? answer : ""))
       child.stdout.on("data", (piece) => {
         answer += piece
-        if (answer.length > LONGEST_ANSWER) child.kill("SIGKILL")
+        if (answer.length > MAX_ANSWER_LENGTH) child.kill("SIGKILL")
       })
       child.stdin.on("error", () => {})
       child.stdin.end(JSON.stringify(input))
       timer = setTimeout(() => {
         child.kill("SIGKILL")
         end("")
-      }, SECONDS * 1000)
+      }, TIMEOUT_SECONDS * 1000)
     } catch {
       end("")
     }
   })
 }
 
-const said = (parts) =>
+const textOf = (parts) =>
   (parts ?? [])
     .filter((part) => part.type === "text")
     .map((part) => part.text)
@@ -68,50 +67,50 @@ export const Punchlist = async ({ client, directory }) => {
   function session(id) {
     if (!sessions.has(id)) {
       sessions.set(id, {
-        sent: 0, // prompts of ours since the person's last message
-        ours: undefined, // the prompt that is on its way, to know it when it comes back as a message
+        prompts: 0, // our prompts since the person's last message
+        ownPrompt: undefined, // our last prompt, to recognise it when it returns as a message
         halted: false, // the person pressed Esc, or the model failed
-        asking: false, // a question to `hook stop` is under way
-        reporting: false, // a report to `hook tool` waits to be sent
-        spoken: 0, // messages of the person
-        as: {}, // the agent and the model that the person's message went to
-        notes: [], // what the model is told of the list until the session is idle
-        learned: Promise.resolve(), // the notes that a request has to wait for are there
-        line: Promise.resolve(), // questions are asked in the order in which things happened
-        child: undefined, // a subagent's; not known yet
+        stopping: false, // `hook stop` is running
+        reporting: false, // a call of `hook tool` is queued
+        messages: 0, // messages of the person
+        target: {}, // the agent and the model of the person's last message
+        notes: [], // context for the model until the session is idle
+        ready: Promise.resolve(), // resolves when the notes for the next request have arrived
+        queue: Promise.resolve(), // hooks run in the order of the events
+        child: undefined, // whether it is a subagent's session; undefined if unknown
       })
     }
     return sessions.get(id)
   }
 
-  /** Asks once everything that happened before has been told. */
-  function inLine(known, event, input) {
-    const answer = known.line.then(() => ask(event, { cwd: directory, ...input }))
-    known.line = answer.then(() => {})
+  /** Runs a hook after those of all earlier events. */
+  function enqueue(state, event, input) {
+    const answer = state.queue.then(() => runHook(event, { cwd: directory, ...input }))
+    state.queue = answer.then(() => {})
     return answer
   }
 
-  async function isChild(id, known) {
-    if (known.child === undefined) {
+  async function isChild(id, state) {
+    if (state.child === undefined) {
       try {
         const found = await client.session.get({ path: { id } })
-        known.child = !found.data || Boolean(found.data.parentID)
+        state.child = !found.data || Boolean(found.data.parentID)
       } catch {
         return true
       }
     }
-    return known.child
+    return state.child
   }
 
-  /** Asks, and notes what the model is to be told. */
-  async function learn(known, event, input) {
-    const answer = await inLine(known, event, input)
+  /** Runs a hook and keeps its context for the model. */
+  async function addNotes(state, event, input) {
+    const answer = await enqueue(state, event, input)
     const note = answer.hookSpecificOutput?.additionalContext
-    if (note) known.notes.push(note)
+    if (note) state.notes.push(note)
   }
 
-  /** Whether a session that is seen for the first time has just begun, or is gone on with. */
-  async function origin(id) {
+  /** Whether a session that is seen for the first time is new or resumed. */
+  async function sessionSource(id) {
     try {
       const found = await client.session.messages({ path: { id } })
       return found.data.length > 1 ? "resume" : "startup"
@@ -120,42 +119,42 @@ export const Punchlist = async ({ client, directory }) => {
     }
   }
 
-  function begun(id, known, source) {
-    return learn(known, "session-start", { session_id: id, hook_event_name: "SessionStart", source })
+  function sessionStarted(id, state, source) {
+    return addNotes(state, "session-start", { session_id: id, hook_event_name: "SessionStart", source })
   }
 
-  function tell(message) {
+  function showToast(message) {
     if (message) client.tui?.showToast({ body: { message, variant: "info" } })?.catch?.(() => {})
   }
 
   async function idle(id) {
-    const known = session(id)
-    known.notes = []
-    if (known.asking || known.halted) return
-    known.asking = true
+    const state = session(id)
+    state.notes = []
+    if (state.stopping || state.halted) return
+    state.stopping = true
     try {
-      const spoken = known.spoken
-      if (await isChild(id, known)) return
-      const answer = await inLine(known, "stop", {
+      const messages = state.messages
+      if (await isChild(id, state)) return
+      const answer = await enqueue(state, "stop", {
         session_id: id,
         hook_event_name: "Stop",
-        stop_hook_active: known.sent > 0,
-        permission_mode: known.as.agent, // its agent "plan" may change nothing
+        stop_hook_active: state.prompts > 0,
+        permission_mode: state.target.agent, // opencode's agent "plan" may not change anything
       })
-      if (answer.decision !== "block" || !answer.reason) return tell(answer.systemMessage)
-      // The person was faster: their message, or their Esc, is what counts.
-      if (known.halted || known.spoken !== spoken) return
-      if (known.sent >= MOST) return tell(`Punchlist: sent back ${MOST} times in a row; now it is your turn.`)
-      known.sent += 1
-      known.ours = answer.reason
+      if (answer.decision !== "block" || !answer.reason) return showToast(answer.systemMessage)
+      // A message or an Esc of the person that arrived meanwhile takes precedence.
+      if (state.halted || state.messages !== messages) return
+      if (state.prompts >= MAX_PROMPTS) return showToast(`Punchlist: continued ${MAX_PROMPTS} times in a row, the limit. Send a message to continue.`)
+      state.prompts += 1
+      state.ownPrompt = answer.reason
       const parts = [{ type: "text", text: answer.reason }]
-      await client.session.promptAsync({ path: { id }, body: { ...known.as, parts } })
+      await client.session.promptAsync({ path: { id }, body: { ...state.target, parts } })
     } finally {
-      known.asking = false
+      state.stopping = false
     }
   }
 
-  const seen = {
+  const handlers = {
     "session.created": ({ info }) => {
       session(info.id).child = Boolean(info.parentID)
     },
@@ -174,60 +173,60 @@ export const Punchlist = async ({ client, directory }) => {
   return {
     event: async ({ event }) => {
       try {
-        await seen[event.type]?.(event.properties)
+        await handlers[event.type]?.(event.properties)
       } catch {
-        // As if there were no Punchlist.
+        // The session continues without Punchlist.
       }
     },
 
     "chat.message": async ({ sessionID }, { message, parts }) => {
-      const known = session(sessionID)
-      const prompt = said(parts)
-      if (known.ours !== undefined && prompt === known.ours) {
-        known.ours = undefined
+      const state = session(sessionID)
+      const prompt = textOf(parts)
+      if (state.ownPrompt !== undefined && prompt === state.ownPrompt) {
+        state.ownPrompt = undefined
         return
       }
-      const first = known.spoken === 0
-      known.spoken += 1
-      known.sent = 0
-      known.halted = false
-      known.as = { agent: message?.agent, model: message?.model }
-      if (known.child) return
+      const first = state.messages === 0
+      state.messages += 1
+      state.prompts = 0
+      state.halted = false
+      state.target = { agent: message?.agent, model: message?.model }
+      if (state.child) return
       const input = { session_id: sessionID, hook_event_name: "UserPromptSubmit" }
-      known.learned = learn(known, "prompt", { ...input, prompt: prompt.slice(0, LONGEST_TEXT) })
-      if (first) known.learned = origin(sessionID).then((source) => begun(sessionID, known, source))
+      state.ready = addNotes(state, "prompt", { ...input, prompt: prompt.slice(0, MAX_TEXT_LENGTH) })
+      if (first) state.ready = sessionSource(sessionID).then((source) => sessionStarted(sessionID, state, source))
     },
 
     "tool.execute.after": async ({ tool, sessionID, args }, output) => {
-      const known = session(sessionID)
+      const state = session(sessionID)
       const todos = tool === "todowrite"
-      // One report stands for all the tools that ran while it waited; a list of todos is always told.
-      if (known.child || (known.reporting && !todos)) return
-      if (!todos) known.reporting = true
-      known.line = known.line.then(() => {
-        if (!todos) known.reporting = false
+      // One queued call counts for all tools that ran meanwhile; a todo list is always reported.
+      if (state.child || (state.reporting && !todos)) return
+      if (!todos) state.reporting = true
+      state.queue = state.queue.then(() => {
+        if (!todos) state.reporting = false
       })
-      learn(known, "tool", {
+      addNotes(state, "tool", {
         session_id: sessionID,
         hook_event_name: "PostToolUse",
         tool_name: tool,
         tool_input: todos ? args : {},
-        tool_response: todos ? String(output?.output ?? "").slice(0, LONGEST_TEXT) : "",
+        tool_response: todos ? String(output?.output ?? "").slice(0, MAX_TEXT_LENGTH) : "",
       })
     },
 
     "experimental.session.compacting": async ({ sessionID }, output) => {
-      const known = session(sessionID)
-      if (known.child) return
-      known.notes = []
-      await begun(sessionID, known, "compact")
-      output.context.push(...known.notes)
+      const state = session(sessionID)
+      if (state.child) return
+      state.notes = []
+      await sessionStarted(sessionID, state, "compact")
+      output.context.push(...state.notes)
     },
 
     "experimental.chat.system.transform": async ({ sessionID }, output) => {
-      const known = sessions.get(sessionID)
-      await known?.learned
-      output.system.push(...(known?.notes ?? []))
+      const state = sessions.get(sessionID)
+      await state?.ready
+      output.system.push(...(state?.notes ?? []))
     },
   }
 }

@@ -1,10 +1,9 @@
-"""Our entries in a host's JSON settings: a server, and hooks. Pure: a text goes in, a text comes out.
+"""Our server and hooks in a host's JSON settings, as pure functions of the text.
 
     {"hooks": {EVENT: [{"hooks": [{"type": "command", "command": …, "timeout": …}]}]},
      "mcpServers": {"punchlist": {"command": …, "args": […]}}}
 
-Ours is what runs our command. Whatever else is there is somebody else's, and stays. In an entry of ours that is there
-already, only what starts us is brought up to date: a person may have chosen the rest.
+An entry is ours if it runs our command. All other entries stay.
 """
 
 from __future__ import annotations
@@ -15,419 +14,340 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from punchlist.integrations.install import jsonc
+from punchlist.integrations.install.entries import (
+    COMMAND_KEYS,
+    NOT_OURS,
+    Entry,
+    EntryState,
+    HookEntry,
+    ServerEntry,
+    command_words,
+    entry_state,
+    pending_changes,
+)
 from punchlist.integrations.install.entry_command import NAME, EntryCommand
-from punchlist.integrations.install.jsonc import JsonNode
+from punchlist.integrations.install.jsonc import JsonNode, JsonStyle
 from punchlist.integrations.install.text_edits import (
     EditedText,
     InsertedText,
+    Path,
     TextEdit,
     UneditableFile,
-    apply,
-    insertions,
-    line_at,
-    newline,
-    without_pieces,
+    apply_edits,
+    inserted_texts,
+    line_ending,
+    line_number,
+    remove_inserted,
 )
 from punchlist.kernel.text import excerpt
 
 HOOKS: Final = "hooks"
-STARTS_US: Final = ("command", "args")
-Way = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class HookEntry:
-    """One of our hooks: the host's event, ours, and how the host is told."""
-
-    at: str
-    event: str
-    timeout: int
-    named: bool = False
-    """Whether the host shows hooks by a name."""
-
-    def entry(self, command: str) -> dict[str, Any]:
-        name = {"name": f"{NAME}-{self.event}"} if self.named else {}
-        return {**name, "type": "command", "command": command, "timeout": self.timeout}
-
-    def group(self, command: str) -> dict[str, Any]:
-        return {HOOKS: [self.entry(command)]}
-
-
-@dataclass(frozen=True, slots=True)
-class ServerEntry:
-    """The table of servers in a host's settings, and how ours is written there."""
-
-    table: str
-    value: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Appended:
-    """For an array that has to have one more."""
-
-    value: Any
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A hook of ours: where it stands, and for which event of ours it is."""
-
-    at: str
+class _FoundHook:
+    host_event: str
     group: int
-    place: int
+    index: int
     node: JsonNode
     event: str
-    line: str
+    command: str
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsJson:
-    """What of ours belongs into one file."""
-
     command: EntryCommand
     hooks: tuple[HookEntry, ...] = ()
     server: ServerEntry | None = None
-    off: tuple[Way, bool] | None = None
-    """The setting by which a person switches all hooks off."""
-    opening: Mapping[str, Any] = field(default_factory=dict)
-    """What the host itself writes into a new file: it is there from the beginning, so that it need not."""
+    off_switch: tuple[Path, bool] | None = None
+    """The setting, and its value, by which a person disables all hooks."""
+    initial: Mapping[str, Any] = field(default_factory=dict)
+    """What the host itself writes to a new file."""
 
-    # --- putting in ---
+    # --- adding ---
 
-    def merged(self, text: str | None) -> EditedText:
-        """The text with our entries, brought up to date; the same text if they are."""
-        text, root = self._less_stale(text or "")
+    def add_entries(self, text: str | None) -> EditedText:
+        text, root = self._without_stale_hooks(text or "")
         if root is None:
-            made = self._all_new()
-            ends = newline(text)
-            gap = ends if text and not text.endswith("\n") else ""
-            body = gap + jsonc.written(made, jsonc.style(text, None), "") + ends
-            edits = [TextEdit(len(text), len(text), body)]
-            return EditedText(apply(text, edits), insertions(text, edits), tuple(self._ways()))
-        look = jsonc.style(text, root)
-        edits = list[TextEdit]()
-        _merge(text, root, self._wanted(text, root, edits, look), look, edits, ())
-        return EditedText(apply(text, edits), insertions(text, edits), tuple(_absent(text, root, self._ways())))
-
-    def _all_new(self) -> dict[str, Any]:
-        made = dict[str, Any](self.opening)
-        if self.hooks:
-            made[HOOKS] = {hook.at: [hook.group(self.command.hook(hook.event))] for hook in self.hooks}
-        if self.server:
-            made[self.server.table] = {NAME: dict(self.server.value)}
-        return made
-
-    def _wanted(self, text: str, root: JsonNode, edits: list[TextEdit], look: jsonc.JsonStyle) -> dict[str, Any]:
-        """What has to be there. Hooks of ours that are there already are brought up to date on the way."""
-        wanted = dict[str, Any]()
-        there = {found.at: found for found in self._found(text, root)}
-        events = dict[str, Any]()
+            return self._new_content(text)
+        style = jsonc.detect_style(text, root)
+        edits, new_tables, created = list[TextEdit](), dict[str, Any](), list[Path]()
+        new_groups = dict[str, Any]()
+        found = {hook.host_event: hook for hook in self._find_hooks(text, root)}
         for hook in self.hooks:
-            if found := there.get(hook.at):
-                line = self.command.renewed_hook(hook.event, found.line)
-                entry = due(jsonc.plain(text, found.node), hook.entry(line))
-                _merge(text, found.node, entry, look, edits, (HOOKS, hook.at))
+            if existing := found.get(hook.host_event):
+                edits += self._update_hook(text, hook, existing, style)
             else:
-                events[hook.at] = _Appended(hook.group(self.command.hook(hook.event)))
-        if events:
-            wanted[HOOKS] = events
+                new_groups[hook.host_event] = hook.group(self.command.hook(hook.event))
+        if new_groups:
+            events = _child(text, root, HOOKS, "{")
+            if events is None:
+                new_tables[HOOKS] = {event: [group] for event, group in new_groups.items()}
+                created += [(HOOKS,), *((HOOKS, hook.host_event) for hook in self.hooks)]
+            else:
+                edits += _add_groups(text, events, new_groups, style, created)
         if self.server:
-            present = self._server(text, root)
-            value = self.server.value if present is None else self._renewed(text, present)
-            wanted[self.server.table] = {NAME: dict(value)}
-        return wanted
+            table = _child(text, root, self.server.table, "{")
+            existing_server = jsonc.get(text, table, NAME) if table else None
+            if table is None:
+                new_tables[self.server.table] = {NAME: dict(self.server.value)}
+                created.append((self.server.table,))
+            elif existing_server is None:
+                edits += jsonc.append_edits(text, table, {NAME: dict(self.server.value)}, style)
+            else:
+                edits += self._update_server(text, existing_server, style)
+        if new_tables:
+            edits += jsonc.append_edits(text, root, new_tables, style)
+        return EditedText(apply_edits(text, edits), inserted_texts(text, edits), tuple(created))
 
-    def _renewed(self, text: str, present: JsonNode) -> dict[str, Any]:
-        """What has to be written of the server that is there."""
+    def _new_content(self, text: str) -> EditedText:
+        """For a file that has no value yet."""
+        content, created = dict[str, Any](self.initial), list[Path]()
+        if self.hooks:
+            content[HOOKS] = {hook.host_event: [hook.group(self.command.hook(hook.event))] for hook in self.hooks}
+            created += [(HOOKS,), *((HOOKS, hook.host_event) for hook in self.hooks)]
+        if self.server:
+            content[self.server.table] = {NAME: dict(self.server.value)}
+            created.append((self.server.table,))
+        newline = line_ending(text)
+        gap = newline if text and not text.endswith("\n") else ""
+        body = gap + jsonc.dump(content, jsonc.detect_style(text, None), "") + newline
+        edits = [TextEdit(len(text), len(text), body)]
+        return EditedText(apply_edits(text, edits), inserted_texts(text, edits), tuple(created))
+
+    def _update_hook(self, text: str, hook: HookEntry, found: _FoundHook, style: JsonStyle) -> list[TextEdit]:
+        expected = hook.value(self.command.updated_hook(hook.event, found.command))
+        return _update(text, found.node, pending_changes(jsonc.to_python(text, found.node), expected), style)
+
+    def _update_server(self, text: str, node: JsonNode, style: JsonStyle) -> list[TextEdit]:
         assert self.server is not None
-        value = jsonc.plain(text, present)
-        if not self.command.is_server(words_of(value)):
-            where = line_at(text, present.start)
-            raise UneditableFile(
-                f"{self.server.table}.{NAME} is there already and was not made by this command. "
-                "Rename or remove it, then install again",
-                where,
-            )
-        return due(value, spelled(self.server.value, self.command.renewed(words_of(value))))
+        value = jsonc.to_python(text, node)
+        words = command_words(value)
+        if not self.command.is_server(words):
+            reason = f"{self.server.name} {NOT_OURS}. Rename or remove it, then install again"
+            raise UneditableFile(reason, line_number(text, node.start))
+        expected = self.server.with_command(self.command.updated_server(words))
+        return _update(text, node, pending_changes(value, expected), style)
 
-    def _less_stale(self, text: str) -> tuple[str, JsonNode | None]:
-        """The text less hooks of ours that are where none of ours belongs, or there twice."""
-        root = _object(text)
+    def _without_stale_hooks(self, text: str) -> tuple[str, JsonNode | None]:
+        """Remove our hooks that are duplicates or belong to another event."""
+        root = _root(text)
         if root is None:
             return text, root
-        wanted, stale = {(hook.at, hook.event) for hook in self.hooks}, list[_Found]()
-        for found in self._found(text, root):
-            if (found.at, found.event) in wanted:
-                wanted.remove((found.at, found.event))
+        expected, stale = {(hook.host_event, hook.event) for hook in self.hooks}, list[_FoundHook]()
+        for found in self._find_hooks(text, root):
+            if (found.host_event, found.event) in expected:
+                expected.remove((found.host_event, found.event))
             else:
                 stale.append(found)
         if stale:
-            text = apply(text, _cut_hooks(text, root, stale, None))
-            root = _object(text)
+            edits, _ = _remove_hooks(text, root, stale, None)
+            text = apply_edits(text, edits)
+            root = _root(text)
         return text, root
 
-    # --- taking out ---
+    # --- removing ---
 
-    def stripped(self, text: str, inserted: tuple[InsertedText, ...] = (), made: tuple[Way, ...] | None = None) -> str:
-        """The text less our entries, and less the tables that were made for them; without knowing: that are empty."""
-        root = _with_ours(text)
+    def remove_entries(
+        self, text: str, inserted: tuple[InsertedText, ...] = (), created: tuple[Path, ...] | None = None
+    ) -> str:
+        root = _root_with_entries(text)
         if root is None:
             return text
-        if chosen := list(self._chosen(text, root)):
-            # The pieces that were put in are found again by what we wrote.
-            text = apply(text, chosen)
+        if resets := list(self._reset_edits(text, root)):
+            # Insertions are located by the values that we wrote.
+            text = apply_edits(text, resets)
             root = jsonc.parse(text)
             assert root is not None
-        hooks = list(self._found(text, root))
-        edits, gone = list[TextEdit](), set[int]()
-        if hooks:
-            edits += _cut_hooks(text, root, hooks, made, gone)
-        if self.server and self._our_server(text, root):
-            table = root.nodes[root.keys.index(self.server.table)]
-            if len(table.nodes) == 1 and (made is None or (self.server.table,) in made):
-                gone.add(root.keys.index(self.server.table))
+        edits, removed = list[TextEdit](), set[int]()
+        if hooks := list(self._find_hooks(text, root)):
+            hook_edits, all_removed = _remove_hooks(text, root, hooks, created)
+            if all_removed and (created is None or (HOOKS,) in created):
+                removed.add(root.keys.index(HOOKS))
             else:
-                edits += jsonc.cut(text, table, [table.keys.index(NAME)])
-        if gone:
-            edits += jsonc.cut(text, root, gone)
-        left = apply(text, edits)
-        exact = _exactly(text, inserted, left)
-        return left if exact is None else exact
+                edits += hook_edits
+        if self.server and self._find_own_server(text, root):
+            index = root.keys.index(self.server.table)
+            table = root.nodes[index]
+            if len(table.nodes) == 1 and (created is None or (self.server.table,) in created):
+                removed.add(index)
+            else:
+                edits += jsonc.remove_edits(text, table, [table.keys.index(NAME)])
+        if removed:
+            edits += jsonc.remove_edits(text, root, removed)
+        left = apply_edits(text, edits)
+        exact = remove_inserted(text, inserted) if inserted else None
+        # An empty file means the same as an empty object.
+        if exact is not None and (jsonc.minify(exact) or "{}") == jsonc.minify(left):
+            return exact
+        return left
 
-    def set_back(self, text: str) -> str:
-        """The text with the values that a person chose in our entries as we write them."""
-        root = _with_ours(text)
-        return apply(text, self._chosen(text, root)) if root else text
+    def reset_values(self, text: str) -> str:
+        root = _root_with_entries(text)
+        return apply_edits(text, self._reset_edits(text, root)) if root else text
 
-    def _chosen(self, text: str, root: JsonNode) -> Iterator[TextEdit]:
-        """Edits that put our own values in the place of those that a person chose."""
-        look = jsonc.style(text, root)
-        entries = {hook.event: hook.entry("") for hook in self.hooks}
-        for found in self._found(text, root):
-            yield from _set_back(text, found.node, entries.get(found.event, {}), look)
-        if self.server and (server := self._our_server(text, root)):
-            yield from _set_back(text, server, self.server.value, look)
+    def _reset_edits(self, text: str, root: JsonNode) -> Iterator[TextEdit]:
+        style = jsonc.detect_style(text, root)
+        values = {hook.event: hook.value("") for hook in self.hooks}
+        for found in self._find_hooks(text, root):
+            yield from _reset(text, found.node, values.get(found.event, {}), style)
+        if self.server and (server := self._find_own_server(text, root)):
+            yield from _reset(text, server, self.server.value, style)
 
     def is_empty(self, text: str) -> bool:
-        """Whether nothing is in it but what was there when it was new."""
-        new = json.dumps(self.opening, separators=(",", ":"))
-        return "".join(text.split()) in ("", "{}", new)
+        return "".join(text.split()) in ("", "{}", json.dumps(self.initial, separators=(",", ":")))
 
-    # --- looking ---
+    # --- reading ---
 
-    def pieces(self, text: str) -> Iterator[tuple[str, str, list[str]]]:
-        """Each of our entries: what it is, `there`, `old` or `missing`, and the command's words."""
-        root = _object(text)
-        there = {(one.at, one.event): one for one in self._found(text, root)} if root else {}
+    def entries(self, text: str) -> Iterator[Entry]:
+        root = _root(text)
+        found = {(hook.host_event, hook.event): hook for hook in self._find_hooks(text, root)} if root else {}
         for hook in self.hooks:
-            found = there.get((hook.at, hook.event))
-            what = f"{HOOKS}.{hook.at}"
-            if found is None:
-                yield what, "missing", []
+            existing = found.get((hook.host_event, hook.event))
+            name = f"{HOOKS}.{hook.host_event}"
+            if existing is None:
+                yield Entry(name, EntryState.MISSING)
             else:
-                value = jsonc.plain(text, found.node)
-                wanted = hook.entry(self.command.renewed_hook(hook.event, found.line))
-                yield what, state(value, wanted), self.command.words(found.line)
+                expected = hook.value(self.command.updated_hook(hook.event, existing.command))
+                state = entry_state(jsonc.to_python(text, existing.node), expected)
+                yield Entry(name, state, tuple(self.command.split(existing.command)))
         if self.server:
-            yield self._server_piece(text, root)
-        if self.off and root and _setting(text, root, self.off[0]) is self.off[1]:
-            yield ".".join(self.off[0]), "switched off", []
+            yield self._server_status(text, root, self.server)
+        if self.off_switch and root and _scalar(text, root, self.off_switch[0]) is self.off_switch[1]:
+            yield Entry(".".join(self.off_switch[0]), EntryState.DISABLED)
 
-    def places(self, text: str) -> Iterator[tuple[str, int, int]]:
-        """Where our hooks stand: under which event, in which group, at which place in it."""
-        root = _object(text)
-        return ((found.at, found.group, found.place) for found in (self._found(text, root) if root else ()))
+    def hook_positions(self, text: str) -> list[tuple[str, int, int]]:
+        """The host's event, the group and the index in it of each of our hooks."""
+        root = _root(text)
+        return [(hook.host_event, hook.group, hook.index) for hook in self._find_hooks(text, root)] if root else []
 
-    def _server_piece(self, text: str, root: JsonNode | None) -> tuple[str, str, list[str]]:
-        assert self.server is not None
-        what = f"{self.server.table}.{NAME}"
-        present = self._server(text, root) if root else None
-        if present is None:
-            return what, "missing", []
-        value = jsonc.plain(text, present)
-        words = words_of(value)
+    def _server_status(self, text: str, root: JsonNode | None, server: ServerEntry) -> Entry:
+        node = self._find_server(text, root) if root else None
+        if node is None:
+            return Entry(server.name, EntryState.MISSING)
+        value = jsonc.to_python(text, node)
+        words = command_words(value)
         if not self.command.is_server(words):
-            return what, "of somebody else", []
-        return what, state(value, spelled(self.server.value, self.command.renewed(words))), words
+            return Entry(server.name, EntryState.FOREIGN)
+        state = entry_state(value, server.with_command(self.command.updated_server(words)))
+        return Entry(server.name, state, tuple(words))
 
-    def _server(self, text: str, root: JsonNode) -> JsonNode | None:
-        table = _inner(text, root, self.server.table, "{") if self.server else None
-        return jsonc.member(text, table, NAME) if table else None
+    def _find_server(self, text: str, root: JsonNode) -> JsonNode | None:
+        table = _child(text, root, self.server.table, "{") if self.server else None
+        return jsonc.get(text, table, NAME) if table else None
 
-    def _our_server(self, text: str, root: JsonNode) -> JsonNode | None:
-        found = self._server(text, root)
-        return found if found and self.command.is_server(words_of(jsonc.plain(text, found))) else None
+    def _find_own_server(self, text: str, root: JsonNode) -> JsonNode | None:
+        found = self._find_server(text, root)
+        return found if found and self.command.is_server(command_words(jsonc.to_python(text, found))) else None
 
-    def _found(self, text: str, root: JsonNode) -> Iterator[_Found]:
-        """Every hook that runs our command for this host, under whatever event."""
-        events = _inner(text, root, HOOKS, "{") if self.hooks else None
-        if events is None:
-            return
-        for at in events.keys:
-            groups = jsonc.member(text, events, at)
-            for number, group in enumerate(groups.nodes) if groups and groups.opens == "[" else ():
-                for place, node in enumerate(_commands(group).nodes):
-                    line = _line(text, node)
-                    event = self.command.hook_event(line) if line else None
-                    if line and event:
-                        yield _Found(at, number, place, node, event, line)
-
-    def _ways(self) -> Iterator[Way]:
-        if self.hooks:
-            yield (HOOKS,)
-        for hook in self.hooks:
-            yield (HOOKS, hook.at)
-        if self.server:
-            yield (self.server.table,)
+    def _find_hooks(self, text: str, root: JsonNode) -> Iterator[_FoundHook]:
+        """Every hook that runs our command for this host, under any event."""
+        events = _child(text, root, HOOKS, "{") if self.hooks else None
+        for host_event in events.keys if events else ():
+            groups = jsonc.get(text, events, host_event) if events else None
+            for group, group_node in enumerate(groups.nodes) if groups and groups.bracket == "[" else ():
+                for index, node in enumerate(_commands(group_node).nodes):
+                    command = _command(text, node)
+                    event = self.command.hook_event(command) if command else None
+                    if command and event:
+                        yield _FoundHook(host_event, group, index, node, event, command)
 
 
-def _line(text: str, node: JsonNode) -> str | None:
-    found = dict(zip(node.keys, node.nodes, strict=True)).get("command") if node.opens == "{" else None
-    said = jsonc.plain(text, found) if found is not None and not found.opens else None
-    return said if isinstance(said, str) else None
-
-
-def _setting(text: str, root: JsonNode, way: Way) -> Any:
-    """A value that holds no others; None if there is none."""
-    node: JsonNode | None = root
-    for key in way:
-        node = jsonc.member(text, node, key) if node is not None and node.opens == "{" else None
-    return jsonc.plain(text, node) if node is not None and not node.opens else None
-
-
-def words_of(value: Any) -> list[str]:
-    """A server's command, in either spelling: all words in one array, or the arguments apart."""
-    if not isinstance(value, Mapping):
-        return []
-    command, arguments = value.get("command"), value.get("args", [])
-    words = command if isinstance(command, list) else [command, *(arguments if isinstance(arguments, list) else ())]
-    return words if all(isinstance(word, str) for word in words) else []
-
-
-def spelled(value: Mapping[str, Any], words: list[str]) -> Mapping[str, Any]:
-    """A server's entry with other words in its spelling."""
-    if isinstance(value.get("command"), list):
-        return {**value, "command": words}
-    return {**value, "command": words[0], "args": words[1:]}
-
-
-def due(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """What has to be written of an entry of ours that is there: what starts us, if it differs, and what is missing."""
-    return {key: one for key, one in wanted.items() if key not in value or (key in STARTS_US and value[key] != one)}
-
-
-def state(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
-    return "old" if due(value, wanted) else "there"
-
-
-def _with_ours(text: str) -> JsonNode | None:
-    """The object of a text, if there can be anything of ours in it: every command of ours has `--for`."""
-    # Settings can be megabytes.
-    return _object(text) if "--for" in text else None
-
-
-def _object(text: str) -> JsonNode | None:
+def _root(text: str) -> JsonNode | None:
     root = jsonc.parse(text)
-    if root is not None and root.opens != "{":
-        raise UneditableFile(f"must be an object, got {jsonc.kind(text, root)}", line_at(text, root.start))
+    if root is not None and root.bracket != "{":
+        raise UneditableFile(f"must be an object, got {jsonc.type_name(text, root)}", line_number(text, root.start))
     return root
 
 
-def _inner(text: str, node: JsonNode, key: str, opens: str, way: Way = ()) -> JsonNode | None:
-    """The object or the array that an object has by a key."""
-    found = jsonc.member(text, node, key)
-    if found is not None and found.opens != opens:
-        kind = "an object" if opens == "{" else "an array"
-        spelled_way = ".".join(excerpt(one) for one in (*way, key))
-        raise UneditableFile(
-            f"{spelled_way} must be {kind}, got {jsonc.kind(text, found)}. Correct or remove it, then try again",
-            line_at(text, found.start),
-        )
+def _root_with_entries(text: str) -> JsonNode | None:
+    """The root if there can be an entry of ours. Large files are not parsed in vain: our commands have `--for`."""
+    return _root(text) if "--for" in text else None
+
+
+def _child(text: str, node: JsonNode, key: str, bracket: str, path: Path = ()) -> JsonNode | None:
+    """An object or array in an object."""
+    found = jsonc.get(text, node, key)
+    if found is not None and found.bracket != bracket:
+        expected = "an object" if bracket == "{" else "an array"
+        name = ".".join(excerpt(part) for part in (*path, key))
+        reason = f"{name} must be {expected}, got {jsonc.type_name(text, found)}. Correct or remove it, then try again"
+        raise UneditableFile(reason, line_number(text, found.start))
     return found
 
 
-def _merge(
-    text: str, node: JsonNode, wanted: Mapping[str, Any], look: jsonc.JsonStyle, edits: list[TextEdit], way: Way
-) -> None:
-    missing = dict[str, Any]()
-    for key, want in wanted.items():
-        present = jsonc.member(text, node, key)
-        if present is None:
-            missing[key] = _made(want)
-        elif isinstance(want, _Appended):
-            array = _inner(text, node, key, "[", way)
-            assert array is not None
-            edits += jsonc.added(text, array, [want.value], look)
-        elif isinstance(want, Mapping):
-            table = _inner(text, node, key, "{", way)
-            assert table is not None
-            _merge(text, table, want, look, edits, (*way, key))
-        elif jsonc.plain(text, present) != want:
-            edits.append(_replaced(text, present, want, look))
-    if missing:
-        edits += jsonc.added(text, node, missing, look)
-
-
-def _set_back(text: str, node: JsonNode, ours: Mapping[str, Any], look: jsonc.JsonStyle) -> Iterator[TextEdit]:
-    for key, present in zip(node.keys, node.nodes, strict=True):
-        if key in ours and key not in STARTS_US and jsonc.plain(text, present) != ours[key]:
-            yield _replaced(text, present, ours[key], look)
-
-
-def _replaced(text: str, present: JsonNode, value: Any, look: jsonc.JsonStyle) -> TextEdit:
-    return TextEdit(present.start, present.end, jsonc.written(value, look, jsonc.indentation(text, present)))
-
-
-def _made(want: Any) -> Any:
-    if isinstance(want, _Appended):
-        return [want.value]
-    return {key: _made(one) for key, one in want.items()} if isinstance(want, Mapping) else want
-
-
-def _absent(text: str, root: JsonNode, ways: Iterator[Way]) -> Iterator[Way]:
-    for way in ways:
-        node: JsonNode | None = root
-        for key in way:
-            node = jsonc.member(text, node, key) if node is not None else None
-        if node is None:
-            yield way
-
-
-def _cut_hooks(
-    text: str, root: JsonNode, hooks: Iterable[_Found], made: tuple[Way, ...] | None, gone: set[int] | None = None
-) -> list[TextEdit]:
-    """Edits that take hooks out, and what is empty without them. If all hooks go, `gone` is told, and cuts them."""
-    events = _inner(text, root, HOOKS, "{")
-    assert events is not None
-    ours = dict[str, dict[int, set[int]]]()
-    for found in hooks:
-        ours.setdefault(found.at, {}).setdefault(found.group, set()).add(found.place)
-    edits, events_gone = list[TextEdit](), set[int]()
-    for at, places in ours.items():
-        groups = events.nodes[events.keys.index(at)]
-        inner = {group: _commands(groups.nodes[group]) for group in places}
-        whole = {group for group, node in inner.items() if len(places[group]) == len(node.nodes)}
-        if len(whole) == len(groups.nodes) and (made is None or (HOOKS, at) in made):
-            events_gone.add(events.keys.index(at))
-            continue
-        for group in places.keys() - whole:
-            edits += jsonc.cut(text, inner[group], places[group])
-        if whole:
-            edits += jsonc.cut(text, groups, whole)
-    if gone is not None and len(events_gone) == len(events.nodes) and (made is None or (HOOKS,) in made):
-        gone.add(root.keys.index(HOOKS))
-        return []
-    return [*edits, *(jsonc.cut(text, events, events_gone) if events_gone else ())]
+def _scalar(text: str, root: JsonNode, path: Path) -> Any:
+    node: JsonNode | None = root
+    for key in path:
+        node = jsonc.get(text, node, key) if node is not None and node.bracket == "{" else None
+    return jsonc.to_python(text, node) if node is not None and not node.bracket else None
 
 
 def _commands(group: JsonNode) -> JsonNode:
     """The array of commands in a group of hooks; an empty one if there is none."""
-    found = dict(zip(group.keys, group.nodes, strict=True)).get(HOOKS) if group.opens == "{" else None
-    return found if found is not None and found.opens == "[" else JsonNode(group.start, "[", group.start)
+    found = dict(zip(group.keys, group.nodes, strict=True)).get(HOOKS) if group.bracket == "{" else None
+    return found if found is not None and found.bracket == "[" else JsonNode(group.start, "[", group.start)
 
 
-def _exactly(text: str, inserted: tuple[InsertedText, ...], left: str) -> str | None:
-    """The text less the very pieces that were put in, if that comes to the same as what should be left of it."""
-    exact = without_pieces(text, inserted) if inserted else None
-    # A file in which there is nothing says what an empty object says.
-    return exact if exact is not None and (jsonc.bare(exact) or "{}") == jsonc.bare(left) else None
+def _command(text: str, node: JsonNode) -> str | None:
+    found = dict(zip(node.keys, node.nodes, strict=True)).get("command") if node.bracket == "{" else None
+    value = jsonc.to_python(text, found) if found is not None and not found.bracket else None
+    return value if isinstance(value, str) else None
+
+
+def _add_groups(
+    text: str, events: JsonNode, groups: Mapping[str, Any], style: JsonStyle, created: list[Path]
+) -> Iterator[TextEdit]:
+    new_events = dict[str, Any]()
+    for event, group in groups.items():
+        array = _child(text, events, event, "[", (HOOKS,))
+        if array is None:
+            new_events[event] = [group]
+            created.append((HOOKS, event))
+        else:
+            yield from jsonc.append_edits(text, array, [group], style)
+    if new_events:
+        yield from jsonc.append_edits(text, events, new_events, style)
+
+
+def _update(text: str, node: JsonNode, values: Mapping[str, Any], style: JsonStyle) -> list[TextEdit]:
+    edits, missing = list[TextEdit](), dict[str, Any]()
+    for key, value in values.items():
+        present = jsonc.get(text, node, key)
+        if present is None:
+            missing[key] = value
+        else:
+            edits.append(jsonc.replace_edit(text, present, value, style))
+    return [*edits, *(jsonc.append_edits(text, node, missing, style) if missing else ())]
+
+
+def _reset(text: str, node: JsonNode, values: Mapping[str, Any], style: JsonStyle) -> Iterator[TextEdit]:
+    for key, present in zip(node.keys, node.nodes, strict=True):
+        if key in values and key not in COMMAND_KEYS and jsonc.to_python(text, present) != values[key]:
+            yield jsonc.replace_edit(text, present, values[key], style)
+
+
+def _remove_hooks(
+    text: str, root: JsonNode, hooks: Iterable[_FoundHook], created: tuple[Path, ...] | None
+) -> tuple[list[TextEdit], bool]:
+    """Edits that remove hooks and what becomes empty, and whether all events are removed."""
+    events = _child(text, root, HOOKS, "{")
+    assert events is not None
+    indexes = dict[str, dict[int, set[int]]]()
+    for hook in hooks:
+        indexes.setdefault(hook.host_event, {}).setdefault(hook.group, set()).add(hook.index)
+    edits, removed_events = list[TextEdit](), set[int]()
+    for host_event, by_group in indexes.items():
+        groups = events.nodes[events.keys.index(host_event)]
+        arrays = {group: _commands(groups.nodes[group]) for group in by_group}
+        emptied = {group for group, array in arrays.items() if len(by_group[group]) == len(array.nodes)}
+        if len(emptied) == len(groups.nodes) and (created is None or (HOOKS, host_event) in created):
+            removed_events.add(events.keys.index(host_event))
+            continue
+        for group in by_group.keys() - emptied:
+            edits += jsonc.remove_edits(text, arrays[group], by_group[group])
+        if emptied:
+            edits += jsonc.remove_edits(text, groups, emptied)
+    if removed_events:
+        edits += jsonc.remove_edits(text, events, removed_events)
+    return edits, len(removed_events) == len(events.nodes)

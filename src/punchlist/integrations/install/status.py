@@ -1,4 +1,4 @@
-"""How an installation stands: which of its pieces are there, and whether anybody could run them."""
+"""The state of an installation: which entries exist, and whether the host can run them."""
 
 from __future__ import annotations
 
@@ -11,73 +11,64 @@ from typing import Any, Final
 
 from punchlist.config import HOOK_LOG, PROJECT_FOLDER
 from punchlist.errors import PunchlistError
-from punchlist.integrations.install.entry_command import NAME, starts
-from punchlist.integrations.install.host_names import HostName
-from punchlist.integrations.install.hosts import HOSTS, Host, InstallScope
-from punchlist.integrations.install.installer import TWICE, Installer, data_folder, place
+from punchlist.integrations.install.entries import EntryState
+from punchlist.integrations.install.entry_command import NAME, is_executable
+from punchlist.integrations.install.host_names import HostName, InstallScope
+from punchlist.integrations.install.hosts import HOSTS, Host
+from punchlist.integrations.install.installer import (
+    DOUBLE_INSTALL,
+    FileEntry,
+    Installer,
+    data_folder,
+    install_location,
+)
 
-LAST_LINES: Final = 3
-_LARGEST_LOG: Final = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class EntryStatus:
-    """One of our entries, and how it is: there, old, missing, of somebody else, unreadable."""
-
-    path: Path
-    what: str
-    how: str
-    words: tuple[str, ...]
-
-    @property
-    def is_live(self) -> bool:
-        return self.how in ("there", "old")
-
-    @property
-    def is_server(self) -> bool:
-        """Of servers, a host starts one by each name, wherever that is written; hooks it collects."""
-        return self.what.endswith(f".{NAME}")
-
-    def as_json(self) -> dict[str, Any]:
-        return {"path": str(self.path), "what": self.what, "state": self.how}
+_SHOWN_LOG_LINES: Final = 3
+_MAX_LOG_SIZE: Final = 1_000_000
+_STATE_TEXTS: Final = {
+    EntryState.OUTDATED: "outdated",
+    EntryState.MISSING: "missing",
+    EntryState.DISABLED: "hooks are disabled",
+    EntryState.FOREIGN: "not made by `punchlist install`",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class ScopeStatus:
     scope: InstallScope
-    pieces: tuple[EntryStatus, ...]
+    entries: tuple[FileEntry, ...]
     problem: str = ""
-    lost: tuple[str, ...] = ()
-    """Programs that are written there and are not to be found."""
-    distrust: tuple[str, ...] = ()
-    start_in: Path | None = None
-    """The folder that the host has to be started in; None if any will do."""
-    elsewhere: tuple[str, ...] = ()
-    """What somebody should know who is not there."""
+    missing_programs: tuple[str, ...] = ()
+    trust_problems: tuple[str, ...] = ()
+    start_folder: Path | None = None
+    """The folder in which the host must be started; None if any will do."""
+    folder_notes: tuple[str, ...] = ()
 
     @property
     def state(self) -> str:
         if self.problem:
             return "unknown"
-        states = {piece.how for piece in self.pieces}
-        if states <= {"there", "switched off"} and "there" in states:
+        states = {entry.entry.state for entry in self.entries}
+        if states <= {EntryState.INSTALLED, EntryState.DISABLED} and EntryState.INSTALLED in states:
             return "installed"
-        if states & {"there", "old"}:
+        if any(entry.is_active for entry in self.entries):
             return "partly"
-        return "unknown" if "unreadable" in states else "not installed"
+        return "unknown" if EntryState.UNREADABLE in states else "not installed"
 
-    def hooks(self) -> dict[str, Path]:
-        """Those that are there, and where."""
-        return {one.what: one.path.resolve() for one in self.pieces if one.is_live and not one.is_server}
+    def active_hooks(self) -> dict[str, Path]:
+        """Hooks by name. Servers do not count: a host starts one server per name, but collects hooks."""
+        active = (found for found in self.entries if found.is_active)
+        return {entry.name: path.resolve() for path, entry in active if not entry.name.endswith(f".{NAME}")}
 
     def as_json(self) -> dict[str, Any]:
+        entries = [{"path": str(path), "what": entry.name, "state": entry.state} for path, entry in self.entries]
         return {
             "scope": self.scope,
             "state": self.state,
-            "pieces": [piece.as_json() for piece in self.pieces],
-            "commandMissing": list(self.lost),
-            "distrust": list(self.distrust),
-            "startIn": str(self.start_in) if self.start_in else None,
+            "pieces": entries,
+            "commandMissing": list(self.missing_programs),
+            "distrust": list(self.trust_problems),
+            "startIn": str(self.start_folder) if self.start_folder else None,
             "problem": self.problem or None,
         }
 
@@ -85,77 +76,70 @@ class ScopeStatus:
         yield f"  {'this project' if self.scope is InstallScope.PROJECT else 'you':<13} {self.state}"
         if self.problem:
             yield f"      {self.problem}"
-        told = _HOW if self.state == "partly" else _HOW.keys() - {"missing"}
-        for piece in self.pieces:
-            if piece.how == "unreadable":
-                yield f"      {piece.what}"
-            elif piece.how in told:
-                yield f"      {_HOW[piece.how]}: {piece.what} in {piece.path}"
-        yield from (f"      {line}" for line in (*self.elsewhere, *self.distrust))
-        for program in self.lost:
-            yield f"      {program} is not there any more: install again to bring it up to date."
-
-
-_HOW: Final = {
-    "old": "out of date",
-    "missing": "missing",
-    "switched off": "hooks are switched off",
-    "of somebody else": "not made by `punchlist install`",
-}
+        for path, entry in self.entries:
+            if entry.state is EntryState.UNREADABLE:
+                yield f"      {entry.name}"
+            elif entry.state in _STATE_TEXTS and (entry.state is not EntryState.MISSING or self.state == "partly"):
+                yield f"      {_STATE_TEXTS[entry.state]}: {entry.name} in {path}"
+        yield from (f"      {line}" for line in (*self.folder_notes, *self.trust_problems))
+        for program in self.missing_programs:
+            yield f"      {program} does not exist: run `punchlist install` again to update the command."
 
 
 @dataclass(frozen=True, slots=True)
 class HostStatus:
-    """One host, in both scopes."""
-
     host: Host
     program: str | None
     scopes: tuple[ScopeStatus, ...]
 
-    def as_json(self) -> dict[str, Any]:
-        scopes = [one.as_json() for one in self.scopes]
-        return {"agent": self.host.name, "program": self.program, "scopes": scopes, "hooksTwice": self.twice}
-
     @property
-    def twice(self) -> list[str]:
-        """The hooks that are there for the project and for the user, in files of their own."""
-        project, user = (scope.hooks() for scope in self.scopes)
-        return [what for what, path in project.items() if user.get(what, path) != path]
+    def double_hooks(self) -> list[str]:
+        """Hooks that are installed for the project and for the user in different files."""
+        project, user = (scope.active_hooks() for scope in self.scopes)
+        return [name for name, path in project.items() if user.get(name, path) != path]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "agent": self.host.name,
+            "program": self.program,
+            "scopes": [scope.as_json() for scope in self.scopes],
+            "hooksTwice": self.double_hooks,
+        }
 
     def lines(self) -> Iterator[str]:
-        there = self.program or f"`{self.host.program}` is not on the PATH"
-        yield f"{self.host.name} ({there})"
+        yield f"{self.host.name} ({self.program or f'`{self.host.program}` is not on the PATH'})"
         for scope in self.scopes:
             yield from scope.lines()
-        if self.twice:
-            yield f"      It is installed for you and for this project. {TWICE}"
+        if self.double_hooks:
+            yield f"      Punchlist is installed for you and for this project. {DOUBLE_INSTALL}"
 
 
-def standing(name: HostName, root: Path | None, folder: Path, environment: Mapping[str, str]) -> HostStatus:
-    """How a host stands, for somebody who is in a folder of a project."""
+def host_status(name: HostName, root: Path | None, folder: Path, environment: Mapping[str, str]) -> HostStatus:
+    """The state of a host for a person in `folder` of the project at `root`."""
     host = HOSTS[name]
     program = shutil.which(host.program, path=environment.get("PATH", os.defpath))
-    return HostStatus(host, program, tuple(_in_scope(host, scope, root, folder, environment) for scope in InstallScope))
+    scopes = tuple(_scope_status(host, scope, root, folder, environment) for scope in InstallScope)
+    return HostStatus(host, program, scopes)
 
 
-def _in_scope(
+def _scope_status(
     host: Host, scope: InstallScope, root: Path | None, folder: Path, environment: Mapping[str, str]
 ) -> ScopeStatus:
     try:
-        there = Installer(host, place(scope, root, environment))
-        pieces = tuple(EntryStatus(*one) for one in there.state())
+        installer = Installer(host, install_location(scope, root, environment))
+        entries = tuple(installer.entries())
     except PunchlistError as error:
         return ScopeStatus(scope, (), str(error))
-    if not any(piece.is_live for piece in pieces):
-        return ScopeStatus(scope, pieces)
-    programs = {piece.words[0] for piece in pieces if piece.words and not starts(piece.words, environment)}
+    if not any(entry.is_active for entry in entries):
+        return ScopeStatus(scope, entries)
+    commands = (entry.command for _, entry in entries if entry.command)
     return ScopeStatus(
         scope,
-        pieces,
-        lost=tuple(sorted(programs)),
-        distrust=tuple(there.distrust()),
-        start_in=there.start_in(),
-        elsewhere=tuple(there.seen_from(folder)),
+        entries,
+        missing_programs=tuple(sorted({words[0] for words in commands if not is_executable(words, environment)})),
+        trust_problems=tuple(installer.trust_problems()),
+        start_folder=installer.start_folder(),
+        folder_notes=tuple(installer.folder_notes(folder)),
     )
 
 
@@ -170,15 +154,15 @@ class HookLog:
 
 
 def hook_logs(root: Path | None, environment: Mapping[str, str]) -> list[HookLog]:
-    """What hooks had to complain of, in this project and wherever there was none."""
-    places = [root / PROJECT_FOLDER] if root else []
+    """The hook logs of this project and of the user."""
+    folders = [*([root / PROJECT_FOLDER] if root else []), data_folder(environment)]
     logs = list[HookLog]()
-    for path in (folder / HOOK_LOG for folder in (*places, data_folder(environment))):
+    for path in (folder / HOOK_LOG for folder in folders):
         try:
             with path.open("rb") as file:
-                lines = file.read(_LARGEST_LOG).decode(errors="replace").splitlines()
+                lines = file.read(_MAX_LOG_SIZE).decode(errors="replace").splitlines()
         except OSError:
             continue
         if lines:
-            logs.append(HookLog(path, len(lines), tuple(lines[-LAST_LINES:])))
+            logs.append(HookLog(path, len(lines), tuple(lines[-_SHOWN_LOG_LINES:])))
     return logs

@@ -1,4 +1,4 @@
-"""Editing a text by places: what is not named stays, to the byte."""
+"""Edits of a text by position; everything else stays byte-identical."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-_AROUND: Final = 40
+_CONTEXT: Final = 40
+
+Path = tuple[str, ...]
+"""The keys that lead to a table in a settings file."""
 
 
 class TextEdit(NamedTuple):
-    """Put `text` in the place of what is from `start` to `end`."""
+    """Replace `start:end` with `text`."""
 
     start: int
     end: int
@@ -19,7 +22,7 @@ class TextEdit(NamedTuple):
 
 
 class InsertedText(NamedTuple):
-    """Something that was put into a text, and what it is between."""
+    """An inserted text and its context."""
 
     before: str
     text: str
@@ -28,68 +31,66 @@ class InsertedText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EditedText:
-    """A text with our entries in it.
+    """A text with our entries.
 
-    `inserted` are the pieces that were put in, if nothing was replaced: whoever takes them out again has every other
-    byte as it is by then. `made` are the ways to the tables that were not there before.
+    `inserted` has all insertions if nothing was replaced: removing them restores every other byte. `created` has the
+    paths of tables that did not exist before.
     """
 
     text: str
     inserted: tuple[InsertedText, ...] = ()
-    made: tuple[tuple[str, ...], ...] = ()
+    created: tuple[Path, ...] = ()
 
 
 class UneditableFile(Exception):
-    """A file's text cannot be worked with; where in it, and why."""
-
-    def __init__(self, why: str, line: int | None = None) -> None:
-        self.why = why
+    def __init__(self, reason: str, line: int | None = None) -> None:
+        self.reason = reason
         self.line = line
-        super().__init__(why)
+        super().__init__(reason)
 
 
-def apply(text: str, edits: Iterable[TextEdit]) -> str:
-    """All at once: places are those of `text`. Edits do not overlap; at one place they go in as they come."""
-    parts, at = list[str](), 0
+def apply_edits(text: str, edits: Iterable[TextEdit]) -> str:
+    """Apply all edits at once. They must not overlap; insertions at one position keep their order."""
+    parts, position = list[str](), 0
     for start, end, new in sorted(edits, key=lambda edit: edit[:2]):
-        parts += (text[at:start], new)
-        at = end
-    return "".join((*parts, text[at:]))
+        parts += (text[position:start], new)
+        position = end
+    return "".join((*parts, text[position:]))
 
 
-def insertions(text: str, edits: Iterable[TextEdit]) -> tuple[InsertedText, ...]:
-    """What edits put into a text, neighbours as one piece; nothing if they also take something away."""
-    put = dict[int, str]()
+def inserted_texts(text: str, edits: Iterable[TextEdit]) -> tuple[InsertedText, ...]:
+    """The insertions of edits, joined per position; empty if an edit removes something."""
+    by_position = dict[int, str]()
     for start, end, new in sorted(edits, key=lambda edit: edit[:2]):
         if start != end:
             return ()
-        put[start] = put.get(start, "") + new
-    after = apply(text, (TextEdit(place, place, new) for place, new in put.items()))
-    pieces, moved = list[InsertedText](), 0
-    for place, new in put.items():
-        start = place + moved
-        moved += len(new)
-        end = place + moved
-        pieces.append(InsertedText(after[max(0, start - _AROUND) : start], new, after[end : end + _AROUND]))
-    return tuple(pieces)
+        by_position[start] = by_position.get(start, "") + new
+    edited = apply_edits(text, (TextEdit(position, position, new) for position, new in by_position.items()))
+    found, shift = list[InsertedText](), 0
+    for position, new in by_position.items():
+        start = position + shift
+        shift += len(new)
+        end = position + shift
+        found.append(InsertedText(edited[max(0, start - _CONTEXT) : start], new, edited[end : end + _CONTEXT]))
+    return tuple(found)
 
 
-def without_pieces(text: str, pieces: Iterable[InsertedText]) -> str | None:
-    """`text` less the pieces, as far as each is to be found in one place only; else None."""
+def remove_inserted(text: str, inserted: Iterable[InsertedText]) -> str | None:
+    """Remove insertions; None if one cannot be located without ambiguity."""
     cuts = list[TextEdit]()
-    for piece in pieces:
-        start = _only_place(text, piece)
+    for piece in inserted:
+        start = _locate(text, piece)
         if start is None:
             return None
         cuts.append(TextEdit(start, start + len(piece.text), ""))
     cuts.sort()
-    if any(one.end > after.start for one, after in pairwise(cuts)):
+    if any(cut.end > following.start for cut, following in pairwise(cuts)):
         return None
-    return apply(text, cuts)
+    return apply_edits(text, cuts)
 
 
-def _only_place(text: str, piece: InsertedText) -> int | None:
-    """Where a piece is. Somebody may have edited what is around it."""
+def _locate(text: str, piece: InsertedText) -> int | None:
+    """The only position of an insertion. Its context may have been edited."""
     before, new, after = piece
     for left, right in ((before, after), (before, ""), ("", after), ("", "")):
         start = text.find(left + new + right)
@@ -98,11 +99,10 @@ def _only_place(text: str, piece: InsertedText) -> int | None:
     return None
 
 
-def newline(text: str) -> str:
-    """How the text ends its lines."""
+def line_ending(text: str) -> str:
     first = text.find("\n")
     return "\r\n" if first > 0 and text[first - 1] == "\r" else "\n"
 
 
-def line_at(text: str, place: int) -> int:
-    return text.count("\n", 0, place) + 1
+def line_number(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1

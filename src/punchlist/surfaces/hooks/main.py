@@ -261,14 +261,15 @@ class _HookCall:
         from punchlist.kernel.actors import Actor, Role
 
         services = self.open_services(self.settings)
-        services.trust.check_database(self.settings)
+        if self.settings.external_database_file is not None:
+            services.trust.check_database(self.settings)
         agent = self.payload.agent
         if agent is None:
             session = self._find()
         else:
             session = HostSessions(self.settings, os.environ).acquire(agent, self.payload.host_session)
         scope = Scope(session, Actor(Role.SUPERVISOR, agent or _DEFAULT_AGENT))
-        return HookService(services.store, services.conversations, services.checklists, self._agent(services)), scope
+        return HookService(services.store, services.conversations, self._agent(services)), scope
 
 
 def _host_limit(agent: str | None, environment: Mapping[str, str]) -> int | None:

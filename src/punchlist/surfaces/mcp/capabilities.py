@@ -82,8 +82,8 @@ class Capabilities:
         return PendingQuestions(self._services, self._scope)
 
     def warm_up(self) -> None:
-        """Open the database and load the services now instead of in the first call."""
-        _ = self._services.checklists, self._services.plans
+        """Open the database and load the main service now instead of in the first call."""
+        _ = self._services.plans if self.has_plan else self._services.checklists
 
     def watch(self) -> ChangeWatch:
         from punchlist.storage.change_watch import ChangeWatch

@@ -1,0 +1,143 @@
+"""Our entries in the settings of a host: an MCP server, hooks, or a whole file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, NamedTuple, Protocol
+
+from punchlist.integrations.install.entry_command import NAME
+from punchlist.integrations.install.text_edits import EditedText, InsertedText, Path, UneditableFile
+
+COMMAND_KEYS: Final = ("command", "args")
+"""The keys that start Punchlist. Only these are updated in an existing entry; a person may have changed the rest."""
+NOT_OURS: Final = "already exists and was not made by this command"
+
+
+class EntryState(StrEnum):
+    INSTALLED = "installed"
+    OUTDATED = "outdated"
+    MISSING = "missing"
+    FOREIGN = "foreign"
+    """An entry with our name that starts something else."""
+    DISABLED = "disabled"
+    UNREADABLE = "unreadable"
+
+
+class Entry(NamedTuple):
+    name: str
+    state: EntryState
+    command: tuple[str, ...] = ()
+
+
+class ManagedContent(Protocol):
+    """Our entries in one file, as pure functions of its text."""
+
+    def add_entries(self, text: str | None) -> EditedText:
+        """Add our entries or update them; an up-to-date text stays the same."""
+
+    def remove_entries(
+        self, text: str, inserted: tuple[InsertedText, ...] = (), created: tuple[Path, ...] | None = None
+    ) -> str | None:
+        """Remove our entries, and the tables that were created for them; if that is not known, the empty ones.
+
+        None if nothing is left.
+        """
+
+    def reset_values(self, text: str) -> str:
+        """Restore our values where a person changed them in our entries."""
+
+    def is_empty(self, text: str) -> bool: ...
+    def entries(self, text: str) -> Iterator[Entry]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class HookEntry:
+    host_event: str
+    event: str
+    timeout: int
+    named: bool = False
+    """Whether the host shows a hook's name."""
+
+    def value(self, command: str) -> dict[str, Any]:
+        name = {"name": f"{NAME}-{self.event}"} if self.named else {}
+        return {**name, "type": "command", "command": command, "timeout": self.timeout}
+
+    def group(self, command: str) -> dict[str, Any]:
+        return {"hooks": [self.value(command)]}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEntry:
+    table: str
+    value: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return f"{self.table}.{NAME}"
+
+    def with_command(self, words: list[str]) -> Mapping[str, Any]:
+        """The entry with another command, in the host's spelling."""
+        if isinstance(self.value.get("command"), list):
+            return {**self.value, "command": words}
+        return {**self.value, "command": words[0], "args": words[1:]}
+
+
+def command_words(value: Any) -> list[str]:
+    """A server's command in either spelling: one array, or a command and `args`."""
+    if not isinstance(value, Mapping):
+        return []
+    command, arguments = value.get("command"), value.get("args", [])
+    words = command if isinstance(command, list) else [command, *(arguments if isinstance(arguments, list) else ())]
+    return words if all(isinstance(word, str) for word in words) else []
+
+
+def pending_changes(value: Mapping[str, Any], expected: Mapping[str, Any]) -> dict[str, Any]:
+    """The values to write to an existing entry: a changed command, and missing keys."""
+    return {
+        key: new for key, new in expected.items() if key not in value or (key in COMMAND_KEYS and value[key] != new)
+    }
+
+
+def entry_state(value: Mapping[str, Any], expected: Mapping[str, Any]) -> EntryState:
+    return EntryState.OUTDATED if pending_changes(value, expected) else EntryState.INSTALLED
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFile:
+    """A file that is ours as a whole, such as a plugin. Its first line identifies it."""
+
+    name: str
+    content: str
+    command: tuple[str, ...]
+
+    def add_entries(self, text: str | None) -> EditedText:
+        if text is not None and not self._is_ours(text):
+            raise UneditableFile(f"{NOT_OURS}. Move it away, then install again")
+        return EditedText(self.content)
+
+    def remove_entries(
+        self, text: str, inserted: tuple[InsertedText, ...] = (), created: tuple[Path, ...] | None = None
+    ) -> str | None:
+        del inserted, created
+        return None if text.strip() and self._is_ours(text) else text
+
+    def reset_values(self, text: str) -> str:
+        return text
+
+    def is_empty(self, text: str) -> bool:
+        return not text.strip()
+
+    def entries(self, text: str) -> Iterator[Entry]:
+        if not text:
+            yield Entry(self.name, EntryState.MISSING)
+        elif not self._is_ours(text):
+            yield Entry(self.name, EntryState.FOREIGN)
+        else:
+            state = EntryState.INSTALLED if text == self.content else EntryState.OUTDATED
+            yield Entry(self.name, state, self.command)
+
+    def _is_ours(self, text: str) -> bool:
+        """An empty file can be taken over."""
+        return not text.strip() or text.lstrip().splitlines()[0] == self.content.splitlines()[0]

@@ -151,10 +151,10 @@ def test_what_was_said_is_shown_with_who_and_when(punchlist: Cli, team: Team) ->
 
 def test_a_message_waits_until_a_worker_answers_it(punchlist: Cli, team: Team, project: Path) -> None:
     (project / "rehearsal.yaml").write_text(REHEARSAL)
-    assert "A worker sees to the answer: punchlist worker" in chat(punchlist, "send", SLUG, "How are we?")
+    assert "A worker delivers it: punchlist worker" in chat(punchlist, "send", SLUG, "How are we?")
     chat(punchlist, "send", f"{SLUG}/{BUILD}", "-", input="And the builds?\n")
     assert "person:" in chat(punchlist, "show", SLUG)
-    assert "waits to be heard\n  How are we?" in chat(punchlist, "show", SLUG)
+    assert "waits for delivery\n  How are we?" in chat(punchlist, "show", SLUG)
     done = punchlist("worker", "--until-idle", "--quiet", "--model", "rehearsal:rehearsal.yaml")
     assert done.returncode == 0, done.stderr
     for where, asked, said, agent in (
@@ -171,18 +171,18 @@ def test_a_message_waits_until_a_worker_answers_it(punchlist: Cli, team: Team, p
 def test_while_an_agent_is_at_work_what_is_said_waits(punchlist: Cli, team: Team) -> None:
     run = work_in(team)
     told = chat(punchlist, "send", TODOS, "Mind the cache.")
-    assert f"pillar-owner is at work there (run {run[-8:]}, running); it hears this afterwards." in told
+    assert f"pillar-owner is working there (run {run[-8:]}, running) and gets it afterwards." in told
     assert f"punchlist mission runs redirect {run[-8:]} TEXT" in told
     [waiting] = MessageQueue(team.store).pending(team.pillars[BUILD].todo_conversation_id)
     assert (waiting.content, waiting.status) == ("Mind the cache.", "queued")
-    assert chat_json(punchlist, "send", TODOS, "And the disk.")["run"] == run
+    assert chat_json(punchlist, "send", TODOS, "And the disk.")["run"]["id"] == run
 
 
 def test_any_session_is_a_chat_too(punchlist: Cli) -> None:
     punchlist("todos", "add", "A")
     told = chat(punchlist, "send", "default", "Hello")
-    assert "The next `punchlist run --session default` takes it up" in told
-    assert "waits to be heard\n  Hello" in chat(punchlist, "show", "default")
+    assert "The next `punchlist run --session default` delivers it" in told
+    assert "waits for delivery\n  Hello" in chat(punchlist, "show", "default")
 
 
 @pytest.mark.usefixtures("team")

@@ -138,7 +138,7 @@ def test_what_to_collect_has_to_be_said(punchlist: Cli, theirs: Store) -> None:
         done = punchlist("mission", "metric", "collect", "fast", *arguments)
         assert done.returncode == 2
         assert "name metrics, or give --all" in done.stderr
-    assert fine(punchlist, "collect", "fast", "--all") == "All metrics of the mission are recorded by hand.\n"
+    assert fine(punchlist, "collect", "fast", "--all") == "No metric of the mission has a collector.\n"
     done = punchlist("mission", "metric", "collect", "fast", "build-time")
     assert done.returncode == 1
     assert "`punchlist mission metric record fast build-time VALUE`" in done.stdout

@@ -78,14 +78,14 @@ def running(**changes: Any) -> dict[str, Any]:
 
 @pytest.mark.spec("M1")
 def test_from_nothing_to_a_mission_in_two_commands(punchlist: Cli, project: Path) -> None:
-    assert fine(punchlist, "list") == "No missions yet. `punchlist mission init` writes a file to begin with.\n"
+    assert fine(punchlist, "list") == "No missions yet. `punchlist mission init` writes a starter file.\n"
     assert fine(punchlist, "init").startswith("Wrote mission.json.")
     assert fine(punchlist, "apply", "mission.json", "--yes") == (
         "+ mission developer-experience (Developer Experience)\n"
         "+ pillar build-performance\n"
         "+ metric local-build-time\n"
         "+ strategy of build-performance: “Find the slowest step and replace it” (active)\n"
-        "Made mission developer-experience. Its chat is mission-developer-experience.\n"
+        "Created mission developer-experience. Its chat is mission-developer-experience.\n"
     )
     assert fine(punchlist, "list") == "developer-experience  active 0/10, backlog 0/50  Developer Experience\n"
 
@@ -93,7 +93,7 @@ def test_from_nothing_to_a_mission_in_two_commands(punchlist: Cli, project: Path
 @pytest.mark.spec("M1")
 def test_a_file_that_is_there_is_never_overwritten(punchlist: Cli, project: Path) -> None:
     (project / "mine.json").write_text("mine")
-    assert "is there already" in refused(punchlist, "init", "mine.json", code="conflict")
+    assert "already exists" in refused(punchlist, "init", "mine.json", code="conflict")
     assert (project / "mine.json").read_text() == "mine"
     assert "cannot be written" in refused(punchlist, "init", "no/such/folder.json", code="invalid_input")
 
@@ -105,12 +105,10 @@ def test_a_changed_file_shows_what_changes_and_the_same_again_says_so(punchlist:
     lines = "~ todo.activeTodoLimit: 10 → 8\n"
     assert fine(punchlist, "apply", name, "--dry-run") == lines
     assert fine(punchlist, "apply", name, "--yes") == f"{lines}Changed mission {SLUG} (1 change).\n" + TO_TRUST
-    assert fine(punchlist, "apply", name).startswith(f"Nothing changes: mission {SLUG} is as the file says.\n")
+    assert fine(punchlist, "apply", name).startswith(f"No changes: mission {SLUG} matches the file.\n")
 
 
-TO_TRUST = (
-    f"What its file would run, 1 in all, does not run yet. To see it and to trust it: punchlist mission trust {SLUG}\n"
-)
+TO_TRUST = f"1 command of its file will not run until you review and trust the file: punchlist mission trust {SLUG}\n"
 
 
 @pytest.mark.spec("M1")
@@ -134,7 +132,7 @@ def test_programs_are_told_the_same_as_json(punchlist: Cli, project: Path) -> No
 def test_without_a_terminal_nothing_is_applied_unasked(punchlist: Cli, project: Path) -> None:
     name = write(project)
     message = refused(punchlist, "apply", name, code="not_allowed")
-    assert message.startswith("Nobody is there to ask, and nothing was changed.")
+    assert message.startswith("Nothing was changed, because there is no terminal to confirm it.")
     assert message.endswith("punchlist mission apply mission.json --yes")
     assert told(punchlist, "list") == []
 
@@ -198,7 +196,7 @@ def test_what_is_exported_is_the_whole_file_and_fits_the_schema(punchlist: Cli, 
 def test_what_a_file_would_run_does_not_run_before_it_is_trusted(punchlist: Cli, project: Path) -> None:
     (project / "log").write_text("one\ntwo\n")
     source = json.dumps(running())
-    assert "does not run yet" in fine(punchlist, "apply", "-", "--yes", input=source)
+    assert "will not run until you review" in fine(punchlist, "apply", "-", "--yes", input=source)
     collect = ("mission", "metric", "collect", SLUG, "local-build-time", "--json")
     assert punchlist(*collect).returncode == 1
     done = punchlist("mission", "trust", SLUG)
@@ -224,7 +222,7 @@ def test_a_changed_file_has_to_be_trusted_again(punchlist: Cli) -> None:
 @pytest.mark.spec("M1", "M7")
 def test_a_file_that_runs_nothing_needs_no_trust(punchlist: Cli) -> None:
     fine(punchlist, "apply", "-", "--yes", input='{"name": "Quiet", "pillars": [{"name": "P"}]}')
-    assert fine(punchlist, "trust", "quiet") == "The file of mission quiet asks for nothing that needs trust.\n"
+    assert fine(punchlist, "trust", "quiet") == "The file of mission quiet contains nothing that needs trust.\n"
 
 
 # --- looked at --------------------------------------------------------------------------------------------
@@ -332,14 +330,14 @@ def test_what_a_mission_asks_is_listed_and_answered(punchlist: Cli, asked: Team)
     shown = fine(punchlist, "escalations", SLUG)
     assert "TODO overdue: Profile the build" in shown
     first, second = told(punchlist, "escalations", SLUG)
-    assert fine(punchlist, "acknowledge", first["id"][-8:]).startswith("You are not reminded of ")
+    assert fine(punchlist, "acknowledge", first["id"][-8:]).startswith("Reminders of ")
     assert [one["status"] for one in told(punchlist, "escalations")] == ["acknowledged", "open"]
     done = told(punchlist, "answer", first["id"][-8:], "extend", "2100-02-21", "--why", "it is worth it")
     assert (done["status"], done["answer"]) == ("answered", "extend to 2100-02-21: it is worth it")
     assert team_todo(asked, first)["deadline"] == "2100-02-21"
     assert fine(punchlist, "answer", second["id"], "cancel") == "Answered: cancel.\n"
     assert team_todo(asked, second)["status"] == "cancelled"
-    assert fine(punchlist, "escalations") == "Nothing is asked.\n"
+    assert fine(punchlist, "escalations") == "There are no open questions.\n"
     assert "it is worth it" in fine(punchlist, "escalations", SLUG, "--all")
 
 

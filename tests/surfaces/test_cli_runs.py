@@ -79,7 +79,7 @@ def test_runs_are_listed_newest_first(punchlist: Cli, team: Team, run: Run, book
 
 
 def test_without_runs_that_is_said(punchlist: Cli) -> None:
-    assert runs(punchlist) == "Nothing is queued or being worked on.\n"
+    assert runs(punchlist) == "No open runs.\n"
     assert runs(punchlist, "--all") == "No runs yet.\n"
     assert runs_json(punchlist) == []
 
@@ -105,7 +105,7 @@ def test_a_run_is_shown_with_its_worker_and_what_it_used(punchlist: Cli, run: Ru
 def test_a_run_whose_worker_is_no_more_says_so(punchlist: Cli, run: Run, store: Store) -> None:
     host = current_process().partition(":")[0]
     begin(RunQueue(store, f"{host}:999999999:1"), run)
-    assert "(it is no more; another worker goes on with the run)" in runs(punchlist, "show", run.id)
+    assert "(dead; another worker will continue the run)" in runs(punchlist, "show", run.id)
     assert runs(punchlist, "stop", run.id, "--why", "enough") == f"Run {run.id[-8:]} is stopped.\n"
 
 
@@ -119,7 +119,7 @@ def test_a_person_pauses_resumes_redirects_and_stops_a_run(punchlist: Cli, run: 
     book.resume(run.id)
     told = runs(punchlist, "redirect", end, "-", input="Use SWC.\n")
     assert told == f"Run {end} is running; its agent will be told.\n"
-    assert "Its agent is yet to be told\n  Use SWC.\n" in runs(punchlist, "show", end)
+    assert "Message for its agent, not delivered yet\n  Use SWC.\n" in runs(punchlist, "show", end)
     stopped = runs_json(punchlist, "stop", end)
     assert (stopped["status"], stopped["wish"], stopped["message"]) == ("running", "stop", "Use SWC.")
     book.stop(run.id, "a person stopped it")
@@ -132,10 +132,10 @@ def test_a_person_pauses_resumes_redirects_and_stops_a_run(punchlist: Cli, run: 
 def test_a_failed_run_is_tried_again(punchlist: Cli, run: Run, book: RunQueue) -> None:
     begin(book, run)
     book.fail(run.id, "No model.")
-    assert runs(punchlist) == "Nothing is queued or being worked on.\n"
+    assert runs(punchlist) == "No open runs.\n"
     assert "          No model.\n" in runs(punchlist, "--all")
     assert runs(punchlist, "resume", run.id) == f"Run {run.id[-8:]} is queued.\n"
-    assert ", tried again\n" in runs(punchlist, "show", run.id)
+    assert ", retried\n" in runs(punchlist, "show", run.id)
 
 
 def test_a_run_that_is_not_there_is_told(punchlist: Cli) -> None:
@@ -194,7 +194,8 @@ def test_a_run_shows_what_it_waits_for_you_to_approve(punchlist: Cli, project: P
     (project / "asks.yaml").write_text(ASKS)
     done = punchlist("worker", "--until-idle", "--quiet", "--model", "rehearsal:asks.yaml")
     assert done.returncode == 0, done.stderr
-    [call] = runs_json(punchlist, "show", run.id)["approvals"]
+    [approval] = runs_json(punchlist, "show", run.id)["approvals"]
+    call = approval["callId"]
     told = runs(punchlist, "show", run.id)
     assert f"Run {run.id}: waiting\n" in told
     assert f"Waits for your approval: run_command  punchlist approvals approve {call[-8:]}\n  │ " in told

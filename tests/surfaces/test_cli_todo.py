@@ -94,7 +94,7 @@ def test_what_has_no_room_goes_to_the_backlog_with_a_warning(punchlist: Cli, sto
     developer_experience(store, active=1, backlog=1).create("First")
     told = fine(punchlist, "mission", "todo", "create", SLUG, BUILD, "Second")
     assert re.fullmatch(
-        r"Made [0-9a-f]{8}: Second \(backlog\)\.\n"
+        r"Created [0-9a-f]{8}: Second \(backlog\)\.\n"
         r"! Active TODO limit \(1\) reached\. Created in backlog instead\.\n",
         told,
     )
@@ -116,9 +116,9 @@ def test_a_template_fills_what_is_left_out(mission: Cli) -> None:
 def test_what_cannot_be_made_is_told(mission: Cli, team: Team) -> None:
     for said, told in {
         ("--deadline", "soon"): "deadline: 'soon' is no date",
-        ("--check-metric", "local-build-time"): "--check-metric goes with either --at-most or --at-least",
-        ("--at-most", "60"): "--check-metric goes with either --at-most or --at-least",
-        ("--check-metric", "x", "--at-most", "1", "--at-least", "2"): "goes with either",
+        ("--check-metric", "local-build-time"): "--check-metric needs either --at-most or --at-least",
+        ("--at-most", "60"): "--check-metric needs either --at-most or --at-least",
+        ("--check-metric", "x", "--at-most", "1", "--at-least", "2"): "needs either",
         ("--check-name", "tests", "--check-command", "true"): "A todo has one check",
         ("--check-command", 'echo "'): "Close its quotes",
         ("--check-command", ""): "must be an array of 1 to",
@@ -281,7 +281,7 @@ def test_a_person_can_say_why_the_check_does_not_matter(mission: Cli) -> None:
     assert "no reading since" in refused(mission, "complete", id, "--outcome", "done")
     done = todo(mission, "complete", id, "--outcome", "done", "--override", "measured by hand")
     assert (done["status"], done["overrideReason"]) == ("completed", "measured by hand")
-    assert "Completed all the same\n  measured by hand" in fine(mission, "mission", "todo", "show", id)
+    assert "Completed although its check failed\n  measured by hand" in fine(mission, "mission", "todo", "show", id)
 
 
 # --- the work on it -----------------------------------------------------------------------------------------

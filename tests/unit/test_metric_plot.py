@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punchlist.surfaces.cli.plot import NARROWEST, Level, in_sight, plot, sparkline
+from punchlist.surfaces.cli.plot import MIN_WIDTH, Level, fits_scale, plot, sparkline
 
 BRAILLE = {chr(code) for code in range(0x2801, 0x2900)}
 VALUES = st.lists(st.floats(-1e18, 1e18), min_size=1, max_size=80)
@@ -23,7 +23,7 @@ def test_a_plot_shows_curve_levels_and_dates() -> None:
         [55, 63, 72],
         width=40,
         levels=[Level(60, "─"), Level(90, "┄")],
-        beneath=("2026-02-01", "2026-02-21"),
+        edge_labels=("2026-02-01", "2026-02-21"),
     )
     assert lines == [
         "90 ┤┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄",
@@ -39,10 +39,10 @@ def test_a_plot_shows_curve_levels_and_dates() -> None:
     ]
 
 
-@given(VALUES, st.integers(NARROWEST, 200), st.integers(2, 20), st.lists(st.floats(-1e300, 1e300), max_size=2))
+@given(VALUES, st.integers(MIN_WIDTH, 200), st.integers(2, 20), st.lists(st.floats(-1e300, 1e300), max_size=2))
 def test_a_plot_fits(values: list[float], width: int, height: int, levels: list[float]) -> None:
-    near = [Level(level, "─") for level in levels if in_sight(level, values)]
-    lines = plot(values, width=width, height=height, levels=near, beneath=("2026-02-01", "2026-02-21"))
+    near = [Level(level, "─") for level in levels if fits_scale(level, values)]
+    lines = plot(values, width=width, height=height, levels=near, edge_labels=("2026-02-01", "2026-02-21"))
     assert max(map(len, lines)) <= width
     assert len(lines) == height + 2
     assert drawn(lines)
@@ -70,9 +70,9 @@ def test_one_value_is_a_point() -> None:
 
 
 def test_a_level_far_away_is_not_drawn() -> None:
-    assert in_sight(100, [10, 20])
-    assert not in_sight(1e300, [10, 20])
-    assert not in_sight(1000, [10, 11])
+    assert fits_scale(100, [10, 20])
+    assert not fits_scale(1e300, [10, 20])
+    assert not fits_scale(1000, [10, 11])
 
 
 @pytest.mark.parametrize(

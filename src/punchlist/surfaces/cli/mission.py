@@ -1,4 +1,4 @@
-"""`punchlist mission`: what a mission is, from its file, and how it stands."""
+"""`punchlist mission`: create, change and show missions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from punchlist.surfaces.cli import (
     mission_runs,
     mission_todo,
 )
-from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json, to_json_text
+from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json
+from punchlist.surfaces.cli.mission_options import NO_MISSIONS, MissionArgument, RequiredReasonOption
 
 if TYPE_CHECKING:
     from punchlist.missions.config.model import MissionConfig
@@ -27,16 +28,15 @@ if TYPE_CHECKING:
     from punchlist.missions.service import ApplyPreview, ApplyResult
     from punchlist.surfaces.services import Services
 
-app = typer.Typer(help="Make, change and look at missions: goals that take months.", no_args_is_help=True)
+app = typer.Typer(help="Manage missions: goals that take months.", no_args_is_help=True)
 
-SlugArgument = Annotated[str, typer.Argument(metavar="SLUG", help="The mission's slug.", show_default=False)]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 STARTER = """\
 {
   "name": "Developer Experience",
   "slug": "developer-experience",
-  "description": "Changes reach users within a day, and nobody waits for a machine.",
+  "description": "Changes reach users within a day, and builds are fast.",
   "todo": { "activeTodoLimit": 10, "backlogTodoLimit": 50 },
   "cadence": { "cron": "0 9 * * 1", "timezone": "UTC" },
   "pillars": [
@@ -64,34 +64,32 @@ STARTER = """\
 
 @app.callback()
 def group() -> None:
-    """Make, change and look at missions: goals that take months."""
+    """Manage missions: goals that take months."""
 
 
-# --- the file ---------------------------------------------------------------------------------------------
+# --- the mission file -------------------------------------------------------------------------------------
 
 
 @app.command()
 def init(
     context: typer.Context,
-    path: Annotated[Path, typer.Argument(metavar="[FILE]", help="Where to write it.")] = Path("mission.json"),
+    path: Annotated[Path, typer.Argument(metavar="[FILE]", help="The file to create.")] = Path("mission.json"),
     as_json: JsonOption = False,
 ) -> None:
-    """Write a mission file to begin with. A file that is there is left alone."""
+    """Create a starter mission file. An existing file is not overwritten."""
     cli_context(context).services(as_json=as_json)
     try:
-        with path.open("x", encoding="utf-8") as made:
-            made.write(STARTER)
+        with path.open("x", encoding="utf-8") as created:
+            created.write(STARTER)
     except FileExistsError:
-        raise Conflict(f"{path}: is there already, and was left as it is.") from None
+        raise Conflict(f"{path}: already exists and was not changed.") from None
     except (OSError, ValueError) as error:
-        told = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InvalidInput(f"{path}: cannot be written ({told}).") from error
+        cause = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InvalidInput(f"{path}: cannot be written ({cause}).") from error
     if as_json:
         echo_json({"file": str(path)})
     else:
-        echo(
-            f"Wrote {visible(path)}. Change it to what you want to reach, then: punchlist mission apply {visible(path)}"
-        )
+        echo(f"Wrote {visible(path)}. Edit it, then run: punchlist mission apply {visible(path)}")
 
 
 @app.command()
@@ -99,7 +97,7 @@ def schema(context: typer.Context, as_json: JsonOption = False) -> None:
     """Print the JSON Schema of a mission file, for editors."""
     from punchlist.missions.config.model import mission_schema
 
-    # It is JSON with and without the flag.
+    # The output is JSON with and without the flag.
     cli_context(context).json = as_json
     echo_json(mission_schema())
 
@@ -109,91 +107,95 @@ def apply(
     context: typer.Context,
     path: Annotated[Path, typer.Argument(metavar="FILE", help="The mission file; - reads stdin.", show_default=False)],
     yes: YesOption = False,
-    trust: Annotated[bool, typer.Option("--trust", help="Also trust what the file would run.")] = False,
+    trust: Annotated[bool, typer.Option("--trust", help="Also trust the commands of the file.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a mission from its file, or change it to what the file says now."""
+    """Create or change a mission from its file."""
     from punchlist.missions.config import file
     from punchlist.missions.config.trust import actions_needing_trust
 
-    entry = cli_context(context)
-    services = entry.services(as_json=as_json)
+    cli = cli_context(context)
+    services = cli.services(as_json=as_json)
     source = file.read(path)
     config = file.parse_mission(source, "stdin" if str(path) == "-" else str(path))
     preview = services.missions.preview(config, source)
     if not as_json or not (yes or dry_run):
-        _show_changes(config, preview, error=as_json)
+        _echo_changes(config, preview, error=as_json)
     if dry_run:
         if as_json:
-            echo_json(_applied_json(services, config, source, preview))
+            echo_json(_apply_json(services, config, source, preview))
         return
-    wants = actions_needing_trust(config)
-    if trust and wants and not yes:
-        echo("\n".join(["The file asks for:", *(f"  - {visible(want)}" for want in wants)]), error=True)
-    if preview.lines or (trust and wants):
-        _agree(yes, "Apply it, and trust it?" if trust and wants else "Apply it?", _how_to_apply(path))
-    applied = services.missions.apply(entry.scope(services), config, source)
+    commands = actions_needing_trust(config)
+    if trust and commands and not yes:
+        _echo_commands("The file contains:", commands)
+    if preview.lines or (trust and commands):
+        question = "Apply and trust it?" if trust and commands else "Apply it?"
+        _confirm(yes, question, f"punchlist mission apply {path} --yes")
+    applied = services.missions.apply(cli.scope(services), config, source)
     if trust:
         services.trust.trust_text(_trust_name(services, config.slug), applied.mission.source)
     if as_json:
-        echo_json(_applied_json(services, config, source, applied))
+        echo_json(_apply_json(services, config, source, applied))
     else:
-        _say_applied(services, applied, wants)
+        _echo_applied(services, applied, commands)
 
 
-def _show_changes(config: MissionConfig, preview: ApplyPreview, *, error: bool) -> None:
+def _echo_changes(config: MissionConfig, preview: ApplyPreview, *, error: bool) -> None:
     if not preview.lines:
-        echo(f"Nothing changes: mission {config.slug} is as the file says.", error=error)
+        echo(f"No changes: mission {config.slug} matches the file.", error=error)
     for line in (*preview.lines, *(f"! {warning}" for warning in preview.warnings)):
         echo(visible(line), error=error)
 
 
-def _say_applied(services: Services, applied: ApplyResult, wants: list[str]) -> None:
+def _echo_commands(heading: str, commands: list[str]) -> None:
+    echo("\n".join([heading, *(f"  - {visible(command)}" for command in commands)]), error=True)
+
+
+def _echo_applied(services: Services, applied: ApplyResult, commands: list[str]) -> None:
     mission = applied.mission
     if applied.created:
-        echo(f"Made mission {mission.slug}. Its chat is {visible(mission.conversation_id)}.")
+        echo(f"Created mission {mission.slug}. Its chat is {visible(mission.conversation_id)}.")
     elif applied.changes:
         count = len(applied.changes)
         echo(f"Changed mission {mission.slug} ({count} {'change' if count == 1 else 'changes'}).")
-    if wants and not services.trusts_mission(mission):
+    if commands and not services.trusts_mission(mission):
         echo(
-            f"What its file would run, {len(wants)} in all, does not run yet. To see it and to trust it: "
-            f"punchlist mission trust {mission.slug}"
+            f"{len(commands)} {'command' if len(commands) == 1 else 'commands'} of its file will not run until you "
+            f"review and trust the file: punchlist mission trust {mission.slug}"
         )
 
 
-def _applied_json(
+def _apply_json(
     services: Services, config: MissionConfig, source: str, outcome: ApplyResult | ApplyPreview
 ) -> dict[str, Any]:
     from punchlist.missions.config.trust import actions_needing_trust
     from punchlist.missions.service import ApplyResult
 
-    done = isinstance(outcome, ApplyResult)
-    mission = outcome.mission if isinstance(outcome, ApplyResult) else None
+    applied = outcome if isinstance(outcome, ApplyResult) else None
+    mission = applied.mission if applied else None
+    name = _trust_name(services, config.slug)
     return {
         "slug": config.slug,
         "missionId": mission.id if mission else None,
         "conversationId": mission.conversation_id if mission else None,
-        "dryRun": not done,
+        "dryRun": applied is None,
         "created": outcome.created,
         "changes": outcome.changes if isinstance(outcome, ApplyResult) else outcome.lines,
         "warnings": outcome.warnings,
         "asksFor": actions_needing_trust(config),
-        "trusted": services.trust.trusts_text(
-            _trust_name(services, config.slug), mission.source if mission else source
-        ),
+        "trusted": services.trust.trusts_text(name, mission.source if mission else source),
     }
 
 
 @app.command()
-def export(context: typer.Context, slug: SlugArgument, as_json: JsonOption = False) -> None:
-    """Print a mission's file, complete: also what it left open when it was applied."""
+def export(context: typer.Context, slug: MissionArgument, as_json: JsonOption = False) -> None:
+    """Print a mission as a complete mission file, with all defaults."""
     from punchlist.missions.config import file
 
+    # The output is JSON with and without the flag.
     services = cli_context(context).services(as_json=as_json)
-    # It is JSON with and without the flag.
-    echo(to_json_text(file.parse_value(services.missions.get(slug).config).as_json(), indent=2))
+    echo_json(file.parse_value(services.missions.get(slug).config).as_json())
 
 
 # --- trust ------------------------------------------------------------------------------------------------
@@ -202,36 +204,35 @@ def export(context: typer.Context, slug: SlugArgument, as_json: JsonOption = Fal
 @app.command()
 def trust(
     context: typer.Context,
-    slug: SlugArgument,
+    slug: MissionArgument,
     yes: YesOption = False,
-    forget: Annotated[bool, typer.Option("--forget", help="Trust it no longer.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Withdraw the trust.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Trust a mission's file as it was applied: its commands, addresses and functions.
 
-    Until then none of them runs. When the mission is changed, it has to be trusted again.
+    Until then none of them runs. A changed mission has to be trusted again.
     """
     from punchlist.missions.config import file
     from punchlist.missions.config.trust import actions_needing_trust
 
     services = cli_context(context).services(as_json=as_json)
     mission = services.missions.get(slug)
-    # From the text that is trusted, not from what was made of it.
-    wanted = [visible(want) for want in actions_needing_trust(file.parse_mission(mission.source))]
+    # Parsed from the text that is trusted, not from the stored configuration.
+    commands = [visible(command) for command in actions_needing_trust(file.parse_mission(mission.source))]
     name = _trust_name(services, slug)
     if forget:
         services.trust.forget_text(name)
-    elif wanted and not services.trusts_mission(mission):
+    elif commands and not services.trusts_mission(mission):
         if not as_json or not yes:
-            echo(f"The file of mission {mission.slug} asks for:", error=True)
-            echo("\n".join(f"  - {want}" for want in wanted), error=True)
-        _agree(yes, "Trust it?", f"punchlist mission trust {mission.slug} --yes")
+            _echo_commands(f"The file of mission {mission.slug} contains:", commands)
+        _confirm(yes, "Trust it?", f"punchlist mission trust {mission.slug} --yes")
         services.trust.trust_text(name, mission.source)
     trusted = services.trusts_mission(mission)
     if as_json:
-        echo_json({"slug": mission.slug, "asksFor": wanted, "trusted": trusted})
-    elif not wanted:
-        echo(f"The file of mission {mission.slug} asks for nothing that needs trust.")
+        echo_json({"slug": mission.slug, "asksFor": commands, "trusted": trusted})
+    elif not commands:
+        echo(f"The file of mission {mission.slug} contains nothing that needs trust.")
     else:
         echo(f"The file of mission {mission.slug} is {'trusted' if trusted else 'not trusted'}.")
 
@@ -242,46 +243,41 @@ def _trust_name(services: Services, slug: str) -> str:
     return trust_name(slug, services.settings.root or Path.cwd())
 
 
-def _agree(yes: bool, question: str, otherwise: str) -> None:
+def _confirm(yes: bool, question: str, command: str) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise NotAllowed(f"Nobody is there to ask, and nothing was changed. If it is what you want: {otherwise}")
+        raise NotAllowed(f"Nothing was changed, because there is no terminal to confirm it. To confirm: {command}")
     typer.confirm(question, abort=True, err=True)
 
 
-def _how_to_apply(path: Path) -> str:
-    return f"punchlist mission apply {path} --yes"
-
-
-# --- looking ----------------------------------------------------------------------------------------------
+# --- show and archive -------------------------------------------------------------------------------------
 
 
 @app.command("list")
 def list_missions(
     context: typer.Context,
-    archived: Annotated[bool, typer.Option("--archived", help="Those that are archived, too.")] = False,
+    archived: Annotated[bool, typer.Option("--archived", help="Include archived missions.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List the missions, and how full they are."""
+    """List missions and their capacity."""
     services = cli_context(context).services(as_json=as_json)
-    found = [(one, services.mission_todos.capacity(one.slug)) for one in services.missions.list(archived=archived)]
+    missions = services.missions.list(archived=archived)
+    found = [(mission, services.mission_todos.capacity(mission.slug)) for mission in missions]
     if as_json:
         echo_json([mission_json(mission, capacity) for mission, capacity in found])
         return
     if not found:
         others = not archived and services.missions.list(archived=True)
         echo(
-            "No mission is active. `punchlist mission list --archived` lists those that ended."
-            if others
-            else "No missions yet. `punchlist mission init` writes a file to begin with."
+            "No mission is active. `punchlist mission list --archived` lists archived ones." if others else NO_MISSIONS
         )
     widest = max((len(mission.slug) for mission, _ in found), default=0)
     for mission, capacity in found:
-        ended = "  archived" if mission.status != "active" else ""
+        archived_mark = "  archived" if mission.status != "active" else ""
         echo(
             f"{mission.slug:<{widest}}  active {capacity.active}/{capacity.active_limit}, "
-            f"backlog {capacity.backlog}/{capacity.backlog_limit}  {visible(mission.name)}{ended}"
+            f"backlog {capacity.backlog}/{capacity.backlog_limit}  {visible(mission.name)}{archived_mark}"
         )
 
 
@@ -303,43 +299,37 @@ def mission_json(mission: Mission, capacity: Capacity) -> dict[str, Any]:
 @app.command()
 def show(
     context: typer.Context,
-    slug: SlugArgument,
-    archived: Annotated[bool, typer.Option("--archived", help="Todos that ended long ago, too.")] = False,
+    slug: MissionArgument,
+    archived: Annotated[bool, typer.Option("--archived", help="Include todos that ended long ago.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a mission as a board: its slots, and each pillar with its metrics and todos."""
+    """Show a mission's capacity and each pillar's metrics, strategies and todos."""
     from punchlist.surfaces.cli import mission_board
 
     services = cli_context(context).services(as_json=as_json)
-    shown = mission_board.look(services, slug, archived=archived)
+    board = mission_board.read_board(services, slug, archived=archived)
     if as_json:
-        echo_json({**mission_json(shown.mission, shown.listed.capacity), **mission_board.board_json(shown)})
+        echo_json({**mission_json(board.mission, board.todos.capacity), **mission_board.board_json(board)})
     else:
-        for line in mission_board.lines(shown):
+        for line in mission_board.board_lines(board):
             echo(line)
-
-
-# --- the end of one ---------------------------------------------------------------------------------------
 
 
 @app.command()
 def archive(
-    context: typer.Context,
-    slug: SlugArgument,
-    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="Why; kept in the trail.", show_default=False)],
-    as_json: JsonOption = False,
+    context: typer.Context, slug: MissionArgument, why: RequiredReasonOption, as_json: JsonOption = False
 ) -> None:
-    """End a mission. All of it can still be read; nothing in it changes any more."""
-    entry = cli_context(context)
-    services = entry.services(as_json=as_json)
-    mission = services.missions.archive(entry.scope(services), slug, why)
+    """Archive a mission. It stays readable but cannot be changed."""
+    cli = cli_context(context)
+    services = cli.services(as_json=as_json)
+    mission = services.missions.archive(cli.scope(services), slug, why)
     if as_json:
         echo_json(mission_json(mission, services.mission_todos.capacity(mission.slug)))
     else:
         echo(f"Archived mission {mission.slug}.")
 
 
-# --- subcommands in other files ---------------------------------------------------------------------------
+# --- commands of other modules ----------------------------------------------------------------------------
 
 app.command("cycle")(mission_cycle.cycle)
 app.command("prompt")(mission_cycle.prompt)

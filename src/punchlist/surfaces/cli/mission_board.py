@@ -1,4 +1,4 @@
-"""A mission as a board: how full it is, and each pillar with its metrics, strategies and todos."""
+"""Render a mission for the terminal: its capacity, and each pillar's metrics, strategies and todos."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from punchlist.runs.lifecycle import RunStatus
 from punchlist.runs.model import Run, RunKind
 from punchlist.surfaces.cli.context import format_time
 from punchlist.surfaces.cli.layout import fit_line, line_width
-from punchlist.surfaces.cli.mission_metric import SIGNS
+from punchlist.surfaces.cli.mission_metric import ICONS as METRIC_ICONS
 from punchlist.surfaces.cli.plot import sparkline
 from punchlist.surfaces.services import Services
 
@@ -33,125 +33,123 @@ ICONS: Final = {
     TodoStatus.COMPLETED: "✓",
     TodoStatus.CANCELLED: "✗",
 }
-_GAUGE: Final = 10
-_TITLE: Final = 20
-"""Cells that a title has even where there is no room."""
-_AT_REST: Final = {
+_GAUGE_CELLS: Final = 10
+_MIN_TITLE_CELLS: Final = 20
+_RESTING: Final = {
     RunStatus.WAITING: "waits",
     RunStatus.PAUSED: "is paused",
     RunStatus.FAILED: "failed",
     RunStatus.STOPPED: "was stopped",
 }
-"""Why nothing happens although a todo is in progress."""
+"""States in which the run of a todo in progress does not advance."""
 
 
 @dataclass(frozen=True, slots=True)
 class MissionBoard:
     mission: Mission
-    standing: Sequence[PillarState]
+    pillars: Sequence[PillarState]
     metrics: Sequence[MetricView]
-    listed: TodoPage
+    todos: TodoPage
     cadence: Cadence
     next_cycle: str | None
     now: datetime
     runs: Mapping[str, Run]
-    """By todo in progress, the newest of its runs."""
+    """The newest run of each todo in progress."""
 
 
-def look(services: Services, slug: str, *, archived: bool = False) -> MissionBoard:
+def read_board(services: Services, slug: str, *, archived: bool = False) -> MissionBoard:
     mission = services.missions.get(slug)
     cadence = cadence_of(mission)
     active = cadence.cron is not None and mission.status == "active"
-    now, listed = services.store.clock(), services.mission_todos.list(slug, archived=archived, limit=MAX_LIMIT)
+    now, todos = services.store.clock(), services.mission_todos.list(slug, archived=archived, limit=MAX_LIMIT)
     return MissionBoard(
         mission,
         services.missions.pillars(mission),
         services.metrics.views(slug),
-        listed,
+        todos,
         cadence,
         next_tick(cadence.cron or "", cadence.timezone, now) if active else None,
         now,
-        _runs(services, mission, listed),
+        _newest_runs(services, mission, todos),
     )
 
 
-def _runs(services: Services, mission: Mission, listed: TodoPage) -> dict[str, Run]:
-    found: dict[str, Run] = {}
-    if at_work := {todo.id for todo in listed.items if todo.status is TodoStatus.IN_PROGRESS}:
+def _newest_runs(services: Services, mission: Mission, todos: TodoPage) -> dict[str, Run]:
+    newest: dict[str, Run] = {}
+    if started := {todo.id for todo in todos.items if todo.status is TodoStatus.IN_PROGRESS}:
         for run in services.runs.list(mission_id=mission.id, ended=True, limit=MAX_LIMIT):
-            if run.kind is RunKind.EXECUTE and run.todo_id in at_work:
-                found.setdefault(run.todo_id, run)
-    return found
+            if run.kind is RunKind.EXECUTE and run.todo_id in started:
+                newest.setdefault(run.todo_id, run)
+    return newest
 
 
 def board_json(board: MissionBoard) -> dict[str, Any]:
-    todos = list_json(board.listed)
+    todos = list_json(board.todos)
     return {
         "nextCycle": board.next_cycle,
         "pillars": [
             {
-                "id": one.pillar.id,
-                "slug": one.pillar.slug,
-                "name": one.pillar.name,
-                "description": one.pillar.description,
-                "conversationId": one.pillar.conversation_id,
-                "todoConversationId": one.pillar.todo_conversation_id,
-                "strategies": [{"description": each.description, "status": each.status} for each in one.strategies],
-                "metrics": [view.as_json() for view in board.metrics if view.pillar_slug == one.pillar.slug],
-                "todos": [todo for todo in todos["items"] if todo["pillarId"] == one.pillar.id],
+                "id": pillar.id,
+                "slug": pillar.slug,
+                "name": pillar.name,
+                "description": pillar.description,
+                "conversationId": pillar.conversation_id,
+                "todoConversationId": pillar.todo_conversation_id,
+                "strategies": [{"description": each.description, "status": each.status} for each in strategies],
+                "metrics": [view.as_json() for view in board.metrics if view.pillar_slug == pillar.slug],
+                "todos": [todo for todo in todos["items"] if todo["pillarId"] == pillar.id],
             }
-            for one in board.standing
+            for pillar, strategies in ((state.pillar, state.strategies) for state in board.pillars)
         ],
         **({"nextCursor": todos["nextCursor"]} if "nextCursor" in todos else {}),
     }
 
 
-def lines(board: MissionBoard) -> Iterator[str]:
-    """For the terminal; safe to print."""
-    mission, capacity = board.mission, board.listed.capacity
-    ended = f"  archived {format_time(mission.updated_at)}" if mission.status != "active" else ""
-    yield f"{visible(mission.name)} ({mission.slug}){ended}"
+def board_lines(board: MissionBoard) -> Iterator[str]:
+    mission, capacity = board.mission, board.todos.capacity
+    archived = f"  archived {format_time(mission.updated_at)}" if mission.status != "active" else ""
+    yield f"{visible(mission.name)} ({mission.slug}){archived}"
     if mission.description:
-        yield excerpt(_on_a_line(mission.description), 200)
+        yield excerpt(_one_line(mission.description), 200)
     yield ""
     yield f"active   {_gauge(capacity.active, capacity.active_limit)}"
     yield f"backlog  {_gauge(capacity.backlog, capacity.backlog_limit)}"
     if board.cadence.cron is not None:
-        coming = f", next {format_time(board.next_cycle)}" if board.next_cycle else ""
-        yield f"cadence  {visible(board.cadence.cron)} {visible(board.cadence.timezone)}{coming}"
-    for one in board.standing:
-        yield from _pillar(board, one)
-    there = {one.pillar.id for one in board.standing}
-    gone = [todo for todo in board.listed.items if todo.pillar_id not in there]
-    if gone:
-        yield "\nOf pillars that are archived"
-        for todo in gone:
-            yield from _todo(board, todo)
-    if board.listed.cursor:
-        yield f"\nOnly the first {len(board.listed.items)} todos are shown."
+        upcoming = f", next {format_time(board.next_cycle)}" if board.next_cycle else ""
+        yield f"cadence  {visible(board.cadence.cron)} {visible(board.cadence.timezone)}{upcoming}"
+    for state in board.pillars:
+        yield from _pillar_lines(board, state)
+    shown = {state.pillar.id for state in board.pillars}
+    others = [todo for todo in board.todos.items if todo.pillar_id not in shown]
+    if others:
+        yield "\nTodos of archived pillars"
+        for todo in others:
+            yield from _todo_lines(board, todo)
+    if board.todos.cursor:
+        yield f"\nOnly the first {len(board.todos.items)} todos are shown."
 
 
-def _pillar(board: MissionBoard, one: PillarState) -> Iterator[str]:
-    yield f"\n{visible(one.pillar.name)} ({one.pillar.slug})"
-    if one.pillar.description:
-        yield f"  {excerpt(_on_a_line(one.pillar.description), 200)}"
+def _pillar_lines(board: MissionBoard, state: PillarState) -> Iterator[str]:
+    yield f"\n{visible(state.pillar.name)} ({state.pillar.slug})"
+    if state.pillar.description:
+        yield f"  {excerpt(_one_line(state.pillar.description), 200)}"
     for view in board.metrics:
-        if view.pillar_slug == one.pillar.slug:
-            yield from _metric(view)
-    for strategy in one.strategies:
-        yield f"  » {excerpt(_on_a_line(strategy.description), 100)} ({strategy.status})"
-    todos = [todo for todo in board.listed.items if todo.pillar_id == one.pillar.id]
+        if view.pillar_slug == state.pillar.slug:
+            yield from _metric_lines(view)
+    for strategy in state.strategies:
+        yield f"  » {excerpt(_one_line(strategy.description), 100)} ({strategy.status})"
+    todos = [todo for todo in board.todos.items if todo.pillar_id == state.pillar.id]
     for todo in todos:
-        yield from _todo(board, todo)
+        yield from _todo_lines(board, todo)
     if not todos:
         yield "  No todos."
 
 
-def _metric(view: MetricView) -> Iterator[str]:
+def _metric_lines(view: MetricView) -> Iterator[str]:
     metric = view.metric
     current = format_number(view.current.value, metric.unit) if view.current else "no reading"
     parts = [
-        f"{SIGNS[view.status]} {visible(metric.name)}: {visible(current)}",
+        f"{METRIC_ICONS[view.status]} {visible(metric.name)}: {visible(current)}",
         f"{view.status.replace('_', ' ')} ({'≤' if metric.direction == 'down' else '≥'} "
         f"{visible(format_number(metric.target, metric.unit))})",
         view.trend if view.trend != "unknown" else "",
@@ -165,24 +163,24 @@ def _metric(view: MetricView) -> Iterator[str]:
         )
 
 
-def _todo(board: MissionBoard, todo: MissionTodo) -> Iterator[str]:
+def _todo_lines(board: MissionBoard, todo: MissionTodo) -> Iterator[str]:
     open_until = todo.deadline if todo.ended_at is None else None
     due = f"  due {visible(open_until)}" if open_until else ""
     late = " overdue" if open_until and is_overdue(open_until, board.cadence.timezone, board.now) else ""
-    asked = "  ? you are asked about it" if todo.id in board.listed.escalated else ""
-    about = f"  {todo.priority.value}  {todo.id[-8:]}{due}{late}{asked}"
-    title = fit_line(visible(todo.title), max(_TITLE, line_width() - 4 - width(about)))
+    question = "  ? needs your answer" if todo.id in board.todos.escalated else ""
+    about = f"  {todo.priority.value}  {todo.id[-8:]}{due}{late}{question}"
+    title = fit_line(visible(todo.title), max(_MIN_TITLE_CELLS, line_width() - 4 - width(about)))
     yield f"  {ICONS[todo.status]} {title}{about}"
     run = board.runs.get(todo.id)
-    if run is not None and run.status in _AT_REST:
+    if run is not None and run.status in _RESTING:
         why = f": {visible(run.why)}" if run.why else ""
-        yield fit_line(f"      run {run.id[-8:]} {_AT_REST[run.status]}{why}", line_width())
+        yield fit_line(f"      run {run.id[-8:]} {_RESTING[run.status]}{why}", line_width())
 
 
-def _on_a_line(text: str) -> str:
+def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
 def _gauge(used: int, limit: int) -> str:
-    full = min(_GAUGE, -(-used * _GAUGE // limit)) if limit else _GAUGE
-    return f"{'█' * full}{'░' * (_GAUGE - full)} {used}/{limit}"
+    full = min(_GAUGE_CELLS, -(-used * _GAUGE_CELLS // limit)) if limit else _GAUGE_CELLS
+    return f"{'█' * full}{'░' * (_GAUGE_CELLS - full)} {used}/{limit}"

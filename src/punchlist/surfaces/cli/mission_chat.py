@@ -1,4 +1,4 @@
-"""`punchlist mission chat`: the chats of missions, read and written in."""
+"""`punchlist mission chat`: list and show the chats of missions, and send messages to them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from punchlist.errors import IllegalTransition, NotFound
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.todos.lifecycle import ChatChannel
 from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json, format_time
+from punchlist.surfaces.cli.mission_options import NO_MISSIONS, OptionalMissionArgument
 
 if TYPE_CHECKING:
     from punchlist.missions.model import Mission
     from punchlist.runs.model import Run
     from punchlist.surfaces.services import Services
 
-app = typer.Typer(help="Read the chats of missions, and write in them.", no_args_is_help=True)
+app = typer.Typer(help="Read the chats of missions, and send messages to their agents.", no_args_is_help=True)
 
 ChatArgument = Annotated[
     str,
@@ -30,8 +31,6 @@ TODOS = "todos"
 
 
 class MissionChat(NamedTuple):
-    """A chat of a mission, by the name that people use."""
-
     name: str
     channel: ChatChannel
     conversation_id: str
@@ -39,29 +38,23 @@ class MissionChat(NamedTuple):
 
 @app.callback()
 def group() -> None:
-    """Read the chats of missions, and write in them."""
+    """Read the chats of missions, and send messages to their agents."""
 
 
 @app.command("list")
-def list_chats(
-    context: typer.Context,
-    mission: Annotated[
-        str | None, typer.Argument(metavar="[MISSION]", help="The mission's slug. Default: all.", show_default=False)
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """List the chats of missions: what waits in each, and when something was last said."""
+def list_chats(context: typer.Context, mission: OptionalMissionArgument = None, as_json: JsonOption = False) -> None:
+    """List the chats of missions with their last and waiting messages."""
     from punchlist.conversations.message_queue import MessageQueue
     from punchlist.conversations.recent import RecentMessages
 
     services = cli_context(context).services(as_json=as_json)
     missions = [services.missions.get(mission)] if mission is not None else services.missions.list()
-    reading, queue = RecentMessages(services.store), MessageQueue(services.store, services.conversations)
-    busy = {run.conversation_id: run for run in services.runs.list(limit=10_000) if _works(run)}
-    told = []
-    for chat in (chat for one in missions for chat in _chats(services, one)):
-        last, run = reading.last_message(chat.conversation_id), busy.get(chat.conversation_id)
-        told.append(
+    recent, queue = RecentMessages(services.store), MessageQueue(services.store, services.conversations)
+    active = _active_runs(services)
+    listed = []
+    for chat in (chat for each in missions for chat in _chats(services, each)):
+        last = recent.last_message(chat.conversation_id)
+        listed.append(
             {
                 "chat": chat.name,
                 "channel": chat.channel,
@@ -69,30 +62,40 @@ def list_chats(
                 "messages": last.messages if last else 0,
                 "lastMessageAt": last.at if last else None,
                 "waiting": len(queue.pending(chat.conversation_id)),
-                "run": run and {"id": run.id, "agent": run.agent, "status": run.status.value},
+                "run": _run_json(active.get(chat.conversation_id)),
             }
         )
     if as_json:
-        echo_json(told)
+        echo_json(listed)
         return
-    if not told:
-        echo("No missions yet. `punchlist mission init` writes a file to begin with.")
-    for one in told:
-        _say_chat(one)
+    if not listed:
+        echo(NO_MISSIONS)
+    for entry in listed:
+        _echo_chat(entry)
 
 
-def _say_chat(told: dict[str, Any]) -> None:
+def _active_runs(services: Services) -> dict[str, Run]:
+    """The run that works in each chat. Collections do not need a chat to themselves."""
+    runs = services.runs.list(limit=10_000)
+    return {run.conversation_id: run for run in runs if run.kind != "collect" and run.status != "queued"}
+
+
+def _run_json(run: Run | None) -> dict[str, str] | None:
+    return None if run is None else {"id": run.id, "agent": run.agent, "status": run.status.value}
+
+
+def _echo_chat(chat: dict[str, Any]) -> None:
     from punchlist.surfaces.cli.layout import fit_line, line_width
 
-    parts = (
-        [f"{told['messages']:,} messages, the last {format_time(told['lastMessageAt'])}"] if told["messages"] else []
-    )
-    if told["waiting"]:
-        parts.append(f"{told['waiting']} waiting")
-    if told["run"]:
-        parts.append(f"{visible(told['run']['agent'])}: {told['run']['status']}")
-    echo(visible(told["chat"]))
-    echo(fit_line(f"  {told['channel']}  {', '.join(parts) or 'nothing said yet'}", line_width()))
+    parts = []
+    if chat["messages"]:
+        parts.append(f"{chat['messages']:,} messages, the last {format_time(chat['lastMessageAt'])}")
+    if chat["waiting"]:
+        parts.append(f"{chat['waiting']} waiting")
+    if chat["run"]:
+        parts.append(f"{visible(chat['run']['agent'])}: {chat['run']['status']}")
+    echo(visible(chat["chat"]))
+    echo(fit_line(f"  {chat['channel']}  {', '.join(parts) or 'no messages yet'}", line_width()))
 
 
 @app.command()
@@ -102,101 +105,85 @@ def show(
     last: Annotated[int, typer.Option("--last", "-n", min=1, max=100_000, help="How many of the last messages.")] = 30,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what was said in a chat, by whom and when; and what waits to be heard."""
+    """Show the messages of a chat, and the messages that wait for delivery."""
     from punchlist.conversations.message_queue import MessageQueue
     from punchlist.conversations.recent import RecentMessages
     from punchlist.surfaces.cli import mission_chat_view
     from punchlist.surfaces.conversation_json import conversation_json
 
     services = cli_context(context).services(as_json=as_json)
-    conversation = services.conversations.get(_conversation(services, chat))
-    heard = RecentMessages(services.store).last(conversation.id, last)
-    waiting = MessageQueue(services.store, services.conversations).pending(conversation.id)
+    conversation = services.conversations.get(_conversation_id(services, chat))
+    entries = RecentMessages(services.store).last(conversation.id, last)
+    pending = MessageQueue(services.store, services.conversations).pending(conversation.id)
     if as_json:
         echo_json(
             {
                 "conversation": conversation_json(conversation),
-                "messages": [mission_chat_view.heard_json(one) for one in heard],
-                "waiting": [one.as_json() for one in waiting],
+                "messages": [mission_chat_view.entry_json(entry) for entry in entries],
+                "waiting": [message.as_json() for message in pending],
             }
         )
         return
     title = f": {visible(conversation.title)}" if conversation.title else ""
     echo(f"{visible(conversation.id)}{title}")
-    for line in mission_chat_view.lines(heard, waiting):
+    for line in mission_chat_view.chat_lines(entries, pending):
         echo(line)
-
-
-def _check_heard(services: Services, metadata: str) -> None:
-    """In the chats of a mission that is archived, nobody answers."""
-    slug = json.loads(metadata).get("missionSlug")
-    if slug is not None and services.missions.get(slug).status != "active":
-        raise IllegalTransition(f"Mission {slug!r} is archived: nobody would answer. Nothing was said.")
 
 
 @app.command()
 def send(
     context: typer.Context,
     chat: ChatArgument,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say; - reads it from stdin.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The message; - reads it from stdin.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Say something in a chat. Its agent answers when it is free."""
+    """Send a message to a chat. Its agent answers when it is free."""
     from punchlist.conversations.message_queue import MessageQueue
     from punchlist.conversations.model import Scope
 
-    entry = cli_context(context)
-    services = entry.services(as_json=as_json)
-    said = sys.stdin.read() if text == "-" else text
-    conversation = services.conversations.get(_conversation(services, chat))
-    conversation_id = conversation.id
-    _check_heard(services, conversation.metadata)
-    made = MessageQueue(services.store, services.conversations).add(
-        Scope(conversation_id, entry.scope(services).actor), said
-    )
-    run = next(
-        (run for run in services.runs.list(limit=10_000) if _works(run) and run.conversation_id == conversation_id),
-        None,
-    )
+    cli = cli_context(context)
+    services = cli.services(as_json=as_json)
+    content = sys.stdin.read() if text == "-" else text
+    conversation = services.conversations.get(_conversation_id(services, chat))
+    metadata = json.loads(conversation.metadata)
+    slug = metadata.get("missionSlug")
+    if slug is not None and services.missions.get(slug).status != "active":
+        raise IllegalTransition(f"Mission {slug!r} is archived, so its agents do not answer. The message was not sent.")
+    scope = Scope(conversation.id, cli.scope(services).actor)
+    message = MessageQueue(services.store, services.conversations).add(scope, content)
+    run = _active_runs(services).get(conversation.id)
     if as_json:
-        echo_json({**made.as_json(), "conversationId": conversation_id, "run": run and run.id})
+        echo_json({**message.as_json(), "conversationId": conversation.id, "run": _run_json(run)})
         return
-    echo(f"Said, as {made.id[-8:]}.")
+    echo(f"Queued as message {message.id[-8:]}.")
     if run is not None:
-        echo(f"{visible(run.agent)} is at work there (run {run.id[-8:]}, {run.status}); it hears this afterwards.")
+        echo(f"{visible(run.agent)} is working there (run {run.id[-8:]}, {run.status}) and gets it afterwards.")
         echo(f"To interrupt it instead: punchlist mission runs redirect {run.id[-8:]} TEXT")
-    elif json.loads(conversation.metadata).get("channel") in list(ChatChannel):
-        echo("A worker sees to the answer: punchlist worker")
+    elif metadata.get("channel") in list(ChatChannel):
+        echo("A worker delivers it: punchlist worker")
     else:
-        echo(f"The next `punchlist run --session {visible(conversation_id)}` takes it up when its own turn has ended.")
+        echo(f"The next `punchlist run --session {visible(conversation.id)}` delivers it after its own turn.")
 
 
-def _works(run: Run) -> bool:
-    """Whether it has the chat to itself."""
-    return run.kind.value != "collect" and run.status.value != "queued"
-
-
-# --- which one is meant -----------------------------------------------------------------------------------
+# --- names of chats ---------------------------------------------------------------------------------------
 
 
 def _chats(services: Services, mission: Mission) -> list[MissionChat]:
     chats = [MissionChat(mission.slug, ChatChannel.MISSION, mission.conversation_id)]
-    for standing in services.missions.pillars(mission):
-        pillar, name = standing.pillar, f"{mission.slug}/{standing.pillar.slug}"
+    for state in services.missions.pillars(mission):
+        pillar, name = state.pillar, f"{mission.slug}/{state.pillar.slug}"
         chats.append(MissionChat(name, ChatChannel.PILLAR, pillar.conversation_id))
         chats.append(MissionChat(f"{name}/{TODOS}", ChatChannel.PILLAR_TODO, pillar.todo_conversation_id))
     return chats
 
 
-def _conversation(services: Services, named: str) -> str:
-    """By what people call it; else it is the id of a session."""
-    slug, _, rest = named.partition("/")
-    mission = next((one for one in services.missions.list(archived=True) if one.slug == slug), None)
+def _conversation_id(services: Services, name: str) -> str:
+    """A chat's conversation; a name that starts with no mission's slug is a session id."""
+    slug, _, rest = name.partition("/")
+    mission = next((mission for mission in services.missions.list(archived=True) if mission.slug == slug), None)
     if mission is None:
-        return named
-    chats = _chats(services, mission)
-    found = next((chat for chat in chats if chat.name == named), None)
-    if found is None:
-        there = ", ".join(chat.name for chat in chats)
-        raise NotFound(f"Mission {slug!r} has no chat {excerpt(rest)!r}. There are: {there}.")
-    return found.conversation_id
+        return name
+    chats = {chat.name: chat.conversation_id for chat in _chats(services, mission)}
+    if name not in chats:
+        raise NotFound(f"Mission {slug!r} has no chat {excerpt(rest)!r}. Its chats: {', '.join(chats)}.")
+    return chats[name]

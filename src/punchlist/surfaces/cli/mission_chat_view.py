@@ -1,4 +1,4 @@
-"""A chat as people read it: who said what, and when; what agents did meanwhile, in a line each."""
+"""Render a chat for the terminal: messages in full, tool calls in one line each."""
 
 from __future__ import annotations
 
@@ -17,66 +17,66 @@ from punchlist.surfaces.cli.layout import fit_line, line_width
 from punchlist.surfaces.conversation_json import message_json
 
 _INDENT: Final = "  "
-_WHOLE: Final = frozenset({TEXT, *(notice.value for notice in NoticeKind)})
-"""Kinds that are said for people to read; of the rest, a line will do."""
+_SHOWN_IN_FULL: Final = frozenset({TEXT, *(notice.value for notice in NoticeKind)})
 
 
-def heard_json(heard: ChatEntry) -> dict[str, Any]:
-    return {**message_json(heard.message), "agent": heard.turn.agent_id if heard.turn else None}
+def entry_json(entry: ChatEntry) -> dict[str, Any]:
+    return {**message_json(entry.message), "agent": entry.turn.agent_id if entry.turn else None}
 
 
-def lines(heard: Sequence[ChatEntry], waiting: Sequence[QueuedMessage]) -> Iterator[str]:
+def chat_lines(entries: Sequence[ChatEntry], pending: Sequence[QueuedMessage]) -> Iterator[str]:
     cells = line_width()
-    for one in heard:
-        yield from _message(one, cells)
-    if not heard:
-        yield "\nNothing was said yet."
-    for queued in waiting:
-        yield f"\n{format_time(queued.created_at)}  {visible(queued.said_by)}  waits to be heard"
-        yield from _whole(queued.content)
+    for entry in entries:
+        yield from _entry_lines(entry, cells)
+    if not entries:
+        yield "\nNo messages yet."
+    for message in pending:
+        yield f"\n{format_time(message.created_at)}  {visible(message.said_by)}  waits for delivery"
+        yield from _block(message.content)
 
 
-def _message(one: ChatEntry, cells: int) -> Iterator[str]:
-    message = one.message
-    agent = visible(one.turn.agent_id) if one.turn else "punchlist"
-    inside = _INDENT if one.turn and one.turn.parent_turn_id else ""
-    match _told(one):
+def _entry_lines(entry: ChatEntry, cells: int) -> Iterator[str]:
+    message = entry.message
+    agent = visible(entry.turn.agent_id) if entry.turn else "punchlist"
+    indent = _INDENT if entry.turn and entry.turn.parent_turn_id else ""
+    match _parse(entry):
         case Reply(text=text, calls=calls):
             if text.strip():
-                yield f"\n{inside}{format_time(message.created_at)}  {agent}"
-                yield from (f"{inside}{line}" for line in _whole(text))
+                yield f"\n{indent}{format_time(message.created_at)}  {agent}"
+                yield from (f"{indent}{line}" for line in _block(text))
             for call in calls:
                 arguments = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
-                yield fit_line(f"{inside}{_INDENT}→ {visible(call.tool)} {visible(arguments)}", cells)
+                yield fit_line(f"{indent}{_INDENT}→ {visible(call.tool)} {visible(arguments)}", cells)
         case CallReturn() as result:
-            said = " ".join(result.text.split())
-            mark = "✗" if result.failed else "✓"
-            yield fit_line(f"{inside}{_INDENT}{mark} {visible(result.tool)} {visible(said)}", cells)
-        case _ if message.kind in _WHOLE:
-            yield f"\n{inside}{format_time(message.created_at)}  {_who(one, agent)}"
-            yield from (f"{inside}{line}" for line in _whole(message.content))
+            text = " ".join(result.text.split())
+            icon = "✗" if result.failed else "✓"
+            yield fit_line(f"{indent}{_INDENT}{icon} {visible(result.tool)} {visible(text)}", cells)
+        case _ if message.kind in _SHOWN_IN_FULL:
+            yield f"\n{indent}{format_time(message.created_at)}  {_author(entry, agent)}"
+            yield from (f"{indent}{line}" for line in _block(message.content))
         case _:
-            said = " ".join(message.content.split())
-            yield fit_line(f"{inside}{_INDENT}{visible(message.kind)}: {visible(said)}", cells)
+            text = " ".join(message.content.split())
+            yield fit_line(f"{indent}{_INDENT}{visible(message.kind)}: {visible(text)}", cells)
 
 
-def _told(one: ChatEntry) -> Message | None:
+def _parse(entry: ChatEntry) -> Message | None:
     try:
-        return from_stored(one.message)
+        return from_stored(entry.message)
     except StoreDamaged:
         return None
 
 
-def _who(one: ChatEntry, agent: str) -> str:
-    message, delegated = one.message, one.turn is not None and one.turn.parent_turn_id is not None
+def _author(entry: ChatEntry, agent: str) -> str:
+    message, delegated = entry.message, entry.turn is not None and entry.turn.parent_turn_id is not None
     if message.kind == TEXT:
-        said = f"for {agent}" if delegated else "person"
-        return said if message.role == MessageRole.USER else agent
+        if message.role != MessageRole.USER:
+            return agent
+        return f"for {agent}" if delegated else "person"
     kind = message.kind.replace("_", " ")
-    # A request that began a turn, or what was posted for all to read.
+    # A user message is the request of a turn; other notices are posted for all.
     return f"{kind} for {agent}" if message.role == MessageRole.USER else kind
 
 
-def _whole(text: str) -> Iterator[str]:
+def _block(text: str) -> Iterator[str]:
     for line in visible_block(text).strip("\n").split("\n"):
         yield f"{_INDENT}{line}".rstrip()

@@ -1,4 +1,4 @@
-"""`punchlist mission cycle` and `mission prompt`: planning, now."""
+"""`punchlist mission cycle` and `mission prompt`: planning on request."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from punchlist.config import current_user
 from punchlist.errors import Conflict, NotFound
 from punchlist.kernel.actors import Actor, Role
 from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_error, echo_json
+from punchlist.surfaces.cli.mission_options import NO_MISSIONS, MissionArgument
 from punchlist.surfaces.cli.tools import ModeOption
-from punchlist.surfaces.cli.worker import ModelOption, casting, work
+from punchlist.surfaces.cli.worker import ModelOption, resolve_models, run_worker
 
 if TYPE_CHECKING:
     from punchlist.missions.model import Mission
     from punchlist.surfaces.services import Services
 
-QUEUED: Final = "A worker goes on with it: `punchlist worker`, or --work to do it here."
-WorkOption = Annotated[bool, typer.Option("--work", help="Work on it here, until nothing is left to do.")]
-
-NOW: Final = "now"
+ALL: Final = "now"
+WorkOption = Annotated[bool, typer.Option("--work", help="Run a worker here until nothing is left to do.")]
 
 
 def cycle(
@@ -28,61 +27,58 @@ def cycle(
     slug: Annotated[
         str | None,
         typer.Argument(
-            metavar="[MISSION]",
-            help="The mission's slug; without, or `now`: every active mission's.",
-            show_default=False,
+            metavar="[MISSION]", help="The mission's slug. Default, or `now`: all active missions.", show_default=False
         ),
     ] = None,
-    works: WorkOption = False,
+    work: WorkOption = False,
     model: ModelOption = None,
     mode: ModeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Begin a planning cycle now: deadlines, metrics, each pillar's planning, the Lead's review."""
+    """Start a planning cycle: sweep deadlines, collect metrics, plan each pillar, review."""
     from punchlist.engine.periodic import enqueue_cycle
     from punchlist.missions.model import MissionScope
     from punchlist.runs.model import Run
 
     services = cli_context(context).services(as_json=as_json)
-    if works:
-        # Before anything is queued that nobody here could work on.
-        casting(services, model)
-    begun, refused = list[Run](), list[Conflict]()
-    for mission in _chosen(services, slug):
+    if work:
+        # Fails before anything is queued if there is no model.
+        resolve_models(services, model)
+    started, refused = list[Run](), list[Conflict]()
+    for mission in _select(services, slug):
         scope = MissionScope(mission.conversation_id, Actor(Role.PERSON, current_user()))
         try:
-            begun.append(enqueue_cycle(services.store, scope, mission))
+            started.append(enqueue_cycle(services.store, scope, mission))
         except Conflict as error:
-            # The others have nothing to do with it.
             refused.append(error)
-    if refused and not begun:
+    if refused and not started:
         raise refused[0]
-    for each in refused:
-        echo_error(str(each))
-    if works:
-        work(services, model, mode, until_idle=True, quiet=as_json)
-        begun = [services.runs.get(run.id) for run in begun]
+    for conflict in refused:
+        echo_error(str(conflict))
+    if work:
+        run_worker(services, model, mode, until_idle=True, quiet=as_json)
+        started = [services.runs.get(run.id) for run in started]
     if as_json:
-        echo_json([run.as_json() for run in begun])
+        echo_json([run.as_json() for run in started])
         return
-    for run in begun:
+    for run in started:
         echo(f"Cycle {run.id} of {run.parameters['mission']}: {run.status}. {run.result or ''}".rstrip())
-    if begun and not works:
-        echo(QUEUED)
+    if started and not work:
+        echo("Start a worker to execute it: `punchlist worker`, or use --work.")
 
 
 def prompt(
     context: typer.Context,
-    slug: Annotated[str, typer.Argument(metavar="MISSION", help="The mission's slug.", show_default=False)],
+    slug: MissionArgument,
     pillar: Annotated[str, typer.Argument(metavar="PILLAR", help="The pillar's slug.", show_default=False)],
     as_json: JsonOption = False,
 ) -> None:
-    """Show the planning prompt that a pillar's owner would be given now."""
+    """Show the planning prompt that a pillar's owner would get now."""
     services = cli_context(context).services(as_json=as_json)
     mission = services.missions.get(slug)
     pillars = {standing.pillar.slug: standing.pillar for standing in services.missions.pillars(mission)}
     if pillar not in pillars:
-        raise NotFound(f"Mission {slug!r} has no pillar {pillar!r}. There are: {', '.join(pillars) or 'none'}.")
+        raise NotFound(f"Mission {slug!r} has no pillar {pillar!r}. Its pillars: {', '.join(pillars) or 'none'}.")
     text = services.briefing.for_owner(mission, pillars[pillar], services.store.clock())
     if as_json:
         echo_json({"missionSlug": slug, "pillarSlug": pillar, "prompt": text})
@@ -90,10 +86,10 @@ def prompt(
         echo(text.rstrip())
 
 
-def _chosen(services: Services, slug: str | None) -> list[Mission]:
+def _select(services: Services, slug: str | None) -> list[Mission]:
     missions = services.missions.list()
-    if slug is not None and (slug.lower() != NOW or slug in [one.slug for one in missions]):
+    if slug is not None and (slug.lower() != ALL or slug in [mission.slug for mission in missions]):
         return [services.missions.get(slug)]
     if not missions:
-        raise NotFound("There is no mission yet. `punchlist mission apply FILE` makes one.")
+        raise NotFound(NO_MISSIONS)
     return missions

@@ -1,7 +1,8 @@
-"""`punchlist mission escalations`, `answer` and `acknowledge`: what a mission asks the person."""
+"""`punchlist mission escalations`, `answer` and `acknowledge`: questions of missions to a person."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,13 +11,14 @@ import typer
 
 from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json, format_time
+from punchlist.surfaces.cli.mission_options import OptionalMissionArgument, OptionalReasonOption, mission_scope
 
 if TYPE_CHECKING:
-    from punchlist.missions.model import Escalation, MissionScope
-    from punchlist.surfaces.cli.context import CliContext
-    from punchlist.surfaces.services import Services
+    from punchlist.missions.model import Escalation
 
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The escalation's id, or its end.", show_default=False)]
+IdArgument = Annotated[
+    str, typer.Argument(metavar="ID", help="The escalation's id, or the end of it.", show_default=False)
+]
 
 
 class EscalationChoice(StrEnum):
@@ -27,31 +29,28 @@ class EscalationChoice(StrEnum):
 
 def escalations(
     context: typer.Context,
-    slug: Annotated[
-        str | None, typer.Argument(metavar="[SLUG]", help="The mission's slug. Default: all.", show_default=False)
-    ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Those that were answered, too.")] = False,
+    slug: OptionalMissionArgument = None,
+    include_answered: Annotated[bool, typer.Option("--all", help="Include answered questions.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List what missions ask you about their todos."""
+    """List the questions of missions about their todos."""
     services = cli_context(context).services(as_json=as_json)
-    found = services.escalations.list(slug, open_only=not every)
+    found = services.escalations.list(slug, open_only=not include_answered)
     if as_json:
-        echo_json([_json(one) for one in found])
+        echo_json([_json(escalation) for escalation in found])
         return
     if not found:
-        echo("Nothing was ever asked." if every else "Nothing is asked.")
-    for one in found:
-        reminded = f", reminded {one.reminders} times" if one.reminders > 1 else ", reminded" if one.reminders else ""
-        echo(f"{one.id[-8:]}  {one.status}  since {format_time(one.asked_at)}{reminded}")
-        echo("\n".join(f"  │ {line}" for line in _wrapped(one.question)))
-        if one.answer is not None:
-            echo(f"  {visible(one.answered_by)}: {visible(one.answer)}")
+        echo("There are no questions." if include_answered else "There are no open questions.")
+    for escalation in found:
+        count = escalation.reminders
+        reminded = f", reminded {count} times" if count > 1 else ", reminded" if count else ""
+        echo(f"{escalation.id[-8:]}  {escalation.status}  since {format_time(escalation.asked_at)}{reminded}")
+        echo("\n".join(f"  │ {line}" for line in _wrap(escalation.question)))
+        if escalation.answer is not None:
+            echo(f"  {visible(escalation.answered_by)}: {visible(escalation.answer)}")
 
 
-def _wrapped(text: str) -> Iterator[str]:
-    import textwrap
-
+def _wrap(text: str) -> Iterator[str]:
     from punchlist.surfaces.cli.layout import line_width
 
     for line in visible_block(text).splitlines():
@@ -66,52 +65,43 @@ def answer(
         str | None,
         typer.Argument(metavar="[DATE]", help="With extend: the new deadline, such as 2026-02-21.", show_default=False),
     ] = None,
-    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="A reason for the event trail.")] = "",
+    why: OptionalReasonOption = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Say what becomes of a todo: its deadline is extended, it is cancelled, or it stays as it is."""
-    entry = cli_context(context)
-    services = entry.services(as_json=as_json)
-    done = services.escalations.answer(_scope(entry, services), id, choice.value, deadline=date, reason=why)
+    """Answer a question about a todo: extend its deadline, cancel it, or keep it."""
+    cli = cli_context(context)
+    services = cli.services(as_json=as_json)
+    scope = mission_scope(cli, services)
+    answered = services.escalations.answer(scope, id, choice.value, deadline=date, reason=why)
     if as_json:
-        echo_json(_json(done))
+        echo_json(_json(answered))
     else:
-        echo(f"Answered: {visible(done.answer)}.")
+        echo(f"Answered: {visible(answered.answer)}.")
 
 
 def acknowledge(context: typer.Context, id: IdArgument, as_json: JsonOption = False) -> None:
-    """Say that you have seen a question: it stays open, but you are not reminded any more."""
-    entry = cli_context(context)
-    services = entry.services(as_json=as_json)
-    seen = services.escalations.acknowledge(_scope(entry, services), id)
+    """Stop the reminders of a question. It stays open."""
+    cli = cli_context(context)
+    services = cli.services(as_json=as_json)
+    seen = services.escalations.acknowledge(mission_scope(cli, services), id)
     if as_json:
         echo_json(_json(seen))
     else:
-        echo(
-            f"You are not reminded of {seen.id[-8:]} any more. To answer it: punchlist mission answer {seen.id[-8:]} …"
-        )
+        echo(f"Reminders of {seen.id[-8:]} stopped. To answer it: punchlist mission answer {seen.id[-8:]} …")
 
 
-def _scope(entry: CliContext, services: Services) -> MissionScope:
-    """The person at the terminal, who is bound to no mission."""
-    from punchlist.missions.model import MissionScope
-
-    scope = entry.scope(services)
-    return MissionScope(scope.conversation_id, scope.actor)
-
-
-def _json(one: Escalation) -> dict[str, Any]:
+def _json(escalation: Escalation) -> dict[str, Any]:
     return {
-        "id": one.id,
-        "missionId": one.mission_id,
-        "todoId": one.todo_id,
-        "kind": one.kind,
-        "question": one.question,
-        "status": one.status,
-        "askedAt": one.asked_at,
-        "remindedAt": one.reminded_at,
-        "reminders": one.reminders,
-        "answer": one.answer,
-        "answeredBy": one.answered_by,
-        "answeredAt": one.answered_at,
+        "id": escalation.id,
+        "missionId": escalation.mission_id,
+        "todoId": escalation.todo_id,
+        "kind": escalation.kind,
+        "question": escalation.question,
+        "status": escalation.status,
+        "askedAt": escalation.asked_at,
+        "remindedAt": escalation.reminded_at,
+        "reminders": escalation.reminders,
+        "answer": escalation.answer,
+        "answeredBy": escalation.answered_by,
+        "answeredAt": escalation.answered_at,
     }

@@ -1,4 +1,4 @@
-"""`punchlist mission metric`: what a mission measures, and what came of measuring it."""
+"""`punchlist mission metric`: show, record and collect the metrics of a mission."""
 
 from __future__ import annotations
 
@@ -6,37 +6,33 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from punchlist.errors import InvalidInput
 from punchlist.kernel.text import excerpt, visible
 from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json, format_time, terminal_width
-from punchlist.surfaces.cli.plot import NARROWEST, Level, in_sight, plot, sparkline
+from punchlist.surfaces.cli.mission_options import MissionArgument, mission_scope
+from punchlist.surfaces.cli.plot import MIN_WIDTH, Level, fits_scale, plot, sparkline
 
 if TYPE_CHECKING:
-    from punchlist.missions.metrics.collection import CollectedMetric
     from punchlist.missions.metrics.service import MetricView
-    from punchlist.missions.model import MissionScope
-    from punchlist.surfaces.cli.context import CliContext
-    from punchlist.surfaces.services import Services
 
-app = typer.Typer(help="Look at the metrics of a mission, and record readings.", no_args_is_help=True)
+app = typer.Typer(help="Show the metrics of a mission, record readings, run collectors.", no_args_is_help=True)
 
-MissionArgument = Annotated[str, typer.Argument(metavar="MISSION", help="The mission's slug.", show_default=False)]
 MetricArgument = Annotated[str, typer.Argument(metavar="METRIC", help="The metric's slug.", show_default=False)]
 
-SIGNS: Final = {"on_target": "✓", "warning": "!", "off_target": "✗", "unknown": "?"}
-_TARGET: Final = "─"
-_WARNING: Final = "┄"
-_LAST: Final = 5
-"""How many of the newest readings are listed below a plot."""
+ICONS: Final = {"on_target": "✓", "warning": "!", "off_target": "✗", "unknown": "?"}
+_TARGET_DASH: Final = "─"
+_WARNING_DASH: Final = "┄"
+_LISTED_READINGS: Final = 5
 
 
 @app.callback()
 def group() -> None:
-    """Look at the metrics of a mission, and record readings."""
+    """Show the metrics of a mission, record readings, run collectors."""
 
 
 @app.command("list")
 def list_metrics(context: typer.Context, mission: MissionArgument, as_json: JsonOption = False) -> None:
-    """List the metrics of a mission and how they stand."""
+    """List the metrics of a mission with their current values."""
     services = cli_context(context).services(as_json=as_json)
     views = services.metrics.views(mission)
     if as_json:
@@ -49,7 +45,7 @@ def list_metrics(context: typer.Context, mission: MissionArgument, as_json: Json
         if view.pillar_slug != pillar:
             pillar = view.pillar_slug
             echo(visible(pillar))
-        for line in _lines(view):
+        for line in _summary_lines(view):
             echo(excerpt(f"  {line}", _width()))
 
 
@@ -60,21 +56,21 @@ def show(
     metric: Annotated[
         str | None, typer.Argument(metavar="METRIC", help="The metric's slug. Default: all.", show_default=False)
     ] = None,
-    most: Annotated[
-        int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="How many of the newest readings to draw.")
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="How many of the newest readings to plot.")
     ] = 60,
     as_json: JsonOption = False,
 ) -> None:
-    """Draw the readings of a metric, with its levels."""
+    """Plot the readings of a metric with its target and warning levels."""
     services = cli_context(context).services(as_json=as_json)
-    views = services.metrics.views(mission, metric, most=most)
+    views = services.metrics.views(mission, metric, most=limit)
     if as_json:
         echo_json([view.as_json() for view in views])
         return
     if not views:
         echo("The mission has no metrics.")
-    for number, view in enumerate(views):
-        echo("\n".join(["", *_picture(view, most)] if number else _picture(view, most)))
+        return
+    echo("\n\n".join("\n".join(_plot_lines(view, limit)) for view in views))
 
 
 @app.command(context_settings={"ignore_unknown_options": True})
@@ -87,26 +83,26 @@ def record(
         str | None,
         typer.Option("--at", metavar="TIME", help="When it was taken: 2026-02-21, or a time with zone. Default: now."),
     ] = None,
-    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="What there is to say about it.")] = "",
+    note: Annotated[str, typer.Option("--note", metavar="TEXT", help="A remark about the reading.")] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Record a reading by hand."""
-    from punchlist.errors import InvalidInput
+    """Record a reading."""
     from punchlist.missions.metrics.service import reading_json
     from punchlist.missions.metrics.status import parse_number
 
-    entry = cli_context(context)
-    services = entry.services(as_json=as_json)
+    cli = cli_context(context)
+    services = cli.services(as_json=as_json)
     try:
-        found = parse_number(value)
+        number = parse_number(value)
     except InvalidInput as error:
         raise InvalidInput(f"VALUE: {error}.") from None
-    reading = services.metrics.record(_scope(entry, services, mission), mission, metric, found, at=at, note=note)
+    scope = mission_scope(cli, services, services.missions.get(mission).conversation_id)
+    reading = services.metrics.record(scope, mission, metric, number, at=at, note=note)
     if as_json:
         echo_json(reading_json(reading))
         return
     [view] = services.metrics.views(mission, metric)
-    for line in _lines(view):
+    for line in _summary_lines(view):
         echo(excerpt(line, _width()))
 
 
@@ -117,99 +113,90 @@ def collect(
     metrics: Annotated[
         list[str] | None, typer.Argument(metavar="METRIC…", help="The metrics to collect.", show_default=False)
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="All that are not recorded by hand.")] = False,
+    collect_all: Annotated[bool, typer.Option("--all", help="All metrics that have a collector.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run collectors here and now. Exits with 1 if one of them failed."""
-    entry = cli_context(context)
-    if bool(metrics) == every:
+    """Run collectors now. Exits with 1 if one of them fails."""
+    from punchlist.missions.metrics.status import format_number
+
+    cli = cli_context(context)
+    if bool(metrics) == collect_all:
         raise typer.BadParameter("name metrics, or give --all", param_hint="METRIC")
-    services = entry.services(as_json=as_json)
-    collected = services.collecting.collect(_scope(entry, services, mission), mission, metrics or ())
+    services = cli.services(as_json=as_json)
+    scope = mission_scope(cli, services, services.missions.get(mission).conversation_id)
+    collected = services.collecting.collect(scope, mission, metrics or ())
     if as_json:
-        echo_json([one.as_json() for one in collected])
+        echo_json([result.as_json() for result in collected])
     elif not collected:
-        echo("All metrics of the mission are recorded by hand.")
+        echo("No metric of the mission has a collector.")
     else:
-        for one in collected:
-            echo(_came(one))
-    if any(one.error for one in collected):
+        for result in collected:
+            if result.value is None:
+                echo(f"✗ {visible(result.error)}")
+            else:
+                value = format_number(result.value, result.metric.unit)
+                echo(f"✓ {visible(result.metric.slug)}: {visible(value)}")
+    if any(result.error for result in collected):
         raise typer.Exit(1)
 
 
-def _scope(entry: CliContext, services: Services, mission_slug: str) -> MissionScope:
-    """The person at the terminal, in the mission's chat."""
-    from punchlist.missions.model import MissionScope
-
-    return MissionScope(services.missions.get(mission_slug).conversation_id, entry.scope(services).actor)
-
-
-def _came(one: CollectedMetric) -> str:
-    from punchlist.missions.metrics.status import format_number
-
-    if one.value is None:
-        return f"✗ {visible(one.error)}"
-    return f"✓ {visible(one.metric.slug)}: {visible(format_number(one.value, one.metric.unit))}"
-
-
-def _lines(view: MetricView) -> list[str]:
-    """A metric in a line, and what is wrong with it in more."""
+def _summary_lines(view: MetricView) -> list[str]:
     from punchlist.missions.metrics.status import TREND_READINGS
 
-    lines = [f"{SIGNS[view.status]} {visible(view.metric.slug)}  {_standing(view)}"]
+    lines = [f"{ICONS[view.status]} {visible(view.metric.slug)}  {_current(view)}"]
     if len(view.readings) > 1:
         lines[0] += f"  {sparkline(view.values[-TREND_READINGS:])}"
-    return [*lines, *(f"    {line}" for line in _troubles(view))]
+    return [*lines, *(f"    {line}" for line in _problems(view))]
 
 
-def _standing(view: MetricView) -> str:
+def _current(view: MetricView) -> str:
     from punchlist.missions.metrics.status import format_number
 
     metric = view.metric
+    target = visible(format_number(metric.target, metric.unit))
     if view.current is None:
-        return f"no readings yet, target {visible(format_number(metric.target, metric.unit))}"
+        return f"no readings yet, target {target}"
     status = view.status.replace("_", " ")
     trend = "" if view.trend == "unknown" else f", {view.trend}"
-    target = visible(format_number(metric.target, metric.unit))
     return f"{visible(format_number(view.current.value, metric.unit))}, {status} ({target}){trend}"
 
 
-def _troubles(view: MetricView) -> list[str]:
-    troubles = []
+def _problems(view: MetricView) -> list[str]:
+    problems = []
     if view.stale and view.current:
-        troubles.append(f"stale: the newest reading is of {format_time(view.current.at)}")
+        problems.append(f"stale: the newest reading is from {format_time(view.current.at)}")
     if view.metric.last_error is not None and view.metric.last_error_at is not None:
-        troubles.append(f"not collected {format_time(view.metric.last_error_at)}: {visible(view.metric.last_error)}")
-    return troubles
+        problems.append(f"not collected {format_time(view.metric.last_error_at)}: {visible(view.metric.last_error)}")
+    return problems
 
 
-def _picture(view: MetricView, most: int) -> list[str]:
+def _plot_lines(view: MetricView, limit: int) -> list[str]:
     from punchlist.missions.metrics.status import format_number
 
-    metric, readings, width = view.metric, view.readings[-most:], _width()
-    lines = [excerpt(f"{visible(metric.name)} ({visible(metric.slug)})", width), excerpt(_standing(view), width)]
-    lines += [excerpt(line, width) for line in _troubles(view)]
+    metric, readings, width = view.metric, view.readings[-limit:], _width()
+    lines = [excerpt(f"{visible(metric.name)} ({visible(metric.slug)})", width), excerpt(_current(view), width)]
+    lines += [excerpt(line, width) for line in _problems(view)]
     if not readings:
         return lines
     values = [reading.value for reading in readings]
-    told = {"target": (_TARGET, metric.target), "warning": (_WARNING, metric.warning)}
-    drawn, legend = [], []
-    for name, (dash, value) in told.items():
+    levels, legend = [], []
+    for name, dash, value in (("target", _TARGET_DASH, metric.target), ("warning", _WARNING_DASH, metric.warning)):
         if value is None:
             continue
-        legend.append(f"{name} {visible(format_number(value, metric.unit))}")
-        if in_sight(value, values):
-            drawn.append(Level(value, dash))
-            legend[-1] = f"{dash * 2} {legend[-1]}"
-    days = readings[0].at[:10], readings[-1].at[:10]
-    lines += ["", *plot(values, width=width, levels=drawn, beneath=days, label=format_number)]
+        label = f"{name} {visible(format_number(value, metric.unit))}"
+        if fits_scale(value, values):
+            levels.append(Level(value, dash))
+            label = f"{dash * 2} {label}"
+        legend.append(label)
+    dates = readings[0].at[:10], readings[-1].at[:10]
+    lines += ["", *plot(values, width=width, levels=levels, edge_labels=dates, label=format_number)]
     lines += [excerpt("   ".join(legend), width), ""]
-    for reading in readings[-_LAST:]:
+    for reading in readings[-_LISTED_READINGS:]:
         note = f"  {visible(reading.note)}" if reading.note else ""
-        found = visible(format_number(reading.value, metric.unit))
-        lines.append(excerpt(f"{format_time(reading.at)}  {found}  {visible(reading.source)}{note}", width))
+        number = visible(format_number(reading.value, metric.unit))
+        lines.append(excerpt(f"{format_time(reading.at)}  {number}  {visible(reading.source)}{note}", width))
     return lines
 
 
 def _width() -> int:
-    return max(terminal_width(), NARROWEST)
+    return max(terminal_width(), MIN_WIDTH)

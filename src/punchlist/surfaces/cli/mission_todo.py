@@ -12,85 +12,89 @@ from punchlist.errors import InvalidInput
 from punchlist.kernel.text import line_problem, visible, visible_block
 from punchlist.missions.todos.lifecycle import TodoPriority
 from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json, format_time
+from punchlist.surfaces.cli.mission_options import (
+    MissionArgument,
+    OptionalReasonOption,
+    RequiredReasonOption,
+    mission_scope,
+)
 from punchlist.surfaces.cli.plan import LONGEST_PLACE, TERMINAL, AsOption, SecondsOption
 
 if TYPE_CHECKING:
-    from punchlist.missions.model import Mission, MissionScope, MissionTodo, TodoChange
+    from punchlist.missions.model import Mission, MissionTodo, TodoChange
     from punchlist.missions.todos.claims import MissionClaims
-    from punchlist.surfaces.cli.context import CliContext
     from punchlist.surfaces.services import Services
 
-app = typer.Typer(help="Look at the todos of missions, and decide on them.", no_args_is_help=True)
+app = typer.Typer(help="List, create, change and claim the todos of missions.", no_args_is_help=True)
 
-MissionArgument = Annotated[str, typer.Argument(metavar="MISSION", help="The mission's slug.", show_default=False)]
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The todo's id, or its end.", show_default=False)]
-WhyOption = Annotated[str, typer.Option("--why", metavar="TEXT", help="Why; kept in the trail.", show_default=False)]
-FenceOption = Annotated[int, typer.Option("--fence", min=1, metavar="N", help="As `todo claim` said.")]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The todo's id, or the end of it.", show_default=False)]
+FenceOption = Annotated[int, typer.Option("--fence", min=1, metavar="N", help="The number that `claim` printed.")]
 
 
 @app.callback()
 def group() -> None:
-    """Look at the todos of missions, and decide on them."""
+    """List, create, change and claim the todos of missions."""
 
 
-# --- looking ----------------------------------------------------------------------------------------------
+# --- list and show ----------------------------------------------------------------------------------------
 
 
 @app.command("list")
 def list_todos(
     context: typer.Context,
     mission: MissionArgument,
-    pillar: Annotated[str | None, typer.Option("--pillar", metavar="SLUG", help="Only what matters to one.")] = None,
+    pillar: Annotated[
+        str | None, typer.Option("--pillar", metavar="SLUG", help="Only todos that affect this pillar.")
+    ] = None,
     status: Annotated[
         str | None,
-        typer.Option("--status", metavar="STATE", help="Or active, open, all. Default: open, and ended lately."),
+        typer.Option("--status", metavar="STATE", help="A status, active, open or all. Default: open and just ended."),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Those that ended long ago, too.")] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=500, metavar="N", help="How many at most.")] = 100,
-    cursor: Annotated[str | None, typer.Option("--cursor", metavar="TEXT", help="Go on after a page.")] = None,
+    include_archived: Annotated[bool, typer.Option("--all", help="Include todos that ended long ago.")] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=500, metavar="N", help="The page size.")] = 100,
+    cursor: Annotated[str | None, typer.Option("--cursor", metavar="TEXT", help="Continue after a page.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List a mission's todos, and how full it is."""
+    """List a mission's todos and its capacity."""
     from punchlist.missions.todos import validation as todo_validation
     from punchlist.missions.todos.tools import list_json
     from punchlist.surfaces.cli import mission_todo_view
 
     services = cli_context(context).services(as_json=as_json)
-    said = {"missionSlug": mission, "pillarSlug": pillar, "status": status, "limit": limit, "cursor": cursor}
-    asked = todo_validation.parse_query({**said, "archived": every})
-    listed = services.mission_todos.list(
-        asked.mission_slug,
-        pillar=asked.pillar,
-        status=asked.status,
-        archived=asked.archived,
-        limit=asked.limit,
-        cursor=asked.cursor,
+    values = {"missionSlug": mission, "pillarSlug": pillar, "status": status, "limit": limit, "cursor": cursor}
+    query = todo_validation.parse_query({**values, "archived": include_archived})
+    page = services.mission_todos.list(
+        query.mission_slug,
+        pillar=query.pillar,
+        status=query.status,
+        archived=query.archived,
+        limit=query.limit,
+        cursor=query.cursor,
     )
     if as_json:
-        echo_json(list_json(listed))
-    else:
-        for line in mission_todo_view.listing(
-            services.missions.get(asked.mission_slug), listed, services.store.clock()
-        ):
-            echo(line)
+        echo_json(list_json(page))
+        return
+    found = services.missions.get(query.mission_slug)
+    for line in mission_todo_view.list_lines(found, page, services.store.clock()):
+        echo(line)
 
 
 @app.command()
 def show(context: typer.Context, todo: IdArgument, as_json: JsonOption = False) -> None:
-    """Show all of a todo: what it is, its runs, what they used and did, and what was said about it."""
+    """Show a todo with its runs, their usage and tool calls, and the messages about it."""
     from punchlist.surfaces.cli import mission_todo_view
 
     services = cli_context(context).services(as_json=as_json)
     found = services.mission_todos.find(None, todo)
-    page = mission_todo_view.look(services, _mission(services, found), found)
+    detail = mission_todo_view.read_detail(services, _mission_of(services, found), found)
     if as_json:
-        echo_json(page.as_json())
+        echo_json(detail.as_json())
     else:
-        for line in mission_todo_view.lines(page, services.store.clock()):
+        for line in mission_todo_view.detail_lines(detail, services.store.clock()):
             echo(line)
 
 
-# --- deciding ---------------------------------------------------------------------------------------------
+# --- create and change ------------------------------------------------------------------------------------
 
 
 @app.command()
@@ -100,7 +104,7 @@ def create(
     pillar: Annotated[str, typer.Argument(metavar="PILLAR", help="The pillar's slug.", show_default=False)],
     title: Annotated[
         str | None,
-        typer.Argument(metavar="TITLE", help="In a line, verb first; a template may have one.", show_default=False),
+        typer.Argument(metavar="TITLE", help="One line, verb first. Optional with --template.", show_default=False),
     ] = None,
     description: Annotated[str | None, typer.Option("--description", "-d", metavar="TEXT", help="What to do.")] = None,
     justification: Annotated[str | None, typer.Option("--justification", metavar="TEXT", help="Why now.")] = None,
@@ -109,35 +113,35 @@ def create(
         str | None, typer.Option("--deadline", metavar="DATE", help="2026-02-21, or a time with its zone.")
     ] = None,
     priority: Annotated[TodoPriority | None, typer.Option("--priority", "-p", help="How urgent it is.")] = None,
-    backlog: Annotated[bool, typer.Option("--backlog", help="For later: not on the active list.")] = False,
+    backlog: Annotated[bool, typer.Option("--backlog", help="Add it to the backlog.")] = False,
     also_affects: Annotated[
         list[str] | None, typer.Option("--also-affects", metavar="SLUG", help="Another pillar; may be repeated.")
     ] = None,
     template: Annotated[
-        str | None, typer.Option("--template", metavar="SLUG", help="Of the mission's file; fills what is left out.")
+        str | None, typer.Option("--template", metavar="SLUG", help="A template of the mission, for omitted fields.")
     ] = None,
     check_name: Annotated[
-        str | None, typer.Option("--check-name", metavar="NAME", help="A check of the mission's file must pass.")
+        str | None, typer.Option("--check-name", metavar="NAME", help="Require a check of the mission to pass.")
     ] = None,
     check_metric: Annotated[
-        str | None, typer.Option("--check-metric", metavar="SLUG", help="A metric must be at a level.")
+        str | None, typer.Option("--check-metric", metavar="SLUG", help="Require a metric to reach a level.")
     ] = None,
-    at_most: Annotated[float | None, typer.Option("--at-most", metavar="X", help="The level.")] = None,
-    at_least: Annotated[float | None, typer.Option("--at-least", metavar="X", help="The level.")] = None,
+    at_most: Annotated[float | None, typer.Option("--at-most", metavar="X", help="The metric's upper bound.")] = None,
+    at_least: Annotated[float | None, typer.Option("--at-least", metavar="X", help="The metric's lower bound.")] = None,
     check_command: Annotated[
-        str | None, typer.Option("--check-command", metavar="COMMAND", help="A program must end with 0.")
+        str | None, typer.Option("--check-command", metavar="COMMAND", help="Require a command to exit with 0.")
     ] = None,
     request_id: Annotated[
-        str | None, typer.Option("--request-id", metavar="ID", help="The same again makes no second todo.")
+        str | None, typer.Option("--request-id", metavar="ID", help="Repeating the id creates no second todo.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Add a todo: to the active list if there is room, else to the backlog."""
-    from punchlist.missions.config.trust import check_name as name_of_check
+    """Create a todo on the active list if there is room, else in the backlog."""
+    from punchlist.missions.config.trust import check_name as trust_name
     from punchlist.missions.todos import validation as todo_validation
 
-    entry = cli_context(context)
-    services = entry.services(as_json=as_json)
+    cli = cli_context(context)
+    services = cli.services(as_json=as_json)
     slug, new = todo_validation.parse_create(
         {
             "missionSlug": mission,
@@ -155,11 +159,12 @@ def create(
             "requestId": request_id,
         }
     )
-    done = services.mission_todos.create(_scope(entry, services), slug, new, reason="todo create")
-    if check_command is not None and done.todo.completion_check is not None:
-        # Whoever typed it means it to run.
-        services.trust.trust_text(name_of_check(done.todo), done.todo.completion_check)
-    _answer(done, as_json, f"Made {done.todo.id[-8:]}: {visible(done.todo.title)} ({done.todo.status}).")
+    created = services.mission_todos.create(mission_scope(cli, services), slug, new, reason="todo create")
+    todo = created.todo
+    if check_command is not None and todo.completion_check is not None:
+        # A command typed by the person needs no separate confirmation.
+        services.trust.trust_text(trust_name(todo), todo.completion_check)
+    _echo_change(created, as_json, f"Created {todo.id[-8:]}: {visible(todo.title)} ({todo.status}).")
 
 
 def _check(
@@ -167,9 +172,9 @@ def _check(
 ) -> dict[str, Any] | None:
     levels = {key: value for key, value in (("atMost", at_most), ("atLeast", at_least)) if value is not None}
     if sum(given is not None for given in (name, metric, command)) > 1:
-        raise InvalidInput("A todo has one check: --check-name, --check-metric or --check-command.")
+        raise InvalidInput("A todo has one check. Use --check-name, --check-metric or --check-command.")
     if (metric is not None) != (len(levels) == 1):
-        raise InvalidInput("--check-metric goes with either --at-most or --at-least.")
+        raise InvalidInput("--check-metric needs either --at-most or --at-least.")
     if name is not None:
         return {"name": name}
     if metric is not None:
@@ -179,30 +184,30 @@ def _check(
     try:
         return {"command": shlex.split(command)}
     except ValueError as error:
-        raise InvalidInput(f"--check-command: cannot be read ({error}). Close its quotes.") from None
+        raise InvalidInput(f"--check-command: cannot be parsed ({error}). Close its quotes.") from None
 
 
 @app.command()
-def promote(context: typer.Context, todo: IdArgument, why: WhyOption, as_json: JsonOption = False) -> None:
+def promote(context: typer.Context, todo: IdArgument, why: RequiredReasonOption, as_json: JsonOption = False) -> None:
     """Move a todo from the backlog to the active list."""
     _update(context, todo, as_json, action="promote", reason=why)
 
 
 @app.command()
-def demote(context: typer.Context, todo: IdArgument, why: WhyOption, as_json: JsonOption = False) -> None:
+def demote(context: typer.Context, todo: IdArgument, why: RequiredReasonOption, as_json: JsonOption = False) -> None:
     """Move a todo back to the backlog."""
     _update(context, todo, as_json, action="demote", reason=why)
 
 
 @app.command()
-def start(context: typer.Context, todo: IdArgument, why: WhyOption, as_json: JsonOption = False) -> None:
-    """Let its pillar's owner work on a todo. A worker does that: `punchlist worker`."""
+def start(context: typer.Context, todo: IdArgument, why: RequiredReasonOption, as_json: JsonOption = False) -> None:
+    """Start a todo. A worker executes it: `punchlist worker`."""
     _update(context, todo, as_json, action="start", reason=why)
 
 
 @app.command()
-def cancel(context: typer.Context, todo: IdArgument, why: WhyOption, as_json: JsonOption = False) -> None:
-    """End a todo that will not be done. Work on it is stopped."""
+def cancel(context: typer.Context, todo: IdArgument, why: RequiredReasonOption, as_json: JsonOption = False) -> None:
+    """Cancel a todo and stop its runs."""
     _update(context, todo, as_json, action="cancel", reason=why)
 
 
@@ -213,10 +218,10 @@ def extend(
     deadline: Annotated[
         str, typer.Argument(metavar="DATE", help="2026-02-21, or a time with its zone.", show_default=False)
     ],
-    why: WhyOption,
+    why: RequiredReasonOption,
     as_json: JsonOption = False,
 ) -> None:
-    """Give a todo another deadline."""
+    """Change the deadline of a todo."""
     _update(context, todo, as_json, action="extend", reason=why, deadline=deadline)
 
 
@@ -225,34 +230,34 @@ def reprioritize(
     context: typer.Context,
     todo: IdArgument,
     priority: Annotated[TodoPriority, typer.Argument(metavar="PRIORITY", help="critical, high, medium or low.")],
-    why: WhyOption,
+    why: RequiredReasonOption,
     as_json: JsonOption = False,
 ) -> None:
-    """Say how urgent a todo is."""
+    """Change the priority of a todo."""
     _update(context, todo, as_json, action="reprioritize", reason=why, priority=priority.value)
 
 
-def _update(context: typer.Context, wanted: str, as_json: bool, **said: Any) -> None:
+def _update(context: typer.Context, id_or_suffix: str, as_json: bool, **values: Any) -> None:
     from punchlist.missions.todos import validation as todo_validation
 
-    entry = cli_context(context)
-    services = entry.services(as_json=as_json)
-    found = services.mission_todos.find(None, wanted)
-    asked = todo_validation.parse_update({"missionSlug": _mission(services, found).slug, "todoId": found.id, **said})
-    done = services.mission_todos.update(
-        _scope(entry, services),
-        asked.mission_slug,
-        asked.todo_id,
-        asked.action,
-        asked.reason,
-        deadline=asked.deadline,
-        priority=asked.priority,
+    cli = cli_context(context)
+    services = cli.services(as_json=as_json)
+    request = todo_validation.parse_update({**_identify(services, id_or_suffix), **values})
+    changed = services.mission_todos.update(
+        mission_scope(cli, services),
+        request.mission_slug,
+        request.todo_id,
+        request.action,
+        request.reason,
+        deadline=request.deadline,
+        priority=request.priority,
     )
-    due = f", due {visible(done.todo.deadline)}" if asked.deadline else ""
-    told = f"“{visible(done.todo.title)}” is {done.todo.status}, {done.todo.priority}{due}."
-    if done.run_id is not None:
-        told += f" Run {done.run_id[-8:]} waits for a worker: punchlist worker"
-    _answer(done, as_json, told)
+    todo = changed.todo
+    due = f", due {visible(todo.deadline)}" if request.deadline else ""
+    text = f"“{visible(todo.title)}” is {todo.status}, {todo.priority}{due}."
+    if changed.run_id is not None:
+        text += f" Run {changed.run_id[-8:]} waits for a worker: punchlist worker"
+    _echo_change(changed, as_json, text)
 
 
 @app.command()
@@ -264,37 +269,35 @@ def complete(
         list[str] | None, typer.Option("--metric", metavar="SLUG", help="A metric to collect again; may be repeated.")
     ] = None,
     override: Annotated[
-        str | None, typer.Option("--override", metavar="REASON", help="Why it is done though its check did not pass.")
+        str | None, typer.Option("--override", metavar="REASON", help="Complete it although its check fails.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Call a todo done that is in progress. Its check, if it has one, is run first and must pass."""
+    """Complete a todo that is in progress. Its check, if it has one, runs first and must pass."""
     from punchlist.missions.todos import validation as todo_validation
 
-    entry = cli_context(context)
-    services = entry.services(as_json=as_json)
-    found = services.mission_todos.find(None, todo)
-    said = {"outcome": outcome, "metricsImpacted": metrics, "overrideReason": override}
-    asked = todo_validation.parse_completion(
-        {"missionSlug": _mission(services, found).slug, "todoId": found.id, **said}
-    )
-    scope = _scope(entry, services)
-    if asked.override_reason is None and (
-        due := services.mission_todos.todo_needing_check(scope, asked.mission_slug, asked.todo_id)
-    ):
+    cli = cli_context(context)
+    services = cli.services(as_json=as_json)
+    values = {"outcome": outcome, "metricsImpacted": metrics, "overrideReason": override}
+    request = todo_validation.parse_completion({**_identify(services, todo), **values})
+    scope = mission_scope(cli, services)
+    slug, todo_id = request.mission_slug, request.todo_id
+    if request.override_reason is None and (due := services.mission_todos.todo_needing_check(scope, slug, todo_id)):
         result = services.checks.run(scope, due)
-        told = "Its check passed" if result.passed else "Its check did not pass"
-        echo(f"{told}: {visible_block(result.detail)}", error=True)
-    done = services.mission_todos.complete(
+        verdict = "Its check passed" if result.passed else "Its check did not pass"
+        echo(f"{verdict}: {visible_block(result.detail)}", error=True)
+    completed = services.mission_todos.complete(
         scope,
-        asked.mission_slug,
-        asked.todo_id,
-        asked.outcome,
-        metrics_impacted=asked.metrics_impacted,
-        override_reason=asked.override_reason,
+        slug,
+        todo_id,
+        request.outcome,
+        metrics_impacted=request.metrics_impacted,
+        override_reason=request.override_reason,
     )
-    collected = f" Run {done.run_id[-8:]} collects {', '.join(map(visible, metrics or ()))}." if done.run_id else ""
-    _answer(done, as_json, f"“{visible(done.todo.title)}” is completed.{collected}")
+    collecting = ""
+    if completed.run_id:
+        collecting = f" Run {completed.run_id[-8:]} collects {', '.join(map(visible, metrics or ()))}."
+    _echo_change(completed, as_json, f"“{visible(completed.todo.title)}” is completed.{collecting}")
 
 
 # --- claims -----------------------------------------------------------------------------------------------
@@ -306,34 +309,37 @@ def claim(
     mission: MissionArgument,
     todo: Annotated[
         str | None,
-        typer.Argument(metavar="[ID]", help="The todo's id, or its end. Default: the most urgent.", show_default=False),
+        typer.Argument(
+            metavar="[ID]", help="The todo's id, or the end of it. Default: the most urgent.", show_default=False
+        ),
     ] = None,
-    pillar: Annotated[str | None, typer.Option("--pillar", metavar="SLUG", help="Only of one pillar.")] = None,
+    pillar: Annotated[str | None, typer.Option("--pillar", metavar="SLUG", help="Only todos of this pillar.")] = None,
     seconds: SecondsOption = DEFAULT_LEASE_SECONDS,
     name: AsOption = TERMINAL,
     as_json: JsonOption = False,
 ) -> None:
-    """Take a todo that is in progress, so that nobody else works on it until the time is over."""
+    """Claim a todo that is in progress, so that no other agent works on it meanwhile."""
     from punchlist.claims.model import ClaimGranted
     from punchlist.claims.tools import claim_json
     from punchlist.missions.todos.tools import todo_json
 
-    entry = cli_context(context)
-    services = entry.services(as_json=as_json)
-    wanted = services.mission_todos.find(mission, todo).id if todo is not None else None
-    claimed = _claims(services).claim(
-        _scope(entry, services), _place(name), mission, wanted, seconds, pillar=pillar, reason="todo claim"
+    cli = cli_context(context)
+    services = cli.services(as_json=as_json)
+    todo_id = services.mission_todos.find(mission, todo).id if todo is not None else None
+    scope = mission_scope(cli, services)
+    result = _claims(services).claim(
+        scope, _holder(name), mission, todo_id, seconds, pillar=pillar, reason="todo claim"
     )
-    if not isinstance(claimed, ClaimGranted):
+    if not isinstance(result, ClaimGranted):
         if as_json:
-            echo_json({"todo": None, "next": str(claimed)})
+            echo_json({"todo": None, "next": str(result)})
         else:
-            echo(str(claimed))
+            echo(str(result))
     elif as_json:
-        echo_json({"todo": todo_json(claimed.todo), **claim_json(claimed.claim)})
+        echo_json({"todo": todo_json(result.todo), **claim_json(result.claim)})
     else:
-        echo(f"“{visible(claimed.todo.title)}” is yours until {format_time(claimed.claim.lease_until)}.")
-        echo(f"id {claimed.todo.id}, fence {claimed.claim.fence}")
+        echo(f"“{visible(result.todo.title)}” is yours until {format_time(result.claim.lease_until)}.")
+        echo(f"id {result.todo.id}, fence {result.claim.fence}")
 
 
 @app.command()
@@ -345,17 +351,17 @@ def renew(
     name: AsOption = TERMINAL,
     as_json: JsonOption = False,
 ) -> None:
-    """Keep a claimed todo for longer."""
+    """Extend a claim."""
     from punchlist.claims.tools import claim_json
 
-    entry = cli_context(context)
-    services = entry.services(as_json=as_json)
+    cli = cli_context(context)
+    services = cli.services(as_json=as_json)
     id = services.mission_todos.find(None, todo).id
-    kept = _claims(services).renew_claim(_scope(entry, services), _place(name), id, fence, seconds)
+    renewed = _claims(services).renew_claim(mission_scope(cli, services), _holder(name), id, fence, seconds)
     if as_json:
-        echo_json({"id": kept.todo_id, **claim_json(kept)})
+        echo_json({"id": renewed.todo_id, **claim_json(renewed)})
     else:
-        echo(f"It is yours until {format_time(kept.lease_until)}.")
+        echo(f"It is yours until {format_time(renewed.lease_until)}.")
 
 
 @app.command()
@@ -363,23 +369,22 @@ def release(
     context: typer.Context,
     todo: IdArgument,
     fence: Annotated[
-        int | None, typer.Option("--fence", min=1, metavar="N", help="Only if it is still the claim with this fence.")
+        int | None, typer.Option("--fence", min=1, metavar="N", help="Only if the claim still has this number.")
     ] = None,
     name: AsOption = TERMINAL,
-    why: Annotated[str | None, typer.Option("--why", metavar="TEXT", help="A reason for the event trail.")] = None,
+    why: OptionalReasonOption = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Give a claimed todo back, whoever holds it."""
-    entry = cli_context(context)
-    services = entry.services(as_json=as_json)
+    """Release the claim of a todo, also the claim of another agent."""
+    cli = cli_context(context)
+    services = cli.services(as_json=as_json)
     id = services.mission_todos.find(None, todo).id
-    freed = _claims(services).release_claim(
-        _scope(entry, services), _place(name), id, fence, reason=why or "todo release"
-    )
+    reason = why or "todo release"
+    released = _claims(services).release_claim(mission_scope(cli, services), _holder(name), id, fence, reason=reason)
     if as_json:
-        echo_json({"id": freed.todo_id, "released": True, "holder": freed.holder})
+        echo_json({"id": released.todo_id, "released": True, "holder": released.holder})
     else:
-        echo(f"It is free. {visible(freed.holder)} had it.")
+        echo(f"Released the claim of {visible(released.holder)}.")
 
 
 def _claims(services: Services) -> MissionClaims:
@@ -388,33 +393,27 @@ def _claims(services: Services) -> MissionClaims:
     return MissionClaims(services.store)
 
 
-def _place(name: str) -> str:
+def _holder(name: str) -> str:
     if problem := line_problem(name, max_length=LONGEST_PLACE):
         raise InvalidInput(f"--as: {problem}")
     return name.strip()
 
 
-# --- common to all ----------------------------------------------------------------------------------------
+def _mission_of(services: Services, todo: MissionTodo) -> Mission:
+    return next(mission for mission in services.missions.list(archived=True) if mission.id == todo.mission_id)
 
 
-def _scope(entry: CliContext, services: Services) -> MissionScope:
-    """The person at the terminal, who is bound to no mission."""
-    from punchlist.missions.model import MissionScope
-
-    scope = entry.scope(services)
-    return MissionScope(scope.conversation_id, scope.actor)
+def _identify(services: Services, id_or_suffix: str) -> dict[str, str]:
+    todo = services.mission_todos.find(None, id_or_suffix)
+    return {"missionSlug": _mission_of(services, todo).slug, "todoId": todo.id}
 
 
-def _mission(services: Services, todo: MissionTodo) -> Mission:
-    return next(one for one in services.missions.list(archived=True) if one.id == todo.mission_id)
-
-
-def _answer(done: TodoChange, as_json: bool, told: str) -> None:
+def _echo_change(change: TodoChange, as_json: bool, text: str) -> None:
     from punchlist.missions.todos.tools import change_json
 
     if as_json:
-        echo_json(change_json(done))
+        echo_json(change_json(change))
         return
-    echo(told)
-    if done.warning:
-        echo(f"! {visible(done.warning)}")
+    echo(text)
+    if change.warning:
+        echo(f"! {visible(change.warning)}")

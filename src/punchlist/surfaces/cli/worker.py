@@ -1,4 +1,4 @@
-"""`punchlist worker`: works on what is queued, and goes on with what others have left."""
+"""`punchlist worker`: execute queued runs and continue the runs of dead workers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from punchlist.errors import ConfigError
+from punchlist.extras import require
 from punchlist.surfaces.cli.context import cli_context, echo_error, format_time
 from punchlist.surfaces.cli.run import NO_MODEL
 from punchlist.surfaces.cli.tools import ModeChoice, ModeOption, warn_untrusted
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from punchlist.agent.model_resolver import ModelResolver
     from punchlist.surfaces.services import Services
 
-SLOTS: Final = 8
-MOST_TOLD: Final = 20
+DEFAULT_SLOTS: Final = 8
+MAX_REPORTED: Final = 20
 ModelOption = Annotated[
     str | None, typer.Option("--model", "-m", envvar="PUNCHLIST_MODEL", metavar="NAME", help="The model to use.")
 ]
@@ -30,30 +31,28 @@ def worker(
     mode: ModeOption = None,
     slots: Annotated[
         int, typer.Option("--slots", min=1, max=1_000, metavar="N", help="Agents that work at the same time.")
-    ] = SLOTS,
-    until_idle: Annotated[
-        bool, typer.Option("--until-idle", help="End when nothing is left that can be worked on now.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")] = False,
+    ] = DEFAULT_SLOTS,
+    until_idle: Annotated[bool, typer.Option("--until-idle", help="Exit when no run can continue now.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors.")] = False,
 ) -> None:
-    """Work on runs: todos of missions, planning cycles, chats, delegated work. Any number of workers share them.
+    """Execute the runs of missions: todos, planning cycles, chats, delegations. Any number of workers share them.
 
-    Ctrl-C or SIGTERM ends it in good order; even after kill -9, what it had in hand goes on with the next worker.
+    Ctrl-C or SIGTERM shuts it down cleanly. The next worker continues its runs, even after kill -9.
     """
     services = cli_context(context).services()
-    work(services, model, mode, slots=slots, until_idle=until_idle, quiet=quiet)
+    run_worker(services, model, mode, slots=slots, until_idle=until_idle, quiet=quiet)
 
 
-def work(
+def run_worker(
     services: Services,
     model: str | None,
     mode: ModeChoice | None,
     *,
-    slots: int = SLOTS,
+    slots: int = DEFAULT_SLOTS,
     until_idle: bool = False,
     quiet: bool = False,
 ) -> None:
-    """Host a worker in this process until it has nothing to do, or is told to end."""
+    """Run a worker in this process until it is idle or receives a signal."""
     import asyncio
     import signal
     from contextlib import suppress
@@ -61,41 +60,44 @@ def work(
     from punchlist.kernel.clock import timestamp
     from punchlist.toolcalls.policy import Mode
 
+    for module in ("sqlalchemy", "dbos"):
+        require(module, extra="missions", feature="The mission worker")
     warn_untrusted(services, *services.agents.distrusted)
 
-    def tell(line: str) -> None:
+    def report(line: str) -> None:
         if not quiet:
             echo_error(f"{format_time(timestamp(services.store.clock()))} {line}")
 
-    async def until_told() -> None:
-        ours = services.worker(casting(services, model, tell), Mode(mode) if mode else None, slots=slots, report=tell)
+    async def run() -> None:
+        models = resolve_models(services, model, report)
+        worker = services.worker(models, Mode(mode) if mode else None, slots=slots, report=report)
         with suppress(NotImplementedError):
             loop = asyncio.get_running_loop()
-            loop.add_signal_handler(signal.SIGINT, ours.stop)
-            loop.add_signal_handler(signal.SIGTERM, ours.stop)
-        await ours.run(until_idle=until_idle)
+            loop.add_signal_handler(signal.SIGINT, worker.stop)
+            loop.add_signal_handler(signal.SIGTERM, worker.stop)
+        await worker.run(until_idle=until_idle)
 
-    asyncio.run(until_told())
+    asyncio.run(run())
     if until_idle:
-        _tell_what_waits(services, tell)
+        _report_resting(services, report)
 
 
-def _tell_what_waits(services: Services, tell: Callable[[str], None]) -> None:
-    """Why it is idle although there is work: what only a person can let go on."""
+def _report_resting(services: Services, report: Callable[[str], None]) -> None:
+    """Report the runs that only a person can continue."""
     from punchlist.runs.lifecycle import RunStatus
 
-    left = services.runs.list(limit=1_000)
-    for status, what in ((RunStatus.WAITING, "waits"), (RunStatus.PAUSED, "is paused")):
-        for run in [run for run in left if run.status is status][:MOST_TOLD]:
-            tell(f"{run.kind} {run.id[-8:]} {what}{f': {run.why}' if run.why else ''}")
+    open_runs = services.runs.list(limit=1_000)
+    for status, verb in ((RunStatus.WAITING, "waits"), (RunStatus.PAUSED, "is paused")):
+        for run in [run for run in open_runs if run.status is status][:MAX_REPORTED]:
+            report(f"{run.kind} {run.id[-8:]} {verb}{f': {run.why}' if run.why else ''}")
 
 
-def casting(services: Services, model: str | None, told: Callable[[str], None] | None = None) -> ModelResolver:
-    """Which model speaks for which agent; `told` hears when one is busy or gives way to another."""
+def resolve_models(services: Services, model: str | None, report: Callable[[str], None] | None = None) -> ModelResolver:
+    """The models of all agents; `report` receives retries and fallbacks."""
     from punchlist.agent.model_resolver import ModelResolver
     from punchlist.models.providers import default_model
 
-    named = model or services.agents.default_model or default_model(os.environ)
-    if named is None:
+    name = model or services.agents.default_model or default_model(os.environ)
+    if name is None:
         raise ConfigError(NO_MODEL)
-    return ModelResolver(named, os.environ, told)
+    return ModelResolver(name, os.environ, report)

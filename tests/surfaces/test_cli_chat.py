@@ -188,7 +188,7 @@ def test_any_session_is_a_chat_too(punchlist: Cli) -> None:
 @pytest.mark.usefixtures("team")
 def test_a_chat_that_is_not_there_is_told(punchlist: Cli) -> None:
     for named, told in (
-        (f"{SLUG}/nowhere", f"Mission '{SLUG}' has no chat 'nowhere'. There are: {SLUG}, {SLUG}/{BUILD}, {TODOS}"),
+        (f"{SLUG}/nowhere", f"Mission '{SLUG}' has no chat 'nowhere'. Its chats: {SLUG}, {SLUG}/{BUILD}, {TODOS}"),
         ("nowhere", "There is no session 'nowhere'"),
         ("nowhere/builds", "There is no session 'nowhere/builds'"),
     ):

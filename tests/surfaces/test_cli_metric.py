@@ -57,7 +57,7 @@ def test_a_reading_can_be_negative_and_of_another_time(punchlist: Cli, theirs: S
     told = fine(punchlist, "record", "fast", "build-time", "-5", "--at", "2026-02-21T09:00Z")
     assert told.splitlines() == [
         "✓ build-time  -5 s, on target (60 s)",
-        "    stale: the newest reading is of 2026-02-21T09:00:00Z",
+        "    stale: the newest reading is from 2026-02-21T09:00:00Z",
     ]
     told = fine(punchlist, "record", "fast", "build-time", "1e2", "--at", "2026-02-21", "--json")
     assert json.loads(told) == {"value": 100, "at": "2026-02-21T00:00:00.000000Z", "source": "manual", "note": ""}

@@ -118,7 +118,7 @@ def test_a_person_pauses_resumes_redirects_and_stops_a_run(punchlist: Cli, run: 
     assert runs(punchlist, "resume", end) == f"Run {end} is paused.\n"
     book.resume(run.id)
     told = runs(punchlist, "redirect", end, "-", input="Use SWC.\n")
-    assert told == f"Run {end} is running; its agent will be told.\n"
+    assert told == f"Run {end} is running; its agent will receive the message.\n"
     assert "Message for its agent, not delivered yet\n  Use SWC.\n" in runs(punchlist, "show", end)
     stopped = runs_json(punchlist, "stop", end)
     assert (stopped["status"], stopped["wish"], stopped["message"]) == ("running", "stop", "Use SWC.")

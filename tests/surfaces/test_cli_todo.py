@@ -365,7 +365,7 @@ def test_a_mission_adds_up_what_its_runs_have_used(mission: Cli, team: Team, sto
         ONBOARDING,
         "  1 run, 5 tokens in, 5 out, 0.0 s, 0 tool calls",
         "",
-        "Todos, those that used most first",
+        "Todos by usage",
         f"  {ids['A'][-8:]}  A",
         "    1 run, 1,000 tokens in, 10 out, $0.5000, 1.0 s, 2 tool calls",
         f"  {ids['B'][-8:]}  B",

@@ -203,7 +203,7 @@ def main() -> int:
         print(f"{scenario:5} {len(found.files):3} files (limit {limit})")
         if options.list:
             for name in sorted(found.files):
-                print(f"      {len(found.files[name]):3} {name}")
+                print(f"      {len(found.files[name]):3} {name}  {' '.join(found.files[name][:3])}")
         if options.reads:
             for number, statements in enumerate(found.statements):
                 tables = ", ".join(f"{table} {times}" for table, times in sorted(reads(statements).items()))

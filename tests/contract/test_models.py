@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from tests.contract.scripted_http import SECRET, Answer, Asked, Break, ScriptedServer
 
+from punchlist.agent.model_resolver import model_named
 from punchlist.errors import ConfigError
 from punchlist.models.model import (
     REPLY_BROKEN,
@@ -33,7 +34,7 @@ from punchlist.models.model import (
     Usage,
     UserText,
 )
-from punchlist.models.provider_model import ProviderModel, ReplyLimits, model_named
+from punchlist.models.provider_model import ProviderModel, ReplyLimits
 from punchlist.models.providers import default_model, resolve_model
 from punchlist.models.retry import RetryingModel
 
@@ -562,7 +563,7 @@ def test_nothing_is_made_up_about_unknown_models(name: str) -> None:
 
 
 def test_choosing_imports_nothing_heavy() -> None:
-    program = "import sys; from punchlist.models.provider_model import model_named; "
+    program = "import sys; from punchlist.agent.model_resolver import model_named; "
     program += "model_named('openai:x', {'OPENAI_API_KEY': 'x'}); "
     program += "sys.exit(bool({'pydantic_ai', 'httpx2', 'openai', 'anthropic', 'genai_prices'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=BOUND).returncode == 0

@@ -176,7 +176,9 @@ def test_an_agent_that_is_built_in_can_be_told_something_else(files: Files) -> N
 def test_a_worker_has_no_plan_tools_by_name_or_by_pattern(files: Files, tool: str) -> None:
     files.write(f'{REVIEWER}tools = [\n  "read_file",\n  "{tool}",\n]\n')
     told = files.complaint()
-    assert told.startswith(f"punchlist.toml, line 3: agents.reviewer.tools: {tool} is not for reviewer: ")
+    assert told.startswith(
+        f"punchlist.toml, line 3: agents.reviewer.tools: {tool} is for agents that delegate, and reviewer is a worker. "
+    )
     assert told.endswith("the plan is its supervisor's. Leave it out, or set delegates = true.")
     worker = files.write(f'{REVIEWER}tools = ["*"]\n').read().definitions["reviewer"]
     assert worker.may_call("run_command")
@@ -327,8 +329,8 @@ def test_the_users_own_file_needs_no_trust(files: Files) -> None:
         ("agent = 5", 1, "agent: must be a table, got a number"),
         ('[agents]\nmodel = "m"', 2, "agents.model: must be a table, got text"),
         ('[agents]\n[agents."a b"]\nprompt = "x"', 2, "agents.a b: an agent's name must be 1 to 40 letters"),
-        ("\n[agents.reviewer]\n", 2, "agents.reviewer: is a new agent, and needs a prompt"),
-        ("\n[agents.reviewer]\nhistory = 5", 2, "agents.reviewer: is a new agent, and needs a prompt"),
+        ("\n[agents.reviewer]\n", 2, "agents.reviewer: is a new agent and needs a prompt"),
+        ("\n[agents.reviewer]\nhistory = 5", 2, "agents.reviewer: is a new agent and needs a prompt"),
         ("[agents.coder]\n\nmax_iterations = '5'", 3, "agents.coder.max_iterations: must be a whole number from 1 up"),
         ("[agent]\nmax_iterations = 0", 2, "agent.max_iterations: must be a whole number from 1 up"),
         ("[agent]\nmax_todo_continuations = -1", 2, "agent.max_todo_continuations: must be a whole number from 0 up"),
@@ -346,7 +348,7 @@ def test_the_users_own_file_needs_no_trust(files: Files) -> None:
         ("[agent]\nmodel = '''a\nb'''", 2, "agent.model: must not contain a line break"),
         ("[agents.coder]\ntools = 5", 2, "agents.coder.tools: must be text in quotes, or a list of such"),
         ('[agents.coder]\ntools = [""]', 2, "agents.coder.tools: a name or pattern must be 1 to 200 characters"),
-        ('[agents.x]\nprompt = "a"\nprompt_file = "b"', 3, "agents.x.prompt_file: and prompt are two prompts"),
+        ('[agents.x]\nprompt = "a"\nprompt_file = "b"', 3, "agents.x.prompt_file: cannot be combined with prompt"),
         ("[agent]\nmax_iterations = 5\nbase_iterations = 6", 3, "agent.base_iterations: must not be above max_iter"),
         ('[agent]\nprompt = "x"', 2, "agent.prompt: is not known. There are: model, fallback_model, todo_driven"),
         ("[agents.coder]\ntool = []", 2, "agents.coder.tool: is not known. Did you mean tools? There are: "),

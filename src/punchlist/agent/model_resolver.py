@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from punchlist.agent.definitions import AgentDefinition
 from punchlist.models.fallback import FallbackModel
 from punchlist.models.model import Model
-from punchlist.models.provider_model import model_named
-from punchlist.models.rehearsal import for_agent
+from punchlist.models.providers import REHEARSAL, resolve_model
+from punchlist.models.rehearsal import Rehearsal, for_agent, load_rehearsal
 from punchlist.models.retry import RetryingModel
 
 
@@ -38,3 +39,13 @@ class ModelResolver:
         if name not in self._models:
             self._models[name] = model_named(name, self._environment)
         return self._models[name]
+
+
+def model_named(name: str, environment: Mapping[str, str]) -> Model:
+    """Raises `ConfigError` for an unknown provider, a missing key or an invalid rehearsal file."""
+    kind, _, rest = name.partition(":")
+    if kind == REHEARSAL and rest:
+        return Rehearsal(load_rehearsal(Path(rest)), name=name)
+    from punchlist.models.provider_model import ProviderModel
+
+    return ProviderModel(resolve_model(name, environment))

@@ -18,9 +18,8 @@ from punchlist.agent.loop import run_loop
 from punchlist.agent.prompts import system_prompt
 from punchlist.agent.resume import restore
 from punchlist.agent.tool_execution import ToolExecution
-from punchlist.agent.transcript import from_stored
+from punchlist.agent.transcript import TurnLog, from_stored, single_line
 from punchlist.agent.turn import Turn, TurnDeps, TurnRequest
-from punchlist.agent.turn_log import TurnLog, single_line
 from punchlist.checklist.service import Checklists
 from punchlist.checklist.tools import checklist_tools
 from punchlist.conversations.model import Scope, StoredTurn, TurnScope

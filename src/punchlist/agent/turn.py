@@ -29,7 +29,7 @@ from punchlist.agent.message_kinds import CONTINUATION, REMINDER, RESUMED, TEXT
 from punchlist.agent.reminders import reminder
 from punchlist.agent.resume import RestoredTurn, restore
 from punchlist.agent.tool_execution import ToolExecution
-from punchlist.agent.turn_log import TurnLog
+from punchlist.agent.transcript import TurnLog
 from punchlist.conversations.service import Fence
 from punchlist.errors import PunchlistError
 from punchlist.kernel.actors import Actor, Role

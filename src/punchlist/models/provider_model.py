@@ -9,15 +9,12 @@ is none, and it is bounded in bytes, idle time and total time.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.models.model import (
     REPLY_BROKEN,
-    Model,
     ModelBusy,
     ModelError,
     ModelInfo,
@@ -27,7 +24,7 @@ from punchlist.models.model import (
 )
 from punchlist.models.provider_errors import to_model_error
 from punchlist.models.provider_messages import event_text, to_provider_messages, to_reply, tool_parameters
-from punchlist.models.providers import REHEARSAL, ResolvedModel, resolve_model
+from punchlist.models.providers import ResolvedModel
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -51,16 +48,6 @@ class ReplyLimits:
     total: float = 3600.0
     """Seconds for the whole reply."""
     max_bytes: int | None = None
-
-
-def model_named(name: str, environment: Mapping[str, str]) -> Model:
-    """Raises `ConfigError` for an unknown provider, a missing key or an invalid rehearsal file."""
-    kind, _, rest = name.partition(":")
-    if kind == REHEARSAL and rest:
-        from punchlist.models.rehearsal import Rehearsal, load_rehearsal
-
-        return Rehearsal(load_rehearsal(Path(rest)), name=name)
-    return ProviderModel(resolve_model(name, environment))
 
 
 class _TextForwarder:

@@ -1,4 +1,4 @@
-"""From settings to objects: the only place that builds them, and the program's entry."""
+"""Entry point, and the only place that builds services from settings."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -36,29 +37,48 @@ if TYPE_CHECKING:
     from punchlist.tools.settings import ToolSettings
     from punchlist.tools.tool_session import ToolSite
     from punchlist.trust import Trust
+    from punchlist.views.inbox import Inbox
+    from punchlist.views.todos import SessionTodos
 
 
 PRIVATE_ADDRESSES = "PUNCHLIST_PRIVATE_ADDRESSES"
-"""`allow` lets HTTP collectors ask addresses of a private network. The person's own environment says so, no file."""
+"""`allow` lets HTTP collectors connect to private addresses. Only the environment can allow it, not a settings file."""
 
 
 class App:
-    """The `Desk` that surfaces work at. Parts are built on first use: a command pays for what it needs."""
+    """The services that surfaces use. Each is built on first use, so a command imports only what it needs."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self._project_settings = settings
         self._store: Store | None = None
         self._opening = Lock()
 
     @property
     def store(self) -> Store:
-        # Whoever comes while another thread opens the database waits for that.
+        # Locked: several threads may ask for the store first.
         with self._opening:
             if self._store is None:
                 from punchlist.storage.open import open_store
 
                 self._store = open_store(self.settings.database, synchronous=self.settings.synchronous)
             return self._store
+
+    def current_session(self) -> str:
+        """The session that was named; else the session of this project that was used last."""
+        from punchlist.views.sessions import current_session
+
+        return current_session(self.store, self._project_settings)
+
+    def new_session(self) -> str:
+        """The session that was named; else the id of a new session."""
+        from punchlist.views.sessions import new_session_id
+
+        settings = self._project_settings
+        return settings.session if settings.session_is_named else new_session_id(settings)
+
+    def use_session(self, session: str) -> None:
+        self.settings = replace(self.settings, session=session)
 
     @cached_property
     def conversations(self) -> Conversations:
@@ -77,6 +97,18 @@ class App:
         from punchlist.plan.service import Plans
 
         return Plans(self.store)
+
+    @cached_property
+    def todos(self) -> SessionTodos:
+        from punchlist.views.todos import SessionTodos
+
+        return SessionTodos(self)
+
+    @cached_property
+    def inbox(self) -> Inbox:
+        from punchlist.views.inbox import Inbox
+
+        return Inbox(self)
 
     @cached_property
     def missions(self) -> Missions:
@@ -119,7 +151,7 @@ class App:
 
     @property
     def workspace(self) -> Path:
-        """Where the project's agents work, from whichever of its folders a command is run."""
+        """The project's root, else the current folder."""
         return self.settings.root or Path.cwd()
 
     @cached_property
@@ -192,10 +224,10 @@ class App:
 
 
 def main() -> None:
-    # Loading makes many objects and no rubbish: looking for some every 700 of them takes a tenth of a short command.
+    # Imports create many objects and no garbage; collecting at the default threshold costs a tenth of a short command.
     gc.set_threshold(50_000, 20, 20)
     if sys.argv[1:2] == ["hook"] and not {"-h", "--help"}.intersection(sys.argv):
-        # Asked at every step of somebody's agent: not even the command line's own library is loaded.
+        # Agents call hooks at every step, so this path does not even import Typer.
         from punchlist.surfaces.hooks.main import run
 
         run(App, sys.argv[2:])

@@ -22,7 +22,6 @@ MIN_WIDTH: Final = len(BOX_TITLE) + 1
 MAX_WIDTH: Final = 100
 MAX_LINES_PER_ITEM: Final = 2
 _FRAME: Final = 4
-_ICON: Final = 2
 # Longer than any valid item; a damaged store may hold more.
 _MAX_LABEL_LENGTH: Final = 1_000
 
@@ -79,20 +78,21 @@ def render_box(checklist: Checklist, columns: int = 80) -> list[str]:
 
 def render_frame(labels: Sequence[tuple[str, str]], footer: str, columns: int = 80) -> list[str]:
     """Icons and labels in a frame. Each label is a single line that is safe to show."""
-    if columns < MIN_WIDTH + _FRAME:
-        return [f"{icon} {clip(text, columns - _ICON)}"[: max(columns, 1)] for icon, text in labels]
-    needed = max(len(footer), len(BOX_TITLE) + 2, *(width(text) + _ICON for _, text in labels))
+    indent = max(len(icon) for icon, _ in labels) + 1
+    if columns < MIN_WIDTH + _FRAME + indent - 2:
+        return [f"{icon} {clip(text, columns - indent)}"[: max(columns, 1)] for icon, text in labels]
+    needed = max(len(footer), len(BOX_TITLE) + 2, *(width(text) + indent for _, text in labels))
     inner = max(MIN_WIDTH, min(needed, columns - _FRAME, MAX_WIDTH))
     lines = [f"┌─ {BOX_TITLE} {'─' * (inner - len(BOX_TITLE) - 1)}┐"]
     for icon, text in labels:
-        first, *rest = _wrap(text, inner - _ICON)
+        first, *rest = _wrap(text, inner - indent)
         lines.append(_row(icon, first, inner))
-        lines += [_row(" ", part, inner) for part in rest]
+        lines += [_row(" " * (indent - 1), part, inner) for part in rest]
     return [*lines, f"│ {'':{inner}} │", f"│ {clip(footer, inner):{inner}} │", f"└{'─' * (inner + 2)}┘"]
 
 
 def _row(icon: str, text: str, inner: int) -> str:
-    return f"│ {icon} {text}{' ' * (inner - _ICON - width(text))} │"
+    return f"│ {icon} {text}{' ' * (inner - len(icon) - 1 - width(text))} │"
 
 
 def _wrap(text: str, cells: int) -> list[str]:

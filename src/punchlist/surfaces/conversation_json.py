@@ -84,8 +84,7 @@ def conversation_json(conversation: Conversation) -> dict[str, Any]:
     }
 
 
-def turn_json(story: TurnView) -> dict[str, Any]:
-    turn, usage = story.turn, story.usage
+def stored_turn_json(turn: StoredTurn) -> dict[str, Any]:
     return {
         "id": turn.id,
         "parentTurnId": turn.parent_turn_id,
@@ -93,8 +92,15 @@ def turn_json(story: TurnView) -> dict[str, Any]:
         "startedAt": turn.started_at,
         "endedAt": turn.ended_at,
         "endReason": turn.end_reason,
-        "iterations": story.iterations,
-        "continuations": story.continuations,
+    }
+
+
+def turn_json(view: TurnView) -> dict[str, Any]:
+    usage = view.usage
+    return {
+        **stored_turn_json(view.turn),
+        "iterations": view.iterations,
+        "continuations": view.continuations,
         "usage": {"inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens},
     }
 

@@ -1,4 +1,4 @@
-"""What a surface is handed: the services, built when they are first asked for."""
+"""The services that a surface receives. `app.App` builds them on first use."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from punchlist.tools.settings import ToolSettings
     from punchlist.tools.tool_session import ToolSite
     from punchlist.trust import Trust
+    from punchlist.views.inbox import Inbox
+    from punchlist.views.todos import SessionTodos
 
 
 class Services(Protocol):
@@ -39,6 +41,18 @@ class Services(Protocol):
 
     @property
     def store(self) -> Store: ...
+
+    def current_session(self) -> str: ...
+
+    def new_session(self) -> str: ...
+
+    def use_session(self, session: str) -> None: ...
+
+    @property
+    def todos(self) -> SessionTodos: ...
+
+    @property
+    def inbox(self) -> Inbox: ...
 
     @property
     def conversations(self) -> Conversations: ...

@@ -11,7 +11,11 @@ from punchlist.storage.store import Transaction
 # Chats of missions are conversations, too; their metadata names a channel.
 _SESSIONS: Final = """FROM conversations WHERE metadata NOT LIKE '%"channel":%' """
 _OF_PROJECT: Final = "AND (:project = '' OR id = :project OR substr(id, 1, length(:project) + 1) = :project || '-') "
-_LAST_EVENT: Final = "(SELECT max(seq) FROM events WHERE events.conversation_id = conversations.id)"
+# What a person does to a mission is recorded with the session of the terminal, and is no work in that session.
+_LAST_EVENT: Final = (
+    "coalesce((SELECT max(seq) FROM events WHERE events.conversation_id = conversations.id "
+    "AND stream NOT LIKE 'mission%'), 0)"
+)
 
 LAST_USED: Final = Statement(f"SELECT id {_SESSIONS}{_OF_PROJECT}ORDER BY {_LAST_EVENT} DESC, id LIMIT 1")
 LAST_TURN: Final = Statement(

@@ -8,6 +8,7 @@ from punchlist.config import DEFAULT_SESSION, Settings
 from punchlist.views import repository
 
 if TYPE_CHECKING:
+    from punchlist.conversations.model import StoredTurn
     from punchlist.storage.store import Store
 
 
@@ -25,6 +26,14 @@ def new_session_id(settings: Settings) -> str:
 
     project = _project(settings)
     return f"{project}-run-{short_id()}" if project else f"run-{short_id()}"
+
+
+def running_turns(store: Store) -> list[StoredTurn]:
+    """The turns that a living process works on, oldest first."""
+    from punchlist.kernel.process_id import is_running
+
+    with store.read() as tx:
+        return [turn for turn in repository.running_turns(tx) if is_running(turn.owner or "") is not False]
 
 
 def _project(settings: Settings) -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, TypedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypedDict
 
 from punchlist.checklist.lifecycle import ChecklistAction
 from punchlist.checklist.render import item_label
@@ -67,8 +67,6 @@ class TodoList:
     session: str
     items: Sequence[NumberedTodo] = ()
     turn: StoredTurn | None = None
-    checklist_revision: int = 0
-    problems: tuple[str, ...] = field(default=())
 
     @property
     def summary(self) -> TodoSummary:
@@ -98,18 +96,29 @@ class TodoList:
         raise NotFound(f"Session {excerpt(self.session)!r} has no todo {excerpt(reference)!r}. {hint}")
 
 
+class ListServices(Protocol):
+    """Built on first use: a session without a plan does not import the plan's modules."""
+
+    @property
+    def store(self) -> Store: ...
+
+    @property
+    def checklists(self) -> Checklists: ...
+
+    @property
+    def plans(self) -> Plans: ...
+
+
 class SessionTodos:
     """Reads the lists of a session, and changes the list that an item belongs to."""
 
-    def __init__(self, store: Store, checklists: Checklists, plans: Plans) -> None:
-        self._store = store
-        self._checklists = checklists
-        self._plans = plans
+    def __init__(self, services: ListServices) -> None:
+        self._services = services
 
     def list(self, scope: Scope, turn_id: str | None = None) -> TodoList:
         """Both lists, the plan first. `turn_id` selects the plan of an earlier turn."""
         session = scope.conversation_id
-        with self._store.read() as tx:
+        with self._services.store.read() as tx:
             turn = repository.last_turn(tx, session)
             checklist = find_checklist(tx, session)
             creations = repository.plan_creations(tx, session)
@@ -119,7 +128,7 @@ class SessionTodos:
         if turn_id is not None or any(shown == of_turn for _, _, of_turn in creations):
             items += _plan_items(self._plan(scope, str(shown)), numbers)
         items += _checklist_items(checklist, numbers)
-        return TodoList(session, items, turn, checklist.revision)
+        return TodoList(session, items, turn)
 
     def add(self, scope: Scope, titles: Sequence[str], *, active_form: str | None = None, reason: str) -> None:
         """Add items to the list that the session's agent uses.
@@ -134,60 +143,66 @@ class SessionTodos:
             from punchlist.plan.validation import parse_items
 
             items = parse_items([{"title": title} for title in titles])
-            self._plans.create(_turn_scope(scope, turn), items, reason=reason)
+            self._services.plans.create(_turn_scope(scope, turn), items, reason=reason)
         else:
-            self._checklists.add(scope, *titles, active_form=active_form, reason=reason)
+            self._services.checklists.add(scope, *titles, active_form=active_form, reason=reason)
 
     def start(self, scope: Scope, reference: str, *, reason: str, fence: int | None = None) -> None:
         item, turn = self._find(scope, reference)
         if turn is None:
-            self._checklists.advance(scope, item.id, ChecklistAction.START, reason=reason)
+            self._services.checklists.advance(scope, item.id, ChecklistAction.START, reason=reason)
         else:
-            self._plans.start(turn, item.id, reason=reason, fence=fence)
+            self._services.plans.start(turn, item.id, reason=reason, fence=fence)
 
     def complete(
         self, scope: Scope, reference: str, outcome: str | None = None, *, reason: str, fence: int | None = None
     ) -> None:
         item, turn = self._find(scope, reference)
         if turn is None:
-            self._checklists.advance(scope, item.id, ChecklistAction.COMPLETE, reason=outcome or reason)
+            self._services.checklists.advance(scope, item.id, ChecklistAction.COMPLETE, reason=outcome or reason)
         else:
             from punchlist.plan.validation import parse_outcome
 
             text = parse_outcome(outcome if outcome is not None else DEFAULT_OUTCOME)
-            self._plans.end(turn, item.id, text, fence=fence)
+            self._services.plans.end(turn, item.id, text, fence=fence)
 
     def reopen(self, scope: Scope, reference: str, *, reason: str) -> None:
         item, turn = self._find(scope, reference)
         if turn is not None:
             raise IllegalTransition(f"Todo {item.number} belongs to a plan; a plan todo that has ended stays ended.")
-        self._checklists.advance(scope, item.id, ChecklistAction.REOPEN, reason=reason)
+        self._services.checklists.advance(scope, item.id, ChecklistAction.REOPEN, reason=reason)
 
     def cancel(self, scope: Scope, reference: str, *, reason: str | None = None) -> None:
         """Cancel a plan item, or remove a checklist item."""
         item, turn = self._find(scope, reference)
         if turn is None:
-            self._checklists.remove(scope, item.id, reason=reason or "todos cancel")
+            self._services.checklists.remove(scope, item.id, reason=reason or "todos cancel")
         else:
             from punchlist.plan.lifecycle import PlanAction
             from punchlist.plan.validation import parse_outcome
 
-            self._plans.end(turn, item.id, parse_outcome(reason or DEFAULT_REASON), PlanAction.CANCEL)
+            self._services.plans.end(turn, item.id, parse_outcome(reason or DEFAULT_REASON), PlanAction.CANCEL)
 
     def edit(self, scope: Scope, reference: str, title: str, *, active_form: str | None = None, reason: str) -> None:
         item, turn = self._find(scope, reference)
         if turn is None:
-            self._checklists.edit(scope, item.id, title, active_form=active_form, reason=reason)
+            self._services.checklists.edit(scope, item.id, title, active_form=active_form, reason=reason)
         else:
-            self._plans.edit(turn, item.id, title, reason=reason)
+            self._services.plans.edit(turn, item.id, title, reason=reason)
 
     def move(self, scope: Scope, reference: str, position: int, *, reason: str) -> None:
         """Put an item at a position of its own list, counted from 1."""
         item, turn = self._find(scope, reference)
         if turn is None:
-            self._checklists.move(scope, item.id, position, reason=reason)
+            self._services.checklists.move(scope, item.id, position, reason=reason)
         else:
-            self._plans.move(turn, item.id, position, reason=reason)
+            self._services.plans.move(turn, item.id, position, reason=reason)
+
+    def clear(self, scope: Scope, *, reason: str) -> None:
+        self._services.checklists.clear(scope, reason=reason)
+
+    def undo(self, scope: Scope, *, reason: str) -> None:
+        self._services.checklists.undo(scope, reason=reason)
 
     def plan_scope(self, scope: Scope, reference: str) -> tuple[NumberedTodo, TurnScope]:
         """A plan item and its turn, for claims. Items of a checklist cannot be claimed."""
@@ -206,7 +221,7 @@ class SessionTodos:
     def _plan(self, scope: Scope, turn_id: str) -> Plan:
         from punchlist.plan.lifecycle import PlanStatus
 
-        return self._plans.list(TurnScope(scope.conversation_id, scope.actor, turn_id), frozenset(PlanStatus))
+        return self._services.plans.list(TurnScope(scope.conversation_id, scope.actor, turn_id), frozenset(PlanStatus))
 
 
 def _turn_scope(scope: Scope, turn: StoredTurn) -> TurnScope:

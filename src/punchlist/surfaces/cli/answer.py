@@ -45,7 +45,7 @@ def answer(
         return
     if text is None:
         raise typer.BadParameter("is missing: what is the answer?", param_hint="TEXT")
-    services = entry.services(session, as_json=as_json)
+    services = entry.in_session(session, as_json=as_json)
     scope = entry.scope(services)
     said = sys.stdin.read() if text == "-" else text
     held = services.plans.resolve(scope.conversation_id, wanted, said, scope.actor)
@@ -73,7 +73,7 @@ def wake(
             raise typer.BadParameter("is missing: which event has happened?", param_hint="EVENT")
         _list_events(entry, session, as_json)
         return
-    services = entry.services(session, as_json=as_json)
+    services = entry.in_session(session, as_json=as_json)
     scope = entry.scope(services)
     woken = services.plans.report_event(scope.conversation_id, event, scope.actor, note=note)
     if as_json:
@@ -85,7 +85,7 @@ def wake(
 
 
 def _list_questions(entry: CliContext, session: str | None, as_json: bool) -> None:
-    services = entry.services(session, as_json=as_json)
+    services = entry.in_session(session, as_json=as_json)
     asked = [held for held in _open(services) if held.condition.kind == "person"]
     if as_json:
         echo_json([_json(held) for held in asked])
@@ -101,7 +101,7 @@ def _list_questions(entry: CliContext, session: str | None, as_json: bool) -> No
 
 
 def _list_events(entry: CliContext, session: str | None, as_json: bool) -> None:
-    services = entry.services(session, as_json=as_json)
+    services = entry.in_session(session, as_json=as_json)
     waiting = [held for held in _open(services) if held.condition.kind != "person"]
     if as_json:
         echo_json([_json(held) for held in waiting])

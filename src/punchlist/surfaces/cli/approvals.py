@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from punchlist.kernel.text import visible, visible_block
-from punchlist.surfaces.cli.context import JsonOption, SessionOption, cli_context, echo, echo_json, format_time
+from punchlist.surfaces.cli.context import (
+    CliContext,
+    JsonOption,
+    SessionOption,
+    cli_context,
+    echo,
+    echo_json,
+    format_time,
+)
 
 if TYPE_CHECKING:
     from punchlist.surfaces.services import Services
@@ -117,38 +125,45 @@ def modify(
     _answer(context, call, as_json, ApprovalOutcome.MODIFY, arguments=parse_arguments(arguments))
 
 
-def _answer(context: typer.Context, wanted: str, as_json: bool, outcome: ApprovalOutcome, **said: Any) -> None:
+def _answer(context: typer.Context, call_id: str, as_json: bool, outcome: ApprovalOutcome, **details: Any) -> None:
+    cli = cli_context(context)
+    services = cli.services(as_json=as_json)
+    answer_approval(cli, services, call_id, as_json, outcome, **details)
+
+
+def answer_approval(
+    cli: CliContext, services: Services, call_id: str, as_json: bool, outcome: ApprovalOutcome, **details: Any
+) -> None:
+    """Record an answer. If the process that asked has died, run or deny the call in this process."""
     from punchlist.kernel.process_id import is_running
     from punchlist.toolcalls.approvals import ApprovalAnswer
     from punchlist.toolcalls.lifecycle import CallStatus
 
-    entry = cli_context(context)
-    services = entry.services(as_json=as_json)
-    approval = services.approvals.find(wanted)
+    approval = services.approvals.find(call_id)
     call = services.approvals.call(approval.call_id)
-    answer = ApprovalAnswer(outcome, entry.scope(services).actor, **said)
-    left_behind = call.status == CallStatus.AWAITING_APPROVAL and is_running(call.owner) is not True
-    code = _go_on_here(services, call, approval, answer, as_json) if left_behind else None
+    answer = ApprovalAnswer(outcome, cli.scope(services).actor, **details)
+    orphaned = call.status == CallStatus.AWAITING_APPROVAL and is_running(call.owner) is not True
+    code = _take_over(services, call, approval, answer, as_json) if orphaned else None
     if code is None:
         services.approvals.answer(call.id, answer)
         code = 0
         if as_json:
             echo_json({**services.approvals.call(call.id).as_json(), "answer": outcome.value})
         else:
-            echo(f"Answered. The process that asked goes on with it ({visible(call.owner)}).")
+            echo(f"Answered. The process that asked ({visible(call.owner)}) continues.")
     raise typer.Exit(code)
 
 
-def _go_on_here(
+def _take_over(
     services: Services, call: StoredCall, approval: StoredApproval, answer: ApprovalAnswer, as_json: bool
 ) -> int | None:
-    """See a call through whose process is no more; None when another process was faster."""
+    """Finish a call whose process has died; None if another process took it first."""
     from punchlist.conversations.model import Scope
     from punchlist.surfaces.cli.tool_call import deny_call, resume_call
     from punchlist.toolcalls import approvals
 
     site = services.site(Scope(call.conversation_id, answer.actor), Path(call.workspace), call.turn_id)
-    # Somebody may have answered while nobody was there to go on: that answer stands.
+    # An answer that was given before, while no process could act on it, counts.
     given = approval.answer or answer
     approvals.validate_answer(approval.as_question, given)
     if given.proceeds:

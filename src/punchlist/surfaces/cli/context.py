@@ -1,4 +1,4 @@
-"""What every command needs: settings with its flags, the services, and safe output."""
+"""What every command shares: options, the services of the chosen session, and safe output."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ if TYPE_CHECKING:
 OpenServices = Callable[[Settings], Services]
 
 SessionOption = Annotated[
-    str | None, typer.Option("--session", "-s", metavar="ID", help="The session to use. Default: this project's.")
+    str | None,
+    typer.Option("--session", "-s", metavar="ID", help="The session to use. Default: the one last used here."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
-ReasonOption = Annotated[str | None, typer.Option("--why", metavar="TEXT", help="A reason for the event trail.")]
+ReasonOption = Annotated[str | None, typer.Option("--why", metavar="TEXT", help="A reason for the event log.")]
+WatchOption = Annotated[bool, typer.Option("--watch", "-w", help="Show every change until Ctrl-C.")]
 
 
 class CliContext:
-    """One run of the program."""
+    """State of one run of the program."""
 
     def __init__(self, open_services: OpenServices) -> None:
         self.open_services = open_services
@@ -39,8 +41,14 @@ class CliContext:
         self.json = self.json or as_json
         return self.open_services(load({"session": session}))
 
+    def in_session(self, session: str | None, *, as_json: bool = False) -> Services:
+        """The services for the named session, else for the session of this project that was used last."""
+        services = self.services(session, as_json=as_json)
+        services.use_session(services.current_session())
+        return services
+
     def scope(self, services: Services) -> Scope:
-        """The person at the terminal, in the session chosen."""
+        """The person at the terminal, in the chosen session."""
         from punchlist.conversations.model import Scope
 
         return Scope(services.settings.session, Actor(Role.PERSON, current_user()))
@@ -53,12 +61,12 @@ def cli_context(context: typer.Context) -> CliContext:
 
 
 def echo(text: str = "", *, error: bool = False) -> None:
-    """Print text that is already safe."""
+    """Print text that contains no control characters any more."""
     print(text, file=sys.stderr if error else sys.stdout, flush=True)
 
 
 def echo_json(value: Any) -> None:
-    # Escaped to ASCII: no byte of what somebody stored can act on a terminal.
+    # Escaped to ASCII: stored text cannot act on a terminal.
     print(to_json_text(value, indent=2), flush=True)
 
 
@@ -66,13 +74,17 @@ def to_json_text(value: Any, indent: int | None = None) -> str:
     return json.dumps(value, indent=indent, default=repr)
 
 
+def echo_error(message: str) -> None:
+    echo(f"punchlist: {visible_block(message)}", error=True)
+
+
 def format_time(at: str) -> str:
     """A stored time to the second."""
     return visible(at)[:19] + "Z"
 
 
-def echo_error(message: str) -> None:
-    echo(f"punchlist: {visible_block(message)}", error=True)
+def plural(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def terminal_width() -> int:
@@ -84,7 +96,6 @@ def terminal_height() -> int:
 
 
 def supports_ansi(stream: TextIO) -> bool:
-    """Whether what reads a stream is a terminal that can be drawn on."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 

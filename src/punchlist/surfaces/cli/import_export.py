@@ -71,7 +71,7 @@ def import_(
 
     _check_mission(into, mission, pillar)
     entry = cli_context(context)
-    services = entry.services(session, as_json=as_json)
+    services = entry.in_session(session, as_json=as_json)
     format, found = _read(source, of)
     if into is None:
         flat = ListChoice.CHECKLIST if fits_checklist(found.items) else ListChoice.PLAN
@@ -249,7 +249,7 @@ def export(
         raise typer.BadParameter("goes with --list plan", param_hint="--turn")
     format = FORMATS[to] if to else guess_export_format(target)
     entry = cli_context(context)
-    services = entry.services(session, as_json=as_json)
+    services = entry.in_session(session, as_json=as_json)
     which = chosen or (ListChoice.MISSION if mission else _usual(entry, services))
     entries = _entries(entry, services, which, mission, pillar, turn)
     fitted = fit_items(format.limits, entries, timestamp(services.store.clock()))

@@ -1,4 +1,4 @@
-"""Lines that fit the terminal, and what runs have used, in one of them."""
+"""Lines that fit the terminal, and the usage of runs as text."""
 
 from __future__ import annotations
 
@@ -6,22 +6,21 @@ from typing import TYPE_CHECKING, Final
 
 from punchlist.checklist.text_width import clip, width
 from punchlist.kernel.text import ELLIPSIS
-from punchlist.surfaces.cli.context import terminal_width
-from punchlist.surfaces.cli.conversations import plural
+from punchlist.surfaces.cli.context import plural, terminal_width
 
 if TYPE_CHECKING:
     from punchlist.missions.usage import RunUsage
 
-NARROWEST: Final = 40
+MIN_WIDTH: Final = 40
 
 
 def line_width() -> int:
-    """How many cells a line has."""
-    return max(terminal_width(), NARROWEST)
+    """Cells of a line: the terminal's width, but at least 40."""
+    return max(terminal_width(), MIN_WIDTH)
 
 
 def fit_line(text: str, cells: int) -> str:
-    """On a line of so many cells."""
+    """Text cut to a number of cells."""
     return text if width(text) <= cells else clip(text, cells - 1) + ELLIPSIS
 
 

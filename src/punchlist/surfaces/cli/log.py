@@ -41,7 +41,7 @@ def log(
     from punchlist.storage import event_log
     from punchlist.storage.change_watch import ChangeWatch, PollBackoff
 
-    services = cli_context(context).services(session, as_json=as_json)
+    services = cli_context(context).in_session(session, as_json=as_json)
     chosen = None if everything else services.settings.session
     with services.store.read() as tx:
         events = event_log.newest(tx, limit, chosen)

@@ -15,7 +15,15 @@ import typer.core
 from punchlist import __version__
 from punchlist.errors import PunchlistError
 from punchlist.kernel.text import visible_block
-from punchlist.surfaces.cli.context import CliContext, OpenServices, echo, echo_error, echo_json, terminal_width
+from punchlist.surfaces.cli.context import (
+    CliContext,
+    OpenServices,
+    cli_context,
+    echo,
+    echo_error,
+    echo_json,
+    terminal_width,
+)
 
 EXIT_ERROR = 1
 EXIT_USAGE = 2
@@ -24,16 +32,14 @@ EXIT_INTERRUPTED = 130
 GROUPS: Final = {
     "Lists": {
         "todos": "todos:app",
-        "plan": "plan:app",
+        "inbox": "inbox:app",
         "import": "import_export:import_",
         "export": "import_export:export",
     },
     "Agent": {
         "run": "run:run",
         "demo": "demo:demo",
-        "conversations": "conversations:app",
-        "turn": "turn:app",
-        "sessions": "sessions:sessions",
+        "sessions": "sessions:app",
         "queue": "queue:app",
         "agents": "agents:app",
         "tools": "tools:app",
@@ -66,6 +72,9 @@ REMOVED: Final[dict[str, str]] = {
     "chat": "mission chat",
     "metric": "mission metric",
     "runs": "mission runs",
+    "plan": "todos",
+    "conversations": "sessions",
+    "turn": "sessions",
 }
 """Names of earlier versions, and the commands that replace them."""
 NARROW: Final = 60
@@ -162,7 +171,7 @@ app = typer.Typer(
     name="punchlist",
     cls=LazyCommands,
     help="The todo list that AI agents finish.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -177,11 +186,17 @@ def _print_version(requested: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """The todo list that AI agents finish."""
+    """The todo list that AI agents finish. Without a command: an overview of this project."""
+    del version
+    if context.invoked_subcommand is None:
+        from punchlist.surfaces.cli.overview import print_overview
+
+        print_overview(cli_context(context))
 
 
 @runtime_checkable

@@ -9,8 +9,9 @@ import typer
 
 from punchlist.claims.lifecycle import DEFAULT_LEASE_SECONDS
 from punchlist.errors import InvalidInput
-from punchlist.kernel.text import line_problem, visible, visible_block
+from punchlist.kernel.text import visible, visible_block
 from punchlist.missions.todos.lifecycle import TodoPriority
+from punchlist.surfaces.cli.claim_options import TERMINAL, AsOption, SecondsOption, claim_place
 from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json, format_time
 from punchlist.surfaces.cli.mission_options import (
     MissionArgument,
@@ -18,7 +19,6 @@ from punchlist.surfaces.cli.mission_options import (
     RequiredReasonOption,
     mission_scope,
 )
-from punchlist.surfaces.cli.plan import LONGEST_PLACE, TERMINAL, AsOption, SecondsOption
 
 if TYPE_CHECKING:
     from punchlist.missions.model import Mission, MissionTodo, TodoChange
@@ -328,7 +328,7 @@ def claim(
     todo_id = services.mission_todos.find(mission, todo).id if todo is not None else None
     scope = mission_scope(cli, services)
     result = _claims(services).claim(
-        scope, _holder(name), mission, todo_id, seconds, pillar=pillar, reason="todo claim"
+        scope, claim_place(name), mission, todo_id, seconds, pillar=pillar, reason="todo claim"
     )
     if not isinstance(result, ClaimGranted):
         if as_json:
@@ -357,7 +357,7 @@ def renew(
     cli = cli_context(context)
     services = cli.services(as_json=as_json)
     id = services.mission_todos.find(None, todo).id
-    renewed = _claims(services).renew_claim(mission_scope(cli, services), _holder(name), id, fence, seconds)
+    renewed = _claims(services).renew_claim(mission_scope(cli, services), claim_place(name), id, fence, seconds)
     if as_json:
         echo_json({"id": renewed.todo_id, **claim_json(renewed)})
     else:
@@ -380,7 +380,9 @@ def release(
     services = cli.services(as_json=as_json)
     id = services.mission_todos.find(None, todo).id
     reason = why or "todo release"
-    released = _claims(services).release_claim(mission_scope(cli, services), _holder(name), id, fence, reason=reason)
+    released = _claims(services).release_claim(
+        mission_scope(cli, services), claim_place(name), id, fence, reason=reason
+    )
     if as_json:
         echo_json({"id": released.todo_id, "released": True, "holder": released.holder})
     else:
@@ -391,12 +393,6 @@ def _claims(services: Services) -> MissionClaims:
     from punchlist.missions.todos.claims import MissionClaims
 
     return MissionClaims(services.store)
-
-
-def _holder(name: str) -> str:
-    if problem := line_problem(name, max_length=LONGEST_PLACE):
-        raise InvalidInput(f"--as: {problem}")
-    return name.strip()
 
 
 def _mission_of(services: Services, todo: MissionTodo) -> Mission:

@@ -31,7 +31,7 @@ def show(
     from punchlist.tools.tool_session import session_policy
 
     entry = cli_context(context)
-    services = entry.services(session, as_json=as_json)
+    services = entry.in_session(session, as_json=as_json)
     warn_untrusted(services)
     site = services.site(entry.scope(services), Path.cwd())
     policy = session_policy(site.settings, _mode(mode), site.call_service())
@@ -62,7 +62,7 @@ def explain(
 
     entry = cli_context(context)
     parsed = parse_arguments(arguments)
-    services = entry.services(session, as_json=as_json)
+    services = entry.in_session(session, as_json=as_json)
     warn_untrusted(services)
     site = services.site(entry.scope(services), Path.cwd())
     told, notes = asyncio.run(_explain(site, tool, parsed, _mode(mode)))

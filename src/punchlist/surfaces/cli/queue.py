@@ -45,7 +45,7 @@ def list_waiting(context: typer.Context, session: SessionOption = None, as_json:
 
 
 def _list(context: typer.Context, session: str | None, as_json: bool) -> None:
-    services = cli_context(context).services(session, as_json=as_json)
+    services = cli_context(context).in_session(session, as_json=as_json)
     waiting = _queue(services).pending(services.settings.session)
     if as_json:
         echo_json([one.as_json() for one in waiting])
@@ -65,7 +65,7 @@ def add(context: typer.Context, text: TextArgument, session: SessionOption = Non
     """Leave a message. The agent of the session gets it when its turn has ended."""
     entry = cli_context(context)
     said = _read(text)
-    services = entry.services(session, as_json=as_json)
+    services = entry.in_session(session, as_json=as_json)
     queue = _queue(services)
     made = queue.add(entry.scope(services), said)
     before = sum(one.position < made.position for one in queue.pending(made.conversation_id))
@@ -83,7 +83,7 @@ def edit(
     """Say a message otherwise; it keeps its place."""
     entry = cli_context(context)
     said = _read(text)
-    services = entry.services(session, as_json=as_json)
+    services = entry.in_session(session, as_json=as_json)
     queue = _queue(services)
     scope = entry.scope(services)
     changed = queue.edit(scope, queue.find(scope.conversation_id, message).id, said)
@@ -96,7 +96,7 @@ def remove(
 ) -> None:
     """Take a message back before it is delivered."""
     entry = cli_context(context)
-    services = entry.services(session, as_json=as_json)
+    services = entry.in_session(session, as_json=as_json)
     queue = _queue(services)
     scope = entry.scope(services)
     removed = queue.withdraw(scope, queue.find(scope.conversation_id, message).id)

@@ -1,4 +1,4 @@
-"""`punchlist run`: an agent that works until its list is clear."""
+"""`punchlist run`: give an agent a goal, or have it finish what is open."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ import typer
 from punchlist.agent.definitions import CONTINUATIONS, CONTINUES
 from punchlist.errors import ConfigError
 from punchlist.kernel.text import visible_block
-from punchlist.surfaces.cli.context import JsonOption, SessionOption, cli_context, echo, echo_error, echo_json
+from punchlist.surfaces.cli.context import (
+    CliContext,
+    JsonOption,
+    SessionOption,
+    cli_context,
+    echo,
+    echo_error,
+    echo_json,
+    plural,
+)
 from punchlist.surfaces.cli.tools import ModeOption, warn_untrusted
 
 if TYPE_CHECKING:
@@ -35,14 +44,12 @@ EXIT_CODES: Final = {
 NO_MODEL: Final = """\
 No model: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name one with --model or PUNCHLIST_MODEL.
 Without a key: ollama:NAME, rehearsal:FILE; and `punchlist demo` shows what an agent does."""
-WAITS: Final = (
-    "`punchlist run --resume` goes on with it; `punchlist approvals`, `answer` and `wake` list what it waits for."
-)
-LARGEST_GOAL: Final = 500_000
+WAITING: Final = "`punchlist inbox` lists what needs you; `punchlist run --resume` continues afterwards."
+MAX_GOAL_LENGTH: Final = 500_000
 
 
 def _finite(value: float | None) -> float | None:
-    # `nan` is neither below nor above anything: as a limit it would be none.
+    # Every comparison with `nan` is false, so it would not limit anything.
     if value is not None and not math.isfinite(value):
         raise typer.BadParameter(f"must be a number, got {value}")
     return value
@@ -51,13 +58,17 @@ def _finite(value: float | None) -> float | None:
 def run(
     context: typer.Context,
     goal: Annotated[
-        str | None, typer.Argument(help="What is to be done; - reads it from stdin.", show_default=False)
+        str | None,
+        typer.Argument(help="What to do; - reads it from stdin. Default: finish what is open.", show_default=False),
     ] = None,
     file: Annotated[
-        Path | None, typer.Option("--file", "-f", metavar="FILE", help="Read what is to be done from a file.")
+        Path | None, typer.Option("--file", "-f", metavar="FILE", help="Read the goal from a file.")
     ] = None,
+    continue_session: Annotated[
+        bool, typer.Option("--continue", "-c", help="Add the goal to the session last used here.")
+    ] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with what the session was at: after a crash, an answer, Ctrl-C.")
+        bool, typer.Option("--resume", help="Continue the interrupted or waiting turn of the session.")
     ] = False,
     model: Annotated[
         str | None, typer.Option("--model", "-m", envvar="PUNCHLIST_MODEL", metavar="NAME", help="The model to use.")
@@ -69,36 +80,35 @@ def run(
         typer.Option(
             "--auto-complete-todos/--no-auto-complete-todos",
             envvar=CONTINUES,
-            help="Send the agent back to its list while items are open.",
+            help="Continue while the agent's list has open items.",
         ),
     ] = None,
     continuations: Annotated[
         int | None,
         typer.Option(
-            "--max-todo-continuations",
-            envvar=CONTINUATIONS,
-            min=0,
-            metavar="N",
-            help="How often at most.",
+            "--max-todo-continuations", envvar=CONTINUATIONS, min=0, metavar="N", help="Limit of continuations."
         ),
     ] = None,
     iterations: Annotated[
-        int | None, typer.Option("--max-iterations", min=1, metavar="N", help="Model calls at most.")
+        int | None, typer.Option("--max-iterations", min=1, metavar="N", help="Limit of model calls.")
     ] = None,
-    tokens: Annotated[int | None, typer.Option("--max-tokens", min=1, metavar="N", help="Tokens at most.")] = None,
+    tokens: Annotated[int | None, typer.Option("--max-tokens", min=1, metavar="N", help="Limit of tokens.")] = None,
     seconds: Annotated[
-        float | None, typer.Option("--max-seconds", min=0.01, metavar="S", help="Time at most.", callback=_finite)
+        float | None, typer.Option("--max-seconds", min=0.01, metavar="S", help="Limit of time.", callback=_finite)
     ] = None,
     cost: Annotated[
-        float | None, typer.Option("--max-cost", min=0.0, metavar="USD", help="Dollars at most.", callback=_finite)
+        float | None, typer.Option("--max-cost", min=0.0, metavar="USD", help="Limit of cost.", callback=_finite)
     ] = None,
     wait: Annotated[
-        bool, typer.Option("--wait", help="When it has to wait for somebody or something, stay and go on then.")
+        bool, typer.Option("--wait", help="While the turn waits for something, wait and then continue it.")
     ] = False,
     session: SessionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Give an agent a goal. It plans, works with its tools, and ends when its list is clear or something stops it.
+    """Give an agent a goal. It plans, works with its tools, and ends when its list is clear or a limit stops it.
+
+    A goal begins a new session, unless --continue or --session names one. Without a goal, the agent finishes what is
+    open in the session last used here.
 
     Exit code: 0 completed, 1 error, 2 usage, 3 ended with open items, 4 waiting, 130 cancelled.
     """
@@ -106,16 +116,16 @@ def run(
     from punchlist.models.providers import default_model
     from punchlist.surfaces.cli.run_session import RunSession
 
-    entry = cli_context(context)
-    wanted = _goal(goal, file, resume)
-    services = entry.services(session, as_json=as_json)
+    cli = cli_context(context)
+    text = _read_goal(goal, file, resume)
+    services = cli.services(session, as_json=as_json)
     agents = services.agents
     warn_untrusted(services, *agents.distrusted)
     chosen = agents.get(agent or "supervisor")
-    named = model or chosen.model or agents.default_model or default_model(os.environ)
-    if named is None:
+    model_name = model or chosen.model or agents.default_model or default_model(os.environ)
+    if model_name is None:
         raise ConfigError(NO_MODEL)
-    asked: dict[str, Any] = {
+    overrides: dict[str, Any] = {
         "model": model,
         "continues": continues,
         "continuations": continuations,
@@ -124,24 +134,38 @@ def run(
         "seconds": seconds,
         "cost": cost,
     }
-    runner = RunSession(services, entry.scope(services), named, mode, quiet=as_json, waits=wait)
+    new = text is not None and not continue_session
+    services.use_session(services.new_session() if new else services.current_session())
+    scope = cli.scope(services)
+    runner = RunSession(services, scope, model_name, mode, quiet=as_json, waits=wait)
 
     def choose(name: str) -> AgentDefinition:
-        return with_overrides(agents.get(agent or name), **asked)
+        return with_overrides(agents.get(agent or name), **overrides)
 
-    outcome = runner.resume(choose) if wanted is None else runner.run(choose(chosen.name), wanted)
+    if resume:
+        outcome = runner.resume(choose)
+    elif text is None:
+        outcome = runner.finish_open(choose, chosen.name)
+    else:
+        _print_open_items(cli, services, as_json)
+        outcome = runner.run(choose(chosen.name), text)
     raise typer.Exit(finish(services, runner.runtime, outcome, as_json))
 
 
-def _goal(goal: str | None, file: Path | None, resume: bool) -> str | None:
-    """What is to be done, from wherever it was given; None for going on with what there is."""
-    if resume:
-        if goal is not None or file is not None:
-            raise typer.BadParameter(
-                "takes no goal; the session knows what it was at. `punchlist queue add` leaves it a message",
-                param_hint="--resume",
-            )
-        return None
+def _print_open_items(cli: CliContext, services: Services, as_json: bool) -> None:
+    open_items = services.todos.list(cli.scope(services)).open_items
+    if open_items and not as_json:
+        echo_error(
+            f"session {services.settings.session} has {plural(len(open_items), 'open item')}; they count for this run."
+        )
+
+
+def _read_goal(goal: str | None, file: Path | None, resume: bool) -> str | None:
+    """The goal from the argument, a file or stdin; None if there is none."""
+    if resume and (goal is not None or file is not None):
+        raise typer.BadParameter(
+            "takes no goal. `punchlist queue add` leaves a message for the agent", param_hint="--resume"
+        )
     if file is not None and goal is not None:
         raise typer.BadParameter("give either GOAL or --file", param_hint="--file")
     if file is not None:
@@ -149,27 +173,27 @@ def _goal(goal: str | None, file: Path | None, resume: bool) -> str | None:
             text = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise typer.BadParameter(f"{file} cannot be read ({error})", param_hint="--file") from None
-    elif goal == "-" or (goal is None and not sys.stdin.isatty()):
-        text = sys.stdin.read(LARGEST_GOAL + 1)
+    elif goal == "-":
+        text = sys.stdin.read(MAX_GOAL_LENGTH + 1)
     elif goal is None:
-        raise typer.BadParameter("is missing; or go on with --resume", param_hint="GOAL")
+        return None
     else:
         text = goal
     if not text.strip():
         raise typer.BadParameter("is empty", param_hint="GOAL")
-    if len(text) > LARGEST_GOAL:
-        raise typer.BadParameter(f"is longer than {LARGEST_GOAL:,} characters", param_hint="GOAL")
+    if len(text) > MAX_GOAL_LENGTH:
+        raise typer.BadParameter(f"is longer than {MAX_GOAL_LENGTH:,} characters", param_hint="GOAL")
     return text.strip()
 
 
-def finish(services: Services, runtime: AgentRuntime, outcome: TurnResult, as_json: bool) -> int:
-    """Tell what came of it; the exit code."""
-    ended, todos = outcome, _todos(services, runtime, outcome.turn_id)
+def finish(services: Services, runtime: AgentRuntime, ended: TurnResult, as_json: bool) -> int:
+    """Print the result of a turn; returns the exit code."""
+    todos = _todos(services, runtime, ended.turn_id)
     if as_json:
         echo_json(
             {
                 "conversationId": services.settings.session,
-                "turnId": outcome.turn_id,
+                "turnId": ended.turn_id,
                 "reason": ended.reason.value,
                 "text": ended.text,
                 "iterations": ended.iterations,
@@ -186,7 +210,7 @@ def finish(services: Services, runtime: AgentRuntime, outcome: TurnResult, as_js
         titles = "".join(f"\n- {todo['title']}: {todo['outcome']}" for todo in undone)
         echo_error(f"{len(undone)} of {len(todos)} tasks were not done:{titles}")
     if ended.reason.value == "waiting":
-        echo_error(WAITS)
+        echo_error(WAITING)
     return EXIT_CODES[ended.reason]
 
 

@@ -1,4 +1,4 @@
-"""A run from the command line: the agent at work, a person who can stop it, and messages that wait their turn."""
+"""Runs the turns of `punchlist run`: the first one, then one for each queued message. Ctrl-C cancels."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from punchlist.agent.model_resolver import ModelResolver
 from punchlist.agent.resume import resume_session, wait_until_resumable
 from punchlist.agent.runtime import AgentRuntime
 from punchlist.conversations.message_queue import MessageQueue
+from punchlist.errors import NotFound
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.kernel.process_id import current_process
@@ -31,9 +32,12 @@ if TYPE_CHECKING:
     from punchlist.surfaces.cli.tools import ModeChoice
     from punchlist.surfaces.services import Services
 
-_NOTHING_MORE: Final = (Reason.WAITING, Reason.CANCELLED, Reason.ERROR)
-"""After these, a message that waits goes on waiting."""
+_LAST: Final = (Reason.WAITING, Reason.CANCELLED, Reason.ERROR)
+"""After a turn that ends like this, queued messages stay queued."""
+Choose = Callable[[str], AgentDefinition]
+"""Selects an agent by its name."""
 CANCELLED: Final = 130
+FINISH_OPEN: Final = "Finish the open items of this session's list:"
 
 
 class RunSession:
@@ -41,9 +45,10 @@ class RunSession:
         self, services: Services, scope: Scope, model: str, mode: ModeChoice | None, *, quiet: bool, waits: bool
     ) -> None:
         terminal = ApprovalPrompt.from_terminal()
-        watcher = None if quiet else RunDisplay.on_stderr()
-        if terminal and watcher:
-            terminal.before_asking = watcher.erase
+        display = None if quiet else RunDisplay.on_stderr()
+        if terminal and display:
+            terminal.before_asking = display.erase
+        self._services = services
         self._waits = waits
         self._signal = CancelSignal()
         self.runtime = AgentRuntime(
@@ -51,31 +56,48 @@ class RunSession:
             services.conversations,
             services.plans,
             services.checklists,
-            ModelResolver(model, os.environ, watcher.note if watcher else None),
+            ModelResolver(model, os.environ, display.note if display else None),
             Mode(mode) if mode else None,
             services.agents.definitions,
             ask=terminal.ask if terminal else None,
             wait_for_approval=waits,
-            on_event=watcher.show_event if watcher else None,
+            on_event=display.show_event if display else None,
         )
-        self._watcher = watcher
+        self._display = display
 
     def run(self, agent: AgentDefinition, goal: str) -> TurnResult:
         left = self.runtime.conversations.current_turn(self.runtime.site.scope.conversation_id)
-        if left is not None and left.owner is None and self._watcher:
-            self._watcher.note(f"the turn that was left open ({left.id[-8:]}) ends with this new goal")
-        return self._see_through(self.runtime.run(agent, goal, self._signal), lambda _: agent)
+        if left is not None and left.owner is None and self._display:
+            self._display.note(f"ending the open turn {left.id[-8:]}; this goal replaces it")
+        return self._complete(self.runtime.run(agent, goal, self._signal), lambda _: agent)
 
-    def resume(self, choose: Callable[[str], AgentDefinition]) -> TurnResult:
-        return self._see_through(resume_session(self.runtime, choose, self._signal), choose)
+    def resume(self, choose: Choose) -> TurnResult:
+        """Continue the turn that was interrupted or that waits."""
+        return self._complete(resume_session(self.runtime, choose, self._signal), choose)
 
-    def _see_through(
-        self, first: Coroutine[Any, Any, TurnResult], choose: Callable[[str], AgentDefinition]
-    ) -> TurnResult:
-        async def see_through() -> TurnResult:
+    def finish_open(self, choose: Choose, agent: str) -> TurnResult:
+        """Continue the session's turn; else work on its open items; else deliver a queued message."""
+        return self._complete(self._finish_open(choose, agent), choose)
+
+    async def _finish_open(self, choose: Choose, agent: str) -> TurnResult:
+        runtime = self.runtime
+        try:
+            return await resume_session(runtime, choose, self._signal)
+        except NotFound:
+            items = await make_bridge(runtime.site.store)(self._services.todos.list, runtime.site.scope)
+            if items.open_items:
+                titles = "".join(f"\n- {item.title}" for item in items.open_items)
+                return await runtime.run(choose(agent), f"{FINISH_OPEN}{titles}", self._signal)
+            if (outcome := await self._queued(choose)) is not None:
+                return outcome
+        session = runtime.site.scope.conversation_id
+        raise NotFound(f"Session {session!r} has nothing open. Give a goal: punchlist run GOAL")
+
+    def _complete(self, first: Coroutine[Any, Any, TurnResult], choose: Choose) -> TurnResult:
+        async def run_all() -> TurnResult:
             self._stop_on_interrupt()
             outcome = await self._stay(await first, choose)
-            while outcome.reason not in _NOTHING_MORE:
+            while outcome.reason not in _LAST:
                 following = await self._queued(choose)
                 if following is None:
                     break
@@ -83,21 +105,21 @@ class RunSession:
             return outcome
 
         try:
-            return asyncio.run(see_through())
+            return asyncio.run(run_all())
         finally:
-            if self._watcher:
-                self._watcher.erase()
+            if self._display:
+                self._display.erase()
 
-    async def _stay(self, outcome: TurnResult, choose: Callable[[str], AgentDefinition]) -> TurnResult:
-        """With --wait, a turn that has to wait is gone on with as soon as it can be."""
+    async def _stay(self, outcome: TurnResult, choose: Choose) -> TurnResult:
+        """With --wait, continue a waiting turn as soon as it can continue."""
         while self._waits and outcome.reason is Reason.WAITING and not self._signal.is_set:
             if not await wait_until_resumable(self.runtime, outcome.turn_id, self._signal):
                 break
             outcome = await resume_session(self.runtime, choose, self._signal)
         return outcome
 
-    async def _queued(self, choose: Callable[[str], AgentDefinition]) -> TurnResult | None:
-        """A turn with the next message that a person left for the agent, if there is one (S10)."""
+    async def _queued(self, choose: Choose) -> TurnResult | None:
+        """Run a turn for the next queued message, if there is one (S10)."""
         runtime = self.runtime
         agent = choose("supervisor")
         scope = replace(runtime.site.scope, actor=Actor(Role.SUPERVISOR, agent.name))
@@ -105,12 +127,12 @@ class RunSession:
         delivered = await make_bridge(runtime.site.store)(deliver, scope, owner=current_process())
         if delivered is None:
             return None
-        if self._watcher:
-            self._watcher.note(f"next in the queue: {delivered.queued.content}")
+        if self._display:
+            self._display.note(f"next in the queue: {delivered.queued.content}")
         return await runtime.run_stored(agent, delivered.turn, self._signal)
 
     def _stop_on_interrupt(self) -> None:
-        """Ctrl-C once ends in good order, twice at once."""
+        """The first Ctrl-C cancels the turn, the second one ends the process."""
 
         def stop(why: str) -> None:
             if self._signal.is_set:
@@ -120,4 +142,4 @@ class RunSession:
         with suppress(NotImplementedError):
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGINT, stop, "a person pressed Ctrl-C")
-            loop.add_signal_handler(signal.SIGTERM, stop, "the program was told to end")
+            loop.add_signal_handler(signal.SIGTERM, stop, "the process received SIGTERM")

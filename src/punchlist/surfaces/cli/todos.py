@@ -1,47 +1,47 @@
-"""`punchlist todos`: the session's checklist."""
+"""`punchlist todos`: the plan and the checklist of a session as one numbered list."""
 
 from __future__ import annotations
 
-import shutil
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from punchlist.checklist import render
-from punchlist.checklist.lifecycle import ChecklistAction
-from punchlist.checklist.model import item_json
-from punchlist.checklist.render import render_box
+from punchlist.claims.lifecycle import DEFAULT_LEASE_SECONDS
+from punchlist.errors import NotFound
+from punchlist.kernel.text import visible
+from punchlist.surfaces.cli.claim_options import TERMINAL, AsOption, SecondsOption, claim_place
 from punchlist.surfaces.cli.context import (
+    CliContext,
     JsonOption,
     ReasonOption,
     SessionOption,
+    WatchOption,
     cli_context,
     echo,
     echo_json,
-    supports_ansi,
-    supports_color,
+    format_time,
     terminal_width,
-    to_json_text,
 )
+from punchlist.surfaces.cli.todos_view import TodosView, todos_box, todos_json, usage_lines
 
 if TYPE_CHECKING:
-    from punchlist.checklist.model import Checklist, ChecklistChange
-    from punchlist.checklist.service import Checklists
-    from punchlist.conversations.model import Scope
+    from punchlist.conversations.model import Scope, TurnScope
+    from punchlist.plan.usage import PlanTodoUsage
     from punchlist.surfaces.services import Services
+    from punchlist.views.todos import SessionTodos, TodoList
 
-app = typer.Typer(help="Show and change the session's checklist.", invoke_without_command=True)
+app = typer.Typer(help="Show and change the open todos: plan and checklist as one list.", invoke_without_command=True)
 
-Item = Annotated[str, typer.Argument(metavar="ITEM", help="Its number in the box, or its id.")]
-Doing = Annotated[
-    str | None, typer.Option("--doing", metavar="TEXT", help='What it is called while it runs ("Running the tests").')
+NumberArgument = Annotated[str, typer.Argument(metavar="N", help="The todo's number, or its id.")]
+DoingOption = Annotated[
+    str | None, typer.Option("--doing", metavar="TEXT", help='The title while it runs ("Running the tests").')
 ]
-LOOK_AGAIN = 1.0
-"""Seconds after which a watched list is drawn again anyway: the terminal may have been resized."""
-
-Change = Callable[["Checklists", "Scope"], "ChecklistChange"]
+FenceOption = Annotated[
+    int | None,
+    typer.Option("--fence", min=1, metavar="F", help="The fence of your claim. Refused if it was claimed since."),
+]
+Change = Callable[["SessionTodos", "Scope"], object]
 
 
 @app.callback()
@@ -49,180 +49,307 @@ def show(
     context: typer.Context,
     session: SessionOption = None,
     as_json: JsonOption = False,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep showing it as it changes.")] = False,
+    watch: WatchOption = False,
+    turn: Annotated[str | None, typer.Option("--turn", metavar="ID", help="Show the plan of this turn.")] = None,
+    costs: Annotated[bool, typer.Option("--costs", help="Show time, tokens and calls of each plan todo.")] = False,
 ) -> None:
-    """Show the session's checklist; the subcommands change it."""
+    """Show and change the open todos: plan and checklist as one list.
+
+    Numbers belong to their items: a number is not given to another item of the session.
+    """
     if context.invoked_subcommand:
         context.obj = {"session": session, "json": as_json}
         return
-    services = cli_context(context).services(session, as_json=as_json)
+    cli = cli_context(context)
     if watch:
-        follow(services, as_json=as_json)
-    else:
-        _print(services, services.checklists.get(services.settings.session), as_json=as_json)
+        _watch(cli, session, as_json)
+        return
+    services = cli.in_session(session, as_json=as_json)
+    todos = services.todos.list(cli.scope(services), turn)
+    usage = _usage(services, turn or (todos.turn.id if todos.turn else None), todos) if costs else {}
+    _print(todos, as_json, usage)
+
+
+def _watch(cli: CliContext, session: str | None, as_json: bool) -> None:
+    from punchlist.surfaces.cli.watch import watch
+
+    services = cli.services(session, as_json=as_json)
+
+    def load() -> TodoList:
+        # A run that starts meanwhile has a session of its own, which is the current one from then on.
+        services.use_session(services.current_session())
+        return services.todos.list(cli.scope(services))
+
+    watch(services.store, TodosView(load), as_json=as_json)
+
+
+def _usage(services: Services, turn_id: str | None, todos: TodoList) -> Mapping[str, PlanTodoUsage]:
+    from punchlist.plan.lifecycle import PlanStatus
+    from punchlist.plan.usage import PlanUsageService
+
+    if turn_id is None or not any(item.list == "plan" for item in todos.items):
+        return {}
+    from punchlist.conversations.model import TurnScope
+    from punchlist.kernel.actors import Actor, Role
+
+    scope = TurnScope(todos.session, Actor(Role.PERSON, ""), turn_id)
+    return PlanUsageService(services.store).usage_by_todo(
+        turn_id, services.plans.list(scope, frozenset(PlanStatus)).items
+    )
+
+
+def _print(todos: TodoList, as_json: bool, usage: Mapping[str, PlanTodoUsage] | None = None) -> None:
+    if as_json:
+        echo_json(todos_json(todos, usage))
+        return
+    echo("\n".join([*todos_box(todos, terminal_width()), *usage_lines(todos, usage or {})]))
+
+
+def change_todos(context: typer.Context, session: str | None, as_json: bool, change: Change) -> None:
+    """Make one change and show the list after it. The options may precede the subcommand, too."""
+    services, scope, as_json = _open(context, session, as_json)
+    change(services.todos, scope)
+    _print(services.todos.list(scope), as_json)
 
 
 @app.command()
 def add(
     context: typer.Context,
-    content: Annotated[str, typer.Argument(metavar="TEXT", help="What is to be done.")],
-    doing: Doing = None,
+    titles: Annotated[list[str], typer.Argument(metavar="TEXT...", help="What to do; each TEXT is one item.")],
+    doing: DoingOption = None,
     session: SessionOption = None,
     as_json: JsonOption = False,
     why: ReasonOption = None,
 ) -> None:
-    """Add an item at the end."""
-    _change(
+    """Add items to the list that the session's agent uses: its plan, else the checklist."""
+    if doing is not None and len(titles) > 1:
+        raise typer.BadParameter("needs exactly one TEXT", param_hint="--doing")
+    change_todos(
         context,
         session,
         as_json,
-        lambda lists, scope: lists.add(scope, content, active_form=doing, reason=why or "todos add"),
+        lambda todos, scope: todos.add(scope, titles, active_form=doing, reason=why or "todos add"),
     )
 
 
-def _step(action: ChecklistAction) -> Callable[..., None]:
-    """A command that takes one item one step along its lifecycle."""
-
-    def command(
-        context: typer.Context,
-        item: Item,
-        session: SessionOption = None,
-        as_json: JsonOption = False,
-        why: ReasonOption = None,
-    ) -> None:
-        reason = why or f"todos {context.info_name}"
-        _change(context, session, as_json, lambda lists, scope: lists.advance(scope, item, action, reason=reason))
-
-    return command
+@app.command()
+def start(
+    context: typer.Context,
+    number: NumberArgument,
+    fence: FenceOption = None,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+    why: ReasonOption = None,
+) -> None:
+    """Mark an item as in progress."""
+    reason = why or "todos start"
+    change_todos(context, session, as_json, lambda todos, scope: todos.start(scope, number, reason=reason, fence=fence))
 
 
-app.command("start", help="Mark an item as in progress.")(_step(ChecklistAction.START))
-app.command("done", help="Mark an item as completed.")(_step(ChecklistAction.COMPLETE))
-app.command("reopen", help="Put an item back to pending.")(_step(ChecklistAction.REOPEN))
+@app.command()
+def done(
+    context: typer.Context,
+    number: NumberArgument,
+    outcome: Annotated[
+        str | None, typer.Argument(metavar="[OUTCOME]", help="What was done.", show_default=False)
+    ] = None,
+    fence: FenceOption = None,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+    why: ReasonOption = None,
+) -> None:
+    """Mark an item as completed."""
+    reason = why or "todos done"
+    change_todos(
+        context,
+        session,
+        as_json,
+        lambda todos, scope: todos.complete(scope, number, outcome, reason=reason, fence=fence),
+    )
+
+
+@app.command()
+def reopen(
+    context: typer.Context,
+    number: NumberArgument,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+    why: ReasonOption = None,
+) -> None:
+    """Set a checklist item back to pending."""
+    reason = why or "todos reopen"
+    change_todos(context, session, as_json, lambda todos, scope: todos.reopen(scope, number, reason=reason))
 
 
 @app.command()
 def edit(
     context: typer.Context,
-    item: Item,
-    content: Annotated[str, typer.Argument(metavar="TEXT", help="The new wording.")],
-    doing: Doing = None,
+    number: NumberArgument,
+    title: Annotated[str, typer.Argument(metavar="TEXT", help="The new title.")],
+    doing: DoingOption = None,
     session: SessionOption = None,
     as_json: JsonOption = False,
     why: ReasonOption = None,
 ) -> None:
-    """Change the wording of an item; it keeps its state and id."""
-    _change(
+    """Change the title of an item; its number, id and status stay."""
+    reason = why or "todos edit"
+    change_todos(
         context,
         session,
         as_json,
-        lambda lists, scope: lists.edit(scope, item, content, active_form=doing, reason=why or "todos edit"),
+        lambda todos, scope: todos.edit(scope, number, title, active_form=doing, reason=reason),
     )
+
+
+@app.command()
+def move(
+    context: typer.Context,
+    number: NumberArgument,
+    position: Annotated[int, typer.Argument(min=1, metavar="POSITION", help="Its new place in its list, from 1.")],
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+    why: ReasonOption = None,
+) -> None:
+    """Move an item within its list; its number stays."""
+    reason = why or "todos move"
+    change_todos(context, session, as_json, lambda todos, scope: todos.move(scope, number, position, reason=reason))
 
 
 @app.command()
 def cancel(
     context: typer.Context,
-    item: Item,
+    number: NumberArgument,
     session: SessionOption = None,
     as_json: JsonOption = False,
     why: ReasonOption = None,
 ) -> None:
-    """Take an item off the list; `undo` brings it back."""
-    _change(context, session, as_json, lambda lists, scope: lists.remove(scope, item, reason=why or "todos cancel"))
+    """Cancel a plan item, or take an item off the checklist; `undo` restores the checklist."""
+    change_todos(context, session, as_json, lambda todos, scope: todos.cancel(scope, number, reason=why))
 
 
 @app.command()
 def clear(
     context: typer.Context, session: SessionOption = None, as_json: JsonOption = False, why: ReasonOption = None
 ) -> None:
-    """Empty the list; `undo` brings it back."""
-    _change(context, session, as_json, lambda lists, scope: lists.clear(scope, reason=why or "todos clear"))
+    """Empty the checklist; `undo` restores it."""
+    change_todos(context, session, as_json, lambda todos, scope: todos.clear(scope, reason=why or "todos clear"))
 
 
 @app.command()
 def undo(
     context: typer.Context, session: SessionOption = None, as_json: JsonOption = False, why: ReasonOption = None
 ) -> None:
-    """Take back the last change, whoever made it; again for the one before."""
-    _change(context, session, as_json, lambda lists, scope: lists.undo(scope, reason=why or "todos undo"))
+    """Undo the last change of the checklist, whether a person or an agent made it. Repeat it to go further back."""
+    change_todos(context, session, as_json, lambda todos, scope: todos.undo(scope, reason=why or "todos undo"))
 
 
-def _change(context: typer.Context, session: str | None, as_json: bool, change: Change) -> None:
-    """Make one change and show what came of it. Options may stand before the subcommand too."""
+# --- claims ------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def claim(
+    context: typer.Context,
+    number: Annotated[
+        str | None,
+        typer.Argument(metavar="[N]", help="The todo's number or id. Default: the next free one.", show_default=False),
+    ] = None,
+    seconds: SecondsOption = DEFAULT_LEASE_SECONDS,
+    name: AsOption = TERMINAL,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Reserve a plan todo for yourself until the claim expires."""
+    from punchlist.claims.model import ClaimGranted, NothingToClaim
+    from punchlist.claims.tools import claim_json
+    from punchlist.plan.tools import todo_json
+
+    services, scope, as_json = _open(context, session, as_json)
+    place = claim_place(name)
+    todo_id = None
+    turn: TurnScope | None
+    if number is not None:
+        item, turn = services.todos.plan_scope(scope, number)
+        todo_id = item.id
+    else:
+        turn = _turn_scope(services, scope)
+    claimed = (
+        services.plans.claim(turn, place, todo_id, seconds, reason="todos claim") if turn else NothingToClaim(0, 0)
+    )
+    if not isinstance(claimed, ClaimGranted):
+        if as_json:
+            echo_json({"todo": None, "next": str(claimed)})
+        else:
+            echo(str(claimed))
+        return
+    found = services.todos.list(scope).find(claimed.todo.id)
+    if as_json:
+        echo_json({"todo": {"number": found.number, **todo_json(claimed.todo)}, **claim_json(claimed.claim)})
+        return
+    echo(f"You hold todo {found.number} “{visible(found.title)}” until {format_time(claimed.claim.lease_until)}.")
+    echo(f"id {claimed.todo.id}, fence {claimed.claim.fence}")
+
+
+@app.command()
+def renew(
+    context: typer.Context,
+    number: NumberArgument,
+    fence: Annotated[int, typer.Option("--fence", min=1, metavar="F", help="The fence that `todos claim` printed.")],
+    seconds: SecondsOption = DEFAULT_LEASE_SECONDS,
+    name: AsOption = TERMINAL,
+    session: SessionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Extend a claim."""
+    from punchlist.claims.tools import claim_json
+
+    services, scope, as_json = _open(context, session, as_json)
+    _check_turn(services, scope)
+    item, turn = services.todos.plan_scope(scope, number)
+    renewed = services.plans.renew_claim(turn, claim_place(name), item.id, fence, seconds)
+    if as_json:
+        echo_json({"number": item.number, "id": item.id, **claim_json(renewed)})
+    else:
+        echo(f"You hold todo {item.number} until {format_time(renewed.lease_until)}.")
+
+
+@app.command()
+def release(
+    context: typer.Context,
+    number: NumberArgument,
+    fence: Annotated[
+        int | None, typer.Option("--fence", min=1, metavar="F", help="Release only the claim with this fence.")
+    ] = None,
+    name: AsOption = TERMINAL,
+    session: SessionOption = None,
+    why: ReasonOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """End a claim, your own or another holder's. The todo becomes free."""
+    services, scope, as_json = _open(context, session, as_json)
+    _check_turn(services, scope)
+    item, turn = services.todos.plan_scope(scope, number)
+    released = services.plans.release_claim(turn, claim_place(name), item.id, fence, reason=why or "todos release")
+    if as_json:
+        echo_json({"number": item.number, "id": item.id, "released": True, "holder": released.holder})
+    else:
+        echo(f"Todo {item.number} is free. {visible(released.holder)} held it.")
+
+
+def _open(context: typer.Context, session: str | None, as_json: bool) -> tuple[Services, Scope, bool]:
     outer: dict[str, Any] = context.obj
     as_json = as_json or outer["json"]
-    entry = cli_context(context)
-    services = entry.services(session or outer["session"], as_json=as_json)
-    rewrite = change(services.checklists, entry.scope(services))
-    _print(services, rewrite.checklist, rewrite, as_json=as_json)
+    cli = cli_context(context)
+    services = cli.in_session(session or outer["session"], as_json=as_json)
+    return services, cli.scope(services), as_json
 
 
-def _print(services: Services, checklist: Checklist, rewrite: ChecklistChange | None = None, *, as_json: bool) -> None:
-    if as_json:
-        echo_json(_json(services, checklist, rewrite))
-        return
-    for line in render_box(checklist, terminal_width()):
-        echo(_painted(line))
+def _turn_scope(services: Services, scope: Scope) -> TurnScope | None:
+    from punchlist.conversations.model import TurnScope
+
+    turn = services.conversations.current_turn(scope.conversation_id)
+    return TurnScope(scope.conversation_id, scope.actor, turn.id) if turn else None
 
 
-def _json(services: Services, checklist: Checklist, rewrite: ChecklistChange | None) -> dict[str, Any]:
-    return {
-        "session": services.settings.session,
-        "todos": [item_json(item) for item in checklist.items],
-        "progress": checklist.progress,
-        "revision": checklist.revision,
-        "updatedAt": checklist.updated_at,
-        "dropped": [item_json(item) for item in rewrite.dropped] if rewrite else [],
-    }
-
-
-def follow(services: Services, *, as_json: bool) -> None:
-    """Show the list whenever it changes, until the person has seen enough."""
-    from punchlist.storage.change_watch import ChangeWatch, PollBackoff
-
-    draw, patience = _drawer(services, as_json=as_json), PollBackoff()
-    with ChangeWatch(services.store) as watch:
-        while True:
-            with patience:
-                draw(services.checklists.get(services.settings.session))
-            watch.wait(LOOK_AGAIN)
-
-
-def _drawer(services: Services, *, as_json: bool) -> Callable[[Checklist], None]:
-    """On a terminal the box is drawn over the last one; elsewhere each change is printed."""
-    last: list[str] = []
-    shown: Checklist | None = None
-
-    def draw(checklist: Checklist) -> None:
-        nonlocal last, shown
-        if as_json:
-            if checklist != shown:
-                echo(to_json_text(_json(services, checklist, None)))
-        elif not supports_ansi(sys.stdout):
-            if checklist != shown:
-                echo(render.update_message(checklist) if checklist.items else render.NO_TODOS)
-        else:
-            size = shutil.get_terminal_size()
-            # One line stays free for the cursor: a box that scrolls could not be drawn over.
-            lines = [_painted(line) for line in render_box(checklist, size.columns)][: size.lines - 1]
-            if lines != last:
-                up = f"\x1b[{len(last)}F\x1b[J" if last else ""
-                echo(up + "\n".join(lines))
-                last = lines
-        shown = checklist
-
-    return draw
-
-
-_COLOURS = {"✓": "32", "▶": "33;1", "○": "2"}
-
-
-def _painted(line: str) -> str:
-    """Colour for the icon, where a terminal wants it."""
-    if not supports_color():
-        return line
-    for icon, colour in _COLOURS.items():
-        if line.startswith(f"│ {icon} "):
-            return f"│ \x1b[{colour}m{icon}\x1b[0m{line[3:]}"
-    return line
+def _check_turn(services: Services, scope: Scope) -> None:
+    if services.conversations.current_turn(scope.conversation_id) is None:
+        raise NotFound(f"Session {scope.conversation_id!r} has no open turn, so it has no claims.")

@@ -66,7 +66,7 @@ def list_tools(context: typer.Context, session: SessionOption = None, as_json: J
     import asyncio
 
     entry = cli_context(context)
-    services = entry.services(session, as_json=as_json)
+    services = entry.in_session(session, as_json=as_json)
     site = services.site(entry.scope(services), Path.cwd())
     warn_untrusted(services)
     tools, notes = asyncio.run(_tools(site))
@@ -126,7 +126,7 @@ def call(
 
     entry = cli_context(context)
     parsed = parse_arguments(arguments)
-    services = entry.services(session, as_json=as_json)
+    services = entry.in_session(session, as_json=as_json)
     warn_untrusted(services)
     site = services.site(entry.scope(services), Path.cwd())
     request = ToolCallRequest(name, parsed, timeout=timeout)
@@ -144,7 +144,7 @@ def history(
     from punchlist.toolcalls.repository import newest_calls
 
     entry = cli_context(context)
-    services = entry.services(session, as_json=as_json)
+    services = entry.in_session(session, as_json=as_json)
     with services.store.read() as tx:
         calls = newest_calls(tx, services.settings.session, most)[::-1]
     if as_json:

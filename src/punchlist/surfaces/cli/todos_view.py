@@ -1,0 +1,121 @@
+"""How `punchlist todos` shows the lists of a session."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from punchlist.checklist.render import ICONS, NO_TODOS, render_frame
+from punchlist.kernel.text import visible
+from punchlist.surfaces.cli.context import format_time, supports_color
+
+if TYPE_CHECKING:
+    from punchlist.plan.usage import PlanTodoUsage
+    from punchlist.views.todos import NumberedTodo, TodoList
+
+_ICONS: Final[dict[str, str]] = {**{status.value: icon for status, icon in ICONS.items()}, "cancelled": "✗"}
+_COLORS: Final = {"✓": "32", "▶": "33;1", "○": "2", "✗": "2"}
+_ICON: Final = re.compile(rf"^(│ *\d+ )([{''.join(_COLORS)}])")
+
+
+def todos_box(todos: TodoList, columns: int) -> list[str]:
+    """The numbered items in a frame, or a line that there are none."""
+    if not todos.items:
+        return [NO_TODOS]
+    digits = max(len(str(item.number)) for item in todos.items)
+    both = len({item.list for item in todos.items}) > 1
+    labels = [(f"{item.number:>{digits}} {_icon(item)}", _label(item, both)) for item in todos.items]
+    return [_colored(line) for line in render_frame(labels, _progress(todos), columns)]
+
+
+def todos_text(todos: TodoList) -> str:
+    """The items as lines, for output that is not a terminal."""
+    if not todos.items:
+        return NO_TODOS
+    digits = max(len(str(item.number)) for item in todos.items)
+    both = len({item.list for item in todos.items}) > 1
+    lines = [f"  {item.number:>{digits}} {_icon(item)} {_label(item, both)}" for item in todos.items]
+    return "\n".join(["Todo list updated:", *lines])
+
+
+def todos_json(todos: TodoList, usage: Mapping[str, PlanTodoUsage] | None = None) -> dict[str, Any]:
+    return {
+        "session": todos.session,
+        "items": [_item_json(item, usage or {}) for item in todos.items],
+        "summary": todos.summary,
+    }
+
+
+def usage_lines(todos: TodoList, usage: Mapping[str, PlanTodoUsage]) -> list[str]:
+    lines = []
+    for item in todos.items:
+        if used := usage.get(item.id):
+            tokens = f"{used.input_tokens:,} tokens in, {used.output_tokens:,} out"
+            lines.append(f"{item.number:>3}  {used.seconds:.1f} s, {tokens}, {len(used.evidence)} calls")
+    return lines
+
+
+class TodosView:
+    """The lists of a session, for `--watch`."""
+
+    def __init__(self, load: Callable[[], TodoList]) -> None:
+        self.load = load
+
+    def lines(self, value: TodoList, columns: int) -> Sequence[str]:
+        return todos_box(value, columns)
+
+    def text(self, value: TodoList) -> str:
+        return todos_text(value)
+
+    def json(self, value: TodoList) -> Any:
+        return todos_json(value)
+
+
+def _item_json(item: NumberedTodo, usage: Mapping[str, PlanTodoUsage]) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "number": item.number,
+        "id": item.id,
+        "list": item.list,
+        "title": item.title,
+        "status": item.status,
+    }
+    if item.waits_for:
+        shown["waitsFor"] = list(item.waits_for)
+    if item.outcome:
+        shown["outcome"] = item.outcome
+    if item.claim:
+        shown["claimedBy"], shown["claimedUntil"] = item.claim.holder, item.claim.lease_until
+    if item.id in usage:
+        shown["costs"] = usage[item.id].as_json()
+    return shown
+
+
+def _icon(item: NumberedTodo) -> str:
+    return _ICONS[item.status]
+
+
+def _label(item: NumberedTodo, both: bool) -> str:
+    notes = [f"waits for {'; for '.join(item.waits_for)}"] if item.waits_for else []
+    if item.claim:
+        notes.append(f"claimed by {item.claim.holder} until {format_time(item.claim.lease_until)}")
+    if item.outcome:
+        notes.append(item.outcome)
+    if both and item.list == "checklist":
+        notes.append("checklist")
+    return visible(" ".join(item.label.split("\n")) + (f" ({', '.join(notes)})" if notes else ""))
+
+
+def _progress(todos: TodoList) -> str:
+    summary = todos.summary
+    completed, total = summary["completed"], summary["total"]
+    # Rounded half up; round() goes to the even neighbour.
+    percent = (200 * completed + total) // (2 * total)
+    cancelled = f", {summary['cancelled']} cancelled" if summary["cancelled"] else ""
+    return f"Progress: {completed}/{total} ({percent}%){cancelled}"
+
+
+def _colored(line: str) -> str:
+    if not supports_color():
+        return line
+    return _ICON.sub(lambda match: f"{match[1]}\x1b[{_COLORS[match[2]]}m{match[2]}\x1b[0m", line)

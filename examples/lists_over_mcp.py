@@ -2,7 +2,7 @@
 
 Everything is real but the agent: `punchlist mcp` is started as an agent would start it, the lists
 are stored in a database in a temporary folder, and what you see is what `punchlist todos` and
-`punchlist plan show` print for anybody in that folder.
+`punchlist todos` print for anybody in that folder.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def main() -> None:
                 agent.call("start_todo", todoId=todo["id"])
                 left = agent.call("complete_todo", todoId=todo["id"], outcome=outcome)["remaining"]
                 dim(f"      ← {left} remaining")
-            show(folder, "plan", "show")
+            show(folder, "todos")
             agent.checklist("completed", "completed", "completed")
 
         say("4. Who changed what, when and why (`punchlist log`), and is it all sound (`punchlist db check`)?")

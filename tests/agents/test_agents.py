@@ -65,9 +65,10 @@ class Beside:
         """The title and state of each todo, in whichever session it is."""
         found: Counter[tuple[str, str]] = Counter()
         for session in json.loads(self.punchlist("sessions", "--json")):
-            for turn in json.loads(self.punchlist("turn", "list", "--session", session["id"], "--json")):
-                asked = ("plan", "show", "--session", session["id"], "--turn", turn["id"], "--json")
-                found.update((item["title"], item["status"]) for item in json.loads(self.punchlist(*asked))["items"])
+            for turn in json.loads(self.punchlist("sessions", "show", session["id"], "--json"))["turns"]:
+                asked = ("todos", "--session", session["id"], "--turn", turn["id"], "--json")
+                items = json.loads(self.punchlist(*asked))["items"]
+                found.update((item["title"], item["status"]) for item in items if item["list"] == "plan")
         return found
 
     def files(self) -> dict[str, bytes]:

@@ -40,7 +40,7 @@ STORED: dict[str, Field] = {
     "todos edit TEXT": lambda text: Call(("todos", "edit", "1", "--", text)),
     "todos add --why": lambda text: Call(("todos", "add", "x", "--why", text)),
     "todos add --session": lambda text: Call(("todos", "add", "x", "--session", text)),
-    "turn end --reason": lambda text: Call(("turn", "end", "--reason", text)),
+    "sessions end --reason": lambda text: Call(("sessions", "end", "--reason", text)),
     "PUNCHLIST_SESSION": lambda text: Call(("todos", "add", "x"), env=(("PUNCHLIST_SESSION", text),)),
     "session in the settings": lambda text: Call(("todos", "add", "x"), settings=b"session = '''" + text + b"'''"),
     "name of the person": lambda text: Call(("todos", "add", "x"), env=(("LOGNAME", text),)),
@@ -50,7 +50,7 @@ STORED: dict[str, Field] = {
 LOOKED_AT: dict[str, Field] = {
     "todos --session": lambda text: Call(("todos", "--session", text)),
     "todos done ITEM": lambda text: Call(("todos", "done", "--", text)),
-    "plan show --turn": lambda text: Call(("plan", "show", "--turn", text)),
+    "todos --turn": lambda text: Call(("todos", "--turn", text)),
     "log --session": lambda text: Call(("log", "--session", text)),
     "log --limit": lambda text: Call(("log", "--limit", text)),
     "a command": lambda text: Call((text,)),

@@ -33,19 +33,19 @@ SESSION: Final = "default"
 READING: Final = {
     "todos": ("todos",),
     "todos --json": ("todos", "--json"),
-    "plan show": ("plan", "show"),
-    "plan show --json": ("plan", "show", "--json"),
     "log": ("log",),
     "log --json": ("log", "--json"),
     "sessions": ("sessions",),
     "sessions --json": ("sessions", "--json"),
-    "turn list": ("turn", "list"),
-    "turn list --json": ("turn", "list", "--json"),
+    "sessions show": ("sessions", "show"),
+    "sessions show --json": ("sessions", "show", "--json"),
+    "inbox": ("inbox",),
+    "overview": (),
 }
 CHANGING: Final = {
     "todos done": ("todos", "done", "2"),
     "todos cancel --json": ("todos", "cancel", "2", "--json"),
-    "turn end": ("turn", "end"),
+    "sessions end": ("sessions", "end"),
     "db check": ("db", "check"),
     "db check --json": ("db", "check", "--json"),
 }
@@ -143,8 +143,9 @@ def test_text_planted_in_the_store_never_reaches_a_terminal_raw(
     silent = [name for name, answer in zip(READING, answers, strict=False) if b"\\x1b" not in answer.out.lower()]
     assert [name for name in silent if "--json" not in name] == []
     told = dict(zip(READING, map(_json, answers), strict=False))
-    assert {item["content"] for item in told["todos --json"]["todos"]} == {EVIL}
-    assert EVIL in {item["outcome"] for item in told["plan show --json"]["items"]}
+    items = told["todos --json"]["items"]
+    assert {item["title"] for item in items if item["list"] == "checklist"} == {EVIL}
+    assert EVIL in {item.get("outcome") for item in items}
 
 
 def _json(answer: Answer) -> Any:

@@ -108,7 +108,7 @@ def test_an_agent_that_is_killed_again_and_again_does_nothing_twice(
     made = (project / "marks").read_text().split()
     assert sorted(made) == sorted(set(made))
     assert punchlist("db", "check").returncode == 0
-    turns = json.loads(punchlist("turn", "list", "--json").stdout)
+    turns = json.loads(punchlist("sessions", "show", "--json").stdout)["turns"]
     assert [turn["id"] for turn in turns if not turn["ended_at"]] == []
 
 

@@ -1,4 +1,4 @@
-"""`punchlist plan claim`, `renew`, `release` and `complete`: people and scripts beside agents (X3)."""
+"""`punchlist todos claim`, `renew`, `release` and `done`: people and scripts beside agents (X3)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def answered(punchlist: Cli) -> Any:
     """What a command says as JSON."""
 
     def run(*arguments: str, code: int = 0) -> Any:
-        done = punchlist("plan", *arguments, "--json")
+        done = punchlist("todos", *arguments, "--json")
         assert done.returncode == code, done.stderr
         return json.loads(done.stdout)
 
@@ -42,13 +42,17 @@ def test_a_script_claims_keeps_and_completes_beside_an_agent(agent: WireClient, 
         kept = answered("renew", id, "--fence", fence, "--as", "script-1")
         assert kept["claimedUntil"] > claimed["claimedUntil"]
         assert answered("renew", id, "--fence", fence, "--as", "script-2", code=1)["error"]["code"] == "not_allowed"
-        shown = punchlist("plan", "show").stdout
-        assert "claimed by supervisor:mcp in" in shown
-        assert "(script-1) until" in shown
-        late = answered("complete", id, "done", "--fence", "7", code=1)
+        first, second = answered()["items"]
+        assert "supervisor:mcp in" in first["claimedBy"]
+        assert "(script-1)" in second["claimedBy"]
+        assert "claimed by supervisor:mcp" in punchlist("todos").stdout
+        late = answered("done", id, "done", "--fence", "7", code=1)
         assert (late["error"]["code"], "no claim with fence 7" in late["error"]["message"]) == ("conflict", True)
-        assert answered("complete", id, "done", "--fence", fence) == {"id": id, "status": "completed", "remaining": 1}
-        released = answered("release", theirs["todo"]["id"], "--why", "it hangs")
+        assert [item["status"] for item in answered("done", "2", "done", "--fence", fence)["items"]] == [
+            "pending",
+            "completed",
+        ]
+        released = answered("release", "1", "--why", "it hangs")
         assert released["released"]
         refused = agent.call("renew_claim", todoId=theirs["todo"]["id"], fence=1)
         assert "a claim that is free" in refused["content"][0]["text"]
@@ -59,19 +63,19 @@ def test_a_script_claims_keeps_and_completes_beside_an_agent(agent: WireClient, 
 @pytest.mark.spec("X3")
 def test_a_person_reads_what_a_claim_is(agent: WireClient, punchlist: Cli) -> None:
     with agent:
-        said = punchlist("plan", "claim").stdout
+        said = punchlist("todos", "claim").stdout
         first, second = said.splitlines()
-        assert first.startswith("“A” is yours until 20")
+        assert first.startswith("You hold todo 1 “A” until 20")
         id, fence = second.removeprefix("id ").split(", fence ")
-        assert punchlist("plan", "renew", id, "--fence", fence).stdout.startswith("It is yours until 20")
-        assert "(terminal) had it." in punchlist("plan", "release", id, "--fence", fence).stdout
-        assert punchlist("plan", "complete", id, "seen to").stdout == "“A” is completed; 1 remaining.\n"
+        assert punchlist("todos", "renew", "1", "--fence", fence).stdout.startswith("You hold todo 1 until 20")
+        assert "(terminal) held it." in punchlist("todos", "release", id, "--fence", fence).stdout
+        assert "1 ✓ A (seen to)" in punchlist("todos", "done", id, "seen to").stdout
 
 
 @pytest.mark.spec("X3")
 def test_without_a_turn_there_is_nothing_to_claim(punchlist: Cli, answered: Any) -> None:
     assert answered("claim") == {"todo": None, "next": "No todo is left to claim."}
-    refused = punchlist("plan", "renew", "x", "--fence", "1")
+    refused = punchlist("todos", "renew", "x", "--fence", "1")
     assert (refused.returncode, "has no open turn" in refused.stderr) == (1, True)
 
 
@@ -83,14 +87,14 @@ def test_without_a_turn_there_is_nothing_to_claim(punchlist: Cli, answered: Any)
         (("renew", "x"), 2, "--fence"),
         (("renew", "x", "--fence", "0"), 2, "--fence"),
         (("claim", "--as", "a\x1bb"), 1, "--as: must not contain control characters"),
-        (("claim", "nothing"), 1, "There is no todo 'nothing'"),
-        (("complete", "nothing", " "), 1, "outcome: must be 1 to"),
+        (("claim", "nothing"), 1, "has no todo 'nothing'. Numbers: 1, 2."),
+        (("done", "1", " "), 1, "outcome: must be 1 to"),
     ],
 )
 def test_a_wrong_claim_is_refused_in_words(
     agent: WireClient, punchlist: Cli, arguments: tuple[str, ...], code: int, told: str
 ) -> None:
     with agent:
-        refused = punchlist("plan", *arguments)
+        refused = punchlist("todos", *arguments)
     assert (refused.returncode, refused.stdout) == (code, "")
     assert told in refused.stderr

@@ -36,7 +36,7 @@ def _shell(project: Path, environment: dict[str, str], line: str) -> Answer:
     )
 
 
-@pytest.mark.parametrize("command", ["log", "plan show --json"])
+@pytest.mark.parametrize("command", ["log", "todos --json"])
 def test_a_reader_that_has_had_enough_ends_it_quietly(
     project: Path, environment: dict[str, str], agent: Script, command: str
 ) -> None:

@@ -16,7 +16,7 @@ from tests.faults.script import Script, expected
     [
         (["todos", "start", "7"], "There is no item '7' in the list"),
         (["todos", "add", "  "], "must be 1 to 500 characters"),
-        (["plan", "show", "--turn", "nowhere"], "has no turn 'nowhere'"),
+        (["todos", "--turn", "nowhere"], "has no turn 'nowhere'"),
         (["db", "check"], "There is no database at"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

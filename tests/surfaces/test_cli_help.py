@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import typer
@@ -12,7 +13,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from punchlist.surfaces.cli.main import app
+from punchlist.surfaces.cli.main import GROUPS, app
 
 
 def _commands() -> Iterator[list[str]]:
@@ -39,8 +40,8 @@ def test_the_help_of_every_command_is_as_it_was_read(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     "arguments",
     [
-        [],
         ["toods"],
+        ["db"],
         ["todos", "add"],
         ["todos", "--bogus"],
         ["log", "--limit", "0"],
@@ -54,3 +55,40 @@ def test_a_wrong_use_ends_with_2_and_says_how_it_is_used(punchlist: Cli, argumen
     assert answer.stdout == ""
     assert "Usage: punchlist" in answer.stderr or "--yes" in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "new"),
+    [("plan", "todos"), ("conversations", "sessions"), ("turn", "sessions")],
+)
+def test_a_removed_command_prints_its_new_name(punchlist: Cli, name: str, new: str) -> None:
+    answer = punchlist(name, "show")
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr == f'"punchlist {name}" is now "punchlist {new}".\n'
+
+
+@pytest.mark.parametrize("columns", [40, 60, 200])
+def test_help_fits_the_terminal_and_is_complete(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    shown = CliRunner().invoke(app, ["--help"], prog_name="punchlist").output
+    assert max(map(len, shown.splitlines())) <= columns
+    assert "..." not in shown.replace("[ARGS]...", "")
+    titles = [line for line in shown.splitlines() if line.endswith(":") and not line.startswith(" ")]
+    assert titles == ["Options:", *(f"{group}:" for group in GROUPS)]
+
+
+def test_without_a_command_there_is_an_overview(punchlist: Cli, project: Path) -> None:
+    answer = punchlist()
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert answer.stdout.startswith("No lists here yet.\n")
+    assert not (project / ".punchlist").exists()
+    punchlist("todos", "add", "Write the tests")
+    shown = punchlist().stdout
+    assert "Session default: 1 open todo." in shown
+    assert "1 ○ Write the tests" in shown
+    assert "The inbox is empty." in shown
+    assert "punchlist run GOAL" in shown
+    (project / ".punchlist" / "punchlist.db").write_bytes(b"no database" * 100)
+    damaged = punchlist()
+    assert damaged.returncode == 0
+    assert "punchlist run GOAL" in damaged.stdout

@@ -133,7 +133,7 @@ def agent(project: Path, environment: dict[str, str]) -> Iterator[Program]:
 
 def said(punchlist: Cli) -> list[tuple[str, str]]:
     """What was asked in the session's turns and how each of them was answered."""
-    told = json.loads(punchlist("conversations", "export").stdout)["messages"]
+    told = json.loads(punchlist("sessions", "export").stdout)["messages"]
     asked = [one["content"] for one in told if (one["role"], one["kind"]) == ("user", "text")]
     answers = [one["content"]["text"] for one in told if one["kind"] == "reply" and one["content"]["text"]]
     return list(zip(asked, answers, strict=True))
@@ -166,7 +166,7 @@ def test_what_waits_outlives_the_agent_and_is_delivered_by_the_next(
     agent.process.wait()
     assert "And this." in punchlist("queue").stdout
     (project / "again.yaml").write_text("- Begun anew.\n- And done.\n")
-    assert punchlist("run", "Once more.", "--model", "rehearsal:again.yaml").returncode == 0
+    assert punchlist("run", "--continue", "Once more.", "--model", "rehearsal:again.yaml").returncode == 0
     assert punchlist("queue").stdout == "Nothing is queued.\n"
-    assert "And this." in punchlist("conversations", "show", "--limit", "1").stdout
+    assert "And this." in punchlist("sessions", "show", "--limit", "1").stdout
     assert punchlist("db", "check").returncode == 0

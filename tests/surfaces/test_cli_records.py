@@ -1,4 +1,4 @@
-"""`plan show`, `turn`, `log` and `sessions`: what was planned, when, and who changed what."""
+"""`todos`, `log` and `sessions`: what was planned, when, and who changed what."""
 
 from __future__ import annotations
 
@@ -25,12 +25,9 @@ def agent(project: Path) -> Iterator[Script]:
 
 @pytest.mark.spec("T3")
 def test_the_plan_is_shown_in_its_order_with_what_came_of_it(punchlist: Cli, agent: Script) -> None:
-    assert_same("plan-show.txt", punchlist("plan", "show").stdout)
-    remaining = punchlist("plan", "show", "--remaining").stdout
-    assert "Todo 0.0" not in remaining
-    assert "▶ Todo 1.0" in remaining
-    told = json.loads(punchlist("plan", "show", "--json").stdout)
-    assert [item["title"][:8] for item in told["items"]] == [
+    assert_same("todos-plan-and-checklist.txt", punchlist("todos").stdout)
+    told = json.loads(punchlist("todos", "--json").stdout)
+    assert [item["title"][:8] for item in told["items"] if item["list"] == "plan"] == [
         "Todo 1.2",
         "Todo 0.2",
         "Todo 0.0",
@@ -38,22 +35,26 @@ def test_the_plan_is_shown_in_its_order_with_what_came_of_it(punchlist: Cli, age
         "Todo 1.0",
         "Todo 1.1",
     ]
-    assert told["summary"] == {"total": 6, "pending": 3, "inProgress": 1, "completed": 1, "cancelled": 1}
+    checklist = [item["status"] for item in told["items"] if item["list"] == "checklist"]
+    assert (len(checklist), checklist.count("completed")) == (4, 1)
+    assert told["summary"]["total"] == 10
+    assert len({item["number"] for item in told["items"]}) == 10
 
 
 def test_no_plan_is_said_and_makes_no_turn(punchlist: Cli) -> None:
-    assert punchlist("plan", "show").stdout == "There is no turn yet. One opens when an agent first plans.\n"
-    assert punchlist("turn", "list").stdout == "No turns yet.\n"
+    assert punchlist("todos").stdout == "No todos.\n"
+    assert punchlist("sessions").stdout == "No sessions yet.\n"
 
 
 @pytest.mark.spec("T7")
 def test_a_turn_that_was_ended_keeps_its_plan_and_takes_no_more(punchlist: Cli, agent: Script) -> None:
     turn = agent.house.conversations.open_turn(agent.scope).id
-    assert punchlist("turn", "end", "--reason", "enough for today").stdout == f"Ended turn {turn}.\n"
-    assert punchlist("turn", "end").stdout == "No turn was open.\n"
-    listed = punchlist("turn", "list").stdout
-    assert re.fullmatch(rf"{turn}  \S+Z  ended: enough for today\n", listed)
-    assert "Todo 1.0" in punchlist("plan", "show", "--turn", turn).stdout
+    assert punchlist("sessions", "end", "--reason", "enough for today").stdout == f"Ended turn {turn}.\n"
+    assert punchlist("sessions", "end").stdout == "No turn is open.\n"
+    assert "ended: enough for today" in punchlist("sessions").stdout
+    assert "Todo 1.0" in punchlist("todos", "--turn", turn).stdout
+    refused = punchlist("todos", "done", "1")
+    assert (refused.returncode, "its plan no longer changes" in refused.stderr) == (1, True)
 
 
 @pytest.mark.spec("X5")
@@ -72,15 +73,15 @@ def test_the_log_says_who_did_what_when_and_why(punchlist: Cli, agent: Script) -
 @pytest.mark.spec("X5")
 def test_the_log_of_one_session_leaves_out_the_others(punchlist: Cli, agent: Script) -> None:
     _add_elsewhere(agent)
-    assert "other" not in punchlist("log", "--json").stdout
+    assert "other" not in punchlist("log", "--json", "--session", "default").stdout
     assert "other" in punchlist("log", "--json", "--all").stdout
 
 
-def test_sessions_are_listed_newest_first_and_ours_is_marked(punchlist: Cli, agent: Script) -> None:
+def test_sessions_are_listed_newest_first_and_the_current_one_is_marked(punchlist: Cli, agent: Script) -> None:
     _add_elsewhere(agent)
     first, second = punchlist("sessions").stdout.splitlines()
-    assert re.fullmatch(r"  other  \S+Z  0/1 done", first)
-    assert re.fullmatch(r"\* default  \S+Z  1/4 done", second)
+    assert first.startswith("* other  ")
+    assert second.startswith("  default  ")
     assert [row["id"] for row in json.loads(punchlist("sessions", "--json").stdout)] == ["other", "default"]
 
 

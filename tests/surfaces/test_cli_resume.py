@@ -102,9 +102,9 @@ def test_a_worker_that_was_in_the_middle_goes_on_in_its_own_turn(
     told = report(punchlist("run", "--resume", "--model", written("second.yaml", script), "--mode", "yolo", "--json"))
     assert (told["reason"], told["text"]) == ("completed", "The worker says it is marked.")
     assert (project / "marks").read_text() == "once\n"
-    turns = json.loads(punchlist("turn", "list", "--json").stdout)
+    turns = json.loads(punchlist("sessions", "show", "--json").stdout)["turns"]
     assert len(turns) == 2
-    assert all(turn["ended_at"] for turn in turns)
+    assert all(turn["endedAt"] for turn in turns)
 
 
 @pytest.mark.spec("C9")
@@ -134,7 +134,7 @@ def test_after_a_turn_that_has_ended_a_new_one_is_told_what_was_left(punchlist: 
     told = report(punchlist("run", "--resume", "--model", written("b.yaml", PLAN + FINISH), "--json"))
     assert told["reason"] == "completed"
     assert told["turnId"] != capped["turnId"]
-    shown = json.loads(punchlist("conversations", "show", "--json").stdout)
+    shown = json.loads(punchlist("sessions", "show", "--json").stdout)
     assert "Do it." in json.dumps(shown)
     again = punchlist("run", "--resume", "--model", written("b.yaml", FINISH))
     assert again.returncode == 1
@@ -148,7 +148,7 @@ def test_two_processes_never_work_on_one_turn(
     script = written("first.yaml", PLAN + HANGS)
     with Program(project, environment, "run", "Do it.", "--model", script) as program:
         eventually(lambda: len(history(punchlist)) == 1, "the run has begun")
-        for arguments in (["--resume"], ["Something else."]):
+        for arguments in (["--resume"], ["--continue", "Something else."], []):
             refused = punchlist("run", *arguments, "--model", script)
             assert refused.returncode == 1
             assert "punchlist queue add" in refused.stderr
@@ -163,7 +163,7 @@ def test_two_processes_never_work_on_one_turn(
 def test_what_is_left_in_the_queue_begins_the_next_turn(punchlist: Cli, written: Any) -> None:
     punchlist("queue", "add", "And then this.")
     script = written("s.yaml", "- First.\n- Second.\n")
-    done = punchlist("run", "Do it.", "--model", script)
+    done = punchlist("run", "--continue", "Do it.", "--model", script)
     assert done.stdout == "Second.\n"
     assert "next in the queue: And then this." in done.stderr
     assert json.loads(punchlist("queue", "--json").stdout) == []
@@ -188,4 +188,4 @@ def test_a_goal_can_come_from_a_file(punchlist: Cli, project: Path, written: Any
     (project / "goal.md").write_text("# Do it\n\nAll of it.\n")
     told = report(punchlist("run", "--file", "goal.md", "--model", written("s.yaml", "- Yes.\n"), "--json"))
     assert told["reason"] == "completed"
-    assert "All of it." in punchlist("conversations", "show").stdout
+    assert "All of it." in punchlist("sessions", "show").stdout

@@ -15,6 +15,9 @@ from tests.faults.processes import together
 from tests.faults.script import Script
 from tests.surfaces.snapshots.compare import assert_same
 
+from punchlist.conversations.model import TurnScope
+from punchlist.plan.validation import parse_items
+
 
 @pytest.fixture
 def agent(project: Path) -> Iterator[Script]:
@@ -42,7 +45,7 @@ def test_what_was_taken_off_or_cleared_comes_back_with_undo(punchlist: Cli, agen
     def contents(*arguments: str) -> list[tuple[str, str]]:
         done = punchlist("todos", *arguments, "--json")
         assert done.returncode == 0, done.stderr
-        return [(item["content"], item["status"]) for item in json.loads(done.stdout)["todos"]]
+        return [(item["title"], item["status"]) for item in json.loads(done.stdout)["items"]]
 
     both = [("One", "pending"), ("Two", "pending")]
     for content, _ in both:
@@ -55,19 +58,44 @@ def test_what_was_taken_off_or_cleared_comes_back_with_undo(punchlist: Cli, agen
     assert contents("reopen", "2") == both
 
 
-def test_json_has_the_list_its_progress_and_what_was_left_out(punchlist: Cli, agent: Script) -> None:
+def test_json_has_the_numbered_items_and_their_summary(punchlist: Cli, agent: Script) -> None:
     agent.house.checklists.add(agent.scope, "One", active_form="Doing one", reason="test")
     agent.house.checklists.add(agent.scope, "Two", reason="test")
-    told = json.loads(punchlist("todos", "cancel", "1", "--json").stdout)
-    (dropped,) = told.pop("dropped")
-    (left,) = told["todos"]
-    assert dropped == {"id": dropped["id"], "content": "One", "status": "pending", "activeForm": "Doing one"}
-    assert left == {"id": left["id"], "content": "Two", "status": "pending", "activeForm": "Two"}
-    assert told["session"] == "default"
-    assert told["progress"] == {"completed": 0, "total": 1, "percent": 0}
-    assert told["revision"] == 3
-    assert told["updatedAt"].endswith("Z")
-    assert list(told) == ["session", "todos", "progress", "revision", "updatedAt"]
+    shown = json.loads(punchlist("todos", "cancel", "1", "--json").stdout)
+    (left,) = shown["items"]
+    assert left == {"number": 2, "id": left["id"], "list": "checklist", "title": "Two", "status": "pending"}
+    assert shown["session"] == "default"
+    assert shown["summary"] == {"total": 1, "pending": 1, "inProgress": 0, "completed": 0, "cancelled": 0}
+    assert list(shown) == ["session", "items", "summary"]
+
+
+@pytest.mark.spec("W3", "X5")
+def test_a_number_is_kept_by_its_item_and_not_given_to_another(punchlist: Cli, agent: Script) -> None:
+    def numbers(*arguments: str) -> dict[str, int]:
+        done = punchlist("todos", *arguments, "--json")
+        assert done.returncode == 0, done.stderr
+        return {item["title"]: item["number"] for item in json.loads(done.stdout)["items"]}
+
+    assert numbers("add", "A", "B") == {"A": 1, "B": 2}
+    assert numbers("cancel", "1") == {"B": 2}
+    assert numbers("add", "C") == {"B": 2, "C": 3}
+    assert numbers("undo") == {"B": 2}
+    assert numbers("undo") == {"A": 1, "B": 2}
+    assert numbers("add", "D") == {"A": 1, "B": 2, "D": 4}
+    assert list(numbers("move", "4", "1")) == ["D", "A", "B"]
+    assert numbers("edit", "4", "E") == {"E": 4, "A": 1, "B": 2}
+    turn = agent.house.conversations.open_turn(agent.scope)
+    agent.house.plans.create(
+        TurnScope("default", agent.scope.actor, turn.id), parse_items([{"title": "P"}, {"title": "Q"}])
+    )
+    assert numbers() == {"P": 5, "Q": 6, "E": 4, "A": 1, "B": 2}
+    # The open turn has a plan now, so new items go there.
+    assert numbers("add", "R") == {"P": 5, "Q": 6, "R": 7, "E": 4, "A": 1, "B": 2}
+    assert list(numbers("move", "7", "1"))[:3] == ["R", "P", "Q"]
+    assert numbers("edit", "5", "P2")["P2"] == 5
+    shown = json.loads(punchlist("todos", "cancel", "5", "--why", "not needed", "--json").stdout)
+    assert next(item for item in shown["items"] if item["number"] == 5)["outcome"] == "not needed"
+    assert punchlist("db", "check").returncode == 0
 
 
 def test_an_item_can_be_named_by_its_id(punchlist: Cli, agent: Script) -> None:
@@ -79,6 +107,8 @@ def test_options_may_stand_before_the_subcommand_too(punchlist: Cli, agent: Scri
     made = punchlist("todos", "--session", "mine", "--json", "add", "One")
     assert json.loads(made.stdout)["session"] == "mine"
     assert [item.content for item in agent.house.checklists.get("mine").items] == ["One"]
+    # It is the session last used now.
+    assert json.loads(punchlist("todos", "--json").stdout)["session"] == "mine"
 
 
 @pytest.mark.spec("W2")

@@ -53,7 +53,7 @@ def test_a_question_to_a_person_ends_the_turn_as_waiting_and_the_answer_lets_it_
     # It was not the agent who stopped early: nothing of the counter is used up.
     assert (done["reason"], done["continuations"]) == ("completed", 0)
     assert done["turnId"] == told(waiting)["turnId"]
-    said = punchlist("conversations", "show", "--json").stdout
+    said = punchlist("sessions", "show", "--json").stdout
     assert "eu-west" in said
     assert punchlist("db", "check").returncode == 0
 
@@ -115,5 +115,5 @@ def test_what_waits_for_another_todo_comes_after_it(punchlist: Cli, written: Any
     plan = f"- calls: [{{tool: create_todo, arguments: {{items: {items}}}}}]\n"
     script = written("a.yaml", plan + "- Soon.\n" * 5)
     punchlist("run", "Do it.", "--model", script)
-    said = punchlist("conversations", "show", "--json").stdout
+    said = punchlist("sessions", "show", "--json").stdout
     assert "The next is: “Build”" in json.dumps(json.loads(said), ensure_ascii=False)

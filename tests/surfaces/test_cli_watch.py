@@ -39,9 +39,9 @@ def test_a_piped_watch_prints_the_list_whenever_somebody_changes_it(
     with Program(project, environment, "todos", "--watch") as watch:
         watch.wait_for("No todos.\n")
         punchlist("todos", "add", "Write the tests")
-        watch.wait_for("Todo list updated:\n  ○ Write the tests\n")
+        watch.wait_for("Todo list updated:\n  2 ○ Write the tests\n")
         agent.house.checklists.advance(agent.scope, "1", ChecklistAction.START, reason="test")
-        watch.wait_for("Todo list updated:\n  ▶ Write the tests\n")
+        watch.wait_for("Todo list updated:\n  2 ▶ Write the tests\n")
         answer = watch.interrupt()
     assert answer.code == 130
     assert answer.err == b""
@@ -53,7 +53,7 @@ def test_a_watch_as_json_prints_one_object_a_line(project: Path, environment: di
         watch.wait_for("Look around")
         agent.house.checklists.advance(agent.scope, "1", ChecklistAction.START, reason="test")
         lines = watch.wait_for('"in_progress"').splitlines()
-    assert [json.loads(line)["todos"][0]["status"] for line in lines] == ["pending", "in_progress"]
+    assert [json.loads(line)["items"][0]["status"] for line in lines] == ["pending", "in_progress"]
 
 
 @pytest.mark.spec("W9")

@@ -81,7 +81,7 @@ def test_an_agent_that_stops_early_is_sent_back_until_its_list_is_clear(
         assert "Try it" in compacted["additionalContext"]
         client.call("complete_todo", todoId=second, outcome="tried")
         assert hook("stop", stop_hook_active=True) == {}
-    shown = punchlist("conversations", "show", "default").stdout
+    shown = punchlist("sessions", "show", "default").stdout
     assert "continuations: 2" in shown
 
 
@@ -117,7 +117,7 @@ def test_where_nothing_is_open_nothing_heavy_is_loaded(
         client.call("complete_todo", todoId=id, outcome="done")
         assert not loads_the_database()
         create(client, "Three")
-    punchlist("turn", "end")
+    punchlist("sessions", "end")
     assert not loads_the_database(), "the plan of a turn that has ended is nobody's"
 
 
@@ -147,7 +147,7 @@ def test_a_model_that_does_nothing_is_let_go_and_a_prompt_begins_anew(hook: Hook
     assert "Never done" in answers[3]["systemMessage"]
     hook("prompt", prompt="Go on")
     assert hook("stop")["decision"] == "block"
-    punchlist("turn", "end", "--reason", "lunch")
+    punchlist("sessions", "end", "--reason", "lunch")
     assert "lunch" in hook("stop")["systemMessage"]
 
 

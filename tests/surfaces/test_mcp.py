@@ -195,7 +195,7 @@ def test_what_was_answered_survives_kill_9(wire: Callable[..., WireClient]) -> N
 def test_a_turn_ended_by_a_person_is_followed_by_a_new_one(wire: Callable[..., WireClient], punchlist: Cli) -> None:
     with wire() as client:
         client.call("create_todo", items=[{"title": "old"}])
-        assert punchlist("turn", "end").returncode == 0
+        assert punchlist("sessions", "end").returncode == 0
         assert client.call("list_todo", status="all")["structuredContent"]["summary"]["total"] == 0
 
 

@@ -322,8 +322,8 @@ def _check_unowned(turn: StoredTurn) -> None:
     if turn.owner is not None and is_running(turn.owner) is not False:
         raise Conflict(
             f"Process {turn.owner} works on turn {turn.id} of session {turn.conversation_id!r}. Leave it a message "
-            "with `punchlist queue add`, work in another session (--session), or end the turn with `punchlist turn "
-            "end`."
+            "with `punchlist queue add`, work in another session (--session), or end the turn with "
+            "`punchlist sessions end`."
         )
 
 

@@ -72,7 +72,7 @@ class TodoList:
     def summary(self) -> TodoSummary:
         counts = dict.fromkeys(("pending", "in_progress", "completed", "cancelled"), 0)
         for item in self.items:
-            counts[item.status] += 1
+            counts[item.status] = counts.get(item.status, 0) + 1
         return {
             "total": len(self.items),
             "pending": counts["pending"],
@@ -232,8 +232,12 @@ def _numbers(tx: Transaction, session: str, plan: Iterable[tuple[int, str, str]]
     """The number of each item that the session ever had, by id."""
     created = [(seq, 0, id) for seq, id, _ in plan]
     for seq, data in repository.checklist_additions(tx, checklist_stream(session)):
-        steps = json.loads(data).get("steps", ())
-        created += [(seq, place, step["id"]) for place, step in enumerate(steps) if step["action"] == "add"]
+        try:
+            steps = json.loads(data)["steps"]
+            created += [(seq, place, step["id"]) for place, step in enumerate(steps) if step["action"] == "add"]
+        except (ValueError, TypeError, KeyError):
+            # Not what Punchlist writes; `db check` reports it.
+            continue
     numbers: dict[str, int] = {}
     for _, _, id in sorted(created):
         numbers.setdefault(id, len(numbers) + 1)

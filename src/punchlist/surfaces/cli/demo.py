@@ -52,7 +52,7 @@ def demo(
         entry = cli_context(context)
         code = _mission(entry, source, as_json) if what is DemoStep.MISSION else _run(entry, source, as_json)
         if not as_json and keep:
-            look = "mission show developer-experience" if what is DemoStep.MISSION else "conversations show"
+            look = "mission show developer-experience" if what is DemoStep.MISSION else "sessions show"
             echo(f"\nLook around: cd {visible(folder)} && punchlist {look}", error=True)
     finally:
         os.chdir(before)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.checklist.render import ICONS, NO_TODOS, render_frame
-from punchlist.kernel.text import visible
+from punchlist.kernel.text import excerpt, visible
 from punchlist.surfaces.cli.context import format_time, supports_color
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from punchlist.views.todos import NumberedTodo, TodoList
 
 _ICONS: Final[dict[str, str]] = {**{status.value: icon for status, icon in ICONS.items()}, "cancelled": "✗"}
+MAX_OUTCOME_LENGTH: Final = 200
 _COLORS: Final = {"✓": "32", "▶": "33;1", "○": "2", "✗": "2"}
 _ICON: Final = re.compile(rf"^(│ *\d+ )([{''.join(_COLORS)}])")
 
@@ -92,7 +93,7 @@ def _item_json(item: NumberedTodo, usage: Mapping[str, PlanTodoUsage]) -> dict[s
 
 
 def _icon(item: NumberedTodo) -> str:
-    return _ICONS[item.status]
+    return _ICONS.get(item.status, "?")
 
 
 def _label(item: NumberedTodo, both: bool) -> str:
@@ -100,7 +101,7 @@ def _label(item: NumberedTodo, both: bool) -> str:
     if item.claim:
         notes.append(f"claimed by {item.claim.holder} until {format_time(item.claim.lease_until)}")
     if item.outcome:
-        notes.append(item.outcome)
+        notes.append(excerpt(item.outcome, MAX_OUTCOME_LENGTH))
     if both and item.list == "checklist":
         notes.append("checklist")
     return visible(" ".join(item.label.split("\n")) + (f" ({', '.join(notes)})" if notes else ""))

@@ -1,4 +1,4 @@
-"""`punchlist conversations`: what was said and done, listed, shown and exported (T15)."""
+"""`punchlist sessions`: requests, replies and calls, listed, shown and exported (T15)."""
 
 from __future__ import annotations
 
@@ -119,22 +119,22 @@ def test_conversations_are_listed_newest_first_with_how_they_stand(
     other.begin()
     past.clock.advance(hours=1)
     past.conversations.start(Scope("new", SUPERVISOR))
-    assert punchlist("conversations", "list").stdout.splitlines() == [
-        "  new  2026-02-21T11:01:03Z  0 turns, 0 messages  not begun",
+    assert punchlist("sessions", "list").stdout.splitlines() == [
+        "  new  2026-02-21T11:01:03Z  0 turns, 0 messages  no turn yet",
         "  other  2026-02-21T10:01:03Z  1 turn, 0 messages  open",
         "* default  2026-02-21T09:00:00Z  2 turns, 14 messages  ended: completed: nothing is open  Release",
     ]
-    assert len(punchlist("conversations", "list", "--limit", "1").stdout.splitlines()) == 1
-    told = json.loads(punchlist("conversations", "list", "--json").stdout)
+    assert len(punchlist("sessions", "list", "--limit", "1").stdout.splitlines()) == 1
+    told = json.loads(punchlist("sessions", "list", "--json").stdout)
     assert [one["id"] for one in told] == ["new", "other", "default"]
     assert told[2]["lastTurn"]["endReason"] == "completed: nothing is open"
     assert (told[2]["turns"], told[2]["messages"], told[2]["metadata"]) == (2, 14, {"goal": "1.0"})
 
 
 def test_no_conversation_is_said_and_none_is_made(punchlist: Cli) -> None:
-    assert punchlist("conversations", "list").stdout == "No conversations yet.\n"
+    assert punchlist("sessions", "list").stdout == "No sessions yet.\n"
     for command in ("show", "export"):
-        done = punchlist("conversations", command)
+        done = punchlist("sessions", command)
         assert done.returncode == 1
         assert "There is no session 'default'" in done.stderr
     assert punchlist("sessions").stdout == "No sessions yet.\n"
@@ -145,14 +145,14 @@ def test_no_conversation_is_said_and_none_is_made(punchlist: Cli) -> None:
 
 @pytest.mark.spec("T15", "C4", "C15")
 def test_a_conversation_is_shown_as_it_was_had(punchlist: Cli, past: Past, turn: StoredTurn) -> None:
-    assert_same("conversation-show.txt", shown(punchlist("conversations", "show").stdout, past))
-    by_id = punchlist("conversations", "show", "default", env={"PUNCHLIST_SESSION": "other"})
-    assert by_id.stdout == punchlist("conversations", "show", "--session", "default").stdout
+    assert_same("conversation-show.txt", shown(punchlist("sessions", "show").stdout, past))
+    by_id = punchlist("sessions", "show", "default", env={"PUNCHLIST_SESSION": "other"})
+    assert by_id.stdout == punchlist("sessions", "show", "--session", "default").stdout
 
 
 @pytest.mark.spec("T15", "C4")
 def test_programs_see_how_often_a_turn_was_continued_and_what_it_took(punchlist: Cli, turn: StoredTurn) -> None:
-    told = json.loads(punchlist("conversations", "show", "--json").stdout)
+    told = json.loads(punchlist("sessions", "show", "--json").stdout)
     first, worker = told["turns"]
     assert (first["iterations"], first["continuations"]) == (4, 1)
     assert first["usage"] == {"inputTokens": 1000, "outputTokens": 100}
@@ -165,7 +165,7 @@ def test_what_is_counted_is_what_the_run_said(punchlist: Cli, project: Path) -> 
     planned = "- calls: [{tool: create_todo, arguments: {items: [{title: Look}]}}]\n"
     (project / "script.yaml").write_text(planned + "- {text: Soon., tokens: 9}\n" * 9)
     run = json.loads(punchlist("run", "Do it.", "--model", "rehearsal:script.yaml", "--json").stdout)
-    (turn,) = json.loads(punchlist("conversations", "show", "--json").stdout)["turns"]
+    (turn,) = json.loads(punchlist("sessions", "show", "--json").stdout)["turns"]
     assert run["continuations"] > 1
     assert {name: run[name] for name in ("iterations", "continuations", "usage")} == {
         name: turn[name] for name in ("iterations", "continuations", "usage")
@@ -177,13 +177,13 @@ def test_what_is_counted_is_what_the_run_said(punchlist: Cli, project: Path) -> 
 def test_only_some_turns_are_shown_when_asked_so(punchlist: Cli, past: Past, turn: StoredTurn) -> None:
     newer = past.begin()
     past.say(newer, UserText("Something else"))
-    limited = punchlist("conversations", "show", "--limit", "1").stdout
+    limited = punchlist("sessions", "show", "--limit", "1").stdout
     assert "Something else" in limited
     assert "Do it." not in limited
-    one = punchlist("conversations", "show", "--turn", turn.id[-12:]).stdout
+    one = punchlist("sessions", "show", "--turn", turn.id[-12:]).stdout
     assert "Do it." in one
     assert "Something else" not in one
-    told = json.loads(punchlist("conversations", "show", "--turn", newer.id, "--json").stdout)
+    told = json.loads(punchlist("sessions", "show", "--turn", newer.id, "--json").stdout)
     assert [message["content"] for message in told["messages"]] == ["Something else"]
 
 
@@ -194,7 +194,7 @@ def test_what_was_said_outside_of_any_turn_is_shown_in_its_place(punchlist: Cli,
     past.conversations.end_turn(past.scope, reason="done")
     past.note(None, NewMessage("system", "escalation", "Nobody has answered"))
     past.say(past.begin(), UserText("Second"))
-    text = punchlist("conversations", "show").stdout
+    text = punchlist("sessions", "show").stdout
     assert text.index("First") < text.index("escalation: Nobody has answered") < text.index("Second")
 
 
@@ -203,7 +203,7 @@ def test_calls_that_a_model_numbers_alike_keep_their_own_results(punchlist: Cli,
     turn = past.begin()
     call = Reply("", (RequestedCall("c1", "tool", {}),))
     past.say(turn, call, CallReturn("c1", "tool", "first result"), call, call, CallReturn("c1", "tool", "third result"))
-    results = re.findall(r"[✓…] (.*)", punchlist("conversations", "show").stdout)
+    results = re.findall(r"[✓…] (.*)", punchlist("sessions", "show").stdout)
     assert results == ["first result", "no result yet", "third result"]
 
 
@@ -250,8 +250,8 @@ def test_nothing_that_was_said_acts_on_the_terminal(punchlist: Cli, past: Past) 
 def test_an_export_has_everything_and_is_the_same_every_time(punchlist: Cli, project: Path, turn: StoredTurn) -> None:
     (project / "notes.txt").write_text("x")
     punchlist("tools", "call", "read_file", '{"path": "notes.txt"}')
-    first = punchlist("conversations", "export").stdout
-    assert punchlist("conversations", "export", "default").stdout == first
+    first = punchlist("sessions", "export").stdout
+    assert punchlist("sessions", "export", "default").stdout == first
     told = json.loads(first)
     assert list(told) == [
         "format",
@@ -281,9 +281,7 @@ def test_an_export_has_everything_and_is_the_same_every_time(punchlist: Cli, pro
 
 @pytest.mark.spec("T15")
 def test_a_conversation_can_be_read_as_markdown(punchlist: Cli, past: Past, turn: StoredTurn) -> None:
-    assert_same(
-        "conversation-export.md", shown(punchlist("conversations", "export", "--format", "markdown").stdout, past)
-    )
+    assert_same("conversation-export.md", shown(punchlist("sessions", "export", "--format", "markdown").stdout, past))
 
 
 @pytest.mark.spec("T15")
@@ -296,7 +294,7 @@ def test_what_was_said_cannot_pass_for_a_heading_of_the_document(punchlist: Cli,
         Reply(forged, (RequestedCall("c", "`# Forged`", forged),)),
         CallReturn("c", "tool", forged),
     )
-    lines = punchlist("conversations", "export", "-f", "markdown").stdout.splitlines()
+    lines = punchlist("sessions", "export", "-f", "markdown").stdout.splitlines()
     outside = _outside_of_fences(lines)
     assert [line for line in outside if line.startswith("#")] == ["# Conversation `default`", "## Turn 1"]
 
@@ -318,24 +316,24 @@ def _outside_of_fences(lines: Sequence[str]) -> list[str]:
 def test_a_file_that_is_there_is_replaced_only_when_told_to(punchlist: Cli, turn: StoredTurn, project: Path) -> None:
     target = project / "out.json"
     target.write_text("precious")
-    done = punchlist("conversations", "export", "--output", "out.json")
+    done = punchlist("sessions", "export", "--output", "out.json")
     assert done.returncode == 1
     assert "--force" in done.stderr
     assert target.read_text() == "precious"
-    done = punchlist("conversations", "export", "--output", "out.json", "--force")
+    done = punchlist("sessions", "export", "--output", "out.json", "--force")
     assert (done.returncode, done.stdout) == (0, "")
-    assert target.read_text() == punchlist("conversations", "export").stdout
+    assert target.read_text() == punchlist("sessions", "export").stdout
     assert sorted(path.name for path in project.iterdir() if "out" in path.name) == ["out.json"]
 
 
 def test_an_export_that_cannot_be_written_leaves_nothing_behind(
     punchlist: Cli, turn: StoredTurn, project: Path
 ) -> None:
-    done = punchlist("conversations", "export", "--output", "missing/out.json")
+    done = punchlist("sessions", "export", "--output", "missing/out.json")
     assert done.returncode == 1
     assert "Cannot write missing/out.json" in done.stderr
     (project / "folder").mkdir()
-    done = punchlist("conversations", "export", "--output", "folder", "--force")
+    done = punchlist("sessions", "export", "--output", "folder", "--force")
     assert done.returncode == 1
     assert stat.S_ISDIR((project / "folder").stat().st_mode)
     assert not list(project.glob("*.partial"))

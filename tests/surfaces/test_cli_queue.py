@@ -74,8 +74,8 @@ def test_what_was_delivered_waits_no_more_and_cannot_be_changed(punchlist: Cli, 
 @pytest.mark.spec("S10")
 def test_each_session_has_a_queue_of_its_own(punchlist: Cli) -> None:
     made = json.loads(punchlist("queue", "add", "Elsewhere", "--session", "other", "--json").stdout)
-    assert punchlist("queue").stdout == "Nothing is queued.\n"
-    assert punchlist("queue", "remove", made["id"]).returncode == 1
+    assert punchlist("queue", "--session", "default").stdout == "Nothing is queued.\n"
+    assert punchlist("queue", "remove", made["id"], "--session", "default").returncode == 1
     assert "Elsewhere" in punchlist("queue", "--session", "other").stdout
     assert "Elsewhere" in punchlist("queue", "list", "--session", "other").stdout
 

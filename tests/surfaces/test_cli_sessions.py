@@ -120,9 +120,9 @@ def test_conversations_are_listed_newest_first_with_how_they_stand(
     past.clock.advance(hours=1)
     past.conversations.start(Scope("new", SUPERVISOR))
     assert punchlist("sessions", "list").stdout.splitlines() == [
-        "  new  2026-02-21T11:01:03Z  0 turns, 0 messages  no turn yet",
+        "* new  2026-02-21T11:01:03Z  0 turns, 0 messages  no turn yet",
         "  other  2026-02-21T10:01:03Z  1 turn, 0 messages  open",
-        "* default  2026-02-21T09:00:00Z  2 turns, 14 messages  ended: completed: nothing is open  Release",
+        "  default  2026-02-21T09:00:00Z  2 turns, 14 messages  ended: completed: nothing is open  Release",
     ]
     assert len(punchlist("sessions", "list", "--limit", "1").stdout.splitlines()) == 1
     told = json.loads(punchlist("sessions", "list", "--json").stdout)
@@ -219,7 +219,7 @@ def test_calls_that_a_model_numbers_alike_keep_their_own_results(punchlist: Cli,
 def test_what_is_not_there_is_said_with_what_to_do(
     punchlist: Cli, turn: StoredTurn, words: Sequence[str], told: str
 ) -> None:
-    done = punchlist("conversations", *words)
+    done = punchlist("sessions", *words)
     assert done.returncode == 1
     assert told in done.stderr
     assert re.search("lists (them|those there are)", done.stderr)
@@ -237,7 +237,7 @@ def test_nothing_that_was_said_acts_on_the_terminal(punchlist: Cli, past: Past) 
     past.say(turn, UserText(EVIL), kind=CONTINUATION)
     formats = (["show"], ["show", "--json"], ["export"], ["export", "--format", "markdown"])
     for words in formats:
-        done = punchlist("conversations", *words)
+        done = punchlist("sessions", *words)
         assert (done.returncode, done.stderr) == (0, "")
         assert not {"\x1b", "\u202e"} & set(done.stdout)
         assert "gone" in done.stdout
@@ -348,5 +348,5 @@ def test_ten_thousand_messages_are_exported_quickly(punchlist: Cli, past: Past) 
         add_messages(tx, "default", turn.id, [reply, result] * 5_000)
     for words in (["show"], ["export"], ["export", "--format", "markdown"], ["list"]):
         begun = time.monotonic()
-        assert punchlist("conversations", *words).returncode == 0
+        assert punchlist("sessions", *words).returncode == 0
         assert time.monotonic() - begun < 5

@@ -114,7 +114,9 @@ def test_options_may_stand_before_the_subcommand_too(punchlist: Cli, agent: Scri
 @pytest.mark.spec("W2")
 def test_a_second_item_cannot_be_started(punchlist: Cli, agent: Script) -> None:
     agent.perform_all(3)
-    refused = punchlist("todos", "start", "3")
+    items = json.loads(punchlist("todos", "--json").stdout)["items"]
+    pending = [item for item in items if (item["list"], item["status"]) == ("checklist", "pending")]
+    refused = punchlist("todos", "start", str(pending[0]["number"]))
     assert refused.returncode == 1
     assert "Only one task can be in_progress at a time" in refused.stderr
 

@@ -22,8 +22,7 @@ from punchlist.surfaces.cli.context import (
 )
 
 if TYPE_CHECKING:
-    from punchlist.conversations.history import Overview
-    from punchlist.conversations.model import Conversation
+    from punchlist.conversations.model import Conversation, ConversationOverview
     from punchlist.surfaces.conversation_view import MessageStep, TurnView
     from punchlist.surfaces.services import Services
 
@@ -55,7 +54,7 @@ def list_sessions(context: typer.Context, limit: LimitOption = 50, as_json: Json
 
 
 def _list(context: typer.Context, limit: int, as_json: bool) -> None:
-    from punchlist.conversations.history import overviews
+    from punchlist.conversations.repository import overviews
 
     services = cli_context(context).in_session(None, as_json=as_json)
     with services.store.read() as tx:
@@ -76,13 +75,13 @@ def _list(context: typer.Context, limit: int, as_json: bool) -> None:
         )
 
 
-def _state(overview: Overview) -> str:
+def _state(overview: ConversationOverview) -> str:
     if overview.last is None:
         return "no turn yet"
     return "open" if overview.last.open else f"ended: {overview.last.end_reason or ''}"
 
 
-def _overview_json(overview: Overview, current: str) -> dict[str, Any]:
+def _overview_json(overview: ConversationOverview, current: str) -> dict[str, Any]:
     from punchlist.surfaces.conversation_json import conversation_json
 
     last = overview.last
@@ -107,14 +106,14 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show the turns of a session: requests, replies, calls with their results, and how each turn ended."""
-    from punchlist.conversations import history
+    from punchlist.conversations import repository
     from punchlist.surfaces.cli.conversation_text import print_conversation
     from punchlist.surfaces.conversation_view import all_turns, build_view
 
     services = cli_context(context).in_session(session_id or session, as_json=as_json)
     found = _conversation(services)
     with services.store.read() as tx:
-        turns, messages = history.turns_of(tx, found.id), history.messages_of(tx, found.id)
+        turns, messages = repository.all_turns(tx, found.id), repository.all_messages(tx, found.id)
     view = build_view(turns, messages)
     chosen = _newest(view, limit) if turn is None else [_find_turn(found, view, turn)]
     if as_json:

@@ -13,13 +13,12 @@ from tests.unit.examples import examples
 from punchlist.plan.conditions import (
     break_cycles,
     explain_conflicts,
-    limit_conflicts,
     resource_conflicts,
     waiting_reasons,
 )
 from punchlist.plan.lifecycle import ConditionKind, ConditionStatus, PlanStatus
 from punchlist.plan.model import Condition, TurnTodo
-from punchlist.plan.validation import duplicate_titles
+from punchlist.plan.validation import duplicate_titles, limit_conflicts
 
 NOW = "2026-02-21T09:00:00.000000Z"
 _numbers = count(1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from punchlist.checklist import render
@@ -27,10 +27,10 @@ UPDATE_KIND: Final = "todo_update"
 Edit = Callable[[Checklist], Sequence[ChecklistItem]]
 
 
+@dataclass(frozen=True)
 class Checklists:
-    def __init__(self, store: Store, conversations: Conversations) -> None:
-        self._store = store
-        self._conversations = conversations
+    _store: Store
+    _conversations: Conversations
 
     def get(self, conversation_id: str) -> Checklist:
         with self._store.read() as tx:

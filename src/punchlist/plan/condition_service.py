@@ -16,7 +16,6 @@ from punchlist.plan import validation as plan_validation
 from punchlist.plan.conditions import (
     explain_conflicts,
     is_unmet,
-    limit_conflicts,
     quoted_title,
     waiting_reasons,
 )
@@ -56,7 +55,7 @@ class ConditionService:
             conflicts = []
             if condition.kind is ConditionKind.TODO:
                 conflicts = explain_conflicts(todos, conditions, {todo.id}, tx.now())
-            return WaitingTodo(todo, waits_for, limit_conflicts(conflicts))
+            return WaitingTodo(todo, waits_for, plan_validation.limit_conflicts(conflicts))
 
     def open_conditions(self, conversation_id: str) -> list[BlockedTodo]:
         """Unmet conditions on a person, an event or a time, in plan order."""

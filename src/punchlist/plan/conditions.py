@@ -23,8 +23,6 @@ from punchlist.plan.model import Condition, ConditionAnswer, TurnTodo
 HAPPENED: Final = "It has happened."
 MAX_CYCLE_WORK: Final = 100_000
 """Edges examined to break cycles one by one; beyond that, all edges left in cycles are dropped."""
-MAX_CONFLICTS: Final = 20
-"""Conflicts explained in one result."""
 
 
 class ResourceConflict(NamedTuple):
@@ -231,12 +229,6 @@ def explain_conflicts(
         if not set(about).isdisjoint(conflict.claimants):
             messages.append(_explain_resource(conflict, by_id))
     return messages
-
-
-def limit_conflicts(messages: list[str]) -> list[str]:
-    if len(messages) <= MAX_CONFLICTS:
-        return messages
-    return [*messages[:MAX_CONFLICTS], f"… and {len(messages) - MAX_CONFLICTS} more conflicts"]
 
 
 def _explain_cycle(cycle: Sequence[str], by_id: Mapping[str, TurnTodo]) -> str:

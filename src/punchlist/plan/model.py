@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypedDict
 
@@ -55,13 +55,13 @@ class TurnTodo(NamedTuple):
     agent_type: str | None
     status: PlanStatus
     priority: int
-    outcome: str | None
-    created_at: str
-    started_at: str | None
-    completed_at: str | None
+    outcome: str | None = None
+    created_at: str = ""
+    started_at: str | None = None
+    completed_at: str | None = None
 
     def checksum(self) -> int:
-        return _checksum(*self)
+        return _checksum(self)
 
     def creation_data(self) -> dict[str, Any]:
         """The data of the `create` event; empty fields are omitted."""
@@ -83,7 +83,7 @@ def todo_from_row(row: tuple[Any, ...]) -> TurnTodo:
         # Unpacked by name: slicing tuples takes longer than the rest of this function.
         id, session, turn, title, context, criteria, agent, status, order, outcome, created, started, ended, crc = row
         fields = (id, session, turn, title, context, criteria, agent, status, order, outcome, created, started, ended)
-        if _checksum(*fields) == crc:
+        if _checksum(fields) == crc:
             status = _STATUS.get(status, status)
             return TurnTodo(
                 id, session, turn, title, context, criteria, agent, status, order, outcome, created, started, ended
@@ -94,35 +94,22 @@ def todo_from_row(row: tuple[Any, ...]) -> TurnTodo:
     raise StoreDamaged.not_as_written(f"Todo {row[0]!r} of the plan")
 
 
-def _checksum(
-    id: str,
-    conversation_id: str,
-    turn_id: str,
-    title: str,
-    context: str,
-    completion_criteria: str,
-    agent_type: str | None,
-    status: str,
-    _priority: int,
-    outcome: str | None,
-    created_at: str,
-    started_at: str | None,
-    completed_at: str | None,
-) -> int:
+def _checksum(todo: Sequence[Any]) -> int:
     """Covers every column except the priority, which changes when another todo is inserted before this one."""
+    id, session, turn, title, text, criteria, agent, status, _, outcome, created, start, end = todo
     parts = (
         id,
-        conversation_id,
-        turn_id,
+        session,
+        turn,
         title,
-        context,
-        completion_criteria,
-        agent_type or "",
+        text,
+        criteria,
+        agent or "",
         status,
         outcome or "",
-        created_at,
-        started_at or "",
-        completed_at or "",
+        created,
+        start or "",
+        end or "",
     )
     return zlib.crc32("\x1f".join(parts).encode())
 
@@ -168,10 +155,10 @@ class Condition(NamedTuple):
     # By kind: the question, the time, the event's name, the other todo's id, the resource.
     subject: str
     status: ConditionStatus
-    answer: str | None
-    resolved_by: str | None
-    resolved_at: str | None
-    created_at: str
+    answer: str | None = None
+    resolved_by: str | None = None
+    resolved_at: str | None = None
+    created_at: str = ""
 
     def event_data(self) -> dict[str, str]:
         return {"id": self.id, "kind": self.kind.value, "subject": self.subject}

@@ -64,9 +64,6 @@ def _new_condition(turn_id: str, event: Event, data: dict[str, str]) -> Conditio
         kind=ConditionKind(data["kind"]),
         subject=data["subject"],
         status=ConditionStatus.OPEN,
-        answer=None,
-        resolved_by=None,
-        resolved_at=None,
         created_at=event.at,
     )
 
@@ -83,8 +80,5 @@ def _new_todo(turn_id: str, event: Event) -> TurnTodo:
         agent_type=data.get("agent_type"),
         status=PlanStatus(event.to_status or ""),
         priority=data["priority"],
-        outcome=None,
         created_at=event.at,
-        started_at=None,
-        completed_at=None,
     )

@@ -23,7 +23,7 @@ from punchlist.plan import condition_repository, repository
 from punchlist.plan import validation as plan_validation
 from punchlist.plan.claim_service import PlanClaims, check_claim, waiting_reasons_for, with_claimed_in_progress
 from punchlist.plan.condition_service import ConditionService
-from punchlist.plan.conditions import explain_conflicts, limit_conflicts
+from punchlist.plan.conditions import explain_conflicts
 from punchlist.plan.lifecycle import OPEN, PLAN, ConditionKind, PlanAction, PlanStatus
 from punchlist.plan.model import (
     Condition,
@@ -189,9 +189,8 @@ def create_todos(tx: Transaction, scope: TurnScope, items: Sequence[NewTodo], re
         ordered = sorted([*_shifted(existing, shifts), *todos], key=lambda todo: todo.priority)
         conflicts += explain_conflicts(ordered, [*before, *added], conditions, now)
     event_log.append(tx, *changes)
-    return CreatedTodos(
-        todos, counts[PlanStatus.PENDING] + len(todos), limit_conflicts(conflicts) if conflicts else conflicts
-    )
+    pending = counts[PlanStatus.PENDING] + len(todos)
+    return CreatedTodos(todos, pending, plan_validation.limit_conflicts(conflicts))
 
 
 def start_todo(tx: Transaction, scope: TurnScope, todo: TurnTodo, reason: str, *, fence: int | None = None) -> TurnTodo:
@@ -295,8 +294,5 @@ def _new_todo(scope: TurnScope, item: NewTodo, status: PlanStatus, position: int
         agent_type=item.agent_type,
         status=status,
         priority=position,
-        outcome=None,
         created_at=now,
-        started_at=None,
-        completed_at=None,
     )

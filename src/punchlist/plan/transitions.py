@@ -56,9 +56,6 @@ def new_conditions(todo: TurnTodo, conditions: Iterable[NewCondition], now: str)
             condition.kind,
             condition.subject,
             ConditionStatus.OPEN,
-            answer=None,
-            resolved_by=None,
-            resolved_at=None,
             created_at=now,
         )
         for id, condition in zip(sorted(new_id() for _ in unique), unique, strict=True)

@@ -21,6 +21,8 @@ MAX_AGENT_TYPE_LENGTH: Final = 100
 MAX_ID_LENGTH: Final = 100
 MAX_CONDITIONS: Final = 20
 """Conditions, and resources, of one todo."""
+MAX_CONFLICTS: Final = 20
+"""Conflicts explained in one result."""
 MAX_SUBJECT_LENGTH: Final = {
     ConditionKind.PERSON: 1_000,
     ConditionKind.TIME: 100,
@@ -248,6 +250,12 @@ def duplicate_titles(existing: Iterable[Sequence[Any]], new: Sequence[TurnTodo])
                 "are kept; cancel those that describe the same work."
             )
     return messages
+
+
+def limit_conflicts(messages: list[str]) -> list[str]:
+    if len(messages) <= MAX_CONFLICTS:
+        return messages
+    return [*messages[:MAX_CONFLICTS], f"… and {len(messages) - MAX_CONFLICTS} more conflicts"]
 
 
 class TodoReferences:

@@ -91,7 +91,7 @@ def test_a_no_from_elsewhere_ends_it_with_its_reason(store: Store, elsewhere: Ap
             elsewhere.answer("a", yes(ApprovalOutcome.CANCEL, BOB, reason="too late in the day"))
             (call,) = await soon(batch.ended())
             assert isinstance(call, CancelledToolCall)
-            assert (call.reason, desk.ran) == ("bob said no: too late in the day", [])
+            assert (call.reason, desk.ran) == ("bob denied this call: too late in the day", [])
 
     run(scene())
 
@@ -140,7 +140,7 @@ def test_a_second_answer_is_a_conflict_that_names_the_first(store: Store, elsewh
             await soon(batch.ended())
 
     run(scene())
-    with nothing_changes(store), pytest.raises(Conflict, match="person:bob answered already"):
+    with nothing_changes(store), pytest.raises(Conflict, match="person:bob has already answered"):
         elsewhere.answer("a", yes(ApprovalOutcome.CANCEL, ANN))
 
 
@@ -314,7 +314,7 @@ def test_a_call_that_is_taken_over_has_the_keys_and_the_limit_that_it_declared(
             await desk.waiting(declared)
 
     run(scene())
-    monkeypatch.setattr("punchlist.toolcalls.service.lives", lambda _: False)
+    monkeypatch.setattr("punchlist.toolcalls.service.is_running", lambda _: False)
     desk = Desk(store, Mode.DEFAULT)
     assert desk.ledger
     taken = desk.ledger.take_over("a")
@@ -337,7 +337,7 @@ def test_two_who_take_over_at_once_do_not_both_run_it(
     """As on two machines, which cannot see each other's processes."""
     with OtherProcess("hold", database):
         pass
-    monkeypatch.setattr("punchlist.toolcalls.service.lives", lambda _: None)
+    monkeypatch.setattr("punchlist.toolcalls.service.is_running", lambda _: None)
 
     async def scene() -> None:
         async with Desk(store, Mode.DEFAULT) as one, Desk(store, Mode.DEFAULT) as two:
@@ -385,7 +385,7 @@ def test_a_question_asked_just_when_listening_ends_is_listened_for(store: Store,
     async def scene() -> None:
         async with Desk(store, Mode.DEFAULT) as desk:
             await asked(desk)
-            listening = desk.scheduler._asking._tasks["listen"]
+            listening = desk.scheduler._approval_watcher._tasks["watch"]
             await desk.say("a")
             while not listening.done():
                 await asyncio.sleep(0)
@@ -433,7 +433,7 @@ def test_a_question_may_end_the_call_when_time_is_up_and_that_is_no_persons_deci
             clock.advance(minutes=5)
             (call,) = await soon(batch.ended())
             assert isinstance(call, CancelledToolCall)
-            assert "Nobody answered in time" in call.reason
+            assert "was not answered in time" in call.reason
             assert desk.ran == []
 
     run(scene())
@@ -485,7 +485,7 @@ def test_a_question_may_be_escalated_once_and_then_still_be_answered(
             await until(lambda: approval(store).status == "escalated")
             elsewhere.expire_overdue()
             (message,) = Conversations(store).messages("s")
-            assert "Nobody has answered since" in message.content
+            assert "No answer since" in message.content
             no_person_decided(store)
             assert desk.ran == []
             elsewhere.answer("a", yes(by=BOB))

@@ -88,7 +88,7 @@ def test_what_has_ended_or_never_was_cannot_be_cancelled() -> None:
     async def scene() -> None:
         async with Desk() as desk:
             await desk.do(request("look"))
-            with pytest.raises(IllegalTransition, match="nothing to cancel"):
+            with pytest.raises(IllegalTransition, match="has already ended"):
                 desk.scheduler.cancel("a")
             with pytest.raises(NotFound):
                 desk.scheduler.cancel("b")
@@ -248,7 +248,7 @@ def test_a_call_that_takes_too_long_is_ended_and_says_so(store: Store, whose: st
         async with Desk(store, tools=[slow], time_limit=0.05 if whose == "scheduler" else 60) as desk:
             (call,) = await desk.do(request("slow", timeout=0.05 if whose == "request" else None))
             assert isinstance(call, ErroredToolCall)
-            assert call.error == ("timed_out", "It took longer than its limit of 0.05 s and was ended.")
+            assert call.error == ("timed_out", "The call exceeded its time limit of 0.05 s and was ended.")
 
     run(scene())
     assert (stored(store).status, stored(store).error_code) == ("error", "timed_out")
@@ -333,7 +333,7 @@ def test_closing_ends_what_runs_and_keeps_what_waits_for_a_person(store: Store) 
             await soon(desk.shop.began("x").wait())
 
     run(scene())
-    assert (stored(store, "a").status, stored(store, "a").explanation) == ("cancelled", "the program is ending")
+    assert (stored(store, "a").status, stored(store, "a").explanation) == ("cancelled", "the program is shutting down")
     assert stored(store, "b").status == "awaiting_approval"
 
 

@@ -38,13 +38,13 @@ async def call(
 ) -> ToolCall:
     """One call in a process of its own, as it were."""
     ledger = ToolCallService(store, agent, "/")
-    admission = CallValidator(
+    validator = CallValidator(
         {tool.name: tool},
         Policy(Mode.DEFAULT, rules, ledger.session_rules()),
-        known=ledger.fingerprints([tool.name]),
+        fingerprints=ledger.fingerprints([tool.name]),
     )
     journal = BatchWriter(ledger, store)
-    scheduler = CoreToolScheduler(admission=admission, journal=journal)
+    scheduler = CoreToolScheduler(validator=validator, journal=journal)
     batch = scheduler.schedule(ToolCallRequest(tool.name, {"city": "Oslo"}))
     (found,) = await batch.settled()
     if found.status is CallStatus.AWAITING_APPROVAL and answer is not None:

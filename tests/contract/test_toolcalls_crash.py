@@ -77,7 +77,10 @@ def test_what_cannot_be_recorded_does_not_run_and_says_so(store: Store, monkeypa
                 await soon(batch.ended())
             (call,) = batch.calls
             assert isinstance(call, ErroredToolCall)
-            assert call.error == ("store_unavailable", "Not run, since it could not be recorded. The database is away.")
+            assert call.error == (
+                "store_unavailable",
+                "The call was not run because it could not be stored. The database is away.",
+            )
             assert desk.ran == []
             await outage.over()
             await soon(batch.ended())

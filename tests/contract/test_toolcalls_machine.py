@@ -154,7 +154,7 @@ class Play:
     def begin(self) -> None:
         """Another life of the program."""
         self.owner = f"here:{next(self.lives)}:1"
-        self.patch.setattr("punchlist.toolcalls.service.lives", lambda owner: owner == self.owner)
+        self.patch.setattr("punchlist.toolcalls.service.is_running", lambda owner: owner == self.owner)
         scope = Scope(self.session, Actor(Role.SUPERVISOR, "test"))
         self.desk = Desk(self.store, Mode.DEFAULT, tools=self.world.tools(), concurrent=LIMIT, scope=scope)
         assert self.desk.ledger
@@ -225,7 +225,7 @@ class Play:
         for part, does in (
             (self.desk.recorder, "record"),
             (self.desk.scheduler, "_finish"),
-            (self.desk.scheduler, "_go_on"),
+            (self.desk.scheduler, "_proceed"),
             (self.desk.scheduler, "_start"),
         ):
             setattr(part, does, _nothing)
@@ -292,7 +292,7 @@ class Play:
             status[id] = str(event.to_status)
             if event.action == CallAction.APPROVE:
                 may_run.add(id)
-            if "which is the same call" in event.reason:
+            if event.reason.startswith("identical to "):
                 shared.add(id)
         assert status == {id: row.status for id, row in rows.items()}
         assert all(one in ENDED for one in status.values())

@@ -8,6 +8,7 @@ import pytest
 from tests.contract.toolcalls import Desk, request, run, soon, stored, until, way
 
 from punchlist.storage.store import Store
+from punchlist.toolcalls import batch as batches
 from punchlist.toolcalls.approvals import ApprovalOutcome
 from punchlist.toolcalls.batch import CallBatch, CallEntry
 from punchlist.toolcalls.lifecycle import CallStatus
@@ -244,7 +245,7 @@ def test_calls_that_wait_for_each_other_are_errors_that_show_the_circle(store: S
             )
             assert [call.status.value for call in calls] == [*["error"] * 4, "cancelled", "success"]
             assert isinstance(calls[0], ErroredToolCall)
-            assert "wait for each other: a → c → b → a" in calls[0].error.message
+            assert "depend on each other: a → c → b → a" in calls[0].error.message
             assert desk.ran == ["e"]
 
     run(scene())
@@ -262,13 +263,13 @@ def test_a_thousand_calls_one_after_the_other() -> None:
 
 
 def test_many_ways_to_one_call_are_not_all_walked(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks, look = 0, CallBatch._still
+    looks, look = 0, batches._is_settled
 
-    def counted(batch: CallBatch, entry: CallEntry) -> bool:
+    def counted(entry: CallEntry) -> bool:
         nonlocal looks
         looks += 1
         assert looks < 10_000
-        return look(batch, entry)
+        return look(entry)
 
     async def scene() -> None:
         async with Desk() as desk:
@@ -279,7 +280,7 @@ def test_many_ways_to_one_call_are_not_all_walked(monkeypatch: pytest.MonkeyPatc
             batch = desk.scheduler.schedule(layers)
             await soon(desk.shop.began("b0").wait())
             batch._entries.reverse()
-            monkeypatch.setattr(CallBatch, "_still", counted)
+            monkeypatch.setattr(batches, "_is_settled", counted)
             resting = asyncio.ensure_future(batch.settled())
             desk.shop.gate("a0").set()
             desk.shop.gate("b0").set()
@@ -370,7 +371,7 @@ def test_a_call_that_ends_in_any_way_gives_its_keys_back(end: str) -> None:
                 await one_by_one(desk, ["c" if end == "cancel in line" else "b"])
                 desk.shop.gate("c").set()
             await desk.over()
-            assert not desk.scheduler._calls._claims._keys
+            assert not desk.scheduler._calls._locks._keys
 
     run(scene())
 

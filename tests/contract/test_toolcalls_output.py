@@ -113,7 +113,7 @@ def test_a_result_nested_too_deep_is_an_error() -> None:
     deep: Any = 1
     for _ in range(10_000):
         deep = [deep]
-    assert result_of(deep) == ("tool_failed", "The tool returned something nested too deeply for JSON.")
+    assert result_of(deep) == ("tool_failed", "The tool returned a value that is nested too deeply for JSON.")
 
 
 def test_a_long_result_keeps_its_head_and_tail_and_is_whole_on_disk(store: Store, tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_long_result_keeps_its_head_and_tail_and_is_whole_on_disk(store: Store
     assert isinstance(result, ToolResult)
     assert result.text.startswith("H" * (MAX_RESULT_LENGTH // 2))
     assert result.text.endswith("T" * (MAX_RESULT_LENGTH // 2))
-    assert "60,000 characters left out" in result.text
+    assert "60,000 characters omitted" in result.text
     assert len(result.text) < MAX_RESULT_LENGTH + 500
     assert result.output_file == str(tmp_path / "out" / "a.txt")
     assert result.output_file in result.text
@@ -135,7 +135,7 @@ def test_a_long_result_keeps_its_head_and_tail_and_is_whole_on_disk(store: Store
 def test_the_limit_is_exact(length: int, cut: bool) -> None:
     result = result_of("x" * length)
     assert isinstance(result, ToolResult)
-    assert ("left out" in result.text) is cut
+    assert ("omitted" in result.text) is cut
 
 
 def test_ten_megabytes_are_bounded_too(store: Store, tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_a_folder_that_cannot_be_written_does_not_lose_the_result(tmp_path: Path
     result = result_of("x" * 50_000, folder=tmp_path / "file" / "out")
     assert isinstance(result, ToolResult)
     assert result.output_file is None
-    assert "characters left out" in result.text
+    assert "characters omitted" in result.text
 
 
 def test_a_long_error_is_bounded() -> None:

@@ -41,7 +41,7 @@ def test_what_is_asked_about_does_not_run_and_the_question_says_what_and_why(sto
             (call,) = await desk.waiting(request("shell", {"line": "git push"}))
             assert isinstance(call, WaitingToolCall)
             assert "git push" in call.question.text
-            assert call.question.why == "running things is asked about in mode default"
+            assert call.question.why == "running commands needs approval in mode default"
             assert desk.ran == []
 
     run(scene())
@@ -199,7 +199,7 @@ def test_an_answer_that_makes_no_sense_is_refused(store: Store, outcome: Approva
     async def scene() -> None:
         async with Desk(store, Mode.DEFAULT) as desk:
             await desk.waiting(request("work"))
-            with nothing_changes(store), pytest.raises(InvalidInput, match="is no answer to this question"):
+            with nothing_changes(store), pytest.raises(InvalidInput, match="is not possible for this question"):
                 await desk.say("a", outcome)
             assert [call.status for call in desk.scheduler.calls] == [CallStatus.AWAITING_APPROVAL]
 
@@ -226,8 +226,8 @@ def test_modified_arguments_are_those_that_run_and_those_on_record(store: Store)
     [
         ({"on": 5}, "on: "),
         ({"off": "x"}, "off: is not known"),
-        (None, "arguments: are required"),
-        ({"on": "prod"}, "not possible"),
+        (None, "arguments: required"),
+        ({"on": "prod"}, "policy denies"),
     ],
 )
 def test_arguments_that_cannot_be_leave_the_call_waiting(
@@ -252,7 +252,7 @@ def test_a_modified_file_is_the_one_that_is_locked() -> None:
             await desk.say("a", ApprovalOutcome.MODIFY, arguments={"path": "y"})
             await desk.over()
             assert desk.ran == ["y"]
-            assert not desk.scheduler._calls._claims._keys
+            assert not desk.scheduler._calls._locks._keys
 
     run(scene())
 
@@ -265,11 +265,11 @@ def test_a_no_tells_the_model_who_and_why(store: Store) -> None:
             await desk.say("a", ApprovalOutcome.CANCEL, reason="use the staging server")
             (call,) = await soon(batch.ended())
             assert isinstance(call, CancelledToolCall)
-            assert call.reason == "ann said no: use the staging server"
+            assert call.reason == "ann denied this call: use the staging server"
             assert desk.ran == []
 
     run(scene())
-    assert stored(store).explanation == "ann said no: use the staging server"
+    assert stored(store).explanation == "ann denied this call: use the staging server"
     assert (steps(store, "a")[-1].action, steps(store, "a")[-1].actor) == ("deny", "person:ann")
 
 

@@ -32,7 +32,7 @@ def error_of(store: Store | None, asked: ToolCallRequest, *tools: FunctionTool, 
 def test_an_unknown_tool_is_named_with_the_nearest_there_is(store: Store) -> None:
     error = error_of(store, request("lookk"))
     assert error.code == "unknown_tool"
-    assert error.message.startswith("There is no tool 'lookk'. Did you mean look? There are: crash, edit,")
+    assert error.message.startswith("There is no tool 'lookk'. Did you mean look? Available: crash, edit,")
     assert way(store) == ["validating", "error"]
     assert (stored(store).error_code, stored(store).explanation) == error
 

@@ -268,13 +268,13 @@ class Desk:
         self.policy = Policy(mode, rules, self.ledger.session_rules() if self.ledger else ())
         known = self.ledger.fingerprints(list(box)) if self.ledger else {}
         repeats = RepeatDetector(self.ledger.history() if self.ledger else ())
-        self.admission = CallValidator(box, self.policy, expiry=expiry, repeats=repeats, known=known)
+        self.admission = CallValidator(box, self.policy, expiry=expiry, repeats=repeats, fingerprints=known)
         self.scheduler = CoreToolScheduler(
-            admission=self.admission,
+            validator=self.admission,
             journal=self.recorder,
             ask=ask,
             listeners=listeners or self.heard.listeners(),
-            around=ExecutionEnvironment(folder, redactor.text if redactor else str, time_limit),
+            environment=ExecutionEnvironment(folder, redactor.text if redactor else str, time_limit),
             concurrent=concurrent,
             clock=clock or (store.clock if store else system_clock),
         )
@@ -325,14 +325,14 @@ class Desk:
 
 def stored(store: Store, call_id: str = "a") -> StoredCall:
     with store.read() as tx:
-        found = repository.call(tx, call_id)
+        found = repository.find_call(tx, call_id)
     assert found is not None
     return found
 
 
 def approval(store: Store, call_id: str = "a") -> StoredApproval:
     with store.read() as tx:
-        found = repository.approval(tx, call_id)
+        found = repository.find_approval(tx, call_id)
     assert found is not None
     return found
 

@@ -90,8 +90,8 @@ def test_a_command_that_fails_after_much_output_says_where_it_is(agent: Agent, t
     [file] = (tmp_path / "output").iterdir()
     assert told.startswith("The command ended with exit code 3.\n\n1\n2\n")
     assert told.endswith("99999\n100000\n")
-    assert f"all of it is in {file}" in told
-    assert told.count("characters left out") == 1
+    assert f"the full text is in {file}" in told
+    assert told.count("characters omitted") == 1
     assert file.read_text().count("\n") == 100_000
 
 

@@ -61,7 +61,7 @@ class Agent:
             self._tools,
             self._policy,
             listeners=Listeners(on_output=self._see),
-            around=self._around,
+            environment=self._around,
             concurrent=self._concurrent,
             journal=self._journal,
         )

@@ -221,7 +221,7 @@ def test_the_settings_of_a_stranger_allow_nothing_until_they_are_trusted(punchli
     assert "punchlist trust" in before.stderr
     refused = punchlist("trust")
     assert refused.returncode == 1
-    assert "commands beginning with echo" in refused.stderr
+    assert "commands starting with echo" in refused.stderr
     assert punchlist("trust", "--yes").returncode == 0
     assert punchlist(*echo).returncode == 0
     (project / "punchlist.toml").write_text(ALLOW_ECHO.replace("echo", "echo hi"))

@@ -244,7 +244,7 @@ def test_no_session_makes_a_denied_call_run(rules: list[Rule], session: list[Rul
 def test_why_is_said_in_words() -> None:
     rule = Rule(DENY, "shell", commands=(("git", "push"), ("rm",)), why="ask Ann", source="punchlist.toml")
     decision = Policy(Mode.YOLO, [rule]).decide(shell(), {"line": "rm x"})
-    assert decision.why == "deny shell, commands beginning with git push / rm (punchlist.toml): ask Ann"
+    assert decision.why == "deny shell, commands starting with git push / rm (punchlist.toml): ask Ann"
     assert decision.rule is rule
 
 

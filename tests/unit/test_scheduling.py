@@ -70,7 +70,7 @@ def test_nothing_is_kept_of_what_is_over() -> None:
         claims.release(name)
     assert not claims._keys
     assert not claims._held
-    assert not claims._wanted
+    assert not claims._claimed
 
 
 NAMES = st.frozensets(st.sampled_from("xyz"), max_size=3)

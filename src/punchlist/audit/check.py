@@ -206,12 +206,14 @@ def _compare_tool_calls(tx: Transaction, owner: str, events: list[Event]) -> Ite
     for call_id in told | found:
         if toolcalls_replay.call_differs(told.get(call_id), found.get(call_id)):
             yield f"toolcalls:{owner}: call {call_id} is not what its events made of it"
-    if sorted(toolcalls_replay.replay_rules(events)) != sorted(rule for rule, _ in tool_records.rules(tx, owner)):
+    if sorted(toolcalls_replay.replay_rules(events)) != sorted(
+        rule for rule, _ in tool_records.session_rules(tx, owner)
+    ):
         yield f"toolcalls:{owner}: its rules are not what its events made of them"
 
 
 def _compare_approval(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
-    if toolcalls_replay.approval_differs(events, tool_records.approval(tx, owner)):
+    if toolcalls_replay.approval_differs(events, tool_records.find_approval(tx, owner)):
         yield f"approval:{owner}: it is not what its events made of it"
 
 

@@ -1,4 +1,6 @@
-"""While calls wait for a person: asking at hand, listening for answers from elsewhere, watching the clock."""
+"""Approvals while a scheduler runs: ask the local person, watch for answers of other processes and for expiry
+(`ApprovalWatcher`), and apply an answer to its call (`ApprovalResponder`).
+"""
 
 from __future__ import annotations
 
@@ -20,31 +22,31 @@ from punchlist.toolcalls.policy import Rule, Verdict
 from punchlist.toolcalls.validation import CallValidator, ValidatedCall
 
 POLL_INTERVAL: Final = 0.05
-"""Seconds between two looks."""
+"""Seconds between two looks for answers and expiry."""
 
 _LOG: Final = logging.getLogger(__name__)
 
 
-class ReceivedAnswer(Protocol):
-    def __call__(self, call_id: str, answer: ApprovalAnswer, *, at_hand: bool) -> None:
-        """Raises when an answer makes no sense; one from elsewhere never does."""
+class OnAnswer(Protocol):
+    def __call__(self, call_id: str, answer: ApprovalAnswer, *, local: bool) -> None:
+        """Raises when a local answer is not usable."""
 
 
 class ApprovalWatcher:
-    """Two tasks at most, and only while something waits."""
+    """Runs at most two tasks, and only while calls wait for approval."""
 
     def __init__(
         self,
         waiting: Callable[[], list[WaitingToolCall]],
-        answered: ReceivedAnswer,
-        expired: Callable[[str], None],
+        on_answer: OnAnswer,
+        on_expiry: Callable[[str], None],
         journal: Journal | None,
         ask: AskPerson | None,
         clock: Clock,
     ) -> None:
         self._waiting = waiting
-        self._answered = answered
-        self._expired = expired
+        self._on_answer = on_answer
+        self._on_expiry = on_expiry
         self._journal = journal
         self._ask = ask
         self._clock = clock
@@ -52,10 +54,9 @@ class ApprovalWatcher:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def start(self) -> None:
-        """Something waits."""
         if self._ask is not None:
-            self._keep_going("ask", self._ask_in_turn)
-        self._keep_going("listen", self._listen)
+            self._ensure_running("ask", self._ask_in_order)
+        self._ensure_running("watch", self._watch)
 
     async def stop(self) -> None:
         tasks = list(self._tasks.values())
@@ -63,120 +64,122 @@ class ApprovalWatcher:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _keep_going(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def _ensure_running(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         running = self._tasks.get(name)
         if running is None or running.done():
             self._tasks[name] = asyncio.get_running_loop().create_task(work())
 
-    async def _ask_in_turn(self) -> None:
-        passed: set[str] = set()
-        while open_questions := [call for call in self._waiting() if call.request.call_id not in passed]:
-            call = open_questions[0]
+    async def _ask_in_order(self) -> None:
+        unanswered: set[str] = set()
+        while waiting := [call for call in self._waiting() if call.request.call_id not in unanswered]:
+            call = waiting[0]
             if not await self._ask_about(call):
-                passed.add(call.request.call_id)
+                unanswered.add(call.request.call_id)
 
     async def _ask_about(self, call: WaitingToolCall) -> bool:
-        """Ask until there is an answer that can be used; whether there is none, and nobody to give one."""
+        """Ask until there is a usable answer, or the call no longer waits. False when the person does not answer."""
         assert self._ask is not None
         problem: str | None = None
         while call in self._waiting():
-            asking = asyncio.ensure_future(self._ask(call, problem))
+            question = asyncio.ensure_future(self._ask(call, problem))
             try:
-                while not asking.done() and call in self._waiting():
-                    await asyncio.wait({asking}, timeout=POLL_INTERVAL)
+                while not question.done() and call in self._waiting():
+                    await asyncio.wait({question}, timeout=POLL_INTERVAL)
             finally:
-                # Answered elsewhere, or we are stopped: the question is put away.
-                asking.cancel()
-                await asyncio.gather(asking, return_exceptions=True)
-            if asking.cancelled():
+                # Answered by another process, or stopped.
+                question.cancel()
+                await asyncio.gather(question, return_exceptions=True)
+            if question.cancelled():
                 return True
             try:
-                answer = asking.result()
+                answer = question.result()
                 if answer is None:
                     return False
-                self._answered(call.request.call_id, answer, at_hand=True)
+                self._on_answer(call.request.call_id, answer, local=True)
             except PunchlistError as error:
                 problem = str(error)
             except Exception:
-                _LOG.exception("asking about call %s failed; it goes on waiting", call.request.call_id)
+                _LOG.exception("asking about call %s failed; it keeps waiting", call.request.call_id)
                 return False
         return True
 
-    async def _listen(self) -> None:
+    async def _watch(self) -> None:
         while waiting := self._waiting():
-            await self._hear(waiting)
-            self._look_at_the_clock(waiting)
+            await self._read_answers(waiting)
+            self._check_expiry(waiting)
             await asyncio.sleep(POLL_INTERVAL)
 
-    async def _hear(self, waiting: Sequence[WaitingToolCall]) -> None:
+    async def _read_answers(self, waiting: Sequence[WaitingToolCall]) -> None:
         if self._journal is None:
             return
         try:
             for call_id, answer in await self._journal.answers([call.request.call_id for call in waiting]):
-                self._answered(call_id, answer, at_hand=False)
+                self._on_answer(call_id, answer, local=False)
         except StoreError as error:
-            # The database is away; the question is on record there, and so will the answer be.
-            _LOG.warning("cannot look for answers: %s", error)
+            # The question is stored, and an answer will be: try again.
+            _LOG.warning("cannot read answers: %s", error)
 
-    def _look_at_the_clock(self, waiting: Sequence[WaitingToolCall]) -> None:
+    def _check_expiry(self, waiting: Sequence[WaitingToolCall]) -> None:
         now = self._clock()
         for call in waiting:
-            question = call.question
+            question, call_id = call.question, call.request.call_id
             if question.expires_at is None or now < question.expires_at:
                 continue
             if question.on_expiry is OnExpiry.DENY:
-                self._expired(call.request.call_id)
-            elif question.on_expiry is OnExpiry.ESCALATE and call.request.call_id not in self._escalated:
-                self._escalated.add(call.request.call_id)
+                self._on_expiry(call_id)
+            elif question.on_expiry is OnExpiry.ESCALATE and call_id not in self._escalated:
+                self._escalated.add(call_id)
                 if self._journal is not None:
                     self._journal.escalate(call)
 
 
 class ApprovalResponder:
-    def __init__(self, calls: CallTable, admission: CallValidator, journal: Journal | None, clock: Clock) -> None:
+    """Applies a person's answer to its call, and to other waiting calls that an "always" covers."""
+
+    def __init__(self, calls: CallTable, validator: CallValidator, journal: Journal | None, clock: Clock) -> None:
         self._calls = calls
-        self._admission = admission
+        self._validator = validator
         self._journal = journal
         self._clock = clock
 
     def check(self, entry: CallEntry, answer: ApprovalAnswer) -> ValidatedCall:
-        """The call as the answer would make it; raises when the answer makes no sense."""
+        """The call as the answer would change it. Raises when the answer is not usable."""
         assert isinstance(entry.call, WaitingToolCall)
         assert entry.validated is not None
         TOOL_CALL.check_role(CallAction.APPROVE if answer.proceeds else CallAction.DENY, answer.actor.role)
         approvals.validate_answer(entry.call.question, answer)
         if answer.outcome is ApprovalOutcome.MODIFY and answer.arguments is not None:
-            return self._admission.readmit(entry.validated, answer.arguments, self._clock())
+            return self._validator.revalidate(entry.validated, answer.arguments, self._clock())
         return entry.validated
 
     def apply(self, entry: CallEntry, answer: ApprovalAnswer) -> None:
-        admitted = self.check(entry, answer)
+        validated = self.check(entry, answer)
         call = entry.call
         assert isinstance(call, WaitingToolCall)
         if not answer.proceeds:
-            over = CancelledToolCall(call.request, approvals.denial_message(answer), self._clock())
-            self._calls.end(CallEnding(entry, CallAction.DENY, over, answer.actor, answer.reason, answer))
+            ended = CancelledToolCall(call.request, approvals.denial_message(answer), self._clock())
+            self._calls.end(CallEnding(entry, CallAction.DENY, ended, answer.actor, answer.reason, answer))
             return
-        self._admission.settle(admitted)
+        self._validator.mark_approved(validated)
         if answer.outcome is ApprovalOutcome.MODIFY:
             self._calls.detach_duplicates(entry)
-        self._let_run(entry, admitted, answer)
+        self._approve(entry, validated, answer)
         if rules := approvals.rules_from_answer(answer, call.question, call.tool):
-            self._from_now_on(rules, answer)
+            self._add_rules(rules, answer)
 
     def expire(self, entry: CallEntry) -> None:
         self._calls.end(cancellation(entry, approvals.EXPIRED_MESSAGE, self._clock()))
 
-    def _let_run(self, entry: CallEntry, admitted: ValidatedCall, answer: ApprovalAnswer) -> None:
-        entry.validated = admitted
-        scheduled = ScheduledToolCall(admitted.request, admitted.tool, approvals.permission_from_answer(answer))
-        entry.request = admitted.request
+    def _approve(self, entry: CallEntry, validated: ValidatedCall, answer: ApprovalAnswer) -> None:
+        entry.validated = validated
+        scheduled = ScheduledToolCall(validated.request, validated.tool, approvals.permission_from_answer(answer))
+        entry.request = validated.request
         self._calls.advance(entry, CallAction.APPROVE, scheduled, self._clock(), answer.actor, answer.reason, answer)
         self._calls.mark_ready(entry)
 
-    def _from_now_on(self, rules: Sequence[Rule], answer: ApprovalAnswer) -> None:
-        """Always means also those that wait already."""
-        policy = self._admission.policy
+    def _add_rules(self, rules: Sequence[Rule], answer: ApprovalAnswer) -> None:
+        """Add session rules, and approve the waiting calls that they allow."""
+        policy = self._validator.policy
         policy.session_rules.extend(rules)
         if self._journal is not None:
             self._journal.record_rules(rules, answer.actor)
@@ -184,4 +187,4 @@ class ApprovalResponder:
             if isinstance(entry.call, WaitingToolCall) and entry.validated is not None:
                 decision = policy.decide(entry.validated.tool, entry.validated.request.arguments)
                 if decision.verdict is Verdict.ALLOW:
-                    self._let_run(entry, entry.validated, answer)
+                    self._approve(entry, entry.validated, answer)

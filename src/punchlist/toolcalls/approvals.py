@@ -1,4 +1,4 @@
-"""Questions to a person before a call runs, the answers there are, and what an answer means. Pure."""
+"""Approvals: the question to a person, the possible answers, and their meaning. Pure."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from punchlist.toolcalls.policy import JudgedPart, PolicyDecision, Rule, Verdict
 from punchlist.toolcalls.tool import AgentTool, Arguments
 
 MAX_REASON_LENGTH: Final = 2_000
-EXPIRED_MESSAGE: Final = "Nobody answered in time, so it was not run. That is no person's decision."
+EXPIRED_MESSAGE: Final = "The question was not answered in time, so the call was not run. No person has decided this."
 
 
-# Programs whose first argument says what they do: `git push` is not `git status`.
+# Programs whose first argument is a subcommand: `git push` is not `git status`.
 _WITH_SUBCOMMANDS: Final = frozenset(
     "apt brew bun cargo docker dotnet flutter gcloud gh git go gradle helm just kubectl make mvn npm nx pip pipx pnpm "  # noqa: SIM905
     "podman poetry rails rustup systemctl terraform uv yarn".split()
 )
-# Programs that run whatever they are given: always means these very words.
+# Programs that run other programs: "always" covers exactly these words.
 _RUN_ANYTHING: Final = frozenset(
     "awk bash deno env eval fish find ksh node nohup npx perl php python python3 ruby sh ssh sudo timeout uvx xargs "  # noqa: SIM905
     "zsh".split()
@@ -48,7 +48,7 @@ class OnExpiry(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ApprovalExpiry:
-    """What happens to a question that nobody answers."""
+    """What happens to a question without an answer, and when."""
 
     action: OnExpiry = OnExpiry.WAIT
     after: timedelta | None = None
@@ -59,26 +59,26 @@ class ApprovalExpiry:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalQuestion:
-    """What a person is asked: what would happen, and why they are asked."""
+    """What would happen, and why a person is asked."""
 
     text: str
     why: str
     asked_at: datetime
     prefixes: tuple[tuple[str, ...], ...] = ()
-    """The beginnings of commands that "always for this prefix" would allow."""
+    """The command prefixes that "always for this prefix" would allow."""
     server: str | None = None
     expires_at: datetime | None = None
     on_expiry: OnExpiry = OnExpiry.WAIT
 
     @property
     def outcomes(self) -> list[ApprovalOutcome]:
-        """The answers that make sense for it."""
-        not_these = set()
+        """The possible outcomes."""
+        excluded = set()
         if not self.prefixes:
-            not_these.add(ApprovalOutcome.PROCEED_ALWAYS_PREFIX)
+            excluded.add(ApprovalOutcome.PROCEED_ALWAYS_PREFIX)
         if self.server is None:
-            not_these.add(ApprovalOutcome.PROCEED_ALWAYS_SERVER)
-        return [outcome for outcome in ApprovalOutcome if outcome not in not_these]
+            excluded.add(ApprovalOutcome.PROCEED_ALWAYS_SERVER)
+        return [outcome for outcome in ApprovalOutcome if outcome not in excluded]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class ApprovalAnswer:
     arguments: Arguments | None = None
     """The arguments to use instead, for MODIFY."""
     reason: str = ""
-    """Why not, for CANCEL: the model is told."""
+    """For CANCEL: the model reads it."""
 
     @property
     def proceeds(self) -> bool:
@@ -96,14 +96,14 @@ class ApprovalAnswer:
 
 
 def approvable_prefixes(judged: Sequence[JudgedPart]) -> tuple[tuple[str, ...], ...]:
-    """What to allow so that a line like this one is not asked about again: program and subcommand."""
-    asked = [one for one in judged if one.decision.verdict is Verdict.ASK]
-    if not asked or not all(one.words for one in asked):
+    """The command prefixes (program and subcommand) that would allow a line like this one."""
+    asked = [part for part in judged if part.decision.verdict is Verdict.ASK]
+    if not asked or not all(part.words for part in asked):
         return ()
-    return tuple(dict.fromkeys(_beginning(one.words) for one in asked))
+    return tuple(dict.fromkeys(_prefix(part.words) for part in asked))
 
 
-def _beginning(words: tuple[str, ...]) -> tuple[str, ...]:
+def _prefix(words: tuple[str, ...]) -> tuple[str, ...]:
     program = posixpath.basename(words[0])
     if program in _RUN_ANYTHING:
         return words
@@ -114,18 +114,18 @@ def _beginning(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def validate_answer(question: ApprovalQuestion, answer: ApprovalAnswer) -> None:
-    """Refuse an answer that makes no sense for the question."""
+    """Raise InvalidInput for an answer that the question does not allow."""
     if answer.outcome not in question.outcomes:
         possible = ", ".join(question.outcomes)
-        raise InvalidInput(f"outcome: {answer.outcome} is no answer to this question. Possible: {possible}.")
+        raise InvalidInput(f"outcome: {answer.outcome} is not possible for this question. Possible: {possible}.")
     if answer.outcome is ApprovalOutcome.MODIFY and answer.arguments is None:
-        raise InvalidInput("arguments: are required to modify a call")
+        raise InvalidInput("arguments: required to modify a call")
     if problem := text.block_problem(answer.reason, max_length=MAX_REASON_LENGTH):
         raise InvalidInput(f"reason: {problem}")
 
 
 def rules_from_answer(answer: ApprovalAnswer, question: ApprovalQuestion, tool: AgentTool) -> list[Rule]:
-    """What "always" means from now on in this session."""
+    """The session rules of an "always" answer."""
     source = f"said by {answer.actor}"
     match answer.outcome:
         case ApprovalOutcome.PROCEED_ALWAYS_TOOL:
@@ -142,5 +142,5 @@ def permission_from_answer(answer: ApprovalAnswer) -> PolicyDecision:
 
 
 def denial_message(answer: ApprovalAnswer) -> str:
-    """What the model reads when a person has said no."""
-    return f"{answer.actor.name} said no{f': {answer.reason}' if answer.reason else '.'}"
+    """What the model reads when a person denies a call."""
+    return f"{answer.actor.name} denied this call{f': {answer.reason}' if answer.reason else '.'}"

@@ -1,4 +1,4 @@
-"""A batch of calls, as whoever scheduled it sees it."""
+"""The open calls of a scheduler: one entry per call, the batches they belong to, and their time limits."""
 
 from __future__ import annotations
 
@@ -12,77 +12,11 @@ from punchlist.toolcalls.lifecycle import ENDED, CallStatus
 from punchlist.toolcalls.model import CallError, CompletedToolCall, ToolCall
 from punchlist.toolcalls.validation import ValidatedCall
 
-_STILL: Final = ENDED | {CallStatus.AWAITING_APPROVAL}
-
-
-class CallBatch:
-    """`await batch` waits until every call has ended and gives them in the order of the requests."""
-
-    def __init__(self, settled: Callable[[], Awaitable[None]], cancel: Callable[[Sequence[str], str], None]) -> None:
-        self._entries: list[CallEntry] = []
-        self._settled = settled
-        self._cancel = cancel
-        self._open = 0
-        self._forget: Callable[[], None] = lambda: None
-        self._over = asyncio.Event()
-        self._moved = asyncio.Event()
-
-    def add(self, entry: CallEntry) -> None:
-        self._entries.append(entry)
-        self._open += 1
-
-    @property
-    def calls(self) -> list[ToolCall]:
-        """Each call as it is now."""
-        return [entry.call for entry in self._entries]
-
-    def cancel(self, reason: str = "cancelled") -> None:
-        self._cancel([entry.request.call_id for entry in self._entries], reason)
-
-    def cancel_on(self, signal: CancelSignal) -> None:
-        """End the calls when the signal is set, for as long as one of them is open."""
-        forget = signal.on_set(self.cancel)
-        if self._open:
-            self._forget = forget
-        else:
-            forget()
-
-    def call_ended(self) -> None:
-        """One of its calls has; for the scheduler to say."""
-        self._open -= 1
-        self._moved.set()
-        if not self._open:
-            self._over.set()
-            self._forget()
-
-    def call_paused(self) -> None:
-        """One of its calls waits for a person; for the scheduler to say."""
-        self._moved.set()
-
-    async def ended(self) -> list[CompletedToolCall]:
-        if self._open:
-            await self._over.wait()
-        await self._settled()
-        return [entry.call for entry in self._entries if isinstance(entry.call, CompletedToolCall)]
-
-    async def settled(self) -> list[ToolCall]:
-        """Wait until nothing goes on without a person: every call has ended, or awaits approval, or such a one."""
-        while not all(map(self._still, self._entries)):
-            self._moved.clear()
-            await self._moved.wait()
-        await self._settled()
-        return self.calls
-
-    def _still(self, entry: CallEntry) -> bool:
-        # What waits for another cannot begin before that has ended.
-        return entry.call.status in _STILL or (entry.call.status is CallStatus.SCHEDULED and awaits_approval(entry))
-
-    def __await__(self) -> Generator[None, None, list[CompletedToolCall]]:
-        return self.ended().__await__()
+_SETTLED: Final = ENDED | {CallStatus.AWAITING_APPROVAL}
 
 
 class CallEntry:
-    """One call. Changed by the scheduler alone, and only from the event loop."""
+    """One call. Only the scheduler changes it, and only on the event loop."""
 
     __slots__ = (
         "batch",
@@ -105,15 +39,15 @@ class CallEntry:
         self.validated: ValidatedCall | None = None
         self.task: asyncio.Task[None] | None = None
         self.started = False
-        """Its task has had its first step: from then on it ends itself."""
+        """The task has taken its first step. From then on it ends the call itself."""
         self.deadline = 0.0
-        """When it is stopped, and once it was told to stop, when it is given up; in the event loop's time."""
+        """When the call is stopped; after it was stopped, when the scheduler gives it up. In event loop time."""
         self.stop_reason: str | CallError | None = None
-        """Why it is being ended from outside: a cancellation's reason, or the error of a time limit."""
+        """Why the call is being stopped: the reason of a cancellation, or the error of a time limit."""
         self.blocked_by: Sequence[CallEntry] = ()
-        """What must end first: the calls it depends on, or the identical one that runs for it."""
+        """Calls that must end first: its dependencies, or its leader."""
         self.followers: list[CallEntry] | None = None
-        """Those that wait for this one, if there are any."""
+        """The calls that are blocked by this one."""
         self.leader: CallEntry | None = None
         """The identical call of the same batch that runs for both."""
 
@@ -124,37 +58,106 @@ class CallEntry:
         other.followers.append(self)
 
     def unfollow(self, other: CallEntry) -> None:
-        self.blocked_by = [one for one in self.blocked_by if one is not other]
+        self.blocked_by = [entry for entry in self.blocked_by if entry is not other]
 
 
 def awaits_approval(entry: CallEntry) -> bool:
-    """Whether a person must answer before it can go on. Chains may be long: no recursion."""
-    waiting, seen = [entry], {entry}
-    while waiting:
-        one = waiting.pop()
-        if one.call.status is CallStatus.AWAITING_APPROVAL:
+    """Whether the call, or a call that it directly or indirectly depends on, waits for a person."""
+    # Iterative, since chains can be long.
+    open_entries, seen = [entry], {entry}
+    while open_entries:
+        current = open_entries.pop()
+        if current.call.status is CallStatus.AWAITING_APPROVAL:
             return True
-        for other in one.blocked_by:
+        for other in current.blocked_by:
             if other not in seen:
                 seen.add(other)
-                waiting.append(other)
+                open_entries.append(other)
     return False
 
 
-class CallTimeouts:
-    """Says whose deadline has passed; an entry may be given a new one at any time by watching it again."""
+class CallBatch:
+    """The calls of one `schedule`. `await batch` waits until all have ended and returns them in request order."""
 
-    def __init__(self, passed: Callable[[CallEntry], None]) -> None:
-        self._passed = passed
+    def __init__(self, flushed: Callable[[], Awaitable[None]], cancel: Callable[[Sequence[str], str], None]) -> None:
+        self._entries: list[CallEntry] = []
+        self._flushed = flushed
+        self._cancel = cancel
+        self._open = 0
+        self._unsubscribe: Callable[[], None] = lambda: None
+        self._all_ended = asyncio.Event()
+        self._changed = asyncio.Event()
+
+    def add(self, entry: CallEntry) -> None:
+        self._entries.append(entry)
+        self._open += 1
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        """The calls in their current states."""
+        return [entry.call for entry in self._entries]
+
+    def cancel(self, reason: str = "cancelled") -> None:
+        self._cancel([entry.request.call_id for entry in self._entries], reason)
+
+    def cancel_on(self, signal: CancelSignal) -> None:
+        """Cancel the calls when the signal is set, as long as one of them is open."""
+        unsubscribe = signal.on_set(self.cancel)
+        if self._open:
+            self._unsubscribe = unsubscribe
+        else:
+            unsubscribe()
+
+    def call_ended(self) -> None:
+        """The scheduler reports that one of the calls has ended."""
+        self._open -= 1
+        self._changed.set()
+        if not self._open:
+            self._all_ended.set()
+            self._unsubscribe()
+
+    def call_paused(self) -> None:
+        """The scheduler reports that one of the calls waits for a person."""
+        self._changed.set()
+
+    async def ended(self) -> list[CompletedToolCall]:
+        if self._open:
+            await self._all_ended.wait()
+        await self._flushed()
+        return [entry.call for entry in self._entries if isinstance(entry.call, CompletedToolCall)]
+
+    async def settled(self) -> list[ToolCall]:
+        """Wait until no call can proceed without a person: each has ended, or waits for approval, or depends on a call
+        that does."""
+        while not all(map(_is_settled, self._entries)):
+            self._changed.clear()
+            await self._changed.wait()
+        await self._flushed()
+        return self.calls
+
+    def __await__(self) -> Generator[None, None, list[CompletedToolCall]]:
+        return self.ended().__await__()
+
+
+def _is_settled(entry: CallEntry) -> bool:
+    return entry.call.status in _SETTLED or (entry.call.status is CallStatus.SCHEDULED and awaits_approval(entry))
+
+
+class CallTimeouts:
+    """One timer for all running calls: a timer for each would cost more than a short call does."""
+
+    def __init__(self, on_timeout: Callable[[CallEntry], None]) -> None:
+        self._on_timeout = on_timeout
         self._watched: set[CallEntry] = set()
         self._next = math.inf
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self, entry: CallEntry, deadline: float) -> None:
+        """Set or change the deadline of a call."""
         entry.deadline = deadline
         self._watched.add(entry)
         if deadline < self._next:
-            self._look_again_at(deadline)
+            self._set_timer(deadline)
 
     def forget(self, entry: CallEntry) -> None:
         self._watched.discard(entry)
@@ -162,16 +165,16 @@ class CallTimeouts:
             self._timer.cancel()
             self._timer, self._next = None, math.inf
 
-    def _look_again_at(self, moment: float) -> None:
+    def _set_timer(self, moment: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._next = moment
-        self._timer = asyncio.get_running_loop().call_at(moment, self._look)
+        self._timer = asyncio.get_running_loop().call_at(moment, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._timer, self._next = None, math.inf
         now = asyncio.get_running_loop().time()
         for entry in [entry for entry in self._watched if entry.deadline <= now]:
-            self._passed(entry)
+            self._on_timeout(entry)
         if self._watched:
-            self._look_again_at(min(entry.deadline for entry in self._watched))
+            self._set_timer(min(entry.deadline for entry in self._watched))

@@ -1,7 +1,7 @@
-"""The journal on a ledger: many notes, few commits.
+"""Groups transitions into few commits.
 
-Notes that come while a commit runs go into the next one together. A call waits for its own to be on
-record before it runs, and for nobody else's.
+Transitions recorded while a commit runs go into the next commit together. A call waits until its own
+transitions are stored before it runs; it does not wait for those of other calls.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
 from punchlist.errors import Conflict, StoreError
 from punchlist.kernel.actors import Actor
@@ -24,158 +24,165 @@ from punchlist.toolcalls.policy import Rule
 from punchlist.toolcalls.service import ExtraWrite, ToolCallService
 
 FLUSH_DELAY: Final = 0.002
+"""Seconds after which unawaited entries are flushed."""
+
+
+class _Entries(NamedTuple):
+    transitions: list[Transition]
+    rules: list[tuple[Rule, Actor]]
+    extra: list[ExtraWrite]
 
 
 class BatchWriter:
     """A `Journal`. Belongs to one event loop."""
 
-    def __init__(self, ledger: ToolCallService, store: Store) -> None:
-        self._ledger = ledger
-        self._aside = make_bridge(store)
-        self._slow = is_remote(store)
-        self._soon = False
+    def __init__(self, service: ToolCallService, store: Store) -> None:
+        self._service = service
+        self._bridge = make_bridge(store)
+        self._remote = is_remote(store)
+        self._flush_scheduled = False
         self._watch = ChangeWatch(store)
         self._watching = False
-        self._looking = threading.Lock()
+        self._watch_lock = threading.Lock()
         self._closed = False
         self._unread = True
-        self._pending: list[Transition] = []
-        self._rules: list[tuple[Rule, Actor]] = []
+        self._pending = _Entries([], [], [])
         self._escalations: list[str] = []
-        self._along: list[ExtraWrite] = []
-        self._noted = 0
         self._recorded = 0
+        self._stored = 0
         self._lost: dict[str, Conflict] = {}
         self._flush: asyncio.Task[Exception | None] | None = None
 
     def record(self, transition: Transition) -> None:
         if transition.call.request.call_id in self._lost:
             return
-        self._pending.append(transition)
-        self._noticed()
+        self._pending.transitions.append(transition)
+        self._entry_added()
 
-    def record_rules(self, rules: Sequence[Rule], by: Actor) -> None:
-        self._rules += [(rule, by) for rule in rules]
-        self._noticed()
+    def record_rules(self, rules: Sequence[Rule], actor: Actor) -> None:
+        self._pending.rules.extend((rule, actor) for rule in rules)
+        self._entry_added()
 
     def write_with_next(self, write: ExtraWrite) -> None:
-        """Something of somebody else's, to be written with what is noted next, or alone by `settled`."""
-        self._along.append(write)
-        self._noted += 1
+        """Make a write of another component together with the next entries, or alone in `flushed`."""
+        self._pending.extra.append(write)
+        self._recorded += 1
 
     def escalate(self, call: WaitingToolCall) -> None:
         self._escalations.append(call.request.call_id)
-        self._noticed()
+        self._entry_added()
 
-    def _noticed(self) -> None:
-        self._noted += 1
-        if self._flush is None and not self._soon:
-            # Whoever waits for it writes it, together with all that was noted until then. What nobody waits for is
-            # written a moment later.
-            self._soon = True
-            asyncio.get_running_loop().call_later(FLUSH_DELAY, self._later)
+    def _entry_added(self) -> None:
+        self._recorded += 1
+        if self._flush is None and not self._flush_scheduled:
+            # A caller that awaits `flushed` writes all entries so far; the timer writes those that no caller awaits.
+            self._flush_scheduled = True
+            asyncio.get_running_loop().call_later(FLUSH_DELAY, self._flush_now)
 
-    def _later(self) -> None:
-        self._soon = False
-        if self._closed or self._flush is not None or self._recorded == self._noted:
+    def _flush_now(self) -> None:
+        self._flush_scheduled = False
+        if self._closed or self._flush is not None or self._stored == self._recorded:
             return
-        # Here, if that can be: with many turns at work, a task more is a round of all of them more.
+        # Without a task where possible: with many turns, each extra task costs a round of the event loop.
         with suppress(StoreError):
-            if self._write_here():
+            if self._write_inline():
                 return
-        self._begin()
+        self._start_flush()
 
-    def _begin(self) -> None:
-        if self._flush is None and self._recorded < self._noted:
+    def _start_flush(self) -> None:
+        if self._flush is None and self._stored < self._recorded:
             self._flush = asyncio.get_running_loop().create_task(self._write())
 
     async def flushed(self, call_id: str | None = None) -> None:
-        mark = self._noted
-        while self._recorded < mark:
+        target = self._recorded
+        while self._stored < target:
             if self._flush is None:
-                if self._write_here():
+                if self._write_inline():
                     break
-                self._begin()
+                self._start_flush()
             assert self._flush is not None
-            # Whoever stops waiting must not stop the commit.
+            # Cancelling the waiter must not cancel the commit.
             failure = await asyncio.shield(self._flush)
             if failure is not None:
                 raise failure
         if call_id in self._lost:
             raise self._lost[call_id]
 
-    def _write_here(self) -> bool:
-        """All of it at once, without a task of its own; False where that has to wait for others, or where several
-        calls are at work, whose notes go into one commit when they have all had their turn."""
-        if self._slow or self._escalations or len({step.call.request.call_id for step in self._pending}) > 1:
+    def _write_inline(self) -> bool:
+        """Write all entries at once, without a task. False where that would block, and where several calls have
+        entries: these go into one commit when all calls have had their turn."""
+        calls = {transition.call.request.call_id for transition in self._pending.transitions}
+        if self._remote or self._escalations or len(calls) > 1:
             return False
-        mark, (steps, rules, along) = self._noted, self._take()
+        target, entries = self._recorded, self._take_entries()
         try:
-            self._lost |= call_without_waiting(self._ledger.record, steps, rules, along)
+            self._lost |= call_without_waiting(self._service.record, *entries)
         except WouldBlock:
-            self._put_back(steps, rules, along)
+            self._put_back(entries)
             return False
         except BaseException:
-            self._put_back(steps, rules, along)
+            self._put_back(entries)
             raise
-        self._recorded = mark
+        self._stored = target
         return True
 
-    def _take(self) -> tuple[list[Transition], list[tuple[Rule, Actor]], list[ExtraWrite]]:
-        taken = self._pending, self._rules, self._along
-        self._pending, self._rules, self._along = [], [], []
-        return taken
+    def _take_entries(self) -> _Entries:
+        entries, self._pending = self._pending, _Entries([], [], [])
+        return entries
 
-    def _put_back(self, steps: list[Transition], rules: list[tuple[Rule, Actor]], along: list[ExtraWrite]) -> None:
-        """They stay noted, in their order, for when the database is back."""
-        self._pending, self._rules, self._along = steps + self._pending, rules + self._rules, along + self._along
+    def _put_back(self, entries: _Entries) -> None:
+        """Keep entries that could not be written, in their order, until the database is back."""
+        pending = self._pending
+        self._pending = _Entries(
+            entries.transitions + pending.transitions, entries.rules + pending.rules, entries.extra + pending.extra
+        )
 
     async def _write(self) -> Exception | None:
         try:
-            while self._recorded < self._noted:
-                mark = self._noted
+            while self._stored < self._recorded:
+                target = self._recorded
                 try:
-                    await self._write_steps()
+                    await self._write_entries()
                     await self._write_escalations()
                 except Exception as error:
                     return error
-                self._recorded = mark
+                self._stored = target
             return None
         finally:
             self._flush = None
 
-    async def _write_steps(self) -> None:
-        steps, rules, along = self._take()
-        if not steps and not rules and not along:
+    async def _write_entries(self) -> None:
+        entries = self._take_entries()
+        if not any(entries):
             return
         try:
-            self._lost |= await self._aside(self._ledger.record, steps, rules, along)
+            self._lost |= await self._bridge(self._service.record, *entries)
         except BaseException:
-            self._put_back(steps, rules, along)
+            self._put_back(entries)
             raise
 
     async def _write_escalations(self) -> None:
         while self._escalations:
-            await self._aside(self._ledger.escalate, self._escalations[0])
+            await self._bridge(self._service.escalate, self._escalations[0])
             self._escalations.pop(0)
 
     async def answers(self, call_ids: Sequence[str]) -> Sequence[tuple[str, ApprovalAnswer]]:
-        return await asyncio.to_thread(self._look, call_ids)
+        return await asyncio.to_thread(self._read_answers, call_ids)
 
-    def _look(self, call_ids: Sequence[str]) -> Sequence[tuple[str, ApprovalAnswer]]:
-        with self._looking:
+    def _read_answers(self, call_ids: Sequence[str]) -> Sequence[tuple[str, ApprovalAnswer]]:
+        with self._watch_lock:
             if self._closed:
                 return []
-            # The first look reads in any case: the answer may be older than our watching.
+            # The first call always reads: an answer can be older than the watch.
             self._unread = self._watch.changed() or self._unread or not self._watching
             if not self._unread:
                 return []
-            found = self._ledger.answers(call_ids)
+            found = self._service.answers(call_ids)
             self._watching, self._unread = True, False
             return found
 
     def close(self) -> None:
-        # A thread that looks cannot be stopped: to close the connection under it would crash the process.
-        with self._looking:
+        # The lock waits for a reading thread: closing its connection would crash the process.
+        with self._watch_lock:
             self._closed = True
             self._watch.__exit__(None, None, None)

@@ -1,4 +1,4 @@
-"""The open calls of a scheduler: the only place where a call changes its state, and what follows from that."""
+"""The open calls of a scheduler. Calls change their state only here; endings propagate to dependent calls."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class CallEnding(NamedTuple):
     reason: str = ""
     answer: ApprovalAnswer | None = None
     detach: bool = False
-    """It says nothing about identical calls: they go on without it."""
+    """The ending does not apply to identical calls: they continue without this one."""
 
 
 class CallTable:
@@ -50,10 +50,10 @@ class CallTable:
         self._listeners = listeners
         self.open: dict[str, CallEntry] = {}
         self.ended: dict[str, CallStatus] = {}
-        self._completed: list[CompletedToolCall] = []
+        self._unreported: list[CompletedToolCall] = []
         self._ready: list[CallEntry] = []
         self.detached: list[CallEntry] = []
-        self._claims = ResourceLocks()
+        self._locks = ResourceLocks()
         self._slots = CallSlots(concurrent)
 
     def has_seen(self, call_id: str) -> bool:
@@ -65,7 +65,7 @@ class CallTable:
     def waiting_entry(self, call_id: str) -> CallEntry:
         entry = self.open.get(call_id)
         if entry is None and call_id not in self.ended:
-            raise NotFound(f"There is no call {call_id!r} that waits for approval.")
+            raise NotFound(f"There is no call {call_id!r}.")
         status = self.ended[call_id] if entry is None else entry.call.status
         if entry is None or status is not CallStatus.AWAITING_APPROVAL:
             raise IllegalTransition(f"Call {call_id!r} does not wait for approval: it is {status}.")
@@ -73,18 +73,18 @@ class CallTable:
 
     # --- steps ------------------------------------------------------------------------------------------
 
-    def receive(self, request: ToolCallRequest, batch: CallBatch, at: datetime, by: Actor) -> CallEntry:
+    def receive(self, request: ToolCallRequest, batch: CallBatch, at: datetime, actor: Actor) -> CallEntry:
         entry = CallEntry(ValidatingToolCall(request), batch)
-        TOOL_CALL.advance(NEW, CallAction.RECEIVE, by.role)
+        TOOL_CALL.advance(NEW, CallAction.RECEIVE, actor.role)
         self.open[request.call_id] = entry
         batch.add(entry)
-        self._tell(Transition(at, CallAction.RECEIVE, None, entry.call, by, ""))
+        self._report(Transition(at, CallAction.RECEIVE, None, entry.call, actor, ""))
         return entry
 
-    def restore(self, call: WaitingToolCall, admitted: ValidatedCall, batch: CallBatch) -> None:
-        """A call that has a past: nothing happens to it here."""
+    def restore(self, call: WaitingToolCall, validated: ValidatedCall, batch: CallBatch) -> None:
+        """Add a stored call that waits for approval, without a transition."""
         entry = CallEntry(call, batch)
-        entry.validated = admitted
+        entry.validated = validated
         self.open[call.request.call_id] = entry
         batch.add(entry)
 
@@ -94,142 +94,134 @@ class CallTable:
         action: CallAction,
         call: ToolCall,
         at: datetime,
-        by: Actor = SYSTEM,
+        actor: Actor = SYSTEM,
         reason: str = "",
         answer: ApprovalAnswer | None = None,
     ) -> None:
-        came_from = entry.call.status
-        if TOOL_CALL.advance(came_from, action, by.role) is not call.status:
+        from_status = entry.call.status
+        if TOOL_CALL.advance(from_status, action, actor.role) is not call.status:
             raise AssertionError(f"{action} does not lead to {call.status}")
         entry.call = call
-        transition = Transition(at, action, came_from, call, by, reason, answer)
+        self._report(Transition(at, action, from_status, call, actor, reason, answer))
+
+    def _report(self, transition: Transition) -> None:
         if self._journal is not None:
             self._journal.record(transition)
         self._listeners.changed(transition)
 
-    def _tell(self, transition: Transition) -> None:
-        if self._journal is not None:
-            self._journal.record(transition)
-        self._listeners.changed(transition)
-
-    # --- whose turn it is -------------------------------------------------------------------------------
+    # --- starting ---------------------------------------------------------------------------------------
 
     def mark_ready(self, entry: CallEntry) -> None:
-        """Nothing but its turn is missing, once what it waits for has ended."""
+        """Queue a call for its resources and a slot, unless it is blocked."""
         if not entry.blocked_by:
             self._ready.append(entry)
 
     def startable(self) -> Iterator[CallEntry]:
-        """The calls that may start now, each with a slot of its own."""
+        """The calls that can start now; each has a slot."""
         if self._ready:
-            self._line_up()
+            self._queue_ready()
         while (call_id := self._slots.next()) is not None:
-            found = self.open.get(call_id)
-            if found is None or found.call.status is not CallStatus.SCHEDULED:
+            entry = self.open.get(call_id)
+            if entry is None or entry.call.status is not CallStatus.SCHEDULED:
                 self._slots.free()
             else:
-                yield found
+                yield entry
 
-    def _line_up(self) -> None:
+    def _queue_ready(self) -> None:
         ready, self._ready = self._ready, []
         if len(ready) > 1:
-            ready.sort(key=_urgency)
+            ready.sort(key=lambda entry: -entry.request.priority)
         for entry in ready:
             assert entry.validated is not None
-            request = entry.request
-            # It may have been cancelled since.
-            if entry.call.status is CallStatus.SCHEDULED and self._claims.claim(
-                request.call_id, entry.validated.resources
-            ):
+            request, resources = entry.request, entry.validated.resources
+            # The call can have been cancelled since it became ready.
+            if entry.call.status is CallStatus.SCHEDULED and self._locks.claim(request.call_id, resources):
                 self._slots.queue(request.call_id, request.priority)
 
     # --- endings ----------------------------------------------------------------------------------------
 
     def end(self, ending: CallEnding) -> None:
-        """End a call, and with it all that cannot go on without it."""
+        """End a call, and every call that cannot continue without it."""
         endings = deque((ending,))
         while endings:
-            one = endings.popleft()
-            if one.entry.call.status in ENDED:
-                # Reached on two ways.
+            current = endings.popleft()
+            entry, call = current.entry, current.call
+            if entry.call.status in ENDED:
+                # Reached along two dependencies.
                 continue
-            self.advance(one.entry, one.action, one.call, one.call.ended_at, one.actor, one.reason, one.answer)
-            self._let_go(one.entry, one.call)
-            if one.detach:
-                self.detach_duplicates(one.entry)
-            for follower in one.entry.followers or ():
-                follower.unfollow(one.entry)
+            self.advance(entry, current.action, call, call.ended_at, current.actor, current.reason, current.answer)
+            self._remove(entry, call)
+            if current.detach:
+                self.detach_duplicates(entry)
+            for follower in entry.followers or ():
+                follower.unfollow(entry)
                 if follower.call.status in ENDED:
                     continue
-                if follower.leader is one.entry:
-                    endings.append(self._as_its_twin(follower, one.call))
-                elif one.call.status is not CallStatus.SUCCESS:
-                    endings.append(cancellation(follower, _missing(one.call), one.call.ended_at))
+                if follower.leader is entry:
+                    endings.append(self._ending_of_duplicate(follower, call))
+                elif call.status is not CallStatus.SUCCESS:
+                    endings.append(cancellation(follower, _failed_dependency(call), call.ended_at))
                 elif follower.call.status is CallStatus.SCHEDULED:
                     self.mark_ready(follower)
 
-    def _let_go(self, entry: CallEntry, call: CompletedToolCall) -> None:
+    def _remove(self, entry: CallEntry, call: CompletedToolCall) -> None:
         call_id = entry.request.call_id
         del self.open[call_id]
         self.ended[call_id] = call.status
-        self._completed.append(call)
+        self._unreported.append(call)
         if entry.task is not None:
             self._slots.free()
-        for freed in self._claims.release(call_id):
+        for freed in self._locks.release(call_id):
             self._slots.queue(freed, self.open[freed].request.priority)
         entry.batch.call_ended()
 
-    def _as_its_twin(self, follower: CallEntry, leaders: CompletedToolCall) -> CallEnding:
-        """What becomes of a call whose identical twin ran for both."""
-        request, why = follower.request, f"as {leaders.request.call_id}, which is the same call"
-        if isinstance(leaders, CancelledToolCall):
-            return CallEnding(follower, CallAction.CANCEL, replace(leaders, request=request), reason=why)
+    def _ending_of_duplicate(self, follower: CallEntry, leader: CompletedToolCall) -> CallEnding:
+        """The ending of a call whose identical leader ran for both."""
+        request, reason = follower.request, f"identical to {leader.request.call_id}"
+        if isinstance(leader, CancelledToolCall):
+            return CallEnding(follower, CallAction.CANCEL, replace(leader, request=request), reason=reason)
         assert follower.validated is not None
-        started = leaders.started_at if isinstance(leaders, SuccessfulToolCall) else leaders.ended_at
-        executing = ExecutingToolCall(request, follower.validated.tool, started)
-        self.advance(follower, CallAction.EXECUTE, executing, leaders.ended_at, reason=why)
-        if isinstance(leaders, SuccessfulToolCall):
-            return CallEnding(follower, CallAction.SUCCEED, replace(leaders, request=request), reason=why)
-        return CallEnding(follower, CallAction.FAIL, replace(leaders, request=request), reason=why)
+        started_at = leader.started_at if isinstance(leader, SuccessfulToolCall) else leader.ended_at
+        executing = ExecutingToolCall(request, follower.validated.tool, started_at)
+        self.advance(follower, CallAction.EXECUTE, executing, leader.ended_at, reason=reason)
+        action = CallAction.SUCCEED if isinstance(leader, SuccessfulToolCall) else CallAction.FAIL
+        return CallEnding(follower, action, replace(leader, request=request), reason=reason)
 
     def detach_duplicates(self, entry: CallEntry) -> None:
-        """Identical calls that counted on this one: the first of them stands in for the others from now on."""
-        twins = [one for one in entry.followers or () if one.leader is entry and one.call.status not in ENDED]
-        if not twins:
+        """Let the calls that are identical to this one continue without it; the first of them leads the others."""
+        followers = entry.followers or []
+        duplicates = [each for each in followers if each.leader is entry and each.call.status not in ENDED]
+        if not duplicates:
             return
-        entry.followers = [one for one in entry.followers or () if one not in twins]
-        first, *others = twins
-        first.leader, first.blocked_by = None, ()
+        entry.followers = [each for each in followers if each not in duplicates]
+        leader, *others = duplicates
+        leader.leader, leader.blocked_by = None, ()
         for other in others:
-            other.leader, other.blocked_by = first, ()
-            other.follow(first)
-        self.detached.append(first)
+            other.leader, other.blocked_by = leader, ()
+            other.follow(leader)
+        self.detached.append(leader)
 
     def take_detached(self) -> list[CallEntry]:
-        """Calls that have to be looked at anew, since nobody runs for them any more."""
-        alone, self.detached = self.detached, []
-        return [entry for entry in alone if entry.call.status not in ENDED]
+        """Calls that must be scheduled again, since their leader no longer runs for them."""
+        detached, self.detached = self.detached, []
+        return [entry for entry in detached if entry.call.status not in ENDED]
 
     def take_completed(self) -> list[CompletedToolCall]:
-        """Those that ended since this was last asked."""
-        completed, self._completed = self._completed, []
+        """The calls that have ended since the last time."""
+        completed, self._unreported = self._unreported, []
         return completed
 
     @property
     def has_unreported(self) -> bool:
-        """Whether nothing is open, and somebody has not heard of it yet."""
-        return not self.open and bool(self._completed)
+        """Whether no call is open, and ended calls have not been reported."""
+        return not self.open and bool(self._unreported)
 
 
-def cancellation(entry: CallEntry, reason: str, at: datetime, by: Actor = SYSTEM) -> CallEnding:
-    return CallEnding(entry, CallAction.CANCEL, CancelledToolCall(entry.request, reason, at), by, reason)
+def cancellation(entry: CallEntry, reason: str, at: datetime, actor: Actor = SYSTEM) -> CallEnding:
+    return CallEnding(entry, CallAction.CANCEL, CancelledToolCall(entry.request, reason, at), actor, reason)
 
 
-def _urgency(entry: CallEntry) -> int:
-    return -entry.request.priority
-
-
-def _missing(call: CompletedToolCall) -> str:
+def _failed_dependency(call: CompletedToolCall) -> str:
     what = f"It depends on {call.request.call_id} ({call.request.tool}), which"
     if isinstance(call, ErroredToolCall):
         return f"{what} failed: {call.error.message}"

@@ -1,8 +1,7 @@
-"""Which call runs next: slots, priorities, and who may touch what at the same time.
+"""Decides which call runs next: slots, priorities, and locks on resources.
 
-Keys work like locks for readers and writers, first come first served. A call asks for all its keys
-at once and in one go, so whoever came earlier is ahead on every key they share, and no two calls
-can wait for each other.
+A resource key is a readers-writer lock, first come, first served. A call claims all its keys at once, so
+of two calls the earlier one is ahead on every key they share: there is no deadlock.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ MAX_CONCURRENT_CALLS: Final = 16
 
 
 class _Key:
-    """The state of one key: who holds it, who waits for it."""
+    """One key: its holders and its queue."""
 
     __slots__ = ("readers", "waiting", "writer")
 
@@ -27,24 +26,24 @@ class _Key:
         self.writer = False
         self.waiting: deque[tuple[str, bool]] = deque()
 
-    def take(self, call_id: str, writing: bool) -> bool:
+    def acquire(self, call_id: str, writing: bool) -> bool:
         if self.waiting or self.writer or (writing and self.readers):
             self.waiting.append((call_id, writing))
             return False
         self._grant(writing)
         return True
 
-    def give_back(self, writing: bool) -> None:
+    def release(self, writing: bool) -> None:
         if writing:
             self.writer = False
         else:
             self.readers -= 1
 
-    def leave_line(self, call_id: str, writing: bool) -> None:
+    def dequeue(self, call_id: str, writing: bool) -> None:
         self.waiting.remove((call_id, writing))
 
     def admit(self) -> list[str]:
-        """Those at the front of the line who may have it now."""
+        """Grant the key to the calls at the front of the queue; returns their ids."""
         admitted = []
         while self.waiting and not self.writer:
             call_id, writing = self.waiting[0]
@@ -67,40 +66,40 @@ class _Key:
 
 
 class ResourceLocks:
-    """Who reads and writes which keys."""
+    """The locks that calls hold and wait for."""
 
     def __init__(self) -> None:
         self._keys: dict[str, _Key] = {}
-        self._wanted: dict[str, dict[str, bool]] = {}
+        self._claimed: dict[str, dict[str, bool]] = {}
         self._held: dict[str, set[str]] = {}
 
     def claim(self, call_id: str, resources: Resources) -> bool:
-        """Get in line for all of `resources`; True when the call may go ahead at once."""
+        """Queue for all of `resources`. True when the call has them at once."""
         if not resources.reads and not resources.writes:
             return True
-        # Whoever writes a key may read it too.
-        wanted = {**dict.fromkeys(resources.reads, False), **dict.fromkeys(resources.writes, True)}
-        self._wanted[call_id] = wanted
-        held = {key for key, writing in wanted.items() if self._keys.setdefault(key, _Key()).take(call_id, writing)}
+        # A write lock includes reading.
+        keys = {**dict.fromkeys(resources.reads, False), **dict.fromkeys(resources.writes, True)}
+        self._claimed[call_id] = keys
+        held = {key for key, writing in keys.items() if self._keys.setdefault(key, _Key()).acquire(call_id, writing)}
         self._held[call_id] = held
-        return len(held) == len(wanted)
+        return len(held) == len(keys)
 
     def release(self, call_id: str) -> list[str]:
-        """Let go of everything; those who may go ahead now."""
-        wanted = self._wanted.pop(call_id, None)
-        if wanted is None:
+        """Release all keys of a call. Returns the calls that have all their keys now."""
+        keys = self._claimed.pop(call_id, None)
+        if keys is None:
             return []
         held = self._held.pop(call_id)
         free: list[str] = []
-        for key, writing in wanted.items():
+        for key, writing in keys.items():
             state = self._keys[key]
             if key in held:
-                state.give_back(writing)
+                state.release(writing)
             else:
-                state.leave_line(call_id, writing)
+                state.dequeue(call_id, writing)
             for admitted in state.admit():
                 self._held[admitted].add(key)
-                if len(self._held[admitted]) == len(self._wanted[admitted]):
+                if len(self._held[admitted]) == len(self._claimed[admitted]):
                     free.append(admitted)
             if state.idle:
                 del self._keys[key]
@@ -108,31 +107,31 @@ class ResourceLocks:
 
 
 class CallSlots:
-    """At most so many at once, the most urgent first, then in the order they came."""
+    """Limits how many calls run at once. Higher priority first, then first come, first served."""
 
-    def __init__(self, most: int = MAX_CONCURRENT_CALLS) -> None:
-        self._most = most
+    def __init__(self, limit: int = MAX_CONCURRENT_CALLS) -> None:
+        self._limit = limit
         self._taken = 0
-        self._line: list[tuple[int, int, str]] = []
-        self._came = 0
+        self._queue: list[tuple[int, int, str]] = []
+        self._arrivals = 0
 
     def queue(self, call_id: str, priority: int) -> None:
-        self._came += 1
-        heapq.heappush(self._line, (-priority, self._came, call_id))
+        self._arrivals += 1
+        heapq.heappush(self._queue, (-priority, self._arrivals, call_id))
 
     def next(self) -> str | None:
-        """The next call, with a slot taken for it; None when all are taken or nobody waits."""
-        if self._taken >= self._most or not self._line:
+        """Take a slot for the next call; None when no slot is free or no call waits."""
+        if self._taken >= self._limit or not self._queue:
             return None
         self._taken += 1
-        return heapq.heappop(self._line)[2]
+        return heapq.heappop(self._queue)[2]
 
     def free(self) -> None:
         self._taken -= 1
 
 
 def find_cycle(depends_on: Mapping[str, Iterable[str]]) -> list[str] | None:
-    """Calls that wait for each other in a circle, if there are any."""
+    """Ids of calls that depend on each other in a cycle, or None."""
     done: set[str] = set()
     for start in depends_on:
         path: dict[str, None] = {}
@@ -142,7 +141,7 @@ def find_cycle(depends_on: Mapping[str, Iterable[str]]) -> list[str] | None:
         path[start] = None
         while stack:
             current, rest = stack[-1]
-            following = next((one for one in rest if one in depends_on and one not in done), None)
+            following = next((other for other in rest if other in depends_on and other not in done), None)
             if following is None:
                 stack.pop()
                 path.pop(current)

@@ -1,4 +1,4 @@
-"""Running one call: whatever the tool does, the answer is a result or an error in words."""
+"""Runs one call: whatever the tool does, the outcome is a bounded, redacted `ToolResult` or a `CallError`."""
 
 from __future__ import annotations
 
@@ -18,79 +18,85 @@ from punchlist.toolcalls.tool import AgentTool, Arguments, ConnectionLost, Effec
 
 DEFAULT_TIME_LIMIT: Final = 120.0
 RETRY_DELAY: Final = 0.2
-"""Seconds before a call that failed for a passing reason is tried again."""
+"""Seconds before a call that failed transiently is tried again."""
+MAX_RESULT_LENGTH: Final = 30_000
+"""Characters of a result that a model receives: half from the beginning, half from the end."""
+_MAX_SHORTENED_LENGTH: Final = MAX_RESULT_LENGTH + 1_000
+"""Including the note about the omitted part."""
 
-Show = Callable[[str, str], None]
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+_TOO_DEEP: Final = "The tool returned a value that is nested too deeply for JSON."
+_SCALARS: Final = (str, int, float, bool, type(None))
+
+OnOutput = Callable[[str, str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutionEnvironment:
-    """What calls run in: where long output goes, what must not be shown, how long they may take."""
-
     output_folder: Path | None = None
+    """Where results that are too long for a model are kept in full."""
     redact: Callable[[str], str] = str
     time_limit: float = DEFAULT_TIME_LIMIT
 
 
 class RunningCall:
-    """What the tool sees of its call (`tool.Running`)."""
+    """The `ToolContext` of one call."""
 
-    __slots__ = ("_loop", "_redact", "_show", "_thread", "call_id", "deadline", "output_folder")
+    __slots__ = ("_loop", "_on_output", "_redact", "_thread", "call_id", "deadline", "output_folder")
 
     def __init__(
         self,
         call_id: str,
-        around: ExecutionEnvironment,
+        environment: ExecutionEnvironment,
         deadline: float | None,
-        show: Show,
+        on_output: OnOutput,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self.call_id = call_id
-        self.output_folder = around.output_folder
+        self.output_folder = environment.output_folder
         self.deadline = deadline
-        self._redact = around.redact
-        self._show = show
+        self._redact = environment.redact
+        self._on_output = on_output
         self._loop = loop
         self._thread = get_ident()
 
     def output(self, text: str) -> None:
         if get_ident() == self._thread:
-            self._show(self.call_id, self._redact(text))
+            self._on_output(self.call_id, self._redact(text))
         else:
-            self._loop.call_soon_threadsafe(self._show, self.call_id, self._redact(text))
+            self._loop.call_soon_threadsafe(self._on_output, self.call_id, self._redact(text))
 
 
 async def execute(
-    tool: AgentTool, arguments: Arguments, running: RunningCall, around: ExecutionEnvironment
+    tool: AgentTool, arguments: Arguments, running: RunningCall, environment: ExecutionEnvironment
 ) -> ToolResult | CallError:
+    redact = environment.redact
     try:
         value = await _run(tool, arguments, running)
-        return bounded_result(
-            value, redact=around.redact, keep=lambda text: _keep(around.output_folder, running.call_id, text)
-        )
+        return bounded_result(value, redact, lambda text: _keep(environment.output_folder, running.call_id, text))
     except PunchlistError as error:
-        return CallError(error.code, shorten(around.redact(str(error))).text)
+        return CallError(error.code, shorten(redact(str(error))).text)
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        told = excerpt(around.redact(str(error)), 1_000)
-        return CallError("tool_crashed", f"{tool.name} failed: {type(error).__name__}{f': {told}' if told else ''}")
+        detail = excerpt(redact(str(error)), 1_000)
+        return CallError("tool_crashed", f"{tool.name} failed: {type(error).__name__}{f': {detail}' if detail else ''}")
 
 
 async def _run(tool: AgentTool, arguments: Arguments, running: RunningCall) -> Any:
-    """Once more where the failure passes and nothing can be done twice (C8)."""
+    """Run the tool; once more when the failure is transient and a second run cannot do harm (C8)."""
     try:
         return await tool.run(arguments, running)
     except (TransientFailure, ConnectionLost, ConnectionError, StoreBusy) as failure:
         if not isinstance(failure, TransientFailure) and tool.effect is not Effect.READ:
             raise
-        running.output(f"{failure} Trying once more.\n")
+        running.output(f"{failure} Trying again.\n")
         await asyncio.sleep(RETRY_DELAY)
         return await tool.run(arguments, running)
 
 
 def _keep(folder: Path | None, call_id: str, text: str) -> Path | None:
-    """The file with the whole text; None when it cannot be kept, which must not lose the result."""
+    """Write the full text to a file. None when that is not possible: the call succeeds all the same."""
     if folder is None:
         return None
     path = output_file(folder, call_id)
@@ -106,44 +112,28 @@ def output_file(folder: Path, call_id: str) -> Path:
     return folder / f"{call_id}.txt"
 
 
-MAX_RESULT_LENGTH: Final = 30_000
-"""Characters of a result that a model gets; half from the beginning, half from the end."""
-
-_BOUND: Final = MAX_RESULT_LENGTH + 1_000
-"""With the words about what was left out."""
-
-_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
-_TOO_DEEP: Final = "The tool returned something nested too deeply for JSON."
-_SCALARS: Final = (str, int, float, bool, type(None))
+# --- results ---------------------------------------------------------------------------------------------
 
 
-def bounded_result(value: Any, *, redact: Callable[[str], str], keep: Callable[[str], Path | None]) -> ToolResult:
-    """The value as text and, if it was structured, as data. `keep` puts a long text on disk."""
+def bounded_result(value: Any, redact: Callable[[str], str], keep: Callable[[str], Path | None]) -> ToolResult:
+    """The value of a tool as text and, if it is structured, as data. `keep` stores a text that is too long."""
     if type(value) is int or value is None:
-        return ToolResult(_json(value), value)
+        return ToolResult(_to_json(value), value)
     if isinstance(value, ToolResult):
-        # Made by a tool of ours, which knows where the whole text is; bounded all the same.
-        return (
-            replace(value, text=shorten(redact(value.text)).text) if len(value.text) > _BOUND else _safe(value, redact)
-        )
-    if not isinstance(value, str):
-        # Before it is written: JSON may write a secret in another way.
-        value = _redacted(value, redact)
-    text = redact(value) if isinstance(value, str) else _json(value)
-    if len(text) > MAX_RESULT_LENGTH:
-        return shorten(text, keep(text))
-    return ToolResult(text) if isinstance(value, str) else ToolResult(text, value)
-
-
-def _safe(result: ToolResult, redact: Callable[[str], str]) -> ToolResult:
-    return replace(result, text=redact(result.text), data=redact_value(result.data, redact))
-
-
-def _redacted(value: Any, redact: Callable[[str], str]) -> Any:
-    try:
-        return redact_value(value, redact)
-    except RecursionError:
-        raise ToolFailure(_TOO_DEEP) from None
+        # The tool has bounded it and knows where the full text is; enforce the limit all the same.
+        if len(value.text) > _MAX_SHORTENED_LENGTH:
+            return replace(value, text=shorten(redact(value.text)).text)
+        return replace(value, text=redact(value.text), data=redact_value(value.data, redact))
+    if isinstance(value, str):
+        text, data = redact(value), None
+    else:
+        # Redacted before it is encoded: JSON can spell a secret differently.
+        try:
+            data = redact_value(value, redact)
+        except RecursionError:
+            raise ToolFailure(_TOO_DEEP) from None
+        text = _to_json(data)
+    return shorten(text, keep(text)) if len(text) > MAX_RESULT_LENGTH else ToolResult(text, data)
 
 
 def redact_value(value: Any, redact: Callable[[str], str]) -> Any:
@@ -159,31 +149,24 @@ def redact_value(value: Any, redact: Callable[[str], str]) -> Any:
     return value
 
 
-def shorten(text: str, kept: Path | None = None) -> ToolResult:
-    """The beginning and the end of a text that is too long; one that is not, as it is."""
+def shorten(text: str, full_text: Path | None = None) -> ToolResult:
+    """The beginning and the end of a text that is too long."""
     if len(text) <= MAX_RESULT_LENGTH:
         return ToolResult(text)
-    head, tail = text[: MAX_RESULT_LENGTH // 2], text[-(MAX_RESULT_LENGTH // 2) :]
-    return ToolResult(f"{head}{_gap(len(text) - len(head) - len(tail), kept)}{tail}", output_file=_name(kept))
+    half = MAX_RESULT_LENGTH // 2
+    return join_ends(text[:half], len(text) - 2 * half, text[-half:], full_text)
 
 
-def join_ends(head: str, left_out: int, tail: str, kept: Path | None) -> ToolResult:
-    """A result of which only the beginning and the end were kept in memory."""
-    if not left_out:
+def join_ends(head: str, omitted: int, tail: str, full_text: Path | None) -> ToolResult:
+    """A result of which only the beginning and the end are left, with a note about the rest."""
+    if not omitted:
         return ToolResult(head + tail)
-    return ToolResult(f"{head}{_gap(left_out, kept)}{tail}", output_file=_name(kept))
+    where = f"; the full text is in {full_text}" if full_text else ""
+    text = f"{head}\n… [{omitted:,} characters omitted{where}] …\n{tail}"
+    return ToolResult(text, output_file=str(full_text) if full_text else None)
 
 
-def _name(kept: Path | None) -> str | None:
-    return str(kept) if kept else None
-
-
-def _gap(left_out: int, kept: Path | None) -> str:
-    where = f"; all of it is in {kept}" if kept else ""
-    return f"\n… [{left_out:,} characters left out{where}] …\n"
-
-
-def _json(value: Any) -> str:
+def _to_json(value: Any) -> str:
     if type(value) is int:
         return str(value)
     try:
@@ -191,8 +174,6 @@ def _json(value: Any) -> str:
     except RecursionError:
         raise ToolFailure(_TOO_DEEP) from None
     except (TypeError, ValueError) as error:
-        raise ToolFailure(f"The tool returned {_kind(value)} that is not JSON ({error}).") from None
-
-
-def _kind(value: Any) -> str:
-    return json_type(value) if isinstance(value, (*_SCALARS, list, dict)) else f"a {type(value).__name__}"
+        known = isinstance(value, (*_SCALARS, list, dict))
+        kind = json_type(value) if known else f"a {type(value).__name__}"
+        raise ToolFailure(f"The tool returned {kind} that is not JSON ({error}).") from None

@@ -1,4 +1,4 @@
-"""The lifecycle of a tool call, and of the question that some of them wait for."""
+"""The lifecycles of a tool call and of an approval."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ TOOL_CALL: Final = Lifecycle(
         **dict.fromkeys(CallAction, _SCHEDULER),
         CallAction.RECEIVE: ALL_ROLES,
         CallAction.CANCEL: ALL_ROLES,
-        # An agent does not answer for the person; neither does the clock (S5).
+        # Only a person approves or denies; an agent or a timer does not (S5).
         CallAction.APPROVE: _PERSON,
         CallAction.DENY: _PERSON,
     },
@@ -100,7 +100,7 @@ APPROVAL: Final = Lifecycle(
         **dict.fromkeys(ApprovalAction, _SCHEDULER),
         ApprovalAction.APPROVE: _PERSON,
         ApprovalAction.DENY: _PERSON,
-        # Whoever cancels the call takes its question back.
+        # Every role that may cancel a call may withdraw its question.
         ApprovalAction.WITHDRAW: ALL_ROLES,
     },
 )

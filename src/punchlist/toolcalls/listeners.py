@@ -1,4 +1,4 @@
-"""Who is told what happens to calls. A listener that fails is logged; it never stops a call."""
+"""What the scheduler reports to: listeners, the journal, and the person who answers questions."""
 
 from __future__ import annotations
 
@@ -16,19 +16,29 @@ from punchlist.toolcalls.policy import Rule
 _LOG: Final = logging.getLogger(__name__)
 _FAILED: Final = "a listener of tool calls failed"
 
+AskPerson = Callable[[WaitingToolCall, str | None], Awaitable[ApprovalAnswer | None]]
+"""Asks a person about one call at a time. It is called again, with the problem, when the answer was not usable.
+None means that there was no answer: the call keeps waiting."""
+
+
+class AnsweredElsewhere(Conflict):
+    """Another process recorded an answer first, and that answer ends the call."""
+
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
+    """Functions that receive what happens to calls. A listener that fails is logged; it never stops a call."""
+
     on_tool_calls_update: Callable[[Sequence[ToolCall]], Any] | None = None
-    """The calls that have changed, after each change."""
+    """Receives the calls that have changed, after each change."""
     on_all_tool_calls_complete: Callable[[Sequence[CompletedToolCall]], Any] | None = None
-    """Everything that ended since the last time, once nothing is open any more."""
+    """Receives the calls that have ended since the last time, when no call is open."""
     on_transition: Callable[[Transition], Any] | None = None
     on_output: Callable[[str, str], Any] | None = None
-    """Live output: the call's id and the text."""
+    """Receives live output: call id and text."""
 
     def changed(self, transition: Transition) -> None:
-        # Written out, since it happens several times for every call.
+        # Without a helper function: this runs several times for each call.
         if self.on_transition is not None:
             try:
                 self.on_transition(transition)
@@ -42,42 +52,33 @@ class Listeners:
 
     def completed(self, calls: Sequence[CompletedToolCall]) -> None:
         if self.on_all_tool_calls_complete is not None:
-            _tell(self.on_all_tool_calls_complete, calls)
+            _notify(self.on_all_tool_calls_complete, calls)
 
     def output(self, call_id: str, text: str) -> None:
         if self.on_output is not None:
-            _tell(self.on_output, call_id, text)
+            _notify(self.on_output, call_id, text)
 
 
-def _tell(listener: Callable[..., Any], *news: Any) -> None:
+def _notify(listener: Callable[..., Any], *arguments: Any) -> None:
     try:
-        listener(*news)
+        listener(*arguments)
     except Exception:
         _LOG.exception(_FAILED)
 
 
-AskPerson = Callable[[WaitingToolCall, str | None], Awaitable[ApprovalAnswer | None]]
-"""Puts a question to a person, one at a time; again, with what was wrong, when the answer could not be used. None
-means that they did not answer: the call goes on waiting."""
-
-
-class AnsweredElsewhere(Conflict):
-    """Somebody else's answer was first, and it ends the call."""
-
-
 class Journal(Protocol):
-    """Where every transition goes. Noting is instant; `settled` waits until what was noted is on record."""
+    """Stores every transition. Recording returns at once; `flushed` waits until the records are stored."""
 
     def record(self, transition: Transition) -> None: ...
 
-    def record_rules(self, rules: Sequence[Rule], by: Actor) -> None:
-        """What a person said "always" to."""
+    def record_rules(self, rules: Sequence[Rule], actor: Actor) -> None:
+        """Record the rules of an "always" answer."""
 
     async def flushed(self, call_id: str | None = None) -> None:
-        """Raises a StoreError when the record could not be made, or when another process has `call_id` now."""
+        """Raises StoreError when storing failed, and Conflict when another process owns `call_id` now."""
 
     async def answers(self, call_ids: Sequence[str]) -> Sequence[tuple[str, ApprovalAnswer]]:
-        """Answers to these calls that were given elsewhere since it was last asked."""
+        """Answers to these calls that other processes recorded since the last call."""
 
     def escalate(self, call: WaitingToolCall) -> None:
-        """Nobody has answered: tell a person in the conversation."""
+        """Ask in the conversation: the question was not answered in time."""

@@ -1,4 +1,4 @@
-"""A tool call in each of its states: one type per state, with the fields that it has there and no others."""
+"""A tool call: one type per state, each with the fields of that state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from punchlist.toolcalls.tool import NO_RESOURCES, AgentTool, Arguments, Resourc
 
 @dataclass(frozen=True, slots=True)
 class ToolCallRequest:
-    """What somebody asks for. `resources` and `timeout` add to what the tool says of itself."""
+    """A requested call. `resources` add to those of the tool; `timeout` replaces its time limit."""
 
     tool: str
     arguments: Arguments = field(default_factory=dict)
@@ -29,7 +29,7 @@ class ToolCallRequest:
 
 
 class CallError(NamedTuple):
-    """Why a call failed, in words the model can act on."""
+    """Why a call failed; the message tells the model what to do."""
 
     code: str
     message: str
@@ -47,7 +47,7 @@ class ScheduledToolCall:
     request: ToolCallRequest
     tool: AgentTool
     permission: PolicyDecision | None
-    """Why it may run; None while that has not been decided."""
+    """Why the call may run; None before that is decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ CompletedToolCall = SuccessfulToolCall | ErroredToolCall | CancelledToolCall
 
 
 class Transition(NamedTuple):
-    """One step of one call: what listeners are told and what is stored."""
+    """One step of one call, as listeners receive it and the journal stores it."""
 
     at: datetime
     action: CallAction
@@ -114,4 +114,4 @@ class Transition(NamedTuple):
     actor: Actor
     reason: str
     answer: ApprovalAnswer | None = None
-    """What the person said, where this is a person's doing."""
+    """The person's answer that caused the step."""

@@ -1,14 +1,14 @@
-"""Policy: may this call run, must a person be asked, or is it out of the question? Pure.
+"""Policy: allow a call, ask a person, or deny it. Pure.
 
-Rules come from the settings and from the session ("always allow …"); in each list the first that
-matches wins. A rule of the settings that denies is final; otherwise the session decides, since a
-person said so; otherwise the settings; otherwise the mode.
+Rules come from the settings and from the session ("always allow …"); in each list the first match wins.
+A denying rule of the settings is final; otherwise the session rules decide, since a person chose them;
+otherwise the settings; otherwise the mode.
 
-A command line is taken apart and every command in it is judged; the strictest verdict holds. Rules
-that allow are read literally: the words must be exactly these, nothing may be assigned in front of
-the command and nothing redirected into a file. Rules that ask or deny are read generously: the
-program may be given by its path, options may stand in between, and a line that cannot be seen
-through is treated as if such a rule might apply. So every doubt ends in a question, not in a run.
+A command line is parsed and every command in it is judged; the strictest verdict holds. Allowing rules
+match literally: exactly these words, no assignment before the command, no redirection to a file. Asking
+and denying rules match generously: the program can be given by its path, options can come in between, and
+a line that cannot be fully parsed is treated as if such a rule could apply. So every doubt leads to a
+question, not to a run.
 """
 
 from __future__ import annotations
@@ -41,38 +41,38 @@ class Verdict(StrEnum):
 
 
 _STRICTNESS: Final = {Verdict.ALLOW: 0, Verdict.ASK: 1, Verdict.DENY: 2}
-_FREE: Final = {Effect.READ: Verdict.ALLOW, Effect.LIST: Verdict.ALLOW}
+_ALWAYS_ALLOWED: Final = {Effect.READ: Verdict.ALLOW, Effect.LIST: Verdict.ALLOW}
 _BY_MODE: Final = {
-    Mode.PLAN: {**_FREE, Effect.EDIT: Verdict.DENY, Effect.EXECUTE: Verdict.DENY},
-    Mode.DEFAULT: {**_FREE, Effect.EDIT: Verdict.ASK, Effect.EXECUTE: Verdict.ASK},
-    Mode.AUTO_EDIT: {**_FREE, Effect.EDIT: Verdict.ALLOW, Effect.EXECUTE: Verdict.ASK},
+    Mode.PLAN: {**_ALWAYS_ALLOWED, Effect.EDIT: Verdict.DENY, Effect.EXECUTE: Verdict.DENY},
+    Mode.DEFAULT: {**_ALWAYS_ALLOWED, Effect.EDIT: Verdict.ASK, Effect.EXECUTE: Verdict.ASK},
+    Mode.AUTO_EDIT: {**_ALWAYS_ALLOWED, Effect.EDIT: Verdict.ALLOW, Effect.EXECUTE: Verdict.ASK},
     Mode.YOLO: dict.fromkeys(Effect, Verdict.ALLOW),
 }
 PROTECTED_PATHS: Final = ("*/punchlist.toml", "*/.punchlist", "*/.punchlist/*", "*/.git", "*/.git/*")
-"""An agent that may edit must not be able to give itself more rights by editing these."""
+"""Files that define what agents may do: an agent that may edit must not extend its own permissions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What is said of calls that fit all that it names."""
+    """A verdict for the calls that match all its conditions."""
 
     verdict: Verdict
     tool: str = "*"
-    """A tool's name, or a pattern with `*`."""
+    """The name of a tool, or a pattern with `*`."""
     commands: tuple[tuple[str, ...], ...] = ()
-    """Beginnings of commands, as words; any of them."""
+    """Command prefixes as words; one of them must match."""
     arguments: Mapping[str, str] = field(default_factory=dict)
-    """Patterns that the named arguments must fit."""
+    """Patterns that the named arguments must match."""
     modes: frozenset[Mode] = frozenset(Mode)
     server: str | None = None
     fingerprint: str | None = None
-    """Of the tool as it was when the person said always: one that has changed since is asked about again."""
+    """Of the tool when the person chose "always": a tool that has changed since needs approval again."""
     why: str = ""
     source: str = "a rule"
 
     def __str__(self) -> str:
         about = [self.tool if self.server is None else f"every tool of {self.server}"]
-        about += [f"commands beginning with {' / '.join(' '.join(words) for words in self.commands)}"] * bool(
+        about += [f"commands starting with {' / '.join(' '.join(words) for words in self.commands)}"] * bool(
             self.commands
         )
         about += [f"{name} = {pattern}" for name, pattern in self.arguments.items()]
@@ -86,7 +86,7 @@ class PolicyDecision(NamedTuple):
 
 
 class JudgedPart(NamedTuple):
-    """One part of a call, such as one command of a line, and what is said of it."""
+    """One part of a call, such as one command of a line, with its decision."""
 
     part: str
     words: tuple[str, ...]
@@ -94,7 +94,7 @@ class JudgedPart(NamedTuple):
 
 
 def fingerprint(tool: AgentTool) -> str | None:
-    """Of what a server says its tool does; None for our own tools, which change with us only."""
+    """A digest of the definition that an MCP server gives for a tool; None for local tools."""
     found = getattr(tool, "fingerprint", None)
     return found if isinstance(found, str) else None
 
@@ -105,7 +105,7 @@ class Policy:
         self.rules = tuple(rules)
         self.session_rules = list(session)
         self._modes = {
-            effect: PolicyDecision(verdict, _mode_says(mode, effect, verdict))
+            effect: PolicyDecision(verdict, _mode_reason(mode, effect, verdict))
             for effect, verdict in _BY_MODE[mode].items()
         }
 
@@ -115,7 +115,7 @@ class Policy:
         return strictest(self.judge(tool, arguments))
 
     def judge(self, tool: AgentTool, arguments: Arguments) -> list[JudgedPart]:
-        """Each part of a call with its own decision; never empty."""
+        """The decision on each part of a call; never empty."""
         line = tool.command(arguments)
         if line is None:
             return [JudgedPart(tool.name, (), self._judge(tool, arguments, None))]
@@ -130,7 +130,7 @@ class Policy:
         ]
         if parsed.unclear or not judged:
             decision = self._judge(tool, arguments, None)
-            why = parsed.unclear or "there is no command in it"
+            why = parsed.unclear or "it contains no command"
             judged.append(JudgedPart(f"({why})", (), decision))
         return judged
 
@@ -148,26 +148,26 @@ class Policy:
         if self.mode is Mode.YOLO:
             return decision
         if tool.server is not None and tool.effect is Effect.READ:
-            return PolicyDecision(Verdict.ASK, f"that {tool.name} only reads is what its server says")
+            return PolicyDecision(Verdict.ASK, f"only its server claims that {tool.name} does not change anything")
         if decision.verdict is Verdict.ALLOW and tool.effect is Effect.EDIT:
             for key in tool.resources(arguments).writes:
                 if any(fnmatchcase(key, pattern) for pattern in PROTECTED_PATHS):
-                    return PolicyDecision(Verdict.ASK, f"{key.partition(':')[2]} decides what agents may do")
+                    return PolicyDecision(Verdict.ASK, f"{key.partition(':')[2]} defines what agents may do")
         return decision
 
 
 def strictest(judged: Sequence[JudgedPart]) -> PolicyDecision:
-    return max((one.decision for one in judged), key=lambda decision: _STRICTNESS[decision.verdict])
+    return max((part.decision for part in judged), key=lambda decision: _STRICTNESS[decision.verdict])
 
 
-def _mode_says(mode: Mode, effect: Effect, verdict: Verdict) -> str:
+def _mode_reason(mode: Mode, effect: Effect, verdict: Verdict) -> str:
     what = {
         Effect.READ: "reading",
-        Effect.LIST: "keeping the list",
+        Effect.LIST: "updating the list",
         Effect.EDIT: "changing files",
-        Effect.EXECUTE: "running things",
+        Effect.EXECUTE: "running commands",
     }[effect]
-    how = {Verdict.ALLOW: "is allowed", Verdict.ASK: "is asked about", Verdict.DENY: "is not possible"}[verdict]
+    how = {Verdict.ALLOW: "is allowed", Verdict.ASK: "needs approval", Verdict.DENY: "is not allowed"}[verdict]
     return f"{what} {how} in mode {mode}"
 
 
@@ -177,7 +177,7 @@ def _first(
     for rule in rules:
         verdict = _applies(rule, mode, tool, arguments, command)
         if verdict is not None:
-            doubt = "" if verdict is rule.verdict else "it cannot be ruled out that this falls under: "
+            doubt = "" if verdict is rule.verdict else "this rule may apply: "
             return PolicyDecision(verdict, f"{doubt}{rule}{f': {rule.why}' if rule.why else ''}", rule)
     return None
 
@@ -185,54 +185,54 @@ def _first(
 def _applies(
     rule: Rule, mode: Mode, tool: AgentTool, arguments: Arguments, command: SimpleCommand | None
 ) -> Verdict | None:
-    """The rule's verdict on a call, ASK where a stricter one may apply, None where it says nothing."""
+    """The verdict of a rule on a call; ASK when a stricter verdict could apply, None when the rule does not match."""
     if mode not in rule.modes or not fnmatchcase(tool.name, rule.tool):
         return None
     if rule.server is not None and rule.server != tool.server:
         return None
     allows = rule.verdict is Verdict.ALLOW
-    if allows and _too_loose(rule, mode, tool):
+    if allows and _is_void(rule, mode, tool):
         return None
-    if not all(_fits(arguments.get(name), pattern, allows) for name, pattern in rule.arguments.items()):
+    if not all(_matches(arguments.get(name), pattern, allows) for name, pattern in rule.arguments.items()):
         return None
     if not rule.commands or tool.command(arguments) is None:
         return None if rule.commands else rule.verdict
     if command is None:
         return None if allows else Verdict.ASK
     if allows:
-        return Verdict.ALLOW if any(_begins_exactly(command, words) for words in rule.commands) else None
-    doubts = [_begins_about(command, words) for words in rule.commands]
+        return Verdict.ALLOW if any(_starts_with(command, words) for words in rule.commands) else None
+    doubts = [_may_start_with(command, words) for words in rule.commands]
     if True in doubts:
         return rule.verdict
     return Verdict.ASK if None in doubts else None
 
 
-def _too_loose(rule: Rule, mode: Mode, tool: AgentTool) -> bool:
-    """Plan mode only reads, unless a rule says so by the mode's name; a changed tool is a new one."""
+def _is_void(rule: Rule, mode: Mode, tool: AgentTool) -> bool:
+    """Whether an allowing rule does not count: in plan mode, unless it names that mode, and for a changed tool."""
     if mode is Mode.PLAN and tool.effect is not Effect.READ and rule.modes == frozenset(Mode):
         return True
     return rule.fingerprint is not None and rule.fingerprint != fingerprint(tool)
 
 
-def _fits(value: Any, pattern: str, allows: bool) -> bool:
+def _matches(value: Any, pattern: str, allows: bool) -> bool:
     if value is None:
         return False
     text = str(value)
-    # `docs/../x` is not in docs; whoever denies means both ways of writing it.
+    # `docs/../x` is not in docs; a denying rule matches both spellings.
     plain = posixpath.normpath(re.sub("^//+", "/", text)) if "/" in text else text
     if allows:
         return fnmatchcase(plain, pattern)
     return fnmatchcase(plain, pattern) or fnmatchcase(text, pattern)
 
 
-def _begins_exactly(command: SimpleCommand, words: tuple[str, ...]) -> bool:
+def _starts_with(command: SimpleCommand, words: tuple[str, ...]) -> bool:
     return not command.assignments and not command.writes and command.words[: len(words)] == words
 
 
-def _begins_about(command: SimpleCommand, words: tuple[str, ...]) -> bool | None:
-    """Whether a command is meant by these words; None when it might be, once its unknown words are known."""
+def _may_start_with(command: SimpleCommand, words: tuple[str, ...]) -> bool | None:
+    """Whether these words match a command; None when its unknown words could make it match."""
     if not command.words:
-        # An assignment runs no program; a program without a name could be any.
+        # A plain assignment runs no program; an unknown program could be any.
         return False if command.complete else None
     if posixpath.basename(command.words[0]) != words[0]:
         return False

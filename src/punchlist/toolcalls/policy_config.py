@@ -1,8 +1,8 @@
-"""Policy as it stands in `punchlist.toml`.
+"""Reads the policy from `punchlist.toml`.
 
 [policy]
 mode = "default"             # plan | default | auto-edit | yolo
-expiry = "24h"               # how long a question waits for an answer; without it, for ever
+expiry = "24h"               # how long a question waits for an answer; default: no limit
 on_expiry = "deny"           # wait | deny | escalate
 
 [[policy.rules]]             # the first that matches wins
@@ -38,22 +38,22 @@ class PolicySettings:
 
     @property
     def permissions(self) -> list[str]:
-        """What in it lets more run than without it."""
-        told = [str(rule) for rule in self.rules if rule.verdict is Verdict.ALLOW]
-        return [*told, f"mode {self.mode}"] if self.mode in (Mode.AUTO_EDIT, Mode.YOLO) else told
+        """The settings that allow more than the default does."""
+        allowing = [str(rule) for rule in self.rules if rule.verdict is Verdict.ALLOW]
+        return [*allowing, f"mode {self.mode}"] if self.mode in (Mode.AUTO_EDIT, Mode.YOLO) else allowing
 
     def without_permissions(self) -> PolicySettings:
-        """Only what asks and denies: all that a file nobody has trusted may say."""
+        """Without the rules that allow: the part that applies from an untrusted file."""
         kept = tuple(rule for rule in self.rules if rule.verdict is not Verdict.ALLOW)
         return replace(self, rules=kept, mode=Mode.PLAN if self.mode is Mode.PLAN else None)
 
 
 def merge_layers(layers: Sequence[PolicySettings]) -> PolicySettings:
-    """The first that says something about mode and expiry; the rules of all, one after the other."""
+    """The first mode and expiry that are set, and the rules of all layers in order."""
     return PolicySettings(
-        mode=next((one.mode for one in layers if one.mode is not None), None),
-        expiry=next((one.expiry for one in layers if one.expiry is not None), None),
-        rules=tuple(rule for one in layers for rule in one.rules),
+        mode=next((layer.mode for layer in layers if layer.mode is not None), None),
+        expiry=next((layer.expiry for layer in layers if layer.expiry is not None), None),
+        rules=tuple(rule for layer in layers for rule in layer.rules),
     )
 
 
@@ -61,7 +61,7 @@ def read_policy(table: SettingsTable) -> PolicySettings:
     table.check_keys("mode", "expiry", "on_expiry", "rules")
     rules = table.tables("rules")
     if len(rules) > MAX_RULES:
-        raise table.error("rules", f"at most {MAX_RULES} are possible, got {len(rules)}")
+        raise table.error("rules", f"at most {MAX_RULES} allowed, got {len(rules)}")
     mode = Mode(table.text("mode", one_of=list(Mode))) if "mode" in table.content else None
     return PolicySettings(mode, _expiry(table), tuple(map(_rule, rules)))
 

@@ -1,4 +1,4 @@
-"""Noticing an agent that makes the same call over and over (S12)."""
+"""Detects an agent that repeats the same call (S12)."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Final
 from punchlist.toolcalls.tool import Effect
 
 REPEAT_LIMIT: Final = 5
-"""The fifth identical call is asked about."""
+"""The fifth identical call needs approval."""
 
 
 _CHANGES_NOTHING: Final = (Effect.READ, Effect.LIST)
 
 
 class RepeatDetector:
-    """Counts identical calls as long as nothing else changed the world in between.
+    """Counts identical calls between which no other call can have changed anything.
 
-    Running the tests again after an edit is work; running them again after nothing is a loop. So
-    a different call that may change something starts the count anew, and one that reads does not.
+    Running the tests again after an edit is work; running them again without one is a loop. So a different
+    call that can change something resets the counts, and one that only reads does not.
     """
 
     def __init__(self, history: Iterable[tuple[str, Effect]] = ()) -> None:
@@ -27,7 +27,7 @@ class RepeatDetector:
             self.count(key, effect)
 
     def count(self, key: str, effect: Effect) -> int:
-        """How often this call has now been made."""
+        """Count a call; returns how often it has been made."""
         count = self._counts.get(key, 0) + 1
         if effect not in _CHANGES_NOTHING:
             self._counts = {key: count}
@@ -36,5 +36,5 @@ class RepeatDetector:
         return count
 
     def reset(self, key: str) -> None:
-        """Somebody knows of it: count from the beginning."""
+        """Start again at zero: a person has approved the call."""
         self._counts.pop(key, None)

@@ -1,4 +1,4 @@
-"""Tool calls and approvals as their events made them, for `db check`."""
+"""Rebuilds tool calls and approvals from their events, for `db check`."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from punchlist.kernel.events import Event
 from punchlist.toolcalls.service import RULE_ADDED
 from punchlist.toolcalls.stored_call import StoredApproval, StoredCall, digest
 
-_NOT_TOLD: Final = frozenset({"exact", "result"})
+_NOT_IN_EVENTS: Final = frozenset({"exact", "result"})
 
 
 def replay_calls(events: Sequence[Event]) -> dict[str, dict[str, Any]]:
-    """By id, the columns that the trail tells of."""
-    told: dict[str, dict[str, Any]] = {}
+    """By id, the columns that the events contain."""
+    replayed: dict[str, dict[str, Any]] = {}
     for event in events:
         if event.action != RULE_ADDED:
-            told.setdefault(event.subject, {}).update({**event.payload(), "status": event.to_status})
-    return told
+            replayed.setdefault(event.subject, {}).update({**event.payload(), "status": event.to_status})
+    return replayed
 
 
-def call_differs(told: dict[str, Any] | None, found: StoredCall | None) -> bool:
-    if told is None or found is None:
+def call_differs(replayed: dict[str, Any] | None, stored: StoredCall | None) -> bool:
+    if replayed is None or stored is None:
         return True
-    columns = found._asdict()
-    if found.result is not None and digest(found.result) != told.get("result_sha256"):
+    columns = stored._asdict()
+    if stored.result is not None and digest(stored.result) != replayed.get("result_sha256"):
         return True
-    return any(columns[name] != told.get(name) for name in columns.keys() - _NOT_TOLD)
+    return any(columns[name] != replayed.get(name) for name in columns.keys() - _NOT_IN_EVENTS)
 
 
-def approval_differs(events: Sequence[Event], found: StoredApproval | None) -> bool:
-    told: dict[str, Any] = {}
+def approval_differs(events: Sequence[Event], stored: StoredApproval | None) -> bool:
+    if stored is None:
+        return True
+    replayed: dict[str, Any] = {}
     for event in events:
-        told.update({**event.payload(), "status": event.to_status})
-    if found is None:
-        return True
-    # Other arguments that a person gave may hold secrets: the trail has them without.
-    columns = found._asdict()
-    return any(columns[name] != told.get(name) for name in columns.keys() - {"arguments"})
+        replayed.update({**event.payload(), "status": event.to_status})
+    # Arguments that a person changed can contain secrets: events have them redacted.
+    columns = stored._asdict()
+    return any(columns[name] != replayed.get(name) for name in columns.keys() - {"arguments"})
 
 
 def replay_rules(events: Sequence[Event]) -> Iterator[str]:

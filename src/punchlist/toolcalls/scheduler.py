@@ -1,14 +1,14 @@
-"""`CoreToolScheduler`: takes requests, and sees each call through to its end.
+"""`CoreToolScheduler`: takes requests and runs each call to its end.
 
-It runs on one event loop and changes state only there, in short synchronous steps; what takes time
-(a tool, a person, the database) is awaited in the call's own task. The order of things for a call:
+It runs on one event loop and changes state only there, in short synchronous steps; the call's own task
+awaits what takes time (the tool, a person, the database). The steps of a call:
 
-    schedule -> admission decides -> [a person is asked] -> its turn comes (scheduling.py)
-             -> on record (journal) -> the tool runs (execution.py) -> ended, and whoever waited goes on
+    schedule -> validate (validation.py) -> [ask a person] -> queue for resources and a slot (concurrency.py)
+             -> store (journal) -> run the tool (execution.py) -> end, and start the calls that depended on it
 
-Nothing runs before it is on record as executing, so after a crash a call that was not on record did
-not run. What it deliberately does not do: it knows no database, no terminal and no configuration;
-these come as a `Journal`, an `Ask` and values.
+A call is stored as executing before it runs; so a call that was not stored before a crash did not run.
+The scheduler does not know the database, the terminal or the configuration: it receives a `Journal`, an
+`AskPerson` and values.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ from punchlist.toolcalls.tool import AgentTool
 from punchlist.toolcalls.validation import CallValidator, RejectedCall, ValidatedCall, check_ids, invalid_dependencies
 
 GRACE: Final = 5.0
-"""Seconds that a cancelled tool has to end what it started before the scheduler stops waiting for it."""
+"""Seconds that a cancelled tool has to clean up before the scheduler gives it up."""
 
 SLACK: Final = 0.5
-"""Seconds at most by which a time limit may be passed before we step in."""
+"""Most seconds after its time limit at which the scheduler stops a call."""
 
-SHUTTING_DOWN: Final = "the program is ending"
+SHUTTING_DOWN: Final = "the program is shutting down"
 OnConfirm = Callable[[ApprovalOutcome, Mapping[str, Any]], Awaitable[None] | None]
-Twins = dict[tuple[str, tuple[str, ...]], CallEntry]
+Duplicates = dict[tuple[str, tuple[str, ...]], CallEntry]
 _PERSON: Final = Actor(Role.PERSON, "person")
 _AGENT: Final = Actor(Role.SUPERVISOR, "agent")
 
@@ -66,47 +66,47 @@ class CoreToolScheduler:
         tools: Mapping[str, AgentTool] | Iterable[AgentTool] = (),
         policy: Policy | None = None,
         *,
-        admission: CallValidator | None = None,
+        validator: CallValidator | None = None,
         journal: Journal | None = None,
         ask: AskPerson | None = None,
         listeners: Listeners | None = None,
-        around: ExecutionEnvironment | None = None,
+        environment: ExecutionEnvironment | None = None,
         concurrent: int = MAX_CONCURRENT_CALLS,
         actor: Actor = _AGENT,
         clock: Clock = system_clock,
     ) -> None:
-        box = tools if isinstance(tools, Mapping) else {tool.name: tool for tool in tools}
-        self._admission = admission or CallValidator(box, policy or Policy())
+        by_name = tools if isinstance(tools, Mapping) else {tool.name: tool for tool in tools}
+        self._validator = validator or CallValidator(by_name, policy or Policy())
         self._journal = journal
         self._listeners = listeners or Listeners()
-        self._around = around or ExecutionEnvironment()
+        self._environment = environment or ExecutionEnvironment()
         self._actor = actor
         self._clock = clock
         self._calls = CallTable(journal, self._listeners, concurrent)
-        self._deadlines = CallTimeouts(self._time_is_up)
-        self._answers = ApprovalResponder(self._calls, self._admission, journal, clock)
-        self._asking = ApprovalWatcher(
-            self._calls.awaiting_approval, self._take_answer, self._take_expiry, journal, ask, clock
+        self._timeouts = CallTimeouts(self._on_timeout)
+        self._responder = ApprovalResponder(self._calls, self._validator, journal, clock)
+        self._approval_watcher = ApprovalWatcher(
+            self._calls.awaiting_approval, self._on_answer, self._on_expiry, journal, ask, clock
         )
         self._background: set[asyncio.Task[None]] = set()
 
-    # --- the four methods of the seed ------------------------------------------------------------------
+    # --- the interface of seed 003 ---------------------------------------------------------------------
 
     def schedule(
         self, requests: ToolCallRequest | Sequence[ToolCallRequest], signal: CancelSignal | None = None
     ) -> CallBatch:
-        """Take on one call or several. Await the answer for what came of them."""
-        wanted = [requests] if isinstance(requests, ToolCallRequest) else list(requests)
-        check_ids(wanted, self._calls.has_seen)
-        wrong = invalid_dependencies(wanted, self._calls.has_seen)
-        batch, now = CallBatch(self._settled, self._cancel), self._clock()
-        entries = [self._calls.receive(request, batch, now, self._actor) for request in wanted]
-        twins: Twins = {}
+        """Schedule one call or several. Await the batch for the ended calls."""
+        batch_requests = [requests] if isinstance(requests, ToolCallRequest) else list(requests)
+        check_ids(batch_requests, self._calls.has_seen)
+        rejected = invalid_dependencies(batch_requests, self._calls.has_seen)
+        batch, now = CallBatch(self._flushed, self._cancel), self._clock()
+        entries = [self._calls.receive(request, batch, now, self._actor) for request in batch_requests]
+        duplicates: Duplicates = {}
         for entry in entries:
-            self._admit(entry, wrong.get(entry.request.call_id), twins, now)
+            self._validate(entry, rejected.get(entry.request.call_id), duplicates, now)
         if signal is not None:
             batch.cancel_on(signal)
-        self._go_on()
+        self._proceed()
         return batch
 
     async def handle_confirmation_response(
@@ -117,26 +117,26 @@ class CoreToolScheduler:
         signal: CancelSignal | None = None,
         payload: Mapping[str, Any] | None = None,
     ) -> None:
-        """A person's answer. `payload` may hold `arguments` (to modify), `reason` (to cancel) and `by`, an Actor."""
-        told = payload or {}
-        answer = ApprovalAnswer(outcome, told.get("by", _PERSON), told.get("arguments"), told.get("reason", ""))
-        self._answers.check(self._calls.waiting_entry(call_id), answer)
+        """Apply a person's answer. `payload`: `arguments` (to modify), `reason` (to cancel), `by` (an Actor)."""
+        given = payload or {}
+        answer = ApprovalAnswer(outcome, given.get("by", _PERSON), given.get("arguments"), given.get("reason", ""))
+        self._responder.check(self._calls.waiting_entry(call_id), answer)
         if on_confirm is not None:
-            heard = on_confirm(outcome, told)
-            if heard is not None:
-                await heard
-        # Looked up again: somebody else may have answered in the meantime.
+            confirmed = on_confirm(outcome, given)
+            if confirmed is not None:
+                await confirmed
+        # Looked up again: another answer can have arrived in the meantime.
         entry = self._calls.waiting_entry(call_id)
         if signal is None or not signal.is_set:
-            self._answers.apply(entry, answer)
+            self._responder.apply(entry, answer)
         if signal is not None:
             signal.on_set(lambda reason: self._cancel([call_id], reason))
-        self._go_on()
+        self._proceed()
         if self._journal is not None:
             await self._journal.flushed(call_id)
 
     def attempt_execution_of_scheduled_calls(self, signal: CancelSignal | None = None) -> None:
-        """Start whatever can start now."""
+        """Start every call that can start now."""
         if signal is not None and signal.is_set:
             scheduled = [id for id, entry in self._calls.open.items() if entry.call.status is CallStatus.SCHEDULED]
             self._cancel(scheduled, signal.reason or "cancelled")
@@ -145,21 +145,21 @@ class CoreToolScheduler:
             self._start(entry)
 
     def check_and_notify_completion(self) -> bool:
-        """Tell the listener when nothing is open any more; whether that is so."""
+        """Report the ended calls when no call is open. Returns whether no call is open."""
         if self._calls.has_unreported:
             self._listeners.completed(self._calls.take_completed())
         return not self._calls.open
 
-    # --- and what goes with them -----------------------------------------------------------------------
+    # --- beyond the seed -------------------------------------------------------------------------------
 
     @property
     def calls(self) -> list[ToolCall]:
-        """The calls that have not ended, as they are now."""
+        """The open calls in their current states."""
         return [entry.call for entry in self._calls.open.values()]
 
     def cancel(self, call_id: str, reason: str = "cancelled") -> None:
         if call_id in self._calls.ended:
-            raise IllegalTransition(f"Call {call_id!r} has ended ({self._calls.ended[call_id]}): nothing to cancel.")
+            raise IllegalTransition(f"Call {call_id!r} has already ended ({self._calls.ended[call_id]}).")
         if call_id not in self._calls.open:
             raise NotFound(f"There is no call {call_id!r}.")
         self._cancel([call_id], reason)
@@ -168,108 +168,108 @@ class CoreToolScheduler:
         self._cancel(list(self._calls.open), reason)
 
     async def close(self, reason: str = SHUTTING_DOWN) -> None:
-        """End what runs. What waits for a person stays on record, when there is one, and can go on later."""
+        """End all running calls. With a journal, calls that wait for a person stay stored and can be resumed."""
         for call_id, entry in list(self._calls.open.items()):
             if self._journal is None or not awaits_approval(entry):
                 self._cancel([call_id], reason)
-        await self._asking.stop()
+        await self._approval_watcher.stop()
         running = [entry.task for entry in self._calls.open.values() if entry.task is not None]
         await asyncio.gather(*running, *self._background, return_exceptions=True)
-        await self._settled()
+        await self._flushed()
 
     def resume(self, request: ToolCallRequest, question: ApprovalQuestion) -> CallBatch:
-        """Take on a call that another process left waiting for a person; it goes on waiting here."""
+        """Continue a stored call that waits for a person."""
         check_ids([request], self._calls.has_seen)
-        admitted = self._admission.admit(request, self._clock(), counted=False)
-        if isinstance(admitted, RejectedCall):
-            raise InvalidInput(f"Call {request.call_id} can no longer run. {admitted.error.message}")
-        if admitted.decision.verdict is Verdict.DENY:
-            raise NotAllowed(f"Call {request.call_id} can no longer run: {admitted.decision.why}.")
-        batch = CallBatch(self._settled, self._cancel)
-        self._calls.restore(WaitingToolCall(request, admitted.tool, question), admitted, batch)
-        self._asking.start()
+        validated = self._validator.validate(request, self._clock(), count_repeat=False)
+        if isinstance(validated, RejectedCall):
+            raise InvalidInput(f"Call {request.call_id} can no longer run. {validated.error.message}")
+        if validated.decision.verdict is Verdict.DENY:
+            raise NotAllowed(f"Call {request.call_id} can no longer run: {validated.decision.why}.")
+        batch = CallBatch(self._flushed, self._cancel)
+        self._calls.restore(WaitingToolCall(request, validated.tool, question), validated, batch)
+        self._approval_watcher.start()
         return batch
 
-    # --- in ---------------------------------------------------------------------------------------------
+    # --- validation and approval ------------------------------------------------------------------------
 
-    def _admit(self, entry: CallEntry, wrong: CallError | None, twins: Twins, now: datetime) -> None:
+    def _validate(self, entry: CallEntry, problem: CallError | None, duplicates: Duplicates, now: datetime) -> None:
         if entry.call.status in ENDED:
-            # What it depends on was refused before it was looked at.
+            # A dependency was rejected, and that has ended this call.
             return
-        admitted = RejectedCall(wrong) if wrong else self._admission.admit(entry.request, now)
-        if isinstance(admitted, RejectedCall):
-            told = CallError(admitted.error.code, self._around.redact(admitted.error.message))
-            error = ErroredToolCall(entry.request, told, now)
-            self._calls.end(CallEnding(entry, CallAction.REJECT, error, reason=told.code))
+        validated = RejectedCall(problem) if problem else self._validator.validate(entry.request, now)
+        if isinstance(validated, RejectedCall):
+            error = CallError(validated.error.code, self._environment.redact(validated.error.message))
+            errored = ErroredToolCall(entry.request, error, now)
+            self._calls.end(CallEnding(entry, CallAction.REJECT, errored, reason=error.code))
             return
-        entry.validated = admitted
-        decision = admitted.decision
-        scheduled = ScheduledToolCall(entry.request, admitted.tool, decision)
+        entry.validated = validated
+        decision = validated.decision
+        scheduled = ScheduledToolCall(entry.request, validated.tool, decision)
         self._calls.advance(entry, CallAction.ACCEPT, scheduled, now, reason=decision.why)
         if decision.verdict is Verdict.DENY:
             self._calls.end(cancellation(entry, f"Denied: {decision.why}.", now))
             return
-        twin = twins.setdefault((admitted.key, entry.request.depends_on), entry)
-        if twin is not entry and twin.call.status not in ENDED:
-            entry.leader = twin
-            entry.follow(twin)
-        elif not entry.request.depends_on or self._wait_for_others(entry, now):
-            self._ask_or_line_up(entry, admitted, now)
+        duplicate = duplicates.setdefault((validated.key, entry.request.depends_on), entry)
+        if duplicate is not entry and duplicate.call.status not in ENDED:
+            entry.leader = duplicate
+            entry.follow(duplicate)
+        elif not entry.request.depends_on or self._follow_dependencies(entry, now):
+            self._ask_or_queue(entry, validated, now)
 
-    def _wait_for_others(self, entry: CallEntry, now: datetime) -> bool:
-        """Get in line behind what it depends on; False when that has failed already."""
+    def _follow_dependencies(self, entry: CallEntry, now: datetime) -> bool:
+        """Block the call until its dependencies have ended. False when one of them has failed already."""
         for call_id in dict.fromkeys(entry.request.depends_on):
             if call_id in self._calls.open:
                 entry.follow(self._calls.open[call_id])
-            elif (ended := self._calls.ended[call_id]) is not CallStatus.SUCCESS:
-                reason = f"It depends on {call_id}, which ended with {ended}."
+            elif (status := self._calls.ended[call_id]) is not CallStatus.SUCCESS:
+                reason = f"It depends on {call_id}, which ended with {status}."
                 self._calls.end(cancellation(entry, reason, now))
                 return False
         return True
 
-    def _ask_or_line_up(self, entry: CallEntry, admitted: ValidatedCall, now: datetime) -> None:
-        if admitted.question is None:
+    def _ask_or_queue(self, entry: CallEntry, validated: ValidatedCall, now: datetime) -> None:
+        if validated.question is None:
             self._calls.mark_ready(entry)
             return
-        waiting = WaitingToolCall(entry.request, admitted.tool, admitted.question)
-        self._calls.advance(entry, CallAction.ASK, waiting, now, reason=admitted.question.why)
+        waiting = WaitingToolCall(entry.request, validated.tool, validated.question)
+        self._calls.advance(entry, CallAction.ASK, waiting, now, reason=validated.question.why)
         entry.batch.call_paused()
-        self._asking.start()
+        self._approval_watcher.start()
 
-    # --- through ----------------------------------------------------------------------------------------
+    # --- execution --------------------------------------------------------------------------------------
 
     def _start(self, entry: CallEntry) -> None:
-        admitted = entry.validated
-        assert admitted is not None
-        request, tool, now = entry.request, admitted.tool, self._clock()
+        validated = entry.validated
+        assert validated is not None
+        request, tool, now = entry.request, validated.tool, self._clock()
         self._calls.advance(entry, CallAction.EXECUTE, ExecutingToolCall(request, tool, now), now)
         loop = asyncio.get_running_loop()
-        limit = self._limit(admitted)
+        limit = self._limit(validated)
         deadline = loop.time() + limit
-        # A tool that keeps to its deadline can say more about it than we can: it goes first.
-        self._deadlines.watch(entry, deadline + min(limit * 0.05, SLACK))
-        running = RunningCall(request.call_id, self._around, deadline, self._listeners.output, loop)
-        entry.task = loop.create_task(self._run(entry, admitted, running))
+        # The tool has the first chance to report the timeout: it knows more about it.
+        self._timeouts.watch(entry, deadline + min(limit * 0.05, SLACK))
+        running = RunningCall(request.call_id, self._environment, deadline, self._listeners.output, loop)
+        entry.task = loop.create_task(self._run(entry, validated, running))
 
-    async def _run(self, entry: CallEntry, admitted: ValidatedCall, running: RunningCall) -> None:
+    async def _run(self, entry: CallEntry, validated: ValidatedCall, running: RunningCall) -> None:
         outcome: ToolResult | CallError | str
         entry.started = True
         try:
             if self._journal is not None:
                 await self._journal.flushed(entry.request.call_id)
-            outcome = await execute(admitted.tool, admitted.request.arguments, running, self._around)
+            outcome = await execute(validated.tool, validated.request.arguments, running, self._environment)
         except asyncio.CancelledError:
             outcome = SHUTTING_DOWN
-        except AnsweredElsewhere as answered:
-            outcome = str(answered)
+        except AnsweredElsewhere as conflict:
+            outcome = str(conflict)
         except Exception as error:
             code = error.code if isinstance(error, PunchlistError) else "internal"
-            outcome = CallError(code, f"Not run, since it could not be recorded. {error}")
+            outcome = CallError(code, f"The call was not run because it could not be stored. {error}")
         if entry.call.status is CallStatus.EXECUTING:
             self._finish(entry, entry.stop_reason or outcome)
 
     def _finish(self, entry: CallEntry, outcome: ToolResult | CallError | str) -> None:
-        self._deadlines.forget(entry)
+        self._timeouts.forget(entry)
         call, now = entry.call, self._clock()
         assert isinstance(call, ExecutingToolCall)
         match outcome:
@@ -280,33 +280,33 @@ class CoreToolScheduler:
                 error = ErroredToolCall(call.request, outcome, now)
                 self._calls.end(CallEnding(entry, CallAction.FAIL, error, reason=outcome.code))
             case str():
-                over = CancelledToolCall(call.request, outcome, now)
-                self._calls.end(CallEnding(entry, CallAction.CANCEL, over, self._actor, outcome, detach=True))
+                ended = CancelledToolCall(call.request, outcome, now)
+                self._calls.end(CallEnding(entry, CallAction.CANCEL, ended, self._actor, outcome, detach=True))
             case _:
                 assert_never(outcome)
-        self._go_on()
+        self._proceed()
 
-    def _limit(self, admitted: ValidatedCall) -> float:
-        return admitted.request.timeout or admitted.tool.time_limit or self._around.time_limit
+    def _limit(self, validated: ValidatedCall) -> float:
+        return validated.request.timeout or validated.tool.time_limit or self._environment.time_limit
 
-    def _time_is_up(self, entry: CallEntry) -> None:
+    def _on_timeout(self, entry: CallEntry) -> None:
         if entry.stop_reason is not None:
-            # It was told to end and has not: it holds nobody up any longer.
+            # It was stopped and has not ended: give it up, so that other calls can continue.
             self._finish(entry, entry.stop_reason)
         elif entry.validated is not None:
             limit = self._limit(entry.validated)
-            self._stop(entry, CallError("timed_out", f"It took longer than its limit of {limit:g} s and was ended."))
+            self._stop(entry, CallError("timed_out", f"The call exceeded its time limit of {limit:g} s and was ended."))
 
-    def _stop(self, entry: CallEntry, cause: str | CallError) -> None:
-        """Make a running call end."""
+    def _stop(self, entry: CallEntry, reason: str | CallError) -> None:
+        """Cancel the task of a running call."""
         if entry.stop_reason is None and entry.task is not None:
-            entry.stop_reason = cause
+            entry.stop_reason = reason
             entry.task.cancel()
             if entry.started:
-                self._deadlines.watch(entry, asyncio.get_running_loop().time() + GRACE)
+                self._timeouts.watch(entry, asyncio.get_running_loop().time() + GRACE)
             else:
-                # A task that is cancelled before its first step never takes it.
-                self._finish(entry, cause)
+                # A task that is cancelled before its first step does not run at all.
+                self._finish(entry, reason)
 
     def _cancel(self, call_ids: Sequence[str], reason: str) -> None:
         for call_id in call_ids:
@@ -317,32 +317,32 @@ class CoreToolScheduler:
                 self._stop(entry, reason)
             else:
                 self._calls.end(cancellation(entry, reason, self._clock(), self._actor)._replace(detach=True))
-        self._go_on()
+        self._proceed()
 
-    # --- on ---------------------------------------------------------------------------------------------
+    # --- after a change ---------------------------------------------------------------------------------
 
-    def _go_on(self) -> None:
-        """After something has changed: start what can start now, and say so when nothing is left."""
+    def _proceed(self) -> None:
+        """Start every call that can start now, and report when no call is open."""
         if self._calls.detached:
-            self._look_anew()
+            self._reschedule_detached()
         self.attempt_execution_of_scheduled_calls()
         if not self._calls.has_unreported:
             return
         if self._journal is None or not self._listeners.on_all_tool_calls_complete:
             self.check_and_notify_completion()
         else:
-            self._in_background(self._notify_when_on_record())
+            self._in_background(self._notify_when_flushed())
 
-    def _look_anew(self) -> None:
+    def _reschedule_detached(self) -> None:
         now = self._clock()
         for entry in self._calls.take_detached():
-            if entry.validated is not None and self._wait_for_others(entry, now):
-                self._ask_or_line_up(entry, entry.validated, now)
+            if entry.validated is not None and self._follow_dependencies(entry, now):
+                self._ask_or_queue(entry, entry.validated, now)
 
-    async def _notify_when_on_record(self) -> None:
-        # Whoever awaits the batch is told of an error; here it only matters that nothing is open.
+    async def _notify_when_flushed(self) -> None:
+        # A store error is raised to the caller that awaits the batch.
         with suppress(Exception):
-            await self._settled()
+            await self._flushed()
         self.check_and_notify_completion()
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
@@ -350,26 +350,26 @@ class CoreToolScheduler:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    async def _settled(self) -> None:
+    async def _flushed(self) -> None:
         if self._journal is not None:
             await self._journal.flushed()
 
-    def _take_answer(self, call_id: str, answer: ApprovalAnswer, *, at_hand: bool) -> None:
-        """An answer from `ask`, at hand, or from elsewhere."""
+    def _on_answer(self, call_id: str, answer: ApprovalAnswer, *, local: bool) -> None:
+        """Apply an answer of the local person, or one that another process recorded."""
         entry = self._calls.open.get(call_id)
         if entry is None or entry.call.status is not CallStatus.AWAITING_APPROVAL:
             return
         try:
-            self._answers.apply(entry, answer)
+            self._responder.apply(entry, answer)
         except PunchlistError as error:
-            if at_hand:
+            if local:
                 raise
-            # It is on record as answered: nobody will be asked again.
-            self._calls.end(cancellation(entry, f"The answer cannot be used. {error}", self._clock()))
-        self._go_on()
+            # It is stored as answered, so the question will not be asked again.
+            self._calls.end(cancellation(entry, f"The answer is not usable. {error}", self._clock()))
+        self._proceed()
 
-    def _take_expiry(self, call_id: str) -> None:
+    def _on_expiry(self, call_id: str) -> None:
         entry = self._calls.open.get(call_id)
         if entry is not None and entry.call.status is CallStatus.AWAITING_APPROVAL:
-            self._answers.expire(entry)
-            self._go_on()
+            self._responder.expire(entry)
+            self._proceed()

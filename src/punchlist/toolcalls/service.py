@@ -1,8 +1,7 @@
-"""Tool calls on record: transitions written as rows and events in one transaction, and what is read back.
+"""Stores tool calls: each transition is a row and an event, written in one transaction.
 
-A call belongs to the process that has it in hand (`owner`). Whoever writes says which state and which
-owner they last saw, and a call that is no longer so is left alone: two processes never both go on
-with one call.
+A call belongs to one process (`owner`). Every update names the status and the owner that the writer last
+saw; when they have changed, the update does nothing. So two processes never both continue one call.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from punchlist.conversations import repository as conversation_records
+from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, NotFound
@@ -30,7 +29,6 @@ from punchlist.toolcalls.policy import Rule
 from punchlist.toolcalls.stored_call import (
     StoredApproval,
     StoredCall,
-    call_from_row,
     changed_columns,
     event_data,
     event_reason,
@@ -41,17 +39,15 @@ from punchlist.toolcalls.stored_call import (
 )
 from punchlist.toolcalls.tool import Effect
 
-INTERRUPTED: Final = (
-    "The program ended while this ran. Whether it took effect is not known: look before you call it again."
-)
-NOT_STARTED: Final = "The program ended before this ran. Call it again if it is still needed."
+INTERRUPTED: Final = "The program ended during this call. It may have taken effect: check before you call it again."
+NOT_STARTED: Final = "The program ended before this call ran. Call it again if it is still needed."
+TURN_ENDED: Final = "The turn of this call has ended, so the call was not run."
+ANSWERED_TWICE: Final = "Two people answered at the same moment, so the call was not run. Call it again if needed."
 HISTORY_LENGTH: Final = 50
-TURN_ENDED: Final = "The turn that wanted this has ended, so it was not run."
-_LEFT: Final = ("interrupted", "suspended")
-"""Codes of calls that were left in the middle: taking such a one up again is no repetition."""
-ANSWERED_TWICE: Final = "Two people answered at the same moment, so it was not run. Call it again if it is needed."
 RULE_ADDED: Final = "always"
-"""The action of an event that tells of a new session rule."""
+"""The action of the event that records a new session rule."""
+_RESUMABLE_CODES: Final = ("interrupted", "suspended")
+"""Error codes of unfinished calls: resuming such a call does not count as a repetition."""
 
 
 def call_stream(conversation_id: str) -> str:
@@ -59,10 +55,11 @@ def call_stream(conversation_id: str) -> str:
 
 
 ExtraWrite = Callable[[Transaction], None]
+"""A write of another component, made in the same transaction."""
 
 
 class ToolCallService:
-    """The records of one scheduler's calls. Called from one thread at a time."""
+    """Writes and reads the calls of one scheduler. Called from one thread at a time."""
 
     def __init__(
         self,
@@ -89,7 +86,7 @@ class ToolCallService:
         self._last: dict[str, StoredCall] = {}
         if turn_id is not None:
             with store.read() as tx:
-                turn = conversation_records.find_turn(tx, turn_id)
+                turn = conversation_repository.find_turn(tx, turn_id)
             if turn is None or turn.conversation_id != scope.conversation_id:
                 raise NotFound(f"Session {scope.conversation_id!r} has no turn {turn_id!r}.")
 
@@ -99,11 +96,11 @@ class ToolCallService:
         self,
         transitions: Sequence[Transition],
         rules: Sequence[tuple[Rule, Actor]] = (),
-        along: Sequence[ExtraWrite] = (),
+        extra: Sequence[ExtraWrite] = (),
     ) -> dict[str, Conflict]:
-        """Write all of it in one transaction; the calls that were not ours to change any more, and why.
+        """Write everything in one transaction, `extra` first.
 
-        `along` is what somebody else has to write at the same moment; it comes first.
+        Returns the calls that could not be written because another process has changed them, and why.
         """
         by_call: dict[str, list[Transition]] = {}
         for transition in transitions:
@@ -114,22 +111,22 @@ class ToolCallService:
         with self._store.write() as tx:
             if not (tx.exclusive and self._turn_id):
                 self._conversations.ensure(tx, self._scope)
-            for write in along:
+            for write in extra:
                 write(tx)
-            here = self._scope.conversation_id
-            position = repository.last_position(tx, here) if by_call.keys() - self._last.keys() else 0
+            has_new = bool(by_call.keys() - self._last.keys())
+            position = repository.last_position(tx, self._scope.conversation_id) if has_new else 0
             for call_id, steps in by_call.items():
                 position += 1
                 try:
                     after[call_id], changes[call_id] = self._write(tx, call_id, steps, position)
                 except Conflict as conflict:
                     lost[call_id] = conflict
-            # In the order in which it happened, not call by call.
-            in_turn = (step.call.request.call_id for step in transitions)
-            news = [changes[call_id].pop(0) for call_id in in_turn if call_id in after]
-            news += [self._say_always(tx, rule, by) for rule, by in rules if self._may_be_kept(rule)]
-            if news:
-                event_log.append(tx, *news)
+            # Events are appended in the order of the transitions, not call by call.
+            in_order = (step.call.request.call_id for step in transitions)
+            events = [changes[call_id].pop(0) for call_id in in_order if call_id in after]
+            events += [self._add_rule(tx, rule, actor) for rule, actor in rules if not self._holds_secret(rule)]
+            if events:
+                event_log.append(tx, *events)
         self._last.update(after)
         for call_id in [*lost, *(call_id for call_id, call in after.items() if call.ended_at is not None)]:
             self._last.pop(call_id, None)
@@ -138,12 +135,11 @@ class ToolCallService:
     def _write(
         self, tx: Transaction, call_id: str, steps: Sequence[Transition], position: int
     ) -> tuple[StoredCall, list[Change]]:
-        """Write a call's steps; a Conflict when it is not as it was left."""
+        """Write the steps of one call. Raises Conflict when another process has changed it."""
         before = call = self._last.get(call_id)
-        if before and any(
-            step.answer and approval_store.answered_otherwise(tx, call_id, step.answer) for step in steps
-        ):
-            raise AnsweredElsewhere(self._give_way(tx, before))
+        answers = [step.answer for step in steps if step.answer]
+        if before and any(approval_store.is_answered_differently(tx, call_id, answer) for answer in answers):
+            raise AnsweredElsewhere(self._end_by_earlier_answer(tx, before))
         changes = []
         for step in steps:
             if call is None:
@@ -156,39 +152,40 @@ class ToolCallService:
         assert call is not None
         kept = repository.insert_call(tx, call) if before is None else repository.update_call(tx, before, call)
         if not kept:
-            taken = "has been used before" if before is None else "is in the hand of another process"
-            raise Conflict(f"Call {call_id!r} {taken}.")
+            problem = "is used by an earlier call" if before is None else "is owned by another process"
+            raise Conflict(f"Call id {call_id!r} {problem}.")
         for step in steps:
-            self._question(tx, call, step)
+            self._update_approval(tx, call, step)
         return call, changes
 
-    def _give_way(self, tx: Transaction, call: StoredCall) -> str:
-        """Somebody else's answer was first. A no and a time-out end the call; of two yeses nobody knows which."""
-        approval = repository.approval(tx, call.id)
+    def _end_by_earlier_answer(self, tx: Transaction, call: StoredCall) -> str:
+        """End a call whose question was answered elsewhere first: it was denied, it expired, or it was approved twice
+        and it is unknown which approval holds."""
+        approval = repository.find_approval(tx, call.id)
         first = approval.answer if approval else None
         if first is not None and not first.proceeds:
-            why, action, by = denial_message(first), CallAction.DENY, first.actor
+            reason, action, actor = denial_message(first), CallAction.DENY, first.actor
         else:
-            why, action, by = EXPIRED_MESSAGE if first is None else ANSWERED_TWICE, CallAction.CANCEL, SYSTEM
-        status = TOOL_CALL.advance(CallStatus(call.status), action, by.role)
-        why = to_storable_text(self._redactor.text(why))
+            reason, action, actor = EXPIRED_MESSAGE if first is None else ANSWERED_TWICE, CallAction.CANCEL, SYSTEM
+        status = TOOL_CALL.advance(CallStatus(call.status), action, actor.role)
+        reason = to_storable_text(self._redactor.text(reason))
         columns: dict[str, Any] = {
             "status": status.value,
-            "explanation": why,
+            "explanation": reason,
             "ended_at": tx.now(),
             "exact": None,
         }
         if repository.update_call(tx, call, call._replace(**columns)):
-            event_log.append(tx, self._told(call, action, status, columns, by, "answered elsewhere"))
-        return why
+            event_log.append(tx, _stored_change(call, action, status, columns, actor, "answered elsewhere"))
+        return reason
 
-    def _question(self, tx: Transaction, call: StoredCall, step: Transition) -> None:
+    def _update_approval(self, tx: Transaction, call: StoredCall, step: Transition) -> None:
         if isinstance(step.call, WaitingToolCall):
             approval_store.ask(tx, call, step.call.question, self._redactor)
         elif step.answer is not None:
-            approval_store.answer(tx, call.id, step.answer, self._redactor)
-            # The call has them now, without secrets once it has ended.
-            tx.run(repository.FORGET_ARGUMENTS, id=call.id)
+            approval_store.record_answer(tx, call.id, step.answer, self._redactor)
+            # The call holds the new arguments now, and drops their secrets when it ends.
+            repository.forget_arguments(tx, call.id)
         elif step.action is CallAction.CANCEL and step.from_status is CallStatus.AWAITING_APPROVAL:
             approval_store.withdraw(tx, call.id, step.actor, self._redactor.text(step.reason))
 
@@ -216,18 +213,18 @@ class ToolCallService:
             data={"at": timestamp(step.at), **data},
         )
 
-    def _may_be_kept(self, rule: Rule) -> bool:
-        """A rule that holds a secret is for this process alone."""
+    def _holds_secret(self, rule: Rule) -> bool:
+        """A rule with a secret in it is not stored: it is valid in this process only."""
         written = rule_to_json(rule)
-        return self._redactor.text(written) == written
+        return self._redactor.text(written) != written
 
-    def _say_always(self, tx: Transaction, rule: Rule, by: Actor) -> Change:
+    def _add_rule(self, tx: Transaction, rule: Rule, actor: Actor) -> Change:
         written = rule_to_json(rule)
-        repository.add_rule(tx, self._scope.conversation_id, written, self._sealed(written), str(by))
+        repository.insert_rule(tx, self._scope.conversation_id, written, self._seal_of(written), str(actor))
         return Change(
             stream=call_stream(self._scope.conversation_id),
             conversation_id=self._scope.conversation_id,
-            actor=str(by),
+            actor=str(actor),
             action=RULE_ADDED,
             subject=rule.tool,
             from_status=None,
@@ -244,63 +241,65 @@ class ToolCallService:
     # --- reading ----------------------------------------------------------------------------------------
 
     def answers(self, call_ids: Sequence[str]) -> list[tuple[str, ApprovalAnswer]]:
-        """What was answered by anybody of these calls."""
+        """The answers given so far to these calls."""
         with self._store.read() as tx:
-            found = [repository.approval(tx, call_id) for call_id in call_ids]
-        return [(one.call_id, one.answer) for one in found if one is not None and one.answer is not None]
+            found = [repository.find_approval(tx, call_id) for call_id in call_ids]
+        return [(approval.call_id, approval.answer) for approval in found if approval and approval.answer]
 
     def find(self, call_id: str) -> StoredCall | None:
         with self._store.read() as tx:
-            return repository.call(tx, call_id)
+            return repository.find_call(tx, call_id)
 
     def approval(self, call_id: str) -> StoredApproval | None:
         with self._store.read() as tx:
-            return repository.approval(tx, call_id)
+            return repository.find_approval(tx, call_id)
 
     def session_rules(self) -> list[Rule]:
         with self._store.read() as tx:
-            stored = repository.rules(tx, self._scope.conversation_id)
-        return [rule_from_json(rule) for rule, seal in stored if self._seal is None or seal == self._sealed(rule)]
+            stored = repository.session_rules(tx, self._scope.conversation_id)
+        return [rule_from_json(rule) for rule, seal in stored if self._seal is None or seal == self._seal_of(rule)]
 
-    def _sealed(self, rule: str) -> str:
+    def _seal_of(self, rule: str) -> str:
         return "" if self._seal is None else self._seal(f"{self._scope.conversation_id}\n{rule}")
 
     def fingerprints(self, tools: Sequence[str]) -> Mapping[str, str]:
-        """What each of these tools looked like when it last ran, where that is known."""
+        """The fingerprint of each of these tools at its last successful call."""
         with self._store.read() as tx:
-            rows = {tool: tx.one(repository.LAST_FINGERPRINT, tool=tool) for tool in tools}
-        return {tool: str(row[0]) for tool, row in rows.items() if row}
+            found = {tool: repository.last_fingerprint(tx, tool) for tool in tools}
+        return {tool: fingerprint for tool, fingerprint in found.items() if fingerprint}
 
     def history(self) -> list[tuple[str, Effect]]:
-        """The turn's last calls, oldest first, for noticing loops across a restart."""
+        """The last calls of the turn, oldest first: repeat detection continues with them after a restart."""
         if self._turn_id is None:
             return []
         with self._store.read() as tx:
-            rows = tx.all(repository.OF_TURN, turn_id=self._turn_id, most=HISTORY_LENGTH)
-        calls = [call_from_row(row) for row in reversed(rows)]
-        whole = [call for call in calls if call.effect and call.error_code not in _LEFT]
-        return [(f"{call.tool} {call.arguments}", Effect(str(call.effect))) for call in whole]
+            newest = repository.newest_calls_of_turn(tx, self._turn_id, HISTORY_LENGTH)
+        return [
+            (f"{call.tool} {call.arguments}", Effect(call.effect))
+            for call in reversed(newest)
+            if call.effect and call.error_code not in _RESUMABLE_CODES
+        ]
 
-    # --- after somebody's end ----------------------------------------------------------------------------
+    # --- recovery ---------------------------------------------------------------------------------------
 
     def recover(self) -> list[StoredCall]:
-        """End what a process left open that is no more; what waits for a person goes on waiting."""
+        """End the open calls of processes that are gone. Calls that wait for a person stay open."""
         with self._store.read() as tx:
-            left = [
-                (call, why)
+            orphans = [
+                (call, reason)
                 for call in repository.open_calls(tx, self._scope.conversation_id)
-                if self._left(call) and (why := _why_over(tx, call)) is not None
+                if self._is_orphaned(call) and (reason := _end_reason(tx, call)) is not None
             ]
-        return [ended for call, why in left if (ended := self._end_for(call, why)) is not None]
+        return [ended for call, reason in orphans if (ended := self._end_orphan(call, reason)) is not None]
 
-    def _left(self, call: StoredCall) -> bool:
-        """Whether the process that had a call has it no more. That may be this one: a turn that the database broke off
-        is taken up again where it was."""
+    def _is_orphaned(self, call: StoredCall) -> bool:
+        """Whether the owner has lost the call. The owner can be this process: a turn that a database outage
+        interrupted is resumed where it was."""
         if self._abandoned and call.turn_id == self._turn_id:
             return True
         return is_running(call.owner) is False
 
-    def _end_for(self, call: StoredCall, why: str) -> StoredCall | None:
+    def _end_orphan(self, call: StoredCall, reason: str) -> StoredCall | None:
         running = call.status == CallStatus.EXECUTING
         action = CallAction.FAIL if running else CallAction.CANCEL
         status = TOOL_CALL.advance(CallStatus(call.status), action, SYSTEM.role)
@@ -309,66 +308,65 @@ class ToolCallService:
             columns: dict[str, Any] = {
                 "status": status.value,
                 "error_code": "interrupted" if running else None,
-                "explanation": why,
+                "explanation": reason,
                 "ended_at": tx.now(),
                 "exact": None,
             }
             ended = call._replace(**columns)
             if not repository.update_call(tx, call, ended):
                 return None
-            event_log.append(tx, self._told(call, action, status, columns, SYSTEM, _no_more(call)))
-            approval_store.withdraw(tx, call.id, SYSTEM, why)
+            event_log.append(tx, _stored_change(call, action, status, columns, SYSTEM, _owner_gone(call)))
+            approval_store.withdraw(tx, call.id, SYSTEM, reason)
             return ended
 
     def take_over(self, call_id: str) -> StoredCall | None:
-        """Take in hand a call that waits for a person, from a process that is no more; None when another has it."""
+        """Become the owner of a call that waits for a person; None when a running process owns it."""
         with self._store.write() as tx:
             self._conversations.ensure(tx, self._scope)
-            call = repository.call(tx, call_id)
+            call = repository.find_call(tx, call_id)
             if call is None or call.status != CallStatus.AWAITING_APPROVAL:
                 return None
-            # What we left ourselves, in a turn that waited, is ours to go on with.
-            if call.owner != self._owner and is_running(call.owner) is True and not self._left(call):
+            # A call that this process left in a suspended turn is its own.
+            if call.owner != self._owner and is_running(call.owner) is True and not self._is_orphaned(call):
                 return None
-            ours = call._replace(owner=self._owner)
-            if not repository.update_call(tx, call, ours):
+            owned = call._replace(owner=self._owner)
+            if not repository.update_call(tx, call, owned):
                 return None
-            taken = {"owner": self._owner}
-            event_log.append(
-                tx, self._told(call, "take_over", CallStatus.AWAITING_APPROVAL, taken, SYSTEM, _no_more(call))
-            )
-        self._last[call_id] = ours
-        return ours
-
-    def _told(
-        self, call: StoredCall, action: str, status: CallStatus, columns: dict[str, Any], by: Actor, reason: str
-    ) -> Change:
-        return Change(
-            stream=call_stream(call.conversation_id),
-            conversation_id=call.conversation_id,
-            actor=str(by),
-            action=action,
-            subject=call.id,
-            from_status=call.status,
-            to_status=status,
-            reason=reason,
-            data=event_data(columns),
-        )
+            columns, status = {"owner": self._owner}, CallStatus.AWAITING_APPROVAL
+            event_log.append(tx, _stored_change(call, "take_over", status, columns, SYSTEM, _owner_gone(call)))
+        self._last[call_id] = owned
+        return owned
 
 
-def _no_more(call: StoredCall) -> str:
-    return f"its process {call.owner} is no more"
+def _stored_change(
+    call: StoredCall, action: str, status: CallStatus, columns: dict[str, Any], actor: Actor, reason: str
+) -> Change:
+    return Change(
+        stream=call_stream(call.conversation_id),
+        conversation_id=call.conversation_id,
+        actor=str(actor),
+        action=action,
+        subject=call.id,
+        from_status=call.status,
+        to_status=status,
+        reason=reason,
+        data=event_data(columns),
+    )
 
 
-def _why_over(tx: Transaction, call: StoredCall) -> str | None:
-    """Why a call of a process that is no more cannot go on; None for one that still waits for a person."""
+def _owner_gone(call: StoredCall) -> str:
+    return f"its process {call.owner} has ended"
+
+
+def _end_reason(tx: Transaction, call: StoredCall) -> str | None:
+    """Why an orphaned call cannot continue; None when it still waits for a person."""
     match call.status:
         case CallStatus.EXECUTING:
             return INTERRUPTED
         case CallStatus.AWAITING_APPROVAL:
-            approval = repository.approval(tx, call.id)
+            approval = repository.find_approval(tx, call.id)
             if approval is not None and approval.status == ApprovalStatus.EXPIRED:
                 return EXPIRED_MESSAGE
-            turn = conversation_records.find_turn(tx, call.turn_id) if call.turn_id else None
+            turn = conversation_repository.find_turn(tx, call.turn_id) if call.turn_id else None
             return TURN_ENDED if turn is not None and not turn.open else None
     return NOT_STARTED

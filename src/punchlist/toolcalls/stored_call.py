@@ -1,4 +1,4 @@
-"""A tool call and an approval as they are stored; and what each transition writes. Pure."""
+"""The rows of tool calls and approvals, and the columns that each transition writes. Pure."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from punchlist.toolcalls.policy import Mode, Rule, Verdict, fingerprint
 from punchlist.toolcalls.tool import Resources
 from punchlist.toolcalls.validation import MAX_ARGUMENTS_LENGTH
 
-_LONGEST_NAME: Final = 200
-_LONGEST_REASON: Final = 10_000
+_MAX_NAME_LENGTH: Final = 200
+_MAX_REASON_LENGTH: Final = 10_000
 _ENCODE: Final = compact_encoder(default=repr)
 
 
@@ -67,7 +67,7 @@ class StoredCall(NamedTuple):
 
     @property
     def request(self) -> ToolCallRequest:
-        """What was asked for, exactly, as long as the call may still run."""
+        """The request, with its exact arguments as long as the call has not ended."""
         terms = json.loads(self.terms)
         return ToolCallRequest(
             self.tool,
@@ -80,12 +80,12 @@ class StoredCall(NamedTuple):
         )
 
     def as_json(self) -> dict[str, Any]:
-        told: dict[str, Any] = {"callId": self.id, "tool": self.tool, "status": self.status}
+        shown: dict[str, Any] = {"callId": self.id, "tool": self.tool, "status": self.status}
         if self.status == CallStatus.SUCCESS:
-            told["result"] = self.result
+            shown["result"] = self.result
         elif self.explanation is not None:
-            told["error"] = {"code": self.error_code or self.status, "message": self.explanation}
-        return told
+            shown["error"] = {"code": self.error_code or self.status, "message": self.explanation}
+        return shown
 
 
 class StoredApproval(NamedTuple):
@@ -108,6 +108,10 @@ class StoredApproval(NamedTuple):
     reason: str
 
     @property
+    def id(self) -> str:
+        return self.call_id
+
+    @property
     def as_question(self) -> ApprovalQuestion:
         return ApprovalQuestion(
             self.question,
@@ -120,9 +124,9 @@ class StoredApproval(NamedTuple):
         )
 
     def is_due(self, now: datetime) -> bool:
-        """Whether something must be done, since nobody has answered in time."""
-        late = self.expires_at is not None and now >= parse_timestamp(self.expires_at)
-        return late and self.status == ApprovalStatus.PENDING and self.on_expiry != OnExpiry.WAIT
+        """Whether its time is up and an action is due."""
+        expired = self.expires_at is not None and now >= parse_timestamp(self.expires_at)
+        return expired and self.status == ApprovalStatus.PENDING and self.on_expiry != OnExpiry.WAIT
 
     @property
     def answer(self) -> ApprovalAnswer | None:
@@ -140,12 +144,12 @@ def call_from_row(row: tuple[Any, ...]) -> StoredCall:
     return call
 
 
-def new_call(transition: Transition, redactor: Redactor, **place: Any) -> StoredCall:
+def new_call(transition: Transition, redactor: Redactor, **origin: Any) -> StoredCall:
     request = transition.call.request
     safe, exact = _arguments(request.arguments, redactor)
     return StoredCall(
         id=request.call_id,
-        tool=to_storable_text(redactor.text(excerpt(request.tool, _LONGEST_NAME))),
+        tool=to_storable_text(redactor.text(excerpt(request.tool, _MAX_NAME_LENGTH))),
         arguments=safe,
         exact=exact,
         status=CallStatus.VALIDATING.value,
@@ -159,12 +163,12 @@ def new_call(transition: Transition, redactor: Redactor, **place: Any) -> Stored
         created_at=timestamp(transition.at),
         started_at=None,
         ended_at=None,
-        **place,
+        **origin,
     )
 
 
 def _terms(request: ToolCallRequest) -> dict[str, Any]:
-    """What a request says besides tool and arguments, without what it leaves open."""
+    """The options of a request that are set."""
     terms = {
         "depends_on": request.depends_on,
         "priority": request.priority,
@@ -176,7 +180,7 @@ def _terms(request: ToolCallRequest) -> dict[str, Any]:
 
 
 def changed_columns(transition: Transition, redactor: Redactor) -> dict[str, Any]:
-    """What a transition writes into the row of its call."""
+    """The columns that a transition changes in the row of its call."""
     columns: dict[str, Any] = {"status": transition.call.status.value}
     match transition.call:
         case ScheduledToolCall(tool=tool) as call:
@@ -202,11 +206,11 @@ def _ended(call: ToolCall) -> dict[str, Any]:
 
 
 def event_data(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """What the trail keeps of changed columns: no secret, and of a result only enough to prove it."""
-    kept = {name: value for name, value in columns.items() if name not in {"exact", "status", "result"}}
+    """The changed columns as the event log keeps them: without secrets, and a result as its digest only."""
+    data = {name: value for name, value in columns.items() if name not in {"exact", "status", "result"}}
     if columns.get("result") is not None:
-        kept["result_sha256"] = digest(columns["result"])
-    return kept
+        data["result_sha256"] = digest(columns["result"])
+    return data
 
 
 def digest(text: str) -> str:
@@ -220,7 +224,7 @@ def new_approval(call: StoredCall, question: ApprovalQuestion, redactor: Redacto
         status=ApprovalStatus.PENDING.value,
         question=to_storable_text(redactor.text(question.text)),
         why=to_storable_text(redactor.text(question.why)),
-        # One that holds a secret would allow nothing in this form, and so it is.
+        # A redacted prefix matches no command, so a prefix that holds a secret allows nothing.
         prefixes=_ENCODE(redactor.value(question.prefixes)),
         server=question.server,
         asked_at=timestamp(question.asked_at),
@@ -235,14 +239,14 @@ def new_approval(call: StoredCall, question: ApprovalQuestion, redactor: Redacto
 
 
 def _arguments(arguments: Mapping[str, Any], redactor: Redactor) -> tuple[str, str | None]:
-    """The arguments to show, and those to run when they differ."""
+    """The redacted arguments, and the exact ones where they differ."""
     try:
-        wanted = dict(arguments)
-        exact = _ENCODE(wanted)
-        shown = redactor.value(wanted)
-        safe = exact if shown == wanted else _ENCODE(shown)
+        plain = dict(arguments)
+        exact = _ENCODE(plain)
+        redacted = redactor.value(plain)
+        safe = exact if redacted == plain else _ENCODE(redacted)
     except (TypeError, ValueError, RecursionError):
-        # The call is refused for this, or for its size; the record says what it was.
+        # The call is rejected; the record says what was wrong with it.
         return _ENCODE({"not JSON": type(arguments).__name__}), None
     if len(exact) > MAX_ARGUMENTS_LENGTH:
         return _ENCODE({"left out": f"{len(exact):,} characters"}), None
@@ -250,14 +254,14 @@ def _arguments(arguments: Mapping[str, Any], redactor: Redactor) -> tuple[str, s
 
 
 def to_storable_text(text: str) -> str:
-    """Text that both databases take: no NUL, no half of a surrogate pair."""
+    """Text that both databases accept: without NUL and lone surrogates."""
     return text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")
 
 
 @lru_cache(maxsize=256)
 def event_reason(reason: str) -> str:
-    """A reason that the event log takes, whatever it holds. Mostly it is one of a few."""
-    return visible_block(reason)[:_LONGEST_REASON].strip()
+    """A reason that the event log accepts. Cached, since few different reasons occur."""
+    return visible_block(reason)[:_MAX_REASON_LENGTH].strip()
 
 
 def rule_to_json(rule: Rule) -> str:
@@ -274,13 +278,13 @@ def rule_to_json(rule: Rule) -> str:
 
 
 def rule_from_json(text: str) -> Rule:
-    found = json.loads(text)
+    stored = json.loads(text)
     return Rule(
-        Verdict(found["verdict"]),
-        found["tool"],
-        commands=tuple(tuple(words) for words in found["commands"]),
+        Verdict(stored["verdict"]),
+        stored["tool"],
+        commands=tuple(tuple(words) for words in stored["commands"]),
         modes=frozenset(Mode),
-        server=found["server"],
-        fingerprint=found["fingerprint"],
-        source=found["source"],
+        server=stored["server"],
+        fingerprint=stored["fingerprint"],
+        source=stored["source"],
     )

@@ -1,6 +1,6 @@
-"""What the scheduler needs of a tool, and what a tool gets while it runs.
+"""The interfaces between the scheduler and a tool: `AgentTool` and `ToolContext`.
 
-The scheduler knows tools by these names only; `punchlist.tools` makes them, and so may anybody.
+`punchlist.tools` implements them, and so can other programs.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ Arguments = Mapping[str, Any]
 
 
 class Effect(StrEnum):
-    """What a call does to the world; modes look at this."""
+    """What a call changes. The mode of the policy decides by it."""
 
     READ = "read"
     LIST = "list"
-    """Keeps the agent's own lists: what it has to do, nothing else."""
+    """Changes only the agent's own lists."""
     EDIT = "edit"
     EXECUTE = "execute"
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Keys of what a call reads and writes. Two writers of one key never overlap, nor do a writer and a reader."""
+    """Keys of what a call reads and writes. A writer of a key never overlaps with another writer or reader of it."""
 
     reads: frozenset[str] = frozenset()
     writes: frozenset[str] = frozenset()
@@ -42,53 +42,53 @@ NO_RESOURCES = Resources()
 
 
 class ToolFailure(PunchlistError):
-    """A tool's way to fail: the message is for the model, and says what to do about it."""
+    """Raised by a tool that fails. The message is for the model and says what to do."""
 
     code: ClassVar[str] = "tool_failed"
 
 
 class TransientFailure(ToolFailure):
-    """It failed for a reason that passes, and has done nothing: it is tried once more before anybody hears of it."""
+    """A temporary failure without effect: the scheduler tries the call again once."""
 
     code = "transient"
 
 
 class ConnectionLost(ToolFailure):
-    """Whoever does the work was lost in the middle; only what reads can be tried again without looking first."""
+    """The connection to the tool broke during the call: only a call that reads is tried again."""
 
     code = "connection_lost"
 
 
 class TimedOut(ToolFailure):
-    """It took longer than it may."""
+    """The call exceeded its time limit."""
 
     code = "timed_out"
 
 
 class ToolContext(Protocol):
-    """A call while it runs, as its tool sees it."""
+    """What a tool can use while it runs."""
 
     @property
     def call_id(self) -> str: ...
 
     @property
     def output_folder(self) -> Path | None:
-        """Where long output may be kept; None when nothing is to be written to disk."""
+        """Where to keep long output; None when nothing may be written to disk."""
 
     @property
     def deadline(self) -> float | None:
-        """The event loop's time at which the call is ended; for tools that want to end things in good order."""
+        """The event loop time at which the call is ended, for tools that clean up before."""
 
     def output(self, text: str) -> None:
-        """Show live output to whoever listens. From the event loop's thread or any other."""
+        """Send live output to the listeners. Can be called from any thread."""
 
 
 class AgentTool(Protocol):
     """A tool that an agent can call.
 
-    `run` is cancelled (`asyncio.CancelledError`) when the call is; it ends what it started before it
-    lets that through. It returns JSON-like data or text, and raises `ToolFailure` with a message for
-    the model. Whatever else it raises is reported as a failure of the tool.
+    `run` is cancelled (`asyncio.CancelledError`) when the call is; it must clean up before it passes the
+    cancellation on. It returns text, JSON-like data or a `ToolResult`, and raises `ToolFailure` with a
+    message for the model. Any other exception is reported as a failure of the tool.
     """
 
     @property
@@ -105,21 +105,21 @@ class AgentTool(Protocol):
 
     @property
     def server(self) -> str | None:
-        """The MCP server it comes from; None for our own. What a server says of its tools may change."""
+        """The MCP server that offers the tool; None for a local tool."""
 
     @property
     def time_limit(self) -> float | None:
-        """Seconds, where it differs from the scheduler's."""
+        """In seconds; None for the default of the scheduler."""
 
     def problems(self, arguments: Arguments) -> Sequence[str]:
-        """What is wrong with the arguments, each beginning with the path to the field: `items[2].title: …`."""
+        """Problems of the arguments, each with the path of its field: `items[2].title: …`."""
 
     def resources(self, arguments: Arguments) -> Resources: ...
 
     def preview(self, arguments: Arguments) -> str:
-        """What a person reads before saying yes: the command, the diff. Several lines are fine."""
+        """What a person reads before approving, such as the command or the diff."""
 
     def command(self, arguments: Arguments) -> str | None:
-        """The command line a shell would run, for tools that run one: policy judges it by parsing."""
+        """The command line of a tool that runs a shell; the policy parses it."""
 
     async def run(self, arguments: Arguments, running: ToolContext) -> Any: ...

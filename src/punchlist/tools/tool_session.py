@@ -1,4 +1,4 @@
-"""All that it takes to run tools in one place: the tools, the scheduler, the records."""
+"""`open_tool_session`: the tools of a workspace, the scheduler that runs them and the service that stores calls."""
 
 from __future__ import annotations
 
@@ -33,28 +33,36 @@ from punchlist.tools.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class ToolSite:
-    """Where work is done, for whom, and what is known of it."""
+    """Where tools run and for whom: the input of a tool session."""
 
     store: Store
     scope: Scope
     root: Path
+    """The folder of the workspace."""
     settings: ToolSettings
     outputs: Path
+    """The folder for results that are too long for a model."""
     environment: Mapping[str, str] = field(repr=False)
     seal: Callable[[str], str] | None = None
+    """Signs a stored rule for this user."""
     turn_id: str | None = None
     abandoned: bool = False
+    """The previous process of the turn is known to have lost it, even if it is alive."""
 
     @property
     def redactor(self) -> Redactor:
         return Redactor(self.environment)
 
+    @property
+    def workspace(self) -> Workspace:
+        return Workspace(self.root, self.settings.extra_folders)
+
     def for_tool(self, name: str) -> ToolSite:
-        """The same, with no more servers than one tool needs: starting them takes time."""
-        ours = {tool.name for tool in native_tools(self.workspace)}
-        needed = [one for one in self.settings.servers if name.startswith(f"{one.name}{SEPARATOR}")]
-        if name not in ours and not needed:
-            # Nobody knows it: all are asked, for the nearest name.
+        """The same site with only the server of one tool: starting servers takes time."""
+        native = {tool.name for tool in native_tools(self.workspace)}
+        needed = [server for server in self.settings.servers if name.startswith(f"{server.name}{SEPARATOR}")]
+        if name not in native and not needed:
+            # An unknown name: all servers are needed to suggest a similar one.
             return self
         return replace(self, settings=replace(self.settings, servers=tuple(needed)))
 
@@ -69,10 +77,6 @@ class ToolSite:
             seal=self.seal,
         )
 
-    @property
-    def workspace(self) -> Workspace:
-        return Workspace(self.root, self.settings.extra_folders)
-
 
 @dataclass(frozen=True, slots=True)
 class ToolSession:
@@ -82,16 +86,7 @@ class ToolSession:
     calls: ToolCallService
     writer: BatchWriter
     notes: Sequence[str]
-    """What could not be had, such as a server that does not answer."""
-
-
-@asynccontextmanager
-async def available_tools(site: ToolSite) -> AsyncIterator[tuple[Mapping[str, AgentTool], Sequence[str]]]:
-    """The tools that can be called here, ours and those of the servers, and notes on those that are missing."""
-    ours: list[AgentTool] = list(native_tools(site.workspace, site.redactor.text))
-    async with McpServers(site.settings.servers) as servers:
-        theirs, notes = await servers.tools() if site.settings.servers else ([], [])
-        yield {tool.name: tool for tool in (*theirs, *ours)}, notes
+    """Problems, such as a server that does not answer."""
 
 
 @asynccontextmanager
@@ -104,42 +99,49 @@ async def open_tool_session(
     extra: Sequence[AgentTool] = (),
     allowed: Callable[[str], bool] | None = None,
 ) -> AsyncIterator[ToolSession]:
-    """`extra` tools join those of the site; of all of them only those whose names are `allowed` are there."""
-    redactor, ledger = site.redactor, site.call_service()
-    for left in ledger.recover():
-        await child_processes.terminate(left.id, None)
+    """A session with the tools of the site and the `extra` ones, limited to the names that `allowed` accepts."""
+    redactor, calls = site.redactor, site.call_service()
+    for orphan in calls.recover():
+        await child_processes.terminate(orphan.id, None)
     async with available_tools(site) as (found, notes):
-        every = {**found, **{tool.name: tool for tool in extra}}
-        tools = every if allowed is None else {name: tool for name, tool in every.items() if allowed(name)}
-        policy = session_policy(site.settings, mode, ledger)
-        served = [tool.name for tool in tools.values() if tool.server is not None]
-        admission = CallValidator(
-            tools,
-            policy,
-            expiry=site.settings.policy.expiry or ApprovalExpiry(),
-            repeats=RepeatDetector(ledger.history()),
-            known=ledger.fingerprints(served),
-        )
-        recorder = BatchWriter(ledger, site.store)
+        tools = {**found, **{tool.name: tool for tool in extra}}
+        if allowed is not None:
+            tools = {name: tool for name, tool in tools.items() if allowed(name)}
+        policy = session_policy(site.settings, mode, calls)
+        writer = BatchWriter(calls, site.store)
         scheduler = CoreToolScheduler(
-            admission=admission,
-            journal=recorder,
+            validator=CallValidator(
+                tools,
+                policy,
+                expiry=site.settings.policy.expiry or ApprovalExpiry(),
+                repeats=RepeatDetector(calls.history()),
+                fingerprints=calls.fingerprints([tool.name for tool in tools.values() if tool.server is not None]),
+            ),
+            journal=writer,
             ask=ask,
             listeners=listeners,
-            around=ExecutionEnvironment(site.outputs, redactor.text),
+            environment=ExecutionEnvironment(site.outputs, redactor.text),
             actor=site.scope.actor,
             clock=site.store.clock,
         )
         try:
-            yield ToolSession(scheduler, tools, policy, ledger, recorder, notes)
+            yield ToolSession(scheduler, tools, policy, calls, writer, notes)
         finally:
             await scheduler.close()
-            recorder.close()
+            writer.close()
 
 
-def session_policy(settings: ToolSettings, mode: Mode | None, ledger: ToolCallService) -> Policy:
-    chosen = mode or settings.policy.mode or Mode.DEFAULT
-    return Policy(chosen, settings.policy.rules, ledger.session_rules())
+@asynccontextmanager
+async def available_tools(site: ToolSite) -> AsyncIterator[tuple[dict[str, AgentTool], Sequence[str]]]:
+    """The native tools and those of the MCP servers, with notes on servers that failed."""
+    native: list[AgentTool] = list(native_tools(site.workspace, site.redactor.text))
+    async with McpServers(site.settings.servers) as servers:
+        remote, notes = await servers.tools() if site.settings.servers else ([], [])
+        yield {tool.name: tool for tool in (*remote, *native)}, notes
+
+
+def session_policy(settings: ToolSettings, mode: Mode | None, calls: ToolCallService) -> Policy:
+    return Policy(mode or settings.policy.mode or Mode.DEFAULT, settings.policy.rules, calls.session_rules())
 
 
 def native_tools(workspace: Workspace, redact: Callable[[str], str] = str) -> list[FunctionTool]:

@@ -100,7 +100,7 @@ def test_progress_lets_it_be_sent_back_as_often_as_before(framework: Framework, 
 def test_people_can_read_how_often_it_was_sent_back_and_why_it_ended(framework: Framework, make: Make) -> None:
     lists = make("trip", limits=Limits(continuations=1))
     drive(framework, lists, plan("Oslo"), "Soon…")
-    sent_back, ended = lists._house.conversations.messages("trip")
+    sent_back, ended = lists._app.conversations.messages("trip")
     assert (sent_back.kind, ended.kind) == ("continuation", "ending")
     assert ended.content == "Ended as capped: limit of 1 continuations reached. Not finished:\n- Oslo"
 
@@ -165,9 +165,9 @@ def test_a_list_that_waits_lets_go_and_is_gone_on_with(framework: Framework, mak
     assert "Which seat?" in lists.why
     run = lists.last("trip")
     assert run is not None
-    house = lists._house
-    (todo,) = house.plans.list(lists._here(run)).items
-    house.plans.end(lists._here(run), todo.id, "window")
+    house = lists._app
+    (todo,) = house.plans.list(lists._scope(run)).items
+    house.plans.end(lists._scope(run), todo.id, "window")
     drive(framework, lists, "Booked.")
     assert lists.reason is Reason.COMPLETED
 
@@ -326,11 +326,11 @@ def test_a_persons_stop_wins(framework: Framework, make: Make, tmp_path: Path) -
     lists = make("trip")
 
     def stop(_: object) -> str:
-        lists._house.conversations.end_turn(Scope("trip", PERSON), reason="enough")
+        lists._app.conversations.end_turn(Scope("trip", PERSON), reason="enough")
         return "Soon…"
 
     _, script = drive(framework, lists, plan("Oslo"), stop, "Soon…")
-    assert (lists.reason, lists.why) == (Reason.CANCELLED, "somebody ended the turn (enough)")
+    assert (lists.reason, lists.why) == (Reason.CANCELLED, "the turn was ended from outside (enough)")
     assert (script.sent_back(), len(script.heard)) == (0, 2)
     # And the next run begins with a list of its own.
     _, script = drive(framework, lists, "Hello.")
@@ -342,7 +342,7 @@ def test_a_turn_that_is_ended_with_nothing_open_was_completed(framework: Framewo
     lists = make("trip")
 
     def end(_: object) -> str:
-        lists._house.conversations.end_turn(Scope("trip", PERSON), reason="enough")
+        lists._app.conversations.end_turn(Scope("trip", PERSON), reason="enough")
         return "Done."
 
     drive(framework, lists, plan("Oslo"), complete(0), end)
@@ -351,7 +351,7 @@ def test_a_turn_that_is_ended_with_nothing_open_was_completed(framework: Framewo
 
 def test_a_session_that_a_process_works_in_is_left_alone(make: Make) -> None:
     lists = make("trip")
-    lists._house.conversations.begin_turn(Scope("trip", PERSON), reason="run", owner=current_process())
+    lists._app.conversations.begin_turn(Scope("trip", PERSON), reason="run", owner=current_process())
     with pytest.raises(Conflict, match="works on turn"):
         lists.begin()
 
@@ -363,7 +363,7 @@ def test_a_finished_list_is_not_carried_into_the_next_run(framework: Framework, 
     assert [todo.title for todo in lists.todos()] == ["Rome"]
     # Nor is it told again that there is none yet.
     assert script.heard[0].said == ["Do it."]
-    turns = lists._house.conversations.turns("trip")
+    turns = lists._app.conversations.turns("trip")
     assert [turn.end_reason for turn in turns] == [None, "completed: nothing is open"]
 
 
@@ -383,7 +383,7 @@ def test_a_database_that_goes_away_lets_the_agent_go(framework: Framework, make:
         def gone(*_: object, **__: object) -> None:
             raise PunchlistError("The database is gone.")
 
-        lists._look = gone  # type: ignore[method-assign,assignment]
+        lists._read_lists = gone  # type: ignore[method-assign,assignment]
         return "Soon…"
 
     text, _ = drive(framework, lists, plan("Oslo"), lose)

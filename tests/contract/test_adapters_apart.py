@@ -165,7 +165,7 @@ def test_langchain_an_answer_with_a_schema_is_held_back_too(lists: SessionLists)
 @pytest.mark.spec("C4")
 def test_langchain_limits_of_others_are_respected(lists: SessionLists) -> None:
     result = langchain_agent(lists, Script([plan("Oslo"), "Soon…"])).invoke(ASKED, {"recursion_limit": 15})
-    assert (lists.reason, lists.why) == (Reason.CAPPED, "the recursion limit of the graph leaves no room for more")
+    assert (lists.reason, lists.why) == (Reason.CAPPED, "the recursion limit of the graph is reached")
     assert result["messages"][-1].text == "Soon…"
     limit = ModelCallLimitMiddleware(run_limit=3)
     script = Script([plan("Oslo"), "Soon…"])
@@ -254,7 +254,7 @@ def test_pydantic_ai_the_limit_of_requests_is_respected(lists: SessionLists) -> 
     agent = pydantic_agent(lists, Script([plan("Oslo"), "Soon…"]))
     result = asyncio.run(agent.run("Do it.", usage_limits=UsageLimits(request_limit=3)))
     assert (result.output, lists.reason) == ("Soon…", Reason.CAPPED)
-    assert lists.why == "3 requests, the limit of the run"
+    assert lists.why == "limit of 3 requests reached"
 
 
 def test_pydantic_ai_it_can_be_given_to_one_run_alone(lists: SessionLists) -> None:
@@ -337,7 +337,7 @@ def test_openai_agents_the_limit_of_turns_is_for_all_of_it(lists: SessionLists) 
     agent = openai_agent(punchlist, Script([plan("Oslo"), "Soon…"]))
     result = asyncio.run(punchlist.run(agent, "Do it.", max_turns=3, **untraced()))
     assert (result.final_output, lists.reason) == ("Soon…", Reason.CAPPED)
-    assert lists.why == "3 turns, the limit of the run"
+    assert lists.why == "limit of 3 turns reached"
 
 
 @pytest.mark.spec("C4")

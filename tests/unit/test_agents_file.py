@@ -179,7 +179,7 @@ def test_a_worker_has_no_plan_tools_by_name_or_by_pattern(files: Files, tool: st
     assert told.startswith(
         f"punchlist.toml, line 3: agents.reviewer.tools: {tool} is for agents that delegate, and reviewer is a worker. "
     )
-    assert told.endswith("the plan is its supervisor's. Leave it out, or set delegates = true.")
+    assert told.endswith("Remove it, or set delegates = true.")
     worker = files.write(f'{REVIEWER}tools = ["*"]\n').read().definitions["reviewer"]
     assert worker.may_call("run_command")
     assert not worker.may_call(tool)

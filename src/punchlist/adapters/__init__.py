@@ -1,1 +1,1 @@
-"""The lists in other people's frameworks: each file is one framework's, over `lists.py`, which they share."""
+"""Adapters for agent frameworks: one module per framework, all built on `session_lists.py`."""

@@ -1,13 +1,13 @@
 """LangChain: a middleware for `create_agent`.
 
-    lists = Lists()
+    lists = SessionLists()
     agent = create_agent(model, tools, middleware=[PunchlistMiddleware(lists)])
     result = agent.invoke({"messages": "Oslo or Rome?"})
     result["punchlist"]["reason"]
 
-The run is kept in the agent's state: every thread has its own, a checkpointer stores it, and after an interrupt it
-is where it was. Name it first among several: what jumps back to the model skips the hooks of those before it.
-A thread's session is named after its `thread_id`, unless `Lists` names one.
+The run is part of the agent's state: each thread has its own, a checkpointer stores it, and it survives an
+interrupt. Put this middleware first: a jump back to the model skips the hooks of the middlewares before it.
+A thread's session is named after its `thread_id`, unless `SessionLists` names one.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from dataclasses import asdict
 from hashlib import sha256
 from typing import Annotated, Any, Final, NotRequired
 
-from punchlist.adapters.missing_package import missing_package_error
 from punchlist.adapters.run_state import AdapterRun
 from punchlist.adapters.session_lists import SessionLists, ToolAnswer
 from punchlist.agent.continuation import Reason, Stop
+from punchlist.errors import MissingExtra
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, hook_config
@@ -35,29 +35,29 @@ try:
     from langgraph.runtime import Runtime
     from langgraph.types import Command
 except ImportError as error:
-    raise missing_package_error("langchain", "langchain") from error
+    raise ImportError(str(MissingExtra("LangChain support", "langchain"))) from error
 
 from punchlist.kernel.tool import ListToolSpec
 
 __all__ = ["PunchlistMiddleware", "SessionLists"]
 
 STEPS: Final = 10
-"""Steps of the graph that a continuation needs at least: a reply, a call, a reply, with their hooks."""
-NO_STEPS: Final = Stop(Reason.CAPPED, "the recursion limit of the graph leaves no room for more")
-ENDED: Final = Stop(Reason.OPEN, "something else has ended the run")
+"""Graph steps that a continuation needs at least: a reply, a call and a reply, with their hooks."""
+NO_STEPS: Final = Stop(Reason.CAPPED, "the recursion limit of the graph is reached")
+ENDED: Final = Stop(Reason.OPEN, "another middleware ended the run")
 
 
 class ListsState(AgentState[Any]):
     punchlist: NotRequired[Annotated[dict[str, Any], OmitFromInput]]
-    """The run, as text and numbers; its `reason` says how it ended."""
+    """The run as a dictionary; its `reason` says how it ended."""
     punchlist_state: NotRequired[Annotated[str, PrivateStateAttr]]
-    """What the model is told of the lists in the next request."""
-    # Private, so that it is no input: LangGraph gives it.
+    """The list state for the next model request."""
+    # Private, since LangGraph sets it.
     remaining_steps: NotRequired[Annotated[int, PrivateStateAttr, RemainingStepsManager]]
 
 
 class PunchlistMiddleware(AgentMiddleware[ListsState, Any, Any]):
-    """Gives an agent the lists, and sends it back to them until they are clear."""
+    """Gives an agent the lists, and continues it until they are clear."""
 
     state_schema = ListsState
 
@@ -69,37 +69,37 @@ class PunchlistMiddleware(AgentMiddleware[ListsState, Any, Any]):
     # --- the run begins -----------------------------------------------------------------------------------
 
     def before_agent(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
-        return _kept(self.lists.begin(_conversation()))
+        return _run_update(self.lists.begin(_conversation()))
 
     async def abefore_agent(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
-        return _kept(await self.lists.bridge(self.lists.begin, _conversation()))
+        return _run_update(await self.lists.bridge(self.lists.begin, _conversation()))
 
     def _run(self, state: Any) -> AdapterRun:
-        # A thread that was stopped in the middle before it had lists has none.
+        # A thread that was interrupted before the middleware was added has no run.
         return AdapterRun(**state["punchlist"]) if "punchlist" in state else self.lists.begin(_conversation())
 
     # --- before each request ------------------------------------------------------------------------------
 
     def before_model(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
-        return _told(*self.lists.before(self._run(state)))
+        return _state_update(*self.lists.before(self._run(state)))
 
     async def abefore_model(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
-        return _told(*await self.lists.bridge(self.lists.before, self._run(state)))
+        return _state_update(*await self.lists.bridge(self.lists.before, self._run(state)))
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        with self._noted(request.state):
+        with self._recording_errors(request.state):
             return handler(self._with_lists(request))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        with self._noted(request.state):
+        with self._recording_errors(request.state):
             return await handler(self._with_lists(request))
 
     def _with_lists(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        """What does not change comes first, and the lists last; neither becomes part of the conversation."""
+        """Stable text comes first and the lists last, for caching; neither becomes part of the conversation."""
         own = request.system_message
         before: list[Any] = [] if own is None else [*own.content_blocks]
         system = SystemMessage(content=[*before, {"type": "text", "text": self.lists.guidance}])
@@ -114,33 +114,33 @@ class PunchlistMiddleware(AgentMiddleware[ListsState, Any, Any]):
     def after_model(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
         run = self._run(state).count_reply(_tokens(state))
         if not _stops(state):
-            return _kept(run)
-        return _decided(*self.lists.after(run, otherwise=_full(state)))
+            return _run_update(run)
+        return _decision_update(*self.lists.after(run, otherwise=_no_steps_left(state)))
 
     @hook_config(can_jump_to=["model"])
     async def aafter_model(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
         run = self._run(state).count_reply(_tokens(state))
         if not _stops(state):
-            return _kept(run)
-        return _decided(*await self.lists.bridge(self.lists.after, run, otherwise=_full(state)))
+            return _run_update(run)
+        return _decision_update(*await self.lists.bridge(self.lists.after, run, otherwise=_no_steps_left(state)))
 
     # --- the run fails ------------------------------------------------------------------------------------
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
-        with self._noted(request.state):
+        with self._recording_errors(request.state):
             return handler(request)
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
-        with self._noted(request.state):
+        with self._recording_errors(request.state):
             return await handler(request)
 
     @contextmanager
-    def _noted(self, state: Any) -> Iterator[None]:
-        """What a model or a tool raises ends the run, unless somebody tries again; an interrupt does not."""
+    def _recording_errors(self, state: Any) -> Iterator[None]:
+        """Record an exception of a model or tool as the end of the run. An interrupt does not end it."""
         try:
             yield
         except GraphBubbleUp:
@@ -153,15 +153,15 @@ class PunchlistMiddleware(AgentMiddleware[ListsState, Any, Any]):
     # --- the run ends -------------------------------------------------------------------------------------
 
     def after_agent(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
-        """Another middleware has ended it, before anybody asked about the lists."""
+        """Another middleware ended the run before the lists were checked."""
         run = self._run(state)
-        return _kept(self.lists.after(run, otherwise=ENDED)[0]) if run.reason is None else None
+        return _run_update(self.lists.after(run, otherwise=ENDED)[0]) if run.reason is None else None
 
     async def aafter_agent(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
         run = self._run(state)
         if run.reason is not None:
             return None
-        return _kept((await self.lists.bridge(self.lists.after, run, otherwise=ENDED))[0])
+        return _run_update((await self.lists.bridge(self.lists.after, run, otherwise=ENDED))[0])
 
     # --- the tools ----------------------------------------------------------------------------------------
 
@@ -182,34 +182,34 @@ class PunchlistMiddleware(AgentMiddleware[ListsState, Any, Any]):
         )
 
 
-def _answer(said: ToolAnswer) -> str:
-    if said.failed:
-        raise ToolException(said.text)
-    return said.text
+def _answer(answer: ToolAnswer) -> str:
+    if answer.failed:
+        raise ToolException(answer.text)
+    return answer.text
 
 
 def _conversation() -> str | None:
-    """The thread; for an agent inside of another graph, its place there, since others work in the same thread."""
-    told = get_config().get("configurable", {})
-    if (thread := told.get("thread_id")) is None:
+    """The thread, and the position in the graph for a nested agent, since others share its thread."""
+    config = get_config().get("configurable", {})
+    if (thread := config.get("thread_id")) is None:
         return None
-    around, _, inside = str(told.get("checkpoint_ns") or "").rpartition("|")
+    around, _, inside = str(config.get("checkpoint_ns") or "").rpartition("|")
     return f"{thread}/{sha256(around.encode()).hexdigest()[:12]}" if around and inside else str(thread)
 
 
-def _kept(run: AdapterRun) -> dict[str, Any]:
+def _run_update(run: AdapterRun) -> dict[str, Any]:
     return {"punchlist": asdict(run)}
 
 
-def _told(run: AdapterRun, text: str) -> dict[str, Any]:
+def _state_update(run: AdapterRun, text: str) -> dict[str, Any]:
     return {"punchlist": asdict(run), "punchlist_state": text}
 
 
-def _decided(run: AdapterRun, prompt: str | None) -> dict[str, Any]:
+def _decision_update(run: AdapterRun, prompt: str | None) -> dict[str, Any]:
     if prompt is None:
-        return _kept(run)
-    said = HumanMessage(prompt, additional_kwargs={"lc_source": "punchlist"})
-    return {**_kept(run), "messages": [said], "jump_to": "model"}
+        return _run_update(run)
+    message = HumanMessage(prompt, additional_kwargs={"lc_source": "punchlist"})
+    return {**_run_update(run), "messages": [message], "jump_to": "model"}
 
 
 def _last(state: ListsState) -> AIMessage | None:
@@ -222,7 +222,7 @@ def _tokens(state: ListsState) -> int:
 
 
 def _stops(state: ListsState) -> bool:
-    """Whether the agent would end here, as `create_agent` sees it."""
+    """Whether `create_agent` would end the run here."""
     last = _last(state)
     if last is None or not last.tool_calls:
         return True
@@ -232,5 +232,5 @@ def _stops(state: ListsState) -> bool:
     return state.get("structured_response") is not None
 
 
-def _full(state: ListsState) -> Stop | None:
+def _no_steps_left(state: ListsState) -> Stop | None:
     return NO_STEPS if state.get("remaining_steps", STEPS) < STEPS else None

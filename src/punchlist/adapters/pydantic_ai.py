@@ -1,12 +1,12 @@
 """Pydantic AI: a capability.
 
-    lists = Lists()
+    lists = SessionLists()
     agent = Agent(model, capabilities=[PunchlistCapability(lists)])
     result = agent.run_sync("Oslo or Rome?")
     lists.reason
 
-Every run of the agent has an instance of its own. Its session is named after the conversation that it belongs to
-(`conversation_id`, or that of its `message_history`), unless `Lists` names one.
+Each run of the agent has its own instance. Its session is named after the conversation (`conversation_id`, or
+that of its `message_history`), unless `SessionLists` names one.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ __all__ = ["PunchlistCapability", "SessionLists"]
 _ANYTHING: Final = SchemaValidator(
     core_schema.no_info_after_validator_function(lambda raw: {} if raw is None else raw, core_schema.any_schema())
 )
-"""The list's own rules say what is wrong with a call, and better than its schema."""
+"""Accepts everything: the lists' own validation gives better messages than the schema."""
 RETRIES: Final = 5
-"""For arguments that are no JSON; what else is wrong with a call uses up none."""
-STREAMED: Final = Stop(Reason.OPEN, "its answer was streamed as the last already; `run_stream_events` has a way back")
+"""For arguments that are not JSON; other errors do not count as retries."""
+STREAMED: Final = Stop(Reason.OPEN, "the final answer was already streamed; use `run_stream_events` for continuation")
 
 
 class PunchlistCapability(AbstractCapability[Any]):
-    """Gives an agent the lists, and sends it back to them until they are clear."""
+    """Gives an agent the lists, and continues it until they are clear."""
 
     def __init__(self, lists: SessionLists | None = None) -> None:
         self.lists = lists or SessionLists()
-        self._now: AdapterRun | None = None
+        self._run: AdapterRun | None = None
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
@@ -58,20 +58,20 @@ class PunchlistCapability(AbstractCapability[Any]):
         return PunchlistCapability(self.lists)
 
     async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
-        self._now = await self.lists.bridge(self.lists.begin, ctx.conversation_id)
+        self._run = await self.lists.bridge(self.lists.begin, ctx.conversation_id)
         try:
             return await handler()
         except BaseException as error:
             if self.run.reason is None:
-                self._now = self.lists.fail(self.run, error)
+                self._run = self.lists.fail(self.run, error)
             raise
 
     @property
     def run(self) -> AdapterRun:
-        assert self._now is not None, "it has begun"
-        return self._now
+        assert self._run is not None, "wrap_run sets it"
+        return self._run
 
-    # --- what the model is told ---------------------------------------------------------------------------
+    # --- requests to the model ----------------------------------------------------------------------------
 
     def get_instructions(self) -> str:
         return self.lists.guidance
@@ -84,8 +84,8 @@ class PunchlistCapability(AbstractCapability[Any]):
         ctx: RunContext[Any],  # noqa: ARG002
         request_context: ModelRequestContext,
     ) -> ModelRequestContext:
-        """The lists come last, and do not become part of the conversation."""
-        self._now, text = await self.lists.bridge(self.lists.before, self.run)
+        """Add the list state as the last message; it does not become part of the conversation."""
+        self._run, text = await self.lists.bridge(self.lists.before, self.run)
         if text:
             request_context.messages = [*request_context.messages, ModelRequest([UserPromptPart(text)])]
         return request_context
@@ -97,7 +97,7 @@ class PunchlistCapability(AbstractCapability[Any]):
         request_context: ModelRequestContext,  # noqa: ARG002
         response: ModelResponse,
     ) -> ModelResponse:
-        self._now = self.run.count_reply(response.usage.total_tokens)
+        self._run = self.run.count_reply(response.usage.total_tokens)
         return response
 
     # --- when it stops ------------------------------------------------------------------------------------
@@ -111,9 +111,9 @@ class PunchlistCapability(AbstractCapability[Any]):
     ) -> NodeResult[Any]:
         if isinstance(result, End):
             waits = _waits_for(result.data.output)
-            # `run_stream` ends at another node than all others.
-            otherwise = _full(ctx) if isinstance(node, CallToolsNode) else STREAMED
-            self._now, prompt = await self.lists.bridge(
+            # `run_stream` ends at a different node than the other methods.
+            otherwise = _request_limit(ctx) if isinstance(node, CallToolsNode) else STREAMED
+            self._run, prompt = await self.lists.bridge(
                 self.lists.after, self.run, waits_for=waits, otherwise=otherwise
             )
             if prompt is not None:
@@ -122,8 +122,8 @@ class PunchlistCapability(AbstractCapability[Any]):
 
 
 class _Tools(AbstractToolset[Any]):
-    def __init__(self, of: PunchlistCapability) -> None:
-        self._of = of
+    def __init__(self, capability: PunchlistCapability) -> None:
+        self._capability = capability
 
     @property
     def id(self) -> str:
@@ -139,7 +139,7 @@ class _Tools(AbstractToolset[Any]):
                 max_retries=RETRIES,
                 args_validator=_ANYTHING,
             )
-            for tool in self._of.lists.tools
+            for tool in self._capability.lists.tools
         }
 
     async def call_tool(
@@ -149,12 +149,12 @@ class _Tools(AbstractToolset[Any]):
         ctx: RunContext[Any],  # noqa: ARG002
         tool: ToolsetTool[Any],  # noqa: ARG002
     ) -> str:
-        lists = self._of.lists
-        said = await lists.bridge(lists.call, self._of.run, name, tool_args)
-        if said.failed:
-            # Not a retry: those are counted, and too many end the run.
-            raise ToolFailed(said.text)
-        return said.text
+        lists = self._capability.lists
+        answer = await lists.bridge(lists.call, self._capability.run, name, tool_args)
+        if answer.failed:
+            # ToolFailed does not count as a retry; too many retries end the run.
+            raise ToolFailed(answer.text)
+        return answer.text
 
 
 def _waits_for(output: object) -> Sequence[str]:
@@ -163,9 +163,9 @@ def _waits_for(output: object) -> Sequence[str]:
     return [f"{call.tool_name} ({call.tool_call_id})" for call in (*output.approvals, *output.calls)]
 
 
-def _full(ctx: RunContext[Any]) -> Stop | None:
-    """Whether another request is more than the caller has allowed."""
-    most = ctx.usage_limits.request_limit if ctx.usage_limits else None
-    if most is None or ctx.usage.requests < most:
+def _request_limit(ctx: RunContext[Any]) -> Stop | None:
+    """Set if the caller's request limit is reached."""
+    limit = ctx.usage_limits.request_limit if ctx.usage_limits else None
+    if limit is None or ctx.usage.requests < limit:
         return None
-    return Stop(Reason.CAPPED, f"{most} requests, the limit of the run")
+    return Stop(Reason.CAPPED, f"limit of {limit} requests reached")

@@ -1,4 +1,4 @@
-"""One run of a framework's agent, as a value: what it has used so far, and how it stands with its lists. Pure."""
+"""The state of one run of a framework's agent: its counters and its view of the lists. Pure."""
 
 from __future__ import annotations
 
@@ -12,66 +12,64 @@ from punchlist.agent.list_state import ListState
 
 @dataclass(frozen=True, slots=True)
 class AdapterRun:
-    """Nothing but text and numbers: a framework can store it with what is its own."""
+    """Only text and numbers, so that a framework can store it with its own state."""
 
     session: str
     turn_id: str
     since: str
-    """When the turn began; what was on the checklist before is not what it was begun for."""
-    begun: float
-    """When the run did, in seconds."""
+    """When the turn started; checklist items from before do not keep the run going."""
+    started: float
+    """When the run started, as a Unix time."""
     first: bool = False
-    """Nothing has happened in the session before."""
+    """The session had no turn before."""
     iterations: int = 0
     allowed: int = 0
     continuations: int = 0
     unchanged: int = 0
     tokens: int = 0
-    mark: str = ""
-    """How the lists were when they were last looked at."""
+    fingerprint: str = ""
+    """The fingerprint of the lists when last read."""
     changed_at: int = 0
     """The iteration in which a list last changed."""
     continued_at: str | None = None
-    """How the lists were when the model was sent back; None when it has stopped since."""
+    """The fingerprint of the lists at the last continuation; None once the model has stopped again."""
     reminded_at: str | None = None
     reason: str | None = None
-    """Why the run ended (C13); None as long as it has not."""
+    """Why the run ended (C13); None while it runs."""
     why: str = ""
 
     def count_reply(self, tokens: int = 0, replies: int = 1) -> Self:
-        """The model has replied, and used so many tokens for it."""
         return replace(self, iterations=self.iterations + replies, tokens=self.tokens + tokens)
 
-    def with_lists(self, view: ListState) -> Self:
-        mark = view.fingerprint
-        return self if mark == self.mark else replace(self, mark=mark, changed_at=self.iterations)
+    def with_lists(self, lists: ListState) -> Self:
+        fingerprint = lists.fingerprint
+        if fingerprint == self.fingerprint:
+            return self
+        return replace(self, fingerprint=fingerprint, changed_at=self.iterations)
 
-    def count_stop(self, view: ListState, limits: Limits) -> Self:
-        """The model wants to hand back: whether anything came of having been sent back (C5)."""
-        now = self.with_lists(view)
+    def count_stop(self, lists: ListState, limits: Limits) -> Self:
+        """The model has stopped: count whether the last continuation changed anything (C5)."""
+        now = self.with_lists(lists)
         unchanged = now.unchanged
         if now.continued_at is not None:
-            unchanged = unchanged + 1 if now.mark == now.continued_at else 0
-        allowed = limits.iterations(now.allowed, now.iterations, bool(view.open))
+            unchanged = unchanged + 1 if now.fingerprint == now.continued_at else 0
+        allowed = limits.iterations(now.allowed, now.iterations, bool(lists.open))
         return replace(now, allowed=allowed, unchanged=unchanged, continued_at=None)
 
     def count_continuation(self) -> Self:
-        return replace(self, continuations=self.continuations + 1, continued_at=self.mark)
+        return replace(self, continuations=self.continuations + 1, continued_at=self.fingerprint)
 
     def end(self, reason: Reason, why: str) -> Self:
         return replace(self, reason=reason.value, why=why)
 
     def situation(
-        self, view: ListState, limits: Limits, *, seconds: float, enabled: bool, waits_for: Sequence[str]
+        self, lists: ListState, limits: Limits, *, seconds: float, enabled: bool, waits_for: Sequence[str]
     ) -> Situation:
-        # A turn that was ended with nothing left to do was finished, whoever ended it.
-        stopped = (
-            f"somebody ended the turn ({view.turn_end_reason})"
-            if view.turn_end_reason is not None and view.open
-            else None
-        )
+        # A turn that was ended with nothing open was completed.
+        ended = lists.turn_end_reason if lists.open else None
+        stopped = None if ended is None else f"the turn was ended from outside ({ended})"
         return Situation(
-            open=view.open,
+            open=lists.open,
             counters=TurnCounters(
                 self.iterations,
                 self.allowed,

@@ -1,12 +1,12 @@
-"""`Lists`: what every framework is given, whatever it calls its agents.
+"""`SessionLists`: the interface that all framework adapters use.
 
-    run = lists.begin()                       a run of the framework's agent begins
-    run, text = lists.before(run)             what the model is told of the lists before a request
-    said = lists.call(run, "start_todo", …)   what one of their tools answers
-    run, prompt = lists.after(run)            the model has stopped: sent back with a prompt, or let go with a reason
+    run = lists.begin()                         a run of the framework's agent starts
+    run, text = lists.before(run)               the list state to show to the model before a request
+    answer = lists.call(run, "start_todo", …)   call a list tool
+    run, prompt = lists.after(run)              the model has stopped: continue with a prompt, or end with a reason
 
-A run is a value (`run.py`): the framework keeps it where it keeps what is its own, so that runs that happen at the same
-time know nothing of each other. The governor (`agent.continuation`) decides as it does for our own loop.
+A run is a value (`run_state.py`) that the framework stores with its own state, so that concurrent runs do not
+share anything. `agent.continuation` decides as it does for our own loop.
 """
 
 from __future__ import annotations
@@ -45,24 +45,20 @@ from punchlist.storage.sqlite import WouldBlock
 from punchlist.surfaces.role_tools import RoleTools
 
 MAX_REMEMBERED_RUNS: Final = 1_000
-"""Sessions whose last run can still be asked for."""
-
-
+"""Sessions whose last run is kept for `last`."""
 FINISHED: Final = "completed: nothing is open"
-"""Why a turn ends when a run begins after all of its list is done."""
+"""End reason of a turn whose list is clear when the next run starts."""
 _PLAIN: Final = re.compile(r"[!-~]{1,200}")
 CANCELLING: Final = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
 
 
 class ToolAnswer(NamedTuple):
-    """What a tool answers."""
-
     text: str
     failed: bool = False
 
 
 class SessionLists:
-    """The lists of a framework's agents: the tools of a role, and the governor that keeps the agents at it."""
+    """The lists of a framework's agents: the tools of a role, and the decision whether an agent continues."""
 
     def __init__(
         self,
@@ -76,91 +72,90 @@ class SessionLists:
         continues: bool | None = None,
         remind_after: int | None = REMIND_AFTER,
     ) -> None:
-        """All runs work in `session`; without one, each conversation of the framework has its own. `database` is that
-        of the project around `workspace` unless named. `role` says which tools there are (a `worker` has no plan),
-        `agent` is the name in the trail. `limits` and `continues` say how far an agent is sent back; where they are
-        not given, environment and settings do."""
+        """All runs use `session`; without it, each conversation of the framework has its own. `database` defaults to
+        that of the project around `workspace`. `role` selects the tools (a `worker` has no plan); `agent` is the name
+        in the audit trail. `limits` and `continues` control continuation; they default to environment and settings."""
         if limits is not None and limits.cost is not None:
-            raise ConfigError("limits: what a framework's model costs is not known here. Limit tokens or seconds.")
+            raise ConfigError("limits: the cost of a framework's model is unknown. Limit tokens or seconds instead.")
         self._named = session
         self._remind_after = remind_after
         self._actor = Actor(_role(role), agent)
-        self._house = App(load({"database": database}, cwd=Path(workspace).resolve()))
-        like = _as_our_own(self._house)
-        # A limit of cost is for our own agents: nobody knows here what this one costs.
-        self.limits = replace(like.limits, cost=None) if limits is None else limits
-        self._continues = like.todo_driven if continues is None else continues
-        # Whatever is wrong with the database is said here, and not in the middle of a run.
-        self.bridge: AsyncBridge = make_bridge(self._house.store)
-        self._toolbox = RoleTools(self._house, self._actor.role)
+        self._app = App(load({"database": database}, cwd=Path(workspace).resolve()))
+        defaults = _default_agent(self._app)
+        # The cost of this model is unknown, so the cost limit of the settings does not apply.
+        self.limits = replace(defaults.limits, cost=None) if limits is None else limits
+        self._continues = defaults.todo_driven if continues is None else continues
+        # Opening the database here reports its problems before a run starts.
+        self.bridge: AsyncBridge = make_bridge(self._app.store)
+        self._role_tools = RoleTools(self._app, self._actor.role)
         self._runs: OrderedDict[str, AdapterRun] = OrderedDict()
-        self._remembering = Lock()
+        self._lock = Lock()
 
     @property
     def tools(self) -> Sequence[ListToolSpec[Any]]:
-        return self._toolbox.tools
+        return self._role_tools.tools
 
     @property
     def guidance(self) -> str:
-        """What a system prompt says of the tools."""
-        planning = [PLANNING] if self._toolbox.has_plan else []
+        """Instructions about the tools, for the system prompt."""
+        planning = [PLANNING] if self._role_tools.has_plan else []
         return "\n\n".join([*planning, f"## Checklist\n\n{CHECKLIST}", HONESTY])
 
     # --- a run --------------------------------------------------------------------------------------------
 
     def begin(self, conversation: str | None = None) -> AdapterRun:
-        """A run begins, in the session of that conversation. It goes on with the turn that is open there, as long as
-        that is not finished: after a crash, after a wait, beside another run."""
+        """Start a run in the session of that conversation. It joins the open turn unless its list is clear, for
+        example after a crash, after a wait, or beside another run."""
         scope = Scope(self._session(conversation), self._actor)
-        conversations = self._house.conversations
+        conversations = self._app.conversations
         first = not conversations.turns(scope.conversation_id, 1)
         turn = conversations.open_turn(scope, reason="a run begins")
         run = AdapterRun(scope.conversation_id, turn.id, turn.started_at, time(), first)
-        view = self._look(run)
-        finished = bool(view.items) and not view.open and self._toolbox.has_plan
+        lists = self._read_lists(run)
+        finished = bool(lists.items) and not lists.open and self._role_tools.has_plan
         if turn.owner is not None or finished:
-            # One that somebody works on is not ended: that is refused, and says who does.
+            # `begin_turn` refuses to end a turn that another process owns.
             turn = conversations.begin_turn(scope, reason=FINISHED if finished else "a new request")
             run = AdapterRun(scope.conversation_id, turn.id, turn.started_at, time())
-            view = self._look(run)
-        return self._remember(run.with_lists(view))
+            lists = self._read_lists(run)
+        return self._remember(run.with_lists(lists))
 
     def before(self, run: AdapterRun) -> tuple[AdapterRun, str]:
-        """Before a request: what the model is told of the lists, and perhaps that it forgets them (W7)."""
+        """The list state for the next model request, with a reminder if one is due (W7)."""
         try:
-            view = self._look(run)
-            if view.turn_end_reason == FINISHED:
-                run, view = self._moved(run)
+            lists = self._read_lists(run)
+            if lists.turn_end_reason == FINISHED:
+                run, lists = self._join_new_turn(run)
         except WouldBlock:
             raise
         except PunchlistError as error:
-            return run, state_text(f"The lists cannot be read now: {error}")
-        run, text = run.with_lists(view), None
-        if run.reminded_at != run.mark:
+            return run, state_text(f"The lists cannot be read: {error}")
+        run, text = run.with_lists(lists), None
+        if run.reminded_at != run.fingerprint:
             text = reminder(
                 requests=run.iterations,
                 since_change=run.iterations - run.changed_at,
                 after=self._remind_after,
-                open=view.open,
+                open=lists.open,
                 tools=[tool.name for tool in self.tools],
-                listed=bool(view.text) or not run.first,
+                listed=bool(lists.text) or not run.first,
             )
         if text is not None:
-            run = replace(run, reminded_at=run.mark)
-        return run, state_text(view.text, text or "")
+            run = replace(run, reminded_at=run.fingerprint)
+        return run, state_text(lists.text, text or "")
 
-    def _moved(self, run: AdapterRun) -> tuple[AdapterRun, ListState]:
-        """Another run in the session has begun after the list was done: this one goes on beside it."""
-        turn = self._house.conversations.open_turn(Scope(run.session, self._actor), reason="a run goes on")
+    def _join_new_turn(self, run: AdapterRun) -> tuple[AdapterRun, ListState]:
+        """Join the turn that another run of the session opened after the list became clear."""
+        turn = self._app.conversations.open_turn(Scope(run.session, self._actor), reason="a run goes on")
         run = replace(run, turn_id=turn.id, since=turn.started_at)
-        return run, self._look(run)
+        return run, self._read_lists(run)
 
     def call(self, run: AdapterRun, tool: str, arguments: object) -> ToolAnswer:
-        """What comes of a call; what is wrong with it is said to the model, and nothing is raised for it."""
+        """Call a list tool. Errors are returned for the model, not raised."""
         try:
-            return ToolAnswer(self._toolbox.call(self._here(run), tool, arguments).text)
+            return ToolAnswer(self._role_tools.call(self._scope(run), tool, arguments).text)
         except WouldBlock:
-            # It has not begun, and is called again where it may wait (`storage.bridge`).
+            # Nothing has happened yet; the async bridge calls it again in a thread.
             raise
         except PunchlistError as error:
             return ToolAnswer(str(error), failed=True)
@@ -168,63 +163,63 @@ class SessionLists:
     def after(
         self, run: AdapterRun, *, waits_for: Sequence[str] = (), otherwise: Stop | None = None
     ) -> tuple[AdapterRun, str | None]:
-        """The model has stopped: what sends it back to its list, or None and the reason why it may go.
+        """The model has stopped. Returns the continuation prompt, or None with the reason in the run.
 
-        `waits_for` are calls that wait for a person. `otherwise` is how the run ends where it would be sent back, but
-        the framework has no room for more, or no way back."""
+        `waits_for` describes calls that wait for a person. `otherwise` ends a run that would continue if the
+        framework cannot continue it."""
         try:
-            return self._decided(run, waits_for, otherwise)
+            return self._decide(run, waits_for, otherwise)
         except WouldBlock:
             raise
         except PunchlistError as error:
-            # What could not be seen or written down is never "go on": nobody would be counting.
+            # Without a readable list and a stored counter the run must not continue.
             return self._remember(run.end(Reason.ERROR, str(error))), None
 
-    def _decided(
+    def _decide(
         self, run: AdapterRun, waits_for: Sequence[str], otherwise: Stop | None
     ) -> tuple[AdapterRun, str | None]:
-        view = self._look(run)
-        run, seconds = run.count_stop(view, self.limits), max(time() - run.begun, 0.0)
+        lists = self._read_lists(run)
+        run, seconds = run.count_stop(lists, self.limits), max(time() - run.started, 0.0)
         decision = decide(
-            run.situation(view, self.limits, seconds=seconds, enabled=self._continues, waits_for=waits_for)
+            run.situation(lists, self.limits, seconds=seconds, enabled=self._continues, waits_for=waits_for)
         )
         if isinstance(decision, Continue) and otherwise is not None:
             decision = otherwise
         match decision:
             case Continue(prompt):
-                self._say(run, MessageRole.USER, CONTINUATION, prompt)
+                self._save_message(run, MessageRole.USER, CONTINUATION, prompt)
                 return self._remember(run.count_continuation()), prompt
             case Wait(on):
                 decision = Stop(Reason.WAITING, "; ".join(on))
             case Proceed():
-                raise AssertionError("it has made no calls, and nobody has said anything")
+                raise AssertionError("a stopped model has no calls and no pending message")
         if decision.reason is not Reason.COMPLETED:
-            self._say(run, MessageRole.SYSTEM, ENDING, ending_text(decision.reason, decision.why, view.open))
+            self._save_message(run, MessageRole.SYSTEM, ENDING, ending_text(decision.reason, decision.why, lists.open))
         return self._remember(run.end(decision.reason, decision.why)), None
 
-    def _say(self, run: AdapterRun, role: MessageRole, kind: str, text: str) -> None:
-        """For people who look at the conversation: what else was said is the framework's."""
+    def _save_message(self, run: AdapterRun, role: MessageRole, kind: str, text: str) -> None:
+        """Store a message for people; the framework stores the rest of the conversation."""
         scope = Scope(run.session, self._actor)
-        self._house.conversations.add_message(scope, role, text, kind=kind, turn_id=run.turn_id)
+        self._app.conversations.add_message(scope, role, text, kind=kind, turn_id=run.turn_id)
 
     def fail(self, run: AdapterRun, error: BaseException) -> AdapterRun:
-        """The framework has given up, or somebody has ended its run."""
+        """Record that the framework's run failed or was cancelled."""
         reason = Reason.CANCELLED if isinstance(error, CANCELLING) else Reason.ERROR
-        told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        return self._remember(run.end(reason, told))
+        why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        return self._remember(run.end(reason, why))
 
-    # --- afterwards ---------------------------------------------------------------------------------------
+    # --- results ------------------------------------------------------------------------------------------
 
     def last(self, session: str | None = None) -> AdapterRun | None:
-        """The last run of a session, or of a conversation of the framework; without either, of all."""
-        with self._remembering:
+        """The last run of a session or framework conversation; without an argument, the last of all."""
+        with self._lock:
             if session is None:
                 return next(reversed(self._runs.values()), None)
-            return self._runs.get(session) or self._runs.get(_fitting(session))
+            return self._runs.get(session) or self._runs.get(_session_name(session))
 
     @property
     def reason(self) -> Reason | None:
-        """Why the last run ended; None when it has not, or when there was none."""
+        """Why the last run ended; None if it has not ended or there was none."""
         run = self.last()
         return None if run is None or run.reason is None else Reason(run.reason)
 
@@ -234,12 +229,12 @@ class SessionLists:
         return "" if run is None else run.why
 
     def todos(self, session: str | None = None) -> tuple[ListItem, ...]:
-        """What was on the lists of the last run."""
+        """The items on the lists of the last run."""
         run = self.last(session)
-        return () if run is None else self._look(run).items
+        return () if run is None else self._read_lists(run).items
 
     def close(self) -> None:
-        self._house.store.close()
+        self._app.store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -249,26 +244,26 @@ class SessionLists:
     ) -> None:
         self.close()
 
-    # --- how ----------------------------------------------------------------------------------------------
+    # --- internals ----------------------------------------------------------------------------------------
 
     def _session(self, conversation: str | None) -> str:
-        return self._named or (_fitting(conversation) if conversation else f"agent-{new_id()}")
+        return self._named or (_session_name(conversation) if conversation else f"agent-{new_id()}")
 
-    def _here(self, run: AdapterRun) -> TurnScope:
+    def _scope(self, run: AdapterRun) -> TurnScope:
         return TurnScope(run.session, self._actor, run.turn_id)
 
-    def _look(self, run: AdapterRun) -> ListState:
-        lists = TurnLists(
-            self._house.store,
-            self._here(run),
-            plan=self._toolbox.has_plan,
+    def _read_lists(self, run: AdapterRun) -> ListState:
+        turn_lists = TurnLists(
+            self._app.store,
+            self._scope(run),
+            plan=self._role_tools.has_plan,
             checklist=True,
             since=run.since,
         )
-        return lists.read()
+        return turn_lists.read()
 
     def _remember(self, run: AdapterRun) -> AdapterRun:
-        with self._remembering:
+        with self._lock:
             self._runs[run.session] = run
             self._runs.move_to_end(run.session)
             while len(self._runs) > MAX_REMEMBERED_RUNS:
@@ -276,14 +271,14 @@ class SessionLists:
         return run
 
 
-def _as_our_own(house: App) -> AgentDefinition:
-    """As whom the agents of others are limited: the supervisor, as environment and files have it."""
+def _default_agent(app: App) -> AgentDefinition:
+    """The supervisor with its overrides: its settings are the defaults for framework agents."""
     continues, continuations = environment_overrides(os.environ)
-    return with_overrides(house.agents.get("supervisor"), continues=continues, continuations=continuations)
+    return with_overrides(app.agents.get("supervisor"), continues=continues, continuations=continuations)
 
 
-def _fitting(conversation: str) -> str:
-    """The name of a conversation as that of a session, which has no blanks and is not long."""
+def _session_name(conversation: str) -> str:
+    """A session name for a conversation: no blanks, limited length."""
     if _PLAIN.fullmatch(conversation):
         return conversation
     digest = hashlib.sha256(conversation.encode(errors="surrogateescape")).hexdigest()[:12]

@@ -36,6 +36,9 @@ AGENT_NAME: Final = r"[a-z0-9][a-z0-9-]{0,39}"
 _MAX_KNOWN: Final = 200
 _MAX_FILE_SIZE: Final = 1_000_000
 _LOCK_TIMEOUT: Final = 2.0
+_COUNTER_FOLDER: Final = "uses"
+_COUNTER_NAME: Final = re.compile("[0-9a-f]{16}")
+_MAX_COUNTER_AGE: Final = 7 * 24 * 3600.0
 _SESSION: Final = re.compile(r"\S{1,200}")
 
 
@@ -147,6 +150,52 @@ class HostSessions:
             with suppress(OSError):
                 os.unlink(name)
             raise
+
+
+class ToolCounter:
+    """Counts an agent's tool calls since it last touched its list: a file with one byte per call.
+
+    It is called after every tool call, so it does not open the database.
+    """
+
+    def __init__(self, folder: Path, session: str) -> None:
+        self._folder = folder / _COUNTER_FOLDER
+        self._file = self._folder / hashlib.sha256(session.encode()).hexdigest()[:16]
+
+    def increment(self) -> int:
+        """Return the new count; 0 if it cannot be stored."""
+        try:
+            self._folder.mkdir(exist_ok=True)
+            if self._folder.is_symlink():
+                return 0
+            handle = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        except OSError:
+            return 0
+        try:
+            os.write(handle, b".")
+            return os.fstat(handle).st_size
+        except OSError:
+            return 0
+        finally:
+            os.close(handle)
+
+    def is_started(self) -> bool:
+        return self._file.exists()
+
+    def clear(self) -> None:
+        with suppress(OSError):
+            self._file.unlink(missing_ok=True)
+
+    def remove_old(self, now: float) -> None:
+        """Delete the counters of old sessions.
+
+        The folder belongs to a project that may come from another author: a symbolic link is not followed, and only
+        files with a counter's name are deleted.
+        """
+        with suppress(OSError):
+            for file in () if self._folder.is_symlink() else self._folder.iterdir():
+                if _COUNTER_NAME.fullmatch(file.name) and now - file.lstat().st_mtime > _MAX_COUNTER_AGE:
+                    file.unlink(missing_ok=True)
 
 
 def session_folder(settings: Settings, environment: Mapping[str, str]) -> Path:

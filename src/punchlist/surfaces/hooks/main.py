@@ -10,18 +10,18 @@ from __future__ import annotations
 import json
 import os
 import re
+import sqlite3
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from punchlist.config import Settings, load
-from punchlist.host_sessions import AGENT_NAME, HostSessions, session_folder
-from punchlist.surfaces.hooks.fast_checks import ToolCounter, nothing_open
+from punchlist.host_sessions import AGENT_NAME, HostSessions, ToolCounter, session_folder
 from punchlist.surfaces.hooks.log import write_log
 from punchlist.surfaces.hooks.payload import EVENT_NAMES, HookEvent, HookPayload, UnreadablePayload, parse_payload
 
@@ -42,6 +42,16 @@ _CLAUDE_CODE: Final = "claude-code"
 _PROJECT_VARIABLES: Final = {_CLAUDE_CODE: "CLAUDE_PROJECT_DIR"}
 """The variable in which a host passes the folder that it was started in."""
 _CLAUDE_CODE_BLOCK_LIMIT: Final = ("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", 8)
+_OPEN_ITEMS: Final = """\
+SELECT EXISTS (
+    SELECT 1 FROM turn_todos JOIN turns ON turns.id = turn_todos.turn_id
+    WHERE turns.conversation_id = :session AND turns.ended_at IS NULL
+    AND turn_todos.status IN ('pending', 'in_progress')
+) OR EXISTS (
+    SELECT 1 FROM checklists, json_each(checklists.items) AS item
+    WHERE checklists.conversation_id = :session
+    AND coalesce(json_extract(item.value, '$.status'), '') <> 'completed'
+)"""
 
 OpenServices = Callable[[Settings], "Services"]
 Reply = dict[str, Any]
@@ -146,7 +156,7 @@ class _HookCall:
     payload: HookPayload
 
     def stop(self) -> tuple[Reply, float]:
-        if self.payload.plan_mode or not self._database_exists() or nothing_open(self.settings.database, self._find()):
+        if self.payload.plan_mode or not self._database_exists() or _nothing_open(self.settings.database, self._find()):
             return {}, 0.0
         service, scope = self._service()
         if self.payload.agent == _CLAUDE_CODE and (tasks := self._claude_tasks()) is not None:
@@ -282,3 +292,18 @@ def _host_limit(agent: str | None, environment: Mapping[str, str]) -> int | None
     variable, default = _CLAUDE_CODE_BLOCK_LIMIT
     value = environment.get(variable, "")
     return (int(value) if value.isdigit() and len(value) < 10 else default) or None
+
+
+def _nothing_open(database: str, session: str) -> bool:
+    """True if neither the plan nor the checklist of a session has open items; False if unknown.
+
+    Most stops have nothing open, and loading the services takes most of a hook's time.
+    """
+    path = Path(database.removeprefix("sqlite:///")).expanduser()
+    if "://" in str(path) or not path.is_file():
+        return False
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=0.5)) as connection:
+            return not connection.execute(_OPEN_ITEMS, {"session": session}).fetchone()[0]
+    except (sqlite3.Error, ValueError):
+        return False

@@ -19,7 +19,7 @@ from punchlist.conversations.model import MessageRole, ModelCallRecord, NewMessa
 from punchlist.conversations.turn_writer import TurnWriter, check_content
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.clock import Clock, timestamp
-from punchlist.kernel.json_encoder import compact_encoder
+from punchlist.kernel.events import compact_encoder
 from punchlist.kernel.text import visible
 from punchlist.models.model import (
     CallReturn,

@@ -11,9 +11,8 @@ from punchlist.conversations.service import MAX_TITLE_LENGTH
 from punchlist.conversations.service import end_turn as end_conversation_turn
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotFound
 from punchlist.kernel import text
-from punchlist.kernel.events import Change
+from punchlist.kernel.events import Change, compact_encoder
 from punchlist.kernel.ids import new_id
-from punchlist.kernel.json_encoder import compact_encoder
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.process_id import is_running
 from punchlist.runs import repository as run_repository

@@ -33,7 +33,7 @@ def sessions(session_file: Path, tmp_path: Path) -> HostSessions:
 
 
 def works_for(monkeypatch: pytest.MonkeyPatch, pid: int) -> None:
-    monkeypatch.setattr(host_sessions, "hosts", lambda: [ParentProcess(pid, frozenset({"agent"}), ())])
+    monkeypatch.setattr(host_sessions, "host_processes", lambda: [ParentProcess(pid, frozenset({"agent"}), ())])
 
 
 @contextmanager
@@ -128,11 +128,11 @@ def test_what_keeps_the_terminals_is_not_the_agent_in_one_of_them(
     sessions: HostSessions, session_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keeper = ParentProcess(os.getppid(), frozenset({"tmux"}), ())
-    monkeypatch.setattr(host_sessions, "hosts", lambda: [keeper])
+    monkeypatch.setattr(host_sessions, "host_processes", lambda: [keeper])
     assert sessions.acquire("codex") == "default"
     for terminal, shared in (("pts/1", False), ("", True)):
         below = ParentProcess(os.getpid(), frozenset({"codex"}), (), terminal)
-        monkeypatch.setattr(host_sessions, "hosts", lambda below=below: [below, keeper])
+        monkeypatch.setattr(host_sessions, "host_processes", lambda below=below: [below, keeper])
         assert (sessions.acquire("codex") == "default") is shared
         # For the next one, it is nobody's.
         session_file.write_text(

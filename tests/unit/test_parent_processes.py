@@ -12,7 +12,7 @@ import pytest
 
 from punchlist.kernel import parent_processes
 
-_NEAREST: Final = "from punchlist.kernel.parent_processes import hosts; print(hosts()[0].pid)"
+_NEAREST: Final = "from punchlist.kernel.parent_processes import host_processes; print(host_processes()[0].pid)"
 _PARENT: Final = """\
 import os, subprocess, sys
 print(os.getpid(), flush=True)

@@ -17,7 +17,8 @@ from punchlist.claims.tools import claim_tools
 from punchlist.conversations.lifecycle import QUEUE, TURN
 from punchlist.kernel.lifecycle import Lifecycle
 from punchlist.kernel.tool import ListToolSpec
-from punchlist.missions.todos.lifecycle import ESCALATION, MISSION
+from punchlist.missions.escalations.lifecycle import ESCALATION
+from punchlist.missions.todos.lifecycle import MISSION
 from punchlist.missions.todos.tools import mission_tools
 from punchlist.plan.lifecycle import CONDITION, PLAN
 from punchlist.plan.tools import plan_tools

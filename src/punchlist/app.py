@@ -165,7 +165,7 @@ class App:
             self.workspace,
             self.mission_todos.record_check,
             environment=os.environ,
-            vouched=lambda todo: self.trust.trusts_text(check_name(todo), todo.completion_check or ""),
+            is_trusted_command=lambda todo: self.trust.trusts_text(check_name(todo), todo.completion_check or ""),
         )
 
     def trusts_mission(self, mission: Mission) -> bool:

@@ -19,7 +19,7 @@ from punchlist.conversations.model import Scope, TraceKind, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import NotFound
 from punchlist.kernel.actors import Actor, Role
-from punchlist.missions import usage as mission_usage
+from punchlist.missions import repository as mission_repository
 from punchlist.missions.model import MissionTodo
 from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.missions.usage import MissionUsageService, RunUsage
@@ -195,7 +195,11 @@ def test_one_todo_is_looked_at_along_indexes(tmp_path: Path) -> None:
     """However much else there is in the chat and in the mission. SQLite tells how it would look."""
     store = open_store(f"sqlite:///{tmp_path}/punchlist.db")
     names = ("todo_id", "stream", "turn_id", "conversation_id", "since", "until")
-    of_todo = (mission_usage.OF_TODO, mission_usage.RUNS_OF_TODO, mission_usage.TAKEN_UP)
+    of_todo = (
+        mission_repository.RUN_TOTALS_OF_TODO,
+        mission_repository.RUNS_OF_TODO,
+        mission_repository.TURNS_OF_RUN,
+    )
     of_turn = (conversation_usage.CHILD_TURNS_DURING, conversation_usage.CALLS, conversation_usage.REQUESTS)
     for statement in (*of_todo, *of_turn):
         sql, values = statement.on(store.database.kind, dict.fromkeys(names, "x"))

@@ -54,7 +54,7 @@ class Bench:
             self.root,
             self.todos.record_check,
             environment={"PATH": "/usr/bin:/bin", "API_KEY": "sesame-open-now"},
-            vouched=lambda todo: self.trust.trusts_text(check_name(todo), todo.completion_check or ""),
+            is_trusted_command=lambda todo: self.trust.trusts_text(check_name(todo), todo.completion_check or ""),
         )
 
     def passes(self, todo: MissionTodo) -> bool:
@@ -81,7 +81,7 @@ def bench(store: Store, tmp_path: Path) -> Bench:
 def test_a_metric_must_have_reached_its_level_after_the_work(bench: Bench, clock: StoppedClock, bound: str) -> None:
     bad, good = (61, 60) if bound == "atMost" else (59, 60)
     todo = bench.begin({"metric": "build-time", bound: 60})
-    assert "has no reading since the todo was last worked on" in bench.detail(todo)
+    assert "has no reading since the last work on the todo" in bench.detail(todo)
     bench.metrics.record(PERSON, "fast", "build-time", bad)
     assert bench.detail(todo).startswith(f"Local build time is {bad} s; wanted: at {bound[2:].lower()} 60")
     bench.metrics.record(PERSON, "fast", "build-time", good)
@@ -151,7 +151,7 @@ def test_the_lead_can_override_a_check_for_a_reason_that_is_kept(bench: Bench) -
 @pytest.mark.spec("M16")
 def test_a_command_of_a_todo_runs_only_for_whoever_gave_it(bench: Bench) -> None:
     todo = bench.begin({"command": ["touch", "was-run"]})
-    assert "nobody at this machine has given it" in bench.detail(todo)
+    assert "no user of this machine has given it" in bench.detail(todo)
     assert not (bench.root / "was-run").exists()
     bench.trust.trust_text(check_name(todo), todo.completion_check or "")
     assert bench.passes(todo)
@@ -163,7 +163,7 @@ def test_a_command_of_a_todo_runs_only_for_whoever_gave_it(bench: Bench) -> None
     ("command", "told"),
     [
         (["no-such-program"], "cannot be started"),
-        (["sh", "-c", "kill -9 $$"], "was ended by signal 9"),
+        (["sh", "-c", "kill -9 $$"], "was killed by signal 9"),
         (["sh", "-c", "echo the key is sesame-open-now; exit 1"], "the key is [hidden API_KEY]"),
         (["sh", "-c", 'echo "<$API_KEY>"; exit 1'], "<>"),
         (["sh", "-c", "yes | head -c 1000000; echo the end; exit 1"], "\nthe end"),
@@ -182,7 +182,7 @@ def test_what_a_command_did_is_told(bench: Bench, command: list[str], told: str)
 def test_a_command_that_hangs_has_not_passed(bench: Bench) -> None:
     todo = bench.begin({"name": "tests"}, tests={"command": ["sleep", "100"], "timeoutSeconds": 0.2})
     bench.trust_it()
-    assert "took longer than its limit of 0.2 s" in bench.detail(todo)
+    assert "exceeded its time limit of 0.2 s" in bench.detail(todo)
 
 
 @pytest.mark.spec("M16")
@@ -199,7 +199,7 @@ def test_work_that_goes_on_during_a_check_is_checked_again(bench: Bench, clock: 
         return CompletionChecks(bench.store, trust_of, bench.root, bench.todos.record_check, environment={})
 
     checks = trust_while_somebody_works(lambda: bench.todos.record_work(OWNER, todo.id))
-    assert "was worked on while its check ran" in checks.run(LEAD, todo).detail
+    assert "todo changed while its check ran" in checks.run(LEAD, todo).detail
     with pytest.raises(IllegalTransition):
         bench.complete(todo)
 

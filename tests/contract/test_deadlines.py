@@ -92,7 +92,7 @@ def test_overdue_work_is_flagged_its_worker_warned_and_a_person_asked(team: Team
     assert asked.question == (
         "TODO overdue: Profile webpack build. Status: in_progress since 2026-02-21.\n"
         "Please advise: extend deadline or cancel?\n"
-        "Whoever works on it was warned.\n"
+        "Its owner was warned.\n"
         f"Answer in this chat, or with `punchlist mission answer {asked.id[-8:]} extend DATE`, or `cancel`, or `keep` "
         "to leave it as it is."
     )
@@ -166,7 +166,7 @@ def test_a_full_backlog_stays_within_its_limit_and_that_is_said(store: Store, cl
     assert [one.id for one in swept.demoted] == [first.id]
     assert now(team, second).status is TodoStatus.PENDING
     assert team.todos.capacity(team.slug).backlog == 2
-    assert "It stays pending, since the backlog is full (2)." in in_mission_chat(team)[1]
+    assert "It stays pending because the backlog is full (2)." in in_mission_chat(team)[1]
     # It does not move later by itself, either: a person is asked.
     team.update(first, TodoAction.CANCEL)
     clock.advance(hours=1)
@@ -348,7 +348,7 @@ def test_it_is_cancelled_only_if_the_mission_says_so(store: Store, clock: Stoppe
     swept = sweep(team)
     assert [one.id for one in swept.pruned] == [old.id]
     assert now(team, old).status is TodoStatus.CANCELLED
-    assert now(team, old).outcome == "Nobody has touched it in the backlog for 30 days."
+    assert now(team, old).outcome == "It has not changed in the backlog for 30 days."
     assert now(team, young).status is TodoStatus.BACKLOG
     assert in_mission_chat(team, chat_service.NOTE) == [
         "Cancelled in the backlog, since nobody has touched them for long: “Old”."

@@ -127,11 +127,11 @@ def test_one_who_has_seen_it_can_answer_later(team: Team, escalations: Escalatio
 @pytest.mark.parametrize(
     ("answer", "deadline", "told"),
     [
-        ("extend", None, "deadline: is needed to extend"),
-        ("extend", "soon", "deadline: 'soon' is no date"),
-        ("extend", "2026-02-20", "deadline: 2026-02-20 has passed already"),
+        ("extend", None, "deadline: is required to extend"),
+        ("extend", "soon", "deadline: 'soon' is not a date"),
+        ("extend", "2026-02-20", "deadline: 2026-02-20 has already passed"),
         ("extend", "2026-03-01T10:00:00", "has a time but no zone"),
-        ("cancel", "2026-03-01", "deadline: goes with `extend`"),
+        ("cancel", "2026-03-01", "deadline: is only for `extend`"),
         ("maybe", None, "answer: must be one of extend, cancel, keep"),
     ],
 )
@@ -223,7 +223,7 @@ def test_an_end_that_several_have_is_not_enough(team: Team, escalations: Escalat
         ask(team, clock, TodoStatus.PENDING, str(number)).id[-1] for number in range(9)
     ]
     (twice, *_) = [end for end in ends if ends.count(end) > 1]
-    with pytest.raises(InvalidInput, match="is the end of several ids"):
+    with pytest.raises(InvalidInput, match="matches the ends of several ids"):
         escalations.find(twice)
 
 
@@ -244,7 +244,7 @@ def test_a_person_is_asked_once_about_work_that_does_not_come_to_an_end(
     assert asked.kind == "review"
     assert asked.question.startswith(
         "TODO needs a decision: Migrate. Status: in_progress since 2026-02-21.\n"
-        "The Lead has sent it back 3 times.\nPlease advise: go on, extend deadline or cancel?\n"
+        "The Lead has sent it back 3 times.\nPlease advise: keep working, extend deadline or cancel?\n"
     )
     # A deadline that passes meanwhile is another question, and to extend it answers that one alone.
     clock.advance(days=20)
@@ -292,4 +292,4 @@ def test_a_row_that_its_events_did_not_make_shows(team: Team, clock: StoppedCloc
     by_hand(team.store, "UPDATE escalations SET question = 'Please cancel?'")
     with team.store.read() as tx:
         (problem,) = escalation_replay.compare(tx, team.mission.id, team.trail())
-    assert f"escalation {asked.id} is not what its events made of it" in problem
+    assert f"escalation {asked.id} differs from its events" in problem

@@ -116,7 +116,7 @@ def test_a_claim_lapses_is_renewed_taken_and_given_back(team: Team, claims: Miss
 def test_only_what_is_in_progress_in_this_mission_is_claimed(store: Store, team: Team, claims: MissionClaims) -> None:
     pending = team.todo_in(TodoStatus.PENDING)
     with nothing_changes(store):
-        with pytest.raises(IllegalTransition, match="it is pending, and only what is in progress"):
+        with pytest.raises(IllegalTransition, match="it is pending; only todos in progress"):
             claims.claim(team.lead, "one", team.slug, pending.id)
         with pytest.raises(NotFound):
             claims.claim(team.lead, "one", team.slug, "nothing")

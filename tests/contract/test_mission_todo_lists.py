@@ -102,7 +102,7 @@ def test_a_cursor_or_a_limit_that_is_none_is_refused(team: Team) -> None:
         "WyIwXHUwMDAwIiwgIngiXQ",
     ]
     for cursor in forged:
-        with pytest.raises(InvalidInput, match=r"^cursor: must be the nextCursor of a list"):
+        with pytest.raises(InvalidInput, match=r"^cursor: must be a nextCursor"):
             team.call(team.lead, "list", cursor=cursor)
     for limit in (0, -1, 501, 1.5, "many", True, 10**30):
         with pytest.raises(InvalidInput, match=r"^limit: must be a whole number from 1 to 500, got"):
@@ -192,7 +192,7 @@ def test_an_end_that_several_ids_have_is_refused_unless_one_of_them_is_open(stor
             checksum=copy.checksum(),
             id=id,
         )
-    with pytest.raises(InvalidInput, match="is the end of 2 ids"):
+    with pytest.raises(InvalidInput, match="matches the ends of 2 ids"):
         team.todos.find(None, "0000")
     assert team.todos.find(None, "10000").title == "B"
     team.update(team.todos.find(None, "10000"), TodoAction.CANCEL)

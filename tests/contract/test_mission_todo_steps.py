@@ -112,7 +112,7 @@ def test_what_an_owner_would_promote_or_demote_is_recommended_to_the_lead(store:
 def test_no_recommendation_is_made_of_what_cannot_be_or_is_not_the_owners(store: Store, team: Team) -> None:
     pending, theirs = team.todo_in(TodoStatus.PENDING), team.todo_in(TodoStatus.BACKLOG)
     bad: list[tuple[MissionTodo, TodoAction, type[PunchlistError], str]] = [
-        (pending, TodoAction.PROMOTE, NotAllowed, "It is pending anyway"),
+        (pending, TodoAction.PROMOTE, NotAllowed, "It is pending, so this was not possible anyway"),
         (theirs._replace(id="nothing"), TodoAction.PROMOTE, NotFound, "'nothing' is not in mission"),
     ]
     with nothing_changes(store):
@@ -221,9 +221,9 @@ def test_metrics_that_were_impacted_are_collected_again_by_one_run(store: Store,
         )
     assert refused.value.problems == [
         "metricsImpacted[1]: mission 'developer-experience' has no metric 'build-time'. "
-        "Did you mean local-build-time? There are: local-build-time, cache-hit-rate.",
+        "Did you mean local-build-time? Available: local-build-time, cache-hit-rate.",
         "metricsImpacted[2]: mission 'developer-experience' has no metric '\\\\x00'. "
-        "There are: local-build-time, cache-hit-rate.",
+        "Available: local-build-time, cache-hit-rate.",
     ]
     slugs = ["cache-hit-rate", "local-build-time", "cache-hit-rate"]
     done = team.todos.complete(team.lead, team.slug, todo.id, "done", metrics_impacted=slugs)
@@ -247,7 +247,7 @@ def test_a_check_must_have_passed_since_the_last_work(store: Store, team: Team, 
     team.todos.record_check(team.system, todo.id, True)
     clock.advance(seconds=1)
     team.todos.record_work(team.owner, todo.id)
-    refused("it was worked on after its check had passed at 2026-02-21T09:00:00.000000Z")
+    refused("it was worked on after its check passed at 2026-02-21T09:00:00.000000Z")
     team.todos.record_check(team.lead, todo.id, True)
     done = team.todos.complete(team.lead, team.slug, todo.id, "done", override_reason="not needed").todo
     assert (done.status, done.override_reason) == ("completed", None)
@@ -268,7 +268,7 @@ def test_whoever_did_the_work_does_not_say_whether_its_check_passed(store: Store
     todo, plain = team.todo_in(TodoStatus.IN_PROGRESS, check={"name": "tests"}), team.todo_in(TodoStatus.IN_PROGRESS)
     with nothing_changes(store):
         for scope in (team.owner, team.worker):
-            with pytest.raises(NotAllowed, match="may not say whether the check"):
+            with pytest.raises(NotAllowed, match="may not record the result"):
                 team.todos.record_check(scope, todo.id, True)
         with pytest.raises(IllegalTransition, match="has no check"):
             team.todos.record_check(team.lead, plain.id, True)
@@ -287,8 +287,8 @@ def test_an_extension_needs_a_day_to_come_and_ends_being_overdue(store: Store, t
     escalate(store, team, todo)
     with nothing_changes(store):
         for deadline, words in [
-            ("2026-02-23", "deadline: 2026-02-23 has passed already; give one in the future"),
-            ("soon", "deadline: 'soon' is no date"),
+            ("2026-02-23", "deadline: 2026-02-23 has already passed; give one in the future"),
+            ("soon", "deadline: 'soon' is not a date"),
         ]:
             with pytest.raises(InvalidInput, match=words):
                 team.update(todo, TodoAction.EXTEND, deadline=deadline)
@@ -384,7 +384,10 @@ def test_an_owner_reports_to_the_todo_chat(store: Store, team: Team, clock: Stop
         with pytest.raises(InvalidInput, match=r"^result: must be 1 to 20000"):
             team.todos.report(team.owner, team.slug, todo.id, " ")
     pending = team.create()
-    with nothing_changes(store), pytest.raises(IllegalTransition, match="is pending; only work that is in progress"):
+    with (
+        nothing_changes(store),
+        pytest.raises(IllegalTransition, match="is pending; a report needs a todo in progress"),
+    ):
         team.todos.report(team.owner, team.slug, pending.id, "done")
 
 
@@ -426,7 +429,7 @@ def test_every_change_has_who_when_and_why_and_the_rows_can_be_told_from_them(
 def test_a_change_of_a_todo_that_is_no_longer_as_it_was_read_is_a_conflict(store: Store, team: Team) -> None:
     todo = team.create()
     team.update(todo, TodoAction.REPRIORITIZE, priority=TodoPriority.LOW)
-    with nothing_changes(store), pytest.raises(Conflict, match="changed by somebody else"), store.write() as tx:
+    with nothing_changes(store), pytest.raises(Conflict, match="Another writer changed"), store.write() as tx:
         update_todo(tx, team.lead, team.mission, TodoAction.REPRIORITIZE, todo, "too late", priority=TodoPriority.HIGH)
 
 

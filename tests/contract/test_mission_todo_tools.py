@@ -251,10 +251,10 @@ def test_every_problem_of_a_new_todo_is_named_with_its_field(team: Team) -> None
         "completionCriteria: must not contain control characters (U+0007) (at character 1)",
         "priority: must be one of critical, high, medium, low, got 'urgent'",
         "targetStatus: must be one of pending, backlog, got 'completed'",
-        "alsoAffects: must be an array of slugs, got text",
+        "alsoAffects: must be an array of at most 100 slugs, got text",
         "check.name: must be text, got a number",
     ]
-    assert problems(team, "create", pillarSlug=BUILD) == ["title: is required; say in a line what is to be done"]
+    assert problems(team, "create", pillarSlug=BUILD) == ["title: is required; say in one line what to do"]
     assert problems(team, "create", pillarSlug=BUILD, title="A", deadline="tomorrow")[0].startswith(
         "deadline: 'tomorrow'"
     )
@@ -264,8 +264,8 @@ def test_every_problem_of_a_new_todo_is_named_with_its_field(team: Team) -> None
 def test_a_field_that_there_is_not_is_refused_with_the_one_that_was_meant(team: Team) -> None:
     for name, hint in [
         ("completion_criteria", "Did you mean completionCriteria?"),
-        ("dueDate", "There are: missionSlug, pillarSlug"),
-        ("x\x1b[2J" * 100, "There are: missionSlug"),
+        ("dueDate", "Known fields: missionSlug, pillarSlug"),
+        ("x\x1b[2J" * 100, "Known fields: missionSlug"),
     ]:
         (problem,) = problems(team, "create", None, pillarSlug=BUILD, title="A", **{name: "x"})
         assert f"there is no such field. {hint}" in problem
@@ -279,7 +279,7 @@ def test_names_of_what_is_not_there_come_with_what_is_near(team: Team) -> None:
         (lambda: team.call(person, "list", missionSlug="developer-experiences"), "Did you mean developer-experience?"),
         (
             lambda: team.call(person, "create", pillarSlug="build", title="A"),
-            "has no pillar 'build'.*There are: build-",
+            "has no pillar 'build'.*Available: build-",
         ),
         (lambda: team.call(person, "list", pillarSlug="onboardin"), "Did you mean onboarding?"),
         (lambda: team.call(person, "update", todoId="x", action="cancel", reason="y"), "mission_todo_list for the ids"),
@@ -289,9 +289,9 @@ def test_names_of_what_is_not_there_come_with_what_is_near(team: Team) -> None:
             call()
     assert problems(team, "create", pillarSlug=BUILD, title="A", template="profile", alsoAffects=["on-boarding"]) == [
         "template: mission 'developer-experience' has no template 'profile'. "
-        "Did you mean profiling? There are: profiling.",
+        "Did you mean profiling? Available: profiling.",
         "alsoAffects[0]: mission 'developer-experience' has no pillar 'on-boarding'. "
-        "Did you mean onboarding? There are: build-performance, onboarding.",
+        "Did you mean onboarding? Available: build-performance, onboarding.",
     ]
     assert problems(team, "update", todoId=todo.id, action="finish") == [
         "action: must be one of promote, demote, start, cancel, extend, reprioritize, got 'finish'",
@@ -360,7 +360,7 @@ def test_a_deadline_in_the_past_is_a_warning_that_does_not_hide_another(store: S
     team.create()
     made = team.call(team.lead, "create", pillarSlug=BUILD, title="A", deadline="2026-02-20")
     assert made["warning"] == (
-        "Active TODO limit (1) reached. Created in backlog instead. The deadline 2026-02-20 has passed already."
+        "Active TODO limit (1) reached. Created in backlog instead. The deadline 2026-02-20 has already passed."
     )
 
 
@@ -370,7 +370,7 @@ def test_the_same_request_makes_one_todo_however_often_it_comes(store: Store, te
     with nothing_changes(store):
         for _ in range(10):
             again = team.call(team.lead, "create", **PROFILE, requestId="r-1")
-            assert again.pop("warning") == "The request 'r-1' was made before; this is the todo it made."
+            assert again.pop("warning") == "Request 'r-1' was made before; this is the todo it created."
             assert again == first
     # Whatever has become of it meanwhile.
     todo = team.todos.get(first["id"])

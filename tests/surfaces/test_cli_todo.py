@@ -115,7 +115,7 @@ def test_a_template_fills_what_is_left_out(mission: Cli) -> None:
 
 def test_what_cannot_be_made_is_told(mission: Cli, team: Team) -> None:
     for said, told in {
-        ("--deadline", "soon"): "deadline: 'soon' is no date",
+        ("--deadline", "soon"): "deadline: 'soon' is not a date",
         ("--check-metric", "local-build-time"): "--check-metric needs either --at-most or --at-least",
         ("--at-most", "60"): "--check-metric needs either --at-most or --at-least",
         ("--check-metric", "x", "--at-most", "1", "--at-least", "2"): "needs either",
@@ -199,7 +199,7 @@ def test_a_person_moves_todos_with_a_reason(mission: Cli, some: dict[str, str]) 
     assert todo(mission, "extend", some["Next"], "2999-03-01", "--why", "it waits")["deadline"] == "2999-03-01"
     assert "Cannot start a mission todo that is backlog" in refused(mission, "start", later, "--why", "now")
     assert "Cannot cancel" in refused(mission, "cancel", some["Dropped"], "--why", "again")
-    assert "has passed already" in refused(mission, "extend", some["Next"], "2020-01-01", "--why", "x")
+    assert "has already passed" in refused(mission, "extend", some["Next"], "2020-01-01", "--why", "x")
     log = fine(mission, "log", "--session", f"mission-{SLUG}")
     for reason in ("there is room", "not now", "not urgent", "it waits", "no need"):
         assert reason in log

@@ -67,7 +67,7 @@ def test_a_time_without_its_zone_is_refused(said: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         parse_deadline(said, BERLIN, NOW)
     assert str(refused.value) == (
-        f"deadline: '{said}' has a time but no zone. Write a day such as 2026-02-21, or a time with its zone such as "
+        f"deadline: '{said}' has a time but no zone. Write a day such as 2026-02-21, or a time with a zone such as "
         "2026-02-21T17:00:00Z."
     )
 

@@ -16,9 +16,9 @@ from punchlist.import_export.targets import REASON, ExistingItems, ImportedItem,
 from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.config.policy import cadence_of
-from punchlist.missions.todos import deadlines, pagination
-from punchlist.missions.todos import validation as todo_validation
+from punchlist.missions.todos import deadlines, pagination, tool_arguments
 from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
+from punchlist.missions.todos.validation import suggest_name
 
 if TYPE_CHECKING:
     from punchlist.missions.model import MissionScope, NewMissionTodo
@@ -94,7 +94,7 @@ class MissionTarget:
         problems: list[str] = []
         slugs = [state.pillar.slug for state in self._pillars]
         if self._pillar not in slugs:
-            near = todo_validation.suggest_name(self._pillar, slugs)
+            near = suggest_name(self._pillar, slugs)
             problems.append(f"Mission {self._mission.slug!r} has no pillar {excerpt(self._pillar)!r}.{near}")
         for item in items:
             problems += [f"“{excerpt(item.title)}”: {problem}" for problem in self._problems(item, slugs)]
@@ -119,7 +119,7 @@ class MissionTarget:
         return problems
 
     def _new(self, item: ExchangeItem) -> NewMissionTodo:
-        return todo_validation.parse_create(
+        return tool_arguments.parse_create(
             {
                 "missionSlug": self._mission.slug,
                 "pillarSlug": self._pillar,

@@ -1,1 +1,1 @@
-"""M: goals that take months: pillars with metrics, scarce slots, a Lead who alone calls a todo done."""
+"""Missions: long-running goals with pillars, metrics and todos in limited slots; only the Lead completes a todo (M)."""

@@ -1,4 +1,4 @@
-"""Values of missions."""
+"""Rows and values of missions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 
 @dataclass(frozen=True, slots=True)
 class MissionScope(Scope):
-    """Where a caller stands in a mission. One that is bound to a mission or a pillar acts nowhere else."""
+    """Who calls, and the mission and pillar that limit what the caller may do."""
 
     mission_slug: str | None = None
     pillar_slug: str | None = None
@@ -41,7 +41,7 @@ class Mission(NamedTuple):
         return config
 
     def checksum(self) -> int:
-        # Not of `last_tick`, which every cycle changes.
+        # Without `last_tick`, which changes with every cycle.
         parts = (*self[:8], self.created_at, self.updated_at)
         return zlib.crc32("\x1f".join(parts).encode())
 
@@ -92,7 +92,6 @@ class Metric(NamedTuple):
 
     @property
     def collector_config(self) -> dict[str, Any]:
-        """How it is collected."""
         collector: dict[str, Any] = json.loads(self.collector)
         return collector
 
@@ -160,7 +159,7 @@ class Escalation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NewMissionTodo:
-    """What somebody says of a todo that is to be made."""
+    """A request to create a todo."""
 
     pillar_slug: str
     title: str
@@ -169,7 +168,7 @@ class NewMissionTodo:
     completion_criteria: str = ""
     deadline: str | None = None
     priority: TodoPriority | None = None
-    """Medium, unless a template says otherwise."""
+    """Default: the template's, else medium."""
     assigned_agent: str | None = None
     target: TodoStatus = TodoStatus.PENDING
     also_affects: tuple[str, ...] = ()
@@ -180,17 +179,17 @@ class NewMissionTodo:
 
 @dataclass(frozen=True, slots=True)
 class TodoChange:
-    """A todo after a change, and what is to be said about it."""
+    """A changed todo, with a warning if any."""
 
     todo: MissionTodo
     warning: str | None = None
     run_id: str | None = None
-    """The run that the change has caused, if any."""
+    """The run that the change queued."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """How many slots a mission has, and how many are taken."""
+    """Limits of a mission and how much of them is used."""
 
     active: int
     active_limit: int
@@ -208,7 +207,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class PillarState:
-    """A pillar with what belongs to it now."""
+    """A pillar with its current strategies and metrics."""
 
     pillar: Pillar
     strategies: list[Strategy] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""A mission with its pillars, strategies and metrics as its events tell it, to compare with the rows."""
+"""Rebuilds a mission with its pillars, strategies and metrics from events and compares it with the rows."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ from punchlist.storage.store import Transaction
 @dataclass(slots=True)
 class ReplayedMission:
     missions: dict[str, Mission] = field(default_factory=dict)
-    """One, unless its first event is missing."""
+    """Exactly one, unless the first event is missing."""
     pillars: dict[str, Pillar] = field(default_factory=dict)
     strategies: dict[str, list[Strategy]] = field(default_factory=dict)
-    """By the pillar's id."""
+    """By pillar id."""
     metrics: dict[str, Metric] = field(default_factory=dict)
 
 
 def replay(events: Sequence[Event]) -> ReplayedMission:
-    told = ReplayedMission()
+    state = ReplayedMission()
     for event in events:
         data = event.payload()
         match event.action:
             case MissionAction.MAKE_MISSION:
-                told.missions[event.subject] = Mission(**data)
+                state.missions[event.subject] = Mission(**data)
             case MissionAction.CHANGE_MISSION | MissionAction.ARCHIVE_MISSION | MissionAction.TAKE_TICK:
-                told.missions[event.subject] = told.missions[event.subject]._replace(**data)
+                state.missions[event.subject] = state.missions[event.subject]._replace(**data)
             case MissionAction.ADD_PILLAR:
-                told.pillars[event.subject] = Pillar(**data)
+                state.pillars[event.subject] = Pillar(**data)
             case MissionAction.CHANGE_PILLAR:
-                told.pillars[event.subject] = told.pillars[event.subject]._replace(**data)
+                state.pillars[event.subject] = state.pillars[event.subject]._replace(**data)
             case MissionAction.SET_STRATEGIES:
-                told.strategies[event.subject] = [Strategy(**one) for one in data["strategies"]]
+                state.strategies[event.subject] = [Strategy(**columns) for columns in data["strategies"]]
             case MissionAction.ADD_METRIC:
-                told.metrics[event.subject] = Metric(**data)
+                state.metrics[event.subject] = Metric(**data)
             case MissionAction.CHANGE_METRIC:
-                told.metrics[event.subject] = told.metrics[event.subject]._replace(**data)
+                state.metrics[event.subject] = state.metrics[event.subject]._replace(**data)
             case MetricAction.RECORD | MetricAction.FAIL:
                 metric_id = data["metric_id"]
-                told.metrics[metric_id] = metric_replay.apply_event(told.metrics[metric_id], event)
-    return told
+                state.metrics[metric_id] = metric_replay.apply_event(state.metrics[metric_id], event)
+    return state
 
 
-_MAKES: Final = {
+_TABLES: Final = {
     MissionAction.MAKE_MISSION: "missions",
     MissionAction.ADD_PILLAR: "pillars",
     MissionAction.ADD_METRIC: "metrics",
@@ -58,34 +58,29 @@ _MAKES: Final = {
 
 
 def rows_made(events: Sequence[Event]) -> Iterator[str]:
-    """The tables that the events of a mission put rows into which are still there, one name for each row."""
+    """The table name of each row that the events inserted and did not delete."""
     strategies: dict[str, int] = {}
     for event in events:
         if event.action == MissionAction.SET_STRATEGIES:
             strategies[event.subject] = len(event.payload()["strategies"])
-        elif event.action in _MAKES:
-            yield _MAKES[MissionAction(event.action)]
+        elif event.action in _TABLES:
+            yield _TABLES[MissionAction(event.action)]
     yield from ["strategies"] * sum(strategies.values())
 
 
 def compare(tx: Transaction, mission_id: str, events: Sequence[Event]) -> Iterator[str]:
-    """How the rows of a mission differ from its events."""
-    told, where = replay(events), f"mission:{mission_id}"
-    if mission_repository.mission(tx, mission_id) != told.missions.get(mission_id):
-        yield f"{where}: the mission is not what its events made of it"
-    yield from _compare(
-        where, "pillar", told.pillars, {one.id: one for one in mission_repository.pillars_of(tx, mission_id)}
-    )
-    strategies = {one.id: one for of_pillar in told.strategies.values() for one in of_pillar}
-    yield from _compare(
-        where, "strategy", strategies, {one.id: one for one in mission_repository.strategies_of(tx, mission_id)}
-    )
-    yield from _compare(
-        where, "metric", told.metrics, {one.id: one for one in mission_repository.metrics_of(tx, mission_id)}
-    )
+    """One line per row that differs from the events."""
+    state, where = replay(events), f"mission:{mission_id}"
+    if mission_repository.mission(tx, mission_id) != state.missions.get(mission_id):
+        yield f"{where}: the mission differs from its events"
+    strategies = {strategy.id: strategy for each in state.strategies.values() for strategy in each}
+    yield from _compare(where, "pillar", state.pillars, mission_repository.pillars_of(tx, mission_id))
+    yield from _compare(where, "strategy", strategies, mission_repository.strategies_of(tx, mission_id))
+    yield from _compare(where, "metric", state.metrics, mission_repository.metrics_of(tx, mission_id))
 
 
-def _compare(where: str, what: str, told: dict[str, Any], found: dict[str, Any]) -> Iterator[str]:
-    for id in told | found:
-        if told.get(id) != found.get(id):
-            yield f"{where}: {what} {id} is not what its events made of it"
+def _compare(where: str, what: str, expected: dict[str, Any], rows: Sequence[Any]) -> Iterator[str]:
+    found = {row.id: row for row in rows}
+    for id in expected | found:
+        if expected.get(id) != found.get(id):
+            yield f"{where}: {what} {id} differs from its events"

@@ -1,7 +1,8 @@
-"""The SQL of missions, pillars, strategies and metrics, inside somebody's transaction."""
+"""The SQL of missions, pillars, strategies, metrics and run totals. The caller owns the transaction."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -9,6 +10,8 @@ from punchlist.errors import StoreDamaged
 from punchlist.missions.config.policy import policy_of
 from punchlist.missions.model import Capacity, Metric, Mission, Pillar, Strategy
 from punchlist.missions.todos.lifecycle import ACTIVE, TodoStatus
+from punchlist.runs.lifecycle import RunAction
+from punchlist.runs.service import event_stream as run_stream
 from punchlist.storage.statements import ROW_LOCK, Statement, columns, insert, update
 from punchlist.storage.store import Transaction
 
@@ -25,7 +28,7 @@ _METRIC_CHANGES: Final = (
 
 INSERT_MISSION: Final = insert("missions", _MISSION_NAMES, unless="slug")
 MISSION: Final = Statement(f"{_MISSION} WHERE id = :id")
-# The lock that makes a mission's writers take turns on PostgreSQL; SQLite has one writer anyway.
+# Serialises the writers of a mission on PostgreSQL; SQLite has only one writer.
 LOCK_MISSION: Final = Statement(f"{_MISSION} WHERE id = :id", lock=ROW_LOCK)
 MISSION_BY_SLUG: Final = Statement(f"{_MISSION} WHERE slug = :slug")
 LOCK_MISSION_BY_SLUG: Final = Statement(f"{_MISSION} WHERE slug = :slug", lock=ROW_LOCK)
@@ -63,6 +66,16 @@ OPEN_IN_MISSION: Final = Statement(
     "SELECT status, count(*) FROM mission_todos WHERE mission_id = :mission_id AND ended_at IS NULL GROUP BY status"
 )
 
+_RUN_TOTALS: Final = "count(*), sum(input_tokens), sum(output_tokens), sum(cost), sum(seconds), sum(calls)"
+RUN_TOTALS_OF_MISSION: Final = Statement(
+    f"SELECT pillar_id, todo_id, {_RUN_TOTALS} FROM runs WHERE mission_id = :mission_id GROUP BY pillar_id, todo_id"
+)
+RUN_TOTALS_OF_TODO: Final = Statement(f"SELECT {_RUN_TOTALS} FROM runs WHERE todo_id = :todo_id")
+RUNS_OF_TODO: Final = Statement("SELECT id FROM runs WHERE todo_id = :todo_id ORDER BY created_at, id")
+TURNS_OF_RUN: Final = Statement(
+    f"SELECT data FROM events WHERE stream = :stream AND action = '{RunAction.SET_TURN}' ORDER BY version"
+)
+
 
 # --- missions ---------------------------------------------------------------------------------------------
 
@@ -72,7 +85,7 @@ def mission(tx: Transaction, id: str) -> Mission | None:
 
 
 def lock_mission(tx: Transaction, id: str) -> Mission | None:
-    """The mission, kept from other writers until the transaction ends."""
+    """The mission, locked until the transaction ends."""
     return _mission(tx.one(LOCK_MISSION, id=id))
 
 
@@ -89,7 +102,7 @@ def all_missions(tx: Transaction) -> list[Mission]:
 
 
 def slugs(tx: Transaction) -> dict[str, str]:
-    """The status of every mission by its slug."""
+    """Slug and status of every mission."""
     return {str(slug): str(status) for slug, status in tx.all(SLUGS)}
 
 
@@ -104,7 +117,7 @@ def update_mission(tx: Transaction, mission: Mission) -> None:
 
 
 def take_tick(tx: Transaction, id: str, tick: str) -> bool:
-    """Whether it was free: no cycle was begun for this moment of the cadence or a later one."""
+    """False when a cycle for this tick or a later one has already begun."""
     return bool(tx.run(TAKE_TICK, of_id=id, tick=tick))
 
 
@@ -135,7 +148,7 @@ def pillar_by_slug(tx: Transaction, mission_id: str, slug: str) -> Pillar | None
 
 
 def pillars_of(tx: Transaction, mission_id: str) -> list[Pillar]:
-    """In their order, those that are archived too."""
+    """In file order, archived ones included."""
     return [Pillar(*row) for row in tx.all(PILLARS, mission_id=mission_id)]
 
 
@@ -151,13 +164,13 @@ def update_pillar(tx: Transaction, pillar: Pillar) -> None:
 
 
 def strategies_of(tx: Transaction, mission_id: str) -> list[Strategy]:
-    """Those of each pillar together, in their order."""
+    """Grouped by pillar, in file order."""
     return [Strategy(*row) for row in tx.all(STRATEGIES, mission_id=mission_id)]
 
 
-def replace_strategies(tx: Transaction, pillar_id: str, by: Sequence[Strategy]) -> None:
+def replace_strategies(tx: Transaction, pillar_id: str, strategies: Sequence[Strategy]) -> None:
     tx.run(DELETE_STRATEGIES, pillar_id=pillar_id)
-    tx.run_many(INSERT_STRATEGY, [one._asdict() for one in by])
+    tx.run_many(INSERT_STRATEGY, [strategy._asdict() for strategy in strategies])
 
 
 # --- metrics ----------------------------------------------------------------------------------------------
@@ -174,7 +187,7 @@ def metric_by_slug(tx: Transaction, mission_id: str, slug: str) -> Metric | None
 
 
 def metrics_of(tx: Transaction, mission_id: str) -> list[Metric]:
-    """Those of each pillar together, in their order, those that are archived too."""
+    """Grouped by pillar, in file order, archived ones included."""
     return [Metric(*row) for row in tx.all(METRICS, mission_id=mission_id)]
 
 
@@ -183,11 +196,11 @@ def insert_metric(tx: Transaction, metric: Metric) -> None:
 
 
 def update_metric(tx: Transaction, metric: Metric) -> None:
-    """All that a mission's file says of it; what went wrong at its last collection is not touched."""
+    """Write the columns that the mission file defines; the last collection error stays."""
     tx.run(UPDATE_METRIC, of_id=metric.id, **{name: getattr(metric, name) for name in _METRIC_CHANGES})
 
 
-# --- what a mission has in hand ---------------------------------------------------------------------------
+# --- open todos -------------------------------------------------------------------------------------------
 
 
 def count_open_in_pillar(tx: Transaction, pillar_id: str) -> int:
@@ -196,12 +209,34 @@ def count_open_in_pillar(tx: Transaction, pillar_id: str) -> int:
 
 
 def count_open_by_status(tx: Transaction, mission_id: str) -> dict[str, int]:
-    """How many todos are in each state that is not an end."""
+    """The number of open todos by status."""
     return {str(status): int(count) for status, count in tx.all(OPEN_IN_MISSION, mission_id=mission_id)}
 
 
 def capacity(tx: Transaction, mission: Mission) -> Capacity:
-    """How full a mission is. Before a limit is used up, the caller has locked the mission."""
+    """Lock the mission first when the result decides whether a slot is used."""
     counts, policy = count_open_by_status(tx, mission.id), policy_of(mission)
     active = sum(count for status, count in counts.items() if status in ACTIVE)
     return Capacity(active, policy.active_todo_limit, counts.get(TodoStatus.BACKLOG, 0), policy.backlog_todo_limit)
+
+
+# --- runs -------------------------------------------------------------------------------------------------
+
+
+def run_totals_of_mission(tx: Transaction, mission_id: str) -> list[tuple[Any, ...]]:
+    """Pillar id, todo id, number of runs, and the sums of what they used."""
+    return tx.all(RUN_TOTALS_OF_MISSION, mission_id=mission_id)
+
+
+def run_totals_of_todo(tx: Transaction, todo_id: str) -> tuple[Any, ...]:
+    return tx.one(RUN_TOTALS_OF_TODO, todo_id=todo_id) or ()
+
+
+def turn_ids_of_todo(tx: Transaction, todo_id: str) -> list[str]:
+    """The turns of all runs on a todo, oldest first, without duplicates."""
+    events = (
+        json.loads(data)
+        for (run_id,) in tx.all(RUNS_OF_TODO, todo_id=todo_id)
+        for (data,) in tx.all(TURNS_OF_RUN, stream=run_stream(run_id))
+    )
+    return list(dict.fromkeys(str(turn_id) for event in events if (turn_id := event.get("turn_id"))))

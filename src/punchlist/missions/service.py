@@ -21,10 +21,11 @@ from punchlist.kernel.text import block_problem
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import MissionAction, find_mission, lock_mission, mission_event
 from punchlist.missions.chats import service as chat_service
+from punchlist.missions.chats.model import ChatChannel
 from punchlist.missions.config.apply_config import REASON, apply_config, changed_columns
 from punchlist.missions.config.diff import change_lines, creation_lines
 from punchlist.missions.model import Mission, PillarState
-from punchlist.missions.todos.lifecycle import ACTIVE, ChatChannel, TodoStatus
+from punchlist.missions.todos.lifecycle import ACTIVE, TodoStatus
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 
@@ -194,7 +195,7 @@ class Missions:
 def _update(tx: Transaction, scope: Scope, old: Mission, new: Mission, action: MissionAction, reason: str) -> Change:
     mission_repository.update_mission(tx, new)
     data = changed_columns(old, new)
-    return mission_event(scope, old, action, old.id, reason, data, came_from=old.status, to=new.status)
+    return mission_event(scope, old, action, old.id, reason, data, from_status=old.status, to=new.status)
 
 
 def _check_role(scope: Scope, what: str) -> None:

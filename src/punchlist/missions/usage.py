@@ -1,37 +1,24 @@
-"""What missions have taken: tokens, money, time and calls, of a todo, a pillar or all of it; and evidence (X4).
+"""What missions have used: tokens, money, time and calls per todo, pillar and mission; and evidence (X4).
 
-Runs count what they use, so sums are sums of their rows. What was done for a todo are the calls of its
-runs' turns and of their workers; which turns those are, the trail of a run tells.
+Runs count their own usage, so totals are sums over their rows. The evidence of a todo is the tool calls in the turns of
+its runs and of their workers.
 """
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-from punchlist.conversations import repository as conversation_records
+from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations import usage_repository as conversation_usage
 from punchlist.conversations.model import CallEvidence
-from punchlist.runs import service as runs_service
-from punchlist.runs.lifecycle import RunAction
-from punchlist.storage.statements import Statement
-from punchlist.storage.store import Store, Transaction
-
-_SUMS: Final = "count(*), sum(input_tokens), sum(output_tokens), sum(cost), sum(seconds), sum(calls)"
-OF_MISSION: Final = Statement(
-    f"SELECT pillar_id, todo_id, {_SUMS} FROM runs WHERE mission_id = :mission_id GROUP BY pillar_id, todo_id"
-)
-OF_TODO: Final = Statement(f"SELECT {_SUMS} FROM runs WHERE todo_id = :todo_id")
-RUNS_OF_TODO: Final = Statement("SELECT id FROM runs WHERE todo_id = :todo_id ORDER BY created_at, id")
-# Each turn that a run has taken up is told in its trail.
-TAKEN_UP: Final = Statement(
-    f"SELECT data FROM events WHERE stream = :stream AND action = '{RunAction.SET_TURN}' ORDER BY version"
-)
+from punchlist.missions import repository as mission_repository
+from punchlist.storage.store import Store
 
 
 class RunUsage(NamedTuple):
-    """What some runs have used. A run counts what a turn has used when that turn is over."""
+    """Totals over runs. A run includes a turn's usage once that turn has ended."""
 
     runs: int = 0
     input_tokens: int = 0
@@ -41,14 +28,7 @@ class RunUsage(NamedTuple):
     calls: int = 0
 
     def plus(self, other: RunUsage) -> RunUsage:
-        return RunUsage(
-            self.runs + other.runs,
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cost + other.cost,
-            self.seconds + other.seconds,
-            self.calls + other.calls,
-        )
+        return RunUsage._make(a + b for a, b in zip(self, other, strict=True))
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -64,24 +44,24 @@ class RunUsage(NamedTuple):
 class TodoUsage:
     usage: RunUsage
     evidence: tuple[CallEvidence, ...]
-    """Calls in the order in which they began."""
+    """Tool calls in the order of their start."""
 
     def as_json(self) -> dict[str, Any]:
-        return {**self.usage.as_json(), "evidence": [one.as_json() for one in self.evidence]}
+        return {**self.usage.as_json(), "evidence": [call.as_json() for call in self.evidence]}
 
 
 @dataclass(frozen=True, slots=True)
 class MissionUsage:
     usage: RunUsage
     pillars: dict[str, RunUsage]
-    """By id. What the Lead does for all of them is in the mission's own only."""
+    """By id. The Lead's own runs count only for the mission."""
     todos: dict[str, RunUsage]
 
     def as_json(self) -> dict[str, Any]:
         return {
             **self.usage.as_json(),
-            "pillars": {id: one.as_json() for id, one in self.pillars.items()},
-            "todos": {id: one.as_json() for id, one in self.todos.items()},
+            "pillars": {id: used.as_json() for id, used in self.pillars.items()},
+            "todos": {id: used.as_json() for id, used in self.todos.items()},
         }
 
 
@@ -91,21 +71,20 @@ class MissionUsageService:
 
     def todo(self, todo_id: str) -> TodoUsage:
         with self._store.read() as tx:
-            row = tx.one(OF_TODO, todo_id=todo_id)
-            taken = {turn: None for (run,) in tx.all(RUNS_OF_TODO, todo_id=todo_id) for turn in _turns_of(tx, run)}
-            heads = [turn for id in taken if (turn := conversation_records.find_turn(tx, id))]
-            among = [turn for head in heads for turn in conversation_usage.with_child_turns(tx, head)]
-            shown = tuple(conversation_usage.tool_calls(tx, among))
-        # Of those that are under way, too.
-        return TodoUsage(_run_usage(row or ())._replace(calls=len(shown)), shown)
+            totals = mission_repository.run_totals_of_todo(tx, todo_id)
+            turn_ids = mission_repository.turn_ids_of_todo(tx, todo_id)
+            turns = [turn for id in turn_ids if (turn := conversation_repository.find_turn(tx, id))]
+            with_workers = [each for turn in turns for each in conversation_usage.with_child_turns(tx, turn)]
+            evidence = tuple(conversation_usage.tool_calls(tx, with_workers))
+        # Counted from the evidence, which includes turns that have not ended.
+        return TodoUsage(_run_usage(totals)._replace(calls=len(evidence)), evidence)
 
     def pillar(self, mission_id: str, pillar_id: str) -> RunUsage:
         return self.mission(mission_id).pillars.get(pillar_id, RunUsage())
 
     def mission(self, mission_id: str) -> MissionUsage:
-        """All at once, from the rows of its runs."""
         with self._store.read() as tx:
-            rows = tx.all(OF_MISSION, mission_id=mission_id)
+            rows = mission_repository.run_totals_of_mission(tx, mission_id)
         total, pillars, todos = RunUsage(), dict[str, RunUsage](), dict[str, RunUsage]()
         for pillar_id, todo_id, *sums in rows:
             used = _run_usage(sums)
@@ -117,14 +96,8 @@ class MissionUsageService:
         return MissionUsage(total, pillars, todos)
 
 
-def _turns_of(tx: Transaction, run_id: str) -> list[str]:
-    """The ids of the turns that a run has taken up."""
-    told = (json.loads(data) for (data,) in tx.all(TAKEN_UP, stream=runs_service.event_stream(run_id)))
-    return [str(turn) for data in told if (turn := data.get("turn_id"))]
-
-
-def _run_usage(sums: Any) -> RunUsage:
+def _run_usage(sums: Sequence[Any]) -> RunUsage:
     if not sums or not sums[0]:
         return RunUsage()
-    count, read, said, cost, seconds, calls = sums
-    return RunUsage(int(count), int(read or 0), int(said or 0), float(cost or 0), float(seconds or 0), int(calls or 0))
+    runs, input_tokens, output_tokens, cost, seconds, calls = (value or 0 for value in sums)
+    return RunUsage(int(runs), int(input_tokens), int(output_tokens), float(cost), float(seconds), int(calls))

@@ -1,0 +1,1 @@
+"""The chats of a mission and its pillars."""

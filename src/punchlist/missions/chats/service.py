@@ -13,7 +13,7 @@ from punchlist.conversations.service import MAX_MESSAGE_LENGTH, Conversations
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.events import canonical_json
 from punchlist.kernel.text import raw_problem
-from punchlist.missions.todos.lifecycle import ChatChannel
+from punchlist.missions.chats.model import ChatChannel
 from punchlist.storage import event_log
 from punchlist.storage.store import Transaction
 

@@ -1,0 +1,1 @@
+"""The mission file: validation, JSON Schema, changes, and trust in what it runs."""

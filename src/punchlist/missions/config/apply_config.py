@@ -15,8 +15,8 @@ from punchlist.kernel.ids import new_id
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import MissionAction, mission_event
 from punchlist.missions.chats import service as chat_service
+from punchlist.missions.chats.model import ChatChannel
 from punchlist.missions.model import Metric, Mission, Pillar, Strategy
-from punchlist.missions.todos.lifecycle import ChatChannel
 from punchlist.storage.store import Transaction
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def _changed(
     scope: Scope, mission: Mission, action: MissionAction, old: Pillar | Metric, new: Pillar | Metric
 ) -> Change:
     data = changed_columns(old, new)
-    return mission_event(scope, mission, action, old.id, REASON, data, came_from=old.status, to=new.status)
+    return mission_event(scope, mission, action, old.id, REASON, data, from_status=old.status, to=new.status)
 
 
 def changed_columns(old: Any, new: Any) -> dict[str, Any]:

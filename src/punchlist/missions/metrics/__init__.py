@@ -1,0 +1,1 @@
+"""Metrics: readings, status, trend and collectors."""

@@ -1,0 +1,1 @@
+"""Planning cycles: cadence, deadlines and prompts."""

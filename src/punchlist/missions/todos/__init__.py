@@ -1,0 +1,1 @@
+"""Mission todos: lifecycle, limits, tools, checks and claims."""

@@ -1,7 +1,7 @@
-"""Checks: what must hold before a todo can be completed (M16).
+"""Runs the completion checks of todos and stores the results (M16).
 
-A check is looked at after the work, and what came of it is kept with the todo. A command runs only when
-the person has trusted it: with the mission's file, or by giving it to a todo with their own hands.
+A check runs after the work. A command runs only when the person has trusted it: with the mission file, or by giving
+it to the todo personally.
 """
 
 from __future__ import annotations
@@ -22,52 +22,51 @@ from punchlist.missions.config.trust import IsTrusted, trusted_config
 from punchlist.missions.metrics import repository as metric_repository
 from punchlist.missions.metrics.status import format_number
 from punchlist.missions.model import Metric, MetricReading, Mission, MissionScope, MissionTodo
-from punchlist.storage.statements import Statement
+from punchlist.missions.todos import repository as todo_repository
 from punchlist.storage.store import Store
 
-WORKED_AT: Final = Statement("SELECT started_at, worked_at FROM mission_todos WHERE id = :id")
-_LAST_LINES: Final = 20
-_LONGEST: Final = 1_500
+_MAX_OUTPUT_LINES: Final = 20
+_MAX_OUTPUT_LENGTH: Final = 1_500
 
 RecordCheck = Callable[[MissionScope, str, bool, str], object]
-"""`MissionTodos.record_check`: keeps with a todo what came of its check."""
+"""`MissionTodos.record_check`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     passed: bool
     detail: str
-    """What was seen; for the Lead, and for whoever has to go on."""
+    """The reason, for the Lead and the owner."""
 
 
 class CompletionChecks:
     def __init__(
         self,
         store: Store,
-        trust_of: IsTrusted,
+        is_trusted: IsTrusted,
         workspace: Path,
         record: RecordCheck,
         *,
         environment: Mapping[str, str],
-        vouched: Callable[[MissionTodo], bool] = lambda _: False,
+        is_trusted_command: Callable[[MissionTodo], bool] = lambda _: False,
     ) -> None:
-        """`vouched`: whether the person at this machine gave the todo its command (`trusted.check_name`)."""
+        """`is_trusted_command`: whether this machine's user gave the todo its command (`trust.check_name`)."""
         self._store = store
-        self._trust_of = trust_of
+        self._is_trusted = is_trusted
         self._workspace = workspace
         self._record = record
         self._environment = environment
         self._redact = Redactor(environment).text
-        self._vouched = vouched
+        self._is_trusted_command = is_trusted_command
 
     def run(self, scope: MissionScope, todo: MissionTodo) -> CheckResult:
-        """Look whether a todo's check holds now, and keep what came of it."""
+        """Run a todo's check and store the result."""
         if todo.completion_check is None:
             raise InvalidInput(f"Todo {todo.id!r} has no check.")
         before = self._worked_at(todo)
         result = self._evaluate(todo, json.loads(todo.completion_check), before)
         if self._worked_at(todo) != before:
-            result = CheckResult(False, "The todo was worked on while its check ran. Check it again.")
+            result = CheckResult(False, "The todo changed while its check ran. Run the check again.")
         self._record(scope, todo.id, result.passed, result.detail)
         return result
 
@@ -75,34 +74,34 @@ class CompletionChecks:
         match check:
             case {"name": name}:
                 return self._named(todo, str(name))
-            case {"metric": slug, "atMost": level}:
+            case {"metric": slug, "atMost": limit}:
                 return self._metric(
-                    todo, str(slug), lambda value: value <= level, f"at most {format_number(level)}", worked_at
+                    todo, str(slug), lambda value: value <= limit, f"at most {format_number(limit)}", worked_at
                 )
-            case {"metric": slug, "atLeast": level}:
+            case {"metric": slug, "atLeast": limit}:
                 return self._metric(
-                    todo, str(slug), lambda value: value >= level, f"at least {format_number(level)}", worked_at
+                    todo, str(slug), lambda value: value >= limit, f"at least {format_number(limit)}", worked_at
                 )
             case {"command": command}:
-                if not self._vouched(todo):
+                if not self._is_trusted_command(todo):
                     return CheckResult(
-                        False, "Its check is a command that nobody at this machine has given it; it was not run."
+                        False, "Its check is a command that no user of this machine has given it; it was not run."
                     )
                 return self._command(command, CHECK_TIMEOUT_SECONDS)
-        return CheckResult(False, f"There is no check such as {excerpt(json.dumps(check))}.")
+        return CheckResult(False, f"Unknown kind of check: {excerpt(json.dumps(check))}.")
 
     def _named(self, todo: MissionTodo, name: str) -> CheckResult:
         mission = self._mission(todo)
-        config = trusted_config(mission, self._trust_of)
+        config = trusted_config(mission, self._is_trusted)
         if config is None:
             return CheckResult(
                 False,
-                f"The check {excerpt(name)!r} runs only when the mission's file is trusted. "
-                f"Read it, then run `punchlist mission trust {mission.slug}`.",
+                f"The check {excerpt(name)!r} runs only after the mission file is trusted. "
+                f"Read the file, then run `punchlist mission trust {mission.slug}`.",
             )
         check = config.checks.get(name)
         if check is None:
-            return CheckResult(False, f"The mission's file has no check {excerpt(name)!r}.")
+            return CheckResult(False, f"The mission file has no check {excerpt(name)!r}.")
         return self._command(check["command"], float(check.get("timeoutSeconds") or CHECK_TIMEOUT_SECONDS))
 
     def _command(self, command: Sequence[str], seconds: float) -> CheckResult:
@@ -120,15 +119,15 @@ class CompletionChecks:
         except ProcessStartError as error:
             return CheckResult(False, self._redact(f"{spelled} cannot be started: {error}."))
         if ran.timed_out:
-            ended = f"took longer than its limit of {seconds:g} s and was ended"
+            ended = f"exceeded its time limit of {seconds:g} s and was killed"
         elif ran.code is not None and ran.code < 0:
-            ended = f"was ended by signal {-ran.code}"
+            ended = f"was killed by signal {-ran.code}"
         else:
             ended = f"ended with exit code {ran.code}"
         return CheckResult(ran.code == 0, self._redact(f"{spelled} {ended}.{_output_tail(ran)}"))
 
     def _metric(
-        self, todo: MissionTodo, slug: str, holds: Callable[[float], bool], wanted: str, worked_at: str
+        self, todo: MissionTodo, slug: str, holds: Callable[[float], bool], requirement: str, worked_at: str
     ) -> CheckResult:
         mission = self._mission(todo)
         metric, reading = self._latest_reading(mission, slug)
@@ -140,11 +139,12 @@ class CompletionChecks:
             )
             return CheckResult(
                 False,
-                f"{metric.name} has no reading since the todo was last worked on ({worked_at[:19]}Z). "
-                f"Run `punchlist {how or f'metric collect {mission.slug} {slug}'}`, then check again.",
+                f"{metric.name} has no reading since the last work on the todo ({worked_at[:19]}Z). "
+                f"Run `punchlist {how or f'metric collect {mission.slug} {slug}'}`, then run the check again.",
             )
         return CheckResult(
-            holds(reading.value), f"{metric.name} is {format_number(reading.value, metric.unit)}; wanted: {wanted}."
+            holds(reading.value),
+            f"{metric.name} is {format_number(reading.value, metric.unit)}; required: {requirement}.",
         )
 
     def _latest_reading(self, mission: Mission, slug: str) -> tuple[Metric | None, MetricReading | None]:
@@ -161,14 +161,12 @@ class CompletionChecks:
         return mission
 
     def _worked_at(self, todo: MissionTodo) -> str:
-        """The moment after which a check counts."""
         with self._store.read() as tx:
-            row = tx.one(WORKED_AT, id=todo.id)
-        return max((at for at in row or () if at), default=todo.created_at)
+            return todo_repository.last_worked_at(tx, todo)
 
 
 def _output_tail(ran: CapturedProcess) -> str:
-    """The end of what a command printed: that is where tests say what failed."""
+    """The last lines of the output: that is where tests report failures."""
     printed = (ran.tail + ran.errors).decode(errors="replace")
-    lines = [line.rstrip() for line in printed.splitlines() if line.strip()][-_LAST_LINES:]
-    return f"\n{visible_block(chr(10).join(lines))[-_LONGEST:]}" if lines else ""
+    lines = [line.rstrip() for line in printed.splitlines() if line.strip()][-_MAX_OUTPUT_LINES:]
+    return f"\n{visible_block(chr(10).join(lines))[-_MAX_OUTPUT_LENGTH:]}" if lines else ""

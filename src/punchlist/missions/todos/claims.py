@@ -1,15 +1,15 @@
-"""The transactions of claims on a mission's todos, so that several agents can work on one mission (X3).
+"""Claims on mission todos, so that several agents can work on one mission (X3).
 
-What the Lead has started is there to be claimed: the most urgent first, then the oldest. A claim keeps
-others from the work, not the Lead from its decision: who reviews a todo is not who holds it. There are
-at most as many in progress as the mission has slots, so all of them are looked at.
+Todos in progress can be claimed, the most urgent first, then the oldest. A claim keeps other agents from the work but
+does not limit the Lead, who reviews it. The mission's limit bounds the number of todos in progress, so a search reads
+all of them.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from punchlist.claims import repository as claim_records
+from punchlist.claims import repository as claim_repository
 from punchlist.claims import service as claims
 from punchlist.claims import validation as claim_rules
 from punchlist.claims.lifecycle import DEFAULT_LEASE_SECONDS, ClaimAction
@@ -44,10 +44,9 @@ class MissionClaims:
         pillar: str | None = None,
         reason: str = "claim_todo",
     ) -> ClaimGranted[MissionTodo] | NothingToClaim:
-        """Take a todo that is in progress and nobody's; without an id, the most urgent.
+        """Claim an unclaimed todo in progress; without an id, the most urgent one.
 
-        Whoever is bound to a pillar takes only what is of that. `at` is the process or the connection that
-        the caller works in.
+        A caller bound to a pillar gets only todos of that pillar. `at` identifies the caller's process or connection.
         """
         by = _claimant(scope, at, ClaimAction.CLAIM)
         check_mission(scope, mission_slug)
@@ -78,7 +77,7 @@ class MissionClaims:
     def renew_claim(
         self, scope: MissionScope, at: str, todo_id: str, fence: int, seconds: int = DEFAULT_LEASE_SECONDS
     ) -> Claim:
-        """Keep a todo for longer; leaves no event."""
+        """Extend the lease; writes no event."""
         by = _claimant(scope, at, ClaimAction.RENEW)
         with self._store.write() as tx:
             todo, _ = _find_mission_todo(tx, scope, todo_id, lock=False)
@@ -87,7 +86,7 @@ class MissionClaims:
     def release_claim(
         self, scope: MissionScope, at: str, todo_id: str, fence: int | None, *, reason: str = "release_claim"
     ) -> Claim:
-        """Give a todo back; a person can take it from anybody. The claim as it was."""
+        """End a claim and return it as it was. A person can release the claim of any holder."""
         by = _claimant(scope, at, ClaimAction.RELEASE)
         with self._store.write() as tx:
             todo, mission = _find_mission_todo(tx, scope, todo_id, lock=True)
@@ -97,10 +96,10 @@ class MissionClaims:
 
 
 class ClaimableMission:
-    """A mission's todos for the tools that claim."""
+    """Adapts `MissionClaims` to the claim tools."""
 
     def __init__(self, claims: MissionClaims, scope: MissionScope, at: str) -> None:
-        """`at` is the process or the connection that the caller works in."""
+        """`at` identifies the caller's process or connection."""
         self._claims = claims
         self._scope = scope
         self._at = at
@@ -110,7 +109,7 @@ class ClaimableMission:
     ) -> tuple[dict[str, Any], Claim] | NothingToClaim:
         slug = mission_slug or self._scope.mission_slug
         if slug is None:
-            raise InvalidInput("missionSlug: is required; a todo is claimed from one mission")
+            raise InvalidInput("missionSlug: is required to claim a mission todo")
         claimed = self._claims.claim(self._scope, self._at, slug, todo_id, seconds)
         return (todo_json(claimed.todo), claimed.claim) if isinstance(claimed, ClaimGranted) else claimed
 
@@ -123,15 +122,15 @@ class ClaimableMission:
 
 def _claimant(scope: MissionScope, at: str, action: ClaimAction) -> Claimant:
     if scope.actor.role not in MEMBERS:
-        who = " or ".join(sorted(MEMBERS))
-        raise NotAllowed(f"{scope.actor.role.described} may not {action} a mission todo; {who} may.")
+        roles = " or ".join(sorted(MEMBERS))
+        raise NotAllowed(f"{scope.actor.role.described} may not {action} a mission todo; {roles} may.")
     return Claimant(scope, at)
 
 
 def _next_free(
     tx: Transaction, mission: Mission, pillar_slug: str | None
 ) -> tuple[MissionTodo, Claim | None] | NothingToClaim:
-    """The most urgent that is free, and the claim that was on it."""
+    """The most urgent unclaimed todo, and its expired claim."""
     pillar = find_pillar(tx, mission, pillar_slug) if pillar_slug is not None else None
     started = [
         todo
@@ -140,7 +139,7 @@ def _next_free(
     ]
     held: list[Claim] = []
     for todo in sorted(started, key=pagination.sort_key):
-        before = claim_records.lock(tx, todo.id)
+        before = claim_repository.lock(tx, todo.id)
         if before is None or not claim_rules.is_held(before, tx.now()):
             return todo, before
         held.append(before)
@@ -154,19 +153,19 @@ def _find_claimable(
     _check_pillar_of(tx, scope, todo)
     if todo.status is not TodoStatus.IN_PROGRESS:
         raise IllegalTransition(
-            f"Cannot claim {_label(todo)}: it is {todo.status}, and only what is in progress can be."
+            f"Cannot claim {_label(todo)}: it is {todo.status}; only todos in progress can be claimed."
         )
-    return todo, claim_records.lock(tx, todo.id)
+    return todo, claim_repository.lock(tx, todo.id)
 
 
 def _find_mission_todo(
     tx: Transaction, scope: MissionScope, todo_id: str, *, lock: bool
 ) -> tuple[MissionTodo, Mission]:
-    """A todo and its mission, where the caller acts."""
+    """A todo and its mission, checked against the caller's scope."""
     todo = todo_repository.find(tx, todo_id)
-    of_id = mission_repository.lock_mission if lock else mission_repository.mission
-    mission = of_id(tx, todo.mission_id) if todo else None
-    # Read again: somebody may have changed it before the lock was ours.
+    read_mission = mission_repository.lock_mission if lock else mission_repository.mission
+    mission = read_mission(tx, todo.mission_id) if todo else None
+    # Read again: another writer may have changed it before we held the lock.
     todo = todo_repository.find(tx, todo_id) if lock else todo
     if todo is None or mission is None:
         raise NotFound(f"There is no mission todo {excerpt(todo_id)!r}.")
@@ -193,9 +192,9 @@ def _append_event(
     action: ClaimAction,
     todo: MissionTodo,
     reason: str,
-    **told: Any,
+    **data: Any,
 ) -> None:
-    data = {"title": todo.title, **told}
+    data = {"title": todo.title, **data}
     event_log.append(
-        tx, mission_event(scope, mission, action, todo.id, reason, data, came_from=todo.status, to=todo.status)
+        tx, mission_event(scope, mission, action, todo.id, reason, data, from_status=todo.status, to=todo.status)
     )

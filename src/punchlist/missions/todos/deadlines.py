@@ -1,4 +1,4 @@
-"""Deadlines: a day, which is over at its end in the mission's time zone, or a moment."""
+"""Deadlines: a day, which ends in the mission's time zone, or a moment."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from punchlist.errors import InvalidInput
 from punchlist.kernel.clock import timestamp
 from punchlist.kernel.text import excerpt, json_type
 from punchlist.missions.model import Escalation, MissionTodo
-from punchlist.missions.planning.cadence import time_zone as place
+from punchlist.missions.planning.cadence import time_zone
 
 FIRST_YEAR: Final = 1900
 LAST_YEAR: Final = 9998
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?", re.ASCII)
 _ZONE: Final = re.compile(r"Z|[+-]\d\d:?\d\d", re.ASCII)
-_WRITE: Final = "Write a day such as 2026-02-21, or a time with its zone such as 2026-02-21T17:00:00Z"
+_WRITE: Final = "Write a day such as 2026-02-21, or a time with a zone such as 2026-02-21T17:00:00Z"
 
 
 class Deadline(NamedTuple):
@@ -27,21 +27,21 @@ class Deadline(NamedTuple):
 
 
 class OverdueReport(NamedTuple):
-    """What looking after a mission's deadlines came to. The first two are how things stand, the rest is what was done:
-    a second look at the same moment finds the same and does nothing."""
+    """The result of processing a mission's deadlines. The first two fields describe the state, the others the actions:
+    a second pass at the same moment finds the same state and takes no action."""
 
     overdue: tuple[MissionTodo, ...] = ()
-    """Active, and past their deadline."""
+    """Active todos past their deadline."""
     stale: tuple[MissionTodo, ...] = ()
-    """In the backlog, and not touched for long."""
+    """Backlog todos that have not changed for `staleBacklogAfterDays`."""
     demoted: tuple[MissionTodo, ...] = ()
     cancelled: tuple[MissionTodo, ...] = ()
     warned: tuple[MissionTodo, ...] = ()
-    """Those whose workers were told."""
+    """Todos in progress whose owners were warned."""
     escalated: tuple[Escalation, ...] = ()
     reminded: tuple[Escalation, ...] = ()
     pruned: tuple[MissionTodo, ...] = ()
-    """Stale ones that were cancelled."""
+    """Stale todos that were cancelled."""
 
     @property
     def has_actions(self) -> bool:
@@ -49,25 +49,25 @@ class OverdueReport(NamedTuple):
 
 
 def parse_deadline(text: object, zone: str, now: datetime) -> Deadline:
-    """What somebody wrote as a deadline; `zone` is the mission's."""
+    """`zone` is the mission's time zone."""
     stored = _normalize(text)
     return Deadline(stored, is_overdue(stored, zone, now))
 
 
 def parse_future_deadline(text: object, zone: str, now: datetime) -> str:
-    """As `parse`, of a deadline that is to be kept: one that has passed is refused."""
+    """As `parse_deadline`, but a deadline in the past is refused."""
     deadline = parse_deadline(text, zone, now)
     if deadline.passed:
-        raise InvalidInput(f"deadline: {deadline.stored} has passed already; give one in the future.")
+        raise InvalidInput(f"deadline: {deadline.stored} has already passed; give one in the future.")
     return deadline.stored
 
 
 def due_at(stored: str, zone: str) -> datetime:
-    """The moment from which on a todo with this deadline is overdue."""
+    """The moment from which a todo with this deadline is overdue."""
     if not _DAY.fullmatch(stored):
         return datetime.fromisoformat(stored)
     next_day = date.fromisoformat(stored) + timedelta(days=1)
-    return datetime.combine(next_day, time(), place(zone)).astimezone(UTC)
+    return datetime.combine(next_day, time(), time_zone(zone)).astimezone(UTC)
 
 
 def is_overdue(stored: str | None, zone: str, now: datetime) -> bool:
@@ -77,20 +77,20 @@ def is_overdue(stored: str | None, zone: str, now: datetime) -> bool:
 def _normalize(text: object) -> str:
     if not isinstance(text, str):
         raise InvalidInput(f"deadline: must be text, got {json_type(text)}. {_WRITE}.")
-    said = text.strip().upper()
+    normalized = text.strip().upper()
     shown = excerpt(text.strip())
     try:
-        if _DAY.fullmatch(said):
-            year, stored = date.fromisoformat(said).year, said
-        elif (at := _TIME.match(said)) and _ZONE.fullmatch(said, at.end()):
-            moment = datetime.fromisoformat(said)
+        if _DAY.fullmatch(normalized):
+            year, stored = date.fromisoformat(normalized).year, normalized
+        elif (at := _TIME.match(normalized)) and _ZONE.fullmatch(normalized, at.end()):
+            moment = datetime.fromisoformat(normalized)
             year, stored = moment.year, timestamp(moment)
-        elif at and at.end() == len(said):
+        elif at and at.end() == len(normalized):
             raise InvalidInput(f"deadline: {shown!r} has a time but no zone. {_WRITE}.")
         else:
-            raise InvalidInput(f"deadline: {shown!r} is no date. {_WRITE}.")
+            raise InvalidInput(f"deadline: {shown!r} is not a date. {_WRITE}.")
     except (ValueError, OverflowError) as error:
-        raise InvalidInput(f"deadline: there is no {shown!r} in the calendar ({error}). {_WRITE}.") from None
+        raise InvalidInput(f"deadline: {shown!r} does not exist in the calendar ({error}). {_WRITE}.") from None
     if not FIRST_YEAR <= year <= LAST_YEAR:
-        raise InvalidInput(f"deadline: {shown!r} is not in the years {FIRST_YEAR} to {LAST_YEAR}. {_WRITE}.")
+        raise InvalidInput(f"deadline: {shown!r} is outside the years {FIRST_YEAR} to {LAST_YEAR}. {_WRITE}.")
     return stored

@@ -1,4 +1,4 @@
-"""Work on a todo in the background, queued in the transaction of what it follows from."""
+"""Queues background work on a todo in the transaction of the change that causes it."""
 
 from __future__ import annotations
 
@@ -10,23 +10,19 @@ from punchlist.errors import IllegalTransition
 from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.missions.config.policy import policy_of
 from punchlist.missions.model import Mission, MissionTodo, Pillar
-from punchlist.runs import repository as run_records
+from punchlist.missions.todos import repository as todo_repository
+from punchlist.runs import repository as run_repository
 from punchlist.runs import service as runs
 from punchlist.runs.lifecycle import OPEN
 from punchlist.runs.model import Run, RunKind
-from punchlist.storage.statements import Statement
 from punchlist.storage.store import Transaction
 
 PILLAR_OWNER: Final = "pillar-owner"
-DAY: Final = timedelta(days=1)
-PACE: Final = Statement(
-    "SELECT coalesce(sum(CASE WHEN kind = :kind THEN 1 ELSE 0 END), 0), coalesce(sum(cost), 0.0) "
-    "FROM runs WHERE mission_id = :mission_id AND created_at > :since"
-)
+_DAY: Final = timedelta(days=1)
 
 
 def enqueue_execution(tx: Transaction, scope: Scope, pillar: Pillar, todo: MissionTodo, reason: str) -> Run:
-    """The run in which the pillar's owner works on it; it says so in the TODO chat itself."""
+    """Queue the run in which the pillar's owner works on the todo, in the pillar's TODO chat."""
     return runs.enqueue(
         tx,
         scope,
@@ -42,23 +38,21 @@ def enqueue_execution(tx: Transaction, scope: Scope, pillar: Pillar, todo: Missi
 
 
 def check_daily_limits(tx: Transaction, mission: Mission) -> None:
-    """Work that makes work comes to an end: agents start only so many todos a day, for only so much money."""
+    """Stops work that creates work: agents start a limited number of todos per day, for a limited cost."""
     policy = policy_of(mission)
-    since = timestamp(parse_timestamp(tx.now()) - DAY)
-    row = tx.one(PACE, mission_id=mission.id, since=since, kind=RunKind.EXECUTE.value)
-    started, cost = (int(row[0]), float(row[1])) if row else (0, 0.0)
+    since = timestamp(parse_timestamp(tx.now()) - _DAY)
+    started, cost = todo_repository.runs_since(tx, mission.id, RunKind.EXECUTE.value, since)
     if started >= policy.max_starts_per_day:
         raise IllegalTransition(
-            f"{started} todos of mission {mission.slug!r} were started within a day, the limit (maxStartsPerDay). A "
-            "person can start more; or wait."
+            f"{started} todos of mission {mission.slug!r} were started within a day, the limit (maxStartsPerDay). "
+            "Wait, or ask a person to start more."
         )
     if cost >= policy.max_cost_per_day:
         raise IllegalTransition(
-            f"The runs of mission {mission.slug!r} have cost ${cost:.2f} within a day, the limit (maxCostPerDay). A "
-            "person can start more; or wait."
+            f"The runs of mission {mission.slug!r} have cost ${cost:.2f} within a day, the limit (maxCostPerDay). "
+            "Wait, or ask a person to start more."
         )
 
 
 def has_open_run(tx: Transaction, todo: MissionTodo) -> bool:
-    """Whether a run works on it, or is going to."""
-    return any(run.status in OPEN for run in run_records.select(tx, run_records.BY_TODO, todo_id=todo.id))
+    return any(run.status in OPEN for run in run_repository.select(tx, run_repository.BY_TODO, todo_id=todo.id))

@@ -1,4 +1,4 @@
-"""The lifecycles of a mission's todo, and of a question that waits for a person."""
+"""The lifecycle of a mission todo: statuses, actions, and which role may take which action (M4)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,6 @@ class TodoPriority(StrEnum):
     LOW = "low"
 
 
-class ChatChannel(StrEnum):
-    """What a chat of a mission is for; in the conversation's metadata (M1)."""
-
-    MISSION = "mission"
-    PILLAR = "pillar"
-    PILLAR_TODO = "pillar-todo"
-
-
 class TodoStatus(StrEnum):
     BACKLOG = "backlog"
     PENDING = "pending"
@@ -34,25 +26,25 @@ class TodoStatus(StrEnum):
 
 class TodoAction(StrEnum):
     CREATE = "create"
-    # A new todo that is only a candidate, by wish or since all slots are taken.
+    # Create in the backlog: on request, or because the active list is full.
     SHELVE = "shelve"
     PROMOTE = "promote"
     DEMOTE = "demote"
     START = "start"
     COMPLETE = "complete"
     CANCEL = "cancel"
-    # These leave it where it is.
+    # These do not change the status.
     EXTEND = "extend"
     REPRIORITIZE = "reprioritize"
 
 
 LEADS: Final = frozenset({Role.LEAD, Role.PERSON, Role.SYSTEM})
-"""Who decides. A person is who the Lead works for, the system does what a mission's policies say."""
+"""Roles that decide: the Lead, the person it works for, and the system, which applies the mission's policies."""
 MEMBERS: Final = LEADS | {Role.OWNER}
 
 OPEN: Final = frozenset({TodoStatus.BACKLOG, TodoStatus.PENDING, TodoStatus.IN_PROGRESS})
 ACTIVE: Final = frozenset({TodoStatus.PENDING, TodoStatus.IN_PROGRESS})
-"""Those that take one of the scarce slots."""
+"""Statuses that count toward `activeTodoLimit`."""
 
 MISSION: Final = Lifecycle(
     "mission todo",
@@ -77,43 +69,10 @@ MISSION: Final = Lifecycle(
         TodoAction.PROMOTE: LEADS,
         TodoAction.DEMOTE: LEADS,
         TodoAction.START: LEADS,
-        # Whoever did the work does not call it done; nor does a policy.
+        # The owner does the work, so it cannot complete it; neither can a policy.
         TodoAction.COMPLETE: frozenset({Role.LEAD, Role.PERSON}),
         TodoAction.CANCEL: MEMBERS,
         TodoAction.EXTEND: LEADS,
         TodoAction.REPRIORITIZE: LEADS,
-    },
-)
-
-
-class EscalationStatus(StrEnum):
-    OPEN = "open"
-    # Somebody has seen it; there are no more reminders.
-    ACKNOWLEDGED = "acknowledged"
-    ANSWERED = "answered"
-
-
-class EscalationAction(StrEnum):
-    ASK = "ask"
-    REMIND = "remind"
-    ACKNOWLEDGE = "acknowledge"
-    ANSWER = "answer"
-
-
-ESCALATION: Final = Lifecycle(
-    "escalation",
-    {
-        (NEW, EscalationAction.ASK): EscalationStatus.OPEN,
-        (EscalationStatus.OPEN, EscalationAction.REMIND): EscalationStatus.OPEN,
-        (EscalationStatus.OPEN, EscalationAction.ACKNOWLEDGE): EscalationStatus.ACKNOWLEDGED,
-        (EscalationStatus.OPEN, EscalationAction.ANSWER): EscalationStatus.ANSWERED,
-        (EscalationStatus.ACKNOWLEDGED, EscalationAction.ANSWER): EscalationStatus.ANSWERED,
-    },
-    allowed={
-        EscalationAction.ASK: frozenset({Role.SYSTEM, Role.LEAD}),
-        EscalationAction.REMIND: frozenset({Role.SYSTEM}),
-        EscalationAction.ACKNOWLEDGE: frozenset({Role.PERSON}),
-        # What the Lead does to the todo after a person has spoken answers it, too.
-        EscalationAction.ANSWER: LEADS,
     },
 )

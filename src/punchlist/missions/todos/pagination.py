@@ -1,8 +1,7 @@
-"""In which order a mission's todos are listed, and how a list is continued. Pure.
+"""Order and cursors of a mission's todo list. Pure.
 
-Open ones first: what is worked on, what is next, what might be; the most urgent of each, then the
-oldest. There are as many as the limits allow. Then those that ended, the newest first, of which
-there may be any number: they are read in pages, along an index.
+Open todos come first: in progress, pending, backlog; by priority within each, then by age. The mission's limits bound
+their number. Ended todos follow, newest first; their number is unbounded, so pages read them along an index.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ SortKey = tuple[int, int, str, str]
 
 
 class EndedCursor(NamedTuple):
-    """The last todo of a page, when it had ended; the next page begins after it."""
+    """The position after the last todo of a page, when that todo has ended."""
 
     at: str
     id: str
 
 
 NEWEST: Final = EndedCursor("9999", "")
-"""Before the first of those that ended."""
+"""The position before the first ended todo."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +47,15 @@ class TodoPage:
     items: list[MissionTodo]
     capacity: Capacity
     cursor: str | None
-    """Where the next page begins; None when this is the last."""
+    """None on the last page."""
     escalated: frozenset[str]
-    """Ids of todos that a person is asked about."""
+    """Ids of todos with an unanswered escalation."""
     pillars: Mapping[str, str]
     """Slugs by id."""
 
 
 def sort_key(todo: MissionTodo) -> SortKey:
-    """Where an open todo stands among the open ones."""
+    """Orders open todos."""
     return _STATUSES[todo.status], _PRIORITIES[todo.priority], todo.created_at, todo.id
 
 
@@ -75,7 +74,7 @@ def parse_cursor(cursor: str) -> SortKey | EndedCursor:
                     return status, priority, at, id
     except (ValueError, binascii.Error, RecursionError):
         pass
-    raise InvalidInput("cursor: must be the nextCursor of a list, as it was given; leave it out to begin anew")
+    raise InvalidInput("cursor: must be a nextCursor, unchanged; leave it out to start from the beginning")
 
 
 def _plain(*texts: str) -> bool:

@@ -1,4 +1,4 @@
-"""A mission's todos as its events tell them, to compare with the rows."""
+"""Rebuilds mission todos from events and compares them with the rows."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from punchlist.storage.store import Transaction
 
 
 def replay(events: Sequence[Event]) -> dict[str, MissionTodo]:
-    """The todos by id. What the stream says of anything else is passed over."""
+    """The todos by id. Events about other things are ignored."""
     todos: dict[str, MissionTodo] = {}
     for event in events:
         if creates_todo(event):
-            nothing: dict[str, Any] = dict.fromkeys(MissionTodo._fields)
-            todos[event.subject] = _told(MissionTodo(**nothing)._replace(id=event.subject), event)
+            empty: dict[str, Any] = dict.fromkeys(MissionTodo._fields)
+            todos[event.subject] = _apply_event(MissionTodo(**empty)._replace(id=event.subject), event)
         elif event.subject in todos:
-            todos[event.subject] = _told(todos[event.subject], event)
+            todos[event.subject] = _apply_event(todos[event.subject], event)
     return todos
 
 
 def creates_todo(event: Event) -> bool:
-    """Whether an event of a mission puts a row into `mission_todos`."""
+    """Whether an event inserted a row into `mission_todos`."""
     return event.action in (TodoAction.CREATE, TodoAction.SHELVE)
 
 
 def compare(tx: Transaction, mission_id: str, events: Sequence[Event]) -> Iterator[str]:
-    """How the rows of a mission's todos differ from its events."""
-    told = replay(events)
+    """One line per todo whose row differs from its events."""
+    expected = replay(events)
     found = {todo.id: todo for todo in todo_repository.all_in_mission(tx, mission_id)}
-    for todo_id in told | found:
-        if told.get(todo_id) != found.get(todo_id):
-            yield f"mission:{mission_id}: todo {todo_id} is not what its events made of it"
+    for todo_id in expected | found:
+        if expected.get(todo_id) != found.get(todo_id):
+            yield f"mission:{mission_id}: todo {todo_id} differs from its events"
 
 
-def _told(todo: MissionTodo, event: Event) -> MissionTodo:
+def _apply_event(todo: MissionTodo, event: Event) -> MissionTodo:
     data = event.payload()
     changed = todo._replace(**{name: data[name] for name in MissionTodo._fields if name in data})
     return changed._replace(

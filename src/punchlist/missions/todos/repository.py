@@ -1,14 +1,14 @@
-"""The SQL of a mission's todos, inside somebody's transaction. Every row's checksum is checked when it is read."""
+"""The SQL of mission todos. The caller owns the transaction. Reading a row verifies its checksum."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 from punchlist.errors import StoreDamaged
-from punchlist.missions.model import Escalation, MissionTodo
-from punchlist.missions.todos.lifecycle import EscalationStatus, TodoPriority, TodoStatus
+from punchlist.missions.model import MissionTodo
+from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 from punchlist.missions.todos.pagination import EndedCursor
-from punchlist.storage.statements import Statement, columns, insert, literals, update
+from punchlist.storage.statements import Statement, columns, insert, update
 from punchlist.storage.store import Transaction
 
 _WIDTH: Final = len(MissionTodo._fields)
@@ -27,32 +27,24 @@ MUTABLE_COLUMNS: Final = (
     "override_reason",
     "overdue_at",
 )
-"""What may change of a todo; the rest stays as it was said."""
+"""All other columns keep the values from creation."""
 
 INSERT: Final = insert("mission_todos", _NAMES)
 BY_ID: Final = Statement(f"{_ROW} WHERE id = :id")
 BY_REQUEST: Final = Statement(f"{_ROW} WHERE mission_id = :mission_id AND request_id = :request_id")
 OPEN_OF_MISSION: Final = Statement(f"{_ROW} WHERE mission_id = :mission_id AND ended_at IS NULL")
 ALL_OF_MISSION: Final = Statement(f"{_ROW} WHERE mission_id = :mission_id")
-ENDING_IN: Final = Statement(f"{_ROW} WHERE id LIKE :pattern ORDER BY id DESC LIMIT 20")
-# The todo as it was read, whatever of it somebody else may have changed.
+BY_SUFFIX: Final = Statement(f"{_ROW} WHERE id LIKE :pattern ORDER BY id DESC LIMIT 20")
+# Matches only the row as it was read: the checksum detects a change by another writer.
 UPDATE: Final = update(
     "mission_todos",
     (*MUTABLE_COLUMNS, "checksum"),
     where="id = :todo_id AND status = :from_status AND checksum = :from_checksum",
 )
-_UNANSWERED: Final = literals(status for status in EscalationStatus if status != EscalationStatus.ANSWERED)
-ESCALATED: Final = Statement(
-    f"SELECT todo_id FROM escalations WHERE mission_id = :mission_id AND status IN ({_UNANSWERED})"
-)
-ASKED: Final = Statement(
-    f"SELECT {columns(Escalation._fields)} FROM escalations "
-    f"WHERE todo_id = :todo_id AND status <> '{EscalationStatus.ANSWERED}'"
-)
-ANSWER: Final = update(
-    "escalations",
-    ("status", "answer", "answered_by", "answered_at"),
-    where="id = :escalation_id AND status = :from_status",
+WORK_TIMES: Final = Statement("SELECT started_at, worked_at FROM mission_todos WHERE id = :id")
+RUNS_SINCE: Final = Statement(
+    "SELECT coalesce(sum(CASE WHEN kind = :kind THEN 1 ELSE 0 END), 0), coalesce(sum(cost), 0.0) "
+    "FROM runs WHERE mission_id = :mission_id AND created_at > :since"
 )
 CREATED: Final = Statement(
     "SELECT data FROM events WHERE stream = :stream AND subject = :subject AND from_status IS NULL"
@@ -60,7 +52,7 @@ CREATED: Final = Statement(
 
 
 def _ended(of_pillar: bool, status: TodoStatus | None) -> Statement:
-    """A page of those that ended, newest first, after `at` and `id`, down to what is archived."""
+    """A page of ended todos, newest first, that starts after (`at`, `id`) and stops at `since`."""
     whose = "pillar_id" if of_pillar else "mission_id"
     only = f"AND status = '{status}' " if status is not None else ""
     return Statement(
@@ -90,13 +82,13 @@ def find_by_request(tx: Transaction, mission_id: str, request_id: str) -> Missio
     return from_row(row) if row else None
 
 
-def find_by_suffix(tx: Transaction, end: str) -> list[MissionTodo]:
-    """Those whose ids end so, up to some number, newest first."""
-    return [from_row(row) for row in tx.all(ENDING_IN, pattern=f"%{end}")]
+def find_by_suffix(tx: Transaction, suffix: str) -> list[MissionTodo]:
+    """At most 20 todos whose ids end with `suffix`, newest first."""
+    return [from_row(row) for row in tx.all(BY_SUFFIX, pattern=f"%{suffix}")]
 
 
 def open_in_mission(tx: Transaction, mission_id: str) -> list[MissionTodo]:
-    """In no order."""
+    """Unordered."""
     return [from_row(row) for row in tx.all(OPEN_OF_MISSION, mission_id=mission_id)]
 
 
@@ -112,16 +104,16 @@ def ended_page(
     status: TodoStatus | None,
     since: str,
     after: EndedCursor,
-    most: int,
+    limit: int,
 ) -> list[MissionTodo]:
-    """Newest first: those that ended before `after`, but not before `since`."""
+    """Newest first: todos that ended before `after`, but not before `since`."""
     statement = ENDED[pillar_id is not None, status]
-    rows = tx.all(statement, owner=pillar_id or mission_id, since=since, at=after.at, id=after.id, most=most)
+    rows = tx.all(statement, owner=pillar_id or mission_id, since=since, at=after.at, id=after.id, most=limit)
     return [from_row(row) for row in rows]
 
 
 def update_row(tx: Transaction, todo: MissionTodo, changes: dict[str, Any]) -> MissionTodo | None:
-    """Write the changes if the todo is still as it was read; None when it is not."""
+    """Write the changes; None when another writer changed the todo since it was read."""
     changed = todo._replace(**changes)
     rows = tx.run(
         UPDATE,
@@ -134,32 +126,20 @@ def update_row(tx: Transaction, todo: MissionTodo, changes: dict[str, Any]) -> M
     return changed if rows else None
 
 
-def escalated_todo_ids(tx: Transaction, mission_id: str) -> frozenset[str]:
-    """Ids of todos that a person is asked about."""
-    return frozenset(row[0] for row in tx.all(ESCALATED, mission_id=mission_id))
+def last_worked_at(tx: Transaction, todo: MissionTodo) -> str:
+    """When work on a todo last started or was reported, as stored now."""
+    row = tx.one(WORK_TIMES, id=todo.id)
+    return max((at for at in row or () if at), default=todo.created_at)
 
 
-def asked(tx: Transaction, todo_id: str) -> list[Escalation]:
-    """What a person is still asked about a todo."""
-    return [Escalation._make(row) for row in tx.all(ASKED, todo_id=todo_id)]
-
-
-def answer(tx: Transaction, before: Escalation, after: Escalation) -> bool:
-    return bool(
-        tx.run(
-            ANSWER,
-            escalation_id=before.id,
-            from_status=str(before.status),
-            status=str(after.status),
-            answer=after.answer,
-            answered_by=after.answered_by,
-            answered_at=after.answered_at,
-        )
-    )
+def runs_since(tx: Transaction, mission_id: str, kind: str, since: str) -> tuple[int, float]:
+    """The number of runs of one kind, and the cost of all runs of the mission, since a moment."""
+    row = tx.one(RUNS_SINCE, mission_id=mission_id, since=since, kind=kind)
+    return (int(row[0]), float(row[1])) if row else (0, 0.0)
 
 
 def creation_data(tx: Transaction, stream: str, todo_id: str) -> str | None:
-    """The data of the event that made a todo."""
+    """The data of the event that created a todo."""
     row = tx.one(CREATED, stream=stream, subject=todo_id)
     return str(row[0]) if row else None
 
@@ -169,13 +149,12 @@ _PRIORITY: Final = {priority.value: priority for priority in TodoPriority}
 
 
 def from_row(row: tuple[Any, ...]) -> MissionTodo:
-    """A row as it was read, after its checksum was found right."""
     try:
         todo = MissionTodo._make(row[:_WIDTH])
         if todo.checksum() == row[_WIDTH]:
             return todo._replace(status=_STATUS[todo.status], priority=_PRIORITY[todo.priority])
     except (TypeError, KeyError):
-        # Something that is no text, or no state, where one was written.
+        # A column that is not text, or not a known status or priority.
         pass
     raise StoreDamaged.not_as_written(f"Todo {row[0]!r} of a mission")
 

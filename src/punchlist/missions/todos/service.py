@@ -1,16 +1,18 @@
-"""The todos of missions: their transactions, permission and limits.
+"""Mission todos: transactions, permission and limits.
 
-Each change locks its mission's row, looks, counts and writes in one transaction: limits hold exactly,
-whoever else writes (M2). Who may do what is in the table of `lifecycle.py`, and a caller that is bound
-to a mission or a pillar acts nowhere else. Reading is in `todo_lists.py`.
+Each change locks its mission's row, reads, counts and writes in one transaction, so that limits hold exactly under
+concurrent writers (M2). The table in `lifecycle.py` says which role may do what; a caller bound to a mission or a
+pillar acts nowhere else. Read access is in `queries.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from punchlist.claims import service as claims
+from punchlist.conversations.model import Scope
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound
 from punchlist.kernel.actors import Role
 from punchlist.kernel.clock import parse_timestamp
@@ -25,9 +27,6 @@ from punchlist.missions.escalations.transitions import OVERDUE
 from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar, TodoChange
 from punchlist.missions.todos import deadlines
 from punchlist.missions.todos import repository as todo_repository
-from punchlist.missions.todos import validation as todo_validation
-from punchlist.missions.todos.capacity import check_room, is_full, room_for_new
-from punchlist.missions.todos.completion import check_not_passed, check_result_json, passed_since_work
 from punchlist.missions.todos.execution import check_daily_limits, enqueue_execution
 from punchlist.missions.todos.lifecycle import LEADS, MEMBERS, MISSION, OPEN, TodoAction, TodoPriority, TodoStatus
 from punchlist.missions.todos.queries import TodoQueries
@@ -35,6 +34,7 @@ from punchlist.missions.todos.todo_drafts import draft_todo, find_repeated_reque
 from punchlist.missions.todos.transitions import (
     CHECK,
     WORK,
+    advance_todo,
     answer_escalations,
     cancel_todo,
     end_claim,
@@ -42,7 +42,21 @@ from punchlist.missions.todos.transitions import (
     insert_todo,
     update_todo,
 )
-from punchlist.missions.todos.validation import check_mission, check_pillar
+from punchlist.missions.todos.validation import (
+    MAX_REASON_LENGTH,
+    UPDATES,
+    check_mission,
+    check_not_passed,
+    check_pillar,
+    check_result_json,
+    check_room,
+    choose_list,
+    display_value,
+    is_backlog_full,
+    mismatched_fields,
+    parse_block,
+    passed_since_work,
+)
 from punchlist.runs import service as runs
 from punchlist.runs.model import Run, RunKind
 from punchlist.storage.store import Transaction
@@ -55,14 +69,14 @@ class MissionTodos(TodoQueries):
     def create(
         self, scope: MissionScope, mission_slug: str, new: NewMissionTodo, *, reason: str = "mission_todo_create"
     ) -> TodoChange:
-        """A new todo: pending if there is a slot, else in the backlog, if there is room (M2)."""
+        """Create a todo: pending while the active list has room, else in the backlog (M2)."""
         MISSION.check_role(TodoAction.CREATE, scope.actor.role)
         check_mission(scope, mission_slug)
         check_pillar(scope, new.pillar_slug)
         with self._store.read() as tx:
             mission = find_mission(tx, mission_slug)
-            # To be refused takes no lock: those who ask in vain do not keep others waiting.
-            if is_full(mission_repository.capacity(tx, mission)) and isinstance(
+            # A request that will be refused must not take the lock and delay other writers.
+            if is_backlog_full(mission_repository.capacity(tx, mission)) and isinstance(
                 done := _place(tx, scope, mission, new), TodoChange
             ):
                 return done
@@ -71,8 +85,9 @@ class MissionTodos(TodoQueries):
             placed = _place(tx, scope, mission, new)
             if isinstance(placed, TodoChange):
                 return placed
-            todo, told = placed.todo, placed.todo.justification or reason
-            insert_todo(tx, scope, mission, placed.action, todo, told, target=placed.target.value)
+            todo = placed.todo
+            reason = todo.justification or reason
+            insert_todo(tx, scope, mission, placed.action, todo, reason, target=placed.target.value)
             return TodoChange(todo, " ".join(placed.warnings) or None)
 
     def update(
@@ -87,37 +102,32 @@ class MissionTodos(TodoQueries):
         priority: TodoPriority | None = None,
     ) -> TodoChange:
         """Promote, demote, start, cancel, extend or reprioritize a todo, for a reason (M4, M5)."""
-        if action not in todo_validation.UPDATES.values():
-            raise InvalidInput(
-                f"action: must be one of {', '.join(todo_validation.UPDATES)}, "
-                f"got {todo_validation.display_value(action)}"
-            )
-        reason = todo_validation.parse_reason(reason)
-        if problems := todo_validation.mismatched_fields(action, deadline is not None, priority is not None):
+        if action not in UPDATES.values():
+            raise InvalidInput(f"action: must be one of {', '.join(UPDATES)}, got {display_value(action)}")
+        reason = parse_block("reason", reason, MAX_REASON_LENGTH)
+        if problems := mismatched_fields(action, deadline is not None, priority is not None):
             raise InvalidInput(problems)
         if scope.actor.role is Role.OWNER and action in (TodoAction.PROMOTE, TodoAction.DEMOTE):
             self._recommend(scope, mission_slug, todo_id, action, reason)
         MISSION.check_role(action, scope.actor.role)
         with self._store.write() as tx:
             mission, todo, pillar = self._lock_todo(tx, scope, mission_slug, todo_id)
-            status = MISSION.advance(todo.status, action, scope.actor.role)
+            advance = partial(advance_todo, tx, scope, mission, todo, action, reason)
             match action:
                 case TodoAction.CANCEL:
                     return TodoChange(cancel_todo(tx, scope, mission, todo, reason))
                 case TodoAction.START:
-                    if scope.actor.role is not Role.PERSON:
-                        check_daily_limits(tx, mission)
-                    changed = update_todo(tx, scope, mission, action, todo, reason, status=status, started_at=tx.now())
-                    return TodoChange(changed, run_id=enqueue_execution(tx, scope, pillar, changed, reason).id)
+                    limited = scope.actor.role is not Role.PERSON
+                    guard = (lambda _: check_daily_limits(tx, mission)) if limited else None
+                    started = advance(guard=guard, started_at=tx.now())
+                    return TodoChange(started, run_id=enqueue_execution(tx, scope, pillar, started, reason).id)
                 case TodoAction.EXTEND:
-                    until = _parse_deadline(tx, mission, deadline or "")
-                    changed = update_todo(tx, scope, mission, action, todo, reason, deadline=until, overdue_at=None)
-                    answer_escalations(tx, scope, mission, todo, f"extended to {until}: {reason}", OVERDUE)
-                    return TodoChange(changed)
+                    MISSION.advance(todo.status, action, scope.actor.role)
+                    return TodoChange(extend_todo(tx, scope, mission, todo, deadline, reason))
                 case TodoAction.REPRIORITIZE:
-                    return TodoChange(update_todo(tx, scope, mission, action, todo, reason, priority=priority))
-            check_room(action, mission_repository.capacity(tx, mission))
-            return TodoChange(update_todo(tx, scope, mission, action, todo, reason, status=status))
+                    return TodoChange(advance(priority=priority))
+            capacity = mission_repository.capacity(tx, mission)
+            return TodoChange(advance(guard=lambda _: check_room(action, capacity)))
 
     def complete(
         self,
@@ -129,25 +139,42 @@ class MissionTodos(TodoQueries):
         metrics_impacted: Sequence[str] = (),
         override_reason: str | None = None,
     ) -> TodoChange:
-        """Call a todo done (M6). A check that has not passed since the last work is in the way, unless the Lead says
-        why it is not (M16)."""
+        """Complete a todo (M6). Its check must have passed since the last work, unless `override_reason` says why it
+        need not (M16)."""
         MISSION.check_role(TodoAction.COMPLETE, scope.actor.role)
-        outcome, override_reason = (
-            todo_validation.parse_outcome(outcome),
-            todo_validation.parse_override(override_reason),
-        )
+        outcome = parse_block("outcome", outcome)
+        if override_reason is not None:
+            override_reason = parse_block("overrideReason", override_reason, MAX_REASON_LENGTH)
         with self._store.write() as tx:
             mission, todo, _ = self._lock_todo(tx, scope, mission_slug, todo_id)
-            status = MISSION.advance(todo.status, TodoAction.COMPLETE, scope.actor.role)
-            slugs = _known_metrics(tx, mission, metrics_impacted)
-            passed = passed_since_work(todo)
-            if not passed and override_reason is None:
-                raise check_not_passed(todo)
-            done = _complete(tx, scope, mission, todo, outcome, status, slugs, None if passed else override_reason)
-            return TodoChange(done, run_id=_enqueue_collection(tx, scope, mission, slugs, todo).id if slugs else None)
+            slugs = list(dict.fromkeys(metrics_impacted))
+            passed, now = passed_since_work(todo), tx.now()
+
+            def guard(todo: MissionTodo) -> dict[str, Any]:
+                _check_metrics(tx, mission, metrics_impacted)
+                if not passed and override_reason is None:
+                    raise check_not_passed(todo)
+                return {**end_claim(tx, todo), **({"metrics_impacted": slugs} if slugs else {})}
+
+            completed = advance_todo(
+                tx,
+                scope,
+                mission,
+                todo,
+                TodoAction.COMPLETE,
+                outcome,
+                guard=guard,
+                outcome=outcome,
+                completed_at=now,
+                ended_at=now,
+                override_reason=None if passed else override_reason,
+            )
+            answer_escalations(tx, scope, mission, todo, f"completed: {excerpt(outcome, 500)}")
+            run = _enqueue_collection(tx, scope, mission, slugs, todo) if slugs else None
+            return TodoChange(completed, run_id=run.id if run else None)
 
     def todo_needing_check(self, scope: MissionScope, mission_slug: str, todo_id: str) -> MissionTodo | None:
-        """The todo, if somebody who may complete it would have to have its check run first."""
+        """The todo, when its check must run before the caller can complete it."""
         MISSION.check_role(TodoAction.COMPLETE, scope.actor.role)
         check_mission(scope, mission_slug)
         with self._store.read() as tx:
@@ -155,25 +182,27 @@ class MissionTodos(TodoQueries):
         return todo if todo.status is TodoStatus.IN_PROGRESS and not passed_since_work(todo) else None
 
     def record_check(self, scope: MissionScope, todo_id: str, passed: bool, detail: str = "") -> MissionTodo:
-        """Keep what came of a todo's check."""
+        """Store the result of a todo's check."""
         if scope.actor.role not in LEADS:
-            raise NotAllowed(
-                f"{scope.actor.role.described} may not say whether the check of a mission todo has passed."
-            )
+            raise NotAllowed(f"{scope.actor.role.described} may not record the result of a mission todo's check.")
         with self._store.write() as tx:
             mission, todo = _lock_todo_by_id(tx, scope, todo_id)
             if todo.completion_check is None:
                 raise IllegalTransition(f"“{visible(todo.title)}” ({todo.id}) has no check.")
             if todo.status not in OPEN:
-                raise IllegalTransition(f"“{visible(todo.title)}” ({todo.id}) is {todo.status}; its check is over.")
-            told = "its check passed" if passed else "its check failed"
+                raise IllegalTransition(
+                    f"“{visible(todo.title)}” ({todo.id}) is {todo.status}; its check can no longer change."
+                )
+            reason = "its check passed" if passed else "its check failed"
             result = check_result_json(passed, detail, tx.now())
-            return update_todo(tx, scope, mission, CHECK, todo, told, check_result=result)
+            return update_todo(tx, scope, mission, CHECK, todo, reason, check_result=result)
 
     def record_work(self, scope: MissionScope, todo_id: str) -> MissionTodo:
-        """Somebody has worked on it: a check must pass anew. One that is not in progress stays as it is."""
+        """Note work on a todo in progress: its check must pass again. Other todos stay unchanged."""
         if scope.actor.role not in MEMBERS:
-            raise NotAllowed(f"{scope.actor.role.described} may not work on a mission todo; its pillar's owner does.")
+            raise NotAllowed(
+                f"{scope.actor.role.described} may not work on a mission todo; the owner of its pillar may."
+            )
         with self._store.write() as tx:
             mission, todo = _lock_todo_by_id(tx, scope, todo_id)
             if todo.status is not TodoStatus.IN_PROGRESS:
@@ -183,15 +212,17 @@ class MissionTodos(TodoQueries):
     def report(
         self, scope: MissionScope, mission_slug: str, todo_id: str, result: str, *, fence: int | None = None
     ) -> TodoChange:
-        """What came of the work, said in the TODO chat for the Lead to review (M8)."""
+        """Post the result of the work to the TODO chat, for the Lead to review (M8)."""
         if scope.actor.role not in REPORTERS:
-            raise NotAllowed(f"{scope.actor.role.described} may not report on a mission todo; its pillar's owner does.")
-        result = todo_validation.parse_result(result)
+            raise NotAllowed(
+                f"{scope.actor.role.described} may not report on a mission todo; the owner of its pillar may."
+            )
+        result = parse_block("result", result)
         with self._store.write() as tx:
             mission, todo, pillar = self._lock_todo(tx, scope, mission_slug, todo_id)
             if todo.status is not TodoStatus.IN_PROGRESS:
                 raise IllegalTransition(
-                    f"“{visible(todo.title)}” ({todo.id}) is {todo.status}; only work that is in progress is reported."
+                    f"“{visible(todo.title)}” ({todo.id}) is {todo.status}; a report needs a todo in progress."
                 )
             if scope.actor.role is Role.OWNER:
                 claims.check_use(tx, f"“{visible(todo.title)}” ({todo.id})", todo.id, fence, scope.actor.role)
@@ -206,7 +237,7 @@ class MissionTodos(TodoQueries):
             return TodoChange(changed)
 
     def _recommend(self, scope: MissionScope, mission_slug: str, todo_id: str, action: TodoAction, reason: str) -> None:
-        """An owner does not promote or demote: it is said to the Lead, and the owner is told so (M4)."""
+        """Post an owner's promote or demote as a recommendation to the Lead, then refuse it (M4)."""
         with self._store.write() as tx:
             mission, todo, pillar = self._lock_todo(tx, scope, mission_slug, todo_id)
             possible = action in MISSION.actions_from(todo.status)
@@ -216,13 +247,15 @@ class MissionTodos(TodoQueries):
                     f"which is {todo.status}.\n{block_quote(reason)}"
                 )
                 chat_service.post(tx, scope, mission.conversation_id, chat_service.RECOMMENDATION, content)
-        said = "It was posted to the mission chat as a recommendation." if possible else f"It is {todo.status} anyway."
-        raise NotAllowed(f"An owner may not {action} a mission todo; the Lead decides. {said}")
+        posted = "It was posted to the mission chat as a recommendation."
+        result = posted if possible else f"It is {todo.status}, so this was not possible anyway."
+        raise NotAllowed(f"An owner may not {action} a mission todo; the Lead decides. {result}")
 
     def _lock_todo(
         self, tx: Transaction, scope: MissionScope, mission_slug: str, todo_id: str
     ) -> tuple[Mission, MissionTodo, Pillar]:
-        mission = _lock(tx, scope, mission_slug)
+        check_mission(scope, mission_slug)
+        mission = lock_mission(tx, mission_slug)
         todo = find_todo(tx, mission, todo_id)
         pillar = mission_repository.pillar(tx, todo.pillar_id)
         assert pillar is not None
@@ -230,39 +263,34 @@ class MissionTodos(TodoQueries):
         return mission, todo, pillar
 
 
-class _Placed(NamedTuple):
-    """A new todo that there is room for."""
+class _Placement(NamedTuple):
+    """A new todo and the list it goes to."""
 
     todo: MissionTodo
     action: TodoAction
     target: TodoStatus
-    """Where it was to go."""
+    """The requested status."""
     warnings: list[str]
 
 
-def _place(tx: Transaction, scope: MissionScope, mission: Mission, new: NewMissionTodo) -> _Placed | TodoChange:
-    """Where a new todo goes, or what the same request has made before."""
+def _place(tx: Transaction, scope: MissionScope, mission: Mission, new: NewMissionTodo) -> _Placement | TodoChange:
+    """Choose the list of a new todo; the existing todo when the request is repeated."""
     check_active(mission)
     pillar = find_pillar(tx, mission, new.pillar_slug)
     draft, warnings = draft_todo(tx, scope, mission, pillar, new)
     if before := find_repeated_request(tx, mission, draft):
-        return TodoChange(before, f"The request {before.request_id!r} was made before; this is the todo it made.")
-    wanted = TodoAction.SHELVE if draft.status is TodoStatus.BACKLOG else TodoAction.CREATE
-    action, warning = room_for_new(wanted, mission_repository.capacity(tx, mission))
+        return TodoChange(before, f"Request {before.request_id!r} was made before; this is the todo it created.")
+    requested = TodoAction.SHELVE if draft.status is TodoStatus.BACKLOG else TodoAction.CREATE
+    action, warning = choose_list(requested, mission_repository.capacity(tx, mission))
     todo = draft._replace(status=MISSION.advance(NEW, action, scope.actor.role))
-    return _Placed(todo, action, draft.status, [warning, *warnings] if warning else warnings)
-
-
-def _lock(tx: Transaction, scope: MissionScope, mission_slug: str) -> Mission:
-    check_mission(scope, mission_slug)
-    return lock_mission(tx, mission_slug)
+    return _Placement(todo, action, draft.status, [warning, *warnings] if warning else warnings)
 
 
 def _lock_todo_by_id(tx: Transaction, scope: MissionScope, todo_id: str) -> tuple[Mission, MissionTodo]:
-    """A todo and its mission, which is locked."""
+    """Lock the mission of a todo, then read the todo."""
     before = todo_repository.find(tx, todo_id)
     mission = mission_repository.lock_mission(tx, before.mission_id) if before else None
-    # Read again: somebody may have changed it before the lock was ours.
+    # Read again: another writer may have changed it before we held the lock.
     todo = todo_repository.find(tx, todo_id)
     if mission is None or todo is None:
         raise NotFound(f"There is no mission todo {excerpt(todo_id)!r}.")
@@ -289,36 +317,7 @@ def _enqueue_collection(
     )
 
 
-def _complete(
-    tx: Transaction,
-    scope: MissionScope,
-    mission: Mission,
-    todo: MissionTodo,
-    outcome: str,
-    status: TodoStatus,
-    slugs: list[str],
-    override_reason: str | None,
-) -> MissionTodo:
-    now = tx.now()
-    done = update_todo(
-        tx,
-        scope,
-        mission,
-        TodoAction.COMPLETE,
-        todo,
-        outcome,
-        {**end_claim(tx, todo), **({"metrics_impacted": slugs} if slugs else {})},
-        status=status,
-        outcome=outcome,
-        completed_at=now,
-        ended_at=now,
-        override_reason=override_reason,
-    )
-    answer_escalations(tx, scope, mission, todo, f"completed: {excerpt(outcome, 500)}")
-    return done
-
-
-def _known_metrics(tx: Transaction, mission: Mission, slugs: Sequence[str]) -> list[str]:
+def _check_metrics(tx: Transaction, mission: Mission, slugs: Sequence[str]) -> None:
     problems = [
         f"metricsImpacted[{index}]: {problem}"
         for index, slug in enumerate(slugs)
@@ -326,8 +325,17 @@ def _known_metrics(tx: Transaction, mission: Mission, slugs: Sequence[str]) -> l
     ]
     if problems:
         raise InvalidInput(problems)
-    return list(dict.fromkeys(slugs))
 
 
-def _parse_deadline(tx: Transaction, mission: Mission, deadline: str) -> str:
+def parse_new_deadline(tx: Transaction, mission: Mission, deadline: str | None) -> str:
     return deadlines.parse_future_deadline(deadline, cadence_of(mission).timezone, parse_timestamp(tx.now()))
+
+
+def extend_todo(
+    tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, deadline: str | None, reason: str
+) -> MissionTodo:
+    """Set a new deadline, which must be in the future; that answers the question about the old one."""
+    until = parse_new_deadline(tx, mission, deadline)
+    changed = advance_todo(tx, scope, mission, todo, TodoAction.EXTEND, reason, deadline=until, overdue_at=None)
+    answer_escalations(tx, scope, mission, todo, f"extended to {until}: {reason}", OVERDUE)
+    return changed

@@ -1,4 +1,4 @@
-"""A new todo from what somebody says of it, its template and its mission; and the same request made again."""
+"""Builds a new todo from a request, its template and its mission, and recognises repeated requests."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar
 from punchlist.missions.todos import deadlines
 from punchlist.missions.todos import repository as todo_repository
-from punchlist.missions.todos import validation as todo_validation
 from punchlist.missions.todos.lifecycle import TodoPriority
+from punchlist.missions.todos.validation import content_problems, suggest_name
 from punchlist.storage.store import Transaction
 
 _REQUEST_FIELDS: Final = (
@@ -35,16 +35,16 @@ _REQUEST_FIELDS: Final = (
     "completion_check",
     "target",
 )
-"""What makes two requests the same one."""
+"""Two requests with equal values in these fields are the same request."""
 
 
 def draft_todo(
     tx: Transaction, scope: MissionScope, mission: Mission, pillar: Pillar, new: NewMissionTodo
 ) -> tuple[MissionTodo, list[str]]:
-    """The todo as it is asked for, and what is to be said about it. All that is wrong with it is named at once."""
+    """The requested todo, and warnings. Reports all problems at once."""
     problems: list[str] = []
     new = _apply_template(mission, new, problems)
-    problems += todo_validation.content_problems(new)
+    problems += content_problems(new)
     others = _other_pillars(tx, mission, pillar, new.also_affects, problems)
     if new.check is not None:
         _validate_check(tx, scope, mission, new.check, problems)
@@ -57,7 +57,7 @@ def draft_todo(
         else:
             deadline = parsed.stored
             if parsed.passed:
-                warnings.append(f"The deadline {deadline} has passed already.")
+                warnings.append(f"The deadline {deadline} has already passed.")
     if problems:
         raise InvalidInput(problems)
     todo = MissionTodo(
@@ -89,7 +89,7 @@ def draft_todo(
 
 
 def find_repeated_request(tx: Transaction, mission: Mission, draft: MissionTodo) -> MissionTodo | None:
-    """The todo that the same request has made, as it is now; an error when that request was another."""
+    """The todo that an earlier request with this requestId created; raises when that request was a different one."""
     if draft.request_id is None:
         return None
     before = todo_repository.find_by_request(tx, mission.id, draft.request_id)
@@ -98,39 +98,39 @@ def find_repeated_request(tx: Transaction, mission: Mission, draft: MissionTodo)
     data = todo_repository.creation_data(tx, event_stream(mission.id), before.id)
     if data is None or request_fields(draft) != {name: json.loads(data).get(name) for name in _REQUEST_FIELDS}:
         raise Conflict(
-            f"requestId: {excerpt(draft.request_id)!r} has made another todo, “{excerpt(before.title)}” ({before.id}). "
-            "A new todo needs a requestId of its own."
+            f"requestId: {excerpt(draft.request_id)!r} already created another todo, “{excerpt(before.title)}” "
+            f"({before.id}). Use a new requestId."
         )
     return before
 
 
 def request_fields(draft: MissionTodo) -> dict[str, Any]:
-    """What was asked for, as the trail keeps it."""
-    told = {name: value for name, value in draft._asdict().items() if name in _REQUEST_FIELDS}
-    return {**told, "target": draft.status.value, "priority": draft.priority.value}
+    """The request, in the form of the creation event."""
+    values = {name: value for name, value in draft._asdict().items() if name in _REQUEST_FIELDS}
+    return {**values, "target": draft.status.value, "priority": draft.priority.value}
 
 
 def _apply_template(mission: Mission, new: NewMissionTodo, problems: list[str]) -> NewMissionTodo:
-    """What is left out is as the template has it."""
+    """Fill empty fields from the template."""
     if new.template is None:
         return new
-    there: dict[str, dict[str, Any]] = {one["slug"]: one for one in mission.config["templates"]}
-    template = there.get(new.template)
+    templates: dict[str, dict[str, Any]] = {each["slug"]: each for each in mission.config["templates"]}
+    template = templates.get(new.template)
     if template is None:
         problems.append(
             f"template: mission {mission.slug!r} has no template {excerpt(new.template)!r}."
-            f"{todo_validation.suggest_name(new.template, there)}"
+            f"{suggest_name(new.template, templates)}"
         )
-        # What else is wrong can be said all the same; that a title is missing may not even be.
+        # Report the other problems too, but not a missing title: the template may have had one.
         return replace(new, title=new.title or "-")
-    unsaid = new.priority is None and template.get("priority")
+    default_priority = new.priority is None and template.get("priority")
     return replace(
         new,
         title=new.title or template.get("title", ""),
         description=new.description or template.get("description", ""),
         justification=new.justification or template.get("justification", ""),
         completion_criteria=new.completion_criteria or template.get("completionCriteria", ""),
-        priority=TodoPriority(template["priority"]) if unsaid else new.priority,
+        priority=TodoPriority(template["priority"]) if default_priority else new.priority,
         check=new.check if new.check is not None else template.get("check"),
     )
 
@@ -138,15 +138,15 @@ def _apply_template(mission: Mission, new: NewMissionTodo, problems: list[str]) 
 def _other_pillars(
     tx: Transaction, mission: Mission, own: Pillar, slugs: tuple[str, ...], problems: list[str]
 ) -> list[str]:
-    """The other pillars that it matters to, each once."""
+    """The slugs of the other affected pillars, without duplicates."""
     if not slugs:
         return []
-    there = [pillar.slug for pillar in mission_repository.pillars_of(tx, mission.id) if pillar.status == "active"]
+    known = [pillar.slug for pillar in mission_repository.pillars_of(tx, mission.id) if pillar.status == "active"]
     for index, slug in enumerate(slugs):
-        if slug not in there:
+        if slug not in known:
             problems.append(
                 f"alsoAffects[{index}]: mission {mission.slug!r} has no pillar {excerpt(slug)!r}."
-                f"{todo_validation.suggest_name(slug, there)}"
+                f"{suggest_name(slug, known)}"
             )
     return [slug for slug in dict.fromkeys(slugs) if slug != own.slug]
 
@@ -154,15 +154,15 @@ def _other_pillars(
 def _validate_check(tx: Transaction, scope: MissionScope, mission: Mission, check: Any, problems: list[str]) -> None:
     match check:
         case {"command": _} if scope.actor.role is not Role.PERSON:
-            # A model that could say what runs would have found a way around every policy.
+            # A model that could choose the command would bypass every policy.
             raise NotAllowed(
-                "check.command: only a person may give a todo a command of its own. Name a check of the mission, "
+                "check.command: only a person may give a todo its own command. Name a check of the mission, "
                 'such as {"name": "…"}, or a metric.'
             )
-        case {"name": str(name)} if name not in (there := mission.config["checks"]):
+        case {"name": str(name)} if name not in mission.config["checks"]:
             problems.append(
                 f"check.name: mission {mission.slug!r} has no check {excerpt(name)!r}."
-                f"{todo_validation.suggest_name(name, there)}"
+                f"{suggest_name(name, mission.config['checks'])}"
             )
         case {"metric": str(slug)}:
             if problem := metric_problem(tx, mission, slug):
@@ -170,7 +170,7 @@ def _validate_check(tx: Transaction, scope: MissionScope, mission: Mission, chec
 
 
 def metric_problem(tx: Transaction, mission: Mission, slug: str) -> str | None:
-    there = [metric.slug for metric in mission_repository.metrics_of(tx, mission.id) if metric.status == "active"]
-    if slug in there:
+    known = [metric.slug for metric in mission_repository.metrics_of(tx, mission.id) if metric.status == "active"]
+    if slug in known:
         return None
-    return f"mission {mission.slug!r} has no metric {excerpt(slug)!r}.{todo_validation.suggest_name(slug, there)}"
+    return f"mission {mission.slug!r} has no metric {excerpt(slug)!r}.{suggest_name(slug, known)}"

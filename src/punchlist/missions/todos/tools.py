@@ -1,4 +1,4 @@
-"""What the Lead and the owners of a mission can call: mission_todo_create, _update, _complete, _list and _report."""
+"""The tools of the Lead and the owners: mission_todo_create, _update, _complete, _list and _report (M5)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from punchlist.kernel.actors import Role
 from punchlist.kernel.tool import Arguments, ListToolSpec, Schema, ToolResult, schema
 from punchlist.missions.model import MissionScope, MissionTodo, TodoChange
-from punchlist.missions.todos import pagination
+from punchlist.missions.todos import pagination, tool_arguments
 from punchlist.missions.todos import validation as todo_validation
 from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 TEAM: Final = frozenset({Role.PERSON, Role.LEAD, Role.OWNER})
 REVIEWERS: Final = frozenset({Role.PERSON, Role.LEAD})
-"""Who may call a todo done; nobody else so much as sees the tool."""
+"""Roles that see `mission_todo_complete`; it is hidden from all others."""
 
 _STRING: Final[Schema] = {"type": "string"}
 _TEXT: Final[Schema] = {"type": "string", "minLength": 1}
@@ -48,8 +48,8 @@ _TODO_FIELDS: Final[dict[str, Schema]] = {
     "startedAt": _STRING_OR_NULL,
     "completedAt": _STRING_OR_NULL,
 }
-# Only there when there is something to say.
-_MORE_FIELDS: Final[dict[str, Schema]] = {
+# Present only when they have a value.
+_OPTIONAL_FIELDS: Final[dict[str, Schema]] = {
     "pillarSlug": _STRING,
     "endedAt": _STRING,
     "alsoAffects": _STRINGS,
@@ -59,18 +59,18 @@ _MORE_FIELDS: Final[dict[str, Schema]] = {
     "overdue": _BOOLEAN,
     "escalated": _BOOLEAN,
 }
-_TODO: Final[Schema] = schema(list(_TODO_FIELDS), **_TODO_FIELDS, **_MORE_FIELDS)
-_DONE: Final[Schema] = schema(list(_TODO_FIELDS), **_TODO_FIELDS, **_MORE_FIELDS, warning=_STRING, runId=_STRING)
+_TODO: Final[Schema] = schema(list(_TODO_FIELDS), **_TODO_FIELDS, **_OPTIONAL_FIELDS)
+_CHANGE: Final[Schema] = schema(list(_TODO_FIELDS), **_TODO_FIELDS, **_OPTIONAL_FIELDS, warning=_STRING, runId=_STRING)
 
 
 class CheckRunner(Protocol):
     def run(self, scope: MissionScope, todo: MissionTodo) -> object:
-        """Look whether a todo's check holds now, and keep what came of it."""
+        """Run a todo's check and store the result."""
 
 
 def todo_json(todo: MissionTodo, pillar_slug: str | None = None, *, escalated: bool = False) -> dict[str, Any]:
-    """A todo as it goes over a wire (M5): all fields of its schema, and what else there is to say."""
-    more = {
+    """A todo as JSON (M5): all fields of its schema, and the optional fields that have a value."""
+    optional = {
         "pillarSlug": pillar_slug,
         "endedAt": todo.ended_at,
         "alsoAffects": json.loads(todo.also_affects),
@@ -96,44 +96,44 @@ def todo_json(todo: MissionTodo, pillar_slug: str | None = None, *, escalated: b
         "createdAt": todo.created_at,
         "startedAt": todo.started_at,
         "completedAt": todo.completed_at,
-        **{name: value for name, value in more.items() if value},
+        **{name: value for name, value in optional.items() if value},
     }
 
 
-def change_json(done: TodoChange) -> dict[str, Any]:
-    more = {"warning": done.warning, "runId": done.run_id}
-    return {**todo_json(done.todo), **{name: value for name, value in more.items() if value}}
+def change_json(change: TodoChange) -> dict[str, Any]:
+    optional = {"warning": change.warning, "runId": change.run_id}
+    return {**todo_json(change.todo), **{name: value for name, value in optional.items() if value}}
 
 
-def list_json(listed: TodoPage) -> dict[str, Any]:
+def list_json(page: TodoPage) -> dict[str, Any]:
     return {
         "items": [
-            todo_json(todo, listed.pillars.get(todo.pillar_id), escalated=todo.id in listed.escalated)
-            for todo in listed.items
+            todo_json(todo, page.pillars.get(todo.pillar_id), escalated=todo.id in page.escalated)
+            for todo in page.items
         ],
-        "summary": listed.capacity.as_json(),
-        **({"nextCursor": listed.cursor} if listed.cursor else {}),
+        "summary": page.capacity.as_json(),
+        **({"nextCursor": page.cursor} if page.cursor else {}),
     }
 
 
 def mission_tools(
     todos: Callable[[], MissionTodos], checks: Callable[[], CheckRunner] | None = None
 ) -> list[ListToolSpec[MissionScope]]:
-    """The tools over services that are asked for when one is called, so that listing them costs nothing."""
+    """The tools. Services are created when a tool is called, so that listing the tools is cheap."""
     return [_create(todos), _update(todos), _complete(todos, checks), _list(todos), _report(todos)]
 
 
 def _create(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
     def run(scope: MissionScope, args: Arguments) -> ToolResult:
-        mission_slug, new = todo_validation.parse_create(args)
+        mission_slug, new = tool_arguments.parse_create(args)
         return _result(change_json(todos().create(scope, mission_slug, new)))
 
     return ListToolSpec(
         name="mission_todo_create",
         title="Add a mission todo",
         description=(
-            "Add a todo to a pillar of a mission. Slots are scarce: when the active list is full it goes to the "
-            "backlog, with a warning; when that is full too, it is refused."
+            "Add a todo to a pillar of a mission. Slots are scarce: when the active list is full, the todo goes to the "
+            "backlog, with a warning; when the backlog is full too, the call is refused."
         ),
         input_schema=schema(
             ["missionSlug", "pillarSlug", "title"],
@@ -142,8 +142,8 @@ def _create(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
             title={**_TEXT, "maxLength": todo_validation.MAX_TITLE_LENGTH, "description": "Concise, verb first"},
             description={"type": "string", "description": "What needs to be done"},
             justification={"type": "string", "description": "Why this, why now: metrics, strategy"},
-            completionCriteria={"type": "string", "description": "Measurable: when it is done"},
-            deadline={"type": ["string", "null"], "description": "2026-02-21, or a time with its zone"},
+            completionCriteria={"type": "string", "description": "Measurable conditions for done"},
+            deadline={"type": ["string", "null"], "description": "2026-02-21, or a time with a time zone"},
             priority=_PRIORITY,
             assignedAgent=_STRING_OR_NULL,
             targetStatus={"type": "string", "enum": list(todo_validation.TARGETS), "description": "Default: pending"},
@@ -153,10 +153,10 @@ def _create(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
                 "description": 'Must pass before completion: {"name": a check of the mission} or {"metric": slug, '
                 '"atMost" or "atLeast": number}',
             },
-            template={"type": "string", "description": "Slug; fills what is left out"},
-            requestId={"type": "string", "description": "The same id again makes no second todo"},
+            template={"type": "string", "description": "Slug of a template that fills empty fields"},
+            requestId={"type": "string", "description": "A repeated id does not create a second todo"},
         ),
-        output_schema=_DONE,
+        output_schema=_CHANGE,
         roles=TEAM,
         read_only=False,
         run=run,
@@ -167,25 +167,25 @@ def _create(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
 
 def _update(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
     def run(scope: MissionScope, args: Arguments) -> ToolResult:
-        asked = todo_validation.parse_update(args)
-        done = todos().update(
+        parsed = tool_arguments.parse_update(args)
+        change = todos().update(
             scope,
-            asked.mission_slug,
-            asked.todo_id,
-            asked.action,
-            asked.reason,
-            deadline=asked.deadline,
-            priority=asked.priority,
+            parsed.mission_slug,
+            parsed.todo_id,
+            parsed.action,
+            parsed.reason,
+            deadline=parsed.deadline,
+            priority=parsed.priority,
         )
-        return _result(change_json(done))
+        return _result(change_json(change))
 
     return ListToolSpec(
         name="mission_todo_update",
         title="Move a mission todo",
         description=(
-            "promote (backlog to pending), demote (back), start (its pillar owner begins to work), cancel, extend (new "
-            "deadline) or reprioritize (new priority) a todo. Owners may only cancel; what they promote or demote is "
-            "passed on to the Lead as a recommendation."
+            "promote (backlog to pending), demote (back), start (the pillar owner begins to work), cancel, extend (new "
+            "deadline) or reprioritize (new priority) a todo. Owners may only cancel; their promote and demote calls "
+            "are passed to the Lead as recommendations."
         ),
         input_schema=schema(
             ["missionSlug", "todoId", "action", "reason"],
@@ -196,7 +196,7 @@ def _update(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
             deadline={"type": "string", "description": "For extend"},
             priority={**_PRIORITY, "description": "For reprioritize"},
         ),
-        output_schema=_DONE,
+        output_schema=_CHANGE,
         roles=TEAM,
         read_only=False,
         run=run,
@@ -208,27 +208,27 @@ def _complete(
     todos: Callable[[], MissionTodos], checks: Callable[[], CheckRunner] | None
 ) -> ListToolSpec[MissionScope]:
     def run(scope: MissionScope, args: Arguments) -> ToolResult:
-        asked = todo_validation.parse_completion(args)
-        if checks is not None and asked.override_reason is None:
-            due = todos().todo_needing_check(scope, asked.mission_slug, asked.todo_id)
+        parsed = tool_arguments.parse_completion(args)
+        if checks is not None and parsed.override_reason is None:
+            due = todos().todo_needing_check(scope, parsed.mission_slug, parsed.todo_id)
             if due is not None:
                 checks().run(scope, due)
-        done = todos().complete(
+        change = todos().complete(
             scope,
-            asked.mission_slug,
-            asked.todo_id,
-            asked.outcome,
-            metrics_impacted=asked.metrics_impacted,
-            override_reason=asked.override_reason,
+            parsed.mission_slug,
+            parsed.todo_id,
+            parsed.outcome,
+            metrics_impacted=parsed.metrics_impacted,
+            override_reason=parsed.override_reason,
         )
-        return _result(change_json(done))
+        return _result(change_json(change))
 
     return ListToolSpec(
         name="mission_todo_complete",
-        title="Call a mission todo done",
+        title="Complete a mission todo",
         description=(
-            "After reviewing the result: complete a todo that is in progress. Its check, if it has one, must have "
-            "passed since the last work, unless overrideReason says why not."
+            "Complete a todo in progress after you have reviewed the result. Its check, if any, must have passed since "
+            "the last work, unless overrideReason says why not."
         ),
         input_schema=schema(
             ["missionSlug", "todoId", "outcome"],
@@ -238,7 +238,7 @@ def _complete(
             metricsImpacted={**_STRINGS, "description": "Slugs of metrics to collect again"},
             overrideReason=_TEXT,
         ),
-        output_schema=_DONE,
+        output_schema=_CHANGE,
         roles=REVIEWERS,
         read_only=False,
         run=run,
@@ -248,32 +248,32 @@ def _complete(
 
 def _list(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
     def run(scope: MissionScope, args: Arguments) -> ToolResult:
-        asked = todo_validation.parse_query(args)
-        todo_validation.check_mission(scope, asked.mission_slug)
-        listed = todos().list(
-            asked.mission_slug,
-            pillar=asked.pillar,
-            status=asked.status,
-            archived=asked.archived,
-            limit=asked.limit,
-            cursor=asked.cursor,
+        parsed = tool_arguments.parse_query(args)
+        todo_validation.check_mission(scope, parsed.mission_slug)
+        page = todos().list(
+            parsed.mission_slug,
+            pillar=parsed.pillar,
+            status=parsed.status,
+            archived=parsed.archived,
+            limit=parsed.limit,
+            cursor=parsed.cursor,
         )
-        return _result(list_json(listed))
+        return _result(list_json(page))
 
     return ListToolSpec(
         name="mission_todo_list",
         title="Read a mission's todos",
         description=(
-            "The todos of a mission, open ones first, then those that ended lately, and how many slots are taken."
+            "The todos of a mission, open ones first, then recently ended ones, and how many slots are taken."
         ),
         input_schema=schema(
             ["missionSlug"],
             missionSlug=_TEXT,
             pillarSlug=_STRING,
-            status={"type": "string", "enum": list(todo_validation.FILTERS)},
-            archived={"type": "boolean", "description": "Also what ended long ago"},
+            status={"type": "string", "enum": list(tool_arguments.FILTERS)},
+            archived={"type": "boolean", "description": "Include archived todos"},
             limit={"type": "integer", "minimum": 1, "maximum": pagination.MAX_LIMIT},
-            cursor={"type": "string", "description": "nextCursor of the page before"},
+            cursor={"type": "string", "description": "nextCursor of the previous page"},
         ),
         output_schema=schema(
             ["items", "summary"],
@@ -296,23 +296,23 @@ def _list(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
 
 def _report(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
     def run(scope: MissionScope, args: Arguments) -> ToolResult:
-        asked = todo_validation.parse_report(args)
+        parsed = tool_arguments.parse_report(args)
         return _result(
-            change_json(todos().report(scope, asked.mission_slug, asked.todo_id, asked.result, fence=asked.fence))
+            change_json(todos().report(scope, parsed.mission_slug, parsed.todo_id, parsed.result, fence=parsed.fence))
         )
 
     return ListToolSpec(
         name="mission_todo_report",
         title="Report on a mission todo",
-        description="Tell the Lead what came of the todo you work on, with what shows that its criteria are met.",
+        description="Report the result of the todo you work on to the Lead, with evidence that its criteria are met.",
         input_schema=schema(
             ["missionSlug", "todoId", "result"],
             missionSlug=_TEXT,
             todoId=_TEXT,
             result=_TEXT,
-            fence={"type": "integer", "description": "Of your claim, if you have claimed it"},
+            fence={"type": "integer", "description": "The fence of your claim, if you claimed the todo"},
         ),
-        output_schema=_DONE,
+        output_schema=_CHANGE,
         roles=frozenset({Role.OWNER}),
         read_only=False,
         run=run,

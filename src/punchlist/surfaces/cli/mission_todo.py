@@ -56,13 +56,13 @@ def list_todos(
     as_json: JsonOption = False,
 ) -> None:
     """List a mission's todos and its capacity."""
-    from punchlist.missions.todos import validation as todo_validation
+    from punchlist.missions.todos import tool_arguments
     from punchlist.missions.todos.tools import list_json
     from punchlist.surfaces.cli import mission_todo_view
 
     services = cli_context(context).services(as_json=as_json)
     values = {"missionSlug": mission, "pillarSlug": pillar, "status": status, "limit": limit, "cursor": cursor}
-    query = todo_validation.parse_query({**values, "archived": include_archived})
+    query = tool_arguments.parse_query({**values, "archived": include_archived})
     page = services.mission_todos.list(
         query.mission_slug,
         pillar=query.pillar,
@@ -138,11 +138,11 @@ def create(
 ) -> None:
     """Create a todo on the active list if there is room, else in the backlog."""
     from punchlist.missions.config.trust import check_name as trust_name
-    from punchlist.missions.todos import validation as todo_validation
+    from punchlist.missions.todos import tool_arguments
 
     cli = cli_context(context)
     services = cli.services(as_json=as_json)
-    slug, new = todo_validation.parse_create(
+    slug, new = tool_arguments.parse_create(
         {
             "missionSlug": mission,
             "pillarSlug": pillar,
@@ -238,11 +238,11 @@ def reprioritize(
 
 
 def _update(context: typer.Context, id_or_suffix: str, as_json: bool, **values: Any) -> None:
-    from punchlist.missions.todos import validation as todo_validation
+    from punchlist.missions.todos import tool_arguments
 
     cli = cli_context(context)
     services = cli.services(as_json=as_json)
-    request = todo_validation.parse_update({**_identify(services, id_or_suffix), **values})
+    request = tool_arguments.parse_update({**_identify(services, id_or_suffix), **values})
     changed = services.mission_todos.update(
         mission_scope(cli, services),
         request.mission_slug,
@@ -274,12 +274,12 @@ def complete(
     as_json: JsonOption = False,
 ) -> None:
     """Complete a todo that is in progress. Its check, if it has one, runs first and must pass."""
-    from punchlist.missions.todos import validation as todo_validation
+    from punchlist.missions.todos import tool_arguments
 
     cli = cli_context(context)
     services = cli.services(as_json=as_json)
     values = {"outcome": outcome, "metricsImpacted": metrics, "overrideReason": override}
-    request = todo_validation.parse_completion({**_identify(services, todo), **values})
+    request = tool_arguments.parse_completion({**_identify(services, todo), **values})
     scope = mission_scope(cli, services)
     slug, todo_id = request.mission_slug, request.todo_id
     if request.override_reason is None and (due := services.mission_todos.todo_needing_check(scope, slug, todo_id)):

@@ -18,11 +18,11 @@ from punchlist.kernel.text import visible, visible_block
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.model import Escalation, Mission, MissionTodo
-from punchlist.missions.todos.completion import check_result
 from punchlist.missions.todos.deadlines import is_overdue
 from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
 from punchlist.missions.todos.pagination import TodoPage
 from punchlist.missions.todos.tools import todo_json
+from punchlist.missions.todos.validation import check_result
 from punchlist.missions.usage import MissionUsageService, TodoUsage
 from punchlist.runs.model import Run
 from punchlist.surfaces.cli.context import format_time

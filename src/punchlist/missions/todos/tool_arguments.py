@@ -1,0 +1,259 @@
+"""Parses the JSON arguments of the mission tools. Every problem is reported with its field."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from punchlist.claims.validation import parse_fence
+from punchlist.errors import InvalidInput
+from punchlist.kernel.text import block_problem, json_type, line_problem
+from punchlist.missions.model import NewMissionTodo
+from punchlist.missions.todos import pagination
+from punchlist.missions.todos.lifecycle import ACTIVE, OPEN, TodoAction, TodoPriority, TodoStatus
+from punchlist.missions.todos.validation import (
+    MAX_BLOCK_LENGTH,
+    MAX_NAME_LENGTH,
+    MAX_NAMES,
+    MAX_REASON_LENGTH,
+    MAX_TITLE_LENGTH,
+    PRIORITIES,
+    TARGETS,
+    UPDATES,
+    display_value,
+    mismatched_fields,
+    parse_check,
+    unknown_field,
+)
+
+FILTERS: Final[dict[str, frozenset[TodoStatus]]] = {
+    **{status.value: frozenset({status}) for status in TodoStatus},
+    "active": ACTIVE,
+    "open": OPEN,
+    "all": frozenset(TodoStatus),
+}
+
+CREATE_FIELDS: Final = (
+    "missionSlug",
+    "pillarSlug",
+    "title",
+    "description",
+    "justification",
+    "completionCriteria",
+    "deadline",
+    "priority",
+    "assignedAgent",
+    "targetStatus",
+    "alsoAffects",
+    "check",
+    "template",
+    "requestId",
+)
+UPDATE_FIELDS: Final = ("missionSlug", "todoId", "action", "reason", "deadline", "priority")
+COMPLETE_FIELDS: Final = ("missionSlug", "todoId", "outcome", "metricsImpacted", "overrideReason")
+LIST_FIELDS: Final = ("missionSlug", "pillarSlug", "status", "archived", "limit", "cursor")
+REPORT_FIELDS: Final = ("missionSlug", "todoId", "result", "fence")
+
+
+@dataclass(frozen=True, slots=True)
+class TodoUpdate:
+    mission_slug: str
+    todo_id: str
+    action: TodoAction
+    reason: str
+    deadline: str | None
+    priority: TodoPriority | None
+
+
+@dataclass(frozen=True, slots=True)
+class TodoCompletion:
+    mission_slug: str
+    todo_id: str
+    outcome: str
+    metrics_impacted: tuple[str, ...]
+    override_reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TodoQuery:
+    mission_slug: str
+    pillar: str | None
+    status: frozenset[TodoStatus] | None
+    archived: bool
+    limit: int
+    cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerReport:
+    mission_slug: str
+    todo_id: str
+    result: str
+    fence: int | None = None
+
+
+class _FieldReader:
+    """Reads fields and collects their problems."""
+
+    def __init__(self, args: Mapping[str, Any], known: Collection[str]) -> None:
+        self._args = args
+        self.problems = [unknown_field(name, known) for name in args if name not in known]
+
+    def given(self, name: str) -> bool:
+        return self._args.get(name) is not None
+
+    def line(self, name: str, *, max_length: int = MAX_NAME_LENGTH, required: str = "") -> str | None:
+        """One line of text. `required` describes the value of a field that must be present."""
+        return self._text(name, line_problem(self._args.get(name), max_length=max_length), required)
+
+    def block(
+        self, name: str, *, max_length: int = MAX_BLOCK_LENGTH, min_length: int = 0, required: str = ""
+    ) -> str | None:
+        """Text of several lines."""
+        problem = block_problem(self._args.get(name), max_length=max_length, min_length=1 if required else min_length)
+        return self._text(name, problem, required)
+
+    def _text(self, name: str, problem: str | None, required: str) -> str | None:
+        if not self.given(name):
+            problem = f"is required; {required}" if required else None
+        elif not problem:
+            return str(self._args[name]).strip()
+        if problem:
+            self._reject(name, problem)
+        return None
+
+    def _reject(self, name: str, problem: str) -> None:
+        self.problems.append(f"{name}: {problem}")
+
+    def names(self, name: str) -> tuple[str, ...]:
+        raw = self._args.get(name)
+        if raw is None:
+            return ()
+        if not isinstance(raw, list) or len(raw) > MAX_NAMES:
+            got = f"{len(raw)} entries" if isinstance(raw, list) else json_type(raw)
+            self._reject(name, f"must be an array of at most {MAX_NAMES} slugs, got {got}")
+            return ()
+        for index, item in enumerate(raw):
+            if problem := line_problem(item, max_length=MAX_NAME_LENGTH):
+                self._reject(f"{name}[{index}]", problem)
+        return tuple(item.strip() for item in raw if isinstance(item, str))
+
+    def flag(self, name: str) -> bool:
+        raw = self._args.get(name)
+        if raw is not None and not isinstance(raw, bool):
+            self._reject(name, f"must be true or false, got {json_type(raw)}")
+        return raw is True
+
+    def number(self, name: str, *, default: int, maximum: int) -> int:
+        raw = self._args.get(name)
+        if raw is None:
+            return default
+        if isinstance(raw, int) and not isinstance(raw, bool) and 1 <= raw <= maximum:
+            return raw
+        self._reject(name, f"must be a whole number from 1 to {maximum}, got {display_value(raw)}")
+        return default
+
+    def check(self, name: str) -> dict[str, Any] | None:
+        return parse_check(self._args.get(name), name, self.problems)
+
+    def choice(self, name: str, options: Mapping[str, Any]) -> Any:
+        raw = self._args.get(name)
+        if raw is None:
+            return None
+        if isinstance(raw, str) and raw.strip().lower() in options:
+            return options[raw.strip().lower()]
+        self._reject(name, f"must be one of {', '.join(options)}, got {display_value(raw)}")
+        return None
+
+    def finish(self) -> None:
+        if self.problems:
+            raise InvalidInput(self.problems)
+
+
+def parse_create(args: Mapping[str, Any]) -> tuple[str, NewMissionTodo]:
+    """The mission's slug and the new todo."""
+    reader = _FieldReader(args, CREATE_FIELDS)
+    mission = _mission(reader)
+    new = NewMissionTodo(
+        pillar_slug=reader.line("pillarSlug", required="a pillar of the mission") or "",
+        title=reader.line(
+            "title",
+            max_length=MAX_TITLE_LENGTH,
+            # A template may provide the title.
+            required="" if reader.given("template") else "say in one line what to do",
+        )
+        or "",
+        description=reader.block("description") or "",
+        justification=reader.block("justification") or "",
+        completion_criteria=reader.block("completionCriteria") or "",
+        deadline=reader.line("deadline"),
+        priority=reader.choice("priority", PRIORITIES),
+        assigned_agent=reader.line("assignedAgent"),
+        target=reader.choice("targetStatus", TARGETS) or TodoStatus.PENDING,
+        also_affects=reader.names("alsoAffects"),
+        check=reader.check("check"),
+        template=reader.line("template"),
+        request_id=reader.line("requestId"),
+    )
+    reader.finish()
+    return mission, new
+
+
+def parse_update(args: Mapping[str, Any]) -> TodoUpdate:
+    reader = _FieldReader(args, UPDATE_FIELDS)
+    mission, todo_id = _mission(reader), _todo(reader)
+    action: TodoAction | None = reader.choice("action", UPDATES)
+    if not reader.given("action"):
+        reader.problems.append(f"action: is required; one of {', '.join(UPDATES)}")
+    reason = reader.block("reason", max_length=MAX_REASON_LENGTH, required="say why") or ""
+    deadline, priority = reader.line("deadline"), reader.choice("priority", PRIORITIES)
+    if action is not None:
+        reader.problems += mismatched_fields(action, reader.given("deadline"), reader.given("priority"))
+    reader.finish()
+    assert action is not None
+    return TodoUpdate(mission, todo_id, action, reason, deadline, priority)
+
+
+def parse_completion(args: Mapping[str, Any]) -> TodoCompletion:
+    reader = _FieldReader(args, COMPLETE_FIELDS)
+    completion = TodoCompletion(
+        _mission(reader),
+        _todo(reader),
+        reader.block("outcome", required="say what was accomplished") or "",
+        reader.names("metricsImpacted"),
+        reader.block("overrideReason", max_length=MAX_REASON_LENGTH, min_length=1),
+    )
+    reader.finish()
+    return completion
+
+
+def parse_query(args: Mapping[str, Any]) -> TodoQuery:
+    reader = _FieldReader(args, LIST_FIELDS)
+    query = TodoQuery(
+        _mission(reader),
+        reader.line("pillarSlug"),
+        reader.choice("status", FILTERS),
+        reader.flag("archived"),
+        reader.number("limit", default=pagination.DEFAULT_LIMIT, maximum=pagination.MAX_LIMIT),
+        reader.line("cursor", max_length=pagination.MAX_CURSOR_LENGTH),
+    )
+    reader.finish()
+    return query
+
+
+def parse_report(args: Mapping[str, Any]) -> OwnerReport:
+    reader = _FieldReader(args, REPORT_FIELDS)
+    report = OwnerReport(
+        _mission(reader), _todo(reader), reader.block("result", required="say what was done and found") or ""
+    )
+    reader.finish()
+    return replace(report, fence=None if args.get("fence") is None else parse_fence(args["fence"]))
+
+
+def _mission(reader: _FieldReader) -> str:
+    return reader.line("missionSlug", required="the slug of a mission") or ""
+
+
+def _todo(reader: _FieldReader) -> str:
+    return reader.line("todoId", required="an id from mission_todo_list") or ""

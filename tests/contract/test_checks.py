@@ -83,7 +83,7 @@ def test_a_metric_must_have_reached_its_level_after_the_work(bench: Bench, clock
     todo = bench.begin({"metric": "build-time", bound: 60})
     assert "has no reading since the last work on the todo" in bench.detail(todo)
     bench.metrics.record(PERSON, "fast", "build-time", bad)
-    assert bench.detail(todo).startswith(f"Local build time is {bad} s; wanted: at {bound[2:].lower()} 60")
+    assert bench.detail(todo).startswith(f"Local build time is {bad} s; required: at {bound[2:].lower()} 60")
     bench.metrics.record(PERSON, "fast", "build-time", good)
     clock.advance(minutes=1)
     bench.todos.record_work(OWNER, todo.id)

@@ -93,8 +93,8 @@ def test_overdue_work_is_flagged_its_worker_warned_and_a_person_asked(team: Team
         "TODO overdue: Profile webpack build. Status: in_progress since 2026-02-21.\n"
         "Please advise: extend deadline or cancel?\n"
         "Its owner was warned.\n"
-        f"Answer in this chat, or with `punchlist mission answer {asked.id[-8:]} extend DATE`, or `cancel`, or `keep` "
-        "to leave it as it is."
+        f"Answer in this chat, or with `punchlist mission answer {asked.id[-8:]} extend DATE`, `cancel`, or `keep` "
+        "to leave the todo unchanged."
     )
 
 
@@ -351,6 +351,6 @@ def test_it_is_cancelled_only_if_the_mission_says_so(store: Store, clock: Stoppe
     assert now(team, old).outcome == "It has not changed in the backlog for 30 days."
     assert now(team, young).status is TodoStatus.BACKLOG
     assert in_mission_chat(team, chat_service.NOTE) == [
-        "Cancelled in the backlog, since nobody has touched them for long: “Old”."
+        "Cancelled in the backlog because they have not changed for a long time: “Old”."
     ]
     assert not sweep(team).has_actions

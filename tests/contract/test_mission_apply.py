@@ -373,7 +373,9 @@ def test_a_change_that_fails_half_way_leaves_everything_as_it_was(
 
 @pytest.mark.spec("M1")
 def test_a_mission_that_is_not_there_is_named_with_the_nearest(missions: Missions) -> None:
-    with pytest.raises(NotFound, match=r"There is no mission 'dx', and no other. `punchlist mission apply FILE`"):
+    with pytest.raises(
+        NotFound, match=r"There is no mission 'dx'; no missions exist. Create one with `punchlist mission apply FILE`"
+    ):
         missions.get("dx")
     apply(missions, changed(slug="developer-experience"))
     with pytest.raises(NotFound, match=r"Did you mean developer-experience\?"):
@@ -393,9 +395,9 @@ def test_an_archived_mission_is_read_but_changes_no_more(missions: Missions, sto
             apply(missions, FILE)
         with pytest.raises(Conflict, match="belongs to a mission that was archived"):
             missions.preview(file.parse_value(FILE))
-        with pytest.raises(IllegalTransition, match="is archived; nothing in it changes any more"):
+        with pytest.raises(IllegalTransition, match="is archived and can no longer change"):
             missions.archive(ANN, "dx", "again")
-        with pytest.raises(IllegalTransition, match="is archived; nothing in it changes any more"):
+        with pytest.raises(IllegalTransition, match="is archived and can no longer change"):
             add_todos(store, "build", 1)
         assert not missions.take_tick(ANN, archived.id, "2026-02-23T09:00:00.000000Z")
 

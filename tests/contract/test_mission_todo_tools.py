@@ -386,7 +386,7 @@ def test_the_same_request_makes_one_todo_however_often_it_comes(store: Store, te
             ("targetStatus", "backlog"),
             ("pillarSlug", ONBOARDING),
         ]:
-            with pytest.raises(Conflict, match="'r-1' has made another todo, “Profile webpack"):
+            with pytest.raises(Conflict, match="'r-1' already created another todo, “Profile webpack"):
                 team.call(team.lead, "create", **{**PROFILE, name: other}, requestId="r-1")
     assert team.call(team.lead, "create", **PROFILE, requestId="r-2")["id"] != first["id"]
 

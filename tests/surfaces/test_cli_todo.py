@@ -105,7 +105,7 @@ def test_the_same_request_makes_one_todo(mission: Cli) -> None:
     first, second = (todo(mission, "create", SLUG, BUILD, "A", "--request-id", "r1") for _ in range(2))
     assert first["id"] == second["id"]
     assert "was made before" in second["warning"]
-    assert "has made another todo" in refused(mission, "create", SLUG, BUILD, "B", "--request-id", "r1")
+    assert "already created another todo" in refused(mission, "create", SLUG, BUILD, "B", "--request-id", "r1")
 
 
 def test_a_template_fills_what_is_left_out(mission: Cli) -> None:

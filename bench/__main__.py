@@ -14,7 +14,18 @@ from typing import Final
 
 from bench.measuring import FULL, QUICK, Bench, Figure, Skipped, fsync_probe, load, machine, shown, table
 
-SUBJECTS: Final = ("storage", "startup", "mcp_calls", "postgres", "scheduler", "agent", "claims", "missions", "engine")
+SUBJECTS: Final = (
+    "storage",
+    "startup",
+    "mcp_calls",
+    "postgres",
+    "scheduler",
+    "agent",
+    "claims",
+    "missions",
+    "engine",
+    "install",
+)
 RESULTS: Final = Path(__file__).parent / "results"
 
 

@@ -86,7 +86,7 @@ class Limits:
 
     def __str__(self) -> str:
         parts = [
-            f"{self.times:.1f}x" if self.times is not None else "",
+            f"{self.times:g}x" if self.times is not None else "",
             f"+{shown(self.above)}" if self.above is not None else "",
             shown(self.seconds) if self.seconds is not None else "",
             f"{shown(self.best)} at best" if self.best is not None else "",

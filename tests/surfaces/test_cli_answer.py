@@ -17,7 +17,7 @@ from punchlist.plan import validation as plan_validation
 from punchlist.plan.service import Plans
 from punchlist.storage.open import open_store
 
-GOES_ON = "`punchlist run --resume` goes on with it.\n"
+NEXT_STEP = "`punchlist run --resume` continues the work.\n"
 
 
 class Agent:
@@ -65,10 +65,10 @@ def test_what_is_asked_is_listed_and_answered_by_the_end_of_its_id(punchlist: Cl
     short, title = first.split("  ")[:2]
     assert (listed.returncode, title, question) == (0, "Deploy", "  │ Which region?")
     done = punchlist("answer", short, "eu-west")
-    assert (done.returncode, done.stdout) == (0, f"Answered, for “Deploy”. {GOES_ON}")
+    assert (done.returncode, done.stdout) == (0, f"Answered, for “Deploy”. {NEXT_STEP}")
     assert "Deploy" not in asking.waits()
     assert asking.answers() == ["eu-west"]
-    assert punchlist("answer").stdout == "Nothing waits for an answer.\n"
+    assert punchlist("answer").stdout == "No question is open.\n"
 
 
 @pytest.mark.spec("C10")
@@ -96,7 +96,7 @@ def test_an_event_wakes_all_that_wait_for_it(punchlist: Cli, asking: Agent) -> N
     done = punchlist("wake", "deployed", "--note", "version 7")
     assert (done.returncode, done.stdout) == (
         0,
-        f"“Announce” no longer waits for deployed.\n“Measure” no longer waits for deployed.\n{GOES_ON}",
+        f"“Announce” no longer waits for deployed.\n“Measure” no longer waits for deployed.\n{NEXT_STEP}",
     )
     assert asking.waits()["Announce"] == ["2126-11-20T09:00:00Z"]
     assert asking.answers() == ["version 7", "version 7"]
@@ -133,8 +133,8 @@ def test_a_second_answer_is_refused_and_names_who_was_first(punchlist: Cli, aski
 
 @pytest.mark.spec("C10")
 def test_another_session_has_questions_of_its_own(punchlist: Cli, asking: Agent) -> None:
-    assert punchlist("answer", "--session", "another").stdout == "Nothing waits for an answer.\n"
-    assert punchlist("wake", "--session", "another").stdout == "Nothing waits for an event or a time.\n"
+    assert punchlist("answer", "--session", "another").stdout == "No question is open.\n"
+    assert punchlist("wake", "--session", "another").stdout == "No todo waits for an event or a time.\n"
     assert json.loads(punchlist("answer", "-s", "another", "--json").stdout) == []
 
 

@@ -72,7 +72,7 @@ def test_people_see_what_happens_and_what_is_left(punchlist: Cli, script: Path) 
     assert done.stderr.endswith(
         "punchlist: Ended as stalled: the list did not change in 3 continuations. Not finished:\n- Look\n- Write\n"
     )
-    assert f"supervisor begins, with rehearsal:{script.name}; is sent back to its list up to 10 times" in done.stderr
+    assert f"supervisor started with rehearsal:{script.name} (at most 10 continuations)" in done.stderr
     assert "✓ create_todo" in done.stderr
     assert "✗ read_file" in done.stderr
     assert "stopped early; continued 1 of 10 times" in done.stderr

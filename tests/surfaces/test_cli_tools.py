@@ -77,7 +77,7 @@ def test_a_call_that_cannot_work_is_an_error_that_says_why(
     done = punchlist("tools", "call", tool, arguments, "--json")
     assert done.returncode == 1
     assert answer(done)["status"] == "error"
-    assert told in answer(done)["error"]
+    assert told in answer(done)["error"]["message"]
 
 
 @pytest.mark.parametrize("arguments", ["{", "nonsense", ""])
@@ -117,7 +117,7 @@ def test_without_a_terminal_a_call_waits_and_is_answered_later(program: Cli, pro
     approved = program("approvals", "approve", waiting["callId"][-8:], "--json")
     assert (approved.returncode, answer(approved)["status"]) == (0, "success")
     assert (project / "made.txt").read_text() == "made\n"
-    assert program("approvals").stdout == "Nothing waits for approval.\n"
+    assert program("approvals").stdout == "No call waits for approval.\n"
     assert program("approvals", "approve", waiting["callId"]).returncode == 1
     assert program("db", "check").returncode == 0
 
@@ -128,7 +128,7 @@ def test_a_person_may_say_no_and_the_model_is_told_why(program: Cli, project: Pa
     denied = program("approvals", "deny", call, "--reason", "write to docs/ instead", "--json")
     assert denied.returncode == 3
     assert answer(denied)["status"] == "cancelled"
-    assert "write to docs/ instead" in answer(denied)["error"]
+    assert "write to docs/ instead" in answer(denied)["error"]["message"]
     assert not (project / "made.txt").exists()
     assert program("db", "check").returncode == 0
 
@@ -192,7 +192,7 @@ def test_a_time_limit_ends_the_call(punchlist: Cli) -> None:
         "tools", "call", "run_command", '{"command": "sleep 60"}', "--mode", "yolo", "--timeout", "0.5", "--json"
     )
     assert done.returncode == 1
-    assert "longer than its limit" in answer(done)["error"]
+    assert "longer than its limit" in answer(done)["error"]["message"]
 
 
 @pytest.mark.spec("S4")

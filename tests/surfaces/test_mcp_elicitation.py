@@ -95,7 +95,7 @@ def test_the_person_in_front_of_the_client_is_asked_and_the_todo_goes_on(
         command = ["-m", "punchlist", "mcp"]
         anyio.run(talk, StdioServerParameters(command=sys.executable, args=command, cwd=project, env=environment))
     assert asked == [f"“Open the port” waits for your answer:\n{QUESTION}"]
-    assert punchlist("answer").stdout == "Nothing waits for an answer.\n"
+    assert punchlist("answer").stdout == "No question is open.\n"
     log = [json.loads(line) for line in punchlist("log", "--json").stdout.splitlines()]
     assert [one["actor"] for one in log if one["action"] == "resolve"] == ["person:mcp"]
 

@@ -1,4 +1,4 @@
-"""A conversation with all that belongs to it, for other programs (docs/conversations.md describes the JSON)."""
+"""A conversation with everything stored about it, as JSON (described in docs/conversations.md)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from punchlist.toolcalls import repository as toolcalls
 from punchlist.toolcalls.stored_call import StoredCall
 
 FORMAT: Final = 1
-"""Grows when a field goes away or changes its meaning; new fields may come at any time."""
+"""Increased when a field is removed or changes its meaning. New fields do not increase it."""
 
 
 class ConversationRecord(NamedTuple):
-    """What is stored of one conversation, as of one moment."""
+    """Everything stored about one conversation, read in one transaction."""
 
     conversation: Conversation
     turns: list[StoredTurn]
@@ -52,25 +52,25 @@ def load_record(store: Store, conversation: Conversation) -> ConversationRecord:
         )
 
 
-def as_json(found: ConversationRecord) -> dict[str, Any]:
-    stories = {story.turn.id: story for story in all_turns(build_view(found.turns, found.messages))}
+def as_json(record: ConversationRecord) -> dict[str, Any]:
+    views = {view.turn.id: view for view in all_turns(build_view(record.turns, record.messages))}
     return {
         "format": FORMAT,
-        "conversation": conversation_json(found.conversation),
+        "conversation": conversation_json(record.conversation),
         "turns": [
             {
-                **turn_json(stories.get(turn.id) or TurnView(turn)),
-                "todos": [todo_json(todo) for todo in found.plans[turn.id]],
+                **turn_json(views.get(turn.id) or TurnView(turn)),
+                "todos": [todo_json(todo) for todo in record.plans[turn.id]],
             }
-            for turn in found.turns
+            for turn in record.turns
         ],
-        "messages": [message_json(message) for message in found.messages],
-        "toolCalls": [_call_json(call) for call in found.calls],
-        "traces": [_trace_json(trace) for trace in found.traces],
-        "queue": [one.as_json() for one in found.queued],
+        "messages": [message_json(message) for message in record.messages],
+        "toolCalls": [_call_json(call) for call in record.calls],
+        "traces": [_trace_json(trace) for trace in record.traces],
+        "queue": [one.as_json() for one in record.queued],
         "checklist": {
-            "revision": found.checklist.revision,
-            "items": [dict(item_json(item)) for item in found.checklist.items],
+            "revision": record.checklist.revision,
+            "items": [dict(item_json(item)) for item in record.checklist.items],
         },
     }
 
@@ -106,7 +106,7 @@ def turn_json(view: TurnView) -> dict[str, Any]:
 
 
 def message_json(message: Message) -> dict[str, Any]:
-    """What an agent or a tool said is an object; everything else is text."""
+    """The content of replies and results is an object, of other messages a text."""
     written = message.kind in ("reply", "result") and message.role in ("assistant", "tool")
     return {
         "id": message.id,
@@ -120,7 +120,7 @@ def message_json(message: Message) -> dict[str, Any]:
 
 
 def _call_json(call: StoredCall) -> dict[str, Any]:
-    """Without `exact`, which may hold secrets."""
+    """All fields except `exact`, which can contain secrets."""
     return {
         "id": call.id,
         "turnId": call.turn_id,
@@ -155,7 +155,7 @@ def _trace_json(trace: Trace) -> dict[str, Any]:
 
 
 def _parsed(written: str) -> Any:
-    """JSON as a value; what turns out to be none stays as it is."""
+    """The value of a JSON text; a text that is not JSON stays a text."""
     try:
         return json.loads(written)
     except (ValueError, RecursionError):

@@ -1,7 +1,6 @@
 """A conversation as a Markdown document.
 
-What was said stands in quotes and what tools returned in fences, so that no text of theirs can end
-up as a heading of ours.
+Messages are quoted and tool results are fenced, so that their text cannot become Markdown of the document.
 """
 
 from __future__ import annotations
@@ -23,54 +22,54 @@ BOXES = {
 }
 
 
-def as_markdown(found: ConversationRecord) -> str:
-    return "\n\n".join(_document(found)) + "\n"
+def as_markdown(record: ConversationRecord) -> str:
+    return "\n\n".join(_document(record)) + "\n"
 
 
-def _document(found: ConversationRecord) -> Iterator[str]:
-    conversation = found.conversation
+def _document(record: ConversationRecord) -> Iterator[str]:
+    conversation = record.conversation
     yield f"# Conversation {_code(conversation.id)}"
     if conversation.title:
         yield _quote(conversation.title)
-    yield f"Started {conversation.created_at}: {len(found.turns)} turns, {len(found.messages)} messages."
+    yield f"Started {conversation.created_at}: {len(record.turns)} turns, {len(record.messages)} messages."
     number = 0
-    for one in build_view(found.turns, found.messages):
+    for one in build_view(record.turns, record.messages):
         if isinstance(one, TurnView):
             number += 1
-            yield from _turn(one, found, f"## Turn {number}")
+            yield from _turn(one, record, f"## Turn {number}")
         else:
-            yield from _said(one)
-    if found.checklist.items:
+            yield from _message(one)
+    if record.checklist.items:
         yield "## Checklist"
         boxes = {"completed": "[x]", "in_progress": "[>]"}
-        yield "\n".join(f"- {boxes.get(item.status, '[ ]')} {_code(item.content)}" for item in found.checklist.items)
-    waiting = [one for one in found.queued if one.status == "queued"]
+        yield "\n".join(f"- {boxes.get(item.status, '[ ]')} {_code(item.content)}" for item in record.checklist.items)
+    waiting = [one for one in record.queued if one.status == "queued"]
     if waiting:
         yield "## Queued"
         for queued in waiting:
             yield _quote(queued.content)
 
 
-def _turn(story: TurnView, found: ConversationRecord, heading: str) -> Iterator[str]:
-    turn, usage = story.turn, story.usage
+def _turn(view: TurnView, record: ConversationRecord, heading: str) -> Iterator[str]:
+    turn, usage = view.turn, view.usage
     yield heading
     yield "\n".join(
         [
             f"- turn {_code(turn.id)} of {_code(turn.agent_id)}, {turn.started_at} to {turn.ended_at or 'now'}",
-            f"- {_code(story.state)}",
-            f"- iterations: {story.iterations}, continuations: {story.continuations}, "
+            f"- {_code(view.state)}",
+            f"- iterations: {view.iterations}, continuations: {view.continuations}, "
             f"tokens: {usage.input_tokens} in, {usage.output_tokens} out",
         ]
     )
-    for step in story.steps:
+    for step in view.steps:
         match step:
             case MessageStep():
-                yield from _said(step)
+                yield from _message(step)
             case ReplyStep():
-                yield from _replied(step, turn.agent_id)
+                yield from _reply(step, turn.agent_id)
             case TurnView():
-                yield from _turn(step, found, f"### Worker {_code(step.turn.agent_id)}")
-    todos = found.plans[turn.id]
+                yield from _turn(step, record, f"### Worker {_code(step.turn.agent_id)}")
+    todos = record.plans[turn.id]
     if todos:
         yield "**Plan**"
         yield "\n".join(_todo(todo) for todo in todos)
@@ -80,16 +79,16 @@ def _todo(todo: TurnTodo) -> str:
     return f"- {BOXES[todo.status]} {_code(todo.title)}" + (f": {_code(todo.outcome)}" if todo.outcome else "")
 
 
-def _said(said: MessageStep) -> Iterator[str]:
-    yield f"**{'request' if said.asked else visible(said.kind)}**"
-    yield _quote(said.text)
+def _message(message: MessageStep) -> Iterator[str]:
+    yield f"**{'request' if message.is_request else visible(message.kind)}**"
+    yield _quote(message.text)
 
 
-def _replied(replied: ReplyStep, agent: str) -> Iterator[str]:
-    if replied.text:
+def _reply(reply: ReplyStep, agent: str) -> Iterator[str]:
+    if reply.text:
         yield f"**{_code(agent)}**"
-        yield _quote(replied.text)
-    for call in replied.calls:
+        yield _quote(reply.text)
+    for call in reply.calls:
         yield f"**call** {_code(call.tool)} {_code(call.arguments)}"
         yield _result(call)
 
@@ -106,7 +105,7 @@ def _quote(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """One line that Markdown leaves as it is."""
+    """Text as inline code, on one line."""
     shown = visible(" ".join(text.split()))
     fence = _longer_than_any("`", shown, 1)
     pad = " " if "`" in shown or not shown else ""

@@ -1,4 +1,4 @@
-"""`punchlist agents`: who there is to do the work, and what is set for them."""
+"""`punchlist agents`: the agents of this project and their settings."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from punchlist.agent.agents_config import AgentsConfig
     from punchlist.agent.definitions import AgentDefinition
 
-_MOST_TOLD: Final = 10
+_MAX_SHOWN: Final = 10
 
-app = typer.Typer(help="See the agents that there are here.", invoke_without_command=True)
+app = typer.Typer(help="List and show the agents of this project.", invoke_without_command=True)
 
 
 def _names(incomplete: str) -> list[str]:
-    """For completion: those that are built in. A project's own would have to be trusted first."""
+    """Completion of built-in names. Agents of the project need trust first."""
     from punchlist.agent.definitions import BUILT_IN
 
     return [name for name in BUILT_IN if name.startswith(incomplete)]
@@ -27,14 +27,14 @@ def _names(incomplete: str) -> list[str]:
 
 @app.callback()
 def group(context: typer.Context, as_json: JsonOption = False) -> None:
-    """See the agents that there are here."""
+    """List and show the agents of this project."""
     if context.invoked_subcommand is None:
         _list(context, as_json)
 
 
 @app.command("list")
 def list_agents(context: typer.Context, as_json: JsonOption = False) -> None:
-    """List the agents: those built in, and those of punchlist.toml."""
+    """List the built-in agents and those of punchlist.toml."""
     _list(context, as_json)
 
 
@@ -54,7 +54,7 @@ def _list(context: typer.Context, as_json: bool) -> None:
 @app.command()
 def show(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="The agent.", show_default=False, autocompletion=_names)],
+    name: Annotated[str, typer.Argument(help="The agent's name.", show_default=False, autocompletion=_names)],
     as_json: JsonOption = False,
 ) -> None:
     """Show an agent: where it is defined, its model, tools, settings and prompt."""
@@ -82,9 +82,9 @@ def show(
 def _agents(context: typer.Context, as_json: bool) -> AgentsConfig:
     found = cli_context(context).services(as_json=as_json).agents
     if left_out := found.distrusted:
-        told = [f"  - {wanted}" for wanted in left_out[:_MOST_TOLD]]
-        more = [f"  … and {len(left_out) - _MOST_TOLD} more"] if len(left_out) > _MOST_TOLD else []
-        echo_error("\n".join(["this needs your trust, and is left out until `punchlist trust`:", *told, *more]))
+        told = [f"  - {wanted}" for wanted in left_out[:_MAX_SHOWN]]
+        more = [f"  … and {len(left_out) - _MAX_SHOWN} more"] if len(left_out) > _MAX_SHOWN else []
+        echo_error("\n".join(["these settings are ignored until you trust them with `punchlist trust`:", *told, *more]))
     return found
 
 

@@ -1,4 +1,4 @@
-"""`punchlist answer` and `punchlist wake`: what todos wait for, and saying that it has come."""
+"""`punchlist answer` and `punchlist wake`: resolve the conditions that todos wait for."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from punchlist.plan.model import BlockedTodo
     from punchlist.surfaces.services import Services
 
-GOES_ON = "`punchlist run --resume` goes on with it."
+NEXT_STEP = "`punchlist run --resume` continues the work."
 
 
 def answer(
     context: typer.Context,
     wanted: Annotated[
-        str | None, typer.Argument(metavar="ID", help="The question's id, or its end.", show_default=False)
+        str | None, typer.Argument(metavar="ID", help="The question's id, or the end of it.", show_default=False)
     ] = None,
     text: Annotated[
         str | None, typer.Argument(metavar="TEXT", help="The answer; - reads it from stdin.", show_default=False)
@@ -38,13 +38,13 @@ def answer(
     session: SessionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Answer what a todo waits for a person to say; without arguments, list what is asked."""
+    """Answer an agent's question; without arguments, list the open questions."""
     entry = cli_context(context)
     if wanted is None:
         _list_questions(entry, session, as_json)
         return
     if text is None:
-        raise typer.BadParameter("is missing: what is the answer?", param_hint="TEXT")
+        raise typer.BadParameter("is missing", param_hint="TEXT")
     services = entry.in_session(session, as_json=as_json)
     scope = entry.scope(services)
     said = sys.stdin.read() if text == "-" else text
@@ -52,25 +52,23 @@ def answer(
     if as_json:
         echo_json(_json(held))
     else:
-        echo(f"Answered, for “{visible(held.todo.title)}”. {GOES_ON}")
+        echo(f"Answered, for “{visible(held.todo.title)}”. {NEXT_STEP}")
 
 
 def wake(
     context: typer.Context,
     event: Annotated[
-        str | None, typer.Argument(metavar="EVENT", help="The event that has happened.", show_default=False)
+        str | None, typer.Argument(metavar="EVENT", help="The event that happened.", show_default=False)
     ] = None,
-    note: Annotated[
-        str, typer.Option("--note", "-n", metavar="TEXT", help="What is known of it; the model is told.")
-    ] = "",
+    note: Annotated[str, typer.Option("--note", "-n", metavar="TEXT", help="Details; the model sees them.")] = "",
     session: SessionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say that an event has happened; without arguments, list the events and times that todos wait for."""
+    """Report that an event happened; without arguments, list the events and times that todos wait for."""
     entry = cli_context(context)
     if event is None:
         if note:
-            raise typer.BadParameter("is missing: which event has happened?", param_hint="EVENT")
+            raise typer.BadParameter("is missing", param_hint="EVENT")
         _list_events(entry, session, as_json)
         return
     services = entry.in_session(session, as_json=as_json)
@@ -81,7 +79,7 @@ def wake(
         return
     for held in woken:
         echo(f"“{visible(held.todo.title)}” no longer waits for {visible(held.condition.subject)}.")
-    echo(GOES_ON)
+    echo(NEXT_STEP)
 
 
 def _list_questions(entry: CliContext, session: str | None, as_json: bool) -> None:
@@ -91,7 +89,7 @@ def _list_questions(entry: CliContext, session: str | None, as_json: bool) -> No
         echo_json([_json(held) for held in asked])
         return
     if not asked:
-        echo("Nothing waits for an answer.")
+        echo("No question is open.")
         return
     for held in asked:
         condition = held.condition
@@ -107,7 +105,7 @@ def _list_events(entry: CliContext, session: str | None, as_json: bool) -> None:
         echo_json([_json(held) for held in waiting])
         return
     if not waiting:
-        echo("Nothing waits for an event or a time.")
+        echo("No todo waits for an event or a time.")
     for held in waiting:
         what = "until" if held.condition.kind == "time" else "for event"
         echo(f"{visible(held.todo.title)}  {what} {visible(held.condition.subject)}")

@@ -1,4 +1,4 @@
-"""Asking the person at the terminal whether a call may run."""
+"""Asks the person at the terminal to approve a tool call."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WORDS: Final = {
 
 
 class ApprovalPrompt:
-    """The terminal that somebody types at. Questions go there, wherever our output is sent."""
+    """Asks on the controlling terminal, even when stderr is redirected."""
 
     def __init__(self, screen: TextIO) -> None:
         self._screen = screen
@@ -58,7 +58,7 @@ class ApprovalPrompt:
     async def ask(self, call: WaitingToolCall, problem: str | None = None) -> ApprovalAnswer | None:
         from punchlist.tools.function_tool import run_in_thread
 
-        # A thread that waits for a key cannot be stopped; this one does not keep the program from ending.
+        # A thread that reads a key cannot be stopped; as a daemon thread it does not delay the exit.
         answer: ApprovalAnswer | None = await run_in_thread(self._ask, {"call": call, "problem": problem})
         return answer
 
@@ -68,23 +68,23 @@ class ApprovalPrompt:
         self.before_asking()
         keys = self._show(call)
         if problem:
-            self._say(f"\nThat cannot be: {visible_block(problem)}")
+            self._say(f"\nThat answer was refused: {visible_block(problem)}")
         by = Actor(Role.PERSON, current_user())
         while (typed := self._line("? ")) is not None:
             outcome = keys.get(typed.strip().lower()[:1])
             if outcome is None:
                 self._say(f"Please type one of {', '.join(keys)}.")
             elif outcome is ApprovalOutcome.CANCEL:
-                return ApprovalAnswer(outcome, by, reason=(self._line("Why not? (the model is told) ") or "").strip())
+                return ApprovalAnswer(outcome, by, reason=(self._line("Why? (the model sees it) ") or "").strip())
             elif outcome is not ApprovalOutcome.MODIFY:
                 return ApprovalAnswer(outcome, by)
             elif (arguments := self._edited(call.request.arguments)) is not None:
                 return ApprovalAnswer(outcome, by, arguments)
-        self._say("\nNo answer. It waits for one from elsewhere (`punchlist approvals`); Ctrl-C ends it.")
+        self._say("\nNo answer. The call waits for one (`punchlist inbox`); Ctrl-C cancels it.")
         return None
 
     def _show(self, call: WaitingToolCall) -> dict[str, ApprovalOutcome]:
-        """The question and the answers there are, by their keys."""
+        """Print the question; returns the possible outcomes by key."""
         question = call.question
         prefixes = " / ".join(map(" ".join, question.prefixes))
         self._say(f"\n{visible(call.request.tool)} wants to run: {visible(question.why)}.")
@@ -97,7 +97,7 @@ class ApprovalPrompt:
         return keys
 
     def _edited(self, arguments: Arguments) -> Any | None:
-        """Other arguments, from the person's editor or from one line; None when there are none."""
+        """Other arguments from the editor, or from one line; None if they are not JSON."""
         editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
         if editor:
             with tempfile.TemporaryDirectory() as folder:

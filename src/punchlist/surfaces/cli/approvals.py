@@ -1,4 +1,4 @@
-"""`punchlist approvals`: what waits for a person, and the answers."""
+"""`punchlist approvals`: list and answer the tool calls that wait for approval."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
     from punchlist.toolcalls.stored_call import StoredApproval, StoredCall
 
-app = typer.Typer(help="See and answer the calls that wait for approval.", invoke_without_command=True)
+app = typer.Typer(help="List and answer the tool calls that wait for approval.", invoke_without_command=True)
 
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The call's id, or its end.", show_default=False)]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The call's id, or the end of it.", show_default=False)]
 
 
 class AlwaysChoice(StrEnum):
@@ -37,14 +37,14 @@ class AlwaysChoice(StrEnum):
 
 @app.callback()
 def group(context: typer.Context, session: SessionOption = None, as_json: JsonOption = False) -> None:
-    """See and answer the calls that wait for approval."""
+    """List and answer the tool calls that wait for approval."""
     if context.invoked_subcommand is None:
         _list(context, session, as_json)
 
 
 @app.command("list")
 def list_waiting(context: typer.Context, session: SessionOption = None, as_json: JsonOption = False) -> None:
-    """List what waits, of all sessions unless one is named."""
+    """List the waiting calls, of all sessions unless one is named."""
     _list(context, session, as_json)
 
 
@@ -55,7 +55,7 @@ def _list(context: typer.Context, session: str | None, as_json: bool) -> None:
         echo_json([_json(services, approval) for approval in waiting])
         return
     if not waiting:
-        echo("Nothing waits for approval.")
+        echo("No call waits for approval.")
     for approval in waiting:
         late = "  escalated" if approval.status == "escalated" else ""
         until = f"  until {format_time(approval.expires_at)}" if approval.expires_at else ""
@@ -87,11 +87,11 @@ def approve(
     call: IdArgument,
     always: Annotated[
         AlwaysChoice | None,
-        typer.Option("--always", help="Also from now on in its session: this tool, this command prefix, this server."),
+        typer.Option("--always", help="Also approve later calls in its session: of this tool, prefix or server."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Let a call run. If the process that asked is gone, it runs here and now."""
+    """Approve a call. If the process that asked has died, the call runs in this process."""
     from punchlist.toolcalls.approvals import ApprovalOutcome
 
     outcome = ApprovalOutcome(f"proceed_always_{always}") if always else ApprovalOutcome.PROCEED_ONCE
@@ -102,10 +102,10 @@ def approve(
 def deny(
     context: typer.Context,
     call: IdArgument,
-    reason: Annotated[str, typer.Option("--reason", "-r", metavar="TEXT", help="Why not; the model is told.")] = "",
+    reason: Annotated[str, typer.Option("--reason", "-r", metavar="TEXT", help="Why; the model sees it.")] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Say no to a call."""
+    """Deny a call."""
     from punchlist.toolcalls.approvals import ApprovalOutcome
 
     _answer(context, call, as_json, ApprovalOutcome.CANCEL, reason=reason)
@@ -118,7 +118,7 @@ def modify(
     arguments: Annotated[str, typer.Argument(metavar="JSON", help="The arguments to use; - reads them from stdin.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Let a call run with other arguments."""
+    """Approve a call with other arguments."""
     from punchlist.surfaces.cli.tools import parse_arguments
     from punchlist.toolcalls.approvals import ApprovalOutcome
 

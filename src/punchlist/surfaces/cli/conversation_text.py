@@ -1,4 +1,4 @@
-"""The story of a conversation, line by line, for a terminal."""
+"""Prints the turns of a session to a terminal."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from punchlist.surfaces.cli.context import echo, format_time, terminal_width
 from punchlist.surfaces.conversation_view import CallStep, MessageStep, ReplyStep, Step, TurnView
 
 INDENT: Final = "  "
-_NARROWEST: Final = 40
+_MIN_WIDTH: Final = 40
 
 
-def print_conversation(told: Sequence[TurnView | MessageStep]) -> None:
-    width = max(terminal_width(), _NARROWEST)
-    for one in told:
+def print_conversation(view: Sequence[TurnView | MessageStep]) -> None:
+    width = max(terminal_width(), _MIN_WIDTH)
+    for one in view:
         echo()
-        lines = _turn(one, width) if isinstance(one, TurnView) else _said(one, one.kind, width)
+        lines = _turn(one, width) if isinstance(one, TurnView) else _message(one, one.kind, width)
         echo("\n".join(lines))
 
 
-def _turn(story: TurnView, width: int, who: str = "person") -> Iterator[str]:
-    turn, usage = story.turn, story.usage
+def _turn(view: TurnView, width: int, who: str = "person") -> Iterator[str]:
+    turn, usage = view.turn, view.usage
     yield f"Turn {visible(turn.id)}  {format_time(turn.started_at)}  {visible(turn.agent_id)}"
-    yield f"{INDENT}{visible(story.state)}"
+    yield f"{INDENT}{visible(view.state)}"
     yield (
-        f"{INDENT}iterations: {story.iterations}, continuations: {story.continuations}, "
+        f"{INDENT}iterations: {view.iterations}, continuations: {view.continuations}, "
         f"tokens: {usage.input_tokens:,} in, {usage.output_tokens:,} out"
     )
     continued = 0
-    for step in story.steps:
+    for step in view.steps:
         if isinstance(step, MessageStep) and step.kind == CONTINUATION:
             continued += 1
-            lines = _said(step, f"{CONTINUATION} {continued}", width)
+            lines = _message(step, f"{CONTINUATION} {continued}", width)
         else:
             lines = _step(step, width, who, turn.agent_id)
         yield from (f"{INDENT}{line}" if line else line for line in lines)
@@ -43,30 +43,30 @@ def _turn(story: TurnView, width: int, who: str = "person") -> Iterator[str]:
 def _step(step: Step, width: int, who: str, agent: str) -> Iterator[str]:
     match step:
         case MessageStep():
-            if step.asked or step.kind == ENDING:
-                yield from _whole(who if step.asked else step.kind, step.text)
+            if step.is_request or step.kind == ENDING:
+                yield from _full_text(who if step.is_request else step.kind, step.text)
             else:
-                yield from _said(step, step.kind, width)
+                yield from _message(step, step.kind, width)
         case ReplyStep():
-            yield from _whole(agent, step.text)
+            yield from _full_text(agent, step.text)
             for call in step.calls:
-                yield from (f"{INDENT}{line}" for line in _called(call, width))
+                yield from (f"{INDENT}{line}" for line in _call(call, width))
         case TurnView():
             yield from (f"{INDENT}{line}" if line else line for line in _turn(step, width - 4, agent))
 
 
-def _whole(who: str, text: str) -> Iterator[str]:
+def _full_text(who: str, text: str) -> Iterator[str]:
     yield f"{visible(who)}:"
     for line in visible_block(text).rstrip("\n").split("\n") if text.strip() else ():
         yield f"{INDENT}{line}".rstrip()
 
 
-def _said(said: MessageStep, label: str, width: int) -> Iterator[str]:
-    """What the loop says is known: its first line will do."""
-    yield excerpt(f"{label}: {_first_line(said.text)}", width - 2)
+def _message(message: MessageStep, label: str, width: int) -> Iterator[str]:
+    """The first line of a message of the loop."""
+    yield excerpt(f"{label}: {_first_line(message.text)}", width - 2)
 
 
-def _called(call: CallStep, width: int) -> Iterator[str]:
+def _call(call: CallStep, width: int) -> Iterator[str]:
     yield excerpt(f"→ {call.tool} {call.arguments}", width - 4)
     if call.result is None:
         yield f"{INDENT}… no result yet"

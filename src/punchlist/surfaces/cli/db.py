@@ -1,4 +1,4 @@
-"""`punchlist db`: where the lists are kept, and whether they are well."""
+"""`punchlist db`: locate, check, upgrade, back up and restore the database."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from punchlist.audit.check import CheckReport
     from punchlist.surfaces.services import Services
 
-app = typer.Typer(help="Look after the database.", no_args_is_help=True)
+app = typer.Typer(help="Check, upgrade, back up and restore the database.", no_args_is_help=True)
 
 
 @app.command()
 def path(context: typer.Context, as_json: JsonOption = False) -> None:
-    """Print where the database is. A password is not shown."""
+    """Print the address of the database, without its password."""
     address = _address(cli_context(context).services(as_json=as_json))
     if as_json:
         echo_json({"database": address})
@@ -32,7 +32,7 @@ def path(context: typer.Context, as_json: JsonOption = False) -> None:
 
 @app.command()
 def check(context: typer.Context, as_json: JsonOption = False) -> None:
-    """Check integrity, schema, the event trail and every list against it. Exit code 1 if anything is wrong."""
+    """Check integrity, schema, the event log, and every list against the log. Exit code 1 if there is a problem."""
     from punchlist.audit.check import check as run_check
     from punchlist.storage.open import open_existing
     from punchlist.storage.schema_version import read_schema_version
@@ -42,7 +42,7 @@ def check(context: typer.Context, as_json: JsonOption = False) -> None:
     revision = read_schema_version(store)
     if revision is None:
         raise StoreDamaged(
-            f"{_address(services)} has no readable Punchlist schema: it is new, damaged or another program's."
+            f"{_address(services)} has no Punchlist schema: it is new, damaged or belongs to another program."
         )
     report = run_check(store, revision, _progress)
     if supports_ansi(sys.stderr):
@@ -57,7 +57,7 @@ def check(context: typer.Context, as_json: JsonOption = False) -> None:
 
 @app.command()
 def upgrade(context: typer.Context, as_json: JsonOption = False) -> None:
-    """Bring the schema up to date; every command does so by itself on first use."""
+    """Upgrade the schema. Every command does this on first use."""
     from punchlist.storage.open import connect
     from punchlist.storage.schema_version import SCHEMA_VERSION, read_schema_version
 
@@ -79,7 +79,7 @@ def backup(
     file: Annotated[Path, typer.Argument(help="The new file to write.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Copy the database to a file, consistent even while agents are writing."""
+    """Copy the database to a file. The copy is consistent while agents write."""
     from punchlist.storage.maintenance import backup as run_backup
     from punchlist.storage.open import open_existing
 
@@ -95,17 +95,17 @@ def backup(
 def restore(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="A file that `db backup` wrote.")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Put a backup in the database's place; what was there is kept beside it."""
+    """Replace the database by a backup. The replaced file is kept beside it."""
     from punchlist.storage.maintenance import restore as run_restore
     from punchlist.storage.open import connect
 
     services = cli_context(context).services(as_json=as_json)
     if not yes:
         if not sys.stdin.isatty():
-            echo_error("`db restore` replaces the database: say --yes when nobody can be asked.")
+            echo_error("`db restore` replaces the database. Confirm with --yes when there is no terminal.")
             raise typer.Exit(2)
         typer.confirm(f"Replace {_address(services)} by {visible(str(file))}?", abort=True, err=True)
     kept = run_restore(connect(services.settings.database), file)
@@ -138,4 +138,4 @@ def _print(address: str, report: CheckReport) -> None:
     for problem in report.problems:
         echo(f"✗ {visible(problem)}")
     if report.healthy:
-        echo(f"✓ Healthy: {report.events:,} events, every list is what its events made of it.")
+        echo(f"✓ Healthy: {report.events:,} events, every list matches its events.")

@@ -1,4 +1,4 @@
-"""`punchlist demo`: an agent at work from its plan to a clear list, with a model that has learnt its part."""
+"""`punchlist demo`: an agent works through its list, with a rehearsed model."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def demo(
         DemoStep,
         typer.Argument(help="An agent with a goal, or a mission with its Lead and owners.", show_default=False),
     ] = DemoStep.RUN,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the folder, to look around in.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the folder.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """See an agent finish its list, in a folder of its own; no key is needed.
+    """Watch an agent finish its list, in a temporary folder and without an API key.
 
     The model's replies are rehearsed. The plan, the tools, the workers and the database are real.
     """
@@ -44,7 +44,7 @@ def demo(
     shutil.copytree(source / "project", folder, dirs_exist_ok=True)
     (folder / ".punchlist").mkdir()
     for name in [name for name in os.environ if name.startswith("PUNCHLIST_") and name != "PUNCHLIST_DEBUG"]:
-        # Nothing of the person's own: neither their database nor their limits.
+        # The demo uses neither the user's database nor the user's limits.
         del os.environ[name]
     before = Path.cwd()
     os.chdir(folder)

@@ -1,4 +1,4 @@
-"""`punchlist hook`: what the agents of others call. Mostly only its help is asked for here (`wiring.main`)."""
+"""`punchlist hook`: the hooks of third-party agents. `app.main` handles all calls except `--help`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from punchlist.surfaces.cli.context import cli_context
 def hook(
     context: typer.Context,
     event: Annotated[str, typer.Argument(metavar="EVENT", help="stop, prompt, session-start or tool.")],
-    agent: Annotated[str | None, typer.Option("--for", metavar="AGENT", help="The agent whose program asks.")] = None,
+    agent: Annotated[str | None, typer.Option("--for", metavar="AGENT", help="The agent that calls the hook.")] = None,
 ) -> None:
-    """Answer an agent's program: its JSON on standard input, ours on standard output. Always exits with 0.
+    """Answer a hook of a third-party agent: reads JSON on stdin, writes JSON on stdout, always exits with 0.
 
-    `punchlist install` registers it; nobody has to type it.
+    `punchlist install` registers it in the agent's settings.
     """
     from punchlist.surfaces.hooks.main import run
 

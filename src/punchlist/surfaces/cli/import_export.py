@@ -1,4 +1,4 @@
-"""`punchlist import` and `punchlist export`: lists of other tools, and ours for them."""
+"""`punchlist import` and `punchlist export`: exchange lists with other tools."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from punchlist.surfaces.cli.context import CliContext
     from punchlist.surfaces.services import Services
 
-MOST_SHOWN = 50
+MAX_SHOWN = 50
 
 
 class FormatChoice(StrEnum):
@@ -43,7 +43,7 @@ class ListChoice(StrEnum):
     MISSION = "mission"
 
 
-MissionOption = Annotated[str | None, typer.Option("--mission", metavar="SLUG", help="The mission that is meant.")]
+MissionOption = Annotated[str | None, typer.Option("--mission", metavar="SLUG", help="The mission.")]
 
 
 # --- import -----------------------------------------------------------------------------------------------
@@ -55,18 +55,18 @@ def import_(
         str, typer.Argument(metavar="FILE", help="A file or a folder of tasks; - for stdin.", show_default=False)
     ],
     of: Annotated[
-        FormatChoice | None, typer.Option("--from", help="Its format. Default: as its name and content echo.")
+        FormatChoice | None, typer.Option("--from", help="Its format. Default: guessed from name and content.")
     ] = None,
     into: Annotated[
         ListChoice | None, typer.Option("--into", help="Default: the checklist if it fits, else the plan.")
     ] = None,
     mission: MissionOption = None,
-    pillar: Annotated[str | None, typer.Option("--pillar", metavar="SLUG", help="Of the mission.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be made and lost.")] = False,
+    pillar: Annotated[str | None, typer.Option("--pillar", metavar="SLUG", help="The pillar of the mission.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the items and the losses.")] = False,
     session: SessionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Add the items of another tool's list to one of ours. What is there already is not added again."""
+    """Add the items of another tool's list. Items that exist are skipped."""
     from punchlist.import_export.import_plan import fits_checklist, plan_import
 
     _check_mission(into, mission, pillar)
@@ -83,7 +83,7 @@ def import_(
     if as_json:
         echo_json(_import_json(services, format, target, decided, made, remarks, dry_run=dry_run))
     else:
-        _tell_import(format, target, decided, made, remarks, dry_run=dry_run)
+        _print_import(format, target, decided, made, remarks, dry_run=dry_run)
 
 
 def _check_mission(chosen: ListChoice | None, mission: str | None, pillar: str | None) -> None:
@@ -129,7 +129,7 @@ def _target(
     from punchlist.missions.model import MissionScope
 
     scope = entry.scope(services)
-    # Only what we wrote ourselves names agents of ours; elsewhere they are people, or agents of others.
+    # Only files of Punchlist name its agents; in other formats an assignee is a person or another agent.
     owners = format.name == FormatChoice.JSON
     match into:
         case ListChoice.CHECKLIST:
@@ -175,7 +175,7 @@ def _import_json(
     }
 
 
-def _tell_import(
+def _print_import(
     format: ExchangeFormat,
     target: ImportTarget,
     decided: ImportPlan,
@@ -188,22 +188,22 @@ def _tell_import(
     does = "Would add" if dry_run else "Added"
     echo(f"{does} {_items(new)} to {visible(target.limits.name)} (from {format.name}).")
     lines = [(one.title, one.status.value) for one in decided.new] if dry_run else [(m.title, m.status) for m in made]
-    for title, status in lines[:MOST_SHOWN]:
+    for title, status in lines[:MAX_SHOWN]:
         echo(f"  {visible(title)} ({status})")
-    if new > MOST_SHOWN:
-        echo(f"  … and {new - MOST_SHOWN} more")
+    if new > MAX_SHOWN:
+        echo(f"  … and {new - MAX_SHOWN} more")
     if decided.skipped:
         titles = ", ".join(f"“{visible(one.title)}”" for one in decided.skipped[:5])
         more = f" and {len(decided.skipped) - 5} more" if len(decided.skipped) > 5 else ""
         echo(f"Skipped {_items(len(decided.skipped))} already there: {titles}{more}.")
-    _tell_lost(target.limits.name, decided.lost, remarks)
+    _print_losses(target.limits.name, decided.lost, remarks)
 
 
 def _items(count: int) -> str:
     return f"{count} item{'' if count == 1 else 's'}"
 
 
-def _tell_lost(name: str, lost: Sequence[Loss], remarks: Sequence[str]) -> None:
+def _print_losses(name: str, lost: Sequence[Loss], remarks: Sequence[str]) -> None:
     from punchlist.import_export.item import describe_losses
 
     if lost:
@@ -224,22 +224,22 @@ def export(
         ),
     ] = STREAM,
     to: Annotated[
-        FormatChoice | None, typer.Option("--to", help="Default: as the file's name says, else json.")
+        FormatChoice | None, typer.Option("--to", help="Default: guessed from the file's name, else json.")
     ] = None,
     chosen: Annotated[
         ListChoice | None,
         typer.Option("--list", help="Which list. Default: the checklist, or the plan if that is empty."),
     ] = None,
     mission: MissionOption = None,
-    pillar: Annotated[str | None, typer.Option("--pillar", metavar="SLUG", help="Only of one pillar.")] = None,
+    pillar: Annotated[str | None, typer.Option("--pillar", metavar="SLUG", help="Only this pillar.")] = None,
     turn: Annotated[
-        str | None, typer.Option("--turn", metavar="ID", help="The plan of another turn than the last.")
+        str | None, typer.Option("--turn", metavar="ID", help="The plan of this turn. Default: the last one.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     session: SessionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write one of our lists in another tool's format. What that cannot hold is said on stderr."""
+    """Write a list in another tool's format. Fields that the format lacks are reported on stderr."""
     from punchlist.import_export.format_limits import fit_items
     from punchlist.import_export.formats import FORMATS, guess_export_format
     from punchlist.kernel.clock import timestamp
@@ -250,7 +250,7 @@ def export(
     format = FORMATS[to] if to else guess_export_format(target)
     entry = cli_context(context)
     services = entry.in_session(session, as_json=as_json)
-    which = chosen or (ListChoice.MISSION if mission else _usual(entry, services))
+    which = chosen or (ListChoice.MISSION if mission else _default_list(entry, services))
     entries = _entries(entry, services, which, mission, pillar, turn)
     fitted = fit_items(format.limits, entries, timestamp(services.store.clock()))
     told: dict[str, Any] = {"session": services.settings.session, "list": which.value, "format": format.name}
@@ -262,7 +262,7 @@ def export(
         elif sys.stdout.isatty():
             echo(visible_block(written).rstrip("\n"))
         else:
-            # Whatever terminals are said to understand: a pipe gets what a file would, and all of it.
+            # A pipe gets the same bytes as a file, whatever the encoding of the terminal.
             with open(sys.stdout.fileno(), "wb", closefd=False) as pipe:
                 pipe.write(written.encode())
     else:
@@ -274,11 +274,11 @@ def export(
             files = f" in {count} files" if count is not None else ""
             echo(f"Wrote {_items(len(fitted.items))} to {visible(path)}{files} ({format.name}).", error=True)
     if not as_json:
-        _tell_lost(format.name, fitted.lost, [])
+        _print_losses(format.name, fitted.lost, [])
 
 
-def _usual(entry: CliContext, services: Services) -> ListChoice:
-    """The list that there is, so that what was imported without a word about where comes out again."""
+def _default_list(entry: CliContext, services: Services) -> ListChoice:
+    """The checklist, or the plan if only the plan has items."""
     if (
         not services.checklists.get(services.settings.session).items
         and _turn(entry, services)
@@ -303,7 +303,7 @@ def _entries(
 
 
 def _plan(entry: CliContext, services: Services, turn: str | None) -> list[ExchangeItem]:
-    """The plan of a turn; without one named, of the open one or else the last."""
+    """The plan of a turn. Default: the open turn, else the last one."""
     from punchlist.conversations.model import TurnScope
     from punchlist.import_export import sources
 
@@ -329,7 +329,7 @@ def _as_text(format: ExchangeFormat, entries: list[ExchangeItem]) -> str:
 
 
 def _write(format: ExchangeFormat, entries: list[ExchangeItem], path: Path, *, force: bool) -> int | None:
-    """Write the file, or the files of a folder: how many those are."""
+    """Write a file, or a folder of files; returns the number of files in a folder."""
     from punchlist.import_export import files
 
     folder = format.write_files is not None and (format.write is None or path.suffix != format.suffix)

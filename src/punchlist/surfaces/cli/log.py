@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,20 +23,20 @@ if TYPE_CHECKING:
     from punchlist.kernel.events import Event
     from punchlist.storage.store import Transaction
 
-LOOK_AGAIN = 1.0
-REMEMBERED = 500
-"""Events that were shown last; where a database goes back further than these, only their time tells what is new."""
+POLL_SECONDS = 1.0
+MAX_REMEMBERED = 500
+"""How many shown events are remembered to notice that the database was replaced by an older copy."""
 
 
 def log(
     context: typer.Context,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="How many of the newest.")] = 50,
-    everything: Annotated[bool, typer.Option("--all", help="Of all sessions.")] = False,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what happens from now.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Show all sessions.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new events.")] = False,
     session: SessionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the event trail, oldest first; with --json one object a line."""
+    """Show the event log, oldest first; with --json one object per line."""
     from punchlist.storage import event_log
     from punchlist.storage.change_watch import ChangeWatch, PollBackoff
 
@@ -49,30 +48,28 @@ def log(
         _print(event, as_json=as_json)
     if not follow:
         return
-    seen = deque(events, maxlen=REMEMBERED)
-    patience = PollBackoff()
+    seen = deque(events, maxlen=MAX_REMEMBERED)
+    backoff = PollBackoff()
     with ChangeWatch(services.store) as watch:
         while True:
             events = []
-            with patience, services.store.read() as tx:
-                last = _going_on_from(tx, seen)
+            with backoff, services.store.read() as tx:
+                last = _resume_point(tx, seen)
                 events = event_log.after(tx, last.seq if last else 0, conversation_id=chosen)
             for event in events:
                 _print(event, as_json=as_json)
             seen.extend(events)
             if not events:
-                watch.wait(LOOK_AGAIN)
+                watch.wait(POLL_SECONDS)
 
 
-def _going_on_from(tx: Transaction, seen: deque[Event]) -> Event | None:
-    """The last event that was seen and is still there: what comes after it was not seen."""
+def _resume_point(tx: Transaction, seen: deque[Event]) -> Event | None:
+    """The last shown event that the database still has. Later events are new."""
     from punchlist.storage import event_log
 
     last = event_log.last_surviving(tx, seen)
     if seen and last != seen[-1]:
-        echo_error(
-            "The database is no longer as it was: events shown above may be gone. Going on with what came since."
-        )
+        echo_error("The database was replaced: events shown above may not exist any more. Continuing with new events.")
         while seen and seen[-1] != last:
             seen.pop()
         if last is not None and not seen:
@@ -82,11 +79,29 @@ def _going_on_from(tx: Transaction, seen: deque[Event]) -> Event | None:
 
 def _print(event: Event, *, as_json: bool) -> None:
     if as_json:
-        echo(to_json_text({**asdict(event), "data": _data(event)}))
+        echo(to_json_text(_event_json(event)))
         return
     step = f" {visible(event.from_status or NEW)} → {visible(event.to_status)}" if event.to_status else ""
     change = f"{visible(event.action)}{step}  {_subject(event)}"
     echo(f"{format_time(event.at)}  {visible(event.actor)}  {change}  — {visible(event.reason)}")
+
+
+def _event_json(event: Event) -> dict[str, Any]:
+    return {
+        "seq": event.seq,
+        "stream": event.stream,
+        "version": event.version,
+        "at": event.at,
+        "conversationId": event.conversation_id,
+        "actor": event.actor,
+        "action": event.action,
+        "subject": event.subject,
+        "fromStatus": event.from_status,
+        "toStatus": event.to_status,
+        "reason": event.reason,
+        "data": _data(event),
+        "hash": event.hash,
+    }
 
 
 def _data(event: Event) -> Any:
@@ -105,6 +120,6 @@ def _subject(event: Event) -> str:
         if "steps" in data:
             return ", ".join(f"{visible(step['action'])} “{visible(step['content'])}”" for step in data["steps"])
     except (ValueError, TypeError, KeyError, AttributeError):
-        # Not as we wrote it: `db check` says what is wrong, the trail still has to be readable.
+        # `db check` reports damaged events; the log stays readable.
         return f"{visible(event.subject)} (damaged)"
     return visible(event.subject)

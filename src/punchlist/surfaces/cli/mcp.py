@@ -1,4 +1,4 @@
-"""`punchlist mcp`: the lists for an MCP client."""
+"""`punchlist mcp`: serve the lists to an MCP client."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ class ClientRole(StrEnum):
 
 def mcp(
     context: typer.Context,
-    role: Annotated[ClientRole, typer.Option(help="Whose tools to offer.")] = ClientRole.SUPERVISOR,
+    role: Annotated[
+        ClientRole, typer.Option(help="The role that decides which tools are offered.")
+    ] = ClientRole.SUPERVISOR,
     mission: Annotated[
         str | None, typer.Option(metavar="SLUG", help="For a lead or an owner: only this mission.")
     ] = None,
@@ -34,13 +36,15 @@ def mcp(
     agent: Annotated[
         str | None,
         typer.Option(
-            "--for", metavar="AGENT", help="The agent that starts it: it has a session of its own among others here."
+            "--for", metavar="AGENT", help="The agent that starts it. Each running agent gets its own session."
         ),
     ] = None,
     session: SessionOption = None,
-    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP instead, to whoever has the token.")] = False,
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="With --http: where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="With --http: where to listen; 0 finds one.")] = 8421,
+    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP with a token.")] = False,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="With --http: the address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="With --http: the port to listen on; 0 picks a free one.")
+    ] = 8421,
 ) -> None:
     """Serve the lists over MCP: on standard input and output, or over HTTP."""
     from punchlist.host_sessions import AGENT_NAME
@@ -80,7 +84,7 @@ def _trusted(services: Services) -> Services:
 
 
 def _bound(services: Services, mission: str | None, pillar: str | None) -> Services:
-    """The services, where there is the mission that a caller is bound to."""
+    """The services, after checking that the mission and the pillar exist."""
     if mission is not None:
         known = [one.pillar.slug for one in services.missions.pillars(services.missions.get(mission))]
         if pillar is not None and pillar not in known:

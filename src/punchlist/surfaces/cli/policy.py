@@ -1,4 +1,4 @@
-"""`punchlist policy`: what may run, and why."""
+"""`punchlist policy`: the rules for tool calls."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from punchlist.toolcalls.policy import Mode
     from punchlist.tools.tool_session import ToolSite
 
-app = typer.Typer(help="See what may run, and why.", no_args_is_help=True)
+app = typer.Typer(help="Show the rules for tool calls and explain decisions.", no_args_is_help=True)
 
 
 @app.callback()
 def group() -> None:
-    """See what may run, and why."""
+    """Show the rules for tool calls and explain decisions."""
 
 
 @app.command()
 def show(
     context: typer.Context, mode: ModeOption = None, session: SessionOption = None, as_json: JsonOption = False
 ) -> None:
-    """Show the mode and the rules in force, in the order in which they are tried."""
+    """Show the mode and the rules in the order in which they apply."""
     from punchlist.tools.tool_session import session_policy
 
     entry = cli_context(context)
@@ -57,7 +57,7 @@ def explain(
     session: SessionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what would become of a call, which rule decides and why. Nothing is run."""
+    """Explain whether a call is allowed, asked about or denied, and by which rule. Nothing runs."""
     import asyncio
 
     entry = cli_context(context)

@@ -1,4 +1,4 @@
-"""`punchlist queue`: what is said to an agent while it works."""
+"""`punchlist queue`: messages for an agent that is working."""
 
 from __future__ import annotations
 
@@ -23,24 +23,26 @@ if TYPE_CHECKING:
     from punchlist.conversations.model import QueuedMessage
     from punchlist.surfaces.services import Services
 
-app = typer.Typer(help="Leave messages for an agent that is at work.", invoke_without_command=True)
+app = typer.Typer(help="Queue messages for an agent that is working.", invoke_without_command=True)
 
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The message's id, or its end.", show_default=False)]
+IdArgument = Annotated[
+    str, typer.Argument(metavar="ID", help="The message's id, or the end of it.", show_default=False)
+]
 TextArgument = Annotated[
-    str, typer.Argument(metavar="TEXT", help="What to say; - reads it from stdin.", show_default=False)
+    str, typer.Argument(metavar="TEXT", help="The message; - reads it from stdin.", show_default=False)
 ]
 
 
 @app.callback()
 def group(context: typer.Context, session: SessionOption = None, as_json: JsonOption = False) -> None:
-    """Leave messages for an agent that is at work. Each begins a turn when the one before it has ended."""
+    """Queue messages for an agent that is working. Each starts a turn when the previous turn has ended."""
     if context.invoked_subcommand is None:
         _list(context, session, as_json)
 
 
 @app.command("list")
 def list_waiting(context: typer.Context, session: SessionOption = None, as_json: JsonOption = False) -> None:
-    """List what waits, in the order in which it will be delivered."""
+    """List the queued messages in the order of delivery."""
     _list(context, session, as_json)
 
 
@@ -62,7 +64,7 @@ def _list(context: typer.Context, session: str | None, as_json: bool) -> None:
 
 @app.command()
 def add(context: typer.Context, text: TextArgument, session: SessionOption = None, as_json: JsonOption = False) -> None:
-    """Leave a message. The agent of the session gets it when its turn has ended."""
+    """Queue a message. The session's agent gets it when its turn has ended."""
     entry = cli_context(context)
     said = _read(text)
     services = entry.in_session(session, as_json=as_json)
@@ -80,7 +82,7 @@ def edit(
     session: SessionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say a message otherwise; it keeps its place."""
+    """Change the text of a queued message; it keeps its place."""
     entry = cli_context(context)
     said = _read(text)
     services = entry.in_session(session, as_json=as_json)
@@ -94,7 +96,7 @@ def edit(
 def remove(
     context: typer.Context, message: IdArgument, session: SessionOption = None, as_json: JsonOption = False
 ) -> None:
-    """Take a message back before it is delivered."""
+    """Remove a queued message."""
     entry = cli_context(context)
     services = entry.in_session(session, as_json=as_json)
     queue = _queue(services)

@@ -43,7 +43,7 @@ EXIT_CODES: Final = {
 }
 NO_MODEL: Final = """\
 No model: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name one with --model or PUNCHLIST_MODEL.
-Without a key: ollama:NAME, rehearsal:FILE; and `punchlist demo` shows what an agent does."""
+Models without a key: ollama:NAME, rehearsal:FILE. `punchlist demo` shows an agent at work."""
 WAITING: Final = "`punchlist inbox` lists what needs you; `punchlist run --resume` continues afterwards."
 MAX_GOAL_LENGTH: Final = 500_000
 
@@ -208,7 +208,7 @@ def finish(services: Services, runtime: AgentRuntime, ended: TurnResult, as_json
         echo_error(ended.ending)
     elif undone := [todo for todo in todos if todo["status"] == "cancelled"]:
         titles = "".join(f"\n- {todo['title']}: {todo['outcome']}" for todo in undone)
-        echo_error(f"{len(undone)} of {len(todos)} tasks were not done:{titles}")
+        echo_error(f"{len(undone)} of {len(todos)} todos were cancelled:{titles}")
     if ended.reason.value == "waiting":
         echo_error(WAITING)
     return EXIT_CODES[ended.reason]

@@ -1,4 +1,4 @@
-"""One tool call from the command line, with a person at the terminal or without."""
+"""Runs one tool call from the command line."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ EXIT_CODES: Final = {
 
 
 def run_call(site: ToolSite, request: ToolCallRequest, mode: Mode | None, *, as_json: bool) -> int:
-    """Schedule a call and see it through; the exit code."""
+    """Run a call; returns the exit code."""
     terminal = ApprovalPrompt.from_terminal()
 
     async def run() -> int:
@@ -53,7 +53,7 @@ def run_call(site: ToolSite, request: ToolCallRequest, mode: Mode | None, *, as_
                 echo_error(note)
             batch = bench.scheduler.schedule(request)
             _cancel_on_interrupt(batch)
-            # Without anybody to ask, a call that waits is left to whoever answers later.
+            # Without a terminal, a call that needs approval stays waiting for a later answer.
             calls = await (batch.ended() if terminal else batch.settled())
         return _report(calls[0], as_json, live)
 
@@ -63,7 +63,7 @@ def run_call(site: ToolSite, request: ToolCallRequest, mode: Mode | None, *, as_
 def resume_call(
     site: ToolSite, tool: str, call_id: str, question: ApprovalQuestion, answer: ApprovalAnswer, *, as_json: bool
 ) -> int | None:
-    """Go on with a call that was left waiting, now that it has an answer; None when another process has it."""
+    """Run an answered call whose process has died; None if another process took it."""
     payload = {"by": answer.actor, "reason": answer.reason, "arguments": answer.arguments}
 
     async def run() -> int | None:
@@ -82,7 +82,7 @@ def resume_call(
 
 
 def deny_call(site: ToolSite, call_id: str, answer: ApprovalAnswer, *, as_json: bool) -> int | None:
-    """End a call that was left waiting; None when another process has it."""
+    """Deny a call whose process has died; None if another process took it."""
     ledger = site.call_service()
     call = ledger.take_over(call_id)
     if call is None:
@@ -101,7 +101,7 @@ def _cancel_on_interrupt(batch: CallBatch) -> None:
 
 
 class _Live:
-    """Output as it comes, on stderr: stdout is for the result."""
+    """Streams the output to stderr; stdout is for the result."""
 
     def __init__(self, wanted: bool = False) -> None:
         self._wanted = wanted
@@ -134,23 +134,23 @@ def _report(call: ToolCall, as_json: bool, live: _Live) -> int:
             echo_error(reason)
         case WaitingToolCall(question=question):
             echo_error(
-                f"{call.request.tool} waits for approval, since {question.why}. Nothing was run.\n"
-                f"`punchlist approvals approve {call.request.call_id[-8:]}` lets it run."
+                f"{call.request.tool} waits for approval ({question.why}). It has not run.\n"
+                f"Approve it with: punchlist approvals approve {call.request.call_id[-8:]}"
             )
     return EXIT_CODES[call.status]
 
 
 def call_json(call: ToolCall) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    shown: dict[str, Any] = {
         "callId": call.request.call_id,
         "tool": call.request.tool,
         "status": call.status.value,
     }
     match call:
         case SuccessfulToolCall(result=result):
-            told["result"] = result.text if result.data is None else result.data
+            shown["result"] = result.text if result.data is None else result.data
         case ErroredToolCall(error=error):
-            told["error"] = error.message
+            shown["error"] = {"code": error.code, "message": error.message}
         case CancelledToolCall(reason=reason):
-            told["error"] = reason
-    return told
+            shown["error"] = {"code": call.status.value, "message": reason}
+    return shown

@@ -1,4 +1,4 @@
-"""`punchlist tools`: what an agent can call here, called by hand."""
+"""`punchlist tools`: list and call the tools of an agent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from punchlist.surfaces.services import Services
     from punchlist.tools.tool_session import ToolSite
 
-app = typer.Typer(help="See and call the tools that an agent has here.", no_args_is_help=True)
+app = typer.Typer(help="List and call the tools that an agent has in this project.", no_args_is_help=True)
 
 
 class ModeChoice(StrEnum):
@@ -45,24 +45,24 @@ ModeOption = Annotated[
 
 
 def _names(incomplete: str) -> list[str]:
-    """For completion: our own tools. Those of servers would have to be started for it."""
+    """Completion of built-in tools. MCP servers are not started for it."""
     from punchlist.tools.tool_session import native_tools
     from punchlist.tools.workspace import Workspace
 
     return [tool.name for tool in native_tools(Workspace(Path.cwd())) if tool.name.startswith(incomplete)]
 
 
-ToolArgument = Annotated[str, typer.Argument(help="The tool.", show_default=False, autocompletion=_names)]
+ToolArgument = Annotated[str, typer.Argument(help="The tool's name.", show_default=False, autocompletion=_names)]
 
 
 @app.callback()
 def group() -> None:
-    """See and call the tools that an agent has here."""
+    """List and call the tools that an agent has in this project."""
 
 
 @app.command("list")
 def list_tools(context: typer.Context, session: SessionOption = None, as_json: JsonOption = False) -> None:
-    """List the tools, those of MCP servers included."""
+    """List the tools, including those of MCP servers."""
     import asyncio
 
     entry = cli_context(context)
@@ -109,15 +109,15 @@ def call(
     ] = "{}",
     mode: ModeOption = None,
     timeout: Annotated[
-        float | None, typer.Option("--timeout", metavar="S", min=0.01, help="End the call after so many seconds.")
+        float | None, typer.Option("--timeout", metavar="S", min=0.01, help="End the call after this many seconds.")
     ] = None,
     session: SessionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run one call as an agent's would be: checked, approved, executed, recorded.
+    """Run one call like an agent's: validated, approved, executed and recorded.
 
-    The present folder is the workspace. What needs approval is asked at the terminal; without one the call is left
-    waiting, and `punchlist approvals` answers it. Exit code: 0 success, 1 error, 2 usage, 3 cancelled or denied,
+    The current folder is the workspace. Approval is asked at the terminal; without one the call waits, and
+    `punchlist inbox` answers it. Exit code: 0 success, 1 error, 2 usage, 3 cancelled or denied,
     4 waiting for approval.
     """
     from punchlist.surfaces.cli.tool_call import run_call
@@ -153,14 +153,14 @@ def history(
         )
         return
     if not calls:
-        echo("No call has been made in this session.")
+        echo("This session has no calls.")
     for call in calls:
         told = visible(f"{call.tool} {call.arguments}")
         echo(f"{format_time(call.created_at)}  {call.status:<17}  {call.id[-8:]}  {told[:120]}")
 
 
 def parse_arguments(written: str) -> Any:
-    """The arguments as JSON; whatever is no JSON is a wrong command line."""
+    """Parse arguments given as JSON; other text is a usage error."""
     source = sys.stdin.read() if written == "-" else written
     try:
         return json.loads(source)

@@ -1,4 +1,4 @@
-"""`punchlist trust`: let a project's settings do what needs a person's trust."""
+"""`punchlist trust`: trust the settings of a project."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_j
 
 def trust(
     context: typer.Context,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    forget: Annotated[bool, typer.Option("--forget", help="Trust it no longer.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Withdraw the trust.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Trust this project's punchlist.toml as it is now: its rules that allow, its MCP servers, folders and agents.
+    """Trust the current content of this project's punchlist.toml: its allow rules, MCP servers, folders and agents.
 
-    Until then only what asks, denies and limits is taken from it. When it changes, it has to be trusted again.
+    Without trust only its ask and deny rules and its limits apply. A changed file must be trusted again.
     """
     from punchlist.agent import agents_config
     from punchlist.tools import settings as tools
@@ -54,7 +54,7 @@ def trust(
     if as_json:
         echo_json({"file": str(file) if file else None, "asksFor": wanted, "trusted": trusted})
     elif file is None or not wanted:
-        echo("This project's settings ask for nothing that needs trust.")
+        echo("This project's settings contain nothing that needs trust.")
     else:
         echo(f"{visible(file)} is {'trusted' if trusted else 'not trusted'}.")
 
@@ -63,5 +63,5 @@ def _agree(yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise NotAllowed("Nobody is there to ask. Read the file, then run `punchlist trust --yes`.")
+        raise NotAllowed("There is no terminal to ask. Read the file, then run `punchlist trust --yes`.")
     typer.confirm("Trust it?", abort=True, err=True)

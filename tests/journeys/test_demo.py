@@ -38,7 +38,7 @@ def test_the_demo_can_be_looked_around_in(punchlist: Cli, scratch: Path) -> None
         "writer ✓ edit_file CHANGELOG.md",
         "stopped early; continued 1 of 10 times",
         "✗ run_command sh check.sh",
-        "“Run the release check” failed, and is tried once more",
+        "“Run the release check” failed and will be retried",
         "✓ run_command sh check.sh  release 1.2 is consistent",
         "5/5 ended · continued 1 of 10 times",
         f"cd {folder}",

@@ -14,7 +14,7 @@ from tests.faults.script import Script, expected
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["todos", "start", "7"], "There is no item '7' in the list"),
+        (["todos", "start", "7"], "has no todo '7'"),
         (["todos", "add", "  "], "must be 1 to 500 characters"),
         (["todos", "--turn", "nowhere"], "has no turn 'nowhere'"),
         (["db", "check"], "There is no database at"),

@@ -116,4 +116,4 @@ def test_what_waits_for_another_todo_comes_after_it(punchlist: Cli, written: Any
     script = written("a.yaml", plan + "- Soon.\n" * 5)
     punchlist("run", "Do it.", "--model", script)
     said = punchlist("sessions", "show", "--json").stdout
-    assert "The next is: “Build”" in json.dumps(json.loads(said), ensure_ascii=False)
+    assert "The next item is: “Build”" in json.dumps(json.loads(said), ensure_ascii=False)

@@ -19,11 +19,12 @@ from typing import Any, Self
 
 from punchlist.agent.continuation import Limits, Reason
 from punchlist.agent.definitions import AgentDefinition
-from punchlist.agent.events import AgentEvent, EventListener, NoteAdded, TurnResult
+from punchlist.agent.events import AgentEvent, EventListener, NoteAdded
 from punchlist.agent.list_state import ListItem
 from punchlist.agent.model_resolver import ModelResolver
 from punchlist.agent.resume import resume_session
 from punchlist.agent.runtime import AgentRuntime
+from punchlist.agent.turn import TurnResult
 from punchlist.app import App
 from punchlist.config import current_user, load
 from punchlist.conversations.model import Scope

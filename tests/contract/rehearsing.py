@@ -10,8 +10,9 @@ from typing import Any
 
 from punchlist.agent.continuation import Limits
 from punchlist.agent.definitions import BUILT_IN, AgentDefinition
-from punchlist.agent.events import AgentEvent, TurnResult
+from punchlist.agent.events import AgentEvent
 from punchlist.agent.runtime import AgentRuntime
+from punchlist.agent.turn import TurnResult
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations

@@ -13,7 +13,7 @@ from tests.contract.test_context import looks
 from punchlist.agent.agents_config import load_agents
 from punchlist.agent.continuation import Limits, Reason
 from punchlist.agent.definitions import BUILT_IN, SUPERVISOR_TOOLS, AgentDefinition
-from punchlist.agent.events import TurnResult
+from punchlist.agent.turn import TurnResult
 from punchlist.config import load
 from punchlist.conversations.model import TurnScope
 from punchlist.models.model import CallReturn, FinishReason, Model, UserText

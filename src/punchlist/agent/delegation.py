@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from punchlist.agent.budget import Budget
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import AgentDefinition
-from punchlist.agent.events import TurnResult
 from punchlist.agent.resume import restore
 from punchlist.agent.tool_execution import SUSPENDED
+from punchlist.agent.turn import TurnResult
 from punchlist.conversations.model import StoredTurn, TurnScope
 from punchlist.errors import Conflict, IllegalTransition, PunchlistError
 from punchlist.kernel.cancel_signal import CancelSignal

@@ -1,39 +1,15 @@
-"""The events of a turn, emitted as they happen, and the result of a turn. Each event names its agent and turn."""
+"""The events of a turn, emitted as they happen. Each event names its agent and turn."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from punchlist.agent.continuation import OpenItem, Reason, ending_text
-from punchlist.agent.list_state import ListItem, ListState
-from punchlist.models.model import Usage
-from punchlist.toolcalls.model import ToolCall
-
-
-@dataclass(frozen=True, slots=True)
-class TurnResult:
-    turn_id: str
-    reason: Reason
-    why: str
-    last_text: str
-    """The text of the agent's last reply that has one."""
-    iterations: int
-    continuations: int
-    usage: Usage
-    open: tuple[OpenItem, ...]
-    items: tuple[ListItem, ...] = ()
-    """All items of the turn's lists."""
-
-    @property
-    def ending(self) -> str:
-        """How the turn ended and what is left; empty if it was completed."""
-        return "" if self.reason is Reason.COMPLETED else ending_text(self.reason, self.why, self.open)
-
-    @property
-    def text(self) -> str:
-        """The final message for the person, including open items (T14)."""
-        return "\n\n".join(part for part in (self.last_text, self.ending) if part)
+if TYPE_CHECKING:
+    from punchlist.agent.list_state import ListState
+    from punchlist.agent.turn import TurnResult
+    from punchlist.toolcalls.model import ToolCall
 
 
 @dataclass(frozen=True, slots=True)

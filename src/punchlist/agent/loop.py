@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 from punchlist.agent.continuation import Continue, Proceed, Stop, Wait, decide
-from punchlist.agent.events import TurnResult
-from punchlist.agent.turn import Turn
+from punchlist.agent.turn import Turn, TurnResult
 from punchlist.models.model import Reply
 
 

@@ -24,8 +24,8 @@ from punchlist.storage.async_bridge import make_bridge
 from punchlist.toolcalls.approval_store import Approvals
 
 if TYPE_CHECKING:
-    from punchlist.agent.events import TurnResult
     from punchlist.agent.runtime import AgentRuntime
+    from punchlist.agent.turn import TurnResult
 
 MAX_TURNS: Final = 10_000
 """Turns searched for the one to resume. Workers' turns are among them, and one turn can have hundreds."""

@@ -12,14 +12,14 @@ from punchlist.agent.context import ModelContext, recent_messages
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import BUILT_IN, TOP_LEVEL_AGENTS, AgentDefinition
 from punchlist.agent.delegation import AsyncDelegation, DelegateTool, SubagentRunner
-from punchlist.agent.events import CallChanged, EventListener, ToolOutput, TurnResult, TurnStarted
+from punchlist.agent.events import CallChanged, EventListener, ToolOutput, TurnStarted
 from punchlist.agent.list_state import TurnLists
 from punchlist.agent.loop import run_loop
 from punchlist.agent.prompts import system_prompt
 from punchlist.agent.resume import restore
 from punchlist.agent.tool_execution import ToolExecution
 from punchlist.agent.transcript import TurnLog, from_stored, single_line
-from punchlist.agent.turn import Turn, TurnDeps, TurnRequest
+from punchlist.agent.turn import Turn, TurnDeps, TurnRequest, TurnResult
 from punchlist.checklist.service import Checklists
 from punchlist.checklist.tools import checklist_tools
 from punchlist.conversations.model import Scope, StoredTurn, TurnScope

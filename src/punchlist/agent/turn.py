@@ -1,4 +1,4 @@
-"""One turn of one agent: its request, its dependencies, its state, and the steps that the loop takes."""
+"""One turn of one agent: its request, its result, its dependencies, and the steps that the loop takes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 
 from punchlist.agent.budget import Budget
 from punchlist.agent.context import ModelContext, state_text
-from punchlist.agent.continuation import Reason, Situation, TurnCounters, ending_text
+from punchlist.agent.continuation import OpenItem, Reason, Situation, TurnCounters, ending_text
 from punchlist.agent.definitions import AgentDefinition
 from punchlist.agent.events import (
     AgentEvent,
@@ -22,9 +22,8 @@ from punchlist.agent.events import (
     ReplyReceived,
     TextDelta,
     TurnEnded,
-    TurnResult,
 )
-from punchlist.agent.list_state import ListState, TurnLists
+from punchlist.agent.list_state import ListItem, ListState, TurnLists
 from punchlist.agent.message_kinds import CONTINUATION, REMINDER, RESUMED, TEXT
 from punchlist.agent.reminders import reminder
 from punchlist.agent.resume import RestoredTurn, restore
@@ -36,7 +35,7 @@ from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancel_signal import CancelSignal
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.interrupt import run_unless_cancelled, sleep_unless_cancelled
-from punchlist.models.model import CallReturn, FinishReason, Model, ModelError, Reply, RequestedCall, UserText
+from punchlist.models.model import CallReturn, FinishReason, Model, ModelError, Reply, RequestedCall, Usage, UserText
 from punchlist.storage.async_bridge import AsyncBridge
 
 CUT_OFF: Final = {
@@ -77,6 +76,31 @@ class TurnRequest:
     @property
     def depth_limit(self) -> int:
         return self.agent.delegation_depth if self.max_depth is None else self.max_depth
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    turn_id: str
+    reason: Reason
+    why: str
+    last_text: str
+    """The text of the agent's last reply that has one."""
+    iterations: int
+    continuations: int
+    usage: Usage
+    open: tuple[OpenItem, ...]
+    items: tuple[ListItem, ...] = ()
+    """All items of the turn's lists."""
+
+    @property
+    def ending(self) -> str:
+        """How the turn ended and what is left; empty if it was completed."""
+        return "" if self.reason is Reason.COMPLETED else ending_text(self.reason, self.why, self.open)
+
+    @property
+    def text(self) -> str:
+        """The final message for the person, including open items (T14)."""
+        return "\n\n".join(part for part in (self.last_text, self.ending) if part)
 
 
 @dataclass(frozen=True, slots=True)

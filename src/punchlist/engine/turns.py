@@ -18,11 +18,10 @@ from typing import Final, TypedDict
 
 from punchlist.agent.budget import Budget
 from punchlist.agent.continuation import Reason
-from punchlist.agent.events import TurnResult
 from punchlist.agent.message_kinds import TEXT
 from punchlist.agent.resume import is_resumable, restore
 from punchlist.agent.runtime import AgentRuntime
-from punchlist.agent.turn import TurnRequest
+from punchlist.agent.turn import TurnRequest, TurnResult
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import Message, NewMessage
 from punchlist.conversations.usage_repository import with_child_turns

@@ -27,8 +27,8 @@ from punchlist.surfaces.cli.tools import ModeOption, warn_untrusted
 
 if TYPE_CHECKING:
     from punchlist.agent.definitions import AgentDefinition
-    from punchlist.agent.events import TurnResult
     from punchlist.agent.runtime import AgentRuntime
+    from punchlist.agent.turn import TurnResult
     from punchlist.surfaces.services import Services
 
 EXIT_CODES: Final = {

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import AgentDefinition
-from punchlist.agent.events import TurnResult
 from punchlist.agent.model_resolver import ModelResolver
 from punchlist.agent.resume import resume_session, wait_until_resumable
 from punchlist.agent.runtime import AgentRuntime
+from punchlist.agent.turn import TurnResult
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.errors import NotFound
 from punchlist.kernel.actors import Actor, Role

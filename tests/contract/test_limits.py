@@ -135,7 +135,7 @@ def _paused(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def pause(_: CancelSignal, seconds: float) -> None:
         paused.append(seconds)
 
-    monkeypatch.setattr(turn, "pause", pause)
+    monkeypatch.setattr(turn, "sleep_unless_cancelled", pause)
     return paused
 
 

@@ -71,7 +71,7 @@ def test_a_turn_that_is_taken_up_after_a_crash_is_not_told_again(
     with monkeypatch.context() as patched:
         # Of a process that has ended since.
         gone = f"{current_process().split(':')[0]}:999999999:1"
-        patched.setattr(runtime, "this_process", lambda: gone)
+        patched.setattr(runtime, "current_process", lambda: gone)
         with pytest.raises(_Crash):
             scene.run()
     left = alive.conversations.current_turn("s")

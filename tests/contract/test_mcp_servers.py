@@ -41,7 +41,7 @@ class StoppedTime:
         self.pauses.append(seconds)
         self.now += seconds
 
-    def pace(self, **knobs: float) -> ReconnectPolicy:
+    def reconnect(self, **knobs: float) -> ReconnectPolicy:
         return ReconnectPolicy(clock=self.clock, sleep=self.sleep, **knobs)
 
 
@@ -83,8 +83,8 @@ def run(story: Coroutine[Any, Any, None]) -> None:
 
 
 @asynccontextmanager
-async def opened(*servers: McpServer, pace: ReconnectPolicy | None = None) -> AsyncIterator[dict[str, McpTool]]:
-    async with McpServers(servers, pace=pace) as mcp:
+async def opened(*servers: McpServer, reconnect: ReconnectPolicy | None = None) -> AsyncIterator[dict[str, McpTool]]:
+    async with McpServers(servers, reconnect=reconnect) as mcp:
         tools, notes = await mcp.tools()
         assert notes == []
         yield {tool.name: tool for tool in tools}
@@ -108,11 +108,11 @@ async def started(tool: McpTool, tools: Mapping[str, McpTool], **arguments: Any)
     return task
 
 
-def notes_of(server: McpServer, pace: ReconnectPolicy | None = None) -> list[str]:
+def notes_of(server: McpServer, reconnect: ReconnectPolicy | None = None) -> list[str]:
     notes: list[str] = []
 
     async def story() -> None:
-        async with McpServers([server], pace=pace) as mcp:
+        async with McpServers([server], reconnect=reconnect) as mcp:
             notes.extend((await mcp.tools())[1])
 
     run(story())
@@ -258,14 +258,14 @@ def test_a_list_without_end_is_cut_and_said_so() -> None:
         async with McpServers([plain("pages-for-ever")]) as mcp:
             tools, notes = await mcp.tools()
         assert len(tools) == 1000
-        assert notes == ["MCP server 's': its list of tools does not end. The first 1,000 are offered."]
+        assert notes == ["MCP server 's': the list of tools is too long. The first 1,000 are offered."]
 
     run(story())
 
 
 def test_a_list_of_empty_pages_is_cut_and_said_so() -> None:
     [note] = notes_of(plain("empty-pages"))
-    assert note == "MCP server 's': its list of tools does not end. The first 0 are offered."
+    assert note == "MCP server 's': the list of tools is too long. The first 0 are offered."
 
 
 def test_hostile_names_and_descriptions_are_made_safe() -> None:
@@ -376,7 +376,7 @@ def test_an_error_of_the_protocol_does_not_end_the_connection() -> None:
     async def story() -> None:
         async with opened(plain()) as tools:
             pid = await call(tools["s__echo"])
-            assert await failure(tools["s__refuse"]) == "MCP server 's' refused: not today"
+            assert await failure(tools["s__refuse"]) == "MCP server 's' refused the request: not today"
             assert "not valid MCP (content: Input should be a valid list)" in await failure(tools["s__nonsense"])
             assert await call(tools["s__echo"]) == pid
 
@@ -396,8 +396,8 @@ def test_all_calls_in_flight_fail_at_once_when_the_server_dies() -> None:
                 await hanging
             assert time.monotonic() - before < 5
             assert told == (
-                "MCP server 's' exited with code 3. Whether the call took effect is not known. "
-                "It is started again at the next call; try again.\n"
+                "MCP server 's' exited with code 3. The call may have taken effect. "
+                "It is started again at the next call. Try again.\n"
                 "The end of its standard error:\n"
                 "loading\n"
                 "out of cheese, token [hidden] \\x1b[31m"
@@ -412,7 +412,7 @@ def test_a_server_that_is_killed_is_named_with_the_signal() -> None:
             pid = int(await call(tools["s__echo"]))
             hanging = await started(tools["s__hang"], tools)
             os.kill(pid, signal.SIGKILL)
-            with pytest.raises(ToolFailure, match=r"was ended by SIGKILL\..*try again"):
+            with pytest.raises(ToolFailure, match=r"was ended by SIGKILL\..*Try again"):
                 await hanging
             assert int(await call(tools["s__echo"])) != pid
 
@@ -454,13 +454,15 @@ def test_a_server_is_restarted_with_pauses_that_double_and_end_with_health(tmp_p
 
     async def story() -> None:
         server = plain("starts", cwd=tmp_path)
-        async with opened(server, pace=time_.pace(first=0.5, most=4, healthy_after=60, patience=2)) as tools:
+        async with opened(
+            server, reconnect=time_.reconnect(first=0.5, max_pause=4, healthy_after=60, patience=2)
+        ) as tools:
             die = tools["s__die"]
             for _ in range(3):
                 assert "at the next call" in await failure(die)
             assert (time_.pauses, starts()) == ([0.5, 1.0], 3)
             # 2 s is what a call waits; the pause after the fourth death is longer.
-            assert "started again in 4 s; try again then" in await failure(die)
+            assert "started again in 4 s. Try again then" in await failure(die)
             assert (time_.pauses, starts()) == ([0.5, 1.0, 2.0], 4)
             for _ in range(20):
                 assert "exited with code 3. It can be started again in 4 s" in await failure(die)
@@ -480,7 +482,7 @@ def test_calls_that_wait_for_a_restart_get_one_process(tmp_path: Path) -> None:
     time_ = StoppedTime()
 
     async def story() -> None:
-        async with opened(plain("starts", cwd=tmp_path), pace=time_.pace()) as tools:
+        async with opened(plain("starts", cwd=tmp_path), reconnect=time_.reconnect()) as tools:
             await failure(tools["s__die"])
             assert len(set(await asyncio.gather(*(call(tools["s__echo"]) for _ in range(10))))) == 1
         assert len((tmp_path / "starts").read_text().split()) == 2
@@ -495,14 +497,14 @@ def test_an_http_server_that_dies_fails_its_calls_and_is_found_again(older: bool
     async def story() -> None:
         with over_http(older=older) as (url, process):
             port = int(url.split(":")[2].split("/")[0])
-            async with opened(McpServer("s", url=url), pace=time_.pace()) as tools:
+            async with opened(McpServer("s", url=url), reconnect=time_.reconnect()) as tools:
                 hanging = asyncio.create_task(call(tools["s__hang"]))
                 await asyncio.sleep(0)
                 assert await call(tools["s__add"], a=1, b=1)
                 before = time.monotonic()
                 told = await failure(tools["s__die"])
-                assert "Whether the call took effect is not known. It is connected to again at the next call" in told
-                assert "try again" in await task_failure(hanging)
+                assert "The call may have taken effect. It is connected to again at the next call" in told
+                assert "Try again" in await task_failure(hanging)
                 assert time.monotonic() - before < 5
                 process.wait(5)
                 assert "could not be reached" in await failure(tools["s__add"], a=1, b=1)
@@ -518,11 +520,11 @@ def test_an_http_server_that_forgot_the_session_gets_a_new_one() -> None:
     async def story() -> None:
         with over_http(older=True) as (url, process):
             port = int(url.split(":")[2].split("/")[0])
-            async with opened(McpServer("s", url=url), pace=time_.pace()) as tools:
+            async with opened(McpServer("s", url=url), reconnect=time_.reconnect()) as tools:
                 process.kill()
                 process.wait(5)
                 with over_http(port, older=True):
-                    assert "try again" in await failure(tools["s__add"], a=1, b=2)
+                    assert "Try again" in await failure(tools["s__add"], a=1, b=2)
                     assert await call(tools["s__add"], a=1, b=2) == {"total": 3}
 
     run(story())
@@ -557,7 +559,7 @@ def test_a_call_out_of_time_fails_and_the_others_go_on() -> None:
         async with opened(plain(call_timeout=0.3)) as tools:
             pid = await call(tools["s__echo"])
             told = await failure(tools["s__hang"])
-            assert told.startswith("MCP server 's' did not finish the call within 0.3 s; it was told to stop.")
+            assert told.startswith("MCP server 's' did not finish the call within 0.3 s; it was asked to stop.")
             assert await call(tools["s__echo"]) == pid
 
     run(story())
@@ -567,10 +569,10 @@ def test_a_server_that_answers_nothing_any_more_is_replaced() -> None:
     time_ = StoppedTime()
 
     async def story() -> None:
-        async with opened(plain(call_timeout=0.3), pace=time_.pace(answer_within=0.3)) as tools:
+        async with opened(plain(call_timeout=0.3), reconnect=time_.reconnect(answer_within=0.3)) as tools:
             pid = int(await call(tools["s__echo"]))
             told = await failure(tools["s__freeze"])
-            assert told.startswith("MCP server 's' did not answer a call within 0.3 s, nor anything else. ")
+            assert told.startswith("MCP server 's' did not answer a call within 0.3 s and no longer responds. ")
             assert int(await call(tools["s__echo"])) != pid
             assert ended(pid)
 
@@ -583,9 +585,11 @@ def test_an_http_server_that_answers_nothing_any_more_is_given_up() -> None:
     async def story() -> None:
         with over_http() as (url, process):
             server = McpServer("s", url=url, call_timeout=0.3)
-            async with opened(server, pace=time_.pace(answer_within=0.3)) as tools:
+            async with opened(server, reconnect=time_.reconnect(answer_within=0.3)) as tools:
                 process.send_signal(signal.SIGSTOP)
-                assert "did not answer a call within 0.3 s, nor anything" in await failure(tools["s__add"], a=1, b=2)
+                assert "did not answer a call within 0.3 s and no longer responds" in await failure(
+                    tools["s__add"], a=1, b=2
+                )
                 process.send_signal(signal.SIGCONT)
                 assert await call(tools["s__add"], a=1, b=2) == {"total": 3}
 
@@ -606,7 +610,7 @@ def test_an_http_server_that_does_not_say_goodbye_does_not_keep_us() -> None:
 def test_a_server_that_hangs_at_its_start_is_given_up() -> None:
     [note] = notes_of(plain("silent", start_timeout=0.5))
     assert note == (
-        "MCP server 's' did not answer within 0.5 s of its start. It is started again at the next call; try again.\n"
+        "MCP server 's' did not answer within 0.5 s of its start. It is started again at the next call. Try again.\n"
         "The end of its standard error:\nthinking"
     )
 
@@ -700,7 +704,7 @@ def test_a_setting_that_cannot_work_is_refused(wrong: dict[str, Any]) -> None:
 
 
 def test_two_servers_cannot_have_one_name() -> None:
-    with pytest.raises(ConfigError, match="Two MCP servers are called 's'"):
+    with pytest.raises(ConfigError, match="Two MCP servers are named 's'"):
         McpServers([plain(), plain()])
 
 
@@ -787,7 +791,9 @@ def test_calls_in_flight_end_when_the_servers_are_closed() -> None:
     async def story() -> None:
         async with opened(plain()) as tools:
             hanging = await started(tools["s__hang"], tools)
-        assert (await task_failure(hanging)).startswith("MCP server 's' is closed, as the program ends.")
+        assert (await task_failure(hanging)).startswith(
+            "MCP server 's' is closed because the program is shutting down."
+        )
         assert "is closed" in await failure(tools["s__echo"])
 
     run(story())
@@ -821,7 +827,7 @@ async def _everything(url: str) -> None:
         McpServer("http", url=url),
         McpServer("nowhere", url="http://127.0.0.1:9/mcp"),
     ]
-    async with McpServers(servers, pace=time_.pace()) as mcp:
+    async with McpServers(servers, reconnect=time_.reconnect()) as mcp:
         tools = {tool.name: tool for tool in (await mcp.tools())[0]}
         hanging = [await started(tools["s__hang"], tools), asyncio.create_task(call(tools["http__hang"]))]
         await call(tools["http__add"], a=1, b=2)

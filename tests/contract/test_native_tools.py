@@ -80,7 +80,7 @@ def test_a_gigabyte_is_refused_at_once(agent: Agent) -> None:
     assert "1,073,741,824 bytes" in agent.fails("read_file", path="huge").message
     assert "1,073,741,824 bytes" in agent.fails("edit_file", path="huge", old="a", new="b").message
     assert "Read fewer" in agent.fails("read_file", path="huge", lines=1).message
-    assert agent.does("search_text", pattern="x", path="huge") == "No line fits."
+    assert agent.does("search_text", pattern="x", path="huge") == "No line matches."
     assert "huge  1,073,741,824" in agent.does("list_directory")
     assert time.monotonic() - begun < 10
 
@@ -122,7 +122,7 @@ def test_what_is_no_file_is_neither_read_nor_replaced(agent: Agent, oddity: str)
     if oddity != "folder":
         agent.fails("search_text", pattern="x", path="odd")
         agent.fails("list_directory", path="odd")
-    assert agent.does("find_files", pattern="odd") == "No file fits."
+    assert agent.does("find_files", pattern="odd") == "No file matches."
 
 
 def test_what_we_have_no_right_to_is_refused_in_words(agent: Agent) -> None:
@@ -134,7 +134,7 @@ def test_what_we_have_no_right_to_is_refused_in_words(agent: Agent) -> None:
     assert "Permission denied" in agent.fails("read_file", path="file").message
     assert "Permission denied" in agent.fails("write_file", path="closed/x", content="x").message
     assert "Permission denied" in agent.fails("list_directory", path="closed").message
-    assert agent.does("search_text", pattern="secret") == "No line fits."
+    assert agent.does("search_text", pattern="secret") == "No line matches."
 
 
 # --- writing ---------------------------------------------------------------------------------------------------
@@ -229,8 +229,10 @@ def test_a_reader_never_sees_half_a_file(agent: Agent) -> None:
 def test_an_edit_replaces_one_place_or_all(agent: Agent) -> None:
     put(agent, file=b"a b a\n")
     assert "2 times" in agent.fails("edit_file", path="file", old="a", new="c").message
-    assert agent.does("edit_file", path="file", old="b", new="x") == "Replaced 1 place in file."
-    assert agent.does("edit_file", path="file", old="a", new="aa", replace_all=True) == "Replaced 2 places in file."
+    assert agent.does("edit_file", path="file", old="b", new="x") == "Replaced 1 occurrence in file."
+    assert (
+        agent.does("edit_file", path="file", old="a", new="aa", replace_all=True) == "Replaced 2 occurrences in file."
+    )
     assert (agent.root / "file").read_bytes() == b"aa x aa\n"
 
 
@@ -238,7 +240,7 @@ def test_an_edit_that_finds_nothing_says_what_is_close_and_changes_nothing(agent
     put(agent, file=b"def run(self):\n    return 1\n")
     told = agent.fails("edit_file", path="file", old="def run(self, x):\n", new="").message
     assert "not in file" in told
-    assert "Line 1 is close: 'def run(self):'" in told
+    assert "Line 1 is similar: 'def run(self):'" in told
     assert "must not be empty" in agent.fails("edit_file", path="file", old="", new="x").message
     assert "nothing would change" in agent.fails("edit_file", path="file", old="1", new="1").message
     assert (agent.root / "file").read_bytes() == b"def run(self):\n    return 1\n"
@@ -408,7 +410,7 @@ def tree(agent: Agent) -> Agent:
     ],
 )
 def test_files_are_found_by_patterns(tree: Agent, pattern: str, found: list[str]) -> None:
-    assert tree.does("find_files", pattern=pattern) == ("\n".join(found) or "No file fits.")
+    assert tree.does("find_files", pattern=pattern) == ("\n".join(found) or "No file matches.")
 
 
 def ripgrep() -> str | None:
@@ -459,14 +461,14 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 )
 def test_both_searches_find_the_same(tree: Agent, engine: str, pattern: str, path: str, found: list[str]) -> None:
     told = tree.does("search_text", pattern=pattern, path=path).replace(str(tree.root), "ROOT")
-    assert told == ("\n".join(found) or "No line fits.")
+    assert told == ("\n".join(found) or "No line matches.")
 
 
 def test_both_searches_stop_at_as_many_lines_as_anybody_reads(agent: Agent, engine: str) -> None:
     put(agent, a=b"x\n" * 400, b=b"x\n" * 400)
     told = agent.does("search_text", pattern="x").splitlines()
     assert len(told) == 501
-    assert told[-1] == "… and more than these 500; narrow it down"
+    assert told[-1] == "… more than 500 matches; narrow the search"
 
 
 @pytest.mark.parametrize("hostile", ["--files", "-f/etc/passwd", "--pre=/bin/sh", "--", "-"])
@@ -493,7 +495,7 @@ def test_a_pattern_that_is_none_is_refused_in_words(
     agent: Agent, pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "is no regular expression" in agent.fails("search_text", pattern=pattern).message
+    assert "not a regular expression" in agent.fails("search_text", pattern=pattern).message
 
 
 def test_a_warning_about_a_pattern_is_no_find(agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

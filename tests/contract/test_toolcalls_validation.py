@@ -67,7 +67,7 @@ def test_wrong_arguments_are_told_with_the_way_to_the_field(store: Store) -> Non
     assert lines[0] == "The arguments do not fit plan:"
     assert sorted(line.partition(":")[0] for line in lines[1:]) == ["extra", "items[1].n", "title"]
     assert "title: is required" in lines
-    assert "extra: is not known to this tool" in lines
+    assert "extra: is not a parameter of this tool" in lines
 
 
 def test_many_problems_are_told_in_few_lines() -> None:

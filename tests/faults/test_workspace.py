@@ -150,11 +150,11 @@ def test_what_is_no_path_is_refused_in_few_words(house: House, path: str) -> Non
     ["../**", "../outside/*", "/etc/*", "**/secret.txt", "folder_link/*", "file_link", "*secret*", "sub/up/**"],
 )
 def test_no_pattern_leads_out(house: House, pattern: str) -> None:
-    assert house.agent.does("find_files", pattern=pattern) == "No file fits."
+    assert house.agent.does("find_files", pattern=pattern) == "No file matches."
 
 
 def test_a_search_does_not_follow_links(house: House) -> None:
-    assert house.agent.does("search_text", pattern="nobody|root") == "No line fits."
+    assert house.agent.does("search_text", pattern="nobody|root") == "No line matches."
 
 
 def test_a_link_is_listed_and_not_followed(house: House) -> None:

@@ -102,7 +102,7 @@ def test_a_preview_shows_the_arguments_when_there_is_no_other() -> None:
     [
         ({}, ["city: is required"]),
         ({"city": "x", "days": 1}, []),
-        ({"city": "x", "town": 1}, ["town: is not known to this tool"]),
+        ({"city": "x", "town": 1}, ["town: is not a parameter of this tool"]),
         ({"city": 1}, ["city: input should be a valid string"]),
         ({"city": "x", "days": "3"}, ["days: input should be a valid integer"]),
         ({"city": "x", "days": True}, ["days: input should be a valid integer"]),
@@ -165,7 +165,7 @@ def test_the_running_call_is_given_and_is_no_part_of_the_schema() -> None:
     assert list(speak.input_schema["properties"]) == ["text"]
     assert call(speak, here, text="hello") == "a"
     assert here.said == ["hello"]
-    assert list(speak.problems({"text": "x", "running": 1})) == ["running: is not known to this tool"]
+    assert list(speak.problems({"text": "x", "running": 1})) == ["running: is not a parameter of this tool"]
 
 
 def test_a_model_comes_back_as_json() -> None:

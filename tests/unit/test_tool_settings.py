@@ -122,7 +122,7 @@ def test_the_users_own_file_needs_no_trust(project: Path, tmp_path: Path, trust:
         ("[workspace]\nalso = 5", "workspace.also: must be text"),
         ("[mcp.servers.x]\n", "either a command or a url"),
         ("[mcp.servers.x]\ncommand = [1]", "mcp.servers.x.command: must be text"),
-        ('[mcp.servers."a b"]\ncommand = "x"', "cannot be part of a tool's name"),
+        ('[mcp.servers."a b"]\ncommand = "x"', "cannot be part of a tool name"),
     ],
 )
 def test_a_wrong_setting_is_named_with_its_place(

@@ -1,1 +1,1 @@
-"""What an agent can call: files, search, commands, servers, and your own functions."""
+"""The tools of an agent: files, search, commands, MCP servers, and own functions."""

@@ -1,4 +1,4 @@
-"""Running a command line in the workspace."""
+"""The run_command tool."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ MAX_TIMEOUT: Final = 3_600.0
 
 def command_tool(workspace: Workspace, redact: Callable[[str], str] = str) -> FunctionTool:
     async def run_command(command: str, running: ToolContext, timeout: float = DEFAULT_TIMEOUT) -> ToolResult:
-        """Run a shell command in the workspace's folder and give what it prints. A command that runs longer than
-        `timeout` seconds (120) is ended, and so is everything that it leaves running."""
+        """Run a shell command in the workspace folder and return its output. A command that runs longer than
+        `timeout` seconds (default 120) is ended, and so is every process that it leaves running."""
         if not 0 < timeout <= MAX_TIMEOUT:
-            raise ToolFailure(f"timeout: must be more than 0 and at most {MAX_TIMEOUT:g} seconds.")
+            raise ToolFailure(f"timeout: must be greater than 0 and at most {MAX_TIMEOUT:g} seconds.")
         if not command.strip() or "\x00" in command:
             raise ToolFailure("command: must be a command line.")
         shell = shutil.which("bash") or "/bin/sh"
@@ -36,7 +36,7 @@ def command_tool(workspace: Workspace, redact: Callable[[str], str] = str) -> Fu
     return FunctionTool(
         run_command,
         effect=Effect.EXECUTE,
-        # It keeps its own, which the model may choose.
+        # The command has its own time limit, which the model can choose.
         time_limit=MAX_TIMEOUT + 60,
         preview=lambda command, **_: f"$ {command}\n\nin {workspace.root}",
         command=lambda command, **_: command,
@@ -84,7 +84,7 @@ async def run_program(
 
 
 def _limit(timeout: float, running: ToolContext) -> float:
-    """Seconds that the program has: its own limit, or what is left of the call's."""
+    """The time limit of the program: its own, or the rest of the call's."""
     if running.deadline is None:
         return timeout
     return min(timeout, max(running.deadline - asyncio.get_running_loop().time(), 0.0))

@@ -1,4 +1,4 @@
-"""Reading, writing and editing files of the workspace."""
+"""The tools that read, write, edit and list files of the workspace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from punchlist.tools.workspace import Workspace, refuse_open_database
 MAX_READ_BYTES: Final = 1_000_000
 MAX_EDIT_BYTES: Final = 5_000_000
 MAX_DIFF_CELLS: Final = 4_000_000
-"""Pairs of lines that may be compared with each other: the time it takes grows with these."""
+"""Most pairs of lines to compare: the time of a diff grows with them."""
 _CONTEXT: Final = 3
 _HUNK: Final = re.compile(r"^@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@")
 MAX_ENTRIES: Final = 1_000
@@ -55,47 +55,48 @@ class FileTools:
         self._workspace = workspace
 
     def read_file(self, path: str, first_line: int = 1, lines: int | None = None) -> str:
-        """Read a text file of the workspace. For a long one, ask for a part: first_line counts from 1."""
+        """Read a text file of the workspace. Read a long file in parts: first_line starts at 1."""
         if first_line <= 1 and lines is None:
             return self._read(path, MAX_READ_BYTES)
         with self._open(path) as file:
             return _as_text(_lines(file, path, max(first_line, 1), lines), path)
 
     def write_file(self, path: str, content: str) -> str:
-        """Write a text file of the workspace, replacing what was there. Folders are made as needed."""
+        """Write a text file of the workspace, replacing its content. Missing folders are created."""
         real = self._workspace.locate(path)
         new = not os.path.exists(real)
         self._write(real, path, content)
         return f"{'Created' if new else 'Wrote'} {self._workspace.display_path(real)}, {_size(content)}."
 
     def edit_file(self, path: str, old: str, new: str, replace_all: bool = False) -> str:
-        """Replace a piece of a text file by another. `old` must stand there exactly, and only once unless
-        replace_all is set: give enough of its surroundings."""
+        """Replace a part of a text file. `old` must match exactly, and only once unless replace_all is set: include
+        enough of the surrounding text."""
         before, after = self._edited(path, old, new, replace_all)
         real = self._workspace.locate(path)
         self._write(real, path, after)
         count = before.count(_as_in(before, old)) if replace_all else 1
-        return f"Replaced {count} place{'s' if count > 1 else ''} in {self._workspace.display_path(real)}."
+        return f"Replaced {count} occurrence{'s' if count > 1 else ''} in {self._workspace.display_path(real)}."
 
     def list_directory(self, path: str = ".") -> str:
-        """List a folder of the workspace: folders end with /, files have their size."""
-        way = self._workspace.open_folder(self._workspace.locate(path), path)
+        """List a folder of the workspace. Folders end with /, files have their size."""
+        parent = self._workspace.open_folder(self._workspace.locate(path), path)
         try:
-            folder = os.open(".", os.O_RDONLY | os.O_CLOEXEC, dir_fd=way)
+            folder = os.open(".", os.O_RDONLY | os.O_CLOEXEC, dir_fd=parent)
             try:
                 with os.scandir(folder) as found:
-                    entries = sorted((_entry(one, folder) for one in found), key=str.lower)
+                    entries = sorted((_entry(entry, folder) for entry in found), key=str.lower)
             finally:
                 os.close(folder)
         except OSError as error:
             raise ToolFailure(f"{excerpt(path, 200)}: {error.strerror or error}.") from None
         finally:
-            os.close(way)
+            os.close(parent)
         more = len(entries) - MAX_ENTRIES
-        told = [*entries[:MAX_ENTRIES], f"… and {more:,} more; find_files narrows it down"] if more > 0 else entries
-        return "\n".join(told) or "(empty)"
+        if more > 0:
+            entries = [*entries[:MAX_ENTRIES], f"… and {more:,} more; use find_files to narrow the list"]
+        return "\n".join(entries) or "(empty)"
 
-    # --- what a person sees first -----------------------------------------------------------------------
+    # --- previews ---------------------------------------------------------------------------------------
 
     def preview_write(self, path: str, content: str) -> str:
         real = self._workspace.locate(path)
@@ -107,21 +108,21 @@ class FileTools:
         before, after = self._edited(path, old, new, replace_all)
         return _diff(before, after, self._workspace.display_path(self._workspace.locate(path)))
 
-    # --- how ---------------------------------------------------------------------------------------------
+    # --- implementation ---------------------------------------------------------------------------------
 
     def _edited(self, path: str, old: str, new: str, replace_all: bool) -> tuple[str, str]:
         before = self._read(path, MAX_EDIT_BYTES)
         if not old:
-            raise ToolFailure("old: must not be empty; write_file replaces a whole file.")
+            raise ToolFailure("old: must not be empty. Use write_file to replace a whole file.")
         if old == new:
-            raise ToolFailure("old and new are the same: nothing would change.")
+            raise ToolFailure("old and new are identical: nothing would change.")
         piece = _as_in(before, old)
         count = before.count(piece)
         if count == 0:
             raise ToolFailure(f"The text to replace is not in {excerpt(path, 200)}.{_nearest(before, old)}")
         if count > 1 and not replace_all:
             raise ToolFailure(
-                f"The text to replace is in {excerpt(path, 200)} {count} times. Give more of its surroundings, "
+                f"The text to replace is in {excerpt(path, 200)} {count} times. Include more of the surrounding text, "
                 "or set replace_all."
             )
         return before, before.replace(piece, _with_line_ends_of(before, piece, new))
@@ -129,22 +130,22 @@ class FileTools:
     def _open(self, path: str) -> BinaryIO:
         return os.fdopen(self._workspace.open(self._workspace.locate(path), path), "rb")
 
-    def _read(self, path: str, largest: int) -> str:
+    def _read(self, path: str, max_bytes: int) -> str:
         with self._open(path) as file:
-            content = file.read(largest + 1)
-            if len(content) > largest:
+            content = file.read(max_bytes + 1)
+            if len(content) > max_bytes:
                 raise ToolFailure(
-                    f"{excerpt(path, 200)} has {os.fstat(file.fileno()).st_size:,} bytes, more than {largest:,}. "
+                    f"{excerpt(path, 200)} has {os.fstat(file.fileno()).st_size:,} bytes, more than {max_bytes:,}. "
                     "Read a part of it with first_line and lines, or search it with search_text."
                 )
         return _as_text(content, path)
 
     def _write(self, real: Path, path: str, content: str) -> None:
-        """All of it or nothing: into a new file beside it, which then takes its place."""
+        """Atomic: write a new file beside the old one, then rename it."""
         try:
             data = content.encode()
         except UnicodeEncodeError:
-            raise ToolFailure("content: half of a surrogate pair cannot be written as text.") from None
+            raise ToolFailure("content: contains a lone surrogate, which is not valid text.") from None
         if os.path.isdir(real):
             raise ToolFailure(f"{excerpt(path, 200)} is a folder.")
         folder = self._workspace.open_folder(real.parent, path, make=True)
@@ -164,9 +165,9 @@ def _replace(folder: int, name: str, data: bytes, path: str) -> None:
     except FileNotFoundError:
         before = None
     if before is not None and not stat.S_ISREG(before):
-        raise ToolFailure(f"{excerpt(path, 200)} is no regular file.")
+        raise ToolFailure(f"{excerpt(path, 200)} is not a regular file.")
     new = f".{name[:50]}.{secrets.token_hex(6)}"
-    # A new file gets the rights that everybody's new files get, another keeps those it has.
+    # A new file gets the default permissions; an existing file keeps its own.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     descriptor = os.open(new, flags, 0o666 if before is None else 0o600, dir_fd=folder)
     try:
@@ -181,15 +182,17 @@ def _replace(folder: int, name: str, data: bytes, path: str) -> None:
         raise
 
 
-def _lines(file: BinaryIO, path: str, first: int, most: int | None) -> bytes:
-    """Some lines of a file of any size; line feeds end them, as everywhere."""
+def _lines(file: BinaryIO, path: str, first: int, count: int | None) -> bytes:
+    """A range of lines of a file of any size."""
     taken = bytearray()
     number = 1
-    while (most is None or number < first + most) and (piece := file.readline(MAX_READ_BYTES)):
+    while (count is None or number < first + count) and (piece := file.readline(MAX_READ_BYTES)):
         if number >= first:
             taken += piece
         if len(taken) > MAX_READ_BYTES:
-            raise ToolFailure(f"{excerpt(path, 200)}: these lines have more than {MAX_READ_BYTES:,} bytes. Read fewer.")
+            raise ToolFailure(
+                f"{excerpt(path, 200)}: these lines have more than {MAX_READ_BYTES:,} bytes. Read fewer lines."
+            )
         number += piece.endswith(b"\n")
     return bytes(taken)
 
@@ -204,42 +207,42 @@ def _as_text(content: bytes, path: str) -> str:
 
 
 def _as_in(text: str, piece: str) -> str:
-    """The piece with the line ends of the text: models write \\n whatever the file has."""
+    """The piece with the line ends of the text: models write \\n even for files with CRLF."""
     if piece in text or "\r\n" not in text:
         return piece
     return piece.replace("\r\n", "\n").replace("\n", "\r\n")
 
 
 def _with_line_ends_of(text: str, piece: str, new: str) -> str:
-    """What is put in place of a piece: where the text has CRLF, it has CRLF too."""
+    """The replacement with the line ends of the text that it replaces."""
     if "\r\n" in piece or ("\n" not in piece and "\r\n" in text and text.count("\r\n") == text.count("\n")):
         return new.replace("\r\n", "\n").replace("\n", "\r\n")
     return new
 
 
 def _nearest(text: str, piece: str) -> str:
-    """Where something like it stands, for the model to look."""
+    """A hint to the most similar line."""
     first = piece.strip().splitlines()[0].strip() if piece.strip() else ""
     lines = text.splitlines()[:20_000]
     close = difflib.get_close_matches(first, [line.strip() for line in lines], n=1, cutoff=0.6) if first else []
     for number, line in enumerate(lines, start=1):
         if close and line.strip() == close[0]:
-            return f" Line {number} is close: {excerpt(line, 200)!r}. Blanks count; read the file again."
+            return f" Line {number} is similar: {excerpt(line, 200)!r}. Whitespace must match; read the file again."
     return " Read the file again."
 
 
 def _diff(before: str, after: str, name: str) -> str:
     old, new = _rows(before), _rows(after)
-    # What is alike at both ends takes no part: a small change of a long file is quickly found.
-    skipped = max(_alike(old, new) - _CONTEXT, 0)
+    # Identical lines at both ends are skipped, so that the diff of a small change in a long file is fast.
+    skipped = max(_common_prefix(old, new) - _CONTEXT, 0)
     old, new = old[skipped:], new[skipped:]
-    left = max(min(_alike(old[::-1], new[::-1]), len(old), len(new)) - _CONTEXT, 0)
+    left = max(min(_common_prefix(old[::-1], new[::-1]), len(old), len(new)) - _CONTEXT, 0)
     old, new = old[: len(old) - left], new[: len(new) - left]
     if len(old) * len(new) > MAX_DIFF_CELLS:
-        return f"Replace {name} ({_size(before)}) by {_size(after)}; too large to show the difference."
+        return f"Replace {name} ({_size(before)}) by {_size(after)}; the diff is too large to show."
     lines = difflib.unified_diff(old, new, f"a/{name}", f"b/{name}", lineterm="", n=_CONTEXT)
-    told = "\n".join(_HUNK.sub(lambda found: _moved(found, skipped), line) for line in lines)
-    return told or f"{name}: no difference but in its line ends."
+    diff = "\n".join(_HUNK.sub(lambda found: _moved(found, skipped), line) for line in lines)
+    return diff or f"{name}: only the line ends change."
 
 
 def _rows(text: str) -> list[str]:
@@ -247,12 +250,12 @@ def _rows(text: str) -> list[str]:
     return rows[:-1] if not rows[-1] else [*rows, "\\ No newline at end of file"]
 
 
-def _alike(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many lines are the same from the beginning on."""
-    for number, (line, counterpart) in enumerate(zip(one, other, strict=False)):
+def _common_prefix(first: Sequence[str], second: Sequence[str]) -> int:
+    """The number of identical lines at the beginning."""
+    for number, (line, counterpart) in enumerate(zip(first, second, strict=False)):
         if line != counterpart:
             return number
-    return min(len(one), len(other))
+    return min(len(first), len(second))
 
 
 def _moved(hunk: re.Match[str], lines: int) -> str:
@@ -274,4 +277,4 @@ def _entry(entry: os.DirEntry[str], folder: int) -> str:
             return f"{name}/"
         return f"{name}  {entry.stat(follow_symlinks=False).st_size:,}"
     except FileNotFoundError:
-        return f"{name}  (gone)"
+        return f"{name}  (deleted)"

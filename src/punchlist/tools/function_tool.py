@@ -1,12 +1,11 @@
-"""Tools from typed Python functions: the schema comes from the types, the description from the docstring.
+"""Makes tools from typed Python functions: schema from the types, description from the docstring.
 
     @tool
     async def weather(city: str, days: int = 3) -> dict[str, float]:
         \"\"\"The forecast for a city.\"\"\"
 
-A parameter annotated with `Running` is given the running call (live output, its id) and is no part
-of the schema. Functions that are not asynchronous run in a thread of their own, so that a slow one
-holds nobody up.
+A parameter annotated with `ToolContext` receives the running call (live output, its id) and is not part
+of the schema. Synchronous functions run in a thread, so that a slow one does not block the event loop.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ Function = Callable[..., Any]
 
 
 class FunctionTool:
-    """A function as an `AgentTool`. The four last parameters say what schema and docstring cannot."""
+    """A function as an `AgentTool`."""
 
     server: str | None = None
 
@@ -80,11 +79,11 @@ class FunctionTool:
         return ()
 
     def _json_problems(self, arguments: Arguments) -> list[str]:
-        """As JSON, which has fewer types than Python: a date is text there, a tuple an array."""
+        """Problems of the arguments as JSON, which has fewer types than Python: a date is a string there."""
         try:
             self._from_json(arguments)
         except ValidationError as error:
-            return [f"{_path(one['loc'])}: {_message(one)}" for one in error.errors(include_url=False)]
+            return [f"{_path(each['loc'])}: {_message(each)}" for each in error.errors(include_url=False)]
         return []
 
     def _from_json(self, arguments: Arguments) -> BaseModel:
@@ -94,7 +93,7 @@ class FunctionTool:
 
     def _values(self, arguments: Arguments) -> dict[str, Any]:
         if self._plain:
-            # What passed the check is what the function wants: there is nothing to convert.
+            # Valid arguments have the types of the function already.
             return dict(arguments)
         try:
             model = self._model.model_validate(arguments)
@@ -137,14 +136,14 @@ def tool(
     command: Callable[..., str] | None = None,
 ) -> Callable[[Function], FunctionTool]: ...
 def tool(function: Function | None = None, /, **settings: Any) -> FunctionTool | Callable[[Function], FunctionTool]:
-    """Make a tool of a function: `@tool`, or `@tool(effect=Effect.READ)`."""
+    """Make a tool from a function: `@tool`, or `@tool(effect=Effect.READ)`."""
     if function is not None:
         return FunctionTool(function)
     return lambda decorated: FunctionTool(decorated, **settings)
 
 
 def _parameters(name: str, function: Function) -> tuple[type[BaseModel], str | None]:
-    """A model of the function's parameters, and the name of the one that wants the running call."""
+    """A model of the parameters, and the name of the parameter that receives the `ToolContext`."""
     fields: dict[str, Any] = {}
     running: str | None = None
     signature = inspect.signature(function, eval_str=True)
@@ -152,16 +151,18 @@ def _parameters(name: str, function: Function) -> tuple[type[BaseModel], str | N
         if parameter.annotation is ToolContext:
             running = parameter.name
         elif parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise InvalidInput(f"{name}: a tool's parameters have names; {parameter} has none.")
+            raise InvalidInput(f"{name}: a tool takes named parameters only; {parameter} is not one.")
         elif parameter.annotation is parameter.empty:
-            raise InvalidInput(f"{name}: parameter {parameter.name} needs a type, so that a model knows what to send.")
+            raise InvalidInput(
+                f"{name}: parameter {parameter.name} needs a type annotation, so that the model knows what to send."
+            )
         else:
             default = ... if parameter.default is parameter.empty else parameter.default
             fields[parameter.name] = (parameter.annotation, default)
     try:
         return create_model(name, __config__=_STRICT, **fields), running
     except PydanticUserError as error:
-        raise InvalidInput(f"{name}: cannot be made a tool ({excerpt(str(error), 300)})") from error
+        raise InvalidInput(f"{name}: cannot become a tool ({excerpt(str(error), 300)})") from error
 
 
 def _path(location: Sequence[str | int]) -> str:
@@ -176,16 +177,13 @@ def _message(problem: Mapping[str, Any]) -> str:
         case "missing":
             return "is required"
         case "extra_forbidden":
-            return "is not known to this tool"
-    told = str(problem["msg"])
-    return told[:1].lower() + told[1:]
+            return "is not a parameter of this tool"
+    message = str(problem["msg"])
+    return message[:1].lower() + message[1:]
 
 
 def run_in_thread(function: Function, values: Mapping[str, Any]) -> Awaitable[Any]:
-    """Run a function in a thread that does not keep the program from ending.
-
-    A thread cannot be stopped from outside: when the call is cancelled, nobody waits for it any more.
-    """
+    """Run a function in a daemon thread. A cancelled call leaves its thread running: threads cannot be stopped."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()
 
@@ -206,7 +204,7 @@ def run_in_thread(function: Function, values: Mapping[str, Any]) -> Awaitable[An
             failed = RuntimeError(f"StopIteration: {error}")
         except BaseException as error:
             failed = error
-        # The loop may be closed: the program ended before the tool did.
+        # The loop is closed when the program ended before the tool did.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(finish, value, failed)
 

@@ -1,4 +1,4 @@
-"""The lists' own tools, as the scheduler runs them: bound to where their caller stands."""
+"""The tools of the lists as `AgentTool`s, bound to the scope of their caller."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ C = TypeVar("C")
 
 
 class ListTool(Generic[C]):
-    """A list's tool with its scope (T7): nothing that a model sends can change that."""
+    """A list tool with its scope, which the model cannot change (T7)."""
 
     server: str | None = None
     time_limit: float | None = None
 
-    def __init__(self, tool: ListToolSpec[C], scope: C, aside: AsyncBridge) -> None:
+    def __init__(self, tool: ListToolSpec[C], scope: C, bridge: AsyncBridge) -> None:
         self._tool = tool
-        self._aside = aside
+        self._bridge = bridge
         self._scope = scope
         self.name = tool.name
         self.description = tool.description
@@ -31,7 +31,7 @@ class ListTool(Generic[C]):
         self.effect = Effect.READ if tool.read_only else Effect.LIST
 
     def problems(self, arguments: Arguments) -> Sequence[str]:  # noqa: ARG002
-        # The list's own rules say it better than its schema, and are asked in any case.
+        # The list validates its own input, with better messages than the schema gives.
         return ()
 
     def resources(self, arguments: Arguments) -> Resources:  # noqa: ARG002
@@ -50,23 +50,23 @@ class ListTool(Generic[C]):
         field = self._tool.request_field
         if field is not None and arguments.get(field) is None:
             arguments = {**arguments, field: call_id}
-        return await self._aside(self._tool.run, self._scope, arguments)
+        return await self._bridge(self._tool.run, self._scope, arguments)
 
 
 class RepeatableListTool(ListTool[C]):
-    """One that is called once more when a program ended in the middle of a call."""
+    """An idempotent list tool: a call that was interrupted is made again."""
 
-    def __init__(self, tool: ListToolSpec[C], scope: C, aside: AsyncBridge) -> None:
-        super().__init__(tool, scope, aside)
-        self._left: dict[str, str] = {}
+    def __init__(self, tool: ListToolSpec[C], scope: C, bridge: AsyncBridge) -> None:
+        super().__init__(tool, scope, bridge)
+        self._interrupted: dict[str, str] = {}
 
     def take_up(self, arguments: Arguments, call_id: str) -> None:
-        self._left[canonical_json(dict(arguments))] = call_id
+        self._interrupted[canonical_json(dict(arguments))] = call_id
 
     async def run(self, arguments: Arguments, running: ToolContext) -> Any:
-        # As the call that was left: if that has happened, it is known by its id.
-        return await self._call(arguments, self._left.pop(canonical_json(dict(arguments)), running.call_id))
+        # With the id of the interrupted call: if that has taken effect, the list recognizes the id.
+        return await self._call(arguments, self._interrupted.pop(canonical_json(dict(arguments)), running.call_id))
 
 
-def list_tool(tool: ListToolSpec[C], scope: C, aside: AsyncBridge) -> ListTool[C]:
-    return RepeatableListTool(tool, scope, aside) if tool.idempotent else ListTool(tool, scope, aside)
+def list_tool(tool: ListToolSpec[C], scope: C, bridge: AsyncBridge) -> ListTool[C]:
+    return RepeatableListTool(tool, scope, bridge) if tool.idempotent else ListTool(tool, scope, bridge)

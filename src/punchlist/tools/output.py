@@ -1,8 +1,8 @@
-"""Output of any length: the beginning and the end in memory, all of it on disk, up to a limit.
+"""Collects the output of a program: beginning and end in memory, the full text on disk, up to a limit.
 
-Secrets are taken out on the way, before anything is shown, kept or written. For that it is taken in
-whole lines: a secret that came in two pieces is seen once both are there. A private key waits for
-its last line, and a line that is too long to wait for is cut where no secret is.
+Secrets are redacted before anything is shown or stored. Text is processed in whole lines, so that a secret
+that arrives in two chunks is recognized; a private key is held back until its last line, and a line that is
+too long to hold back is split where no secret is.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from punchlist.kernel.tool import ToolResult
 from punchlist.toolcalls.execution import MAX_RESULT_LENGTH, join_ends
 
 MAX_OUTPUT_BYTES: Final = 50_000_000
-"""Bytes. A program that prints more is not read by anybody; it is ended."""
+"""A program that prints more is ended."""
 _HALF: Final = (MAX_RESULT_LENGTH - 1_000) // 2
-"""Characters from the beginning and from the end; what is said about them must have room too."""
-_LONGEST_LINE: Final = 100_000
-_LONGEST_SECRET: Final = 5_000
+"""Characters kept from the beginning and from the end; the rest is for the note about the omitted part."""
+_MAX_LINE_LENGTH: Final = 100_000
+_MAX_SECRET_LENGTH: Final = 5_000
 
 
 class BoundedOutput:
-    def __init__(self, file: Path | None, show: Callable[[str], None], redact: Callable[[str], str] = str) -> None:
+    def __init__(self, file: Path | None, on_text: Callable[[str], None], redact: Callable[[str], str] = str) -> None:
         self._path = file
-        self._show = show
+        self._on_text = on_text
         self._redact = redact
         self._file: BinaryIO | None = None
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
@@ -41,29 +41,29 @@ class BoundedOutput:
         return self._bytes > MAX_OUTPUT_BYTES
 
     def add(self, data: bytes) -> bool:
-        """Whether there is room for more."""
+        """Add a chunk. False when the limit is exceeded."""
         self._bytes += len(data)
         text = self._line + self._decoder.decode(data)
-        end = self._whole(text)
+        end = self._complete_length(text)
         self._line = text[end:]
         self._take(text[:end])
         return not self.exceeded
 
-    def _whole(self, text: str) -> int:
-        """How much of the text can be taken; the rest waits for what comes after it."""
+    def _complete_length(self, text: str) -> int:
+        """How much of the text can be processed now; the rest needs the next chunk."""
         end = max(text.rfind("\n"), text.rfind("\r")) + 1
         key = text.rfind("-----BEGIN ", 0, end)
         if key >= 0 and "PRIVATE KEY-----" in text[key : key + 60] and text.find("-----END ", key, end) < 0:
             end = key
-        if len(text) - end <= _LONGEST_LINE:
+        if len(text) - end <= _MAX_LINE_LENGTH:
             return end
-        last = len(text) - _LONGEST_SECRET
-        blank = text.rfind(" ", last - _LONGEST_LINE // 2, last)
-        cuts = [blank] * (blank > 0) + [last - turn * _LONGEST_SECRET for turn in range(4)]
+        last = len(text) - _MAX_SECRET_LENGTH
+        blank = text.rfind(" ", last - _MAX_LINE_LENGTH // 2, last)
+        cuts = [blank] * (blank > 0) + [last - step * _MAX_SECRET_LENGTH for step in range(4)]
         return next((cut for cut in cuts if not self._splits_a_secret(text, cut)), last)
 
     def _splits_a_secret(self, text: str, cut: int) -> bool:
-        before, after = text[cut - _LONGEST_SECRET : cut], text[cut : cut + _LONGEST_SECRET]
+        before, after = text[cut - _MAX_SECRET_LENGTH : cut], text[cut : cut + _MAX_SECRET_LENGTH]
         return self._redact(before) + self._redact(after) != self._redact(before + after)
 
     def _take(self, text: str) -> None:
@@ -75,17 +75,17 @@ class BoundedOutput:
         room = _HALF - len(self._head)
         self._head += text[:room]
         self._tail = (self._tail + text[room:])[-_HALF:]
-        self._show(text)
+        self._on_text(text)
 
     def _keep(self, text: str) -> None:
-        """On disk, once it is too long to be told whole."""
+        """Write to disk, once the text is too long for the model."""
         if self._path is None or (self._file is None and self._length + len(text) <= 2 * _HALF):
             return
         try:
             if self._file is None:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 self._file = self._path.open("wb")
-                # Until now all of it was in memory.
+                # Up to here the full text is in memory.
                 self._file.write((self._head + self._tail).encode("utf-8", "replace"))
             self._file.write(text.encode("utf-8", "replace"))
         except OSError:
@@ -98,15 +98,15 @@ class BoundedOutput:
             if file is not None:
                 file.close()
         except OSError:
-            # A full disk costs the whole text, not the call.
+            # The disk is full: the full text is lost, the call succeeds.
             self._path = None
 
     def finish(self) -> None:
-        """Nothing comes after this."""
+        """Process the rest; no more chunks follow."""
         self._take(self._line + self._decoder.decode(b"", final=True))
         self._line = ""
         self._close()
 
     def result(self) -> ToolResult:
-        left_out = self._length - len(self._head) - len(self._tail)
-        return join_ends(self._head, left_out, self._tail, self._path if left_out else None)
+        omitted = self._length - len(self._head) - len(self._tail)
+        return join_ends(self._head, omitted, self._tail, self._path if omitted else None)

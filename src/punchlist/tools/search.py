@@ -1,7 +1,7 @@
-"""Finding files by name and text in files: with ripgrep where it is installed, with Python elsewhere.
+"""The tools that find files by name and text in files: with ripgrep where it is installed, else with Python.
 
-Python's search runs as a program of its own (`search_process.py`): a pattern can keep it busy for ever,
-and a program can be ended.
+The Python search is a process of its own (`search_process.py`): a regular expression can run forever, and a
+process can be ended.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ _PROGRAM: Final = Path(__file__).with_name("search_process.py")
 
 def search_tools(workspace: Workspace, redact: Callable[[str], str] = str) -> list[FunctionTool]:
     async def find_files(pattern: str, running: ToolContext) -> str:
-        """Find files of the workspace by a pattern such as *.py or src/**/test_*.py. A pattern without / is looked
-        for in every folder. Hidden folders are left out."""
+        """Find files of the workspace by a pattern such as *.py or src/**/test_*.py. A pattern without / matches in
+        every folder. Hidden folders are skipped."""
         _check(pattern)
-        found = await _python(workspace, running, redact, {"find": pattern, "most": MAX_MATCHES})
-        return found.text.strip() or "No file fits."
+        found = await _python(workspace, running, redact, {"find": pattern, "limit": MAX_MATCHES})
+        return found.text.strip() or "No file matches."
 
     async def search_text(pattern: str, running: ToolContext, path: str = ".") -> ToolResult | str:
-        """Search the text files of the workspace, or of one folder or file in it, for a regular expression. Gives
+        """Search the text files of the workspace, or of one folder or file in it, for a regular expression. Returns
         file, line number and line."""
         _check(pattern)
         where = workspace.locate(path)
         _check_place(where, path)
-        # Relative, so that it is told as it is asked for.
+        # Relative, so that results have the paths that the model uses.
         place = os.path.relpath(where, workspace.root) if where.is_relative_to(workspace.root) else str(where)
         ripgrep = shutil.which("rg")
         if ripgrep is None:
-            found = await _python(workspace, running, redact, {"search": pattern, "path": place, "most": MAX_MATCHES})
+            found = await _python(workspace, running, redact, {"search": pattern, "path": place, "limit": MAX_MATCHES})
         else:
             line = _ripgrep(ripgrep, pattern, place)
             found = await run_program(line, workspace, running, TIMEOUT, redact, success_codes=(0, 1))
         text = _first(re.sub(r"^\./", "", found.text.replace("\r\n", "\n"), flags=re.MULTILINE).rstrip("\n"))
-        return ToolResult(text, output_file=found.output_file) if text else "No line fits."
+        return ToolResult(text, output_file=found.output_file) if text else "No line matches."
 
     return [
         FunctionTool(find_files, effect=Effect.READ, time_limit=TIMEOUT + 5),
@@ -61,17 +61,17 @@ def search_tools(workspace: Workspace, redact: Callable[[str], str] = str) -> li
 
 
 def _ripgrep(program: str, pattern: str, where: str) -> list[str]:
-    """Told to find what Python's search finds: no setting of its own, and no file that says what to leave out."""
-    where_not = ["--no-config", "--no-ignore", "--hidden", "--glob=!.*/", "--glob=!node_modules/", "--no-messages"]
-    how = ["--line-number", "--no-heading", "--with-filename", "--color=never", "--sort=path", "--crlf"]
-    most = ["--max-columns=300", "--max-columns-preview", f"--max-count={MAX_MATCHES}"]
-    return [program, *where_not, *how, *most, "--regexp", pattern, "--", where]
+    """Options that make ripgrep find what the Python search finds: no configuration, no ignore files."""
+    exclude = ["--no-config", "--no-ignore", "--hidden", "--glob=!.*/", "--glob=!node_modules/", "--no-messages"]
+    output = ["--line-number", "--no-heading", "--with-filename", "--color=never", "--sort=path", "--crlf"]
+    limits = ["--max-columns=300", "--max-columns-preview", f"--max-count={MAX_MATCHES}"]
+    return [program, *exclude, *output, *limits, "--regexp", pattern, "--", where]
 
 
 async def _python(
-    workspace: Workspace, running: ToolContext, redact: Callable[[str], str], asked: dict[str, str | int]
+    workspace: Workspace, running: ToolContext, redact: Callable[[str], str], query: dict[str, str | int]
 ) -> ToolResult:
-    sent = json.dumps(asked).encode()
+    sent = json.dumps(query).encode()
     program = [sys.executable, "-I", "-W", "ignore", str(_PROGRAM)]
     return await run_program(program, workspace, running, TIMEOUT, redact, input=sent)
 
@@ -80,7 +80,7 @@ def _first(text: str) -> str:
     lines = text.split("\n")
     if len(lines) <= MAX_MATCHES + 1:
         return text
-    return "\n".join([*lines[:MAX_MATCHES], f"… and more than these {MAX_MATCHES}; narrow it down"])
+    return "\n".join([*lines[:MAX_MATCHES], f"… more than {MAX_MATCHES} matches; narrow the search"])
 
 
 def _check_place(where: Path, path: str) -> None:

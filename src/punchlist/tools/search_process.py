@@ -1,6 +1,6 @@
-"""A program: what to look for comes as JSON on standard input, what was found goes to standard output.
+"""A program that searches the current folder: it reads a query as JSON on standard input and prints matches.
 
-It runs in the workspace's folder. Links are not followed, not even those that appear while it looks.
+It does not follow symbolic links, not even links that appear while it runs.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ import sys
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-LONGEST_LINE = 300
-LONGEST_PIECE = 1_000_000
-"""Bytes of a line that are looked at together."""
-DEEPEST = 200
+MAX_LINE_LENGTH = 300
+MAX_PIECE_BYTES = 1_000_000
+"""Longer lines are searched in pieces."""
+MAX_DEPTH = 200
 FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 def main() -> None:
-    asked = json.load(sys.stdin)
-    # Names of files are bytes: those that are no text are told as they are.
+    query = json.load(sys.stdin)
+    # File names are bytes: names that are not valid text are printed unchanged.
     sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore[union-attr]
     try:
-        lines = search(asked) if "search" in asked else find(asked)
+        lines = search(query) if "search" in query else find(query)
         for number, line in enumerate(lines):
-            if number >= asked["most"]:
-                print(f"… and more than these {asked['most']}; narrow it down")
+            if number >= query["limit"]:
+                print(f"… more than {query['limit']} matches; narrow the search")
                 break
             print(line)
     except (re.error, OverflowError, RecursionError) as error:
-        sys.exit(f"pattern: is no regular expression ({error})")
+        sys.exit(f"pattern: not a regular expression ({error})")
     except OSError as error:
         sys.exit(str(error))
 
 
-def step_into(path: str) -> int:
+def open_folder(path: str) -> int:
     folder = os.open("/" if path.startswith("/") else ".", FOLDER)
     for name in path.split("/"):
         if name not in ("", "."):
@@ -45,48 +45,48 @@ def step_into(path: str) -> int:
     return folder
 
 
-def files(path: str, folder: int, deep: int = 0) -> Iterator[tuple[str, str, int]]:
-    """All below a folder in their order: path, name, and the folder that the name is in; but no hidden folders."""
+def files(path: str, folder: int, depth: int = 0) -> Iterator[tuple[str, str, int]]:
+    """All files below a folder, sorted: path, name, and descriptor of the parent. Hidden folders are skipped."""
     with os.scandir(folder) as found:
         entries = sorted(found, key=lambda entry: entry.name)
     for entry in entries:
         below = os.path.normpath(os.path.join(path, entry.name))
         if entry.is_file(follow_symlinks=False):
             yield below, entry.name, folder
-        elif entry.is_dir(follow_symlinks=False) and not left_out(entry.name) and deep < DEEPEST:
+        elif entry.is_dir(follow_symlinks=False) and not is_skipped(entry.name) and depth < MAX_DEPTH:
             try:
                 inside = os.open(entry.name, FOLDER, dir_fd=folder)
             except OSError:
                 continue
             try:
-                yield from files(below, inside, deep + 1)
+                yield from files(below, inside, depth + 1)
             finally:
                 os.close(inside)
 
 
-def left_out(name: str) -> bool:
+def is_skipped(name: str) -> bool:
     return name.startswith(".") or name == "node_modules"
 
 
-def find(asked: dict[str, Any]) -> Iterator[str]:
-    pattern = re.compile(as_expression(asked["find"]), re.DOTALL)
-    for path, name, _ in files(".", step_into(".")):
-        if pattern.fullmatch(path if "/" in asked["find"] else name):
+def find(query: dict[str, Any]) -> Iterator[str]:
+    pattern = re.compile(glob_to_regex(query["find"]), re.DOTALL)
+    for path, name, _ in files(".", open_folder(".")):
+        if pattern.fullmatch(path if "/" in query["find"] else name):
             yield path
 
 
-def as_expression(pattern: str) -> str:
-    """A file pattern as a regular expression: ** is any number of folders, * stays within one."""
+def glob_to_regex(pattern: str) -> str:
+    """Translate a file pattern: ** matches any number of folders, * stays within one."""
     parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern.removeprefix("./"))
-    told = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    return "".join(told.get(part) or re.escape(part) for part in parts)
+    translated = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    return "".join(translated.get(part) or re.escape(part) for part in parts)
 
 
-def search(asked: dict[str, Any]) -> Iterator[str]:
-    pattern = re.compile(asked["search"])
-    place = asked["path"]
-    above, last = os.path.split(place)
-    found = files(place, step_into(place)) if os.path.isdir(place) else [(place, last, step_into(above))]
+def search(query: dict[str, Any]) -> Iterator[str]:
+    pattern = re.compile(query["search"])
+    target = query["path"]
+    parent, name = os.path.split(target)
+    found = files(target, open_folder(target)) if os.path.isdir(target) else [(target, name, open_folder(parent))]
     for path, name, folder in found:
         try:
             with open(os.open(name, FILE, dir_fd=folder), "rb") as file:
@@ -100,10 +100,10 @@ def lines(file: BinaryIO, path: str, pattern: re.Pattern[str]) -> Iterator[str]:
         return
     file.seek(0)
     number = 1
-    while piece := file.readline(LONGEST_PIECE):
+    while piece := file.readline(MAX_PIECE_BYTES):
         line = piece.decode(errors="replace").removesuffix("\n").removesuffix("\r")
         if pattern.search(line):
-            yield f"{path}:{number}:{line[:LONGEST_LINE]}"
+            yield f"{path}:{number}:{line[:MAX_LINE_LENGTH]}"
         number += piece.endswith(b"\n")
 
 

@@ -1,7 +1,8 @@
-"""What the settings say about tools: the workspace, the servers, and policy; and whether a file may say so.
+"""Reads the settings of tools: workspace, MCP servers and policy. A project file that is not trusted can only
+restrict.
 
 [workspace]
-also = ["../common"]          # folders that tools may use besides the project's
+also = ["../common"]          # further folders that tools may use
 
 [mcp.servers.github]
 command = ["github-mcp-server", "stdio"]
@@ -32,22 +33,22 @@ class ToolSettings:
     extra_folders: tuple[Path, ...] = ()
     servers: tuple[McpServer, ...] = ()
     untrusted_requests: tuple[str, ...] = ()
-    """What the project's file asks for and does not get, since nobody has trusted it."""
+    """What the project file asks for and does not get, because it is not trusted."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
     policy: PolicySettings
-    also: tuple[Path, ...]
+    extra_folders: tuple[Path, ...]
     servers: tuple[McpServer, ...]
 
     @property
-    def loosens(self) -> list[str]:
-        """What it would let happen that does not without it."""
+    def permissions(self) -> list[str]:
+        """The settings that allow more than the default does."""
         return [
             *self.policy.permissions,
-            *(f"tools may use {folder}" for folder in self.also),
-            *(f"start MCP server {one.name}: {' '.join(one.command) or one.url}" for one in self.servers),
+            *(f"tools may use {folder}" for folder in self.extra_folders),
+            *(f"start MCP server {server.name}: {' '.join(server.command) or server.url}" for server in self.servers),
         ]
 
 
@@ -56,8 +57,8 @@ def load_tool_settings(settings: Settings, trust: Trust) -> ToolSettings:
     distrusted: list[str] = []
     if settings.project is not None:
         project = _read(settings.project)
-        if project.loosens and not trust.trusts(settings.project.path):
-            distrusted = project.loosens
+        if project.permissions and not trust.trusts(settings.project.path):
+            distrusted = project.permissions
             project = _Layer(project.policy.without_permissions(), (), ())
         layers.append(project)
     if settings.user is not None:
@@ -65,15 +66,15 @@ def load_tool_settings(settings: Settings, trust: Trust) -> ToolSettings:
     servers = {server.name: server for layer in reversed(layers) for server in layer.servers}
     return ToolSettings(
         policy_config.merge_layers([layer.policy for layer in layers]),
-        tuple(folder for layer in layers for folder in layer.also),
+        tuple(folder for layer in layers for folder in layer.extra_folders),
         tuple(servers.values()),
         tuple(distrusted),
     )
 
 
 def requests_needing_trust(settings: Settings) -> Sequence[str]:
-    """What the project's file asks for that needs a person's trust."""
-    return _read(settings.project).loosens if settings.project is not None else ()
+    """What the project file asks for that needs a person's trust."""
+    return _read(settings.project).permissions if settings.project is not None else ()
 
 
 def _read(tables: SettingsTables) -> _Layer:
@@ -94,7 +95,7 @@ def _read(tables: SettingsTables) -> _Layer:
 def _server(name: str, table: SettingsTable) -> McpServer:
     table.check_keys("command", "env", "cwd", "url", "headers", "start_timeout", "call_timeout")
     folder = table.text("cwd")
-    said = (
+    values = (
         tuple(table.text_list("command")),
         table.text_map("env"),
         table.path.parent / Path(folder).expanduser() if folder else table.path.parent,
@@ -104,7 +105,7 @@ def _server(name: str, table: SettingsTable) -> McpServer:
         table.number("call_timeout", 120),
     )
     try:
-        return McpServer(name, *said)
+        return McpServer(name, *values)
     except ConfigError as problem:
-        # It does not know which file it comes from.
+        # Add the file, which the server does not know.
         raise table.error(None, str(problem).removesuffix(".")) from None

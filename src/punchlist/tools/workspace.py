@@ -1,8 +1,7 @@
-"""The folder that tools work in, and the walls around it.
+"""The folder that tools work in; paths that lead out of it are refused.
 
-A path is looked at first (`locate`: where does it lead, and is that inside?) and walked later, step
-by step and without following links (`open`, `open_folder`): what was swapped for a link in between
-is not followed.
+`locate` resolves a path and checks that it is inside. `open` and `open_folder` then walk it step by step
+without following links, so that a folder that was replaced by a link in between is not followed.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ _STEP: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLL
 
 
 class Workspace:
-    """Paths stay inside the root, or a folder that was allowed, wherever symbolic links lead."""
+    """Keeps paths inside the root or an allowed folder, with symbolic links resolved."""
 
-    def __init__(self, root: Path, also: Iterable[Path] = ()) -> None:
+    def __init__(self, root: Path, extra_folders: Iterable[Path] = ()) -> None:
         self.root = Path(os.path.realpath(root))
-        self._allowed = (self.root, *(Path(os.path.realpath(folder.expanduser())) for folder in also))
+        self._allowed = (self.root, *(Path(os.path.realpath(folder.expanduser())) for folder in extra_folders))
 
     def locate(self, path: str) -> Path:
-        """The real place of a path that a model gave."""
+        """Resolve a path given by a model; refuse one that leads outside."""
         if "\x00" in path or len(path) > MAX_PATH_LENGTH:
-            raise ToolFailure(f"{excerpt(path)!r} is no path.")
+            raise ToolFailure(f"{excerpt(path)!r} is not a path.")
         try:
             real = Path(os.path.realpath(self.root / (path or ".")))
         except (OSError, ValueError) as error:
@@ -40,26 +39,26 @@ class Workspace:
         if self._allowed_folder(real) is None:
             raise ToolFailure(
                 f"{excerpt(path, 200)} is outside the workspace {self.root}. "
-                "Use a path inside; a person can allow another folder with `workspace.also` in punchlist.toml."
+                "Use a path inside it; a person can allow another folder with `workspace.also` in punchlist.toml."
             )
         return real
 
     def _allowed_folder(self, real: Path) -> Path | None:
-        """The folder that makes a place an inside one."""
+        """The allowed folder that contains a path."""
         return next((folder for folder in self._allowed if real == folder or folder in real.parents), None)
 
     def display_path(self, real: Path) -> str:
-        """How to call a place inside: relative to the root where that is possible."""
+        """The path relative to the root where possible."""
         return str(real.relative_to(self.root)) if self.root in real.parents else str(real)
 
     def open(self, real: Path, path: str) -> int:
         """Open a regular file for reading."""
         if real in self._allowed:
-            raise ToolFailure(f"{excerpt(path, 200)} is no regular file.")
+            raise ToolFailure(f"{excerpt(path, 200)} is not a regular file.")
         folder = self.open_folder(real.parent, path)
         try:
             refuse_open_database(os.stat(real.name, dir_fd=folder, follow_symlinks=False), path)
-            # Without waiting: a pipe with nobody at its other end must not hold us up.
+            # Non-blocking: opening a named pipe without a writer would hang.
             flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
             descriptor = os.open(real.name, flags, dir_fd=folder)
         except OSError as error:
@@ -68,11 +67,11 @@ class Workspace:
             os.close(folder)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise ToolFailure(f"{excerpt(path, 200)} is no regular file.")
+            raise ToolFailure(f"{excerpt(path, 200)} is not a regular file.")
         return descriptor
 
     def open_folder(self, real: Path, path: str, *, make: bool = False) -> int:
-        """A folder to name files in (`dir_fd`), with all that leads to it made where it is missing."""
+        """Open a folder for use as `dir_fd`; with `make`, create the missing folders on the way."""
         base = self._allowed_folder(real)
         assert base is not None
         try:
@@ -91,16 +90,16 @@ class Workspace:
 
 
 def refuse_open_database(file: os.stat_result, path: str) -> None:
-    """Before a file is opened or replaced: our own database is none for tools."""
+    """Refuse to open or replace a database file that this process uses."""
     if is_open_here(file):
         raise ToolFailure(
-            f"{excerpt(path, 200)} is a database that is in use here: opening the file would break it. "
-            "What is on the lists is told by list_todo and the other tools for them."
+            f"{excerpt(path, 200)} is a database in use: opening it as a file would corrupt it. "
+            "Use list_todo and the other list tools to read the lists."
         )
 
 
 def _step(folder: int, name: str, make: bool) -> int:
-    """From one folder into the next; the first is let go."""
+    """Open a subfolder and close its parent."""
     try:
         if make:
             with suppress(FileExistsError):

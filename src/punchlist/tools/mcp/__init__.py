@@ -1,1 +1,1 @@
-"""The MCP servers that a user names: their tools as ours. `servers.py` is the front door."""
+"""The MCP client: tools of the servers that the user configures. Start at `servers.py`."""

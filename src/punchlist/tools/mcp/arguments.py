@@ -1,9 +1,8 @@
-"""Arguments checked against a schema that a stranger wrote.
+"""Checks arguments against the schema of a server, which is untrusted input.
 
-The check is a courtesy to the model; the server has the last word. So whatever cannot be checked
-safely passes: a schema that is no schema, one that refers to another document (nothing is fetched),
-one that takes too many steps. Regular expressions are left to the server as well: Python's have no
-time limit, and another dialect.
+The check gives the model early feedback; the server decides. So arguments pass where a check is not safe: for
+an invalid schema, for a reference to another document (nothing is fetched), and for a schema that takes too
+many steps. Regular expressions are not checked: in Python they have no time limit and a different dialect.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from typing import Any, Final
 from punchlist.kernel.text import excerpt, json_type
 from punchlist.toolcalls.tool import Schema
 
-_MOST_PROBLEMS: Final = 10
-_MOST_STEPS: Final = 10_000
-_LONGEST_PROBLEM: Final = 300
-_ALTERNATIVES_TOLD: Final = 3
-_BY_PATTERN: Final = {"pattern", "patternProperties", "unevaluatedProperties", "format"}
+_MAX_PROBLEMS: Final = 10
+_MAX_STEPS: Final = 10_000
+_MAX_PROBLEM_LENGTH: Final = 300
+_MAX_ALTERNATIVES: Final = 3
+_UNCHECKED: Final = {"pattern", "patternProperties", "unevaluatedProperties", "format"}
 
 Keyword = Callable[[Any, Any, Any, Any], Any]
 
@@ -34,8 +33,8 @@ class ArgumentCheck:
     def __init__(self, schema: Schema) -> None:
         self._steps = 0
         try:
-            self._validator = self._compiled(dict(schema))
-        except Exception:  # a stranger's data can go wrong in any way
+            self._validator = self._compile(dict(schema))
+        except Exception:  # untrusted data can fail in any way
             self._validator = None
 
     def problems(self, arguments: Mapping[str, Any]) -> Sequence[str]:
@@ -43,40 +42,40 @@ class ArgumentCheck:
             return []
         self._steps = 0
         try:
-            return [_told(error) for error in islice(self._validator.iter_errors(dict(arguments)), _MOST_PROBLEMS)]
-        except Exception:  # as above; also RecursionError and references that lead nowhere
+            return [_describe(error) for error in islice(self._validator.iter_errors(dict(arguments)), _MAX_PROBLEMS)]
+        except Exception:  # as above; also RecursionError and dangling references
             return []
 
-    def _compiled(self, schema: dict[str, Any]) -> Any:
+    def _compile(self, schema: dict[str, Any]) -> Any:
         from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
         from jsonschema.validators import extend, validator_for  # type: ignore[import-untyped]
         from referencing import Registry
 
         draft = validator_for(schema, default=Draft202012Validator)
-        # Without a format checker: it would refuse patterns that only Python cannot read.
+        # Without a format checker: it would reject patterns that only Python does not support.
         draft.check_schema(schema, format_checker=None)
         kind = extend(draft, {name: self._counted(name, keyword) for name, keyword in draft.VALIDATORS.items()})
-        # A registry of our own, or references would be fetched from the network.
+        # With an empty registry, since the default one fetches references from the network.
         return kind(schema, registry=Registry())
 
     def _counted(self, name: str, keyword: Keyword) -> Keyword:
-        """A few lines of schema can ask for 2⁶⁰ steps, each keyword being one."""
+        """Count the keyword as a step: a short schema can need 2⁶⁰ steps."""
 
         def check(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
             self._steps += 1
-            if self._steps > _MOST_STEPS:
+            if self._steps > _MAX_STEPS:
                 raise _TooManySteps
-            if name in _BY_PATTERN or (name == "additionalProperties" and "patternProperties" in schema):
+            if name in _UNCHECKED or (name == "additionalProperties" and "patternProperties" in schema):
                 return
             yield from keyword(validator, value, instance, schema) or ()
 
         return check
 
 
-def _told(error: Any) -> str:
+def _describe(error: Any) -> str:
     path = list(error.absolute_path)
     if error.validator == "required" and isinstance(error.validator_value, list):
-        # Which one is missing is told by the message only.
+        # Only the message says which property is missing.
         path += [name for name in error.validator_value if error.message.startswith(repr(name))][:1]
         return f"{_path(path)}: is required"
     return f"{_path(path)}: {_reason(error)}"
@@ -85,14 +84,14 @@ def _told(error: Any) -> str:
 def _reason(error: Any) -> str:
     match error.validator:
         case "type":
-            wanted = error.validator_value
-            kinds = [wanted] if isinstance(wanted, str) else wanted
+            expected = error.validator_value
+            kinds = [expected] if isinstance(expected, str) else expected
             return f"must be {excerpt(' or '.join(map(str, kinds)))}, got {json_type(error.instance)}"
         case "anyOf" | "oneOf" if error.context:
-            reasons = dict.fromkeys(_reason(each) for each in error.context[:_ALTERNATIVES_TOLD])
-            return excerpt("; or ".join(reasons), _LONGEST_PROBLEM)
-    # The library's words repeat the value, which may be long.
-    return excerpt(error.message, _LONGEST_PROBLEM)
+            reasons = dict.fromkeys(_reason(each) for each in error.context[:_MAX_ALTERNATIVES])
+            return excerpt("; or ".join(reasons), _MAX_PROBLEM_LENGTH)
+    # The message of the library repeats the value, which can be long.
+    return excerpt(error.message, _MAX_PROBLEM_LENGTH)
 
 
 def _path(steps: Sequence[str | int]) -> str:

@@ -1,16 +1,16 @@
-"""A connection to one MCP server: opened when needed, opened again when it broke, never in a hot loop.
+"""The connection to one MCP server: opened on demand, reopened after it broke, with exponential backoff.
 
-The SDK's client must be entered and left in one task, so each connection has an owner task that
-does nothing else; calls use the client from their own tasks, and a cancelled one costs the others
-nothing. A connection is a `_Link`, used once:
+The SDK requires that its client is entered and left in one task, so each connection has an owner task that
+does nothing else. Calls use the client from their own tasks; cancelling one does not affect the others. A
+connection is a `_Link`, used once:
 
-    starting ──> up ──> over ──> gone        (`settled` at "up" or on failure, `over`, `told`)
+    starting ──> up ──> over ──> closed      (events: `settled` at "up" or on failure, `over`, `explained`)
 
-`over` is set by whoever notices the end: the transport, a call, `close`. The owner then says why
-(`told`), so that the calls in flight fail at once, and only then ends what is left. The next call
-opens a new link when the pause is over that grows with each failure.
+The transport, a call or `close` sets `over` when it notices the end. The owner then records the reason
+(`explained`), so that the calls in flight fail at once, and only then cleans up. The next call opens a new
+link after a pause that grows with each failure.
 
-A call that died with its connection is not repeated here: nobody knows whether it took effect.
+A call that was interrupted by a lost connection is not repeated here: it may have taken effect.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ from punchlist.tools.mcp.transport import ProcessServer, ServerTransport, UrlSer
 if TYPE_CHECKING:
     from mcp import Client, MCPError, types
 
-_TOLD_LIMIT: Final = 2.0
-_CLOSE_LIMIT: Final = 3.0
-_IN_DOUBT: Final = " Whether the call took effect is not known."
+_EXPLAIN_TIMEOUT: Final = 2.0
+_CLOSE_TIMEOUT: Final = 3.0
+_UNKNOWN_EFFECT: Final = " The call may have taken effect."
 
 
 class _Link:
     def __init__(self) -> None:
         self.settled = asyncio.Event()
         self.over = asyncio.Event()
-        self.told = asyncio.Event()
+        self.explained = asyncio.Event()
         self.client: Client | None = None
-        self.way: ServerTransport
+        self.transport: ServerTransport
         self.why = ""
         self.evidence = ""
         self.up_since: float | None = None
         self.owner: asyncio.Task[None]
 
-    def tell(self, why: str, evidence: str = "") -> None:
-        """The first reason is the real one; the rest follows from it."""
+    def explain(self, why: str, evidence: str = "") -> None:
+        """Record the reason of the end. The first reason is the cause; later ones are its consequences."""
         self.why = self.why or why
         self.evidence = self.evidence or evidence
 
     def end(self, why: str) -> None:
-        self.tell(why)
+        self.explain(why)
         self.over.set()
 
 
@@ -66,9 +66,9 @@ class ToolListing:
 
 
 class ServerConnection:
-    def __init__(self, server: McpServer, pace: ReconnectPolicy) -> None:
+    def __init__(self, server: McpServer, reconnect: ReconnectPolicy) -> None:
         self.server = server
-        self._pace = pace
+        self._reconnect = reconnect
         self._secrets = ServerSecrets(server)
         self._link: _Link | None = None
         self._failures = 0
@@ -78,13 +78,14 @@ class ServerConnection:
 
     @property
     def max_call_seconds(self) -> float:
-        pace, server = self._pace, self.server
-        return pace.patience + server.start_timeout + server.call_timeout + pace.answer_within + _TOLD_LIMIT
+        reconnect, server = self._reconnect, self.server
+        waits = reconnect.patience + server.start_timeout + server.call_timeout
+        return waits + reconnect.answer_within + _EXPLAIN_TIMEOUT
 
     def redact(self, text: str) -> str:
         return visible_block(self._secrets.hide(text))
 
-    # --- what others ask of it ---------------------------------------------------------------------
+    # --- requests ----------------------------------------------------------------------------------
 
     async def call(self, tool: str, arguments: Arguments) -> types.CallToolResult:
         link, client = await self._up()
@@ -94,19 +95,19 @@ class ServerConnection:
             async with asyncio.timeout(self.server.call_timeout):
                 return await request_tool_call(client, tool, arguments)
         except (MCPError, ValueError) as error:
-            raise await self._refused(link, error, _IN_DOUBT) from None
+            raise await self._refused(link, error, _UNKNOWN_EFFECT) from None
         except TimeoutError:
             limit = f"{self.server.call_timeout:g} s"
-        answers = await is_responsive(client, self._pace.answer_within)
+        answers = await is_responsive(client, self._reconnect.answer_within)
         if link.over.is_set() or not answers:
-            link.end(f"did not answer a call within {limit}, nor anything else")
-            raise await self._broken(link, _IN_DOUBT)
+            link.end(f"did not answer a call within {limit} and no longer responds")
+            raise await self._broken(link, _UNKNOWN_EFFECT)
         raise self._failure(
-            f"did not finish the call within {limit}; it was told to stop.{_IN_DOUBT} Check, then ask for less."
+            f"did not finish the call within {limit}; it was asked to stop.{_UNKNOWN_EFFECT} Check, then request less."
         )
 
     async def list_tools(self) -> ToolListing:
-        """All pages, as far as they end."""
+        """List the tools of all pages."""
         link, client = await self._up()
         from mcp import MCPError
 
@@ -127,48 +128,48 @@ class ServerConnection:
         link = self._link
         if link is None:
             return
-        link.end("is closed, as the program ends")
+        link.end("is closed because the program is shutting down")
         if link.client is None:
             link.owner.cancel()
-        done, _ = await asyncio.wait([link.owner], timeout=_CLOSE_LIMIT)
+        done, _ = await asyncio.wait([link.owner], timeout=_CLOSE_TIMEOUT)
         if not done:
-            # A server that does not answer to the end of its session.
+            # The server does not respond to the end of the session.
             link.owner.cancel()
             await asyncio.wait([link.owner])
 
-    # --- what failures are called ------------------------------------------------------------------
+    # --- failures ----------------------------------------------------------------------------------
 
     def _failure(self, what: str, evidence: str = "") -> ToolFailure:
         return ToolFailure(f"MCP server '{self.server.name}' {what}{evidence}")
 
-    async def _refused(self, link: _Link, error: MCPError | ValueError, doubt: str = "") -> ToolFailure:
+    async def _refused(self, link: _Link, error: MCPError | ValueError, effect: str = "") -> ToolFailure:
         from mcp import MCPError
 
         if not isinstance(error, MCPError):
             return self._failure(
-                f"gave an answer that is not valid MCP ({_first_fault(error)}). Its maker has to mend it."
+                f"sent an answer that is not valid MCP ({_first_fault(error)}). This is a bug of the server."
             )
-        if link.over.is_set() or link.way.ended_by(error):
+        if link.over.is_set() or link.transport.ended_by(error):
             link.over.set()
-            return await self._broken(link, doubt)
-        return self._failure(f"refused: {self._shown(error)}", link.way.evidence(self._secrets))
+            return await self._broken(link, effect)
+        return self._failure(f"refused the request: {self._shown(error)}", link.transport.evidence(self._secrets))
 
-    async def _broken(self, link: _Link, doubt: str = "") -> ToolFailure:
-        """For what was under way. The owner knows more of why than the caller does."""
+    async def _broken(self, link: _Link, effect: str = "") -> ToolFailure:
+        """The failure of a call in flight. Waits for the owner, which knows the reason."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(_TOLD_LIMIT):
-                await link.told.wait()
-        what = f"{link.why or 'is gone'}.{doubt}{self._again()}"
+            async with asyncio.timeout(_EXPLAIN_TIMEOUT):
+                await link.explained.wait()
+        what = f"{link.why or 'has disconnected'}.{effect}{self._retry_hint()}"
         return ConnectionLost(f"MCP server '{self.server.name}' {what}{link.evidence}")
 
-    def _again(self) -> str:
+    def _retry_hint(self) -> str:
         if self._closed:
             return ""
-        pause = self._not_before - self._pace.clock()
+        pause = self._not_before - self._reconnect.clock()
         done = "started" if self.server.command else "connected to"
-        if pause > self._pace.patience:
-            return f" It can be {done} again in {ceil(pause)} s; try again then, or go on without it."
-        return f" It is {done} again at the next call; try again."
+        if pause > self._reconnect.patience:
+            return f" It can be {done} again in {ceil(pause)} s. Try again then, or continue without it."
+        return f" It is {done} again at the next call. Try again."
 
     def _shown(self, error: BaseException) -> str:
         text = getattr(error, "message", "") or str(error) or type(error).__name__
@@ -179,69 +180,69 @@ class ServerConnection:
     async def _up(self) -> tuple[_Link, Client]:
         while True:
             if self._closed:
-                raise self._failure("is closed: the program is ending.")
+                raise self._failure("is closed: the program is shutting down.")
             link = self._link
             if link is None:
-                pause = self._not_before - self._pace.clock()
-                if pause > self._pace.patience:
-                    raise self._failure(f"{self._last.why}.{self._again()}", self._last.evidence)
+                pause = self._not_before - self._reconnect.clock()
+                if pause > self._reconnect.patience:
+                    raise self._failure(f"{self._last.why}.{self._retry_hint()}", self._last.evidence)
                 if pause > 0:
-                    await self._pace.sleep(pause)
+                    await self._reconnect.sleep(pause)
                     continue
-                settings = self._filled_in()
+                settings = self._expanded_settings()
                 link = self._link = _Link()
                 link.owner = asyncio.create_task(self._own(link, settings), name=f"mcp server {self.server.name}")
-                link.owner.add_done_callback(partial(self._gone, link))
+                link.owner.add_done_callback(partial(self._on_closed, link))
             elif link.settled.is_set() and link.over.is_set():
                 await asyncio.wait([link.owner])
                 continue
             await link.settled.wait()
             if link.client is None:
-                raise self._failure(f"{link.why}.{self._again()}", link.evidence)
+                raise self._failure(f"{link.why}.{self._retry_hint()}", link.evidence)
             return link, link.client
 
     async def _own(self, link: _Link, settings: McpServer) -> None:
         try:
             await self._hold(link, settings)
         except asyncio.CancelledError:
-            # By `close`, or with the whole program; either way this is the end of the task.
-            link.tell("was stopped")
+            # Cancelled by `close` or with the whole program: in both cases the task ends.
+            link.explain("was stopped")
         except ImportError as error:
-            link.tell(f"cannot be used: {error}. Install the Python package `mcp`")
+            link.explain(f"cannot be used: {error}. Install the Python package `mcp`")
         except (Exception, BaseExceptionGroup) as error:
-            link.tell(f"lost the connection: {self._shown(innermost(error))}")
+            link.explain(f"lost the connection: {self._shown(innermost(error))}")
 
-    def _gone(self, link: _Link, _owner: asyncio.Task[None]) -> None:
-        """Not a `finally` of the owner: that would not run if it was cancelled before its first step."""
+    def _on_closed(self, link: _Link, _owner: asyncio.Task[None]) -> None:
+        """A done callback, since a `finally` does not run in a task that is cancelled before its first step."""
         link.over.set()
-        self._tell(link)
+        self._record_end(link)
         link.settled.set()
         self._link = None
 
     async def _hold(self, link: _Link, settings: McpServer) -> None:
         await asyncio.to_thread(load_sdk)
-        way = link.way = ProcessServer(settings) if settings.command else UrlServer(settings)
+        transport = link.transport = ProcessServer(settings) if settings.command else UrlServer(settings)
         async with AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout(self.server.start_timeout) as limit:
-                    link.client = await way.open(stack)
+                    link.client = await transport.open(stack)
             except Exception as error:
-                late = f"did not answer within {self.server.start_timeout:g} s of its start"
-                why = late if limit.expired() else await way.start_failure(innermost(error), self._shown)
-                link.tell(why, way.evidence(self._secrets))
+                timeout = f"did not answer within {self.server.start_timeout:g} s of its start"
+                why = timeout if limit.expired() else await transport.start_failure(innermost(error), self._shown)
+                link.explain(why, transport.evidence(self._secrets))
                 return
-            link.over = way.over
-            link.up_since = self._pace.clock()
+            link.over = transport.over
+            link.up_since = self._reconnect.clock()
             link.settled.set()
             try:
                 await link.over.wait()
             finally:
-                # Also when the SDK ends it from within, before it wakes the calls.
+                # Also when the SDK cancels this task, before it wakes the calls.
                 link.over.set()
-            link.tell(link.why or await way.end_reason(), way.evidence(self._secrets))
-            self._tell(link)
+            link.explain(link.why or await transport.end_reason(), transport.evidence(self._secrets))
+            self._record_end(link)
 
-    def _filled_in(self) -> McpServer:
+    def _expanded_settings(self) -> McpServer:
         try:
             settings = expand_variables(self.server)
         except ConfigError as error:
@@ -249,20 +250,20 @@ class ServerConnection:
         self._secrets = ServerSecrets(settings)
         return settings
 
-    def _tell(self, link: _Link) -> None:
-        """Wake who waits for the reason, and set the time of the next start."""
-        if link.told.is_set():
+    def _record_end(self, link: _Link) -> None:
+        """Wake the calls that wait for the reason, and set the time of the next start."""
+        if link.explained.is_set():
             return
-        link.told.set()
-        now = self._pace.clock()
-        healthy = link.up_since is not None and now - link.up_since >= self._pace.healthy_after
+        link.explained.set()
+        now = self._reconnect.clock()
+        healthy = link.up_since is not None and now - link.up_since >= self._reconnect.healthy_after
         self._failures = 1 if healthy else self._failures + 1
-        self._not_before = now + self._pace.pause(self._failures)
+        self._not_before = now + self._reconnect.pause(self._failures)
         self._last = link
 
 
 def _first_fault(error: ValueError) -> str:
-    """Where the answer is wrong. All that pydantic has to say of it would repeat the whole answer."""
+    """The first validation error. The full message of pydantic would repeat the whole answer."""
     from pydantic import ValidationError
 
     if not isinstance(error, ValidationError):

@@ -1,4 +1,4 @@
-"""The pipes to an MCP server's process, and the lines that come out of them."""
+"""The pipes of an MCP server process, and the lines that it prints."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ KEPT_OUTPUT_BYTES: Final = 4096
 
 
 class ProcessPipes(asyncio.SubprocessProtocol):
-    """The process's side of things. `asyncio.subprocess` would report an exit only once all pipes are closed."""
+    """A protocol for the process. `asyncio.subprocess` would report an exit only when all pipes are closed."""
 
-    def __init__(self, over: Callable[[], None]) -> None:
+    def __init__(self, on_end: Callable[[], None]) -> None:
         self.stdout = asyncio.StreamReader(limit=1024 * 1024)
         self.stderr = b""
         self.exited = asyncio.Event()
@@ -20,7 +20,7 @@ class ProcessPipes(asyncio.SubprocessProtocol):
         self.stderr_ended = asyncio.Event()
         self._writable = asyncio.Event()
         self._writable.set()
-        self._over = over
+        self._on_end = on_end
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._process = cast("asyncio.SubprocessTransport", transport)
@@ -41,11 +41,11 @@ class ProcessPipes(asyncio.SubprocessProtocol):
         if fd == 1:
             self.stdout.feed_eof()
         self._writable.set()
-        self._over()
+        self._on_end()
 
     def process_exited(self) -> None:
         self.exited.set()
-        self._over()
+        self._on_end()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         self.released.set()
@@ -65,7 +65,7 @@ class ProcessPipes(asyncio.SubprocessProtocol):
 
 
 class LineBuffer:
-    """Bytes as they come, made into whole lines without copying a long one again and again."""
+    """Splits a byte stream into lines without copying a long line repeatedly."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []

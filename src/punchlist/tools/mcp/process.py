@@ -1,14 +1,12 @@
-"""An MCP server as a process: messages on its standard input and output, one a line.
+"""The stdio transport: an MCP server process, one message per line.
 
-The SDK has a transport of this kind. Ours differs in what happens when things go wrong: the SDK's
-does not tell how a process ended, leaves the children of a process that ended by itself, takes four
-seconds to end a stubborn one, takes lines of any length, and reports a stray `print` of the server's
-on our terminal.
+The SDK has such a transport. This one differs in failures: the SDK does not report how a process ended,
+leaves the children of a process that exited, takes four seconds to end a stubborn process, accepts lines of
+any length, and prints stray output of the server to the terminal.
 
-A process is over when it exits, even if a child of its still holds the pipes; or when it closes its
-standard output or input; or when what it prints cannot be MCP. `over` is set then, and the owner of
-the connection leaves the context, which ends the whole process group. Not ended: a descendant that
-made a session of its own.
+The connection is over when the process exits (even if a child still holds the pipes), when it closes its
+standard input or output, or when its output cannot be MCP. Then `over` is set, and the owner of the
+connection leaves the context, which ends the process group. A descendant in a session of its own survives.
 """
 
 from __future__ import annotations
@@ -33,38 +31,38 @@ if TYPE_CHECKING:
     Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 
 MAX_MESSAGE_BYTES: Final = 64 * 1024 * 1024
-_MOST_STRAY_OUTPUT: Final = 1024 * 1024
+_MAX_STRAY_BYTES: Final = 1024 * 1024
 _STRAY_SHOWN: Final = 200
 _STDERR_LINES: Final = 3
 _STDERR_SHOWN: Final = 600
 
-# A cancelled call sends a word of it; with room for that, it need not wait for a server that does not read.
+# Room for the notifications of cancelled calls, which must not wait for a server that does not read.
 _QUEUED_MESSAGES: Final = 64
 
 _CLOSE_GRACE: Final = 0.3
 _TERM_GRACE: Final = 0.5
-_REAP_LIMIT: Final = 2.0
-_LAST_WORDS_LIMIT: Final = 0.5
+_REAP_TIMEOUT: Final = 2.0
+_DRAIN_TIMEOUT: Final = 0.5
 _GROUP_POLL: Final = 0.01
 _KILL: Final = signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL
 
 
 class ProcessTransport:
-    """What `mcp.Client` connects through. Entered once."""
+    """The transport of one `mcp.Client` connection. Entered once."""
 
     def __init__(self, command: tuple[str, ...], env: dict[str, str], cwd: Path | None, over: asyncio.Event) -> None:
         self._command = command
         self._env = env
         self._cwd = cwd
         self._over = over
-        self._pipes = ProcessPipes(self._leave)
+        self._pipes = ProcessPipes(self._on_end)
         self._stray = b""
         self._stray_size = 0
         self.fault = ""
         self._how = ""
         self._ending = False
         self.left = False
-        """It ended by itself, before it was asked to."""
+        """The process ended the connection, not this side."""
 
     async def __aenter__(self) -> Streams:
         import anyio
@@ -92,7 +90,7 @@ class ProcessTransport:
                     await self.end()
                 await self._end_group()
             finally:
-                # Cancelled or not: nothing of the server outlives the next line.
+                # Cancelled or not, the next line ends every process of the group.
                 self._signal(_KILL)
                 await self._release()
 
@@ -100,41 +98,41 @@ class ProcessTransport:
         for task in self._tasks:
             task.cancel()
         with suppress(TimeoutError):
-            async with asyncio.timeout(_REAP_LIMIT):
+            async with asyncio.timeout(_REAP_TIMEOUT):
                 await self._pipes.exited.wait()
         self._process.close()
         with suppress(TimeoutError):
-            async with asyncio.timeout(_REAP_LIMIT):
+            async with asyncio.timeout(_REAP_TIMEOUT):
                 await self._pipes.released.wait()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for stream in self._streams:
             stream.close()
 
-    def _leave(self) -> None:
+    def _on_end(self) -> None:
         self.left = self.left or not self._ending
         self._over.set()
 
     async def end(self) -> str:
-        """How it ended, once the other side has. Exit and end of output come in any order."""
+        """How the process ended. Exit and end of output are reported in any order."""
         if not self._how:
             with suppress(TimeoutError):
-                async with asyncio.timeout(_LAST_WORDS_LIMIT):
+                async with asyncio.timeout(_DRAIN_TIMEOUT):
                     await self._pipes.exited.wait()
                     await self._pipes.stderr_ended.wait()
-                    # It may have answered before it left.
+                    # Its last answer can still be in the pipe.
                     await asyncio.wait(self._tasks[:1])
             self._how = self.fault or _exit(self._process.get_returncode())
         return self._how
 
     def evidence(self, secrets: ServerSecrets) -> str:
-        """What it printed, as far as it may explain a failure."""
-        told = ""
-        # Secrets go first: half of one, left by a cut, would not be recognized.
+        """The output of the server that can explain a failure."""
+        shown = ""
+        # Redacted before it is shortened: half of a secret would not be recognized.
         if stray := secrets.hide(_text(self._stray)):
-            told += f"\nIt printed on standard output, where only MCP messages belong: {excerpt(stray, _STRAY_SHOWN)}"
+            shown += f"\nIts standard output, where only MCP messages are allowed: {excerpt(stray, _STRAY_SHOWN)}"
         if lines := secrets.hide(_text(self._pipes.stderr)).strip().splitlines()[-_STDERR_LINES:]:
-            told += "\nThe end of its standard error:\n" + visible_block("\n".join(lines)[-_STDERR_SHOWN:])
-        return told
+            shown += "\nThe end of its standard error:\n" + visible_block("\n".join(lines)[-_STDERR_SHOWN:])
+        return shown
 
     async def _read(self, to_us: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
         import anyio
@@ -155,17 +153,17 @@ class ProcessTransport:
                 if lines.unfinished > MAX_MESSAGE_BYTES:
                     self.fault = f"sent a message of more than {MAX_MESSAGE_BYTES:,} bytes"
                 if self.fault:
-                    # Before the stream closes, so that whoever waits for an answer knows why.
-                    self._leave()
+                    # Before the stream closes, so that waiting calls know the reason.
+                    self._on_end()
                     return
 
     def _note_stray(self, line: bytes) -> None:
         if not line.strip():
             return
-        # Servers do print a line of greeting, and go on to work.
+        # Some servers print a greeting and then work correctly.
         self._stray = line[:KEPT_OUTPUT_BYTES]
         self._stray_size += len(line)
-        if self._stray_size > _MOST_STRAY_OUTPUT:
+        if self._stray_size > _MAX_STRAY_BYTES:
             self.fault = "prints something other than MCP messages on its standard output"
 
     async def _write(self, from_us: MemoryObjectReceiveStream[SessionMessage]) -> None:
@@ -175,7 +173,7 @@ class ProcessTransport:
                 try:
                     await self._pipes.send(text.encode() + b"\n")
                 except OSError:
-                    self._leave()
+                    self._on_end()
                     return
 
     async def _end_group(self) -> None:
@@ -192,13 +190,13 @@ class ProcessTransport:
                     await asyncio.sleep(_GROUP_POLL)
 
     def _signal(self, number: int) -> bool:
-        """Send it to the whole group; False when nobody is left to get it."""
+        """Send a signal to the process group; False when the group is empty."""
         if sys.platform == "win32":
             if number:
                 with suppress(ProcessLookupError):
                     self._process.terminate()
             return not self._pipes.exited.is_set()
-        # The leader's number is the group's, also after the leader is gone.
+        # The group keeps the id of its leader after the leader has exited.
         try:
             os.killpg(self._process.get_pid(), number)
         except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""What is asked of a connected MCP server. Errors are the SDK's: `MCPError`, or `ValueError` for a malformed answer."""
+"""Requests to a connected MCP server. They raise `MCPError`, or `ValueError` for a malformed answer."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 MAX_TOOLS: Final = 1_000
-_MOST_PAGES: Final = 200
+_MAX_PAGES: Final = 200
 
 
 async def request_tool_call(client: Client, tool: str, arguments: Arguments) -> types.CallToolResult:
     from mcp import MCPError, types
     from mcp.types import HEADER_MISMATCH
 
-    # Not `client.call_tool`: that checks the result against the server's own schema, and with both from
-    # one hand, a regular expression in it can keep this process busy for ever.
+    # Not `client.call_tool`: that validates the result with a schema of the server, whose regular expressions
+    # can block this process forever.
     request = types.CallToolRequest(params=types.CallToolRequestParams(name=tool, arguments=dict(arguments)))
     try:
         result = await client.session.send_request(request, _answer())
     except MCPError as error:
         if error.code != HEADER_MISMATCH:
             raise
-        # The protocol's way: the session must have seen the tool's schema to send its headers.
+        # The session needs the schema of the tool to send the headers that the protocol requires.
         await list_all_pages(client, [])
         result = await client.session.send_request(request, _answer())
     if isinstance(result, types.InputRequiredResult):
-        raise ToolFailure("The tool asks for input from a person before it goes on, which is not offered here.")
+        raise ToolFailure("The tool asks for input from a person, which this client does not support.")
     return result
 
 
@@ -45,11 +45,11 @@ def _answer() -> TypeAdapter[types.CallToolResult | types.InputRequiredResult]:
 
 
 async def list_all_pages(client: Client, tools: list[types.Tool]) -> bool:
-    """Whether the list came to its end. What there is so far is in `tools`, also when this is cancelled."""
+    """Add all tools to `tools`, page by page, so that a cancelled call has a partial list. False when it is cut off."""
     from mcp import types
 
     cursor: str | None = None
-    for _ in range(_MOST_PAGES):
+    for _ in range(_MAX_PAGES):
         page = await client.session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
         room = MAX_TOOLS - len(tools)
         tools.extend(page.tools[:room])
@@ -62,12 +62,12 @@ async def list_all_pages(client: Client, tools: list[types.Tool]) -> bool:
 
 
 async def is_responsive(client: Client, within: float) -> bool:
-    """Whether it says anything at all. The list of tools is what every server knows, in both protocols."""
+    """Whether the server answers a list request, which every server supports in both protocols."""
     try:
         async with asyncio.timeout(within):
             await client.session.list_tools()
     except TimeoutError:
         return False
-    except Exception:  # an answer all the same
+    except Exception:  # an error is an answer, too
         return True
     return True

@@ -1,4 +1,4 @@
-"""The MCP servers that the user named, as one thing to open, ask for tools, and close."""
+"""The configured MCP servers: open them, list their tools, close them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["McpServer", "McpServers", "McpTool", "ReconnectPolicy"]
 
 
 class McpServers:
-    """Nothing is started until tools are asked for; leaving the context ends every process and connection."""
+    """Starts servers when their tools are listed; leaving the context ends every process and connection."""
 
-    def __init__(self, servers: Sequence[McpServer], *, pace: ReconnectPolicy | None = None) -> None:
+    def __init__(self, servers: Sequence[McpServer], *, reconnect: ReconnectPolicy | None = None) -> None:
         names = [server.name for server in servers]
-        if twice := {name for name in names if names.count(name) > 1}:
-            raise ConfigError(f"Two MCP servers are called '{min(twice)}'. Give each a name of its own.")
-        self._connections = [ServerConnection(server, pace or ReconnectPolicy()) for server in servers]
+        if duplicates := {name for name in names if names.count(name) > 1}:
+            raise ConfigError(f"Two MCP servers are named '{min(duplicates)}'. Give each server its own name.")
+        self._connections = [ServerConnection(server, reconnect or ReconnectPolicy()) for server in servers]
 
     async def __aenter__(self) -> Self:
         return self
@@ -35,15 +35,12 @@ class McpServers:
         try:
             await asyncio.shield(closing)
         except asyncio.CancelledError:
-            # It takes a few seconds at most, and leaves nothing behind.
+            # Closing takes a few seconds at most and must not leave processes behind.
             await closing
             raise
 
     async def tools(self) -> tuple[list[McpTool], list[str]]:
-        """The tools of every server that answers, and a sentence for whatever is missing.
-
-        The servers are asked each time, so that a list that changed is seen.
-        """
+        """The current tools of every server that answers, and a note for every one that does not."""
         answers = await asyncio.gather(*map(_tools, self._connections))
         return [tool for tools, _ in answers for tool in tools], [note for _, notes in answers for note in notes]
 
@@ -62,5 +59,5 @@ async def _tools(connection: ServerConnection) -> tuple[list[McpTool], list[str]
         if tool.schema_replaced
     ]
     if not listing.complete:
-        notes.append(f"MCP server '{name}': its list of tools does not end. The first {len(tools):,} are offered.")
+        notes.append(f"MCP server '{name}': the list of tools is too long. The first {len(tools):,} are offered.")
     return tools, notes

@@ -1,4 +1,4 @@
-"""An MCP server as the user names it, and what is secret about it."""
+"""The settings of an MCP server, and the secrets in them."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from typing import Final, Literal
 from punchlist.errors import ConfigError
 from punchlist.kernel.text import excerpt
 
-# No double underscore and none at an end: the first `__` of a tool's name then always ends the server's.
+# Without `__` and without `_` at either end, the first `__` of a tool name always ends the server name.
 _NAME: Final = re.compile(r"[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*")
-_LONGEST_NAME: Final = 32
+_MAX_NAME_LENGTH: Final = 32
 
 _WHOLE_REFERENCE: Final = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 _BRACED_REFERENCE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
-# Shorter values (`1`, `true`, `8080`) are no secrets, and hiding them would make messages unreadable.
-_SHORTEST_SECRET: Final = 6
+# Shorter values (`1`, `true`, `8080`) are not secrets; redacting them would make messages unreadable.
+_MIN_SECRET_LENGTH: Final = 6
 _HIDDEN: Final = "[hidden]"
 
 
 SEPARATOR: Final = "__"
-"""Between a server's name and that of its tool."""
+"""Separates the server name from the tool name."""
 
 
 @dataclass(frozen=True)
 class McpServer:
-    """On standard input and output when `command` is given, over streamable HTTP when `url` is.
+    """A stdio server when `command` is given, a streamable HTTP server when `url` is.
 
-    In `env` and `headers`, `${NAME}` anywhere in a value and `$NAME` as the whole of it stand for a
-    variable of our own environment. What may hold a secret is left out of `repr`.
+    In `env` and `headers`, `${NAME}` anywhere in a value and `$NAME` as the whole of it is replaced by a
+    variable of the environment. Fields that can hold a secret are not in `repr`.
     """
 
     name: str
@@ -49,15 +49,15 @@ class McpServer:
 
     def __post_init__(self) -> None:
         shown = excerpt(self.name)
-        if not _NAME.fullmatch(self.name) or len(self.name) > _LONGEST_NAME:
+        if not _NAME.fullmatch(self.name) or len(self.name) > _MAX_NAME_LENGTH:
             raise ConfigError(
-                f"MCP server name '{shown}' cannot be part of a tool's name. Use 1 to {_LONGEST_NAME} letters, "
+                f"MCP server name '{shown}' cannot be part of a tool name. Use 1 to {_MAX_NAME_LENGTH} letters, "
                 "digits, '-' and single '_' between them."
             )
         if bool(self.command) == bool(self.url):
             raise ConfigError(f"MCP server '{shown}' needs either a command or a url, and not both.")
         if self.start_timeout <= 0 or self.call_timeout <= 0:
-            raise ConfigError(f"MCP server '{shown}': its time limits must be more than 0 seconds.")
+            raise ConfigError(f"MCP server '{shown}': its time limits must be greater than 0 seconds.")
 
 
 @dataclass(frozen=True)
@@ -65,21 +65,21 @@ class ReconnectPolicy:
     """When a broken connection is opened again."""
 
     first: float = 0.5
-    most: float = 30
+    max_pause: float = 30
     healthy_after: float = 60
     patience: float = 2
-    """A call waits this long for its turn; where it would be longer, it fails and says how long."""
+    """How long a call waits for a reconnection; if it takes longer, the call fails and says so."""
     answer_within: float = 5
-    """After a call ran out of time: how long the server may take to show that it still answers."""
+    """After a call timed out: how long the server has to prove that it still responds."""
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     def pause(self, failures: int) -> float:
-        return min(self.first * 2.0 ** min(failures - 1, 30), self.most)
+        return min(self.first * 2.0 ** min(failures - 1, 30), self.max_pause)
 
 
 def expand_variables(server: McpServer) -> McpServer:
-    """With every reference to our environment replaced by its value."""
+    """Replace every reference to an environment variable by its value."""
     return replace(server, env=_values(server, "env"), headers=_values(server, "headers"))
 
 
@@ -103,13 +103,13 @@ def _values(server: McpServer, setting: Literal["env", "headers"]) -> dict[str, 
 
 
 class ServerSecrets:
-    """What must not be read in a message, even when the server itself says it."""
+    """The values to redact in messages, including those of the server itself."""
 
     def __init__(self, server: McpServer) -> None:
         values = (*server.env.values(), *server.headers.values(), server.url or "")
-        # A server may repeat only the token of `Bearer token`.
+        # A server can print only the token of `Bearer token`.
         parts = {part for value in values for part in (value, *value.split())}
-        self._values = sorted((part for part in parts if len(part) >= _SHORTEST_SECRET), key=len, reverse=True)
+        self._values = sorted((part for part in parts if len(part) >= _MIN_SECRET_LENGTH), key=len, reverse=True)
 
     def hide(self, text: str) -> str:
         for value in self._values:

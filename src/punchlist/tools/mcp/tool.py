@@ -1,7 +1,7 @@
-"""A tool of an MCP server, as an agent sees it.
+"""A tool of an MCP server as an `AgentTool`.
 
-Everything a server says of itself is a stranger's text: names are made to fit, descriptions are made
-visible and cut, schemas too large to show a model are replaced.
+The definition comes from the server and is untrusted: names are adapted, descriptions are escaped and shortened,
+and schemas that are too long for a model are replaced.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 MAX_DESCRIPTION_LENGTH: Final = 4_000
 MAX_SCHEMA_LENGTH: Final = 100_000
-_LONGEST_NAME: Final = 64
-_LONGEST_FAILURE: Final = 4_000
+_MAX_NAME_LENGTH: Final = 64
+_MAX_FAILURE_LENGTH: Final = 4_000
 _ANY_OBJECT: Final[Schema] = {"type": "object"}
 
 
@@ -43,21 +43,21 @@ class McpTool:
         annotations = (
             tool.annotations.model_dump(mode="json", by_alias=True, exclude_none=True) if tool.annotations else {}
         )
-        # A claim of the server's: policy must not take it for more than that.
+        # The server claims this; the policy must not rely on it.
         self.effect = Effect.READ if annotations.get("readOnlyHint") is True else Effect.EXECUTE
         schema = _canonical(tool.input_schema)
         self.schema_replaced = len(schema) > MAX_SCHEMA_LENGTH
         self.input_schema: Schema = _ANY_OBJECT if self.schema_replaced else tool.input_schema
         given = {"name": tool.name, "description": tool.description, "annotations": annotations}
         self.fingerprint = hashlib.sha256(f"{_canonical(given)}\n{schema}".encode()).hexdigest()
-        """Changes with whatever the server says of the tool."""
+        """Changes with the definition of the tool."""
 
     def __repr__(self) -> str:
         return f"McpTool({self.name!r})"
 
     @property
     def time_limit(self) -> float | None:
-        """Room for a restart before the call; the call's own limit is kept by the connection."""
+        """Includes a restart of the server; the connection enforces the limit of the call itself."""
         return self._connection.max_call_seconds
 
     @cached_property
@@ -79,8 +79,8 @@ class McpTool:
     async def run(self, arguments: Arguments, running: ToolContext) -> Any:  # noqa: ARG002
         result = await self._connection.call(self._own_name, arguments)
         if result.is_error:
-            text = self._connection.redact(_text(result.content)) or "It gave no reason."
-            raise ToolFailure(_cut(text, _LONGEST_FAILURE))
+            text = self._connection.redact(_text(result.content)) or "The tool gave no reason."
+            raise ToolFailure(_cut(text, _MAX_FAILURE_LENGTH))
         if result.structured_content is not None:
             return result.structured_content
         return _text(result.content)
@@ -99,11 +99,11 @@ def _block(block: types.ContentBlock) -> str:
         case "resource_link":
             return f"[resource {excerpt(str(block.uri), 200)}]"
         case "resource":
-            held = block.resource
-            kind = f"resource {excerpt(str(held.uri), 200)}, {excerpt(held.mime_type or 'no type')}"
-            text = getattr(held, "text", None)
-            # Servers send files they were asked to read in this way: the text is the answer.
-            return f"[{kind}, {_bytes(getattr(held, 'blob', ''))} bytes]" if text is None else f"[{kind}]\n{text}"
+            resource = block.resource
+            kind = f"resource {excerpt(str(resource.uri), 200)}, {excerpt(resource.mime_type or 'no type')}"
+            text = getattr(resource, "text", None)
+            # Servers return files in this form: the text is the result.
+            return f"[{kind}, {_bytes(getattr(resource, 'blob', ''))} bytes]" if text is None else f"[{kind}]\n{text}"
 
 
 def _bytes(base64: str) -> int:
@@ -111,32 +111,32 @@ def _bytes(base64: str) -> int:
 
 
 def make_tools(connection: ServerConnection, tools: Iterable[types.Tool]) -> list[McpTool]:
-    """With names that providers take, and no two alike."""
+    """Tools with unique names that model providers accept."""
     taken: set[str] = set()
     made = []
     for tool in tools:
         plain = re.sub(r"[^A-Za-z0-9_-]", "_", tool.name[:1_000]) or "tool"
-        wanted = _fitting(f"{connection.server.name}{SEPARATOR}{plain}")
-        name, number = wanted, 1
+        base = _shorten_name(f"{connection.server.name}{SEPARATOR}{plain}")
+        name, number = base, 1
         while name in taken:
             number += 1
-            name = f"{wanted[: _LONGEST_NAME - 1 - len(str(number))]}_{number}"
+            name = f"{base[: _MAX_NAME_LENGTH - 1 - len(str(number))]}_{number}"
         taken.add(name)
         made.append(McpTool(connection, tool, name))
     return made
 
 
-def _fitting(name: str) -> str:
-    if len(name) <= _LONGEST_NAME:
+def _shorten_name(name: str) -> str:
+    if len(name) <= _MAX_NAME_LENGTH:
         return name
-    # Long names often differ at their ends only.
-    return f"{name[: _LONGEST_NAME - 9]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    # With a hash, since long names often differ only at the end.
+    return f"{name[: _MAX_NAME_LENGTH - 9]}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + ELLIPSIS
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + ELLIPSIS
 
 
 def _canonical(value: Mapping[str, Any]) -> str:
-    # ASCII, so that half of a surrogate pair can be hashed as well.
+    # ASCII, so that a lone surrogate can be hashed.
     return json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -1,7 +1,7 @@
-"""The two ways to an MCP server: a process, or an address.
+"""The two transports to an MCP server: stdio and HTTP.
 
-A way is used for one connection. It knows what the SDK does not tell: how a process ended and what
-it printed, or with which HTTP status a request was refused.
+A transport serves one connection. It reports what the SDK does not: how a process ended and what it printed,
+or the HTTP status of a failed request.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ if TYPE_CHECKING:
     import httpx2
     from mcp import Client, MCPError
 
-_GOODBYE_LIMIT: Final = 1.0
+_DELETE_TIMEOUT: Final = 1.0
 
 
 class ServerTransport(Protocol):
     over: asyncio.Event
-    """Set when the other side has ended the connection, and by whoever wants it ended."""
+    """Set when the server has ended the connection, or to end it."""
 
     async def open(self, stack: AsyncExitStack) -> Client: ...
 
     async def start_failure(self, error: BaseException, shown: Callable[[BaseException], str]) -> str:
-        """What kept it from starting."""
+        """Why the server did not start."""
 
     async def end_reason(self) -> str:
-        """What the other side did, after `over`."""
+        """How the server ended the connection, after `over`."""
 
     def ended_by(self, error: MCPError) -> bool:
-        """Whether an answer means that the connection is of no more use."""
+        """Whether an error means that the connection is no longer usable."""
 
     def evidence(self, secrets: ServerSecrets) -> str:
-        """What may explain a failure, on lines of its own."""
+        """Output that can explain a failure, on separate lines."""
 
 
 class ProcessServer:
@@ -62,7 +62,7 @@ class ProcessServer:
         except Exception:
             if not self._transport.left or self._transport.fault:
                 raise
-        # Some servers of the older protocol exit at a first message that is not `initialize`.
+        # Some servers of the older protocol exit when the first message is not `initialize`.
         self._new_transport()
         return await stack.enter_async_context(Client(self._transport, mode="legacy", cache=None))
 
@@ -77,7 +77,7 @@ class ProcessServer:
         return await self._transport.end()
 
     def ended_by(self, error: MCPError) -> bool:  # noqa: ARG002
-        # The transport notices by itself.
+        # The process transport detects the end itself.
         return False
 
     def evidence(self, secrets: ServerSecrets) -> str:
@@ -97,12 +97,12 @@ class UrlServer:
         from mcp import Client
         from mcp.client.streamable_http import streamable_http_client
 
-        # No limit on reading: answers take their time, and calls have a limit of their own.
-        patience = self._server.start_timeout
+        # No read timeout: calls have their own time limit.
+        timeout = self._server.start_timeout
         http = httpx2.AsyncClient(
             headers=dict(self._server.headers),
-            timeout=httpx2.Timeout(connect=patience, write=patience, read=None, pool=None),
-            event_hooks={"request": [_hurry_goodbye], "response": [self._note_status]},
+            timeout=httpx2.Timeout(connect=timeout, write=timeout, read=None, pool=None),
+            event_hooks={"request": [_limit_delete], "response": [self._note_status]},
         )
         await stack.enter_async_context(http)
         transport = streamable_http_client(
@@ -112,7 +112,7 @@ class UrlServer:
         return self._client
 
     async def _note_status(self, response: httpx2.Response) -> None:
-        # A GET asks for a stream of news, which many servers refuse and do well without.
+        # A GET requests the event stream, which many servers do not offer.
         if response.request.method == "POST":
             self._status, self._reason = response.status_code, response.reason_phrase
 
@@ -129,10 +129,10 @@ class UrlServer:
     def ended_by(self, error: MCPError) -> bool:
         from mcp.types import CONNECTION_CLOSED
 
-        # The SDK's own words: servers use the same code for errors of any kind.
+        # Compared with the SDK's messages: servers use the same code for other errors.
         if error.code == CONNECTION_CLOSED and error.message.startswith(("Connection closed", "SSE stream")):
             return True
-        # In the older protocol, this is how a server says that it has forgotten the session.
+        # In the older protocol a 404 means that the session has expired.
         return self._status == 404 and self._client is not None and self._client.session.initialize_result is not None
 
     def evidence(self, secrets: ServerSecrets) -> str:
@@ -141,25 +141,25 @@ class UrlServer:
         return f"\nIts last answer was HTTP {self._status} {excerpt(secrets.hide(self._reason))}".rstrip()
 
 
-async def _hurry_goodbye(request: httpx2.Request) -> None:
-    """The end of a session is told with DELETE; a server that hangs must not keep us."""
+async def _limit_delete(request: httpx2.Request) -> None:
+    """A DELETE ends the session; a server that hangs must not block it."""
     if request.method == "DELETE":
-        request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), _GOODBYE_LIMIT)
+        request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), _DELETE_TIMEOUT)
 
 
 def load_sdk() -> None:
-    """Half a second of imports; called in a thread, so that the event loop goes on."""
+    """Import the SDK, which takes half a second: call it in a thread."""
     import httpx2  # noqa: F401
     import mcp  # noqa: F401
 
-    # Python prints warnings of loggers without a handler on standard error, which is somebody's screen.
+    # Without a handler, Python prints the warnings of the SDK on standard error.
     logger = logging.getLogger("mcp")
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())
 
 
 def innermost(error: BaseException) -> BaseException:
-    """The SDK's task groups wrap what went wrong, often twice."""
+    """The original error: the task groups of the SDK wrap it, often twice."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

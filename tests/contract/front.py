@@ -57,7 +57,7 @@ def everything(store: Store) -> dict[str, list[Row]]:
 
 def trail(store: Store, stream: str | None = None) -> list[Event]:
     with store.read() as tx:
-        return [event for event in event_log.after(tx, 0, most=1_000_000) if stream in (None, event.stream)]
+        return [event for event in event_log.after(tx, 0, limit=1_000_000) if stream in (None, event.stream)]
 
 
 @contextmanager

@@ -171,9 +171,7 @@ def test_a_todo_changed_without_an_event_is_noticed_though_its_checksum_is_right
         todo = repository.find_by_id(scenario.todo_ids[3])
         assert todo
         assert repository.update(todo, status=PlanStatus.COMPLETED, outcome="trust me")
-    assert problems(store) == [
-        f"plan:{scenario.turn_id}: todo {scenario.todo_ids[3]} is not what its events made of it"
-    ]
+    assert problems(store) == [f"plan:{scenario.turn_id}: todo {scenario.todo_ids[3]} differs from its events"]
 
 
 @pytest.mark.spec("X5")

@@ -326,7 +326,7 @@ def test_the_trail_tells_who_had_what_and_the_check_finds_nothing_wrong(
 
     for change in ("holder = 'person:root'", "fence = fence + 1", "claimed_at = '2027'"):
         by_hand(store, f"UPDATE claims SET {change} WHERE todo_id = :id", id=first)
-        assert f"the claim of todo {first} is not what its events made of it" in str(differences())
+        assert f"the claim of todo {first} differs from its events" in str(differences())
         by_hand(store, "DELETE FROM claims WHERE todo_id = :id", id=first)
         assert "claims: has 2 rows, its events made 3" in differences()
         by_hand(

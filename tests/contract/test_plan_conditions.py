@@ -549,7 +549,7 @@ def test_a_condition_that_is_gone_or_came_from_nowhere_is_noticed(store: Store, 
     copy = f"INSERT INTO todo_conditions (id, {columns}) SELECT 'forged', {columns} FROM todo_conditions"
     by_hand(store, f"{copy} WHERE subject = 'built'")
     problems = check(store, SCHEMA_VERSION).problems
-    assert f"plan:{eventful.turn_id}: condition forged is not what its events made of it" in problems
+    assert f"plan:{eventful.turn_id}: condition forged differs from its events" in problems
     assert "todo_conditions: has 8 rows, its events made 7" in problems
     by_hand(store, "DELETE FROM todo_conditions WHERE id = 'forged'")
     assert check(store, SCHEMA_VERSION).problems == []

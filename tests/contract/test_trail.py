@@ -117,5 +117,5 @@ def test_the_trail_is_read_by_session_from_either_end(
         ours = event_log.after(tx, 0, conversation_id="s")
         assert event_log.newest(tx, 3) == everything[-3:]
         assert event_log.newest(tx, 3, "s") == ours[-3:]
-        assert event_log.after(tx, ours[4].seq, most=2, conversation_id="s") == ours[5:7]
+        assert event_log.after(tx, ours[4].seq, limit=2, conversation_id="s") == ours[5:7]
     assert len(everything) == len(ours) + 2

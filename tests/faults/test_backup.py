@@ -77,7 +77,7 @@ def test_a_copy_stands_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", [".", "/dev/null"])
 def test_what_is_no_file_is_not_copied(tmp_path: Path, place: str) -> None:
-    with pytest.raises(StoreError, match="is no file"):
+    with pytest.raises(StoreError, match="is not a file"):
         backup(connect(str(tmp_path / place)), tmp_path / "copy.db")
     assert list(tmp_path.iterdir()) == []
 
@@ -337,7 +337,7 @@ def test_a_database_that_others_write_to_all_the_time_is_left_as_it_is(
         replace(reader, writer, _SomebodyWaits(lock, lambda: script.perform(next(changes))))
 
     monkeypatch.setattr(maintenance, "_replace", replace_too_late)
-    with pytest.raises(StoreBusy, match=r"Others write to .*punchlist\.db all the time"):
+    with pytest.raises(StoreBusy, match=r"Other processes write to .*punchlist\.db continuously"):
         restore(connect(str(path)), tmp_path / "copy.db")
     assert _left_beside(path) == []
     assert script.lists() == expected(next(changes))

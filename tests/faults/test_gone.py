@@ -247,7 +247,7 @@ def test_a_database_that_is_never_there_for_long_is_said_to_be_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "folder" / "punchlist.db"
-    someone, renew = _Someone(file), storage_open._make_ready
+    someone, renew = _Someone(file), storage_open._prepare
 
     def renew_in_vain(store: Store) -> None:
         renew(store, file=file)
@@ -256,7 +256,7 @@ def test_a_database_that_is_never_there_for_long_is_said_to_be_so(
 
     _remove_all(file)
     someone.store.prepare = renew_in_vain
-    with pytest.raises(StoreUnavailable, match="all the time"):
+    with pytest.raises(StoreUnavailable, match="removed or replaced"):
         someone.add("After")
     monkeypatch.setattr(someone.store, "renew", lambda store: renew(store, file=file))
     someone.add("At last")

@@ -71,7 +71,7 @@ def test_what_is_not_our_database_is_refused_and_left_as_it_is(tmp_path: Path, m
 
 def test_a_database_below_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match="Cannot make the folder"):
+    with pytest.raises(StoreError, match="Cannot create the folder"):
         open_store(str(tmp_path / "file" / "folder" / "punchlist.db"))
 
 

@@ -132,8 +132,8 @@ def test_the_check_tells_when_a_row_was_changed_by_somebody_who_knows_the_checks
         checklist_repository.save_checklist(tx, "s", Checklist((), kept.revision + 1, kept.undo_to, kept.updated_at))
     _execute(script, f"UPDATE turn_todos SET title = 'Rest', checksum = {forged.checksum()} WHERE id = '{todo.id}'")
     problems = "\n".join(script.problems())
-    assert f"todo {todo.id} is not what its events made of it" in problems
-    assert "the list is not what its events made of it" in problems
+    assert f"todo {todo.id} differs from its events" in problems
+    assert "the list differs from its events" in problems
     script.close()
 
 

@@ -191,7 +191,7 @@ def test_nothing_is_restored_over_what_is_no_file(
     before = odd.stat()
     refused = punchlist("db", "restore", "--yes", "copy.db", env={"PUNCHLIST_DATABASE_URL": str(odd)})
     assert refused.returncode == 1
-    assert "is no file" in refused.stderr
+    assert "is not a file" in refused.stderr
     assert (odd.stat().st_ino, odd.stat().st_mode) == (before.st_ino, before.st_mode)
     assert [path.name for path in tmp_path.glob("odd*")] == ["odd.db"]
 

@@ -51,7 +51,7 @@ def test_a_wrong_setting_is_named_with_its_file_and_line(punchlist: Cli, project
     ("address", "sentence"),
     [
         ("postgresql://me:s3cret@127.0.0.1:1/x", "did not answer"),
-        ("postgresql://me:s3cret@127.0.0.1:port/x", "cannot be read"),
+        ("postgresql://me:s3cret@127.0.0.1:port/x", "cannot be parsed"),
         ("mysql://me:s3cret@127.0.0.1/x", "not on 'mysql'"),
         ("sqlite:///x.db?mode=memory", "mode"),
     ],

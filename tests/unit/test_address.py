@@ -56,20 +56,20 @@ def test_a_postgresql_database_is_shown_without_what_is_secret(written: str, sho
         ("postgresql://me:s3cret/2@host/name", "%2F for /"),
         ("postgresql://me:s3cret@2@host/name", "%40 for @"),
         ("postgresql://me:s3cret100%@host/name", "%25 for %"),
-        ("postgresql://host:s3cret/name", "cannot be read"),
-        ("postgresql://host/name?connect_timeout=s3cret", "cannot be read"),
-        ("postgresql://host/name?no_such_option=s3cret", "cannot be read"),
-        ("postgres:me:s3cret@host/name", "neither a path nor whole"),
-        ("postgres//me:s3cret@host/name", "neither a path nor whole"),
-        ("host=h password=s3cret dbname=x", "neither a path nor whole"),
+        ("postgresql://host:s3cret/name", "cannot be parsed"),
+        ("postgresql://host/name?connect_timeout=s3cret", "cannot be parsed"),
+        ("postgresql://host/name?no_such_option=s3cret", "cannot be parsed"),
+        ("postgres:me:s3cret@host/name", "is incomplete"),
+        ("postgres//me:s3cret@host/name", "is incomplete"),
+        ("host=h password=s3cret dbname=x", "is incomplete"),
         ("mysql://me:s3cret@host/name", "not on 'mysql'"),
         ("sqlite:///x.db?key=s3cret&mode=ro", "takes no options (key, mode)"),
-        ("sqlite://s3cret/x.db", "cannot be read"),
+        ("sqlite://s3cret/x.db", "cannot be parsed"),
         ("sqlite://", "must be a file"),
         (":memory:", "must be a file"),
         ("", "database address"),
         ("a\nb", "database address"),
-        ("://", "cannot be read"),
+        ("://", "cannot be parsed"),
     ],
 )
 def test_what_cannot_be_an_address_is_refused_without_what_is_secret(written: str, sentence: str) -> None:
@@ -86,6 +86,6 @@ def test_a_home_is_found_however_it_is_written(monkeypatch: pytest.MonkeyPatch) 
 
 def test_an_encoded_path_is_not_taken_for_a_new_file(tmp_path: Path) -> None:
     (tmp_path / "my lists.db").touch()
-    with pytest.raises(ConfigError, match="taken as it is written"):
+    with pytest.raises(ConfigError, match="not percent-decoded"):
         parse_database_url(f"sqlite:///{tmp_path}/my%20lists.db")
     assert parse_database_url(f"sqlite:///{tmp_path}/other%20lists.db").file == tmp_path / "other%20lists.db"

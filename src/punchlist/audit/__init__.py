@@ -1,1 +1,1 @@
-"""Is what is stored what was written? The trail's chains, and the lists replayed from it."""
+"""`punchlist db check`: verifies the hash chains and compares rows with their events."""

@@ -1,7 +1,7 @@
-"""`punchlist db check`: everything that can be known about a database's health, in one pass.
+"""`punchlist db check`: verifies a database in one pass.
 
-The store's own check finds broken pages and indexes. The chains find events that were changed,
-dropped or moved. The replay finds rows that differ from what the events made of them.
+SQLite's own check finds broken pages and indexes. The hash chains find events that were changed, deleted or moved. The
+replay finds rows that differ from their events.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from punchlist.plan.repository import TurnTodoRepository
 from punchlist.storage import event_log, maintenance
 from punchlist.storage.migrate import text_columns
 from punchlist.storage.schema_version import SCHEMA_VERSION, unsupported_version
-from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
 from punchlist.toolcalls import replay as toolcalls_replay
 from punchlist.toolcalls import repository as tool_records
@@ -37,14 +36,8 @@ from punchlist.toolcalls.service import RULE_ADDED
 MAX_PROBLEMS: Final = 20
 LARGE_ROWS: Final = 1_000_000
 LARGE_BYTES: Final = 1_000_000_000
-_PAGE: Final = 2_000
 
-_EVENTS_FROM: Final = Statement(
-    f"{event_log.SELECT_EVENTS} WHERE (stream, version) > (:stream, :version) ORDER BY stream, version LIMIT :most"
-)
-
-
-# What an action puts into which table.
+# The table that an event adds a row to.
 _MAKES: Final[dict[tuple[str, str], str]] = {
     ("conversation", "start"): "conversations",
     ("conversation", TurnAction.BEGIN): "turns",
@@ -82,7 +75,7 @@ class CheckReport:
 
 
 def check(store: Store, revision: str, progress: Callable[[int], None] = lambda _: None) -> CheckReport:
-    """Read it all once. Writers may go on meanwhile: the check sees one moment."""
+    """Check everything in one snapshot; writers may continue."""
     report = CheckReport(revision)
     try:
         report.problems += maintenance.integrity_problems(store)
@@ -91,8 +84,11 @@ def check(store: Store, revision: str, progress: Callable[[int], None] = lambda 
             report.problems.append(_schema_problem(store, revision))
             return report
         with store.read() as tx:
-            _check_trail(tx, report, progress)
-            report.sizes = [_size(tx, table, texts) for table, texts in sorted(text_columns().items())]
+            _check_events(tx, report, progress)
+            report.sizes = [
+                ListSize(table, *maintenance.table_size(tx, table, columns))
+                for table, columns in sorted(text_columns().items())
+            ]
     except StoreError as error:
         report.problems.append(str(error))
     del report.problems[MAX_PROBLEMS:]
@@ -108,9 +104,9 @@ def _schema_problem(store: Store, revision: str) -> str:
     return f"schema: version {revision} is older. Run `punchlist db upgrade` to upgrade it to {SCHEMA_VERSION}."
 
 
-def _check_trail(tx: Transaction, report: CheckReport, progress: Callable[[int], None]) -> None:
+def _check_events(tx: Transaction, report: CheckReport, progress: Callable[[int], None]) -> None:
     made: Counter[str] = Counter()
-    for events in _streams(tx):
+    for events in event_log.streams(tx):
         report.events += len(events)
         progress(report.events)
         broken = list(event_log.broken_links(events))
@@ -120,11 +116,13 @@ def _check_trail(tx: Transaction, report: CheckReport, progress: Callable[[int],
             kind, _, owner = events[0].stream.partition(":")
             report.problems += _compare(tx, kind, owner, events)
     for table in (*dict.fromkeys(_MAKES.values()), "checklists", "todo_conditions", *missions.TABLES):
-        report.problems += _count(tx, table, made[table])
+        rows = maintenance.count_rows(tx, table)
+        if rows != made[table]:
+            report.problems.append(f"{table}: has {rows} rows, its events made {made[table]}")
 
 
 def _rows_made(events: list[Event]) -> Iterator[str]:
-    """The tables that a stream's events put rows into, one name for each row."""
+    """The tables that the events of a stream add rows to, one name per row."""
     kind = events[0].stream.partition(":")[0]
     if kind == "checklist":
         yield "checklists"
@@ -137,24 +135,8 @@ def _rows_made(events: list[Event]) -> Iterator[str]:
             yield from ["todo_conditions"] * plan_replay.count_new_conditions(event)
 
 
-def _streams(tx: Transaction) -> Iterator[list[Event]]:
-    """The events of each stream together, read in pages."""
-    current: list[Event] = []
-    stream, version = "", 0
-    while rows := tx.all(_EVENTS_FROM, stream=stream, version=version, most=_PAGE):
-        for row in rows:
-            event = Event(*row)
-            if current and current[0].stream != event.stream:
-                yield current
-                current = []
-            current.append(event)
-        stream, version = current[-1].stream, current[-1].version
-    if current:
-        yield current
-
-
 def _compare(tx: Transaction, kind: str, owner: str, events: list[Event]) -> list[str]:
-    """How the rows of a stream differ from its events."""
+    """Differences between the rows and the events of a stream."""
     try:
         return [*_COMPARISONS[kind](tx, owner, events), *_compare_messages(tx, events)]
     except StoreDamaged as error:
@@ -164,66 +146,66 @@ def _compare(tx: Transaction, kind: str, owner: str, events: list[Event]) -> lis
 
 
 def _compare_conversation(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
-    told = conversation_replay.replay_conversation(events)
-    if conversation_repository.find_conversation(tx, owner) != told.conversation:
-        yield f"conversation:{owner}: it is not what its events made of it"
-    for turn in told.turns.values():
+    replayed = conversation_replay.replay_conversation(events)
+    if conversation_repository.find_conversation(tx, owner) != replayed.conversation:
+        yield f"conversation:{owner}: it differs from its events"
+    for turn in replayed.turns.values():
         if conversation_repository.find_turn(tx, turn.id) != turn:
-            yield f"conversation:{owner}: turn {turn.id} is not what its events made of it"
+            yield f"conversation:{owner}: turn {turn.id} differs from its events"
 
 
 def _compare_queue(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
-    told = conversation_replay.replay_queue(events)
+    replayed = conversation_replay.replay_queue(events)
     rows = queue_repository.all_messages(tx, owner)
     found = {row.id: {**message_queue.event_data(row), "status": row.status} for row in rows}
-    for queued_id in told | found:
-        if told.get(queued_id) != found.get(queued_id):
-            yield f"queue:{owner}: message {queued_id} is not what its events made of it"
+    for queued_id in replayed | found:
+        if replayed.get(queued_id) != found.get(queued_id):
+            yield f"queue:{owner}: message {queued_id} differs from its events"
 
 
 def _compare_checklist(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
     if checklist_repository.find_checklist(tx, owner) != checklist_replay.replay_checklist(events):
-        yield f"checklist:{owner}: the list is not what its events made of it"
+        yield f"checklist:{owner}: the list differs from its events"
 
 
 def _compare_plan(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
-    told = plan_replay.replay_todos(owner, events)
+    replayed = plan_replay.replay_todos(owner, events)
     found = {todo.id: todo for todo in TurnTodoRepository(tx).find_by_turn(owner)}
-    for todo_id in told | found:
-        if told.get(todo_id) != found.get(todo_id):
-            yield f"plan:{owner}: todo {todo_id} is not what its events made of it"
-    conditions_told = plan_replay.replay_conditions(owner, events)
-    conditions_found = {one.id: one for one in condition_repository.find_by_turn(tx, owner)}
-    for condition_id in conditions_told | conditions_found:
-        if conditions_told.get(condition_id) != conditions_found.get(condition_id):
-            yield f"plan:{owner}: condition {condition_id} is not what its events made of it"
+    for todo_id in replayed | found:
+        if replayed.get(todo_id) != found.get(todo_id):
+            yield f"plan:{owner}: todo {todo_id} differs from its events"
+    conditions_replayed = plan_replay.replay_conditions(owner, events)
+    conditions_found = {condition.id: condition for condition in condition_repository.find_by_turn(tx, owner)}
+    for condition_id in conditions_replayed | conditions_found:
+        if conditions_replayed.get(condition_id) != conditions_found.get(condition_id):
+            yield f"plan:{owner}: condition {condition_id} differs from its events"
     yield from missions.compare_claims(tx, owner, events)
 
 
 def _compare_tool_calls(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
-    told = toolcalls_replay.replay_calls(events)
+    replayed = toolcalls_replay.replay_calls(events)
     found = {call.id: call for call in tool_records.calls_of_conversation(tx, owner)}
-    for call_id in told | found:
-        if toolcalls_replay.call_differs(told.get(call_id), found.get(call_id)):
-            yield f"toolcalls:{owner}: call {call_id} is not what its events made of it"
+    for call_id in replayed | found:
+        if toolcalls_replay.call_differs(replayed.get(call_id), found.get(call_id)):
+            yield f"toolcalls:{owner}: call {call_id} differs from its events"
     if sorted(toolcalls_replay.replay_rules(events)) != sorted(
         rule for rule, _ in tool_records.session_rules(tx, owner)
     ):
-        yield f"toolcalls:{owner}: its rules are not what its events made of them"
+        yield f"toolcalls:{owner}: its rules differ from its events"
 
 
 def _compare_approval(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
     if toolcalls_replay.approval_differs(events, tool_records.find_approval(tx, owner)):
-        yield f"approval:{owner}: it is not what its events made of it"
+        yield f"approval:{owner}: it differs from its events"
 
 
 def _compare_messages(tx: Transaction, events: list[Event]) -> Iterator[str]:
     for event in events:
-        told = event.payload().get("message")
-        if isinstance(told, dict):
-            message = conversation_repository.find_message(tx, told["id"])
-            if message is None or conversation_repository.fingerprint(message)["message"] != told:
-                yield f"{event.stream}: message {told['id']} is not what was written"
+        replayed = event.payload().get("message")
+        if isinstance(replayed, dict):
+            message = conversation_repository.find_message(tx, replayed["id"])
+            if message is None or conversation_repository.fingerprint(message)["message"] != replayed:
+                yield f"{event.stream}: message {replayed['id']} differs from its event"
 
 
 _COMPARISONS: Final[dict[str, Callable[[Transaction, str, list[Event]], Iterator[str]]]] = {
@@ -236,17 +218,3 @@ _COMPARISONS: Final[dict[str, Callable[[Transaction, str, list[Event]], Iterator
     "mission": missions.compare_mission,
     "run": missions.compare_run,
 }
-
-
-def _count(tx: Transaction, table: str, expected: int) -> list[str]:
-    row = tx.one(Statement(f"SELECT count(*) FROM {table}"))
-    found = row[0] if row else 0
-    return [] if found == expected else [f"{table}: has {found} rows, its events made {expected}"]
-
-
-def _size(tx: Transaction, table: str, texts: list[str]) -> ListSize:
-    lengths = "".join(f", coalesce(sum(length({name})), 0)" for name in texts)
-    row = tx.one(Statement(f"SELECT count(*){lengths} FROM {table}"))
-    assert row is not None
-    rows, *totals = map(int, row)
-    return ListSize(table, rows, sum(totals))

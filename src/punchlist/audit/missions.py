@@ -1,4 +1,4 @@
-"""Missions and runs: their rows against what their events made of them."""
+"""Compares the rows of missions, runs and claims with their events."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TABLES: Final = (
 
 
 def rows_made(kind: str, events: Sequence[Event]) -> Iterator[str]:
-    """The tables that a stream's events put rows into, one name for each row."""
+    """The tables that the events of a stream add rows to, one name per row."""
     yield from ["claims"] * claim_replay.count_claimed_todos(events)
     if kind == "mission":
         yield from mission_replay.rows_made(events)
@@ -60,7 +60,7 @@ def compare_run(tx: Transaction, owner: str, events: list[Event]) -> Iterator[st
 
 
 def compare_claims(tx: Transaction, owner: str, events: Sequence[Event]) -> Iterator[str]:
-    """Of a mission's todos, or of a plan's."""
-    for todo_id, told in claim_replay.replay_claims(events).items():
-        if claim_replay.claim_differs(told, claim_records.find(tx, todo_id)):
-            yield f"{owner}: the claim of todo {todo_id} is not what its events made of it"
+    """The claims on the todos of a mission or a plan."""
+    for todo_id, replayed in claim_replay.replay_claims(events).items():
+        if claim_replay.claim_differs(replayed, claim_records.find(tx, todo_id)):
+            yield f"{owner}: the claim of todo {todo_id} differs from its events"

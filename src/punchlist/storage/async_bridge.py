@@ -1,9 +1,9 @@
-"""The one bridge from asynchronous code to the services, which are synchronous and short.
+"""Calls the synchronous services from asynchronous code.
 
-On SQLite a service takes less time than a thread needs to be woken, so it is called where we are,
-as long as no other process is writing: then it is called again in a thread, which may wait. Nothing
-has begun at that moment, so nothing is done twice; but what is given to the bridge must write in at
-most one transaction. On PostgreSQL every call waits for the server, and goes to a thread.
+On SQLite a service call takes less time than waking a thread, so it runs on the event loop as long as no other process
+is writing; otherwise it runs again in a thread, which may wait. No transaction was begun in the first attempt, so
+nothing happens twice; but a call through the bridge must write in at most one transaction. On PostgreSQL every call
+waits for the server and runs in a thread.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class AsyncBridge(Protocol):
 
 
 def call_without_waiting(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a service where we are; raises `WouldWait`, and nothing has begun, when another process is writing."""
+    """Call a service on this thread; raises `WouldBlock` before it begins if another process is writing."""
     token = NO_WAIT.set(True)
     try:
         return work(*args, **kwargs)
@@ -33,12 +33,11 @@ def call_without_waiting(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 
 
 def is_remote(store: Store) -> bool:
-    """Whether every call takes its time, so that it must not be made on an event loop."""
+    """Whether every call waits for a server and must not run on an event loop."""
     return store.database.kind != "sqlite"
 
 
 async def run_in_thread(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """For what takes its time whatever the database is."""
     return await asyncio.to_thread(work, *args, **kwargs)
 
 

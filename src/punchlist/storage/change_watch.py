@@ -1,4 +1,4 @@
-"""Noticing that somebody wrote, in this process or another."""
+"""Polls for writes by this process or others."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from punchlist.errors import StoreUnavailable
 from punchlist.storage.store import Store
 
 INTERVAL: Final = 0.05
-"""Seconds between two looks; one costs a few microseconds on SQLite, one round trip on PostgreSQL."""
+"""Seconds between two polls. A poll costs a few microseconds on SQLite, one round trip on PostgreSQL."""
 MAX_FAILED_POLLS: Final = 30
-"""Looks in a row for which a database may be gone."""
+"""Consecutive polls that may fail before the error is raised."""
 
 
 class ChangeWatch:
-    """Holds a connection of its own, since SQLite counts changes as one connection sees them."""
+    """Uses a separate connection: SQLite counts the changes by other connections."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -34,18 +34,18 @@ class ChangeWatch:
         self._drop()
 
     def changed(self) -> bool:
-        """Whether anything was written since the last look. A database that is away has not changed."""
+        """Whether anything was written since the last call. False while the database is unreachable."""
         try:
             if self._connection is None:
                 self._connection = self._store.database.connect()
             elif not self._store.database.is_same_file(self._connection):
-                # Whoever looks now sees what has its name.
+                # The file at the path is another one now.
                 self._drop()
                 self._seen = None
                 return True
             mark = self._store.database.change_counter(self._connection.cursor())
         except self._store.database.driver_error:
-            # Look again when it is back: a new connection counts from anew, and that is a change.
+            # Reconnect at the next call; a new connection then reports a change.
             self._drop()
             self._seen = None
             return False
@@ -69,8 +69,7 @@ class ChangeWatch:
 
 
 class PollBackoff:
-    """For those who look again and again: a server that is gone for a moment is no reason to end, one that stays away
-    is."""
+    """Tolerates a database that is unavailable for a short time, in a polling loop."""
 
     def __init__(self) -> None:
         self._missed = 0

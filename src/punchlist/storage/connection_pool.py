@@ -1,7 +1,6 @@
-"""Connections that wait to be used again.
+"""A pool of idle connections: last in, first out, bounded, never shared across a fork.
 
-A pool made for every need costs as much per check-out as a small SQLite transaction, so the store keeps its idle
-connections itself: last in, first out, with an upper bound, and none across a fork.
+A general-purpose pool costs as much per check-out as a small SQLite transaction.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from queue import SimpleQueue
 from typing import Any, Final
 
 MAX_CONNECTIONS: Final = 32
-"""Connections in use at once; whoever comes later waits for one."""
+"""Connections in use at once; further callers wait."""
 
 
 class ConnectionPool:
@@ -29,11 +28,11 @@ class ConnectionPool:
         for _ in range(MAX_CONNECTIONS):
             self._tokens.put(None)
         self._pid = os.getpid()
-        # When nobody uses them any more: whoever closes a SQLite file last tidies up its log.
+        # The last connection to a SQLite file that closes cleans up its log.
         weakref.finalize(self, _close_all, self._idle, self._pid)
 
     def acquire(self) -> Any:
-        """A connection that waits, else a new one."""
+        """An idle connection, or a new one."""
         if self._pid != os.getpid():
             self._reset()
         self._tokens.get()
@@ -52,7 +51,7 @@ class ConnectionPool:
         self._tokens.put(None)
 
     def discard(self, connection: Any) -> None:
-        """For a connection that may be in any state after an error."""
+        """Close a connection that may be in an undefined state after an error."""
         try:
             with suppress(Exception):
                 connection.close()
@@ -64,7 +63,7 @@ class ConnectionPool:
 
 
 def _close_all(idle: deque[Any], pid: int) -> None:
-    # A forked child must not touch its parent's connections, not even to close them.
+    # A forked child must not even close its parent's connections.
     while idle and os.getpid() == pid:
         with suppress(Exception):
             idle.pop().close()

@@ -1,6 +1,6 @@
-"""Where a database is: what people write (`sqlite:///…`, `postgres://…`, a path), read once.
+"""Parses database URLs: `sqlite:///PATH`, `postgresql://…`, or a plain path.
 
-A PostgreSQL address is read by PostgreSQL's own library, so that it means what it means to `psql`.
+libpq parses PostgreSQL URLs, so that they mean the same as to `psql`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from punchlist.storage.statements import Kind
 MAX_LENGTH: Final = 4_000
 _FORM: Final = re.compile(r"(?P<backend>\w+)(\+\w+)?://(?P<rest>.*)", re.DOTALL)
 _FORMS: Final = "Write sqlite:///PATH or postgresql://USER@HOST/NAME."
-# To the library a slash ends the name and password, wherever the @ is; the rest would be taken for a host.
+# libpq ends user and password at a slash, wherever the @ is, and takes the rest for a host.
 _ONE_AT: Final = re.compile(r"([^/@]*@)?[^@]*")
 _NEARLY: Final = re.compile(r"(sqlite|file|postgres|postgresql)(:|//)|(.*\s)?(host|user|password|dbname)\s*=")
 _PORTS: Final = re.compile(r"[\d,]*")
@@ -30,9 +30,9 @@ _PORTS: Final = re.compile(r"[\d,]*")
 class DatabaseUrl:
     kind: Kind
     location: str = field(repr=False)
-    """The path of a SQLite file as it was written; the URL of a PostgreSQL database."""
+    """The path of a SQLite file as given; the URL of a PostgreSQL database."""
     display: str
-    """For people: nothing in it is secret."""
+    """For messages: passwords are masked."""
 
     @property
     def file(self) -> Path | None:
@@ -45,7 +45,7 @@ def parse_database_url(text: str) -> DatabaseUrl:
         raise ConfigError(f"The database address {problem}.")
     if "://" not in text:
         if _NEARLY.match(text):
-            raise ConfigError(f"The database address is neither a path nor whole. {_FORMS}")
+            raise ConfigError(f"The database address is incomplete. {_FORMS}")
         return _sqlite(text)
     form = _FORM.fullmatch(text)
     if form is None:
@@ -54,7 +54,7 @@ def parse_database_url(text: str) -> DatabaseUrl:
     if backend in ("postgresql", "postgres"):
         return _postgresql(rest)
     if backend != "sqlite":
-        raise ConfigError(f"Punchlist works on SQLite and PostgreSQL, not on {backend!r}.")
+        raise ConfigError(f"Punchlist supports SQLite and PostgreSQL, not {backend!r}.")
     path, _, options = rest.partition("?")
     if options:
         names = ", ".join(option.partition("=")[0] for option in options.split("&"))
@@ -67,10 +67,10 @@ def parse_database_url(text: str) -> DatabaseUrl:
 def _sqlite(path: str) -> DatabaseUrl:
     path = os.path.expanduser(path)
     if not path or path == ":memory:":
-        raise ConfigError("The database must be a file: several processes share it. Give sqlite:///PATH.")
+        raise ConfigError("The database must be a file, since several processes share it. Write sqlite:///PATH.")
     decoded = unquote(path)
     if decoded != path and os.path.exists(decoded) and not os.path.exists(path):
-        raise ConfigError(f"The path of a SQLite address is taken as it is written. Write sqlite:///{decoded}.")
+        raise ConfigError(f"The path of a SQLite address is not percent-decoded. Write sqlite:///{decoded}.")
     return DatabaseUrl("sqlite", path, f"sqlite:///{path}")
 
 
@@ -86,17 +86,17 @@ def _postgresql(rest: str) -> DatabaseUrl:
         said = {option.keyword.decode(): (option.val or b"").decode() for option in options}
         timeout_from_conninfo({**said})
     except (Error, UnicodeError):
-        # What the library says to it may quote a password.
+        # The error of libpq may quote a password.
         raise _unreadable() from None
     if not _ONE_AT.fullmatch(rest.partition("?")[0]) or not _PORTS.fullmatch(said.get("port", "")):
         raise _unreadable()
     secret = {option.keyword.decode() for option in options if option.dispchar == b"*"}
-    return DatabaseUrl("postgresql", url, _told({name: "***" if name in secret else said[name] for name in said}))
+    return DatabaseUrl("postgresql", url, _masked({name: "***" if name in secret else said[name] for name in said}))
 
 
-def _told(said: dict[str, str]) -> str:
+def _masked(said: dict[str, str]) -> str:
     user, password = said.pop("user", ""), said.pop("password", "")
-    # A folder with a socket has no place before the name.
+    # The folder of a Unix socket cannot be written as a host.
     host = "" if said.get("host", "").startswith("/") else said.pop("host", "")
     ports, name = said.pop("port", "").split(","), said.pop("dbname", "")
     whose = f"{user}{':' if password else ''}{password}@" if user or password else ""
@@ -109,6 +109,6 @@ def _told(said: dict[str, str]) -> str:
 
 def _unreadable() -> ConfigError:
     return ConfigError(
-        f"The database address cannot be read. {_FORMS} In a name, a password or an option write %40 for @, %2F for /, "
+        f"The database address cannot be parsed. {_FORMS} In names, passwords and options write %40 for @, %2F for /, "
         "%25 for %."
     )

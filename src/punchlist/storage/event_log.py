@@ -1,4 +1,4 @@
-"""The event log: appending, reading back, proving that nothing was changed since."""
+"""The event log: append, read, and verify the hash chain."""
 
 from __future__ import annotations
 
@@ -14,22 +14,26 @@ from punchlist.storage.statements import Statement, columns, insert
 from punchlist.storage.store import Transaction
 
 MAX_REASON_LENGTH: Final = 20_000
-_NAMES: Final = [field.name for field in fields(Event)]
-SELECT_EVENTS: Final = f"SELECT {columns(_NAMES)} FROM events"
+_PAGE: Final = 2_000
+_FIELDS: Final = [field.name for field in fields(Event)]
+SELECT_EVENTS: Final = f"SELECT {columns(_FIELDS)} FROM events"
 
 HEAD: Final = Statement("SELECT version, hash FROM events WHERE stream = :stream ORDER BY version DESC LIMIT 1")
-INSERT: Final = insert("events", [name for name in _NAMES if name != "seq"])
+INSERT: Final = insert("events", [name for name in _FIELDS if name != "seq"])
 OF_STREAM: Final = Statement(f"{SELECT_EVENTS} WHERE stream = :stream AND version >= :since ORDER BY version")
 AT_VERSION: Final = Statement(f"{SELECT_EVENTS} WHERE stream = :stream AND version = :version")
-AFTER: Final = Statement(f"{SELECT_EVENTS} WHERE seq > :seq ORDER BY seq LIMIT :most")
+AFTER: Final = Statement(f"{SELECT_EVENTS} WHERE seq > :seq ORDER BY seq LIMIT :limit")
 HASH_AT: Final = Statement("SELECT hash FROM events WHERE seq = :seq")
+OF_ALL_STREAMS: Final = Statement(
+    f"{SELECT_EVENTS} WHERE (stream, version) > (:stream, :version) ORDER BY stream, version LIMIT :limit"
+)
 NO_LATER: Final = Statement(f"{SELECT_EVENTS} WHERE at <= :at ORDER BY seq DESC LIMIT 1")
-NEWEST: Final = Statement(f"{SELECT_EVENTS} ORDER BY seq DESC LIMIT :most")
+NEWEST: Final = Statement(f"{SELECT_EVENTS} ORDER BY seq DESC LIMIT :limit")
 AFTER_IN_CONVERSATION: Final = Statement(
-    f"{SELECT_EVENTS} WHERE conversation_id = :conversation_id AND seq > :seq ORDER BY seq LIMIT :most"
+    f"{SELECT_EVENTS} WHERE conversation_id = :conversation_id AND seq > :seq ORDER BY seq LIMIT :limit"
 )
 NEWEST_IN_CONVERSATION: Final = Statement(
-    f"{SELECT_EVENTS} WHERE conversation_id = :conversation_id ORDER BY seq DESC LIMIT :most"
+    f"{SELECT_EVENTS} WHERE conversation_id = :conversation_id ORDER BY seq DESC LIMIT :limit"
 )
 
 
@@ -39,10 +43,10 @@ def _reason_problem(reason: str) -> str | None:
 
 
 def append(tx: Transaction, *changes: Change) -> int:
-    """Continue one stream; its new version.
+    """Append events to one stream; the new version of the stream.
 
-    The caller holds whatever makes it the stream's only writer: the whole database on SQLite, the
-    row of the list's owner on PostgreSQL.
+    The caller holds the lock that makes it the only writer of the stream: the database on SQLite, the row of the
+    list's owner on PostgreSQL.
     """
     stream = changes[0].stream
     tx.mark_appended(stream)
@@ -76,29 +80,30 @@ def append(tx: Transaction, *changes: Change) -> int:
     return version
 
 
-def newest(tx: Transaction, most: int, conversation_id: str | None = None) -> list[Event]:
-    """The last `most` events, oldest first."""
+def newest(tx: Transaction, limit: int, conversation_id: str | None = None) -> list[Event]:
+    """The last `limit` events, oldest first."""
     if conversation_id is None:
-        rows = tx.all(NEWEST, most=most)
+        rows = tx.all(NEWEST, limit=limit)
     else:
-        rows = tx.all(NEWEST_IN_CONVERSATION, conversation_id=conversation_id, most=most)
+        rows = tx.all(NEWEST_IN_CONVERSATION, conversation_id=conversation_id, limit=limit)
     return [Event(*row) for row in reversed(rows)]
 
 
-def after(tx: Transaction, seq: int, most: int = 500, conversation_id: str | None = None) -> list[Event]:
-    """Up to `most` events that came after number `seq`."""
+def after(tx: Transaction, seq: int, limit: int = 500, conversation_id: str | None = None) -> list[Event]:
+    """Up to `limit` events after number `seq`."""
     if conversation_id is None:
-        rows = tx.all(AFTER, seq=seq, most=most)
+        rows = tx.all(AFTER, seq=seq, limit=limit)
     else:
-        rows = tx.all(AFTER_IN_CONVERSATION, conversation_id=conversation_id, seq=seq, most=most)
+        rows = tx.all(AFTER_IN_CONVERSATION, conversation_id=conversation_id, seq=seq, limit=limit)
     return [Event(*row) for row in rows]
 
 
 def last_surviving(tx: Transaction, seen: Sequence[Event]) -> Event | None:
-    """The newest of some events that were read earlier, oldest first, that is still the one of its number: a database
-    may be put back to a copy or made anew, and then gives numbers again.
+    """The newest event of `seen` (oldest first) that is still stored under its number. A database that was restored
+    or recreated reuses numbers.
 
-    Where none is, the newest that is not later than they were: then there is nothing but the clock to go by."""
+    If none is, the newest stored event that is not later than the first of `seen`.
+    """
     for event in reversed(seen):
         if tx.one(HASH_AT, seq=event.seq) == (event.hash,):
             return event
@@ -115,8 +120,24 @@ def at_version(tx: Transaction, stream: str, version: int) -> Event | None:
     return Event(*row) if row else None
 
 
+def streams(tx: Transaction) -> Iterator[list[Event]]:
+    """The events of every stream, one list per stream, read in pages."""
+    current: list[Event] = []
+    stream, version = "", 0
+    while rows := tx.all(OF_ALL_STREAMS, stream=stream, version=version, limit=_PAGE):
+        for row in rows:
+            event = Event(*row)
+            if current and current[0].stream != event.stream:
+                yield current
+                current = []
+            current.append(event)
+        stream, version = current[-1].stream, current[-1].version
+    if current:
+        yield current
+
+
 def broken_links(stream_events: Sequence[Event]) -> Iterator[str]:
-    """What is wrong with the chain of one stream; nothing when it is whole."""
+    """Problems of the hash chain of one stream."""
     previous = GENESIS
     for number, event in enumerate(stream_events, start=1):
         if event.version != number:

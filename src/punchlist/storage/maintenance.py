@@ -1,4 +1,4 @@
-"""Looking after a database: its own integrity check, copies, and going back to one."""
+"""Integrity check, backup and restore of a database."""
 
 from __future__ import annotations
 
@@ -14,36 +14,53 @@ from punchlist.errors import InvalidInput, StoreBusy, StoreDamaged, StoreUnavail
 from punchlist.storage.open import create_folder, ensure_schema
 from punchlist.storage.schema_version import APPLICATION_ID, READ_VERSION, unsupported_version
 from punchlist.storage.sqlite import BUSY_SECONDS, SQLite, use_write_ahead_log
-from punchlist.storage.store import Store
+from punchlist.storage.statements import Statement
+from punchlist.storage.store import Store, Transaction
 from punchlist.storage.wal_files import SUFFIXES, lock_folder
 
-_MOST: Final = 10
+_MAX_PROBLEMS: Final = 10
 _ATTEMPTS: Final = 20
 
 
 def integrity_problems(store: Store) -> list[str]:
-    """What the database itself finds wrong. PostgreSQL checks pages as it reads them."""
+    """Problems that SQLite's own checks find. PostgreSQL checks pages when it reads them."""
     if store.database.kind != "sqlite":
         return []
     with store.read() as tx:
-        rows = tx.raw(f"PRAGMA integrity_check({_MOST})")
+        rows = tx.raw(f"PRAGMA integrity_check({_MAX_PROBLEMS})")
         orphans = tx.raw("PRAGMA foreign_key_check")
     problems = [f"integrity: {row[0]}" for row in rows if row[0] != "ok"]
-    return problems + [f"integrity: a row of {row[0]} points to nothing in {row[2]}" for row in orphans[:_MOST]]
+    return problems + [
+        f"integrity: a row of {row[0]} references a missing row of {row[2]}" for row in orphans[:_MAX_PROBLEMS]
+    ]
+
+
+def count_rows(tx: Transaction, table: str) -> int:
+    row = tx.one(Statement(f"SELECT count(*) FROM {table}"))
+    return int(row[0]) if row else 0
+
+
+def table_size(tx: Transaction, table: str, text_columns: list[str]) -> tuple[int, int]:
+    """The number of rows, and the characters in their text columns."""
+    lengths = "".join(f", coalesce(sum(length({name})), 0)" for name in text_columns)
+    row = tx.one(Statement(f"SELECT count(*){lengths} FROM {table}"))
+    assert row is not None
+    rows, *totals = map(int, row)
+    return rows, sum(totals)
 
 
 def backup(store: Store, target: Path) -> None:
-    """A consistent copy while others go on writing; there all at once, or not at all."""
+    """Write a consistent copy while other processes write; the file appears complete or not at all."""
     source = _sqlite_path(store)
     if not source.is_file():
-        raise StoreUnavailable(f"{source} is no file, so there is no database to copy.")
+        raise StoreUnavailable(f"{source} is not a file: there is no database to copy.")
     if target.exists():
-        raise InvalidInput(f"{target} exists already. Name a new file; nothing was written.")
+        raise InvalidInput(f"{target} already exists. Name a new file; nothing was written.")
     partial = target.with_name(f"{target.name}.partial")
     try:
         with closing(_open(source, "ro")) as reader, closing(sqlite3.connect(partial)) as writer:
             reader.backup(writer)
-            # A copy stands alone: no write-ahead log beside it.
+            # The copy is a single file without a write-ahead log.
             writer.execute("PRAGMA journal_mode = DELETE")
             ours = _version_of(writer) is not None
         if ours:
@@ -54,19 +71,19 @@ def backup(store: Store, target: Path) -> None:
         raise StoreUnavailable(f"Cannot write the copy to {target} ({error}).") from error
     if not ours:
         partial.unlink(missing_ok=True)
-        raise StoreDamaged(f"{source} is not a Punchlist database, or has lost its schema. Nothing was copied.")
+        raise StoreDamaged(f"{source} is not a Punchlist database, or its schema is damaged. Nothing was copied.")
 
 
 def restore(store: Store, copy: Path) -> Path | None:
-    """Put a copy in place of the database; what was there is kept beside it, under the name returned.
+    """Replace the database by a copy. The previous database is kept under the returned name.
 
-    Done by SQLite itself where the database can still be read: processes that have it open go on
-    with the restored one. A database too damaged for that is moved aside.
+    If the database can still be read, SQLite itself replaces it, and processes that have it open continue with the
+    restored one. A database too damaged for that is moved aside.
     """
     path = _sqlite_path(store)
     there = path.exists()
     if there and not path.is_file():
-        raise InvalidInput(f"{path} is no file: a database cannot be put in its place. Nothing was changed.")
+        raise InvalidInput(f"{path} is not a file and cannot be replaced by a database. Nothing was changed.")
     _check_copy(copy)
     if there and copy.samefile(path):
         raise InvalidInput(f"{copy} is the database itself. Name a copy that `punchlist db backup` wrote.")
@@ -81,13 +98,13 @@ def restore(store: Store, copy: Path) -> Path | None:
     except (sqlite3.Error, OSError) as error:
         if _is_busy(error):
             store.raise_translated(error)
-        where = f" What was there is in {path}." if there else ""
+        where = f" The previous database is still in {path}." if there else ""
         raise StoreUnavailable(f"Cannot restore {copy} ({error}).{where}") from error
 
 
 @contextmanager
 def _up_to_date(copy: Path, path: Path) -> Iterator[Path]:
-    """A copy of the copy, beside the database, with this program's schema: whoever has the database open expects it."""
+    """A copy of the copy, upgraded to the current schema, which processes with the database open expect."""
     with TemporaryDirectory(prefix=f"{path.name}.restoring-", dir=path.parent) as folder:
         ready = Path(folder) / path.name
         with closing(_open(copy.resolve(), "ro")) as reader, closing(_open(ready, "rwc")) as writer:
@@ -103,22 +120,22 @@ def _up_to_date(copy: Path, path: Path) -> Iterator[Path]:
 
 
 class _ConcurrentWrite(Exception):
-    """What was set aside is no longer all there is."""
+    """Another process wrote after the previous database was saved."""
 
 
 def _exchange(path: Path, reader: sqlite3.Connection) -> Path:
-    """Set a copy of a database aside and replace it, so that what others write is in the one or in the other.
+    """Save a copy of a database and replace it, so that every write of other processes is in one of the two.
 
-    Nobody writes while it is copied. SQLite cannot hand that lock on to whoever replaces it: if somebody got hold of
-    it in between, it is copied again.
+    The copy is made under the write lock. SQLite cannot pass that lock on to the connection that replaces the
+    database: if another process writes in between, the copy is made again.
     """
     with closing(_open(path, "rw")) as lock, closing(_open(path, "rw", patience=0)) as writer:
-        # Else nobody could look while somebody replaces.
+        # Lets other processes read while the database is replaced.
         use_write_ahead_log(lock)
         for _ in range(_ATTEMPTS):
             lock.execute("BEGIN IMMEDIATE")
             before = _changes(lock)
-            # Chosen under the lock: another restore may have taken a name until a moment ago.
+            # Chosen under the lock: another restore may have used a name just before.
             kept = _free_name(path)
             try:
                 with closing(_open(path, "ro")) as source, closing(sqlite3.connect(kept)) as target:
@@ -128,38 +145,38 @@ def _exchange(path: Path, reader: sqlite3.Connection) -> Path:
             except _ConcurrentWrite:
                 kept.unlink()
             except BaseException:
-                # Once the database is replaced, what was there is nowhere else.
+                # After the replacement, this is the only copy of the previous database.
                 if _changes(lock) == before:
                     kept.unlink(missing_ok=True)
                 raise
-    raise StoreBusy(f"Others write to {path} all the time. Nothing was changed; try again when they have ended.")
+    raise StoreBusy(f"Other processes write to {path} continuously. Nothing was changed; stop them and try again.")
 
 
 def _replace(reader: sqlite3.Connection, writer: sqlite3.Connection, lock: sqlite3.Connection) -> None:
-    """Let go of the lock and replace the database, unless somebody else has written in between."""
+    """Release the lock and replace the database, unless another process has written in between."""
     before = _changes(lock)
-    # One view of it all, rather than one of each page; and its log is found before the others may go on.
+    # One snapshot of the whole copy; and both logs are open before other processes can continue.
     reader.execute("BEGIN")
     reader.execute("PRAGMA schema_version").fetchone()
     writer.execute("PRAGMA schema_version").fetchone()
-    looked = False
+    checked = False
 
-    def look(status: int, _remaining: int, _total: int) -> None:
-        # After the first page nobody else can write, and nothing is committed before the last.
-        nonlocal looked
-        if not looked and (status == sqlite3.SQLITE_BUSY or _changes(lock) != before):
+    def check(status: int, _remaining: int, _total: int) -> None:
+        # After the first page no other process can write, and nothing is committed before the last.
+        nonlocal checked
+        if not checked and (status == sqlite3.SQLITE_BUSY or _changes(lock) != before):
             raise _ConcurrentWrite
-        looked = True
+        checked = True
 
     lock.execute("COMMIT")
     try:
-        reader.backup(writer, pages=1, progress=look)
+        reader.backup(writer, pages=1, progress=check)
     finally:
         reader.execute("COMMIT")
 
 
 def _changes(connection: sqlite3.Connection) -> object:
-    """Differs after another connection has written."""
+    """A value that changes when another connection commits."""
     return connection.execute("PRAGMA data_version").fetchone()
 
 
@@ -175,22 +192,25 @@ def _is_whole(path: Path) -> bool:
 
 
 def _put_in_place(path: Path, ready: Path) -> Path | None:
-    """Where there is nothing, or nothing that can be read: that is moved aside. Nobody of ours makes a new database in
-    the name meanwhile; what somebody else puts there is left alone."""
+    """Move the copy to the path, where there is no readable database; a damaged one is moved aside.
+
+    The folder lock stops other Punchlist processes from creating a database; a file that another program puts there
+    meanwhile is not touched.
+    """
     with lock_folder(path.parent):
         kept = _move_aside(path)
-        where = f" What was there before is in {kept}." if kept else ""
+        where = f" The previous database is in {kept}." if kept else ""
         if path.exists():
-            raise StoreBusy(f"Somebody else has just put a file at {path}. It was not touched; try again.{where}")
+            raise StoreBusy(f"Another program created {path} meanwhile. It was not touched; try again.{where}")
         try:
             ready.rename(path)
         except OSError as error:
-            raise StoreUnavailable(f"Cannot put the copy at {path} ({error}).{where}") from error
+            raise StoreUnavailable(f"Cannot move the copy to {path} ({error}).{where}") from error
     return kept
 
 
 def _move_aside(path: Path) -> Path | None:
-    """The file first: who looks for it then waits until there is one again."""
+    """Move the file first: a process that misses it waits until there is one again."""
     if not path.exists():
         for suffix in SUFFIXES:
             path.with_name(path.name + suffix).unlink(missing_ok=True)
@@ -211,17 +231,17 @@ def _check_copy(copy: Path) -> None:
             (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
             version = _version_of(connection)
     except sqlite3.Error as error:
-        raise StoreDamaged(f"{copy} cannot be read as a database ({error}). Nothing was changed.") from error
+        raise StoreDamaged(f"{copy} is not a readable database ({error}). Nothing was changed.") from error
     if version is None:
         raise InvalidInput(f"{copy} is not a Punchlist database.")
     if verdict != "ok":
-        raise StoreDamaged(f"{copy} is damaged itself ({verdict}). Nothing was changed.")
+        raise StoreDamaged(f"{copy} is damaged ({verdict}). Nothing was changed.")
     if problem := unsupported_version(str(copy), version):
         raise problem
 
 
 def _version_of(connection: sqlite3.Connection) -> str | None:
-    """The schema of a file that is ours; None for any other."""
+    """The schema version of a Punchlist file; None for any other file."""
     if connection.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
         return None
     try:
@@ -229,13 +249,13 @@ def _version_of(connection: sqlite3.Connection) -> str | None:
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
             raise
-        # There is no such table.
+        # The version table does not exist.
         return None
     return str(row[0]) if row else None
 
 
 def _open(path: Path, mode: str, patience: float | None = None) -> sqlite3.Connection:
-    """On a path from the root; waits for others as long as everybody does, if nothing else is said."""
+    """Open an absolute path; waits for locks as long as the store does unless `patience` is given."""
     patience = BUSY_SECONDS if patience is None else patience
     return sqlite3.connect(f"{path.as_uri()}?mode={mode}", uri=True, timeout=patience, isolation_level=None)
 
@@ -253,8 +273,8 @@ def _free_name(path: Path) -> Path:
 
 def _sqlite_path(store: Store) -> Path:
     if not isinstance(store.database, SQLite):
-        raise InvalidInput("This database is a PostgreSQL server: use pg_dump and pg_restore for copies.")
-    # Not `resolve`, which raises its own error for a link to itself.
+        raise InvalidInput("This database is on a PostgreSQL server: use pg_dump and pg_restore.")
+    # Not `resolve`, which raises for a link to itself.
     return Path(os.path.realpath(store.database.path))
 
 

@@ -1,4 +1,4 @@
-"""From a database address to a store that is ready to use."""
+"""Opens the database at a URL: creates, checks and upgrades it as needed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HEADER: Final = 100
 
 
 def connect(address: str, *, clock: Clock = system_clock, synchronous: str = "NORMAL") -> Store:
-    """A store on the database as it is; `open_store` also brings its schema up to date."""
+    """A store on the database as it is, without creating or upgrading it."""
     where = parse_database_url(address)
     if where.file is not None:
         return Store(sqlite.SQLite(where.file, synchronous=synchronous), clock)
@@ -30,37 +30,39 @@ def connect(address: str, *, clock: Clock = system_clock, synchronous: str = "NO
 def open_store(address: str, *, clock: Clock = system_clock, synchronous: str = "NORMAL") -> Store:
     store = connect(address, clock=clock, synchronous=synchronous)
     file = parse_database_url(address).file
-    store.prepare = partial(_make_ready, file=file.absolute() if file else None)
+    store.prepare = partial(_prepare, file=file.absolute() if file else None)
     store.prepare(store)
     return store
 
 
-def _make_ready(store: Store, *, file: Path | None) -> None:
+def _prepare(store: Store, *, file: Path | None) -> None:
     try:
         if file:
             create_folder(file.parent)
-            _make_anew(store, file)
-            _refuse_cut(file)
+            _create_file(store, file)
+            _refuse_truncated(file)
         ensure_schema(store)
         if file:
-            _remember(file)
-            _use_log(store)
+            _write_marker(file)
+            _enable_log(store)
     except OSError as error:
         raise StoreUnavailable(f"Cannot use {file} as a database ({error.strerror}).") from error
     except Exception as error:
         store.raise_translated(error)
 
 
-def _make_anew(store: Store, file: Path) -> None:
-    """An empty file, where there is none. Whoever removed the one before it wants nothing of what lies beside it.
-    The mark goes first: an empty file is then a new file."""
+def _create_file(store: Store, file: Path) -> None:
+    """Create an empty file if there is none, and remove the marker and WAL files of a deleted one.
+
+    The marker goes first, so that the empty file counts as new.
+    """
     database = store.database
     if not isinstance(database, sqlite.SQLite) or not database.is_missing():
         return
     real = Path(os.path.realpath(file))
     with wal_files.lock_folder(real.parent):
         if database.is_missing():
-            _mark(file).unlink(missing_ok=True)
+            _marker(file).unlink(missing_ok=True)
             for suffix in wal_files.SUFFIXES:
                 Path(f"{real}{suffix}").unlink(missing_ok=True)
             database.connect(make=True).close()
@@ -75,60 +77,59 @@ def ensure_schema(store: Store) -> None:
 
 
 def open_existing(address: str) -> Store:
-    """A store on a database that must be there already, left at the schema it has."""
+    """A store on an existing database, without upgrading it."""
     file = parse_database_url(address).file
     try:
         if file is not None:
             if not file.exists():
-                raise StoreUnavailable(f"There is no database at {file} yet. It is made on first use.")
+                raise StoreUnavailable(f"There is no database at {file} yet. The first command that writes creates it.")
             if not file.is_file():
-                raise StoreUnavailable(f"{file} is no file, and no database.")
-            _refuse_cut(file)
+                raise StoreUnavailable(f"{file} is not a file.")
+            _refuse_truncated(file)
     except OSError as error:
         raise StoreUnavailable(f"Cannot use {file} as a database ({error.strerror}).") from error
     return connect(address)
 
 
-def _refuse_cut(file: Path) -> None:
-    """SQLite takes an empty file for a new database. Where one was made before, it is what is left of that."""
+def _refuse_truncated(file: Path) -> None:
+    """SQLite treats an empty file as a new database. If the marker exists, the file was truncated."""
     if not file.exists():
         return
     size = file.stat().st_size
-    if size < _HEADER and (size or _mark(file).exists()):
+    if size < _HEADER and (size or _marker(file).exists()):
         raise StoreDamaged(
-            f"{file} has only {size} bytes left of it. `punchlist db restore BACKUP` goes back to a good copy; "
-            f"to begin anew, remove {file} and {_mark(file)}."
+            f"{file} was truncated to {size} bytes. Run `punchlist db restore BACKUP` to restore a backup; "
+            f"to start with an empty database, remove {file} and {_marker(file)}."
         )
 
 
-def _remember(file: Path) -> None:
-    mark = _mark(file)
-    if not mark.exists():
+def _write_marker(file: Path) -> None:
+    marker = _marker(file)
+    if not marker.exists():
         with suppress(OSError):
-            mark.write_text(f"{file.name} was made; if it is ever empty, it was cut.\n")
+            marker.write_text(f"{file.name} was created. If it is empty now, it was truncated.\n")
 
 
-def _use_log(store: Store) -> None:
-    """A copy that somebody put in place has no write-ahead log, so that readers and writers wait for each other.
+def _enable_log(store: Store) -> None:
+    """Enable the write-ahead log, which a file copied into place does not have.
 
-    The file is never opened but by SQLite: when a process closes a file, whatever locks it has on it are gone, those
-    of its other connections too, and what they write next is lost.
+    Only through SQLite: a process that opens and closes the file itself drops the locks of its own connections (POSIX).
     """
     connection = store.connections.acquire()
     try:
-        # Whoever is at it now will be gone some time.
+        # Fails while another connection is open; the next start tries again.
         with suppress(store.database.driver_error):
             connection.execute("PRAGMA journal_mode = WAL").fetchone()
     finally:
         store.connections.release(connection)
 
 
-def _mark(file: Path) -> Path:
+def _marker(file: Path) -> Path:
     return file.with_name(f"{file.name}-made")
 
 
 def create_folder(folder: Path) -> None:
-    """The folder of a SQLite file. One of ours inside a project keeps itself out of version control."""
+    """Create the folder of a SQLite file. A `.punchlist` folder ignores itself in git."""
     if folder.exists():
         return
     try:
@@ -136,4 +137,4 @@ def create_folder(folder: Path) -> None:
         if folder.name == PROJECT_FOLDER:
             (folder / ".gitignore").write_text("*\n")
     except OSError as error:
-        raise StoreUnavailable(f"Cannot make the folder {folder} ({error.strerror}).") from error
+        raise StoreUnavailable(f"Cannot create the folder {folder} ({error.strerror}).") from error

@@ -1,11 +1,11 @@
-"""Files that this process must not open a second time.
+"""Detects files that this process must not open a second time.
 
-When a process closes a file, all its locks on it are gone (POSIX), those of its database connections too. Other
-processes then take the database for theirs alone and remove its log, and what is written here next is lost. To open the
-file is already the harm, so whoever is about to open one that others have named asks first.
+When a process closes a file, POSIX drops all its locks on it, including those of its SQLite connections. Other
+processes then consider the database unused and remove its log, and later writes of this process are lost. Code that
+opens a path given by a user or model calls `is_open_here` first.
 
-What is asked is which files are open, not where databases lie: that holds for links, for the engine's own database, and
-for every store in this process.
+The check compares open file descriptors instead of database paths, so it also covers links, the engine's database and
+every store in this process.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ import sys
 from collections.abc import Iterable
 from typing import Final
 
-_MOST: Final = 1_024
+_MAX_DESCRIPTORS: Final = 1_024
 
 
 def is_open_here(file: os.stat_result, way: int = os.O_RDWR) -> bool:
-    """Whether this process has a file open for reading and writing, as SQLite has all of its own that it may write to;
-    or in another way: `O_RDONLY` is any."""
+    """Whether this process has a file open for reading and writing, as SQLite does; with `O_RDONLY`, in any mode."""
     if sys.platform == "win32":
-        # Where locks belong to whoever opened the file.
+        # On Windows, locks belong to the file handle.
         return False
     import fcntl
 
@@ -31,7 +30,7 @@ def is_open_here(file: os.stat_result, way: int = os.O_RDWR) -> bool:
             if os.path.samestat(os.fstat(number), file) and fcntl.fcntl(number, fcntl.F_GETFL) & way == way:
                 return True
         except OSError:
-            # Closed meanwhile, such as the one that the folder was listed with.
+            # Closed meanwhile, such as the descriptor used to list the folder.
             continue
     return False
 
@@ -40,5 +39,5 @@ def _descriptors() -> Iterable[int]:
     try:
         return [int(name) for name in os.listdir("/dev/fd")]
     except OSError:
-        # In a jail without it: numbers are given from below.
-        return range(_MOST)
+        # Without /dev/fd: descriptors are allocated from the lowest number.
+        return range(_MAX_DESCRIPTORS)

@@ -1,4 +1,4 @@
-"""PostgreSQL: row locks, snapshots for reading, errors in plain words."""
+"""PostgreSQL: row locks, snapshot reads, translated errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class PostgreSQL:
     list_tables = "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND pg_table_is_visible(oid)"
 
     def __init__(self, url: str, name: str) -> None:
-        """`name` is for people: the URL without its password."""
+        """`name` is the URL for messages, without its password."""
         self.url = url
         self.name = name
 
@@ -35,22 +35,22 @@ class PostgreSQL:
         return False
 
     def is_same_file(self, connection: Any, *, with_log: bool = False) -> bool:
-        del connection, with_log  # A server says so itself when it has gone.
+        del connection, with_log  # A lost server connection raises an error.
         return True
 
     def begin_write(self, cursor: Any) -> None:
-        # Said each time: a server may have another default.
+        # Explicit, since the default of a server can differ.
         cursor.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
 
     def begin_read(self, cursor: Any) -> None:
-        # What a list says of itself must add up, so all its queries see one moment.
+        # All queries of a read see one snapshot, so that counts and rows agree.
         cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def commit(self, cursor: Any) -> None:
         cursor.execute("COMMIT")
         if cursor.statusmessage != "COMMIT":
-            # After an error inside the transaction PostgreSQL answers COMMIT with a quiet rollback.
-            raise StoreUnavailable(f"{self.name} took the change back. Nothing was changed; try again.")
+            # After an error in the transaction, PostgreSQL answers COMMIT with a silent rollback.
+            raise StoreUnavailable(f"{self.name} rolled the change back. Nothing was changed; try again.")
 
     def is_disconnect(self, error: Exception) -> bool:
         import psycopg
@@ -69,17 +69,17 @@ class PostgreSQL:
         detail = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         match error:
             case psycopg.errors.UniqueViolation() | psycopg.errors.SerializationFailure():
-                return Conflict(f"Somebody else was first ({detail}). Read the list again and retry.")
+                return Conflict(f"Another writer was first ({detail}). Read the list again and retry.")
             case psycopg.DataError():
-                return InvalidInput(f"This cannot be stored: {detail}.")
+                return InvalidInput(f"The value cannot be stored: {detail}.")
             case psycopg.errors.DeadlockDetected() | psycopg.errors.LockNotAvailable():
                 return StoreBusy(f"{self.name} was busy ({detail}). Nothing was changed; try again.")
             case psycopg.errors.DataCorrupted() | psycopg.errors.IndexCorrupted():
                 return StoreDamaged(f"{self.name} is damaged ({detail}).")
             case psycopg.errors.InsufficientPrivilege() | psycopg.errors.ReadOnlySqlTransaction():
-                return StoreUnavailable(f"{self.name} does not let us write ({detail}).")
+                return StoreUnavailable(f"{self.name} is not writable for this user ({detail}).")
             case psycopg.errors.InvalidSchemaName():
-                return StoreUnavailable(f"{self.name} has no schema that we may make tables in ({detail}).")
+                return StoreUnavailable(f"{self.name} has no schema in which this user may create tables ({detail}).")
             case psycopg.errors.DiskFull() | psycopg.OperationalError():
                 return StoreUnavailable(f"{self.name} did not answer ({detail}). Nothing was changed; try again.")
         return error

@@ -1,11 +1,11 @@
-"""SQL, written as SQL: one text for both databases, run on the driver's own cursor.
+"""SQL statements as text, one for both databases, executed on the driver's cursor.
 
     FIND = Statement(f"SELECT {columns(Claim._fields)} FROM claims WHERE todo_id = :todo")
     tx.one(FIND, todo=todo_id)
 
-A text names its parameters with a colon and keeps to what SQLite and PostgreSQL both know. It is put into a
-driver's form at first use; from then on a call is one dictionary look-up and one `cursor.execute`. A test has both
-databases prepare every statement there is.
+A statement names its parameters with a colon and uses only SQL that SQLite and PostgreSQL share. It is converted to
+the driver's form at first use; after that, a call is one dictionary lookup and one `cursor.execute`. A test prepares
+every statement on both databases.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Kind = Literal["sqlite", "postgresql"]
 Arrange = Callable[[Mapping[str, Any]], Any]
 
 ROW_LOCK: Final = "FOR NO KEY UPDATE"
-"""The lock of those who change a row: others may still refer to it."""
+"""For changing a row; other transactions may still reference it."""
 WHOLE_ROW_LOCK: Final = "FOR UPDATE"
 
 _PARAMETER: Final = re.compile(r"(?<![:\w]):([a-z]\w*)")
@@ -32,13 +32,13 @@ class Statement:
     __slots__ = ("_lock", "_ready", "sql")
 
     def __init__(self, sql: str, *, lock: str = "") -> None:
-        """`lock` is what PostgreSQL needs so that others wait; on SQLite a writer is alone anyway."""
+        """`lock` is the locking clause for PostgreSQL; SQLite has one writer anyway."""
         self.sql = sql
         self._lock = lock
         self._ready: dict[str, tuple[str, Arrange]] = {}
 
     def on(self, kind: Kind, params: Mapping[str, Any]) -> tuple[str, Any]:
-        """The SQL text and the parameters as the driver wants them."""
+        """The SQL text and the parameters in the form of the driver."""
         try:
             sql, arrange = self._ready[kind]
         except KeyError:
@@ -47,7 +47,7 @@ class Statement:
 
     @property
     def names(self) -> list[str]:
-        """Of its parameters, as often as they occur."""
+        """The names of all parameters, with repetitions."""
         return _PARAMETER.findall(self.sql)
 
     def _for_sqlite(self) -> tuple[str, Arrange]:
@@ -61,12 +61,12 @@ class Statement:
 
 
 def columns(names: Iterable[str], *, of: str = "") -> str:
-    """`a, b`, or `of.a, of.b` where several tables are read."""
+    """`a, b`, or `of.a, of.b`."""
     return ", ".join(f"{of}.{name}" if of else name for name in names)
 
 
 def literals(values: Iterable[str]) -> str:
-    """`'a', 'b'`: written out, so that an index over just these is seen to serve."""
+    """`'a', 'b'` as literals, so that the planner can use a partial index over these values."""
     plain = [str(value) for value in values]
     assert plain
     assert all(_PLAIN.fullmatch(value) for value in plain), plain
@@ -74,7 +74,7 @@ def literals(values: Iterable[str]) -> str:
 
 
 def insert(table: str, names: Iterable[str], *, unless: str = "") -> Statement:
-    """A new row; with `unless`, none where that column says the same already: whoever comes second changes nothing."""
+    """INSERT one row; with `unless`, nothing if a row with the same value in that column exists."""
     names = list(names)
     clause = f" ON CONFLICT ({unless}) DO NOTHING" if unless else ""
     values = ", ".join(f":{name}" for name in names)
@@ -82,5 +82,5 @@ def insert(table: str, names: Iterable[str], *, unless: str = "") -> Statement:
 
 
 def update(table: str, names: Iterable[str], *, where: str) -> Statement:
-    """Give columns the values of the parameters named like them."""
+    """UPDATE columns from the parameters of the same names."""
     return Statement(f"UPDATE {table} SET {', '.join(f'{name} = :{name}' for name in names)} WHERE {where}")

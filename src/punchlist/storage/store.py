@@ -1,14 +1,14 @@
-"""The store: short transactions over one database, and errors people can act on.
+"""The store: short transactions on one database, with driver errors translated to `StoreError`s.
 
-    with store.write() as tx:      # one transaction: all of it or none of it
+    with store.write() as tx:         # atomic: everything or nothing
         tx.run(INSERT_ROW, id=..., title=...)
-        eventlog.append(tx, change)  # its event
-    with store.read() as tx:       # one consistent view
+        event_log.append(tx, change)
+    with store.read() as tx:          # one consistent snapshot
         rows = tx.all(SELECT_ROWS, turn_id=...)
 
-A write takes the write lock at its beginning (SQLite) or the locks of the rows it names
-(PostgreSQL), waits for other writers, and leaves nothing behind when its body raises. Nothing here
-is asynchronous: transactions are short, and the surfaces move them off their event loops.
+A write takes the database's write lock when it begins (SQLite) or the locks of the rows that it selects for update
+(PostgreSQL), waits for other writers, and rolls back when its body raises. The store is synchronous: transactions are
+short, and `async_bridge` moves them off event loops.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from punchlist.storage.statements import Kind, Statement
 
 
 class Database(Protocol):
-    """What differs between SQLite and PostgreSQL."""
+    """The differences between SQLite and PostgreSQL."""
 
     kind: Kind
     name: str
-    """For people: never with a password."""
+    """For messages; never contains a password."""
     one_writer: bool
-    """A write has the whole database to itself, so that no row needs a lock."""
+    """A write transaction locks the whole database, so that rows need no locks."""
     list_tables: str
-    """SQL for the names of all tables that a statement would find."""
+    """SQL that selects the names of all visible tables."""
 
     @property
     def driver_error(self) -> type[Exception]: ...
 
     def connect(self) -> Any:
-        """A connection of the driver, set up like all of them, on which nothing has begun."""
+        """A configured driver connection without an open transaction."""
 
     def is_missing(self) -> bool:
-        """Whether there is nothing yet that one could connect to, until it is made."""
+        """Whether the database file does not exist."""
 
     def is_same_file(self, connection: Any, *, with_log: bool = False) -> bool:
-        """Whether it is a connection to what has the database's name now: a file may be removed or replaced while it
-        is open, and whatever is written to it then is gone. With `with_log`, so may the log be that it writes to."""
+        """Whether the connection's file is still the one at the database's path. A file can be removed or replaced
+        while it is open, and then everything written to it is lost. `with_log` checks the WAL file as well."""
 
     def begin_write(self, cursor: Any) -> None: ...
 
@@ -55,21 +55,23 @@ class Database(Protocol):
     def commit(self, cursor: Any) -> None: ...
 
     def is_disconnect(self, error: Exception) -> bool:
-        """Whether the connection is gone, rather than the statement wrong."""
+        """Whether the error means a lost connection rather than a wrong statement."""
 
     def change_counter(self, cursor: Any) -> int:
-        """A number that differs after another connection has written."""
+        """A number that changes when another connection commits."""
 
     def translate(self, error: Exception) -> Exception:
-        """The driver's error in our words; the same error when it is none of the driver's."""
+        """The `PunchlistError` for a driver error; any other error unchanged."""
 
 
 class Transaction:
-    """A transaction that is open; made by `Store.read` and `Store.write`."""
+    """An open transaction, created by `Store.read` and `Store.write`."""
 
-    def __init__(self, kind: Kind, cursor: Any, clock: Clock, appended: dict[str, int], alone: bool = False) -> None:
-        """`alone`: nobody else writes to the database until it ends."""
-        self.exclusive = alone
+    def __init__(
+        self, kind: Kind, cursor: Any, clock: Clock, appended: dict[str, int], exclusive: bool = False
+    ) -> None:
+        """`exclusive`: no other process writes to the database until the transaction ends."""
+        self.exclusive = exclusive
         self._appended = appended
         self._kind = kind
         self._cursor = cursor
@@ -77,12 +79,12 @@ class Transaction:
         self._now: str | None = None
 
     def run(self, statement: Statement, /, **params: Any) -> int:
-        """Execute; the number of rows that were changed."""
+        """Execute a statement; the number of changed rows."""
         self._cursor.execute(*statement.on(self._kind, params))
         return int(self._cursor.rowcount)
 
     def run_many(self, statement: Statement, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Execute once for each of `rows`."""
+        """Execute a statement once for each row."""
         if len(rows) == 1:
             self.run(statement, **rows[0])
         elif rows:
@@ -100,26 +102,26 @@ class Transaction:
         return rows
 
     def raw(self, sql: str) -> list[tuple[Any, ...]]:
-        """For what has no portable form; never with anything a caller sent."""
+        """For SQL without a portable form. Never pass user input."""
         self._cursor.execute(sql)
         rows: list[tuple[Any, ...]] = self._cursor.fetchall()
         return rows
 
     def mark_appended(self, stream: str) -> None:
-        """Something is added to a stream; what others have seen of it may be old."""
+        """Count an append to a stream, so that caches in this process know when to read again."""
         if len(self._appended) >= MAX_STREAMS:
             self._appended.clear()
         self._appended[stream] = self._appended.get(stream, 0) + 1
 
     def now(self) -> str:
-        """The moment of this transaction: the same for all that it writes."""
+        """The time of this transaction, the same for everything it writes."""
         if self._now is None:
             self._now = timestamp(self._clock())
         return self._now
 
 
 class _TransactionContext:
-    """One transaction from begin to end, as a context manager."""
+    """One transaction as a context manager."""
 
     __slots__ = ("_connection", "_cursor", "_store", "_writing")
 
@@ -133,7 +135,7 @@ class _TransactionContext:
         try:
             self._begin()
         except Exception as error:
-            # An idle connection may have been cut long ago. Nothing has begun, so begin on a new one.
+            # An idle connection may have been cut. Nothing has been executed yet, so retry on a new one.
             if self._connection is None or not store.database.is_disconnect(error):
                 store.raise_translated(error)
             store.connections.close()
@@ -150,19 +152,19 @@ class _TransactionContext:
         )
 
     def _begin(self) -> None:
-        """On the database that has the name now, which may be a new one."""
+        """Begin on the file that is at the path now, which may be a new one."""
         store = self._store
         for _ in range(_ATTEMPTS):
-            if self._has_begun():
+            if self._try_begin():
                 return
             store.connections.close()
             store.prepare(store)
         raise StoreUnavailable(
-            f"{store.database.name} is removed or replaced all the time. Nothing was changed; try again."
+            f"{store.database.name} was removed or replaced {_ATTEMPTS} times in a row. Nothing was changed; try again."
         )
 
-    def _has_begun(self) -> bool:
-        """False where what could be had leads to a file that is gone."""
+    def _try_begin(self) -> bool:
+        """False if the connection leads to a file that was removed or replaced."""
         store, database = self._store, self._store.database
         try:
             self._connection = store.connections.acquire()
@@ -175,7 +177,7 @@ class _TransactionContext:
                 self._cursor = self._connection.cursor()
                 begin = database.begin_write if self._writing else database.begin_read
                 begin(self._cursor)
-                # A writer may have waited for others, and meanwhile the file may have gone.
+                # The file may have been removed while this writer waited for others.
                 if not self._writing or database.is_same_file(self._connection, with_log=True):
                     return True
         except BaseException:
@@ -193,7 +195,7 @@ class _TransactionContext:
                 self._cursor.execute("ROLLBACK")
             self._cursor.close()
         except BaseException as failure:
-            # The connection goes, and with it whatever was not committed.
+            # Closing the connection rolls back whatever was not committed.
             store.connections.discard(self._connection)
             if error is None:
                 self._fail(failure)
@@ -208,30 +210,31 @@ class _TransactionContext:
         database = self._store.database
         if self._writing and isinstance(failure, Exception) and database.is_disconnect(failure):
             raise StoreUnavailable(
-                f"{database.name} went away just when a change was to be kept: it may have been made, or not. "
-                "Look before you try again."
+                f"{database.name} disconnected during a commit: the change may or may not have been made. "
+                "Check before you retry."
             ) from failure
         self._store.raise_translated(failure)
 
 
 MAX_STREAMS: Final = 10_000
 _ATTEMPTS: Final = 5
-"""How often a transaction begins anew because the database was removed or replaced just then."""
-_RECENT: Final = 0.01
+"""Attempts to begin a transaction while the database is removed or replaced."""
+_CHECK_SECONDS: Final = 0.01
+"""How long a file-identity check stays valid."""
 
 
 class Store:
-    """One database. Safe to share between threads; cheap to share between processes."""
+    """One database. Thread-safe."""
 
     def __init__(self, database: Database, clock: Clock = system_clock) -> None:
         self.append_counts: dict[str, int] = {}
-        """How often this process has written to each stream; for those who want to know whether to look again."""
+        """The number of appends by this process to each stream; lets caches skip reads."""
         self.database = database
         self.clock = clock
         self.connections = ConnectionPool(database.connect)
-        self._looked = 0.0
+        self._checked_at = 0.0
         self.prepare: Callable[[Store], None] = lambda _: None
-        """Makes sure that the database is there, and as we want it."""
+        """Creates or upgrades the database; called before use and after the file was removed."""
 
     def write(self) -> AbstractContextManager[Transaction]:
         return _TransactionContext(self, writing=True)
@@ -240,17 +243,16 @@ class Store:
         return _TransactionContext(self, writing=False)
 
     def is_current(self, connection: Any) -> bool:
-        """Whether a connection still leads to what people call the database. Readers lose nothing and writers ask once
-        more when they have begun: a recent answer will do."""
+        """Whether a connection leads to the file at the database's path. A recent result is good enough: readers lose
+        nothing, and writers check again after they have begun."""
         now = time.monotonic()
-        if now - self._looked < _RECENT:
+        if now - self._checked_at < _CHECK_SECONDS:
             return True
-        self._looked = now
+        self._checked_at = now
         return self.database.is_same_file(connection)
 
     def external_change_marker(self) -> object | None:
-        """Differs after anybody else has written than those who use the connection that is first in line; None where
-        that cannot be known without asking for what was written."""
+        """A value that changes when another connection commits; None where only a query could tell (PostgreSQL)."""
         if not self.database.one_writer:
             return None
         try:
@@ -261,7 +263,7 @@ class Store:
             self.raise_translated(error)
         try:
             cursor = connection.cursor()
-            # Of a file that is gone nobody can tell; but that is a change.
+            # A removed or replaced file counts as a change.
             mark = self.database.change_counter(cursor) if self.database.is_same_file(connection) else object()
             cursor.close()
         except BaseException as error:
@@ -271,7 +273,7 @@ class Store:
         return id(connection), mark
 
     def raise_translated(self, error: BaseException) -> NoReturn:
-        """Raise an error of the driver in our words, any other as it is."""
+        """Raise a driver error as a `PunchlistError`, any other error unchanged."""
         explained = self.translate(error) if isinstance(error, Exception) else error
         if explained is error:
             raise error
@@ -279,7 +281,7 @@ class Store:
 
     def translate(self, error: Exception) -> Exception:
         if isinstance(error, UnicodeEncodeError):
-            return InvalidInput("Text with half of a surrogate pair can neither be stored nor looked for.")
+            return InvalidInput("Text with half of a surrogate pair can be neither stored nor searched for.")
         if isinstance(error, UnicodeDecodeError):
             return StoreDamaged.not_as_written("Text in the database")
         return self.database.translate(error)

@@ -1,11 +1,11 @@
-"""The log that SQLite keeps beside a file (`-wal`), its index (`-shm`), and what becomes of them without the file.
+"""SQLite's write-ahead log (`-wal`) and its index (`-shm`) when the database file is removed or replaced.
 
-SQLite finds them by their names. When the file is removed or replaced they stay, and whoever opens the next one lays
-the old log over it. Only those who have the old file open know the log for what it is: they take its names away before
-they open the next one. Whoever finds no file at all knows it too.
+SQLite finds them by name. They stay behind when the file is removed or replaced, and SQLite then applies the old log to
+the new file. Only a process that has the old file open can tell that the log is stale: it removes the log before it
+opens the new file. A process that finds no file at all removes the log as well.
 
-What is looked at is removed before anybody else looks: else two could do so at once, and the second would take away
-the new log of the first.
+Check and removal happen under a lock on the folder: otherwise two processes could check at the same time, and the
+second would remove the new log of the first.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ SUFFIXES: Final = ("-wal", "-shm")
 
 
 class WalFiles(NamedTuple):
-    """What lies beside a file."""
+    """The WAL files of a database file."""
 
     path: str
-    """Of the file itself, whatever links lead to it."""
+    """The database file, with links resolved."""
     parts: tuple[Identity | None, ...]
 
     def is_open(self) -> bool:
-        """Here; else who has just connected has got one that lost its name meanwhile."""
+        """Whether this process has the log open; if not, it was replaced since the connection was opened."""
         try:
             return sys.platform == "win32" or is_open_here(os.stat(f"{self.path}-wal"), os.O_RDONLY)
         except OSError:
             return False
 
     def is_current(self) -> bool:
-        """Else nobody will ever find what is written to it: somebody took it for a leftover."""
+        """Whether the log is still at its path; if not, writes to it are lost."""
         return self.parts[0] == identity(self.path + "-wal")
 
     def remove(self) -> None:
-        """Take the names away from exactly these, which are still open: no other file has their numbers."""
+        """Remove exactly these files, identified by inode: they are still open, so no other file can have it."""
         with lock_folder(Path(self.path).parent):
             for suffix, part in zip(SUFFIXES, self.parts, strict=True):
                 if part is not None and part == identity(self.path + suffix):
@@ -50,14 +50,14 @@ class WalFiles(NamedTuple):
 
 
 def find_wal_files(file: str) -> WalFiles | None:
-    """None where there is no log."""
+    """None if there is no log."""
     place = os.path.realpath(file)
     parts = tuple(identity(place + suffix) for suffix in SUFFIXES)
     return None if parts[0] is None else WalFiles(place, parts)
 
 
 def identity(path: str) -> Identity | None:
-    """Which file has a name now."""
+    """The identity (device and inode) of the file at a path."""
     try:
         found = os.stat(path)
     except OSError:
@@ -67,16 +67,16 @@ def identity(path: str) -> Identity | None:
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Nobody else makes a database in a folder meanwhile, or takes one away."""
+    """Prevent other Punchlist processes from creating or removing a database in a folder."""
     if sys.platform == "win32":
-        # Where nobody can remove what is open.
+        # Windows does not allow to remove an open file.
         yield
         return
     import fcntl
 
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        # A file system without such locks is no reason to do nothing.
+        # Continue on a file system without locks.
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

@@ -35,4 +35,4 @@ def compare(tx: Transaction, mission_id: str, events: Sequence[Event]) -> Iterat
     found = {reading.id: reading for reading in metric_repository.readings_in_mission(tx, mission_id)}
     for reading_id in told | found:
         if told.get(reading_id) != found.get(reading_id):
-            yield f"mission:{mission_id}: reading {reading_id} is not what its events made of it"
+            yield f"mission:{mission_id}: reading {reading_id} differs from its events"

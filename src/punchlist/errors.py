@@ -1,7 +1,7 @@
-"""Everything Punchlist raises on purpose, as one tree.
+"""The exceptions of Punchlist.
 
-A message says what happened, to what, and what to do next; surfaces print it as it is.
-`code` is what programs match on (`--json`, tool results): it never changes for a class.
+A message says what happened, to what, and what to do next; surfaces print it unchanged. Programs match on `code`
+(`--json`, tool results), which never changes for a class.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Self
 
-_MOST_TOLD = 10
+_MAX_SHOWN = 10
 
 
 class PunchlistError(Exception):
-    """Root of the tree."""
+    """The base class."""
 
     code: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 1
@@ -21,20 +21,20 @@ class PunchlistError(Exception):
 
 
 class InvalidInput(PunchlistError):
-    """The caller sent something that breaks a rule; nothing was changed."""
+    """The input breaks a rule; nothing was changed."""
 
     code = "invalid_input"
 
     def __init__(self, problems: Sequence[str] | str) -> None:
         self.problems = [problems] if isinstance(problems, str) else list(problems)
-        told = self.problems[:_MOST_TOLD]
-        if len(self.problems) > len(told):
-            told.append(f"… and {len(self.problems) - len(told)} more problems")
-        super().__init__("\n".join(told))
+        shown = self.problems[:_MAX_SHOWN]
+        if len(self.problems) > len(shown):
+            shown.append(f"… and {len(self.problems) - len(shown)} more problems")
+        super().__init__("\n".join(shown))
 
 
 class NotFound(PunchlistError):
-    """The thing named does not exist in the caller's scope."""
+    """The object does not exist in the caller's scope."""
 
     code = "not_found"
 
@@ -46,13 +46,13 @@ class NotAllowed(PunchlistError):
 
 
 class IllegalTransition(PunchlistError):
-    """The lifecycle has no such step from the present state."""
+    """The lifecycle does not allow this action in the current state."""
 
     code = "illegal_transition"
 
 
 class Conflict(PunchlistError):
-    """Somebody else was first; read again and retry."""
+    """Another writer was first; read again and retry."""
 
     code = "conflict"
 
@@ -74,33 +74,33 @@ class MissingExtra(PunchlistError):
 
 
 class StoreError(PunchlistError):
-    """The database could not do what was asked; nothing was half written."""
+    """The database failed; nothing was partially written."""
 
     code = "store"
 
 
 class StoreUnavailable(StoreError):
-    """No access: full disk, read-only, I/O error, server gone."""
+    """No access: full disk, read-only, I/O error, server unreachable."""
 
     code = "store_unavailable"
 
 
 class StoreBusy(StoreError):
-    """Other writers kept the database longer than we were willing to wait."""
+    """Other writers held the lock longer than the busy timeout."""
 
     code = "store_busy"
 
 
 class StoreDamaged(StoreError):
-    """What is stored is not what was written."""
+    """Stored data is not what was written."""
 
     code = "store_damaged"
 
     @classmethod
     def not_as_written(cls, what: str) -> Self:
         return cls(
-            f"{what} is not what was written. Run `punchlist db check` for the extent; "
-            "`punchlist db restore BACKUP` goes back to a good copy."
+            f"{what} is not what was written. Run `punchlist db check` for the extent, "
+            "and `punchlist db restore BACKUP` to restore a backup."
         )
 
 
@@ -111,6 +111,6 @@ class SchemaTooOld(StoreError):
 
 
 class SchemaTooNew(StoreError):
-    """The database was written by a newer Punchlist."""
+    """A newer Punchlist wrote the database."""
 
     code = "schema_too_new"

@@ -1,9 +1,8 @@
-"""Which files of strangers the person at this machine has trusted, by their content.
+"""The files that the user has trusted, by their content.
 
-A project's settings come with the project, and so from anybody. What in them would let something
-run, a rule that allows or a server that is started, counts only after the person has seen the file
-and trusted it; a file that has changed since has to be trusted again. This is kept in the user's own
-folder: a project cannot bring its own trust along.
+The settings of a project come from its author. Settings that allow a tool or start a server take effect only after the
+user has reviewed and trusted the file; a changed file must be trusted again. The list is stored in the user's own
+folder, so that a project cannot contain its own trust.
 """
 
 from __future__ import annotations
@@ -43,8 +42,11 @@ class Trust:
         self._write({name: digest for name, digest in self._all().items() if name != str(path.resolve())})
 
     def check_database(self, settings: Settings) -> None:
-        """For whatever runs by itself in any folder that an agent is started in: nobody has looked at that folder's
-        settings then, and a person's prompts and lists must not go where a stranger wants them."""
+        """Refuse an untrusted external database, for hooks and MCP servers.
+
+        They run without the user in any folder where an agent starts; prompts and lists must not be sent to a
+        database that the author of a project chose.
+        """
         if settings.external_database_file is not None and not self.trusts(settings.external_database_file):
             raise NotAllowed(
                 f"{settings.external_database_file}: names a database outside of the project. Hooks and MCP servers "
@@ -52,9 +54,9 @@ class Trust:
             )
 
     def trusts_text(self, name: str, text: str) -> bool:
-        """Whether a text that is kept elsewhere is, to the letter, what the person has trusted by this name.
+        """Whether the user has trusted exactly this text under this name.
 
-        A name has a colon and begins with what it is of (`mission:…`), so that no path can be mistaken for one.
+        A name has a prefix with a colon (`mission:…`), so that it cannot collide with a path.
         """
         return self._all().get(name) == _digest_of(text.encode())
 
@@ -65,7 +67,7 @@ class Trust:
         self._write({other: digest for other, digest in self._all().items() if other != name})
 
     def seal(self, text: str) -> str:
-        """A mark that only this user can make of a text: what is stored elsewhere with it came from here."""
+        """A MAC of a text with the user's key: proves that this user stored it."""
         return hmac.new(self._key(), text.encode(), hashlib.sha256).hexdigest()
 
     def _key(self) -> bytes:
@@ -78,7 +80,7 @@ class Trust:
                 descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
                 with os.fdopen(descriptor, "wb") as made:
                     made.write(secrets.token_bytes(32))
-        raise ConfigError(f"{file}: cannot be made.")
+        raise ConfigError(f"{file}: cannot be created.")
 
     def _all(self) -> dict[str, str]:
         try:
@@ -86,7 +88,7 @@ class Trust:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError):
-            # What cannot be read is not trusted; trusting again writes it anew.
+            # Nothing is trusted if the file is unreadable; the next `trust` rewrites it.
             return {}
         return {str(name): str(digest) for name, digest in found.items()} if isinstance(found, dict) else {}
 

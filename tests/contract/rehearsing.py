@@ -16,7 +16,7 @@ from punchlist.agent.turn import TurnResult
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
-from punchlist.kernel.cancel_signal import CancelSignal
+from punchlist.kernel.cancellation import CancelSignal
 from punchlist.models.model import CallReturn, Message, ModelRequest, Reply, TextListener
 from punchlist.models.rehearsal import Rehearsal, RehearsalScript, RehearsedReply
 from punchlist.plan.service import Plans

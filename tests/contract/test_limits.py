@@ -19,7 +19,7 @@ from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import BUILT_IN, AgentDefinition
 from punchlist.agent.events import Continued
 from punchlist.conversations.model import Scope
-from punchlist.kernel.cancel_signal import CancelSignal
+from punchlist.kernel.cancellation import CancelSignal
 from punchlist.models.model import ModelInfo, ModelRequest, Reply, TextListener
 from punchlist.models.rehearsal import RehearsedReply
 from punchlist.storage.store import Store

@@ -18,7 +18,7 @@ from punchlist.conversations.service import MAX_MESSAGE_LENGTH, Conversations
 from punchlist.conversations.turn_writer import TurnWriter
 from punchlist.errors import InvalidInput
 from punchlist.kernel.actors import Actor, Role
-from punchlist.kernel.cancel_signal import CancelSignal
+from punchlist.kernel.cancellation import CancelSignal
 from punchlist.models.model import FinishReason, Reply, RequestedCall, UserText
 from punchlist.plan.service import Plans
 from punchlist.storage.store import Store

@@ -10,7 +10,7 @@ import pytest
 from tests.contract.toolcalls import Desk, request, run, soon, stored, way
 
 from punchlist.errors import IllegalTransition, NotFound
-from punchlist.kernel.cancel_signal import CancelSignal
+from punchlist.kernel.cancellation import CancelSignal
 from punchlist.storage.store import Store
 from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.model import CancelledToolCall, ErroredToolCall

@@ -21,7 +21,7 @@ from tests.contract.toolcalls import ANN, Desk, approval, is_schedulers, run, so
 from punchlist.conversations.model import Scope
 from punchlist.errors import Conflict, PunchlistError
 from punchlist.kernel.actors import Actor, Role
-from punchlist.kernel.cancel_signal import CancelSignal
+from punchlist.kernel.cancellation import CancelSignal
 from punchlist.kernel.lifecycle import NEW
 from punchlist.storage.store import Store
 from punchlist.toolcalls import repository

@@ -11,7 +11,7 @@ from tests.contract.front import nothing_changes
 from tests.contract.toolcalls import ANN, BOB, Desk, approval, request, run, soon, stored, way
 
 from punchlist.errors import IllegalTransition, InvalidInput, NotFound
-from punchlist.kernel.cancel_signal import CancelSignal
+from punchlist.kernel.cancellation import CancelSignal
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approvals import ApprovalOutcome
 from punchlist.toolcalls.lifecycle import CallStatus

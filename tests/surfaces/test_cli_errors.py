@@ -52,7 +52,7 @@ def test_a_wrong_setting_is_named_with_its_file_and_line(punchlist: Cli, project
     [
         ("postgresql://me:s3cret@127.0.0.1:1/x", "did not answer"),
         ("postgresql://me:s3cret@127.0.0.1:port/x", "cannot be parsed"),
-        ("mysql://me:s3cret@127.0.0.1/x", "not on 'mysql'"),
+        ("mysql://me:s3cret@127.0.0.1/x", "not 'mysql'"),
         ("sqlite:///x.db?mode=memory", "mode"),
     ],
 )

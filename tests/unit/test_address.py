@@ -62,7 +62,7 @@ def test_a_postgresql_database_is_shown_without_what_is_secret(written: str, sho
         ("postgres:me:s3cret@host/name", "is incomplete"),
         ("postgres//me:s3cret@host/name", "is incomplete"),
         ("host=h password=s3cret dbname=x", "is incomplete"),
-        ("mysql://me:s3cret@host/name", "not on 'mysql'"),
+        ("mysql://me:s3cret@host/name", "not 'mysql'"),
         ("sqlite:///x.db?key=s3cret&mode=ro", "takes no options (key, mode)"),
         ("sqlite://s3cret/x.db", "cannot be parsed"),
         ("sqlite://", "must be a file"),

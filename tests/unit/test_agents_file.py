@@ -346,7 +346,7 @@ def test_the_users_own_file_needs_no_trust(files: Files) -> None:
         ('[agent]\ntodo_driven_execution = "no"', 2, "agent.todo_driven_execution: must be true or false, without"),
         ('[agent]\nmodel = ""', 2, "agent.model: must be 1 to 200 characters"),
         ("[agent]\nmodel = '''a\nb'''", 2, "agent.model: must not contain a line break"),
-        ("[agents.coder]\ntools = 5", 2, "agents.coder.tools: must be text in quotes, or a list of such"),
+        ("[agents.coder]\ntools = 5", 2, "agents.coder.tools: must be text in quotes, or a list of texts"),
         ('[agents.coder]\ntools = [""]', 2, "agents.coder.tools: a name or pattern must be 1 to 200 characters"),
         ('[agents.x]\nprompt = "a"\nprompt_file = "b"', 3, "agents.x.prompt_file: cannot be combined with prompt"),
         ("[agent]\nmax_iterations = 5\nbase_iterations = 6", 3, "agent.base_iterations: must not be above max_iter"),

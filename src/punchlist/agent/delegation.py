@@ -15,7 +15,7 @@ from punchlist.agent.tool_execution import SUSPENDED
 from punchlist.agent.turn import TurnResult
 from punchlist.conversations.model import StoredTurn, TurnScope
 from punchlist.errors import Conflict, IllegalTransition, PunchlistError
-from punchlist.kernel.cancel_signal import CancelSignal
+from punchlist.kernel.cancellation import CancelSignal
 from punchlist.kernel.text import line_problem, raw_problem, visible_block
 from punchlist.models.model import Reply, UserText
 from punchlist.storage.async_bridge import make_bridge

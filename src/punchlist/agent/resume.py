@@ -17,7 +17,7 @@ from punchlist.agent.transcript import from_stored
 from punchlist.conversations.model import Message as StoredMessage
 from punchlist.conversations.model import MessageRole, StoredTurn, TurnScope
 from punchlist.errors import NotFound
-from punchlist.kernel.cancel_signal import CancelSignal
+from punchlist.kernel.cancellation import CancelSignal
 from punchlist.kernel.text import visible
 from punchlist.models.model import CallReturn, Message, Reply, Usage
 from punchlist.storage.async_bridge import make_bridge

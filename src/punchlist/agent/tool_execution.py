@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
 from punchlist.errors import Conflict
-from punchlist.kernel.cancel_signal import CancelSignal
+from punchlist.kernel.cancellation import CancelSignal
 from punchlist.kernel.ids import new_id
 from punchlist.models.model import CallReturn, RequestedCall
 from punchlist.storage.async_bridge import AsyncBridge

@@ -1,4 +1,1 @@
-"""What every list is made of: lifecycle tables, ids, time, events, safe text.
-
-Standard library only; no I/O.
-"""
+"""The base of every package: lifecycle tables, ids, time, events, safe text, processes. Standard library only."""

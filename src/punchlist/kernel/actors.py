@@ -1,4 +1,4 @@
-"""Who does something: a role that rules look at, and a name that the trail keeps."""
+"""Actors: a role, which permissions depend on, and a name for the event log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import StrEnum
 class Role(StrEnum):
     PERSON = "person"
     SUPERVISOR = "supervisor"
-    # Of a mission: who decides and reviews, and who works for one of its pillars.
+    # In a mission: the lead decides and reviews, an owner works for one pillar.
     LEAD = "lead"
     OWNER = "owner"
     WORKER = "worker"
@@ -17,13 +17,13 @@ class Role(StrEnum):
 
     @property
     def described(self) -> str:
-        """As a sentence about one begins."""
+        """The role with an article, at the start of a sentence."""
         return f"{'An' if self.value[0] in 'aeiou' else 'A'} {self.value}"
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Bound by the surface that let the caller in, never taken from what a model says."""
+    """Set by the surface that authenticated the caller; never taken from a model's output."""
 
     role: Role
     name: str

@@ -1,4 +1,4 @@
-"""Time is passed in, so that tests can stop it."""
+"""Clocks and timestamps. Callers receive a clock, so that tests can control time."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _last: tuple[datetime | None, str] = (None, "")
 
 
 def timestamp(moment: datetime) -> str:
-    """ISO 8601 in UTC with microseconds: sorts as text, reads the same on both databases."""
-    global _last  # noqa: PLW0603 - one moment is written down several times in a row
+    """ISO 8601 in UTC with microseconds: sorts as text, identical on both databases."""
+    global _last  # noqa: PLW0603 - the same time is often formatted several times in a row
     if moment is _last[0]:
         return _last[1]
     stamp = f"{moment.astimezone(UTC).isoformat(timespec='microseconds')[:-6]}Z"
@@ -26,5 +26,5 @@ def timestamp(moment: datetime) -> str:
 
 
 def parse_timestamp(stamp: str) -> datetime:
-    """What `timestamp` wrote, read back."""
+    """The inverse of `timestamp`."""
     return datetime.fromisoformat(stamp)

@@ -1,10 +1,9 @@
-"""Events: one value per change, chained so that a changed past shows.
+"""Events: one value per change, linked by a hash chain that reveals changes to the past.
 
-Each list is a stream; its events are numbered from 1. An event's hash covers the hash before it,
-so no event can be altered, dropped or moved without breaking every later one in its stream. The
-chain proves order and content to whoever holds a hash they trust; it does not stop somebody with
-write access from recomputing a whole stream, which is why `punchlist db check` also replays the
-events and compares the outcome with the rows.
+Each list is a stream; its events are numbered from 1. The hash of an event covers the hash before it, so that no event
+can be altered, deleted or moved without breaking all later ones in its stream. The chain proves order and content to
+a reader with a trusted hash; it does not stop a writer from recomputing a whole stream. `punchlist db check` therefore
+also replays the events and compares the result with the rows.
 """
 
 from __future__ import annotations
@@ -41,8 +40,7 @@ _ENCODE: Final = compact_encoder(ensure_ascii=False)
 
 
 class Change(NamedTuple):
-    """What a service says happened; the event log adds when, number and hash. A named tuple, since every call of a
-    tool makes several."""
+    """A change as a service reports it; the event log adds time, version and hash. A named tuple for speed."""
 
     stream: str
     conversation_id: str
@@ -57,7 +55,7 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A change as it is stored."""
+    """A stored change."""
 
     seq: int
     stream: str
@@ -78,18 +76,18 @@ class Event:
 
 
 def canonical_json(data: dict[str, Any]) -> str:
-    """JSON that is the same text for the same value, since its hash is kept."""
+    """JSON with one text per value, since its hash is stored."""
     return _ENCODE(data)
 
 
 def chain_hash(previous: str, version: int, at: str, change: Change, data: str) -> str:
-    # Each text is preceded by its length, so that no two events give the same bytes.
-    came = "-" if change.from_status is None else f"{len(change.from_status)}:{change.from_status}"
-    went = "-" if change.to_status is None else f"{len(change.to_status)}:{change.to_status}"
-    told = (
+    # Each field is prefixed with its length, so that different events never produce the same bytes.
+    from_status = "-" if change.from_status is None else f"{len(change.from_status)}:{change.from_status}"
+    to_status = "-" if change.to_status is None else f"{len(change.to_status)}:{change.to_status}"
+    hashed = (
         f"{len(previous)}:{previous}{version}@{len(at)}:{at}"
         f"{len(change.stream)}:{change.stream}{len(change.conversation_id)}:{change.conversation_id}"
         f"{len(change.actor)}:{change.actor}{len(change.action)}:{change.action}{len(change.subject)}:{change.subject}"
-        f"{came}{went}{len(change.reason)}:{change.reason}{data}"
+        f"{from_status}{to_status}{len(change.reason)}:{change.reason}{data}"
     )
-    return hashlib.sha256(told.encode()).hexdigest()
+    return hashlib.sha256(hashed.encode()).hexdigest()

@@ -1,8 +1,7 @@
 """Identifiers.
 
-Rows get UUIDs of version 7: unique without asking anybody, and ordered by time, so that new rows
-land at the end of an index however large the table is. Checklist items get short ids, because a
-model reads them back on every call.
+Rows get UUIDv7 ids: unique without coordination, and ordered by time, so that new rows are appended to indexes.
+Checklist items get short ids, because a model repeats them in every call.
 """
 
 from __future__ import annotations
@@ -25,5 +24,5 @@ def new_id() -> str:
 
 
 def short_id() -> str:
-    """Six letters: unique enough inside one list, never mistaken for a position."""
+    """Six letters: unique within one list, and never mistaken for a position."""
     return "".join(_SHORT_ALPHABET[byte % len(_SHORT_ALPHABET)] for byte in os.urandom(6))

@@ -1,9 +1,8 @@
-"""One type for the lifecycle of every list.
+"""The lifecycle of a list item: a table of (state, action) -> state, and the roles allowed to take each action.
 
-A lifecycle is a table of (state, action) -> state and, per action, the roles that may take it.
-Services ask `advance` before they write; the database repeats the source state in its WHERE
-clause, so a step that was legal when it was decided is still legal when it happens. The diagrams
-in the documentation are drawn from the same tables.
+Services call `advance` before they write. The UPDATE repeats the source state in its WHERE clause, so that a step that
+was legal when it was decided is still legal when it is written. The diagrams in the documentation are generated from
+the same tables.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from punchlist.errors import IllegalTransition, NotAllowed
 from punchlist.kernel.actors import Role
 
 NEW: Final = "(new)"
-"""The state of something that does not exist yet: where CREATE starts."""
+"""The state before an item exists."""
 
 ALL_ROLES: Final = frozenset(Role)
 
@@ -32,21 +31,21 @@ class Lifecycle(Generic[S, A]):
     allowed: Mapping[A, Collection[Role]]
 
     def advance(self, state: S | str, action: A, by: Role) -> S:
-        """The state after `action`, or an error that says what is possible instead."""
+        """The state after `action`; raises an error that lists the possible actions."""
         if by not in self.allowed[action]:
             self.check_role(action, by)
         try:
             return self.table[state, action]
         except KeyError:
-            possible = ", ".join(self.actions_from(state)) or "nothing: it has ended"
+            possible = ", ".join(self.actions_from(state)) or "nothing, it has ended"
             raise IllegalTransition(
-                f"Cannot {action} {self._name_with_article} that is {state}. Possible from there: {possible}."
+                f"Cannot {action} {self._name_with_article} that is {state}. Possible actions: {possible}."
             ) from None
 
     def check_role(self, action: A, by: Role) -> None:
         roles = self.allowed[action]
         if by not in roles:
-            who = " or ".join(sorted(roles)) or "nobody"
+            who = " or ".join(sorted(roles)) or "no role"
             raise NotAllowed(f"{by.described} may not {action} {self._name_with_article}; {who} may.")
 
     @property

@@ -1,8 +1,7 @@
-"""Who has started us: the processes above this one.
+"""Finds the program that started this process, such as an agent.
 
-Some of them only start others, and are not who we work for: shells, scripts for shells whatever they are called, known
-runners, and whatever has handed its own arguments on to us and stayed. A runner that does neither is taken for a
-program of its own.
+Processes that only launch others are skipped: shells, shell scripts of any name, known runners, and wrappers that pass
+their own arguments on. An unknown runner that does not do so counts as a program.
 """
 
 from __future__ import annotations
@@ -15,46 +14,46 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-_DEEPEST: Final = 40
+_MAX_DEPTH: Final = 40
 _SHELLS: Final = ("sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "nu", "pwsh", "busybox")
 _RUNNERS: Final = ("env", "sudo", "doas", "timeout", "time", "nice", "nohup", "setsid", "stdbuf", "uv", "uvx", "pipx")
 _LAUNCHERS: Final = frozenset((*_SHELLS, *_RUNNERS, "punchlist"))
-"""Programs that only start others, and what goes by our own name above us."""
+"""Programs that only launch others, and our own launcher script."""
 
 
 class ParentProcess(NamedTuple):
     pid: int
     names: frozenset[str]
-    """What it is called, and the program that it is: a script has a name of its own, and is its shell."""
+    """The process name and the name of its executable: for a script, its own name and the shell."""
     command: tuple[str, ...]
     terminal: str = ""
-    """The one that it is run from; none for what runs in the background, and for what keeps terminals."""
+    """The controlling terminal; empty for background processes and terminal emulators."""
 
 
-Look = Callable[[int], tuple[int, ParentProcess] | None]
-"""The parent of a process, and what is known of itself."""
+ReadProcess = Callable[[int], tuple[int, ParentProcess] | None]
+"""Gives the parent pid and the description of a process."""
 
 
 def ancestors() -> list[ParentProcess]:
-    """The processes above this one, the nearest first; none where that cannot be known."""
+    """The ancestors of this process, nearest first; empty if they cannot be determined."""
     parent = _of_proc if Path("/proc/self/stat").exists() else _of_ps()
     return list(_upwards(os.getppid(), parent))
 
 
 def host_processes() -> list[ParentProcess]:
-    """Those that do more than start others. We run on behalf of the first."""
-    ours = tuple(sys.argv[1:])
-    return [above for above in ancestors() if not above.names & _LAUNCHERS and not _hands_on(above, ours)]
+    """The ancestors that are not launchers. This process works for the first."""
+    arguments = tuple(sys.argv[1:])
+    return [above for above in ancestors() if not above.names & _LAUNCHERS and not _passes_on(above, arguments)]
 
 
-def _hands_on(above: ParentProcess, ours: tuple[str, ...]) -> bool:
-    """Whether it was called with what we were called with."""
-    return bool(ours) and above.command[-len(ours) :] == ours
+def _passes_on(above: ParentProcess, arguments: tuple[str, ...]) -> bool:
+    """Whether the process was called with the arguments of this one."""
+    return bool(arguments) and above.command[-len(arguments) :] == arguments
 
 
-def _upwards(pid: int, look: Look) -> Iterator[ParentProcess]:
-    for _ in range(_DEEPEST):
-        found = look(pid) if pid > 1 else None
+def _upwards(pid: int, read: ReadProcess) -> Iterator[ParentProcess]:
+    for _ in range(_MAX_DEPTH):
+        found = read(pid) if pid > 1 else None
         if found is None:
             return
         pid, above = found
@@ -64,15 +63,15 @@ def _upwards(pid: int, look: Look) -> Iterator[ParentProcess]:
 def _of_proc(pid: int) -> tuple[int, ParentProcess] | None:
     folder = Path(f"/proc/{pid}")
     try:
-        told = (folder / "stat").read_text(encoding="utf-8", errors="replace")
-        # The name in brackets may hold blanks and brackets; what follows the last one does not.
-        head, _, rest = told.rpartition(")")
+        stat = (folder / "stat").read_text(encoding="utf-8", errors="replace")
+        # The name in parentheses may contain blanks and parentheses; the fields after the last one do not.
+        head, _, rest = stat.rpartition(")")
         parts, names = rest.split(), {head.partition("(")[2]}
         parent, terminal = int(parts[1]), parts[4] if parts[4] != "0" else ""
     except (OSError, ValueError, IndexError):
         return None
     command: tuple[str, ...] = ()
-    # Of a process of another user, these may not be told.
+    # Not readable for processes of other users.
     with suppress(OSError):
         command = tuple(os.fsdecode((folder / "cmdline").read_bytes()).split("\0")[:-1])
     with suppress(OSError):
@@ -80,19 +79,19 @@ def _of_proc(pid: int) -> tuple[int, ParentProcess] | None:
     return parent, ParentProcess(pid, frozenset(names), command, terminal)
 
 
-def _of_ps() -> Look:
-    """Where there is no /proc: one look at all of them. A script is there what its shell was called with."""
+def _of_ps() -> ReadProcess:
+    """Without /proc: one call of `ps`, which shows a script as an argument of its shell."""
     try:
-        told = subprocess.run(
+        output = subprocess.run(
             ["ps", "-axww", "-o", "pid=,ppid=,tty=,args="], capture_output=True, errors="replace", timeout=2, check=True
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return lambda _: None
     table: dict[int, tuple[int, ParentProcess]] = {}
-    for words in (line.split() for line in told.splitlines()):
+    for words in (line.split() for line in output.splitlines()):
         if len(words) > 3 and words[0].isdecimal() and words[1].isdecimal():
             pid, parent, terminal, *command = words
-            # The shell of a login has a dash before its name.
+            # A login shell has a dash before its name.
             names = frozenset({Path(command[0].lstrip("-")).name})
             table[int(pid)] = int(parent), ParentProcess(int(pid), names, tuple(command), terminal.strip("?-"))
     return table.get

@@ -1,4 +1,4 @@
-"""Which process has something in hand, and whether it still lives."""
+"""Names a process so that others can check whether it still runs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 
 @cache
 def _started(pid: int) -> str:
-    """When a process began, in a form that tells it from a later one with the same number."""
+    """The start time of a process, which distinguishes it from a later one with the same pid."""
     try:
-        # The name in brackets may hold blanks and brackets; what follows the last one does not.
+        # The name in parentheses may contain blanks and parentheses; the fields after the last one do not.
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
     except (OSError, IndexError):
         return ""
@@ -23,12 +23,12 @@ def current_process() -> str:
 
 
 def process_identity(pid: int) -> str:
-    """What a process of this machine is called, so that `lives` knows it from a later one with the same number."""
+    """The identity of a process on this machine, for `is_running`."""
     return f"{socket.gethostname()}:{pid}:{_started(pid)}"
 
 
 def is_running(process: str) -> bool | None:
-    """Whether a process that called itself so still runs; None when that cannot be known from here."""
+    """Whether a process with this identity still runs; None if it ran on another machine."""
     host, _, rest = process.rpartition(":")[0].rpartition(":")
     started = process.rpartition(":")[2]
     if host != socket.gethostname() or not rest.isdigit():

@@ -1,8 +1,7 @@
-"""Keeping secrets out of what is written down and sent on.
+"""Redacts secrets from everything that is stored or sent on.
 
-What is known to be a secret, by the name of the environment variable that holds it, is looked for
-literally. What looks like one is found by shape. Neither finds a secret that somebody has encoded:
-this keeps accidents out of the records, it is no wall against a thief.
+Values of environment variables whose names suggest a secret are searched for literally; other secrets are recognised
+by their shape. Neither finds an encoded secret: this prevents accidents, not a deliberate leak.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 MIN_SECRET_LENGTH: Final = 8
-"""Shorter values are words too: `TOKEN=yes` must not blacken every `yes`."""
+"""Shorter values are ordinary words: `TOKEN=yes` must not redact every `yes`."""
 
 _SECRET_NAME: Final = re.compile(
     r"(?:^|_)(?:API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PWD|CREDENTIALS?|AUTH|DSN)"
@@ -30,7 +29,7 @@ _SHAPES: Final = (
     re.compile(r"\bAIza[A-Za-z0-9_-]{35}\b"),
     re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,4000}\.[A-Za-z0-9_-]{10,8000}\.[A-Za-z0-9_-]{5,1000}"),
 )
-# What stays tells what was there; the second group goes.
+# The first group is kept as context, the second is redacted.
 _NAMED: Final = (
     re.compile(
         r"(?i)(\b(?:authorization|proxy-authorization)[\"']?\s{0,20}[:=]\s{0,20}[\"']?(?:bearer|basic|token)\s{1,20})([^\s\"',;]{4,})"
@@ -42,7 +41,7 @@ _NAMED: Final = (
         r"([^\s\"'&;,)}\]]{6,})"
     ),
 )
-# No pattern can match in a text without one of these: most texts are done after this look.
+# No pattern matches a text without one of these; most texts need no further search.
 _HINTS: Final = (
     *("sk-", "sk_", "rk-", "rk_", "pk-", "pk_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat", "glpat"),
     *("akia", "asia", "xox", "aiza", "eyj", "private key", "bearer", "authorization", "://"),
@@ -50,7 +49,7 @@ _HINTS: Final = (
 )
 HIDDEN: Final = "[hidden]"
 _SHORT: Final = 100
-_MOST_SEEN: Final = 500
+_MAX_CACHED: Final = 500
 
 
 class Redactor:
@@ -59,24 +58,24 @@ class Redactor:
     def __init__(self, environment: Mapping[str, str] | None = None, also: Iterable[str] = ()) -> None:
         named = {value: name for name, value in (environment or {}).items() if _is_secret(name, value)}
         known = {**dict.fromkeys(also, ""), **named}
-        self._seen: dict[str, str] = {}
+        self._cache: dict[str, str] = {}
         self._names = {value: f"[hidden {name}]" if name else HIDDEN for value, name in known.items()}
-        # The longest first: one secret may begin with another.
+        # Longest first: one secret may be a prefix of another.
         longest_first = sorted(self._names, key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
     def text(self, text: str) -> str:
         if len(text) > _SHORT:
-            return self._searched(text)
-        # Reasons and names come again and again.
-        found = self._seen.get(text)
+            return self._redact(text)
+        # Short texts such as names and reasons recur.
+        found = self._cache.get(text)
         if found is None:
-            if len(self._seen) >= _MOST_SEEN:
-                self._seen.clear()
-            found = self._seen[text] = self._searched(text)
+            if len(self._cache) >= _MAX_CACHED:
+                self._cache.clear()
+            found = self._cache[text] = self._redact(text)
         return found
 
-    def _searched(self, text: str) -> str:
+    def _redact(self, text: str) -> str:
         if len(text) < MIN_SECRET_LENGTH:
             return text
         if self._known is not None:
@@ -90,22 +89,22 @@ class Redactor:
         return text
 
     def value(self, value: Any) -> Any:
-        """A JSON-like value with the secrets in its texts replaced; also what a telling key holds."""
+        """A JSON-like value with secrets redacted, including the values of keys that suggest a secret."""
         match value:
             case str():
                 return self.text(value)
             case dict():
-                return {self.text(str(key)): self._held(str(key), item) for key, item in value.items()}
+                return {self.text(str(key)): self._item(str(key), item) for key, item in value.items()}
             case list() | tuple():
                 return [self.value(item) for item in value]
         return value
 
-    def _held(self, key: str, item: Any) -> Any:
+    def _item(self, key: str, item: Any) -> Any:
         return HIDDEN if isinstance(item, str) and _is_secret(key, item) else self.value(item)
 
 
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """For a program that has no business with them, however short they are."""
+    """An environment without secrets, for child processes that do not need them."""
     return {name: value for name, value in environment.items() if not _names_secret(name)}
 
 

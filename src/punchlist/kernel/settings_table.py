@@ -1,4 +1,4 @@
-"""Reading tables of a settings file: every mistake is an error that says where and what is possible."""
+"""Typed access to the tables of a settings file; errors name the file, line and key, and what is allowed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from punchlist.kernel.text import excerpt, json_type
 from punchlist.kernel.toml_lines import KeyPath, find_line
 
 MAX_NUMBER: Final = 10**12
-"""No setting is a larger number."""
-_LONGEST_NAME: Final = 100
+"""The upper bound for every number."""
+_MAX_NAME_LENGTH: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsTable:
-    """A table and the way to it, such as `policy.rules[2]`."""
+    """A table and its path, such as `policy.rules[2]`."""
 
     path: Path
     key_path: KeyPath
@@ -27,22 +27,22 @@ class SettingsTable:
 
     @classmethod
     def top_level(cls, path: Path, name: str, content: Any) -> SettingsTable:
-        """A table of the file's own."""
+        """A top-level table of a file."""
         return cls._at(path, (name,), content)
 
     @classmethod
     def _at(cls, path: Path, way: KeyPath, content: Any) -> SettingsTable:
         if not isinstance(content, Mapping):
-            raise _wrong(path, way, f"must be a table, got {json_type(content)}")
+            raise _error(path, way, f"must be a table, got {json_type(content)}")
         return cls(path, way, content)
 
     @property
     def name(self) -> str:
-        return _spelled(self.key_path)
+        return _format_path(self.key_path)
 
     def error(self, key: str | None, problem: str) -> ConfigError:
-        """A mistake at a key, or, without one, of the table as a whole."""
-        return _wrong(self.path, self.key_path if key is None else (*self.key_path, key), problem)
+        """An error at a key, or, without one, of the whole table."""
+        return _error(self.path, self.key_path if key is None else (*self.key_path, key), problem)
 
     def check_keys(self, *known: str) -> None:
         for key in self.content:
@@ -58,16 +58,16 @@ class SettingsTable:
         return value
 
     def text_list(self, key: str) -> list[str]:
-        """One text, or a list of them."""
+        """A string, or a list of strings."""
         value = self.content.get(key, [])
         found = [value] if isinstance(value, str) else value
-        if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-            raise self.error(key, "must be text in quotes, or a list of such")
+        if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
+            raise self.error(key, "must be text in quotes, or a list of texts")
         return found
 
     def text_map(self, key: str) -> dict[str, str]:
         value = self.content.get(key, {})
-        if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
+        if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
             raise self.error(key, "must be a table of texts")
         return value
 
@@ -94,40 +94,40 @@ class SettingsTable:
         value = self.content.get(key, [])
         if not isinstance(value, list):
             raise self.error(key, "must be a list of tables")
-        return [SettingsTable._at(self.path, (*self.key_path, key, place), one) for place, one in enumerate(value)]
+        return [SettingsTable._at(self.path, (*self.key_path, key, index), item) for index, item in enumerate(value)]
 
     def table(self, key: str) -> SettingsTable:
         return SettingsTable._at(self.path, (*self.key_path, key), self.content.get(key, {}))
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """A question with the name that is nearest to a wrong one, `someName` being `some_name` to us; or nothing."""
+    """ " Did you mean X?" with the closest known name, comparing `someName` as `some_name`; empty if none is close."""
     from difflib import get_close_matches
 
-    ours = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name[:_LONGEST_NAME]).replace("-", "_").lower()
-    close = get_close_matches(ours, list(known), n=1, cutoff=0.7)
+    snake_case = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name[:_MAX_NAME_LENGTH]).replace("-", "_").lower()
+    close = get_close_matches(snake_case, list(known), n=1, cutoff=0.7)
     return f" Did you mean {close[0]}?" if close else ""
 
 
 def location(path: Path, source: str | None, way: KeyPath) -> str:
-    """The file, and the line if it can be told."""
+    """The file, and the line if it can be found."""
     line = find_line(source, way) if source is not None else None
     return f"{path}, line {line}" if line else str(path)
 
 
-def _wrong(path: Path, way: KeyPath, problem: str) -> ConfigError:
-    return ConfigError(f"{location(path, _source(path), way)}: {_spelled(way)}: {problem}.")
+def _error(path: Path, way: KeyPath, problem: str) -> ConfigError:
+    return ConfigError(f"{location(path, _source(path), way)}: {_format_path(way)}: {problem}.")
 
 
 def _source(path: Path) -> str | None:
-    """Read once more, since only a mistake needs it."""
+    """Read the file again; only errors need it."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return None
 
 
-def _spelled(way: KeyPath) -> str:
-    """As people write it: places in lists count from 1."""
+def _format_path(way: KeyPath) -> str:
+    """The path in the notation of messages: array indexes start at 1."""
     parts = (f"[{key + 1}]" if isinstance(key, int) else f".{excerpt(key)}" for key in way)
     return "".join(parts).removeprefix(".")

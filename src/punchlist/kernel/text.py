@@ -1,9 +1,8 @@
-"""Safe text: what may be stored, and how stored text is shown.
+"""Safe text: checks on input, escaping on output.
 
-Two halves that do not trust each other. On the way in, text that could act on a terminal, forge a
-list line or break a database is refused, never repaired behind the caller's back: what is stored
-is exactly what was sent, less surrounding blanks. On the way out, `visible` escapes it all again,
-since a store may hold what an older program, an import or a stranger put there.
+Input that could control a terminal, forge a list line or break a database is refused, never repaired: stored text is
+exactly the text that was sent, without surrounding whitespace. Output is escaped by `visible` regardless, since a
+database may contain text from an older version, an import or another program.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ ELLIPSIS: Final = "…"
 
 _LINE_BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 
-# Bidirectional and invisible marks can hide or reorder what a person reads. The joiners U+200C and
-# U+200D stay: emoji and several scripts need them.
+# Bidirectional and invisible characters can hide or reorder text. The joiners U+200C and U+200D are allowed: emoji
+# and several scripts need them.
 _INVISIBLE = "\u00ad\u034f\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb"
 _UNPRINTABLE: Final = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{_INVISIBLE}\U000e0000-\U000e007f]")
 _UNPRINTABLE_BUT_BREAKS: Final = re.compile(
@@ -36,38 +35,38 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def visible(text: object) -> str:
-    """`text` on one line, with everything that acts instead of showing spelled out."""
+    """`text` on one line, with control and invisible characters escaped."""
     return _UNPRINTABLE.sub(_escape, str(text))
 
 
 def visible_block(text: str) -> str:
-    """As `visible`, but line feeds stay."""
+    """As `visible`, but keeps line feeds."""
     return _UNPRINTABLE_BUT_BREAKS.sub(_escape, text)
 
 
 def quoted(text: object) -> str:
-    """`text` in quotation marks, on one line, which it cannot leave by bringing its own."""
+    """`text` on one line in quotation marks; quotation marks inside are replaced."""
     return f"“{visible(text).translate(_INNER)}”"
 
 
 def excerpt(text: str, limit: int = 60) -> str:
-    """The beginning of `text`, visible, for an error message."""
+    """The beginning of `text`, escaped, for an error message."""
     shown = visible(text[: limit + 1])
     return shown if len(shown) <= limit else shown[: limit - 1] + ELLIPSIS
 
 
 def line_problem(value: object, *, max_length: int, min_length: int = 1) -> str | None:
-    """Why `value` cannot be stored as one line of text, or None when it can."""
+    """Why `value` cannot be stored as one line of text; None if it can."""
     return _problem(value, min_length, max_length, _FORBIDDEN_IN_LINE)
 
 
 def block_problem(value: object, *, max_length: int, min_length: int = 0) -> str | None:
-    """Why `value` cannot be stored as text of several lines, or None when it can."""
+    """Why `value` cannot be stored as text of several lines; None if it can."""
     return _problem(value, min_length, max_length, _FORBIDDEN_IN_BLOCK)
 
 
 def raw_problem(value: object, *, max_length: int) -> str | None:
-    """Why `value` cannot be kept as it came, such as a program's output, or None when it can."""
+    """Why `value` cannot be stored unchanged, such as a program's output; None if it can."""
     return _problem(value, 0, max_length, _FORBIDDEN_ANYWHERE)
 
 
@@ -92,7 +91,7 @@ def _name(char: str) -> str:
 
 
 def json_type(value: object) -> str:
-    """The JSON name of a value's type, for messages to people and models who think in JSON."""
+    """The JSON type of a value, for messages to people and models."""
     match value:
         case None:
             return "null"

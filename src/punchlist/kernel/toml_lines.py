@@ -1,7 +1,7 @@
-"""On which line of a TOML text a key stands; the standard library's reader does not say.
+"""Finds the line of a key in a TOML text, for error messages; `tomllib` does not report it.
 
-The text is cut into its statements: a heading, or a key with its value. Each is read by itself, and so
-costs its own length and not that of all before it. This is done only when there is a mistake to tell.
+The text is split into statements (a table header, or a key with its value), and each is parsed on its own, so that the
+cost is linear.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from itertools import takewhile
 from typing import Any, Final
 
 KeyPath = tuple[str | int, ...]
-"""The way to a value: names of tables, and places in lists, from 0."""
+"""The path to a value: table names, and indexes into arrays, from 0."""
 
-_MOST_READ: Final = 2_000_000
-"""Characters, after which nothing is found: somebody has written a file to keep us busy."""
+_MAX_PARSED: Final = 2_000_000
+"""The limit of parsed characters, against files made to waste time."""
 _ENDS: Final = ('"""', "'''", "]", "}")
-"""What is in the last line of a value that goes over several."""
+"""The last line of a multi-line value contains one of these."""
 
 
 def find_line(source: str, keys: KeyPath) -> int | None:
-    """Where a value begins, or else the innermost table around it that is there; None if nothing is."""
+    """The line of a value, or of the innermost existing table around it; None if there is none."""
     found, deepest = None, 0
     for number, depth in _depths(source, keys):
         if depth > deepest:
@@ -31,7 +31,7 @@ def find_line(source: str, keys: KeyPath) -> int | None:
 
 
 def _depths(source: str, keys: KeyPath) -> Iterator[tuple[int, int]]:
-    """For each statement: its line, and how much of the way it goes."""
+    """For each statement: its line, and how many keys of the path it matches."""
     table: KeyPath = ()
     counts: dict[KeyPath, int] = {}
     for number, heading, content in _statements(source):
@@ -39,7 +39,7 @@ def _depths(source: str, keys: KeyPath) -> Iterator[tuple[int, int]]:
             table = _heading(content, counts)
             yield number, sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(table, keys, strict=False)))
         elif keys[: len(table)] == table:
-            yield number, len(table) + _reached(content, keys[len(table) :])
+            yield number, len(table) + _matched(content, keys[len(table) :])
 
 
 def _statements(source: str) -> Iterator[tuple[int, bool, dict[str, Any]]]:
@@ -53,12 +53,12 @@ def _statements(source: str) -> Iterator[tuple[int, bool, dict[str, Any]]]:
             continue
         text = "\n".join(lines)
         read += len(text)
-        if read > _MOST_READ:
+        if read > _MAX_PARSED:
             return
         try:
             content = tomllib.loads(text)
         except (ValueError, RecursionError):
-            # The value goes on in the next line.
+            # The value continues on the next line.
             continue
         if content:
             yield number - len(lines) + 1, text.lstrip().startswith("["), content
@@ -66,7 +66,7 @@ def _statements(source: str) -> Iterator[tuple[int, bool, dict[str, Any]]]:
 
 
 def _heading(content: dict[str, Any], counts: dict[KeyPath, int]) -> KeyPath:
-    """The table that a heading opens. In a list of tables, the last one so far is meant, or one more is begun."""
+    """The table that a header opens; in an array of tables, the current or a new element."""
     way: KeyPath = ()
     inner: Any = content
     while inner:
@@ -80,7 +80,7 @@ def _heading(content: dict[str, Any], counts: dict[KeyPath, int]) -> KeyPath:
     return way
 
 
-def _reached(content: Any, keys: Sequence[str | int]) -> int:
+def _matched(content: Any, keys: Sequence[str | int]) -> int:
     for depth, key in enumerate(keys):
         within = range(len(content)) if isinstance(content, list) else content if isinstance(content, dict) else ()
         if key not in within:

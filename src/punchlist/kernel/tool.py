@@ -1,7 +1,7 @@
-"""What a tool is to a model: a name, a description, a schema, and a function behind it.
+"""The description of a list's tool: name, schema, allowed roles and the function that runs it.
 
-The lists describe their tools with this; the surfaces and the agent offer them. `C` is what the
-function needs to know of its caller: given by whoever runs the tool, never by the model.
+Lists define their tools with `ListToolSpec`; surfaces and the agent offer them. `C` is the caller's context, which the
+surface passes and the model cannot set.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class ListToolSpec(Generic[C]):
     read_only: bool
     run: Callable[[C, Arguments], ToolResult]
     idempotent: bool = False
-    """May be called once more when nobody knows whether a call has happened: it changes nothing twice."""
+    """A repeated call changes nothing, so that a call with an unknown result can be retried."""
     request_field: str | None = None
-    """The argument in which it is told which request it is, so that it can see that."""
+    """The argument that carries the idempotency key."""
 
 
 def parse_arguments(raw: object) -> Arguments:
-    """What the caller sent as arguments, when it is an object at all."""
+    """The arguments of a call, which must be an object."""
     if raw is None:
         return {}
     if not isinstance(raw, dict):

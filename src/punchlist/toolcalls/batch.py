@@ -7,7 +7,7 @@ import math
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Final
 
-from punchlist.kernel.cancel_signal import CancelSignal
+from punchlist.kernel.cancellation import CancelSignal
 from punchlist.toolcalls.lifecycle import ENDED, CallStatus
 from punchlist.toolcalls.model import CallError, CompletedToolCall, ToolCall
 from punchlist.toolcalls.validation import ValidatedCall

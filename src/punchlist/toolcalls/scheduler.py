@@ -21,7 +21,7 @@ from typing import Any, Final, assert_never
 
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound, PunchlistError
 from punchlist.kernel.actors import Actor, Role
-from punchlist.kernel.cancel_signal import CancelSignal
+from punchlist.kernel.cancellation import CancelSignal
 from punchlist.kernel.clock import Clock, system_clock
 from punchlist.kernel.tool import ToolResult
 from punchlist.toolcalls.approval_watcher import ApprovalResponder, ApprovalWatcher

@@ -20,7 +20,7 @@ from punchlist.agent.turn import TurnResult
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.errors import NotFound
 from punchlist.kernel.actors import Actor, Role
-from punchlist.kernel.cancel_signal import CancelSignal
+from punchlist.kernel.cancellation import CancelSignal
 from punchlist.kernel.process_id import current_process
 from punchlist.storage.async_bridge import make_bridge
 from punchlist.surfaces.cli.approval_prompt import ApprovalPrompt

@@ -171,7 +171,7 @@ def test_an_unknown_setting_is_named_with_its_file_and_line(
 )
 def test_the_nearest_setting_is_suggested(key: str, meant: str, project: Path, home: dict[str, str]) -> None:
     (project / "punchlist.toml").write_text(f'{key} = "x"')
-    assert f"unknown setting {key!r}. Did you mean {meant}? There are:" in complaint(project, home)
+    assert f"unknown setting {key!r}. Did you mean {meant}? Known settings:" in complaint(project, home)
 
 
 def test_an_unknown_setting_in_the_users_file_is_named_too(project: Path, home: dict[str, str]) -> None:

@@ -195,7 +195,7 @@ def test_a_log_that_loses_its_name_while_it_is_opened_is_not_taken_for_the_one_t
         log.touch()
         return wal_files.find_wal_files(file)
 
-    monkeypatch.setattr(sqlite, "beside", look_late)
+    monkeypatch.setattr(sqlite, "find_wal_files", look_late)
     with closing(database.connect()) as connection:
         assert not database.is_same_file(connection)
 

@@ -34,7 +34,6 @@ from punchlist.errors import PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancellation import CancelSignal, run_unless_cancelled, sleep_unless_cancelled
 from punchlist.kernel.ids import new_id
-from punchlist.kernel.cancellation import run_unless_cancelled, sleep_unless_cancelled
 from punchlist.models.model import CallReturn, FinishReason, Model, ModelError, Reply, RequestedCall, Usage, UserText
 from punchlist.storage.async_bridge import AsyncBridge
 

@@ -135,8 +135,11 @@ async def open_tool_session(
 async def available_tools(site: ToolSite) -> AsyncIterator[tuple[dict[str, AgentTool], Sequence[str]]]:
     """The native tools and those of the MCP servers, with notes on servers that failed."""
     native: list[AgentTool] = list(native_tools(site.workspace, site.redactor.text))
+    if not site.settings.servers:
+        yield {tool.name: tool for tool in native}, ()
+        return
     async with McpServers(site.settings.servers) as servers:
-        remote, notes = await servers.tools() if site.settings.servers else ([], [])
+        remote, notes = await servers.tools()
         yield {tool.name: tool for tool in (*remote, *native)}, notes
 
 

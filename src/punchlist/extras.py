@@ -19,3 +19,8 @@ def require(module: str, *, extra: str, feature: str) -> ModuleType:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
         raise MissingExtra(feature, extra) from error
+
+
+def require_agent() -> None:
+    """Check for the packages that agents and their tools need. Provider SDKs are checked when a model is opened."""
+    require("pydantic", extra="agent", feature="The agent")

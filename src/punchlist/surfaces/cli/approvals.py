@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from punchlist.extras import require_agent
 from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.cli.context import (
     CliContext,
@@ -158,6 +159,7 @@ def _take_over(
     services: Services, call: StoredCall, approval: StoredApproval, answer: ApprovalAnswer, as_json: bool
 ) -> int | None:
     """Finish a call whose process has died; None if another process took it first."""
+    require_agent()
     from punchlist.conversations.model import Scope
     from punchlist.surfaces.cli.tool_call import deny_call, resume_call
     from punchlist.toolcalls import approvals

@@ -12,6 +12,7 @@ from typing import Annotated, Final
 
 import typer
 
+from punchlist.extras import require_agent
 from punchlist.kernel.text import visible
 from punchlist.surfaces.cli.context import CliContext, JsonOption, cli_context, echo, echo_json
 from punchlist.surfaces.cli.run import finish
@@ -37,6 +38,7 @@ def demo(
 
     The model's replies are rehearsed. The plan, the tools, the workers and the database are real.
     """
+    require_agent()
     from punchlist import demo as stage
 
     source = Path(stage.__file__).parent / ("mission" if what is DemoStep.MISSION else "")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from punchlist.extras import require_agent
 from punchlist.kernel.text import excerpt, visible
 from punchlist.surfaces.cli.context import JsonOption, SessionOption, cli_context, echo, echo_error, echo_json
 from punchlist.surfaces.cli.tools import ModeOption, ToolArgument, parse_arguments, warn_untrusted
@@ -28,6 +29,7 @@ def show(
     context: typer.Context, mode: ModeOption = None, session: SessionOption = None, as_json: JsonOption = False
 ) -> None:
     """Show the mode and the rules in the order in which they apply."""
+    require_agent()
     from punchlist.tools.tool_session import session_policy
 
     entry = cli_context(context)
@@ -58,6 +60,7 @@ def explain(
     as_json: JsonOption = False,
 ) -> None:
     """Explain whether a call is allowed, asked about or denied, and by which rule. Nothing runs."""
+    require_agent()
     import asyncio
 
     entry = cli_context(context)

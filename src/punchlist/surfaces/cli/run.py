@@ -12,6 +12,7 @@ import typer
 
 from punchlist.agent.definitions import CONTINUATIONS, CONTINUES
 from punchlist.errors import ConfigError
+from punchlist.extras import require_agent
 from punchlist.kernel.text import visible_block
 from punchlist.surfaces.cli.context import (
     CliContext,
@@ -112,6 +113,7 @@ def run(
 
     Exit code: 0 completed, 1 error, 2 usage, 3 ended with open items, 4 waiting, 130 cancelled.
     """
+    require_agent()
     from punchlist.agent.definitions import with_overrides
     from punchlist.models.providers import default_model
     from punchlist.surfaces.cli.run_session import RunSession

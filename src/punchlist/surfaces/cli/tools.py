@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from punchlist.extras import require_agent
 from punchlist.kernel.text import excerpt, visible, visible_block
 from punchlist.surfaces.cli.context import (
     JsonOption,
@@ -63,6 +64,7 @@ def group() -> None:
 @app.command("list")
 def list_tools(context: typer.Context, session: SessionOption = None, as_json: JsonOption = False) -> None:
     """List the tools, including those of MCP servers."""
+    require_agent()
     import asyncio
 
     entry = cli_context(context)
@@ -120,6 +122,7 @@ def call(
     `punchlist inbox` answers it. Exit code: 0 success, 1 error, 2 usage, 3 cancelled or denied,
     4 waiting for approval.
     """
+    require_agent()
     from punchlist.surfaces.cli.tool_call import run_call
     from punchlist.toolcalls.model import ToolCallRequest
     from punchlist.toolcalls.policy import Mode

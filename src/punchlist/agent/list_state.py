@@ -120,7 +120,7 @@ class TurnLists:
                 written = self._since is not None and (checklist.updated_at or "") >= self._since
                 self._earlier_revision = -1 if written else checklist.revision
             key = (rows, checklist.revision if checklist else problems, end_reason)
-            self._waits = plan_snapshot.has_conditions(rows)
+            self._waits = plan_snapshot.rows_have_conditions(rows)
             if self._last is not None and self._last[0] == key and not self._waits:
                 return self._last[1]
             plan = plan_snapshot.take_snapshot(tx, self._scope, rows) if self._has_plan else PlanSnapshot([])

@@ -18,42 +18,42 @@ from punchlist.storage.store import Transaction
 def take(
     tx: Transaction,
     before: Claim | None,
-    what: str,
+    title: str,
     todo_id: str,
     owner: tuple[ListKind, str],
     by: Claimant,
     seconds: int,
 ) -> Claim:
     """Claim a todo. The caller has locked the previous claim `before` or, if there is none, the list."""
-    claim = claim_validation.new_claim(before, what, todo_id, owner, by, tx.now(), seconds)
+    claim = claim_validation.new_claim(before, title, todo_id, owner, by, tx.now(), seconds)
     if before is None:
         claim_repository.insert_claim(tx, claim)
     elif not claim_repository.replace_claim(tx, before, claim):
-        raise _changed(what)
+        raise _changed(title)
     return claim
 
 
-def renew(tx: Transaction, what: str, todo_id: str, by: Claimant, fence: int, seconds: int) -> Claim:
+def renew(tx: Transaction, title: str, todo_id: str, by: Claimant, fence: int, seconds: int) -> Claim:
     """Extend a claim. Needs no lock on the list: the UPDATE checks fence and holder."""
-    claim = claim_validation.renewed_claim(claim_repository.find(tx, todo_id), what, by, fence, tx.now(), seconds)
+    claim = claim_validation.renewed_claim(claim_repository.find(tx, todo_id), title, by, fence, tx.now(), seconds)
     if not claim_repository.update_lease(tx, claim):
-        raise _changed(what)
+        raise _changed(title)
     return claim
 
 
-def release(tx: Transaction, what: str, todo_id: str, by: Claimant, fence: int | None) -> Claim:
+def release(tx: Transaction, title: str, todo_id: str, by: Claimant, fence: int | None) -> Claim:
     """Release a claim; returns it as it was before."""
     claim = claim_repository.lock(tx, todo_id)
-    claim_validation.released_claim(claim, what, by, fence, tx.now())
+    claim_validation.released_claim(claim, title, by, fence, tx.now())
     assert claim is not None
     claim_repository.clear_holder(tx, claim)
     return claim
 
 
-def check_use(tx: Transaction, what: str, todo_id: str, fence: int | None, by: Role) -> Claim | None:
+def lock_for_use(tx: Transaction, title: str, todo_id: str, fence: int | None, by: Role) -> Claim | None:
     """The claim on a todo that is about to be started or ended; raises if the caller may not do that."""
     claim = claim_repository.lock(tx, todo_id)
-    claim_validation.check_use(claim, what, fence, by, tx.now())
+    claim_validation.check_use(claim, title, fence, by, tx.now())
     return claim if claim and claim.holder else None
 
 
@@ -70,5 +70,5 @@ def claim_event_data(claim: Claim) -> dict[str, Any]:
     return {"holder": claim.holder, "fence": claim.fence}
 
 
-def _changed(what: str) -> Conflict:
-    return Conflict(f"Another writer changed the claim of {what} at the same moment. Claim it again.")
+def _changed(title: str) -> Conflict:
+    return Conflict(f"Another writer changed the claim of {title} at the same moment. Claim it again.")

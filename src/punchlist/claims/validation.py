@@ -49,75 +49,75 @@ def lease_end(now: str, seconds: int) -> str:
 
 
 def new_claim(
-    before: Claim | None, what: str, todo_id: str, owner: tuple[ListKind, str], by: Claimant, now: str, seconds: int
+    before: Claim | None, title: str, todo_id: str, owner: tuple[ListKind, str], by: Claimant, now: str, seconds: int
 ) -> Claim:
-    """The claim that replaces `before`. `what` names the todo in messages."""
+    """The claim that replaces `before`. `title` names the todo in messages."""
     CLAIM.check_role(ClaimAction.CLAIM, by.scope.actor.role)
     if before is not None and is_held(before, now):
-        raise already_claimed(before, what, by)
+        raise already_claimed(before, title, by)
     CLAIM.advance(claim_status(before, now), ClaimAction.CLAIM, by.scope.actor.role)
     fence = before.fence + 1 if before else 1
     return Claim(todo_id, *owner, by.holder, fence, claimed_at=now, lease_until=lease_end(now, seconds))
 
 
-def renewed_claim(claim: Claim | None, what: str, by: Claimant, fence: int, now: str, seconds: int) -> Claim:
+def renewed_claim(claim: Claim | None, title: str, by: Claimant, fence: int, now: str, seconds: int) -> Claim:
     """The claim with a lease from now; also after the lease ended, unless the todo was claimed again."""
-    return _check_holder(claim, ClaimAction.RENEW, what, by, fence, now)._replace(lease_until=lease_end(now, seconds))
+    return _check_holder(claim, ClaimAction.RENEW, title, by, fence, now)._replace(lease_until=lease_end(now, seconds))
 
 
-def released_claim(claim: Claim | None, what: str, by: Claimant, fence: int | None, now: str) -> Claim:
+def released_claim(claim: Claim | None, title: str, by: Claimant, fence: int | None, now: str) -> Claim:
     """The claim without its holder. A person can release any claim and needs no fence."""
-    return _check_holder(claim, ClaimAction.RELEASE, what, by, fence, now)._replace(holder=None)
+    return _check_holder(claim, ClaimAction.RELEASE, title, by, fence, now)._replace(holder=None)
 
 
 def _check_holder(
-    claim: Claim | None, action: ClaimAction, what: str, by: Claimant, fence: int | None, now: str
+    claim: Claim | None, action: ClaimAction, title: str, by: Claimant, fence: int | None, now: str
 ) -> Claim:
     role = by.scope.actor.role
     CLAIM.check_role(action, role)
     if claim is None:
-        raise Conflict(f"{what} is not claimed. Call claim_todo first.")
+        raise Conflict(f"{title} is not claimed. Call claim_todo first.")
     if fence is not None:
-        check_fence(claim, what, fence)
+        check_fence(claim, title, fence)
     CLAIM.advance(claim_status(claim, now), action, role)
     override = role is Role.PERSON and action is ClaimAction.RELEASE
     if claim.holder != by.holder and not override:
-        raise NotAllowed(f"{_held_by(claim, what)}. Only its holder can {action} that claim.")
+        raise NotAllowed(f"{_held_by(claim, title)}. Only its holder can {action} that claim.")
     if fence is None and not override:
         raise InvalidInput("fence: is required; claim_todo returned it")
     return claim
 
 
-def check_fence(claim: Claim | None, what: str, fence: int) -> None:
+def check_fence(claim: Claim | None, title: str, fence: int) -> None:
     if claim is None or fence > claim.fence:
-        raise Conflict(f"{what} has no claim with fence {fence}. Call claim_todo to get one.")
+        raise Conflict(f"{title} has no claim with fence {fence}. Call claim_todo to get one.")
     if fence < claim.fence:
         by = f" by {visible(claim.holder)}" if claim.holder else ""
         raise Conflict(
-            f"Fence {fence} is outdated: {what} was claimed again{by} with fence {claim.fence}. "
+            f"Fence {fence} is outdated: {title} was claimed again{by} with fence {claim.fence}. "
             "Your work on it does not count; claim another todo."
         )
 
 
-def check_use(claim: Claim | None, what: str, fence: int | None, by: Role, now: str) -> None:
+def check_use(claim: Claim | None, title: str, fence: int | None, by: Role, now: str) -> None:
     """A claimed todo can be started or ended only with its fence, or by a person."""
     if fence is not None:
-        check_fence(claim, what, fence)
+        check_fence(claim, title, fence)
     elif claim is not None and by is not Role.PERSON and is_held(claim, now):
-        raise Conflict(f"{_held_by(claim, what)}. Only its holder can use it, with the fence; claim another todo.")
+        raise Conflict(f"{_held_by(claim, title)}. Only its holder can use it, with the fence; claim another todo.")
 
 
-def already_claimed(claim: Claim, what: str, by: Claimant) -> Conflict:
+def already_claimed(claim: Claim, title: str, by: Claimant) -> Conflict:
     if claim.holder == by.holder:
         return Conflict(
-            f"You already hold {what} with fence {claim.fence} until {claim.lease_until}. "
+            f"You already hold {title} with fence {claim.fence} until {claim.lease_until}. "
             "Call renew_claim to extend it."
         )
-    return Conflict(f"{_held_by(claim, what)}. Claim another todo, or try again then.")
+    return Conflict(f"{_held_by(claim, title)}. Claim another todo, or try again then.")
 
 
-def _held_by(claim: Claim, what: str) -> str:
-    return f"{what} is claimed by {visible(claim.holder)} until {claim.lease_until}"
+def _held_by(claim: Claim, title: str) -> str:
+    return f"{title} is claimed by {visible(claim.holder)} until {claim.lease_until}"
 
 
 def parse_seconds(raw: Any) -> int:

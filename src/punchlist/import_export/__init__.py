@@ -1,1 +1,1 @@
-"""Lists of other tools, read and written (X6): formats on one side, our lists on the other, `Entry` between them."""
+"""Import and export (X6): formats of other tools, our lists, and `ExchangeItem` between them."""

@@ -16,7 +16,7 @@ from punchlist.kernel.text import visible
 
 MAX_BYTES: Final = 32_000_000
 MAX_FILES: Final = 10_000
-STREAM: Final = "-"
+STDIO: Final = "-"
 """Stdin or stdout."""
 SUFFIXES: Final = (".md", ".json")
 TASKS: Final = "tasks"
@@ -25,9 +25,9 @@ INACTIVE: Final = ("completed", "drafts", "archive/tasks")
 """Folders of Backlog.md with tasks that are not active."""
 
 
-def read(name: str) -> str | dict[str, str]:
+def read_source(name: str) -> str | dict[str, str]:
     """The text of a file, or the texts of a folder's files by name."""
-    if name == STREAM:
+    if name == STDIO:
         return _decode(_read_limited(sys.stdin.buffer, MAX_BYTES, "stdin"), "stdin")
     path = Path(name).expanduser()
     try:
@@ -110,7 +110,7 @@ def _is_stream(target: Path) -> bool:
     return target.exists() and not target.is_file() and not target.is_dir()
 
 
-def write(target: Path, text: str) -> None:
+def write_file(target: Path, text: str) -> None:
     """Write the file atomically: a reader sees the old or the new content."""
     if not _is_stream(target):
         _replace_all({target: text})
@@ -122,7 +122,7 @@ def write(target: Path, text: str) -> None:
         raise _unwritable(target, error) from error
 
 
-def write_files(folder: Path, files: Mapping[str, str]) -> None:
+def write_folder(folder: Path, files: Mapping[str, str]) -> None:
     """Write all files or none."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -77,7 +77,7 @@ class PlanClaims:
 
 def check_claim(tx: Transaction, scope: TurnScope, todo: TurnTodo, fence: int | None) -> Claim | None:
     """The claim on a todo that is about to be started or ended; raises if the caller may not do that."""
-    return claim_steps.check_use(tx, title_with_id(todo), todo.id, fence, scope.actor.role)
+    return claim_steps.lock_for_use(tx, title_with_id(todo), todo.id, fence, scope.actor.role)
 
 
 def with_claimed_in_progress(todos: Sequence[TurnTodo], claimed: Collection[str]) -> list[TurnTodo]:

@@ -38,7 +38,7 @@ RESOLVE: Final = update(
 
 def insert_conditions(tx: Transaction, conditions: Sequence[Condition]) -> None:
     # Plain strings: the SQLite driver is slow with subclasses of str.
-    rows = [{**one._asdict(), "kind": one.kind.value, "status": one.status.value} for one in conditions]
+    rows = [{**each._asdict(), "kind": each.kind.value, "status": each.status.value} for each in conditions]
     tx.run_many(INSERT, rows)
 
 

@@ -21,7 +21,7 @@ def read_snapshot_rows(tx: Transaction, scope: TurnScope) -> Rows:
     return tx.all(SNAPSHOT, conversation_id=scope.conversation_id, turn_id=scope.turn_id)
 
 
-def has_conditions(rows: Rows) -> bool:
+def rows_have_conditions(rows: Rows) -> bool:
     return bool(rows and rows[0][-1])
 
 

@@ -225,7 +225,7 @@ class MissionTodos(TodoQueries):
                     f"“{visible(todo.title)}” ({todo.id}) is {todo.status}; a report needs a todo in progress."
                 )
             if scope.actor.role is Role.OWNER:
-                claims.check_use(tx, f"“{visible(todo.title)}” ({todo.id})", todo.id, fence, scope.actor.role)
+                claims.lock_for_use(tx, f"“{visible(todo.title)}” ({todo.id})", todo.id, fence, scope.actor.role)
             changed = update_todo(tx, scope, mission, WORK, todo, "its result was reported", worked_at=tx.now())
             chat_service.post(
                 tx,

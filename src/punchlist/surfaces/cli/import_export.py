@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from punchlist.errors import InvalidInput, NotFound
-from punchlist.import_export.files import STREAM
+from punchlist.import_export.files import STDIO
 from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.cli.context import JsonOption, SessionOption, cli_context, echo, echo_json
 
@@ -99,8 +99,8 @@ def _read(source: str, of: FormatChoice | None) -> tuple[ExchangeFormat, ParsedF
     from punchlist.import_export import files
     from punchlist.import_export.formats import FORMATS, guess_folder_format, guess_import_format
 
-    written = files.read(source)
-    name = "stdin" if source == STREAM else source
+    written = files.read_source(source)
+    name = "stdin" if source == STDIO else source
     try:
         if isinstance(written, dict):
             format = FORMATS[of] if of else guess_folder_format(written)
@@ -222,7 +222,7 @@ def export(
         typer.Argument(
             metavar="[FILE]", help="A file, or a folder for claude and backlog. Default: stdout.", show_default=False
         ),
-    ] = STREAM,
+    ] = STDIO,
     to: Annotated[
         FormatChoice | None, typer.Option("--to", help="Default: guessed from the file's name, else json.")
     ] = None,
@@ -255,7 +255,7 @@ def export(
     fitted = fit_items(format.limits, entries, timestamp(services.store.clock()))
     told: dict[str, Any] = {"session": services.settings.session, "list": which.value, "format": format.name}
     told |= {"items": len(fitted.items), "lost": [one.as_json() for one in fitted.lost]}
-    if target == STREAM:
+    if target == STDIO:
         written = _as_text(format, fitted.items)
         if as_json:
             echo_json({**told, "text": written})
@@ -339,7 +339,7 @@ def _write(format: ExchangeFormat, entries: list[ExchangeItem], path: Path, *, f
             raise InvalidInput(f"{there} Choose another name, or use --force to replace it.")
         typer.confirm(f"{there} Replace what has the same name?", abort=True, err=True)
     if written is None:
-        files.write(path, _as_text(format, entries))
+        files.write_file(path, _as_text(format, entries))
         return None
-    files.write_files(path, written)
+    files.write_folder(path, written)
     return len(written)

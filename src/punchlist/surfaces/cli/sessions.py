@@ -174,7 +174,7 @@ def export(
     session: SessionOption = None,
 ) -> None:
     """Write a session with its turns, messages, calls, traces, plans and checklist."""
-    from punchlist.import_export.files import write
+    from punchlist.import_export.files import write_file
     from punchlist.surfaces.conversation_json import as_json, load_record
 
     to_stdout = output is None and format is ExportFormat.JSON
@@ -191,7 +191,7 @@ def export(
     if output is None:
         echo(text.rstrip("\n"))
         return
-    write(output, text)
+    write_file(output, text)
     echo(f"Wrote {visible(output)} ({output.stat().st_size:,} bytes).", error=True)
 
 

@@ -225,7 +225,7 @@ def test_modified_arguments_are_those_that_run_and_those_on_record(store: Store)
     ("arguments", "why"),
     [
         ({"on": 5}, "on: "),
-        ({"off": "x"}, "off: is not known"),
+        ({"off": "x"}, "off: is not a parameter"),
         (None, "arguments: required"),
         ({"on": "prod"}, "policy denies"),
     ],

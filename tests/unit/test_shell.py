@@ -1,4 +1,4 @@
-"""A command line is taken apart into every command that could run, or it is said why that cannot be done."""
+"""A command line is parsed into every command that could run, or the parser says why it cannot be."""
 
 from __future__ import annotations
 
@@ -421,7 +421,7 @@ def test_what_cannot_be_judged_is_unclear(line: str) -> None:
 def test_the_reason_says_what_is_not_known() -> None:
     assert parse("$X y").unclear == "The program's name is not known before it runs: $X"
     assert parse("curl x | sh").unclear == "sh reads its commands from its input."
-    assert parse("ls 'x").unclear == 'It cannot be read as a shell command: a quote is not closed near "\'x".'
+    assert parse("ls 'x").unclear == 'It cannot be parsed as a shell command: a quote is not closed near "\'x".'
 
 
 def test_an_unclear_line_still_lists_what_was_found() -> None:
@@ -442,7 +442,7 @@ def test_a_line_that_is_too_long_is_not_read() -> None:
 @pytest.mark.parametrize(("before", "after"), [("$(", ")"), ("( ", " )"), ("{ ", "; }"), ("sudo ", ""), ("! ", "")])
 def test_what_is_nested_too_deep_is_unclear(before: str, after: str) -> None:
     assert parse(before * 8 + "rm" + after * 8).unclear is None or before == "$("
-    assert parse(before * 50 + "rm" + after * 50).unclear == "It is nested too deep."
+    assert parse(before * 50 + "rm" + after * 50).unclear == "It is nested too deeply."
 
 
 def test_too_many_words_are_unclear() -> None:

@@ -1,17 +1,14 @@
-"""Reads commands: lists, pipes, compound commands, redirections."""
+"""Parses commands: lists, pipelines, compound commands."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from punchlist.kernel.text import excerpt
-from punchlist.toolcalls.shell.parsed import MAX_DEPTH, SimpleCommand, Unparsable
-from punchlist.toolcalls.shell.words import META, NUMBER, HereDocument, PartialWord, Redirections, WordParser
-from punchlist.toolcalls.shell.wrappers import (
-    DECLARATION_BUILTINS,
+from punchlist.toolcalls.shell.builtins import DECLARATION_BUILTINS
+from punchlist.toolcalls.shell.findings import (
     NAME,
     EvaluatesArithmetic,
     RunsCommand,
@@ -19,11 +16,12 @@ from punchlist.toolcalls.shell.wrappers import (
     SetsVariable,
     Uncertain,
     WrapperWord,
-    find_invocations,
 )
+from punchlist.toolcalls.shell.parsed import MAX_DEPTH, SimpleCommand, Unparsable
+from punchlist.toolcalls.shell.redirections import BLANKS, RedirectionParser, Redirections
+from punchlist.toolcalls.shell.words import META, NUMBER, HereDocument
+from punchlist.toolcalls.shell.wrappers import find_invocations
 
-_BLANKS: Final = re.compile(r"(?:[ \t]|\\\n)*+")
-_COMMENT: Final = re.compile(r"#[^\n]*")
 _COUNTER: Final = re.compile(rf"\(\([ \t]*({NAME})(?:\+\+|--|[-+*/%]?=-?[0-9]+)[ \t]*\)\)")
 _ARRAY_ITEM: Final = re.compile(r"\[(?![0-9]+\]=)")
 _ASSIGNMENT: Final = re.compile(rf"({NAME})(\[[0-9]*\])?\+?=")
@@ -31,21 +29,19 @@ _SUBSCRIPT: Final = re.compile(rf"{NAME}\[")
 _REDIRECTION: Final = re.compile(
     rf"([0-9]+|\{{{NAME}\}})?(<<<|<<-|<<|<>|<&|<(?!\()|>>|>\||>&|>(?!\())|(&>>?)",
 )
-_DELIMITER: Final = re.compile(r"(['\"]?)(\\?)([A-Za-z0-9_.+-]+)\1(?=[ \t\n|&;()<>]|\Z)")
 _RESERVED: Final = re.compile(
     r"(?:if|then|elif|else|fi|for|select|while|until|do|done|case|esac|function|coproc|time|!|\{|\}|\[\[)"
     r"(?=(?:\\\n)*+(?:[ \t\n|&;()<>]|\Z))"
 )
 _CLOSERS: Final = {"then", "elif", "else", "fi", "do", "done", "esac", "}"}
 _CASE_END: Final = re.compile(r";;&|;;|;&")
-_CLOSES: Final = re.compile("-")
 _FUNCTION: Final = re.compile(r"\([ \t]*\)")
 _NAMED_COPROC: Final = re.compile(rf"{NAME}[ \t]+(?=[({{]|(?:if|for|while|until|case|select)\b)")
 _COMPARES_NUMBERS: Final = {"-eq", "-ne", "-lt", "-le", "-gt", "-ge"}
 
 
-class CommandParser(WordParser):
-    """Reads commands, and what is in them."""
+class CommandParser(RedirectionParser):
+    """Parses commands and their parts."""
 
     def read_all(self) -> None:
         try:
@@ -56,28 +52,15 @@ class CommandParser(WordParser):
             self.found.doubt(str(stop))
 
     def script(self, text: str, within: str, level: int) -> None:
-        """Reads a text of its own. What cannot be read in it does not end the reading of the text around it."""
+        """Parse a nested script. A syntax error in it does not end the parsing of the text around it."""
         if level >= MAX_DEPTH:
-            raise Unparsable("It is nested too deep.")
+            raise Unparsable("It is nested too deeply.")
         self.found.spend(text)
         self.found.count_word()
         CommandParser(text, self.found, within, level + 1).read_all()
 
-    def blanks(self) -> None:
-        self.take(_BLANKS)
-        if self.peek() == "#":
-            self.take(_COMMENT)
-
-    def newlines(self) -> None:
-        self.blanks()
-        while self.peek() == "\n":
-            self.at += 1
-            if self.pending:
-                self.here_documents()
-            self.blanks()
-
     def commands_until(self, *closers: str) -> str:
-        """Reads commands up to and with one of `closers`; which one it was."""
+        """Parse commands up to and including one of `closers`; returns that one."""
         while True:
             self.newlines()
             if (closer := self.closer()) in closers:
@@ -212,14 +195,6 @@ class CommandParser(WordParser):
         (self.found.counters if numbers else self.found.variables).add(name[0])
         self.emit([], (name[0],))
 
-    def words(self) -> list[WrapperWord]:
-        words: list[WrapperWord] = []
-        self.blanks()
-        while self.peek() not in {"", "\n", ";"}:
-            words.append(self.word())
-            self.blanks()
-        return words
-
     def case(self) -> None:
         self.blanks()
         self.word()
@@ -282,7 +257,7 @@ class CommandParser(WordParser):
         self.condition_numbers(words)
 
     def condition_blanks(self) -> None:
-        self.take(_BLANKS)
+        self.take(BLANKS)
         if self.peek() == "#":
             raise self.stop("bash and sh do not agree what [[ … ]] is,")
 
@@ -363,10 +338,6 @@ class CommandParser(WordParser):
         self.at += 1
         self.end_of_word()
 
-    def end_of_word(self) -> None:
-        if self.peek() and self.peek() not in META:
-            raise self.stop("a word is not plain")
-
     def finish(self, words: Sequence[WrapperWord], names: Sequence[str], redirections: Redirections) -> None:
         self.emit(words, names, redirections.writes)
         if isinstance(redirections.stdin, HereDocument):
@@ -375,7 +346,7 @@ class CommandParser(WordParser):
             self.look_inside(words, redirections.stdin, self.level)
 
     def redirections_after(self) -> None:
-        """Those of a compound command, such as `{ …; } > file`."""
+        """Parse the redirections of a compound command, such as `{ …; } > file`."""
         redirections = Redirections()
         self.blanks()
         while redirection := self.take(_REDIRECTION):
@@ -383,77 +354,6 @@ class CommandParser(WordParser):
             self.blanks()
         if redirections.writes:
             self.emit([], [], redirections.writes)
-
-    def redirection(self, match: re.Match[str], redirections: Redirections) -> None:
-        operator = match[2] or match[3]
-        if len(match[1] or "") > 1:
-            self.found.doubt("Bash and sh do not agree what is in front of a redirection.")
-        self.blanks()
-        if operator in {"<<", "<<-"}:
-            document = self.here_document(tabs=operator == "<<-")
-            redirections.input(match[1], operator, document)
-            return
-        if operator in {">&", "<&"} and self.take(_CLOSES):
-            self.end_of_word()  # bash takes `>&-x` for `>&- x`
-            redirections.input(match[1], operator, WrapperWord("-"))
-            return
-        target = self.word()
-        redirections.input(match[1], operator, replace(target, text=target.text + "\n"))
-        redirections.both = redirections.both or operator.startswith("&")
-        if operator in {"<<<", "<", "<&"}:
-            return
-        if not target.known:
-            redirections.writes.append("?")
-        elif target.text != "/dev/null" and not (operator == ">&" and re.fullmatch(r"[0-9]*-?", target.text)):
-            redirections.writes.append(target.text)
-
-    def here_document(self, *, tabs: bool) -> HereDocument:
-        match = self.take(_DELIMITER)
-        if match is None or (match[1] and match[2]):
-            raise self.stop("the end of a here-document is not plain")
-        self.pending.append(HereDocument(match[3], bool(match[1] or match[2]), tabs))
-        return self.pending[-1]
-
-    def here_documents(self) -> None:
-        pending, self.pending = self.pending, []
-        for document in pending:
-            self.read_here_document(document)
-
-    def read_here_document(self, document: HereDocument) -> None:
-        lines: list[str] = []
-        while self.at < len(self.text):
-            end = self.text.find("\n", self.at)
-            end = len(self.text) if end < 0 else end
-            line = self.text[self.at : end]
-            self.at = min(end + 1, len(self.text))
-            line = line.lstrip("\t") if document.tabs else line
-            if line == document.delimiter:
-                break
-            lines.append(line)
-        else:
-            self.found.doubt("A here-document does not end.")
-        body = "".join(f"{line}\n" for line in lines)
-        self.found.spend(body)
-        known = document.quoted or not re.search(r"[$`\\]", body)
-        if not known:
-            CommandParser(body, self.found, "substitution", self.level + 1).expansions()
-        if document.reader:
-            self.look_inside(document.reader, WrapperWord(body, known), self.level)
-
-    def expansions(self) -> None:
-        """The substitutions in the body of a here-document."""
-        ignored = PartialWord(0)
-        while char := self.peek():
-            if char == "$":
-                self.dollar(ignored, quoted=True)
-            elif char == "`":
-                self.backticks(ignored, quoted=False)
-            elif char == "\\":
-                if self.peek(1) == "\n":
-                    self.found.doubt("A line of a here-document ends with a backslash.")
-                self.at += 2
-            else:
-                self.take(re.compile(r"[^$`\\]+"))
 
     def emit(
         self,
@@ -474,9 +374,9 @@ class CommandParser(WordParser):
         self.found.add(SimpleCommand(tuple(known), complete, tuple(names), tuple(writes), within))
 
     def look_inside(self, words: Sequence[WrapperWord], stdin: WrapperWord | None, level: int) -> None:
-        """What a command that was listed runs in its turn."""
+        """Record what a command runs itself."""
         if level >= MAX_DEPTH:
-            raise Unparsable("It is nested too deep.")
+            raise Unparsable("It is nested too deeply.")
         if not words[0].known:
             self.found.doubt(f"The program's name is not known before it runs: {excerpt(words[0].raw, 40)}")
             return

@@ -1,4 +1,4 @@
-"""What was found in a command line."""
+"""The result of parsing a command line."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ MAX_LINE_LENGTH: Final = 100_000
 MAX_COMMANDS: Final = 2_000
 MAX_WORDS: Final = 20_000
 MAX_DEPTH: Final = 25
-# Shells run what these hold or name: with `set -x`, or before the script.
+# Shells execute the values of these, or the files they name: with `set -x`, or before the script.
 _RUN_AS_CODE: Final = re.compile(r"PS4\Z|BASH_ENV\Z|BASH_FUNC_|ZDOTDIR\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class SimpleCommand:
-    words: tuple[str, ...]  # program and arguments without quotes, up to the first that is not known
-    complete: bool  # every word is known before it runs
-    assignments: tuple[str, ...]  # names of the variables set for it, or by it
-    writes: tuple[str, ...]  # files its redirections may write; "?" is one that is not known
-    within: str  # "" at top level, else what it was found inside of: "substitution", "sudo", "bash -c"
+    words: tuple[str, ...]  # program and arguments without quotes, up to the first unknown one
+    complete: bool  # every word is known before the command runs
+    assignments: tuple[str, ...]  # names of the variables that are set for it or by it
+    writes: tuple[str, ...]  # files that its redirections write; "?" is an unknown one
+    within: str  # "" at top level, else its context: "substitution", "sudo", "bash -c"
 
 
 class Unparsable(Exception):
-    """From here on this text cannot be read."""
+    """The rest of the text cannot be parsed."""
 
 
 @dataclass(slots=True)
 class ParseResult:
-    """What was found in the line, by all readers of its parts together."""
+    """What all parsers of a line and its nested scripts have found."""
 
     commands: list[SimpleCommand] = field(default_factory=list)
     unclear: str | None = None
@@ -39,8 +39,8 @@ class ParseResult:
     budget: int = 2 * MAX_LINE_LENGTH
     functions: set[str] = field(default_factory=set)
     programs: set[str] = field(default_factory=set)
-    counters: set[str] = field(default_factory=set)  # variables that were given a number
-    variables: set[str] = field(default_factory=set)  # variables that were given anything else
+    counters: set[str] = field(default_factory=set)  # variables that are assigned a number
+    variables: set[str] = field(default_factory=set)  # variables that are assigned anything else
     computed: set[str] = field(default_factory=set)  # variables whose value is used in arithmetic
 
     def doubt(self, reason: str) -> None:
@@ -54,7 +54,7 @@ class ParseResult:
     def spend(self, text: str) -> None:
         self.budget -= len(text)
         if self.budget < 0:
-            raise Unparsable("It has too many commands inside of commands.")
+            raise Unparsable("It has too many nested commands.")
 
     def count_word(self) -> None:
         self.words += 1
@@ -63,9 +63,9 @@ class ParseResult:
 
     def conclude(self) -> None:
         for name in sorted(self.functions & self.programs):
-            self.doubt(f"It defines a command of its own and uses it: {excerpt(name)}")
+            self.doubt(f"It defines a function and calls it: {excerpt(name)}")
         for name in filter(_RUN_AS_CODE.match, sorted(self.variables | self.counters)):
-            self.doubt(f"A shell runs what {excerpt(name)} holds or names.")
-        # Bash computes values as it computes expressions: with x='a[$(rm y)]', `$((x))` runs rm.
+            self.doubt(f"A shell executes the value of {excerpt(name)}.")
+        # Bash evaluates the value of a variable in arithmetic: with x='a[$(rm y)]', `$((x))` runs rm.
         for name in sorted(self.computed - (self.counters - self.variables)):
-            self.doubt(f"The value of {name} is used as a number, and bash runs commands in such a value.")
+            self.doubt(f"The value of {name} is used in arithmetic, where bash can run commands.")

@@ -1,4 +1,4 @@
-"""Reads words: quotes, expansions, and the commands inside of them."""
+"""Parses words: quotes, expansions, and the commands in them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from punchlist.kernel.text import excerpt
+from punchlist.toolcalls.shell.findings import NAME, WrapperWord
 from punchlist.toolcalls.shell.parsed import MAX_DEPTH, ParseResult, Unparsable
-from punchlist.toolcalls.shell.wrappers import NAME, WrapperWord
 
 META: Final = frozenset(" \t\n|&;()<>")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./:,=@%+\-\]^!}#]+")
@@ -29,7 +29,7 @@ _ANSI_LETTERS: Final = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?
 
 @dataclass(slots=True)
 class PartialWord:
-    """A word that is being read."""
+    """A word while it is parsed."""
 
     start: int
     parts: list[str] = field(default_factory=list)
@@ -50,23 +50,11 @@ class HereDocument:
     delimiter: str
     quoted: bool
     tabs: bool  # `<<-`: tabs in front of its lines do not count
-    reader: tuple[WrapperWord, ...] = ()  # the command it is the input of
-
-
-@dataclass(slots=True)
-class Redirections:
-    writes: list[str] = field(default_factory=list)
-    stdin: WrapperWord | HereDocument | None = None
-    both: bool = False
-
-    def input(self, number: str | None, operator: str, source: WrapperWord | HereDocument) -> None:
-        """Only what is the standard input in the end is what a shell would run."""
-        if (number or ("0" if operator.startswith("<") else "1")).strip("0") == "":
-            self.stdin = source if operator.startswith("<<") else None
+    reader: tuple[WrapperWord, ...] = ()  # the command that reads it
 
 
 class WordParser:
-    """Reads words, and the commands in their substitutions."""
+    """Parses words, and the commands in their substitutions."""
 
     def __init__(self, text: str, found: ParseResult, within: str = "", level: int = 0) -> None:
         self.text = text
@@ -92,12 +80,12 @@ class WordParser:
 
     def stop(self, problem: str) -> Unparsable:
         return Unparsable(
-            f"It cannot be read as a shell command: {problem} near {excerpt(self.text[self.at :], 20)!r}."
+            f"It cannot be parsed as a shell command: {problem} near {excerpt(self.text[self.at :], 20)!r}."
         )
 
     def descend(self, within: str) -> str:
         if self.level >= MAX_DEPTH:
-            raise Unparsable("It is nested too deep.")
+            raise Unparsable("It is nested too deeply.")
         self.level += 1
         outer, self.within = self.within, within
         return outer
@@ -142,7 +130,7 @@ class WordParser:
                 self.pattern(char, making)
             case _:
                 if not char.isprintable() or char.isspace():
-                    self.found.doubt(f"It has a character that may or may not part words: {excerpt(char)}")
+                    self.found.doubt(f"It contains a character that may separate words: {excerpt(char)}")
                 making.add(char)
                 self.at += 1
 
@@ -217,7 +205,7 @@ class WordParser:
         making.lose(single=quoted)
 
     def substitution(self) -> None:
-        """From after `$(` to after `)`. No here-document may begin inside of it and end outside, or the reverse."""
+        """Parse from after `$(` to after `)`. A here-document must not begin inside and end outside, or the reverse."""
         start, pending = self.at, self.pending
         self.pending = []
         outer = self.descend("substitution")
@@ -315,7 +303,7 @@ class WordParser:
         self.ascend(outer)
 
     def arithmetic(self, *, loop: bool = False) -> None:
-        """From after `((` to after `))`."""
+        """Parse from after `((` to after `))`."""
         outer = self.descend(self.within)
         parens = 0
         while parens or self.text[self.at : self.at + 2] != "))":
@@ -345,15 +333,15 @@ class WordParser:
         self.compute(self.text[start : self.at])
 
     def compute(self, raw: str) -> None:
-        """`raw` is used as a number, and bash runs commands in what is used as a number."""
+        """Record that `raw` is evaluated as a number, where bash can run commands."""
         if value := _VALUE.match(raw):
             self.found.computed.add(value[1])
         elif not (_COUNT.match(raw) or NUMBER.match(raw)):
-            self.found.doubt(f"What is used as a number is not known before it runs: {excerpt(raw)}")
+            self.found.doubt(f"A value used as a number is not known before it runs: {excerpt(raw)}")
 
 
 def _ansi_char(escape: str) -> str | None:
-    """What an escape in $'…' stands for, or None when that is not certain."""
+    """The character of an escape in $'…', or None when that is not certain."""
     code = escape[1:]
     if code in _ANSI_LETTERS:
         return _ANSI_LETTERS[code]

@@ -1,0 +1,73 @@
+"""What a command runs besides itself: the types that the readers of wrappers and builtins yield."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+NAME: Final = r"[A-Za-z_][A-Za-z0-9_]*"
+ASSIGNMENT: Final = re.compile(rf"({NAME}|BASH_FUNC_[^=]*)\+?=")
+
+
+@dataclass(frozen=True, slots=True)
+class WrapperWord:
+    text: str  # its value, up to the first unknown part
+    known: bool = True
+    single: bool = True  # it is one word, whatever its value is
+    raw: str = ""
+
+
+UNKNOWN: Final = WrapperWord("", known=False, single=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RunsCommand:
+    words: tuple[WrapperWord, ...]
+    within: str
+    assignments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunsScript:
+    text: str
+    within: str
+
+
+@dataclass(frozen=True, slots=True)
+class Uncertain:
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetsVariable:
+    """A builtin sets a variable; `counter`: always to a number."""
+
+    name: str
+    counter: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatesArithmetic:
+    """The text can be evaluated as a number, where bash can run commands."""
+
+    raw: str
+
+
+Finding = RunsCommand | RunsScript | Uncertain | SetsVariable | EvaluatesArithmetic
+Words = Sequence[WrapperWord]
+
+
+@dataclass(frozen=True, slots=True)
+class WrapperCall:
+    name: str
+    words: Words  # without the program
+    stdin: WrapperWord | None
+
+
+Reader = Callable[[WrapperCall], Iterator[Finding]]
+
+
+class UnreadableOptions(Exception):
+    """The options of a command cannot be read."""

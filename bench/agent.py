@@ -27,7 +27,7 @@ from bench.peers.iterations import AROUND
 from bench.peers.loops import SCRIPTS, looped
 from punchlist.agent.prompts import PLANNING
 from punchlist.audit.check import check
-from punchlist.checklist.tools import GUIDANCE
+from punchlist.checklist.render import GUIDANCE
 from punchlist.models.model import ModelRequest, Reply, TextListener, UserText
 from punchlist.storage.open import open_store
 from punchlist.storage.schema_version import SCHEMA_VERSION

@@ -33,7 +33,7 @@ from punchlist.agent.message_kinds import CONTINUATION, ENDING
 from punchlist.agent.prompts import HONESTY, PLANNING
 from punchlist.agent.reminders import reminder
 from punchlist.app import App
-from punchlist.checklist.tools import GUIDANCE as CHECKLIST
+from punchlist.checklist.render import GUIDANCE as CHECKLIST
 from punchlist.config import load
 from punchlist.conversations.model import MessageRole, Scope, TurnScope
 from punchlist.errors import ConfigError, InvalidInput, PunchlistError

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from punchlist.checklist.tools import GUIDANCE as CHECKLIST
+from punchlist.checklist.render import GUIDANCE as CHECKLIST
 
 SUPERVISOR: Final = """\
 You are the supervisor. You take a request, get it done with your tools, and answer when it is done. Do not assume: \

@@ -13,7 +13,20 @@ from typing import Final
 from punchlist.checklist.lifecycle import ChecklistStatus
 from punchlist.checklist.model import Checklist, ChecklistItem
 from punchlist.checklist.text_width import clip, width
+from punchlist.checklist.validation import MAX_ITEMS
 from punchlist.kernel.text import ELLIPSIS, visible
+
+GUIDANCE: Final = f"""\
+Keep a checklist of this session's work. People watch it, and it is your memory: it remains available \
+when older messages are gone.
+
+Use it for work of three or more steps, when you are given several tasks, or when a task needs planning.
+Do not use it for a single simple task, a trivial one, or a question you can answer at once.
+
+Each call replaces the whole list (at most {MAX_ITEMS} items), so send every item each time. \
+Have one item in_progress while you work; mark it completed as soon as it is done, not later in a batch. \
+Write content as an instruction ("Run the tests") and activeForm as what is happening ("Running the tests")."""
+"""How a model uses the list (W8): the tool's description, and part of the system prompt."""
 
 NO_TODOS: Final = "No todos."
 ICONS: Final = {ChecklistStatus.COMPLETED: "✓", ChecklistStatus.IN_PROGRESS: "▶", ChecklistStatus.PENDING: "○"}

@@ -1,9 +1,9 @@
-"""The TodoWrite tool and its guidance in the prompt (W8)."""
+"""The TodoWrite tool."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from punchlist.checklist import render
 from punchlist.checklist import validation as checklist_validation
@@ -15,17 +15,6 @@ from punchlist.kernel.tool import Arguments, ListToolSpec, ToolResult, schema
 
 if TYPE_CHECKING:
     from punchlist.checklist.service import Checklists
-
-GUIDANCE: Final = f"""\
-Keep a checklist of this session's work. People watch it, and it is your memory: it remains available \
-when older messages are gone.
-
-Use it for work of three or more steps, when you are given several tasks, or when a task needs planning.
-Do not use it for a single simple task, a trivial one, or a question you can answer at once.
-
-Each call replaces the whole list (at most {checklist_validation.MAX_ITEMS} items), so send every item each time. \
-Have one item in_progress while you work; mark it completed as soon as it is done, not later in a batch. \
-Write content as an instruction ("Run the tests") and activeForm as what is happening ("Running the tests")."""
 
 _TEXT = {"type": "string", "minLength": 1, "maxLength": checklist_validation.MAX_TEXT_LENGTH}
 _STATUS = {"type": "string", "enum": [status.value for status in ChecklistStatus]}
@@ -86,7 +75,7 @@ def checklist_tools(checklists: Callable[[], Checklists]) -> list[ListToolSpec[S
         ListToolSpec(
             name="TodoWrite",
             title="Write the checklist",
-            description=GUIDANCE,
+            description=render.GUIDANCE,
             input_schema=_INPUT,
             output_schema=_OUTPUT,
             roles=frozenset(Role),

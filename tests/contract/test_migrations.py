@@ -20,13 +20,12 @@ from tests.tables import engine_of, our_tables
 
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreError
 from punchlist.storage.migrate import FOLDER, migrate, migrations, text_columns
-from punchlist.storage.open import connect, open_store
+from punchlist.storage.open import connect, open_store, read_schema_version
 from punchlist.storage.schema_version import (
     APPLICATION_ID,
     BASELINE,
     SCHEMA_VERSION,
     VERSION_TABLE,
-    read_schema_version,
 )
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store

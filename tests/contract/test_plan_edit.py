@@ -10,7 +10,7 @@ from punchlist.errors import IllegalTransition
 from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.service import Plans
 from punchlist.plan.validation import parse_items
-from punchlist.storage.schema_version import read_schema_version
+from punchlist.storage.open import read_schema_version
 from punchlist.storage.store import Store
 
 

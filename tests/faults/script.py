@@ -16,7 +16,7 @@ from punchlist.conversations.model import Scope, TurnScope
 from punchlist.kernel.actors import Actor, Role
 from punchlist.plan import validation as plan_validation
 from punchlist.plan.lifecycle import PlanAction, PlanStatus
-from punchlist.storage.schema_version import read_schema_version
+from punchlist.storage.open import read_schema_version
 
 CHANGES_PER_ROUND: Final = 6
 TODOS_PER_ROUND: Final = 3

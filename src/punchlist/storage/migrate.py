@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from punchlist.errors import StoreUnavailable
+from punchlist.storage.open import read_schema_version
 from punchlist.storage.schema_version import (
     APPLICATION_ID,
     READ_VERSION,
     VERSION_TABLE,
-    read_schema_version,
     unsupported_version,
     untracked_tables,
 )

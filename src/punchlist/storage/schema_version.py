@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreDamaged, StoreError
-from punchlist.storage.store import Database, Store
+from punchlist.storage.store import Database
 
 SCHEMA_VERSION: Final = "0004"
 """The number of the newest file in `migrations/`; a test compares them."""
@@ -18,25 +18,6 @@ APPLICATION_ID: Final = 0x50_4C_49_53
 
 VERSION_TABLE: Final = "punchlist_schema"
 READ_VERSION: Final = f"SELECT version_num FROM {VERSION_TABLE}"
-
-
-def read_schema_version(store: Store) -> str | None:
-    """The version that a database records; None if it has no readable version table."""
-    if store.database.is_missing():
-        return None
-    try:
-        connection = store.database.connect()
-    except Exception as error:
-        store.raise_translated(error)
-    try:
-        cursor = connection.cursor()
-        cursor.execute(READ_VERSION)
-        row = cursor.fetchone()
-        return str(row[0]) if row else None
-    except store.database.driver_error:
-        return None
-    finally:
-        connection.close()
 
 
 def unsupported_version(name: str, version: str) -> StoreError | None:

@@ -6,18 +6,22 @@ opens the new file. A process that finds no file at all removes the log as well.
 
 Check and removal happen under a lock on the folder: otherwise two processes could check at the same time, and the
 second would remove the new log of the first.
+
+`is_open_here` detects files that this process must not open a second time. When a process closes a file, POSIX drops
+all its locks on it, including those of its SQLite connections. Other processes then consider the database unused and
+remove its log, and later writes of this process are lost. Code that opens a path given by a user or model calls
+`is_open_here` first. The check compares open file descriptors instead of database paths, so it also covers links, the
+engine's database and every store in this process.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
-
-from punchlist.storage.open_files import is_open_here
 
 Identity = tuple[int, int]
 SUFFIXES: Final = ("-wal", "-shm")
@@ -82,3 +86,31 @@ def lock_folder(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+_MAX_DESCRIPTORS: Final = 1_024
+
+
+def is_open_here(file: os.stat_result, way: int = os.O_RDWR) -> bool:
+    """Whether this process has a file open for reading and writing, as SQLite does; with `O_RDONLY`, in any mode."""
+    if sys.platform == "win32":
+        # On Windows, locks belong to the file handle.
+        return False
+    import fcntl
+
+    for number in _descriptors():
+        try:
+            if os.path.samestat(os.fstat(number), file) and fcntl.fcntl(number, fcntl.F_GETFL) & way == way:
+                return True
+        except OSError:
+            # Closed meanwhile, such as the descriptor used to list the folder.
+            continue
+    return False
+
+
+def _descriptors() -> Iterable[int]:
+    try:
+        return [int(name) for name in os.listdir("/dev/fd")]
+    except OSError:
+        # Without /dev/fd: descriptors are allocated from the lowest number.
+        return range(_MAX_DESCRIPTORS)

@@ -34,8 +34,7 @@ def path(context: typer.Context, as_json: JsonOption = False) -> None:
 def check(context: typer.Context, as_json: JsonOption = False) -> None:
     """Check integrity, schema, the event log, and every list against the log. Exit code 1 if there is a problem."""
     from punchlist.audit.check import check as run_check
-    from punchlist.storage.open import open_existing
-    from punchlist.storage.schema_version import read_schema_version
+    from punchlist.storage.open import open_existing, read_schema_version
 
     services = cli_context(context).services(as_json=as_json)
     store = open_existing(services.settings.database)
@@ -58,8 +57,8 @@ def check(context: typer.Context, as_json: JsonOption = False) -> None:
 @app.command()
 def upgrade(context: typer.Context, as_json: JsonOption = False) -> None:
     """Upgrade the schema. Every command does this on first use."""
-    from punchlist.storage.open import connect
-    from punchlist.storage.schema_version import SCHEMA_VERSION, read_schema_version
+    from punchlist.storage.open import connect, read_schema_version
+    from punchlist.storage.schema_version import SCHEMA_VERSION
 
     services = cli_context(context).services(as_json=as_json)
     before = read_schema_version(connect(services.settings.database))
@@ -118,7 +117,7 @@ def restore(
 
 
 def _address(services: Services) -> str:
-    from punchlist.storage.database_url import parse_database_url
+    from punchlist.storage.open import parse_database_url
 
     address = parse_database_url(services.settings.database)
     return visible(str(address.file.absolute()) if address.file else address.display)

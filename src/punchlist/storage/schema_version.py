@@ -1,4 +1,4 @@
-"""The schema version of a database. Every command reads it before anything else, so this module stays small."""
+"""The schema version of a database. `open.read_schema_version` reads it."""
 
 from __future__ import annotations
 

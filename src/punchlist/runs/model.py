@@ -37,23 +37,27 @@ class Run(NamedTuple):
     agent: str
     request: str
     created_by: str
-    leg: int
-    attempts: int
-    executor: str | None
-    turn_id: str | None
-    wish: ControlRequest | None
-    message: str | None
-    why: str
-    result: str | None
-    created_at: str
-    changed_at: str
-    started_at: str | None
-    ended_at: str | None
-    input_tokens: int
-    output_tokens: int
-    cost: float
-    calls: int
-    seconds: float
+    leg: int = 0
+    """The number of retries by a person."""
+    attempts: int = 0
+    """How many workers have owned it."""
+    executor: str | None = None
+    """The worker that owns it."""
+    turn_id: str | None = None
+    wish: ControlRequest | None = None
+    message: str | None = None
+    """For its agent, not delivered yet."""
+    why: str = ""
+    result: str | None = None
+    created_at: str = ""
+    changed_at: str = ""
+    started_at: str | None = None
+    ended_at: str | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+    calls: int = 0
+    seconds: float = 0.0
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from punchlist.kernel.actors import SYSTEM
 from punchlist.runs import repository as run_repository
 from punchlist.runs.lifecycle import OPEN, OWNED, RunAction, RunStatus
 from punchlist.runs.model import Run, UsageIncrement, append_text, remaining_text
-from punchlist.runs.service import end_turn, event_stream, transition
+from punchlist.runs.service import advance_run, end_turn, event_stream
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 
@@ -175,7 +175,7 @@ class RunQueue:
         return run
 
     def _transition(self, tx: Transaction, run: Run, action: RunAction, reason: str, **changes: Any) -> Run:
-        return transition(tx, Scope(run.conversation_id, SYSTEM), run, action, reason, **changes)
+        return advance_run(tx, Scope(run.conversation_id, SYSTEM), run, action, reason, **changes)
 
 
 def _not_owned(run_id: str, run: Run | None) -> RunNotOwned:

@@ -103,7 +103,8 @@ def insert_run(tx: Transaction, run: Run) -> None:
     tx.run(INSERT, **run._asdict())
 
 
-def update_run(tx: Transaction, before: Run, after: Run) -> bool:
-    """Whether the row still had the status of `before`."""
+def update_run(tx: Transaction, before: Run, changes: dict[str, Any]) -> Run | None:
+    """The run after the update; None when its status changed since `before` was read."""
+    after = before._replace(**changes)
     values = {name: getattr(after, name) for name in _MUTABLE}
-    return bool(tx.run(UPDATE, run_id=before.id, was=before.status.value, **values))
+    return after if tx.run(UPDATE, run_id=before.id, was=before.status.value, **values) else None

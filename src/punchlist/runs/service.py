@@ -9,7 +9,7 @@ from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import MAX_TITLE_LENGTH
 from punchlist.conversations.service import end_turn as end_conversation_turn
-from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotFound
+from punchlist.errors import IllegalTransition, InvalidInput, NotFound
 from punchlist.kernel import text
 from punchlist.kernel.events import Change, compact_encoder
 from punchlist.kernel.ids import new_id
@@ -20,6 +20,7 @@ from punchlist.runs.lifecycle import OPEN, OWNED, RUN, ControlRequest, RunAction
 from punchlist.runs.model import Run, RunKind, append_text
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
+from punchlist.storage.transitions import transition
 
 MAX_MESSAGE_LENGTH: Final = 50_000
 MAX_REASON_LENGTH: Final = 2_000
@@ -62,38 +63,31 @@ def enqueue(
         agent=agent,
         request=_ENCODE(request),
         created_by=str(scope.actor),
-        leg=0,
-        attempts=0,
-        executor=None,
-        turn_id=None,
-        wish=None,
-        message=None,
-        why="",
-        result=None,
         created_at=now,
         changed_at=now,
-        started_at=None,
-        ended_at=None,
-        input_tokens=0,
-        output_tokens=0,
-        cost=0.0,
-        calls=0,
-        seconds=0.0,
     )
     run_repository.insert_run(tx, run)
     event_log.append(tx, _change(scope, RunAction.QUEUE, None, run, reason or f"to {kind.value}", run._asdict()))
     return run
 
 
-def transition(tx: Transaction, scope: Scope, run: Run, action: RunAction, reason: str, **changes: Any) -> Run:
+def advance_run(tx: Transaction, scope: Scope, run: Run, action: RunAction, reason: str, **changes: Any) -> Run:
     """Advance a locked run: its row and the event."""
-    status = RUN.advance(run.status, action, scope.actor.role)
-    after = run._replace(**{"status": status, "changed_at": tx.now(), **changes})
-    if not run_repository.update_run(tx, run, after):
-        raise Conflict(f"Run {run.id} changed at the same time. Read it again and retry.")
-    data = {name: value for name, value in after._asdict().items() if value != getattr(run, name)}
-    event_log.append(tx, _change(scope, action, run.status, after, text.excerpt(reason, 2_000), data))
-    return after
+
+    def event(before: Run, after: Run, _written: dict[str, Any]) -> Change:
+        data = {name: value for name, value in after._asdict().items() if value != getattr(before, name)}
+        return _change(scope, action, before.status, after, text.excerpt(reason, MAX_REASON_LENGTH), data)
+
+    return transition(
+        tx,
+        RUN,
+        action,
+        scope.actor.role,
+        lock=lambda _: run,
+        update=run_repository.update_run,
+        event=event,
+        changes={"changed_at": tx.now(), **changes},
+    )
 
 
 def stop_for_todo(tx: Transaction, scope: Scope, todo_id: str, reason: str) -> None:
@@ -109,8 +103,8 @@ def request_control(tx: Transaction, scope: Scope, run: Run, reason: str, **chan
     if changes.get("wish") is ControlRequest.STOP and (run.status not in OWNED or _owner_is_dead(run)):
         end_turn(tx, scope, run, reason)
         ended = {"wish": None, "why": reason, "ended_at": tx.now(), "executor": None}
-        return transition(tx, scope, run, RunAction.STOP, reason, **ended)
-    return transition(tx, scope, run, RunAction.CONTROL, reason, **changes)
+        return advance_run(tx, scope, run, RunAction.STOP, reason, **ended)
+    return advance_run(tx, scope, run, RunAction.CONTROL, reason, **changes)
 
 
 def end_turn(tx: Transaction, scope: Scope, run: Run, why: str) -> None:
@@ -194,7 +188,7 @@ class Runs:
             run = _lock(tx, id)
             if run.status in (RunStatus.FAILED, RunStatus.STOPPED):
                 reset = {"leg": run.leg + 1, "executor": None, "ended_at": None, "why": "", "wish": None}
-                return transition(tx, scope, run, RunAction.RETRY, reason or "a person retried it", **reset)
+                return advance_run(tx, scope, run, RunAction.RETRY, reason or "a person retried it", **reset)
             _check_open(run, "resume")
             if run.wish is not ControlRequest.PAUSE:
                 raise IllegalTransition(f"Run {run.id} is {run.status} and not paused. There is nothing to resume.")

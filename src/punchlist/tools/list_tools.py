@@ -60,7 +60,7 @@ class RepeatableListTool(ListTool[C]):
         super().__init__(tool, scope, bridge)
         self._interrupted: dict[str, str] = {}
 
-    def take_up(self, arguments: Arguments, call_id: str) -> None:
+    def resume_call(self, arguments: Arguments, call_id: str) -> None:
         self._interrupted[canonical_json(dict(arguments))] = call_id
 
     async def run(self, arguments: Arguments, running: ToolContext) -> Any:

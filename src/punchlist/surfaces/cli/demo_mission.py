@@ -60,8 +60,9 @@ def play(services: Services, source: Path, *, quiet: bool) -> dict[str, Any]:
 
 
 def _echo_story(services: Services, mission: Mission) -> None:
-    from punchlist.surfaces.cli import mission_board
+    from punchlist.surfaces.cli.mission_board import board_lines
     from punchlist.surfaces.conversation_view import TurnView, build_view
+    from punchlist.views.mission_board import read_board
 
     (state,) = services.missions.pillars(mission)
     pillar, turns = state.pillar, list[TurnView]()
@@ -75,7 +76,7 @@ def _echo_story(services: Services, mission: Mission) -> None:
         if message.kind == "note":
             echo(f"  → {visible(message.content.partition(chr(10))[2])}")
     echo()
-    for line in mission_board.board_lines(mission_board.read_board(services, mission.slug)):
+    for line in board_lines(read_board(services.store, mission.slug)):
         echo(line)
 
 

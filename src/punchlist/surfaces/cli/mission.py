@@ -304,14 +304,15 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show a mission's capacity and each pillar's metrics, strategies and todos."""
-    from punchlist.surfaces.cli import mission_board
+    from punchlist.surfaces.cli.mission_board import board_lines
+    from punchlist.views.mission_board import board_json, read_board
 
     services = cli_context(context).services(as_json=as_json)
-    board = mission_board.read_board(services, slug, archived=archived)
+    board = read_board(services.store, slug, archived=archived)
     if as_json:
-        echo_json({**mission_json(board.mission, board.todos.capacity), **mission_board.board_json(board)})
+        echo_json({**mission_json(board.mission, board.todos.capacity), **board_json(board)})
     else:
-        for line in mission_board.board_lines(board):
+        for line in board_lines(board):
             echo(line)
 
 

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from punchlist.checklist.text_width import width
 from punchlist.kernel.text import excerpt, visible
-from punchlist.missions.config.policy import Cadence, cadence_of
 from punchlist.missions.metrics.service import MetricView
 from punchlist.missions.metrics.status import TREND_READINGS, format_number
-from punchlist.missions.model import Mission, MissionTodo, PillarState
-from punchlist.missions.planning.cadence import next_tick
+from punchlist.missions.model import MissionTodo, PillarState
 from punchlist.missions.todos.deadlines import is_overdue
 from punchlist.missions.todos.lifecycle import TodoStatus
-from punchlist.missions.todos.pagination import MAX_LIMIT, TodoPage
-from punchlist.missions.todos.tools import list_json
 from punchlist.runs.lifecycle import RunStatus
-from punchlist.runs.model import Run, RunKind
 from punchlist.surfaces.cli.context import format_time
 from punchlist.surfaces.cli.layout import fit_line, line_width
 from punchlist.surfaces.cli.mission_metric import ICONS as METRIC_ICONS
 from punchlist.surfaces.cli.plot import sparkline
-from punchlist.surfaces.services import Services
+from punchlist.views.mission_board import MissionBoard
 
 ICONS: Final = {
     TodoStatus.BACKLOG: "·",
@@ -42,67 +35,6 @@ _RESTING: Final = {
     RunStatus.STOPPED: "was stopped",
 }
 """States in which the run of a todo in progress does not advance."""
-
-
-@dataclass(frozen=True, slots=True)
-class MissionBoard:
-    mission: Mission
-    pillars: Sequence[PillarState]
-    metrics: Sequence[MetricView]
-    todos: TodoPage
-    cadence: Cadence
-    next_cycle: str | None
-    now: datetime
-    runs: Mapping[str, Run]
-    """The newest run of each todo in progress."""
-
-
-def read_board(services: Services, slug: str, *, archived: bool = False) -> MissionBoard:
-    mission = services.missions.get(slug)
-    cadence = cadence_of(mission)
-    active = cadence.cron is not None and mission.status == "active"
-    now, todos = services.store.clock(), services.mission_todos.list(slug, archived=archived, limit=MAX_LIMIT)
-    return MissionBoard(
-        mission,
-        services.missions.pillars(mission),
-        services.metrics.views(slug),
-        todos,
-        cadence,
-        next_tick(cadence.cron or "", cadence.timezone, now) if active else None,
-        now,
-        _newest_runs(services, mission, todos),
-    )
-
-
-def _newest_runs(services: Services, mission: Mission, todos: TodoPage) -> dict[str, Run]:
-    newest: dict[str, Run] = {}
-    if started := {todo.id for todo in todos.items if todo.status is TodoStatus.IN_PROGRESS}:
-        for run in services.runs.list(mission_id=mission.id, ended=True, limit=MAX_LIMIT):
-            if run.kind is RunKind.EXECUTE and run.todo_id in started:
-                newest.setdefault(run.todo_id, run)
-    return newest
-
-
-def board_json(board: MissionBoard) -> dict[str, Any]:
-    todos = list_json(board.todos)
-    return {
-        "nextCycle": board.next_cycle,
-        "pillars": [
-            {
-                "id": pillar.id,
-                "slug": pillar.slug,
-                "name": pillar.name,
-                "description": pillar.description,
-                "conversationId": pillar.conversation_id,
-                "todoConversationId": pillar.todo_conversation_id,
-                "strategies": [{"description": each.description, "status": each.status} for each in strategies],
-                "metrics": [view.as_json() for view in board.metrics if view.pillar_slug == pillar.slug],
-                "todos": [todo for todo in todos["items"] if todo["pillarId"] == pillar.id],
-            }
-            for pillar, strategies in ((state.pillar, state.strategies) for state in board.pillars)
-        ],
-        **({"nextCursor": todos["nextCursor"]} if "nextCursor" in todos else {}),
-    }
 
 
 def board_lines(board: MissionBoard) -> Iterator[str]:

@@ -83,12 +83,13 @@ def list_todos(
 def show(context: typer.Context, todo: IdArgument, as_json: JsonOption = False) -> None:
     """Show a todo with its runs, their usage and tool calls, and the messages about it."""
     from punchlist.surfaces.cli import mission_todo_view
+    from punchlist.views.todo_detail import read_detail
 
     services = cli_context(context).services(as_json=as_json)
     found = services.mission_todos.find(None, todo)
-    detail = mission_todo_view.read_detail(services, _mission_of(services, found), found)
+    detail = read_detail(services.store, _mission_of(services, found), found)
     if as_json:
-        echo_json(detail.as_json())
+        echo_json(mission_todo_view.detail_json(detail))
     else:
         for line in mission_todo_view.detail_lines(detail, services.store.clock()):
             echo(line)

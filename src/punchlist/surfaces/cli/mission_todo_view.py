@@ -4,36 +4,28 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
 
 from punchlist.checklist.text_width import width
-from punchlist.claims import repository as claim_repository
-from punchlist.claims.model import Claim
-from punchlist.conversations.model import CallEvidence, Message
-from punchlist.conversations.recent import RecentMessages
+from punchlist.conversations.model import CallEvidence
 from punchlist.kernel.text import visible, visible_block
-from punchlist.missions import repository as mission_repository
 from punchlist.missions.config.policy import cadence_of
-from punchlist.missions.model import Escalation, Mission, MissionTodo
+from punchlist.missions.model import Mission, MissionTodo
+from punchlist.missions.todos.validation import check_result
 from punchlist.missions.todos.deadlines import is_overdue
 from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
 from punchlist.missions.todos.pagination import TodoPage
 from punchlist.missions.todos.tools import todo_json
-from punchlist.missions.todos.validation import check_result
-from punchlist.missions.usage import MissionUsageService, TodoUsage
-from punchlist.runs.model import Run
 from punchlist.surfaces.cli.context import format_time
 from punchlist.surfaces.cli.layout import fit_line, format_run_usage, line_width
 from punchlist.surfaces.cli.mission_board import ICONS
 from punchlist.surfaces.conversation_json import message_json
-from punchlist.surfaces.services import Services
+from punchlist.views.todo_detail import TodoDetail
 
 _ONE_LINE_WIDTH: Final = 72
 """From this width on, a todo takes one line of a list."""
-_MAX_MESSAGES: Final = 5
 _MAX_EVIDENCE: Final = 20
 _HEADINGS: Final = {
     TodoStatus.IN_PROGRESS: "In progress",
@@ -100,50 +92,18 @@ def _is_late(mission: Mission, todo: MissionTodo, now: datetime) -> bool:
 # --- one todo ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class TodoDetail:
-    mission: Mission
-    pillar: str
-    conversation_id: str
-    todo: MissionTodo
-    runs: Sequence[Run]
-    usage: TodoUsage
-    escalations: Sequence[Escalation]
-    claim: Claim | None
-    messages: Sequence[Message]
-
-    def as_json(self) -> dict[str, Any]:
-        claim = self.claim
-        return {
-            **todo_json(self.todo, self.pillar, escalated=bool(self.escalations)),
-            "missionSlug": self.mission.slug,
-            "conversationId": self.conversation_id,
-            "claim": claim and {"holder": claim.holder, "fence": claim.fence, "until": claim.lease_until},
-            "questions": [{"id": one.id, "status": one.status, "question": one.question} for one in self.escalations],
-            "runs": [run.as_json() for run in self.runs],
-            "costs": self.usage.as_json(),
-            "messages": [message_json(message) for message in self.messages],
-        }
-
-
-def read_detail(services: Services, mission: Mission, todo: MissionTodo) -> TodoDetail:
-    with services.store.read() as tx:
-        # Not from the mission's pillars, which exclude archived ones.
-        pillar = mission_repository.pillar(tx, todo.pillar_id)
-        assert pillar is not None
-        claim = claim_repository.find(tx, todo.id)
-        held = claim is not None and claim.holder is not None and tx.now() < claim.lease_until
-    return TodoDetail(
-        mission,
-        pillar.slug,
-        pillar.todo_conversation_id,
-        todo,
-        services.runs.for_todo(todo.id),
-        MissionUsageService(services.store).todo(todo.id),
-        [escalation for escalation in services.escalations.list(mission.slug) if escalation.todo_id == todo.id],
-        claim if held else None,
-        RecentMessages(services.store).mentioning(pillar.todo_conversation_id, todo.id, _MAX_MESSAGES),
-    )
+def detail_json(detail: TodoDetail) -> dict[str, Any]:
+    claim = detail.claim
+    return {
+        **todo_json(detail.todo, detail.pillar, escalated=bool(detail.escalations)),
+        "missionSlug": detail.mission.slug,
+        "conversationId": detail.conversation_id,
+        "claim": claim and {"holder": claim.holder, "fence": claim.fence, "until": claim.lease_until},
+        "questions": [{"id": one.id, "status": one.status, "question": one.question} for one in detail.escalations],
+        "runs": [run.as_json() for run in detail.runs],
+        "costs": detail.usage.as_json(),
+        "messages": [message_json(message) for message in detail.messages],
+    }
 
 
 def detail_lines(detail: TodoDetail, now: datetime) -> Iterator[str]:

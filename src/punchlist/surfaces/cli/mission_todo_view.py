@@ -13,11 +13,11 @@ from punchlist.conversations.model import CallEvidence
 from punchlist.kernel.text import visible, visible_block
 from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.model import Mission, MissionTodo
-from punchlist.missions.todos.validation import check_result
 from punchlist.missions.todos.deadlines import is_overdue
 from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
 from punchlist.missions.todos.pagination import TodoPage
 from punchlist.missions.todos.tools import todo_json
+from punchlist.missions.todos.validation import check_result
 from punchlist.surfaces.cli.context import format_time
 from punchlist.surfaces.cli.layout import fit_line, format_run_usage, line_width
 from punchlist.surfaces.cli.mission_board import ICONS

@@ -39,14 +39,14 @@ def answer(
     as_json: JsonOption = False,
 ) -> None:
     """Answer an agent's question; without arguments, list the open questions."""
-    entry = cli_context(context)
+    cli = cli_context(context)
     if wanted is None:
-        _list_questions(entry, session, as_json)
+        _list_questions(cli, session, as_json)
         return
     if text is None:
         raise typer.BadParameter("is missing", param_hint="TEXT")
-    services = entry.in_session(session, as_json=as_json)
-    scope = entry.scope(services)
+    services = cli.in_session(session, as_json=as_json)
+    scope = cli.scope(services)
     said = sys.stdin.read() if text == "-" else text
     held = services.plans.resolve(scope.conversation_id, wanted, said, scope.actor)
     if as_json:
@@ -65,14 +65,14 @@ def wake(
     as_json: JsonOption = False,
 ) -> None:
     """Report that an event happened; without arguments, list the events and times that todos wait for."""
-    entry = cli_context(context)
+    cli = cli_context(context)
     if event is None:
         if note:
             raise typer.BadParameter("is missing", param_hint="EVENT")
-        _list_events(entry, session, as_json)
+        _list_events(cli, session, as_json)
         return
-    services = entry.in_session(session, as_json=as_json)
-    scope = entry.scope(services)
+    services = cli.in_session(session, as_json=as_json)
+    scope = cli.scope(services)
     woken = services.plans.report_event(scope.conversation_id, event, scope.actor, note=note)
     if as_json:
         echo_json([_json(held) for held in woken])
@@ -82,8 +82,8 @@ def wake(
     echo(NEXT_STEP)
 
 
-def _list_questions(entry: CliContext, session: str | None, as_json: bool) -> None:
-    services = entry.in_session(session, as_json=as_json)
+def _list_questions(cli: CliContext, session: str | None, as_json: bool) -> None:
+    services = cli.in_session(session, as_json=as_json)
     asked = [held for held in _open(services) if held.condition.kind == "person"]
     if as_json:
         echo_json([_json(held) for held in asked])
@@ -98,8 +98,8 @@ def _list_questions(entry: CliContext, session: str | None, as_json: bool) -> No
     echo("Answer with: punchlist answer ID TEXT")
 
 
-def _list_events(entry: CliContext, session: str | None, as_json: bool) -> None:
-    services = entry.in_session(session, as_json=as_json)
+def _list_events(cli: CliContext, session: str | None, as_json: bool) -> None:
+    services = cli.in_session(session, as_json=as_json)
     waiting = [held for held in _open(services) if held.condition.kind != "person"]
     if as_json:
         echo_json([_json(held) for held in waiting])

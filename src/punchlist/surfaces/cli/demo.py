@@ -51,8 +51,8 @@ def demo(
     before = Path.cwd()
     os.chdir(folder)
     try:
-        entry = cli_context(context)
-        code = _mission(entry, source, as_json) if what is DemoStep.MISSION else _run(entry, source, as_json)
+        cli = cli_context(context)
+        code = _mission(cli, source, as_json) if what is DemoStep.MISSION else _run(cli, source, as_json)
         if not as_json and keep:
             look = "mission show developer-experience" if what is DemoStep.MISSION else "sessions show"
             echo(f"\nLook around: cd {visible(folder)} && punchlist {look}", error=True)
@@ -64,26 +64,26 @@ def demo(
     raise typer.Exit(code)
 
 
-def _run(entry: CliContext, source: Path, as_json: bool) -> int:
+def _run(cli: CliContext, source: Path, as_json: bool) -> int:
     from punchlist.surfaces.cli.run_session import RunSession
     from punchlist.surfaces.cli.tools import ModeChoice
 
-    services = entry.services(as_json=as_json)
+    services = cli.services(as_json=as_json)
     model = f"rehearsal:{source / 'rehearsal.yaml'}"
-    runner = RunSession(services, entry.scope(services), model, ModeChoice.YOLO, quiet=as_json, waits=False)
+    runner = RunSession(services, cli.scope(services), model, ModeChoice.YOLO, quiet=as_json, waits=False)
     if not as_json:
         echo(f'$ punchlist run "{GOAL}"', error=True)
     return finish(services, runner.runtime, runner.run(services.agents.get("supervisor"), GOAL), as_json)
 
 
-def _mission(entry: CliContext, source: Path, as_json: bool) -> int:
+def _mission(cli: CliContext, source: Path, as_json: bool) -> int:
     from punchlist.surfaces.cli.demo_mission import play
 
     if not as_json:
         echo(
             "$ punchlist mission apply mission.json && punchlist mission cycle developer-experience --work", error=True
         )
-    came = play(entry.services(as_json=as_json), source, quiet=as_json)
+    came = play(cli.services(as_json=as_json), source, quiet=as_json)
     if as_json:
         echo_json(came)
     return 0 if [todo for todo in came["todos"] if todo["status"] == "completed"] else 1

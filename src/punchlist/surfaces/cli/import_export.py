@@ -70,13 +70,13 @@ def import_(
     from punchlist.import_export.import_plan import fits_checklist, plan_import
 
     _check_mission(into, mission, pillar)
-    entry = cli_context(context)
-    services = entry.in_session(session, as_json=as_json)
+    cli = cli_context(context)
+    services = cli.in_session(session, as_json=as_json)
     format, found = _read(source, of)
     if into is None:
         flat = ListChoice.CHECKLIST if fits_checklist(found.items) else ListChoice.PLAN
         into = flat if mission is None else ListChoice.MISSION
-    target = _target(entry, services, into, format, mission, pillar)
+    target = _target(cli, services, into, format, mission, pillar)
     decided = plan_import(found, format, target)
     made, remarks = ([], []) if dry_run else decided.execute(target)
     remarks = [*decided.remarks, *remarks]
@@ -115,7 +115,7 @@ def _read(source: str, of: FormatChoice | None) -> tuple[ExchangeFormat, ParsedF
 
 
 def _target(
-    entry: CliContext,
+    cli: CliContext,
     services: Services,
     into: ListChoice,
     format: ExchangeFormat,
@@ -128,7 +128,7 @@ def _target(
     from punchlist.kernel.clock import timestamp
     from punchlist.missions.model import MissionScope
 
-    scope = entry.scope(services)
+    scope = cli.scope(services)
     # Only files of Punchlist name its agents; in other formats an assignee is a person or another agent.
     owners = format.name == FormatChoice.JSON
     match into:
@@ -248,10 +248,10 @@ def export(
     if turn is not None and chosen is not ListChoice.PLAN:
         raise typer.BadParameter("goes with --list plan", param_hint="--turn")
     format = FORMATS[to] if to else guess_export_format(target)
-    entry = cli_context(context)
-    services = entry.in_session(session, as_json=as_json)
-    which = chosen or (ListChoice.MISSION if mission else _default_list(entry, services))
-    entries = _entries(entry, services, which, mission, pillar, turn)
+    cli = cli_context(context)
+    services = cli.in_session(session, as_json=as_json)
+    which = chosen or (ListChoice.MISSION if mission else _default_list(cli, services))
+    entries = _entries(cli, services, which, mission, pillar, turn)
     fitted = fit_items(format.limits, entries, timestamp(services.store.clock()))
     told: dict[str, Any] = {"session": services.settings.session, "list": which.value, "format": format.name}
     told |= {"items": len(fitted.items), "lost": [one.as_json() for one in fitted.lost]}
@@ -277,19 +277,19 @@ def export(
         _print_losses(format.name, fitted.lost, [])
 
 
-def _default_list(entry: CliContext, services: Services) -> ListChoice:
+def _default_list(cli: CliContext, services: Services) -> ListChoice:
     """The checklist, or the plan if only the plan has items."""
     if (
         not services.checklists.get(services.settings.session).items
-        and _turn(entry, services)
-        and _plan(entry, services, None)
+        and _turn(cli, services)
+        and _plan(cli, services, None)
     ):
         return ListChoice.PLAN
     return ListChoice.CHECKLIST
 
 
 def _entries(
-    entry: CliContext, services: Services, which: ListChoice, mission: str | None, pillar: str | None, turn: str | None
+    cli: CliContext, services: Services, which: ListChoice, mission: str | None, pillar: str | None, turn: str | None
 ) -> list[ExchangeItem]:
     from punchlist.import_export import sources
 
@@ -299,22 +299,22 @@ def _entries(
         case ListChoice.MISSION:
             return sources.mission_items(services.mission_todos, mission or "", pillar)
         case ListChoice.PLAN:
-            return _plan(entry, services, turn)
+            return _plan(cli, services, turn)
 
 
-def _plan(entry: CliContext, services: Services, turn: str | None) -> list[ExchangeItem]:
+def _plan(cli: CliContext, services: Services, turn: str | None) -> list[ExchangeItem]:
     """The plan of a turn. Default: the open turn, else the last one."""
     from punchlist.conversations.model import TurnScope
     from punchlist.import_export import sources
 
-    scope = entry.scope(services)
-    if turn is None and (turn := _turn(entry, services)) is None:
+    scope = cli.scope(services)
+    if turn is None and (turn := _turn(cli, services)) is None:
         raise NotFound(f"Session {services.settings.session!r} has no turn yet, so there is no plan to export.")
     return sources.turn_items(services.plans, services.store, TurnScope(scope.conversation_id, scope.actor, turn))
 
 
-def _turn(entry: CliContext, services: Services) -> str | None:
-    session = entry.scope(services).conversation_id
+def _turn(cli: CliContext, services: Services) -> str | None:
+    session = cli.scope(services).conversation_id
     last = (one for one in services.conversations.turns(session) if one.parent_turn_id is None)
     found = services.conversations.current_turn(session) or next(last, None)
     return found.id if found else None

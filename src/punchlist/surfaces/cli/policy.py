@@ -32,10 +32,10 @@ def show(
     require_agent()
     from punchlist.tools.tool_session import session_policy
 
-    entry = cli_context(context)
-    services = entry.in_session(session, as_json=as_json)
+    cli = cli_context(context)
+    services = cli.in_session(session, as_json=as_json)
     warn_untrusted(services)
-    site = services.site(entry.scope(services), Path.cwd())
+    site = services.site(cli.scope(services), Path.cwd())
     policy = session_policy(site.settings, _mode(mode), site.call_service())
     if as_json:
         rules = [{"rule": str(rule), "from": origin} for origin, rule in _rules(policy)]
@@ -63,11 +63,11 @@ def explain(
     require_agent()
     import asyncio
 
-    entry = cli_context(context)
+    cli = cli_context(context)
     parsed = parse_arguments(arguments)
-    services = entry.in_session(session, as_json=as_json)
+    services = cli.in_session(session, as_json=as_json)
     warn_untrusted(services)
-    site = services.site(entry.scope(services), Path.cwd())
+    site = services.site(cli.scope(services), Path.cwd())
     told, notes = asyncio.run(_explain(site, tool, parsed, _mode(mode)))
     for note in notes:
         echo_error(note)

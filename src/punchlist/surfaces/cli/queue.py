@@ -65,11 +65,11 @@ def _list(context: typer.Context, session: str | None, as_json: bool) -> None:
 @app.command()
 def add(context: typer.Context, text: TextArgument, session: SessionOption = None, as_json: JsonOption = False) -> None:
     """Queue a message. The session's agent gets it when its turn has ended."""
-    entry = cli_context(context)
+    cli = cli_context(context)
     said = _read(text)
-    services = entry.in_session(session, as_json=as_json)
+    services = cli.in_session(session, as_json=as_json)
     queue = _queue(services)
-    made = queue.add(entry.scope(services), said)
+    made = queue.add(cli.scope(services), said)
     before = sum(one.position < made.position for one in queue.pending(made.conversation_id))
     _answer(made, as_json, f"Queued {made.id[-8:]}{f', after {before} more' if before else ''}.")
 
@@ -83,11 +83,11 @@ def edit(
     as_json: JsonOption = False,
 ) -> None:
     """Change the text of a queued message; it keeps its place."""
-    entry = cli_context(context)
+    cli = cli_context(context)
     said = _read(text)
-    services = entry.in_session(session, as_json=as_json)
+    services = cli.in_session(session, as_json=as_json)
     queue = _queue(services)
-    scope = entry.scope(services)
+    scope = cli.scope(services)
     changed = queue.edit(scope, queue.find(scope.conversation_id, message).id, said)
     _answer(changed, as_json, f"Changed {changed.id[-8:]}.")
 
@@ -97,10 +97,10 @@ def remove(
     context: typer.Context, message: IdArgument, session: SessionOption = None, as_json: JsonOption = False
 ) -> None:
     """Remove a queued message."""
-    entry = cli_context(context)
-    services = entry.in_session(session, as_json=as_json)
+    cli = cli_context(context)
+    services = cli.in_session(session, as_json=as_json)
     queue = _queue(services)
-    scope = entry.scope(services)
+    scope = cli.scope(services)
     removed = queue.withdraw(scope, queue.find(scope.conversation_id, message).id)
     _answer(removed, as_json, f"Removed {removed.id[-8:]}.")
 

@@ -67,9 +67,9 @@ def list_tools(context: typer.Context, session: SessionOption = None, as_json: J
     require_agent()
     import asyncio
 
-    entry = cli_context(context)
-    services = entry.in_session(session, as_json=as_json)
-    site = services.site(entry.scope(services), Path.cwd())
+    cli = cli_context(context)
+    services = cli.in_session(session, as_json=as_json)
+    site = services.site(cli.scope(services), Path.cwd())
     warn_untrusted(services)
     tools, notes = asyncio.run(_tools(site))
     if as_json:
@@ -127,11 +127,11 @@ def call(
     from punchlist.toolcalls.model import ToolCallRequest
     from punchlist.toolcalls.policy import Mode
 
-    entry = cli_context(context)
+    cli = cli_context(context)
     parsed = parse_arguments(arguments)
-    services = entry.in_session(session, as_json=as_json)
+    services = cli.in_session(session, as_json=as_json)
     warn_untrusted(services)
-    site = services.site(entry.scope(services), Path.cwd())
+    site = services.site(cli.scope(services), Path.cwd())
     request = ToolCallRequest(name, parsed, timeout=timeout)
     raise typer.Exit(run_call(site, request, Mode(mode) if mode else None, as_json=as_json))
 
@@ -146,8 +146,8 @@ def history(
     """List the last calls of a session, oldest first."""
     from punchlist.toolcalls.repository import newest_calls
 
-    entry = cli_context(context)
-    services = entry.in_session(session, as_json=as_json)
+    cli = cli_context(context)
+    services = cli.in_session(session, as_json=as_json)
     with services.store.read() as tx:
         calls = newest_calls(tx, services.settings.session, most)[::-1]
     if as_json:

@@ -222,10 +222,10 @@ def test_a_reading_that_was_tampered_with_differs_from_the_trail(metrics: Metric
 def test_the_newest_are_shown(metrics: Metrics) -> None:
     for value in range(30):
         metrics.record(PERSON, "fast", "build-time", value)
-    assert metrics.views("fast", most=12)[0].values == list(range(18, 30))
+    assert metrics.views("fast", limit=12)[0].values == list(range(18, 30))
     # A trend needs its ten, whatever is asked for.
-    assert len(metrics.views("fast", most=1)[0].values) == 10
-    told = metrics.views("fast", most=12)[0].as_json()
+    assert len(metrics.views("fast", limit=1)[0].values) == 10
+    told = metrics.views("fast", limit=12)[0].as_json()
     assert json.loads(json.dumps(told)) == told
     assert told["current"] == 29
     assert len(told["readings"]) == 12
@@ -249,7 +249,7 @@ def test_readings_of_many_writers_have_each_their_place(metrics: Metrics, store:
     for thread in threads:
         thread.join()
     assert failures == []
-    readings = metrics.views("fast", most=100)[0].readings
+    readings = metrics.views("fast", limit=100)[0].readings
     assert [reading.position for reading in readings] == list(range(1, 41))
     assert trail_agrees(store)
 
@@ -334,5 +334,5 @@ def test_what_is_recorded_by_hand_is_not_collected(store: Store, tmp_path: Path)
     measured(store)
     assert collecting(store, tmp_path).collect(PERSON, "fast") == []
     [came] = collecting(store, tmp_path).collect(PERSON, "fast", ["build-time"])
-    assert came.error == "build-time is recorded by hand: `punchlist mission metric record fast build-time VALUE`."
+    assert came.error == "build-time is recorded manually: `punchlist mission metric record fast build-time VALUE`."
     assert Metrics(store).views("fast")[0].metric.last_error is None

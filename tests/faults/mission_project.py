@@ -91,7 +91,7 @@ def standing(house: App) -> dict[str, Any]:
         "todos": sorted((todo.title, todo.status.value, todo.outcome) for todo in todos),
         "readings": {
             view.metric.slug: [(one.value, one.source) for one in view.readings]
-            for view in house.metrics.views(SLUG, most=100)
+            for view in house.metrics.views(SLUG, limit=100)
         },
         "runs": sorted((run.kind.value, run.status.value, _ID.sub("#", run.result or run.why)) for run in runs),
         "chats": sorted((_ID.sub("#", chat), said(house, chat)) for chat in chats(house.store)),

@@ -71,7 +71,7 @@ def begin(house: App, *, cycles: bool = True) -> None:
     scope = MissionScope(mission.conversation_id, PERSON)
     for slug in dict.fromkeys(slug for slug, _ in READINGS):
         values = [value for one, value in READINGS if one == slug]
-        (view,) = house.metrics.views(SLUG, slug, most=100)
+        (view,) = house.metrics.views(SLUG, slug, limit=100)
         by_hand = [reading for reading in view.readings if reading.source == "manual"]
         for value in values[len(by_hand) :]:
             house.metrics.record(scope, SLUG, slug, value)

@@ -66,9 +66,9 @@ def test_a_reading_can_be_negative_and_of_another_time(punchlist: Cli, theirs: S
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["fast", "build-time", "nan"], "VALUE: 'nan' is no number."),
+        (["fast", "build-time", "nan"], "VALUE: 'nan' is not a number."),
         (["fast", "build-time", "1", "--at", "2999-01-01"], "at: 2999-01-01 is in the future"),
-        (["fast", "build-time", "1", "--at", "today"], "at: 'today' is no time. Write 2026-02-21"),
+        (["fast", "build-time", "1", "--at", "today"], "at: 'today' is not a time. Write 2026-02-21"),
         (["fast", "build", "1"], "has no metric 'build'"),
         (["slow", "build-time", "1"], "There is no mission 'slow'"),
     ],

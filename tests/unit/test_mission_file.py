@@ -384,7 +384,7 @@ BAD_TOGETHER: dict[str, tuple[Any, list[str]]] = {
         with_metric(warning=30),
         ["pillars[0].metrics[0].warning: must not be below the target (60) when lower is better"],
     ),
-    "a target that is no number": (
+    "a target that is not a number": (
         with_metric(target=float("nan")),
         ["pillars[0].metrics[0].target: must be a finite"],
     ),

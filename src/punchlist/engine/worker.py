@@ -33,7 +33,7 @@ from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import timestamp
 from punchlist.kernel.process_id import current_process, is_running
 from punchlist.kernel.text import excerpt, visible
-from punchlist.missions.chats.post_once import post_once
+from punchlist.missions.chats.service import post_once
 from punchlist.models.model import Model
 from punchlist.runs.lifecycle import ControlRequest, RunStatus
 from punchlist.runs.model import Run, RunKind

@@ -13,7 +13,7 @@ from punchlist.engine.turns import TurnSteps
 from punchlist.errors import NotFound
 from punchlist.kernel.actors import SYSTEM
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.chats.post_once import post_once
+from punchlist.missions.chats.service import post_once
 from punchlist.missions.model import Mission, MissionScope, Pillar
 from punchlist.runs.model import Run
 from punchlist.runs.queue import RunQueue

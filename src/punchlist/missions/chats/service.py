@@ -1,4 +1,4 @@
-"""The chats of a mission: one for itself, and for each pillar one to plan in and one to work in (M1)."""
+"""The chats of a mission: one for the mission, and for each pillar one for planning and one for work (M1)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from punchlist.conversations.service import MAX_MESSAGE_LENGTH, Conversations
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.events import canonical_json
 from punchlist.kernel.text import raw_problem
+from punchlist.missions.chats import repository as chat_repository
 from punchlist.missions.chats.model import ChatChannel
 from punchlist.storage import event_log
-from punchlist.storage.store import Transaction
+from punchlist.storage.store import Store, Transaction
 
-# The kinds of messages that are posted to them.
+# Kinds of messages.
 TODO_DELEGATION: Final = NoticeKind.TODO_DELEGATION.value
 TODO_RESULT: Final = NoticeKind.TODO_RESULT.value
 TODO_ERROR: Final = NoticeKind.TODO_ERROR.value
@@ -31,7 +32,7 @@ CYCLE_REPORT: Final = NoticeKind.CYCLE_REPORT.value
 WORKER_RESULT: Final = NoticeKind.WORKER_RESULT.value
 NOTE: Final = NoticeKind.NOTE.value
 
-_MOST_TRIES: Final = 1_000
+_MAX_ATTEMPTS: Final = 1_000
 
 
 def post(
@@ -42,16 +43,26 @@ def post(
     content: str,
     role: MessageRole = MessageRole.SYSTEM,
 ) -> Message:
-    """Say something in a chat, inside a transaction; the chat is locked for its rest."""
+    """Post a message. The caller owns the transaction; the chat stays locked until its end."""
     if problem := raw_problem(content, max_length=MAX_MESSAGE_LENGTH):
         raise InvalidInput(f"content: {problem}")
     if conversation_records.lock_conversation(tx, conversation_id) is None:
         raise NotFound(f"There is no session {conversation_id!r}.")
     message = conversation_records.add_message(tx, conversation_id, role.value, content, kind=kind)
-    there = Scope(conversation_id, scope.actor)
-    told = conversation_records.fingerprint(message)
-    event_log.append(tx, conversations_service.conversation_change(there, "say", message.id, f"{kind} message", told))
+    chat_scope = Scope(conversation_id, scope.actor)
+    data = conversation_records.fingerprint(message)
+    event_log.append(
+        tx, conversations_service.conversation_change(chat_scope, "say", message.id, f"{kind} message", data)
+    )
     return message
+
+
+def post_once(store: Store, scope: Scope, conversation_id: str, kind: str, content: str) -> None:
+    """Post unless a recent message is identical, so that a repeated workflow step does not post twice."""
+    with store.write() as tx:
+        conversation_records.lock_conversation(tx, conversation_id)
+        if not chat_repository.was_posted(tx, conversation_id, kind, content):
+            post(tx, scope, conversation_id, kind, content)
 
 
 def chat_metadata(
@@ -61,28 +72,30 @@ def chat_metadata(
     pillar_id: str | None = None,
     pillar_slug: str | None = None,
 ) -> dict[str, str]:
-    told = {"channel": channel.value, "missionId": mission_id, "missionSlug": mission_slug}
+    values = {"channel": channel.value, "missionId": mission_id, "missionSlug": mission_slug}
     if pillar_id is not None and pillar_slug is not None:
-        told |= {"pillarId": pillar_id, "pillarSlug": pillar_slug}
-    return told
+        values |= {"pillarId": pillar_id, "pillarSlug": pillar_slug}
+    return values
 
 
 def create_chat(
     tx: Transaction,
     conversations: Conversations,
     scope: Scope,
-    wanted_id: str,
+    preferred_id: str,
     title: str,
     metadata: Mapping[str, str],
 ) -> Conversation:
-    """A new conversation. Somebody may have one by that name already: then `-2` is added, and so on."""
-    for id in _candidates(wanted_id):
-        there = Scope(id, scope.actor)
-        made = conversations.ensure(tx, there, title=title, metadata=dict(metadata), reason="a chat of the mission")
-        # The metadata names the mission and the pillar, which are new: nobody else's is like it.
+    """Create a conversation. When the id is taken, `-2` is appended, and so on."""
+    for id in _candidates(preferred_id):
+        chat_scope = Scope(id, scope.actor)
+        made = conversations.ensure(
+            tx, chat_scope, title=title, metadata=dict(metadata), reason="a chat of the mission"
+        )
+        # The metadata contains the ids of the new mission and pillar, so an older conversation cannot match.
         if made.metadata == canonical_json(dict(metadata)):
             return made
-    raise InvalidInput(f"slug: {_MOST_TRIES} sessions are called {wanted_id!r} already; choose another slug")
+    raise InvalidInput(f"slug: {_MAX_ATTEMPTS} sessions named {preferred_id!r} already exist; choose another slug")
 
 
 def chat_id(mission_slug: str, pillar_slug: str | None = None, *, todos: bool = False) -> str:
@@ -90,6 +103,6 @@ def chat_id(mission_slug: str, pillar_slug: str | None = None, *, todos: bool = 
     return ".".join(parts)
 
 
-def _candidates(wanted_id: str) -> Iterator[str]:
-    numbered = (f"{wanted_id}-{number}" for number in count(2))
-    return (id for _, id in zip(range(_MOST_TRIES), chain([wanted_id], numbered), strict=False))
+def _candidates(preferred_id: str) -> Iterator[str]:
+    numbered = (f"{preferred_id}-{number}" for number in count(2))
+    return (id for _, id in zip(range(_MAX_ATTEMPTS), chain([preferred_id], numbered), strict=False))

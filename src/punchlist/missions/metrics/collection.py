@@ -1,4 +1,4 @@
-"""Collecting the metrics of a mission: each by its collector, and what came written down."""
+"""Collects the metrics of a mission and records readings and failures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from punchlist.missions.model import Metric, Mission
 
 @dataclass(frozen=True, slots=True)
 class CollectedMetric:
-    """What came of one metric: a value, or why there is none."""
+    """The value of one metric, or the error."""
 
     metric: Metric
     value: float | None = None
@@ -30,20 +30,20 @@ class CollectedMetric:
 
 @dataclass(frozen=True, slots=True)
 class MetricCollection:
-    """Where and how collectors run."""
+    """Runs the collectors of a mission."""
 
     metrics: Metrics
     workspace: Path
     environment: Mapping[str, str] = field(repr=False)
     is_trusted: IsTrusted
     allow_private: bool = False
-    """Whether an address of a private network may be asked."""
+    """Whether HTTP collectors may request private addresses."""
 
     def collect(
         self, scope: Scope, mission_slug: str, slugs: Collection[str] = (), *, once: str | None = None
     ) -> list[CollectedMetric]:
-        """The metrics that are named, or all that are not recorded by hand. One that fails stops no other. Each is
-        recorded once in the name of `once`, however often that is interrupted."""
+        """Collect the named metrics, or all that are not manual. A failure does not stop the others. `once` is an
+        idempotency key: a repeated call with the same key records no second reading."""
         mission, wanted = self.metrics.find_collectable(mission_slug, slugs)
         config = (
             trusted_config(mission, self.is_trusted)

@@ -1,7 +1,7 @@
-"""What is better done in a process that can be ended. Run as a script, and so of the standard library only.
+"""Runs collector code in a process that can be killed. Executed as a script, so it uses only the standard library.
 
-    python collector_process.py call MODULE:FUNCTION   a collector that somebody wrote; or the name of an entry point
-    python collector_process.py match                  a pattern and a text as JSON on stdin: some patterns never finish
+    python collector_process.py call MODULE:FUNCTION   a Python collector; or the name of an entry point
+    python collector_process.py match                  pattern and text as JSON on stdin; some patterns never finish
 
 The result is JSON on stdout: {"value": …} or {"error": "…"}.
 """
@@ -19,12 +19,12 @@ GROUP: Final = "punchlist.collectors"
 
 
 def main(arguments: list[str]) -> None:
-    # What the collector prints is no result of it.
+    # Redirect what the collector prints to stderr, so that it cannot mix with the result.
     result = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    told = _call(arguments[1]) if arguments[0] == "call" else _match(json.load(sys.stdin))
+    answer = _call(arguments[1]) if arguments[0] == "call" else _match(json.load(sys.stdin))
     with result:
-        json.dump(told, result)
+        json.dump(answer, result)
 
 
 def _call(name: str) -> dict[str, Any]:
@@ -35,11 +35,11 @@ def _call(name: str) -> dict[str, Any]:
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"}
     if isinstance(value, bool) or not isinstance(value, int | float):
-        # Numbers of other libraries are numbers too, if they say so.
+        # Accept numeric types of other libraries.
         if isinstance(value, bool | str | bytes) or not hasattr(value, "__float__"):
-            return {"error": f"it returned {_excerpt(repr(value))}, which is no number"}
+            return {"error": f"it returned {_excerpt(repr(value))}, which is not a number"}
         value = float(value)
-    # As text: JSON has no word for what is not a number.
+    # As text: JSON cannot represent NaN.
     return {"value": repr(value)}
 
 
@@ -52,16 +52,16 @@ def _function(name: str) -> Callable[[], Any]:
         if found is None:
             raise LookupError(f"no installed package has an entry point {name!r} in the group {GROUP!r}")
         return _callable(found.load(), name)
-    module, _, way = name.partition(":")
+    module, _, path = name.partition(":")
     inner: Any = import_module(module)
-    for attribute in way.split("."):
+    for attribute in path.split("."):
         inner = getattr(inner, attribute)
     return _callable(inner, name)
 
 
 def _callable(found: Any, name: str) -> Callable[[], Any]:
     if not callable(found):
-        raise TypeError(f"{name} is no function")
+        raise TypeError(f"{name} is not a function")
     function: Callable[[], Any] = found
     return function
 

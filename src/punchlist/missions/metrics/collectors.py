@@ -1,7 +1,7 @@
-"""How the value of a metric is found out: by whom the mission's file says.
+"""Collects the current value of a metric as its mission file defines (M7).
 
-What would run something or ask another machine does so only when the person has trusted that file. All
-of them have limits on time and size, and what comes is a number or an error that says what came.
+Collectors that run code or send requests need the person's trust in the file. Every collector has limits on time and
+size, and returns a number or raises an error that explains the failure.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LEAF: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 
 
 class CollectorError(PunchlistError):
-    """A collector failed; the message says how, and holds no secret."""
+    """A collector failed. The message contains no secrets."""
 
     code = "cannot_collect"
 
@@ -50,20 +50,20 @@ def collect(
     environment: Mapping[str, str],
     allow_private: bool = False,
 ) -> float:
-    """The value of a metric, here and now. `allow_private`: an address of a private network may be asked, too."""
-    how, redactor = metric.collector_config, Redactor(environment)
-    kind = str(how.get("type", "manual"))
+    """The current value of a metric. `allow_private` permits HTTP requests to private networks."""
+    config, redactor = metric.collector_config, Redactor(environment)
+    kind = str(config.get("type", "manual"))
     if kind == "manual":
         raise CollectorError(
-            f"{metric.slug} is recorded by hand: `punchlist mission metric record {mission_slug} {metric.slug} VALUE`."
+            f"{metric.slug} is recorded manually: `punchlist mission metric record {mission_slug} {metric.slug} VALUE`."
         )
     if kind in COLLECTORS_NEEDING_TRUST and not trusted:
         raise CollectorError(
-            f"{metric.slug}: its {kind} collector runs only when the mission's file is trusted. "
-            f"Read it, then run `punchlist mission trust {mission_slug}`."
+            f"{metric.slug}: its {kind} collector runs only after the mission file is trusted. "
+            f"Read the file, then run `punchlist mission trust {mission_slug}`."
         )
     try:
-        return metric_status.checked_value(_collector(kind)(how, workspace, environment, allow_private))
+        return metric_status.checked_value(_collector(kind)(config, workspace, environment, allow_private))
     except (InvalidInput, _CollectorFailed, FetchError) as error:
         raise CollectorError(redactor.text(f"{metric.slug}: {error}.")) from None
 
@@ -82,76 +82,76 @@ def _collector(kind: str) -> Callable[[Mapping[str, Any], Path, Mapping[str, str
 # --- the collectors ---------------------------------------------------------------------------------------
 
 
-def _command(how: Mapping[str, Any], workspace: Path, environment: Mapping[str, str], _: bool) -> float:
-    arguments = [str(word) for word in how["command"]]
-    ran = _run(arguments, workspace, environment, _timeout(how, DEFAULT_TIMEOUT), MAX_OUTPUT_BYTES, "the command")
-    return _number_in_text(ran.output.decode(errors="replace"), how, environment)
+def _command(config: Mapping[str, Any], workspace: Path, environment: Mapping[str, str], _: bool) -> float:
+    arguments = [str(word) for word in config["command"]]
+    ran = _run(arguments, workspace, environment, _timeout(config, DEFAULT_TIMEOUT), MAX_OUTPUT_BYTES, "the command")
+    return _number_in_text(ran.output.decode(errors="replace"), config, environment)
 
 
-def _python(how: Mapping[str, Any], workspace: Path, environment: Mapping[str, str], _: bool) -> float:
-    # Without the folder in the way of modules: an installed package is meant, not a file that lies there.
-    arguments = [sys.executable, "-P", _COLLECTOR_SCRIPT, "call", str(how["entryPoint"])]
-    ran = _run(arguments, workspace, environment, _timeout(how, DEFAULT_TIMEOUT), MAX_OUTPUT_BYTES, "the function")
+def _python(config: Mapping[str, Any], workspace: Path, environment: Mapping[str, str], _: bool) -> float:
+    # -P: import installed packages only, not files that happen to be in the folder.
+    arguments = [sys.executable, "-P", _COLLECTOR_SCRIPT, "call", str(config["entryPoint"])]
+    ran = _run(arguments, workspace, environment, _timeout(config, DEFAULT_TIMEOUT), MAX_OUTPUT_BYTES, "the function")
     value = _parse_answer(ran)
     if value.startswith(("nan", "inf", "-inf")):
-        raise _CollectorFailed(f"the function returned {value}, which is no number that can be compared")
+        raise _CollectorFailed(f"the function returned {value}, which is not a finite number")
     return metric_status.parse_number(value)
 
 
-def _file(how: Mapping[str, Any], workspace: Path, environment: Mapping[str, str], _: bool) -> float:
-    content = _read_workspace_file(workspace, str(how["path"]))
-    if how.get("pointer") is not None:
-        return _number_in_json(content, str(how["pointer"]))
-    return _number_in_text(content.decode(errors="replace"), how, environment)
+def _file(config: Mapping[str, Any], workspace: Path, environment: Mapping[str, str], _: bool) -> float:
+    content = _read_workspace_file(workspace, str(config["path"]))
+    if config.get("pointer") is not None:
+        return _number_in_json(content, str(config["pointer"]))
+    return _number_in_text(content.decode(errors="replace"), config, environment)
 
 
-def _http(how: Mapping[str, Any], _: Path, environment: Mapping[str, str], allow_private: bool) -> float:
+def _http(config: Mapping[str, Any], _: Path, environment: Mapping[str, str], allow_private: bool) -> float:
     content = fetch(
-        str(how["url"]),
-        headers=how.get("headers") or {},
+        str(config["url"]),
+        headers=config.get("headers") or {},
         environment=environment,
-        seconds=_timeout(how, HTTP_TIMEOUT),
-        most=MAX_CONTENT_BYTES,
+        seconds=_timeout(config, HTTP_TIMEOUT),
+        max_bytes=MAX_CONTENT_BYTES,
         allow_private=allow_private,
     )
-    return _number_in_json(content, str(how.get("pointer") or ""))
+    return _number_in_json(content, str(config.get("pointer") or ""))
 
 
-def _timeout(how: Mapping[str, Any], usual: float) -> float:
-    return min(max(float(how.get("timeoutSeconds") or usual), 0.01), MAX_TIMEOUT_SECONDS)
+def _timeout(config: Mapping[str, Any], default: float) -> float:
+    return min(max(float(config.get("timeoutSeconds") or default), 0.01), MAX_TIMEOUT_SECONDS)
 
 
 def _run(
-    arguments: list[str], workspace: Path, environment: Mapping[str, str], seconds: float, most: int, what: str
+    arguments: list[str], workspace: Path, environment: Mapping[str, str], seconds: float, max_output: int, what: str
 ) -> CapturedProcess:
-    """What a program printed that ended well."""
+    """Run a program that must exit with code 0."""
     try:
-        ran = run_captured(arguments, folder=workspace, environment=environment, seconds=seconds, max_output=most)
+        ran = run_captured(arguments, folder=workspace, environment=environment, seconds=seconds, max_output=max_output)
     except ProcessStartError as error:
         raise _CollectorFailed(f"{what} {excerpt(arguments[0])!r} cannot be started: {error}") from None
     if ran.timed_out:
-        raise _CollectorFailed(f"{what} took longer than its limit of {seconds:g} s and was ended")
+        raise _CollectorFailed(f"{what} exceeded its time limit of {seconds:g} s and was killed")
     if ran.output_exceeded:
-        raise _CollectorFailed(f"{what} printed more than {most // 1024} KB and was ended; a number is enough")
+        raise _CollectorFailed(f"{what} printed more than {max_output // 1024} KB and was killed; print only a number")
     if ran.code:
-        ended = f"was ended by signal {-ran.code}" if ran.code < 0 else f"ended with exit code {ran.code}"
+        ended = f"was killed by signal {-ran.code}" if ran.code < 0 else f"ended with exit code {ran.code}"
         raise _CollectorFailed(f"{what} {ended}{f': {excerpt(ran.last_error, 300)}' if ran.last_error else ''}")
     return ran
 
 
 def _read_workspace_file(workspace: Path, path: str) -> bytes:
-    """A file of the workspace, wherever symbolic links lead."""
+    """Read a file that is inside the workspace after links are resolved."""
     root = Path(os.path.realpath(workspace))
     if "\x00" in path:
-        raise _CollectorFailed(f"{excerpt(path)!r} is no path")
+        raise _CollectorFailed(f"{excerpt(path)!r} is not a path")
     real = Path(os.path.realpath(root / path))
     if root not in real.parents:
-        raise _CollectorFailed(f"{excerpt(path)!r} leads out of the workspace {root}; name a file inside")
+        raise _CollectorFailed(f"{excerpt(path)!r} is outside the workspace {root}; name a file inside")
     try:
         descriptor = _open_without_links(root, real)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise _CollectorFailed(f"{excerpt(path)!r} is no regular file")
+            raise _CollectorFailed(f"{excerpt(path)!r} is not a regular file")
         with os.fdopen(descriptor, "rb") as file:
             content = file.read(MAX_CONTENT_BYTES + 1)
     except OSError as error:
@@ -162,7 +162,7 @@ def _read_workspace_file(workspace: Path, path: str) -> bytes:
 
 
 def _open_without_links(root: Path, real: Path) -> int:
-    """Walked step by step and without following links: what was swapped for one since we looked is not followed."""
+    """Open component by component without following links, so that a path swapped after the check cannot escape."""
     folder = os.open(root, _STEP)
     try:
         for name in real.relative_to(root).parts[:-1]:
@@ -171,24 +171,24 @@ def _open_without_links(root: Path, real: Path) -> int:
             folder = inner
         if is_open_here(os.stat(real.name, dir_fd=folder, follow_symlinks=False)):
             raise _CollectorFailed(
-                f"{excerpt(real.name)!r} is a database that is in use here, and is not opened as a file"
+                f"{excerpt(real.name)!r} is a database in use by Punchlist and cannot be read as a file"
             )
         return os.open(real.name, _LEAF, dir_fd=folder)
     finally:
         os.close(folder)
 
 
-# --- the number in what came ------------------------------------------------------------------------------
+# --- find the number --------------------------------------------------------------------------------------
 
 
-def _number_in_text(text: str, how: Mapping[str, Any], environment: Mapping[str, str]) -> float:
-    pattern = how.get("pattern")
+def _number_in_text(text: str, config: Mapping[str, Any], environment: Mapping[str, str]) -> float:
+    pattern = config.get("pattern")
     return metric_status.parse_number(text if pattern is None else _match_pattern(str(pattern), text, environment))
 
 
 def _match_pattern(pattern: str, text: str, environment: Mapping[str, str]) -> str:
-    """In a process of its own, since a pattern can take longer than anybody lives."""
-    asked = json.dumps({"pattern": pattern, "text": text}).encode()
+    """Match in a separate process, because a pattern can take exponential time."""
+    request = json.dumps({"pattern": pattern, "text": text}).encode()
     arguments = [sys.executable, "-I", "-S", _COLLECTOR_SCRIPT, "match"]
     ran = run_captured(
         arguments,
@@ -196,7 +196,7 @@ def _match_pattern(pattern: str, text: str, environment: Mapping[str, str]) -> s
         environment=environment,
         seconds=MATCH_TIMEOUT,
         max_output=2 * MAX_CONTENT_BYTES,
-        input=asked,
+        input=request,
     )
     if ran.timed_out:
         raise _CollectorFailed(f"the pattern took longer than {MATCH_TIMEOUT:g} s; write one that repeats less")
@@ -204,11 +204,11 @@ def _match_pattern(pattern: str, text: str, environment: Mapping[str, str]) -> s
 
 
 def _parse_answer(ran: CapturedProcess) -> str:
-    """What `collector_process.py` says."""
+    """The result of `collector_process.py`."""
     try:
         answer = json.loads(ran.output)
     except ValueError:
-        raise _CollectorFailed(f"it gave no answer ({excerpt(ran.last_error, 200)})") from None
+        raise _CollectorFailed(f"it returned no result ({excerpt(ran.last_error, 200)})") from None
     if "error" in answer:
         raise _CollectorFailed(excerpt(str(answer["error"]), 300))
     return str(answer["value"])
@@ -220,7 +220,9 @@ def _number_in_json(content: bytes, pointer: str) -> float:
     except _CollectorFailed:
         raise
     except (ValueError, RecursionError):
-        raise _CollectorFailed(f"what came is no JSON: {excerpt(content.decode(errors='replace').strip())!r}") from None
+        raise _CollectorFailed(
+            f"the content is not JSON: {excerpt(content.decode(errors='replace').strip())!r}"
+        ) from None
     if isinstance(found, str):
         return metric_status.parse_number(found)
     if isinstance(found, bool) or not isinstance(found, int | float):
@@ -229,7 +231,7 @@ def _number_in_json(content: bytes, pointer: str) -> float:
 
 
 def _resolve_pointer(document: Any, pointer: str) -> Any:
-    """What a JSON pointer (RFC 6901) leads to."""
+    """The value at a JSON pointer (RFC 6901)."""
     if pointer and not pointer.startswith("/"):
         raise _CollectorFailed(f"the pointer {excerpt(pointer)!r} must begin with /")
     for step in pointer.split("/")[1:]:
@@ -239,9 +241,11 @@ def _resolve_pointer(document: Any, pointer: str) -> Any:
         elif isinstance(document, list) and name.isascii() and name.isdigit() and int(name) < len(document):
             document = document[int(name)]
         else:
-            raise _CollectorFailed(f"{_pointer_label(pointer)} is not in what came: there is no {excerpt(name)!r}")
+            raise _CollectorFailed(
+                f"{_pointer_label(pointer)} does not exist in the content: there is no {excerpt(name)!r}"
+            )
     return document
 
 
 def _pointer_label(pointer: str) -> str:
-    return excerpt(pointer, 100) if pointer else "what came"
+    return excerpt(pointer, 100) if pointer else "the content"

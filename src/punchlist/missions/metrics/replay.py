@@ -1,4 +1,4 @@
-"""Readings as a mission's events tell them, to compare with the rows."""
+"""Rebuilds readings from events and compares them with the rows."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from punchlist.storage.store import Transaction
 
 def readings(events: Sequence[Event]) -> dict[str, MetricReading]:
     """The readings by id."""
-    told: dict[str, MetricReading] = {}
+    found: dict[str, MetricReading] = {}
     for event in events:
         if event.action == MetricAction.RECORD:
             data = event.payload()
-            told[event.subject] = MetricReading(**{name: data[name] for name in MetricReading._fields})
-    return told
+            found[event.subject] = MetricReading(**{name: data[name] for name in MetricReading._fields})
+    return found
 
 
 def apply_event(metric: Metric, event: Event) -> Metric:
-    """What became of a metric by an event about collecting it."""
+    """The metric after an event about its collection."""
     data = event.payload()
     if event.action not in tuple(MetricAction) or data["metric_id"] != metric.id or "last_error" not in data:
         return metric
@@ -30,9 +30,9 @@ def apply_event(metric: Metric, event: Event) -> Metric:
 
 
 def compare(tx: Transaction, mission_id: str, events: Sequence[Event]) -> Iterator[str]:
-    """How the readings of a mission differ from its events."""
-    told = readings(events)
+    """One line per reading that differs from its event."""
+    expected = readings(events)
     found = {reading.id: reading for reading in metric_repository.readings_in_mission(tx, mission_id)}
-    for reading_id in told | found:
-        if told.get(reading_id) != found.get(reading_id):
+    for reading_id in expected | found:
+        if expected.get(reading_id) != found.get(reading_id):
             yield f"mission:{mission_id}: reading {reading_id} differs from its events"

@@ -1,4 +1,4 @@
-"""The SQL of readings, inside somebody's transaction; that of metrics themselves is in `records.py`."""
+"""The SQL of readings; metrics themselves are in `missions/repository.py`. The caller owns the transaction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from punchlist.storage.store import Transaction
 
 _READING: Final = f"SELECT {columns(MetricReading._fields)} FROM metric_readings"
 
-# In the order of the file. What is no longer in it is kept, but not looked at.
+# In file order.
 OF_MISSION: Final = Statement(
     f"SELECT pillars.slug, pillars.status, {columns(Metric._fields, of='metrics')} "
     "FROM metrics JOIN pillars ON pillars.id = metrics.pillar_id WHERE metrics.mission_id = :mission_id "
@@ -23,7 +23,7 @@ READINGS: Final = Statement(f"{_READING} WHERE mission_id = :mission_id ORDER BY
 
 
 class PillarMetric(NamedTuple):
-    """A metric and the pillar that it belongs to."""
+    """A metric and the slug of its pillar."""
 
     metric: Metric
     pillar_slug: str
@@ -31,20 +31,19 @@ class PillarMetric(NamedTuple):
 
 
 def in_mission(tx: Transaction, mission_id: str) -> list[PillarMetric]:
-    """Those that are archived, too."""
+    """Archived metrics included."""
     return [
         PillarMetric(metric := Metric(*row[2:]), row[0], "active" == row[1] == metric.status)
         for row in tx.all(OF_MISSION, mission_id=mission_id)
     ]
 
 
-def latest_readings(tx: Transaction, metric_id: str, most: int) -> list[MetricReading]:
-    """The last readings, oldest first."""
-    return [MetricReading(*row) for row in reversed(tx.all(NEWEST, metric_id=metric_id, most=most))]
+def latest_readings(tx: Transaction, metric_id: str, limit: int) -> list[MetricReading]:
+    """The newest readings, oldest first."""
+    return [MetricReading(*row) for row in reversed(tx.all(NEWEST, metric_id=metric_id, most=limit))]
 
 
 def readings_in_mission(tx: Transaction, mission_id: str) -> list[MetricReading]:
-    """All of a mission; to compare them with the trail."""
     return [MetricReading(*row) for row in tx.all(READINGS, mission_id=mission_id)]
 
 

@@ -1,8 +1,7 @@
-"""Metrics and their readings: written down by people and by collectors, looked at by everybody.
+"""Metrics and their readings, recorded by people and collectors.
 
-A collector that fails leaves the readings alone: what is known stays known, and goes stale. Readings
-are in the order in which they were recorded. Their times are told by whoever records them, and no
-order is made of what somebody tells.
+A failed collection keeps the readings; they become stale. Readings are ordered by when they were recorded, not by the
+time that the caller gives.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from punchlist.storage.store import Store, Transaction
 
 MANUAL: Final = "manual"
 DEFAULT_READINGS: Final = 60
-"""How many of the newest readings come with a metric, unless more are asked for."""
+"""How many of the newest readings a view contains by default."""
 MAX_NOTE_LENGTH: Final = 2_000
 MAX_ERROR_LENGTH: Final = 2_000
 
@@ -45,7 +44,7 @@ class MetricAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MetricView:
-    """A metric as it stands."""
+    """A metric with its current status and readings."""
 
     metric: Metric
     pillar_slug: str
@@ -87,7 +86,7 @@ def reading_json(reading: MetricReading) -> dict[str, Any]:
 
 
 _DUPLICATE_WINDOW: Final = 20
-"""Readings among which one that was added before is looked for."""
+"""How many of the newest readings are searched for a repeated one."""
 
 
 class Metrics:
@@ -106,8 +105,8 @@ class Metrics:
         note: str = "",
         once: str | None = None,
     ) -> MetricReading:
-        """Add a reading, as the newest. One that a collector brought ends what went wrong with it before. With `once`,
-        only if it has not been added in that name: what was interrupted is done again."""
+        """Add a reading as the newest. One from a collector clears the last error. `once` is an idempotency key: a
+        repeated call with the same key returns the first reading."""
         _check_actor(scope, mission_slug)
         problems = [*_prefixed("note", block_problem(note, max_length=MAX_NOTE_LENGTH))]
         problems += _prefixed("source", line_problem(source, max_length=100))
@@ -122,7 +121,7 @@ class Metrics:
             metric = _find(tx, mission, metric_slug).metric
             last = metric_repository.latest_readings(tx, metric.id, _DUPLICATE_WINDOW if once else 1)
             own = new_id() if once is None else sha256(f"{once}:{metric.id}".encode()).hexdigest()[:32]
-            if (before := next((one for one in last if one.id == own), None)) is not None:
+            if (before := next((reading for reading in last if reading.id == own), None)) is not None:
                 return before
             reading = MetricReading(
                 id=own,
@@ -135,16 +134,16 @@ class Metrics:
                 note=note.strip(),
             )
             metric_repository.insert_reading(tx, reading)
-            told = reading._asdict()
+            data = reading._asdict()
             if source != MANUAL and metric.last_error is not None:
                 metric_repository.set_error(tx, metric.id, None, None)
-                told |= {"last_error": None, "last_error_at": None}
-            reason = reading.note or ("recorded by hand" if source == MANUAL else f"collected ({reading.source})")
-            event_log.append(tx, mission_event(scope, mission, MetricAction.RECORD, reading.id, reason, told))
+                data |= {"last_error": None, "last_error_at": None}
+            reason = reading.note or ("recorded manually" if source == MANUAL else f"collected ({reading.source})")
+            event_log.append(tx, mission_event(scope, mission, MetricAction.RECORD, reading.id, reason, data))
             return reading
 
     def record_failure(self, scope: Scope, metric_id: str, error: str) -> Metric:
-        """Note that a metric could not be collected, and why. Its readings stay as they are."""
+        """Store why a collection failed. The readings stay."""
         with self._store.write() as tx:
             found = mission_repository.metric(tx, metric_id)
             mission = mission_repository.lock_mission(tx, found.mission_id) if found else None
@@ -154,24 +153,24 @@ class Metrics:
             check_active(mission)
             error = _clean_error(error)
             metric_repository.set_error(tx, found.id, error, tx.now())
-            told = {"metric_id": found.id, "last_error": error, "last_error_at": tx.now()}
-            event_log.append(tx, mission_event(scope, mission, MetricAction.FAIL, found.id, error, told))
+            data = {"metric_id": found.id, "last_error": error, "last_error_at": tx.now()}
+            event_log.append(tx, mission_event(scope, mission, MetricAction.FAIL, found.id, error, data))
             return found._replace(last_error=error, last_error_at=tx.now())
 
     def views(
-        self, mission_slug: str, metric_slug: str | None = None, *, most: int = DEFAULT_READINGS
+        self, mission_slug: str, metric_slug: str | None = None, *, limit: int = DEFAULT_READINGS
     ) -> list[MetricView]:
-        """The metrics of a mission in the order of its file, or one of them."""
+        """The metrics of a mission in file order, or one of them."""
         with self._store.read() as tx:
             mission = find_mission(tx, mission_slug)
             if metric_slug is not None:
                 wanted = [_find(tx, mission, metric_slug, archived=True)]
             else:
                 wanted = [placed for placed in metric_repository.in_mission(tx, mission.id) if placed.active]
-            return [_view(tx, placed, max(most, metric_status.TREND_READINGS)) for placed in wanted]
+            return [_view(tx, placed, max(limit, metric_status.TREND_READINGS)) for placed in wanted]
 
     def find_collectable(self, mission_slug: str, slugs: Collection[str] = ()) -> tuple[Mission, list[Metric]]:
-        """The metrics that are named, or all that are not recorded by hand; and the mission as it is with them."""
+        """The mission, and the named metrics, or all that are not manual."""
         with self._store.read() as tx:
             mission = find_mission(tx, mission_slug)
             check_active(mission)
@@ -181,9 +180,9 @@ class Metrics:
             return mission, [metric for metric in every if metric.collector_config.get("type", MANUAL) != MANUAL]
 
 
-def _view(tx: Transaction, placed: PillarMetric, most: int) -> MetricView:
+def _view(tx: Transaction, placed: PillarMetric, limit: int) -> MetricView:
     metric = placed.metric
-    readings = metric_repository.latest_readings(tx, metric.id, most)
+    readings = metric_repository.latest_readings(tx, metric.id, limit)
     current = readings[-1] if readings else None
     return MetricView(
         metric,
@@ -205,37 +204,37 @@ def _find(tx: Transaction, mission: Mission, slug: str, *, archived: bool = Fals
         meant = f" Did you mean {close[0]}?" if close else ""
         raise NotFound(
             f"Mission {mission.slug!r} has no metric {excerpt(slug)!r}.{meant} "
-            f"`punchlist mission metric list {mission.slug}` lists those there are."
+            f"`punchlist mission metric list {mission.slug}` lists them."
         )
     if not (found.active or archived):
         raise IllegalTransition(
-            f"Metric {found.metric.slug!r} of mission {mission.slug!r} is archived; its readings no longer change."
+            f"Metric {found.metric.slug!r} of mission {mission.slug!r} is archived; its readings can no longer change."
         )
     return found
 
 
 def _check_actor(scope: Scope, mission_slug: str) -> None:
     if scope.actor.role not in LEADS:
-        # Whoever does the work does not also measure it.
-        raise NotAllowed(f"{scope.actor.role.described} cannot record readings; the Lead, people and collectors do.")
+        # The owner does the work, so it must not also measure it.
+        raise NotAllowed(f"{scope.actor.role.described} cannot record readings; the Lead, people and collectors can.")
     if isinstance(scope, MissionScope) and scope.mission_slug not in (None, mission_slug):
         raise NotAllowed(f"You act in mission {scope.mission_slug!r}, not in {excerpt(mission_slug)!r}.")
 
 
 def _parse_taken_at(at: datetime | str | None, now: str) -> str:
-    """When a reading was taken. A date alone is its beginning in UTC; a time needs a zone."""
+    """When a reading was taken. A date means 00:00 UTC; a time needs a zone."""
     if at is None:
         return now
     try:
-        told = datetime.fromisoformat(at.strip()) if isinstance(at, str) else at
-        if told.tzinfo is None and isinstance(at, str) and len(at.strip()) <= len("2026-02-21"):
-            told = told.replace(tzinfo=UTC)
-        if told.tzinfo is None:
+        given = datetime.fromisoformat(at.strip()) if isinstance(at, str) else at
+        if given.tzinfo is None and isinstance(at, str) and len(at.strip()) <= len("2026-02-21"):
+            given = given.replace(tzinfo=UTC)
+        if given.tzinfo is None:
             raise InvalidInput(f"at: {excerpt(str(at))!r} needs a zone, such as 2026-02-21T09:00+01:00 or …Z")
-        taken = told.astimezone(UTC)
+        taken = given.astimezone(UTC)
     except (ValueError, OverflowError):
         raise InvalidInput(
-            f"at: {excerpt(str(at))!r} is no time. Write 2026-02-21, or 2026-02-21T09:00Z with a zone"
+            f"at: {excerpt(str(at))!r} is not a time. Write 2026-02-21, or 2026-02-21T09:00Z with a zone"
         ) from None
     if taken > parse_timestamp(now) + metric_status.MAX_CLOCK_SKEW:
         raise InvalidInput(f"at: {excerpt(str(at))} is in the future; it is now {now[:19]}Z")
@@ -243,9 +242,9 @@ def _parse_taken_at(at: datetime | str | None, now: str) -> str:
 
 
 def _clean_error(error: str) -> str:
-    """It may hold whatever a program printed."""
-    told = visible_block(error).strip() or "It failed without saying why."
-    return told if len(told) <= MAX_ERROR_LENGTH else told[: MAX_ERROR_LENGTH - 1] + "…"
+    """An error may contain arbitrary program output: escape and cut it."""
+    text = visible_block(error).strip() or "The collector failed without a message."
+    return text if len(text) <= MAX_ERROR_LENGTH else text[: MAX_ERROR_LENGTH - 1] + "…"
 
 
 def _prefixed(field: str, problem: str | None) -> list[str]:

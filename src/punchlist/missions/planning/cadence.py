@@ -1,12 +1,12 @@
-"""When a mission's cycles are due: a cron expression of five fields, read in the mission's time zone.
+"""When the cycles of a mission are due: a five-field cron expression in the mission's time zone.
 
-Only the newest moment that has come counts, and only if it is later than the last one that a cycle was begun for:
-however many were missed, one cycle makes up for them, and a clock that is set back repeats none. The fields are
-matched with the clock on the wall. What that clock skips or shows twice is settled here:
+Only the latest past tick counts, and only if it is later than the tick of the last cycle: one cycle makes up for any
+number of missed ones, and setting the clock back repeats none. The fields match local time. Daylight saving changes
+are handled like this:
 
-- a time that is skipped in spring comes at the moment of the skip;
-- a time that is shown twice in autumn comes once, the first time;
-- but a cadence of every hour just goes on: it makes up for nothing, and runs in both of two like hours.
+- a local time that is skipped in spring runs at the moment of the change;
+- a local time that occurs twice in autumn runs once, the first time;
+- an hourly cadence simply continues: it makes up for nothing and runs in both of the repeated hours.
 """
 
 from __future__ import annotations
@@ -26,90 +26,89 @@ from punchlist.kernel.text import excerpt, json_type
 
 MAX_LENGTH: Final = 200
 _MINUTE: Final = timedelta(minutes=1)
-_FORM: Final = "minute, hour, day of the month, month and day of the week, such as '0 9 * * 1': Mondays at nine"
-# What every cron understands. What only some do, or what means a random time, stays out.
+_FORM: Final = "minute, hour, day of the month, month and day of the week, such as '0 9 * * 1' for Mondays at 9:00"
+# The syntax that every cron supports; extensions and random times are refused.
 _FIELD: Final = re.compile(r"[0-9*,/-]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|sun|mon|tue|wed|thu|fri|sat")
 
 
 def time_zone(timezone: str) -> ZoneInfo:
-    if wrong := timezone_problem(timezone):
-        raise InvalidInput(f"timezone: {wrong}")
+    if problem := timezone_problem(timezone):
+        raise InvalidInput(f"timezone: {problem}")
     return ZoneInfo(timezone)
 
 
 def due_tick(cron: str, timezone: str, last_tick: str | None, since: str, now: datetime) -> str | None:
-    """The newest moment of the cadence that has come and that no cycle was begun for; None when there is none.
+    """The latest past tick, if no cycle has begun for it.
 
-    `since` is when the mission was made: what lay before that is not made up for.
+    `since` is when the mission was created: earlier ticks do not count.
     """
-    newest = _latest_tick(cron, time_zone(timezone), now)
-    return timestamp(newest) if newest > parse_timestamp(last_tick or since) else None
+    latest = _latest_tick(cron, time_zone(timezone), now)
+    return timestamp(latest) if latest > parse_timestamp(last_tick or since) else None
 
 
 def next_tick(cron: str, timezone: str, now: datetime) -> str:
-    """The first moment of the cadence after `now`."""
-    place, hourly = time_zone(timezone), _is_hourly(cron)
-    wall, repeated = _local_time(now, place)
-    coming = next(at for at in _instants(_matches_after(cron, wall), place, hourly) if at > now)
+    """The first tick after `now`."""
+    zone, hourly = time_zone(timezone), _is_hourly(cron)
+    local, repeated = _local_time(now, zone)
+    coming = next(at for at in _instants(_matches_after(cron, local), zone, hourly) if at > now)
     if hourly and repeated:
-        again = _instants(_matches_after(cron, wall - repeated), place, hourly, fold=1)
+        again = _instants(_matches_after(cron, local - repeated), zone, hourly, fold=1)
         coming = min(coming, next(at for at in again if at > now))
     return timestamp(coming)
 
 
-def _latest_tick(cron: str, place: ZoneInfo, now: datetime) -> datetime:
+def _latest_tick(cron: str, zone: ZoneInfo, now: datetime) -> datetime:
     hourly = _is_hourly(cron)
-    wall, repeated = _local_time(now, place)
-    # The second time around, the wall has shown later times already.
-    newest = next(at for at in _instants(_matches_until(cron, wall + repeated), place, hourly) if at <= now)
+    local, repeated = _local_time(now, zone)
+    # In the second of two repeated hours, later local times have already occurred.
+    latest = next(at for at in _instants(_matches_until(cron, local + repeated), zone, hourly) if at <= now)
     if hourly:
-        newest = max(
-            newest, next(at for at in _instants(_matches_until(cron, wall), place, hourly, fold=1) if at <= now)
+        latest = max(
+            latest, next(at for at in _instants(_matches_until(cron, local), zone, hourly, fold=1) if at <= now)
         )
-    return newest
+    return latest
 
 
-def _local_time(now: datetime, place: ZoneInfo) -> tuple[datetime, timedelta]:
-    """What the clock shows, and how far back it goes in the time that it shows twice; nothing at any other time."""
-    local = now.astimezone(place)
+def _local_time(now: datetime, zone: ZoneInfo) -> tuple[datetime, timedelta]:
+    """Local time without a zone, and by how much it is repeated; zero outside repeated hours."""
+    local = now.astimezone(zone)
     first, second = (local.replace(fold=fold).utcoffset() or timedelta() for fold in (0, 1))
     return local.replace(tzinfo=None, fold=0), max(first - second, timedelta())
 
 
-def _instants(walls: Iterable[datetime], place: ZoneInfo, hourly: bool, fold: int = 0) -> Iterator[datetime]:
-    """The moments at which the clock shows these times, in their order; of two alike the first, or with `fold` the
-    second."""
-    for wall in walls:
+def _instants(local_times: Iterable[datetime], zone: ZoneInfo, hourly: bool, fold: int = 0) -> Iterator[datetime]:
+    """The instants of local times, in the same order; for repeated times the first one, with `fold=1` the second."""
+    for local in local_times:
         first, second = (
-            (wall - (wall.replace(tzinfo=place, fold=one).utcoffset() or timedelta())).replace(tzinfo=UTC)
-            for one in (0, 1)
+            (local - (local.replace(tzinfo=zone, fold=each).utcoffset() or timedelta())).replace(tzinfo=UTC)
+            for each in (0, 1)
         )
         if first <= second:
             yield second if fold else first
         elif not hourly:
-            # Skipped: by the rules of before it is later than the skip, by those of after earlier.
-            yield _skip_instant(second, first, place)
+            # Skipped: with the old offset it is after the change, with the new offset before it.
+            yield _skip_instant(second, first, zone)
 
 
-def _skip_instant(low: datetime, high: datetime, place: ZoneInfo) -> datetime:
-    """The moment between the two at which the clock is put forward, to the second."""
-    old = low.astimezone(place).utcoffset()
+def _skip_instant(low: datetime, high: datetime, zone: ZoneInfo) -> datetime:
+    """The instant of the change between the two, to the second."""
+    old = low.astimezone(zone).utcoffset()
     while high - low > timedelta(seconds=1):
         middle = (low + (high - low) / 2).replace(microsecond=0)
-        low, high = (middle, high) if middle.astimezone(place).utcoffset() == old else (low, middle)
+        low, high = (middle, high) if middle.astimezone(zone).utcoffset() == old else (low, middle)
     return high
 
 
-def _matches_until(cron: str, wall: datetime) -> Iterator[datetime]:
-    """What the fields match, backwards from `wall` on."""
-    # The library's "before" leaves out the minute itself.
-    matches = croniter(cron, wall.replace(second=0, microsecond=0) + _MINUTE)
+def _matches_until(cron: str, local: datetime) -> Iterator[datetime]:
+    """Local times that match, from `local` backwards."""
+    # croniter's `get_prev` excludes the start.
+    matches = croniter(cron, local.replace(second=0, microsecond=0) + _MINUTE)
     while True:
         yield matches.get_prev(datetime)
 
 
-def _matches_after(cron: str, wall: datetime) -> Iterator[datetime]:
-    matches = croniter(cron, wall)
+def _matches_after(cron: str, local: datetime) -> Iterator[datetime]:
+    matches = croniter(cron, local)
     while True:
         yield matches.get_next(datetime)
 
@@ -123,15 +122,15 @@ def cron_problem(cron: object) -> str | None:
         return f"must be text, got {json_type(cron)}"
     fields = cron.split()
     if len(fields) != 5:
-        return f"{excerpt(cron)!r} has {len(fields)} fields instead of five. Write {_FORM}."
+        return f"{excerpt(cron)!r} has {len(fields)} fields; a cron expression has five. Write {_FORM}."
     if len(cron) > MAX_LENGTH or any(_FIELD.sub("", field.lower()) for field in fields):
-        return f"{excerpt(cron)!r} has more in it than numbers, names of months and days, * , - and /. Write {_FORM}."
+        return f"{excerpt(cron)!r} may contain only numbers, names of months and days, and * , - /. Write {_FORM}."
     try:
         matches = croniter(cron, datetime(2024, 3, 1))
         matches.get_next(datetime)
         matches.get_prev(datetime)
     except (CroniterError, ValueError, TypeError, ArithmeticError):
-        return f"{excerpt(cron)!r} is no time that ever comes. Write {_FORM}."
+        return f"{excerpt(cron)!r} never matches a time. Write {_FORM}."
     return None
 
 

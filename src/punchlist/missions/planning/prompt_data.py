@@ -1,4 +1,4 @@
-"""The prompts of a cycle, filled with how things stand now (M12)."""
+"""Fills the prompts of a cycle with current data (M12)."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class PromptData:
     runs: Runs
 
     def for_owner(self, mission: Mission, pillar: Pillar, now: datetime, stale: Collection[str] = ()) -> str:
-        standing = next((one for one in self.missions.pillars(mission) if one.pillar.id == pillar.id), None)
-        if standing is None:
-            raise IllegalTransition(f"Pillar {pillar.slug!r} is archived; nothing is planned for it.")
+        state = next((state for state in self.missions.pillars(mission) if state.pillar.id == pillar.id), None)
+        if state is None:
+            raise IllegalTransition(f"Pillar {pillar.slug!r} is archived and is no longer planned.")
         return prompts.planning_prompt(
             pillar,
             self._metric_lines(mission).get(pillar.slug, ()),
-            standing.strategies,
+            state.strategies,
             self.todos.list(mission.slug, pillar=pillar.slug).items,
             self.todos.capacity(mission.slug),
             zone=cadence_of(mission).timezone,
@@ -51,31 +51,35 @@ class PromptData:
             stale=stale,
         )
 
-    def for_lead(self, mission: Mission, reports: Mapping[str, str], swept: OverdueReport, since: str) -> str:
-        """`reports` are what the owners said, by the slugs of their pillars; `since` is when the Lead last looked."""
+    def for_lead(self, mission: Mission, reports: Mapping[str, str], overdue_report: OverdueReport, since: str) -> str:
+        """`reports` are the owners' reports by pillar slug; `since` is the time of the Lead's last review."""
         lines = self._metric_lines(mission)
-        told = [PlanningReport(pillar, text, lines.get(pillar, ())) for pillar, text in reports.items()]
-        # Also those that were found before this cycle, and are as they were.
+        planning_reports = [PlanningReport(pillar, text, lines.get(pillar, ())) for pillar, text in reports.items()]
+        # Include todos that earlier cycles flagged.
         late = [todo for todo in self.todos.list(mission.slug, status=UNENDED).items if todo.overdue_at is not None]
-        known = {todo.id for todo in swept.overdue}
-        swept = swept._replace(overdue=(*swept.overdue, *(todo for todo in late if todo.id not in known)))
-        asked = self.escalations.list(mission.slug)
+        known = {todo.id for todo in overdue_report.overdue}
+        overdue_report = overdue_report._replace(
+            overdue=(*overdue_report.overdue, *(todo for todo in late if todo.id not in known))
+        )
+        escalations = self.escalations.list(mission.slug)
         capacity = self.todos.capacity(mission.slug)
-        return prompts.lead_review_prompt(mission, told, capacity, swept, asked, self.updates(mission, since))
+        return prompts.lead_review_prompt(
+            mission, planning_reports, capacity, overdue_report, escalations, self.updates(mission, since)
+        )
 
     def updates(self, mission: Mission, since: str) -> LeadUpdates:
-        """What has come in the TODO chats, and what nobody works on (M9)."""
+        """New results in the TODO chats, and todos in progress without an open run (M9)."""
         posted = [
-            PostedMessage(one.pillar.slug, message.kind, message.content)
-            for one in self.missions.pillars(mission)
-            for message in self.conversations.messages_outside_turns(one.pillar.todo_conversation_id)
+            PostedMessage(state.pillar.slug, message.kind, message.content)
+            for state in self.missions.pillars(mission)
+            for message in self.conversations.messages_outside_turns(state.pillar.todo_conversation_id)
             if message.created_at >= since and message.kind in _RESULTS
         ]
         running = self.todos.list(mission.slug, status={TodoStatus.IN_PROGRESS}).items
         return LeadUpdates(posted, [(todo, why) for todo in running if (why := self._idle_reason(todo)) is not None])
 
     def _idle_reason(self, todo: MissionTodo) -> str | None:
-        """How the last run on a todo ended, when none is open."""
+        """How the last run on a todo ended; None while a run is open."""
         found = self.runs.for_todo(todo.id)
         if any(run.status in OPEN for run in found):
             return None

@@ -63,7 +63,7 @@ def show(
 ) -> None:
     """Plot the readings of a metric with its target and warning levels."""
     services = cli_context(context).services(as_json=as_json)
-    views = services.metrics.views(mission, metric, most=limit)
+    views = services.metrics.views(mission, metric, limit=limit)
     if as_json:
         echo_json([view.as_json() for view in views])
         return

@@ -258,7 +258,7 @@ def test_a_list_of_an_earlier_session_sends_back_once_until_it_is_touched(
 def test_a_session_without_a_list_is_reminded_once(
     service: HookService, service_of: ServiceOf, checklists: Checklists, agent: Scope
 ) -> None:
-    assert "no list yet" in service.session_started(agent, "a", is_new=True)
+    assert "no todo list yet" in service.session_started(agent, "a", is_new=True)
     assert service.session_started(agent, "a", is_new=True) == ""
     assert service.session_started(agent, "a", is_new=False) == ""
     assert service_of(replace(SUPERVISOR, remind_after=None)).session_started(agent, "b", is_new=True) == ""

@@ -72,5 +72,5 @@ def test_the_example_over_mcp_runs_to_its_end() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "Progress: 3/3 (100%)" in done.stdout
+    assert "Progress: 6/6 (100%)" in done.stdout
     assert "✓ Healthy" in done.stdout

@@ -92,7 +92,9 @@ def test_what_nobody_has_trusted_is_left_out_and_said(punchlist: Cli, project: P
     coder = {agent["name"]: agent for agent in json.loads(done.stdout)}["coder"]
     assert "reviewer" not in done.stdout
     assert (coder["model"], coder["settings"]["max_cost"]) == (None, 2.5)
-    assert 'is left out until `punchlist trust`:\n  - agent.model = "openai:for-all"\n' in done.stderr
+    assert (
+        'are ignored until you trust them with `punchlist trust`:\n  - agent.model = "openai:for-all"\n' in done.stderr
+    )
     assert '  - agents.reviewer.prompt = "You review.\\nTwice."\n' in done.stderr
 
 

@@ -17,7 +17,7 @@ from punchlist.storage.maintenance import backup, restore
 from punchlist.storage.open import connect
 
 ROLLED_BACK = 4
-CHANGED = "The database is no longer as it was"
+CHANGED = "The database was replaced"
 
 
 @pytest.fixture

@@ -89,12 +89,12 @@ def test_without_a_model_two_lines_say_what_to_set(punchlist: Cli) -> None:
 @pytest.mark.parametrize(
     ("replies", "told"),
     [
-        ("- {text: x, colour: red}", "replies[1]: 'colour' is not known"),
+        ("- {text: x, colour: red}", "replies[1]: 'colour' is not a known key"),
         ("- {fault: rain}", "fault must be one of"),
         ("- 5", "must be text or a table"),
         ("replies: 5", "replies: must be a list"),
         ("{", "is not valid YAML"),
-        ("other: 1", "'other' is not known"),
+        ("other: 1", "'other' is not a known key"),
     ],
 )
 def test_a_wrong_rehearsal_is_named_with_its_place(punchlist: Cli, script: Path, replies: str, told: str) -> None:

@@ -164,7 +164,7 @@ def test_a_waiting_process_goes_on_when_another_answers(
     with Program(project, asked, "tools", "call", "write_file", WRITE, columns=80) as waiting:
         waiting.wait_for("yes, once")
         (approval,) = json.loads(program("approvals", "--json").stdout)
-        assert "goes on" in program("approvals", "approve", approval["callId"]).stdout
+        assert "continues" in program("approvals", "approve", approval["callId"]).stdout
         waiting.wait_for("Created made.txt")
     assert (project / "made.txt").read_text() == "made\n"
 
@@ -192,7 +192,7 @@ def test_a_time_limit_ends_the_call(punchlist: Cli) -> None:
         "tools", "call", "run_command", '{"command": "sleep 60"}', "--mode", "yolo", "--timeout", "0.5", "--json"
     )
     assert done.returncode == 1
-    assert "longer than its limit" in answer(done)["error"]["message"]
+    assert "exceeded its time limit" in answer(done)["error"]["message"]
 
 
 @pytest.mark.spec("S4")
@@ -256,7 +256,7 @@ def test_an_answer_in_time_is_asked_for_and_its_lack_is_no_persons_decision(punc
     punchlist("tools", "call", "list_directory")
     (ended, *_) = json.loads(punchlist("tools", "history", "--json").stdout)
     assert ended["status"] == "cancelled"
-    assert "no person's decision" in ended["error"]["message"]
+    assert "No person has decided this" in ended["error"]["message"]
     assert not (project / "made.txt").exists()
     assert punchlist("db", "check").returncode == 0
 

@@ -17,7 +17,7 @@ from punchlist.checklist.render import item_label
 from punchlist.checklist.repository import checklist_stream, find_checklist
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope, StoredTurn, TurnScope
-from punchlist.errors import IllegalTransition, NotFound
+from punchlist.errors import IllegalTransition, InvalidInput, NotFound
 from punchlist.kernel.text import excerpt
 from punchlist.views import repository
 
@@ -142,6 +142,7 @@ class SessionTodos:
         if turn is not None and ("plan" in names or (turn.owner is not None and not names)):
             from punchlist.plan.validation import parse_items
 
+            _refuse_active_form(active_form)
             items = parse_items([{"title": title} for title in titles])
             self._services.plans.create(_turn_scope(scope, turn), items, reason=reason)
         else:
@@ -188,6 +189,7 @@ class SessionTodos:
         if turn is None:
             self._services.checklists.edit(scope, item.id, title, active_form=active_form, reason=reason)
         else:
+            _refuse_active_form(active_form)
             self._services.plans.edit(turn, item.id, title, reason=reason)
 
     def move(self, scope: Scope, reference: str, position: int, *, reason: str) -> None:
@@ -222,6 +224,11 @@ class SessionTodos:
         from punchlist.plan.lifecycle import PlanStatus
 
         return self._services.plans.list(TurnScope(scope.conversation_id, scope.actor, turn_id), frozenset(PlanStatus))
+
+
+def _refuse_active_form(active_form: str | None) -> None:
+    if active_form is not None:
+        raise InvalidInput("--doing: only checklist items have a title for the time they run; this is a plan todo.")
 
 
 def _turn_scope(scope: Scope, turn: StoredTurn) -> TurnScope:

@@ -154,6 +154,8 @@ def _build(name: str) -> Any:
 def _use_help_context(command: Any) -> None:
     command.context_class = HelpContext
     for subcommand in getattr(command, "commands", {}).values():
+        # A short help is printed in full; one that Typer derives from the help is cut to the width.
+        subcommand.short_help = subcommand.get_short_help_str(limit=1_000)
         _use_help_context(subcommand)
 
 

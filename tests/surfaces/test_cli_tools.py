@@ -64,7 +64,7 @@ def test_a_call_that_only_reads_runs_at_once(program: Cli, project: Path) -> Non
         ("read_fil", "{}", "Did you mean read_file?"),
         ("read_file", "{}", "path: is required"),
         ("read_file", '{"path": 5}', "path: "),
-        ("read_file", '{"path": "a", "pth": "b"}', "pth: is not known"),
+        ("read_file", '{"path": "a", "pth": "b"}', "pth: is not a parameter"),
         ("read_file", "[]", "must be an object"),
         ("read_file", '{"path": "missing.txt"}', "No such file"),
         ("read_file", '{"path": "../../../etc/passwd"}', "outside the workspace"),

@@ -14,8 +14,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from pydantic import BaseModel, ValidationError
-
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.text import excerpt, json_type
 from punchlist.missions.config import model
@@ -111,6 +109,8 @@ def _syntax_hint(source: str, position: int) -> str:
 
 def parse_value(raw: Any) -> MissionConfig:
     """Validate parsed JSON. `InvalidInput.problems` lists everything that is wrong."""
+    from pydantic import ValidationError
+
     problems = [f"{_path(path)}: occurs more than once" for path in _duplicates(raw, ())]
     try:
         config = MissionConfig.model_validate(raw)
@@ -201,7 +201,7 @@ def _field_names(path: FieldPath) -> list[str]:
             return list(model.COLLECTORS[kind].__annotations__)
         case _:
             return list(model.CommandCheck.__annotations__)
-    if issubclass(owner, BaseModel):
+    if hasattr(owner, "model_fields"):
         return [camel_case(name) for name in owner.model_fields]
     return [camel_case(field.name) for field in fields(owner)]
 

@@ -9,9 +9,7 @@ import re
 import unicodedata
 from typing import Annotated, Any, ClassVar, Final, Literal, NotRequired
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator, with_config
-from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
-
+from punchlist.errors import MissingExtra
 from punchlist.kernel.text import excerpt
 from punchlist.missions.config.field_rules import (
     COMMAND,
@@ -38,6 +36,12 @@ from punchlist.missions.config.policy import (
     camel_case,
 )
 from punchlist.missions.todos.lifecycle import TodoPriority
+
+try:
+    from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator, with_config
+    from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
+except ModuleNotFoundError as error:
+    raise MissingExtra("Support for mission files", "missions") from error
 
 MAX_NAME_LENGTH: Final = 200
 MAX_METRICS: Final = 200

@@ -44,13 +44,10 @@ class MetricCollection:
     ) -> list[CollectedMetric]:
         """Collect the named metrics, or all that are not manual. A failure does not stop the others. `once` is an
         idempotency key: a repeated call with the same key records no second reading."""
-        mission, wanted = self.metrics.find_collectable(mission_slug, slugs)
-        config = (
-            trusted_config(mission, self.is_trusted)
-            if any(_kind(one) in COLLECTORS_NEEDING_TRUST for one in wanted)
-            else None
-        )
-        return [self._collect(scope, mission, metric, config, once) for metric in wanted]
+        mission, metrics = self.metrics.find_collectable(mission_slug, slugs)
+        needs_trust = any(_kind(metric) in COLLECTORS_NEEDING_TRUST for metric in metrics)
+        config = trusted_config(mission, self.is_trusted) if needs_trust else None
+        return [self._collect(scope, mission, metric, config, once) for metric in metrics]
 
     def _collect(
         self, scope: Scope, mission: Mission, metric: Metric, config: MissionConfig | None, once: str | None

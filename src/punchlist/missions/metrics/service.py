@@ -199,11 +199,11 @@ def _find(tx: Transaction, mission: Mission, slug: str, *, archived: bool = Fals
     every = metric_repository.in_mission(tx, mission.id)
     found = next((placed for placed in every if placed.metric.slug == slug), None)
     if found is None:
-        there = [placed.metric.slug for placed in every if placed.active]
-        close = get_close_matches(slug[:100].lower(), there, n=1)
-        meant = f" Did you mean {close[0]}?" if close else ""
+        known = [placed.metric.slug for placed in every if placed.active]
+        close = get_close_matches(slug[:100].lower(), known, n=1)
+        hint = f" Did you mean {close[0]}?" if close else ""
         raise NotFound(
-            f"Mission {mission.slug!r} has no metric {excerpt(slug)!r}.{meant} "
+            f"Mission {mission.slug!r} has no metric {excerpt(slug)!r}.{hint} "
             f"`punchlist mission metric list {mission.slug}` lists them."
         )
     if not (found.active or archived):

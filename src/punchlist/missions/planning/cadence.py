@@ -15,12 +15,11 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 from zoneinfo import ZoneInfo, available_timezones
 
-from croniter import CroniterError, croniter
-
 from punchlist.errors import InvalidInput
+from punchlist.extras import require
 from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.kernel.text import excerpt, json_type
 
@@ -102,15 +101,20 @@ def _skip_instant(low: datetime, high: datetime, zone: ZoneInfo) -> datetime:
 def _matches_until(cron: str, local: datetime) -> Iterator[datetime]:
     """Local times that match, from `local` backwards."""
     # croniter's `get_prev` excludes the start.
-    matches = croniter(cron, local.replace(second=0, microsecond=0) + _MINUTE)
+    matches = _cron_iterator(cron, local.replace(second=0, microsecond=0) + _MINUTE)
     while True:
         yield matches.get_prev(datetime)
 
 
 def _matches_after(cron: str, local: datetime) -> Iterator[datetime]:
-    matches = croniter(cron, local)
+    matches = _cron_iterator(cron, local)
     while True:
         yield matches.get_next(datetime)
+
+
+def _cron_iterator(cron: str, start: datetime) -> Any:
+    # Imported here: a base install reads deadlines without croniter.
+    return require("croniter", extra="missions", feature="Mission scheduling").croniter(cron, start)
 
 
 def _is_hourly(cron: str) -> bool:
@@ -126,10 +130,10 @@ def cron_problem(cron: object) -> str | None:
     if len(cron) > MAX_LENGTH or any(_FIELD.sub("", field.lower()) for field in fields):
         return f"{excerpt(cron)!r} may contain only numbers, names of months and days, and * , - /. Write {_FORM}."
     try:
-        matches = croniter(cron, datetime(2024, 3, 1))
+        matches = _cron_iterator(cron, datetime(2024, 3, 1))
         matches.get_next(datetime)
         matches.get_prev(datetime)
-    except (CroniterError, ValueError, TypeError, ArithmeticError):
+    except (ValueError, TypeError, ArithmeticError):
         return f"{excerpt(cron)!r} never matches a time. Write {_FORM}."
     return None
 

@@ -260,12 +260,12 @@ class HookService:
             raise StoreDamaged("; ".join(lists.problems))
         with self._store.read() as tx:
             events = event_log.newest(tx, _HISTORY_EVENTS, scope.conversation_id)
-            said = tuple(conversation_repository.turn_messages(tx, turn.id)) if turn else ()
-            request = _last_request(said)
+            messages_of_turn = tuple(conversation_repository.turn_messages(tx, turn.id)) if turn else ()
+            request = _last_request(messages_of_turn)
             since = request.created_at if request else ""
             by_person = turn is not None and plan_repository.planned_by_person(tx, plan_stream(turn.id), since)
         history = read_history(events, session)
-        return _SessionState(turn, said, request, lists, lists.checklist, history, by_person)
+        return _SessionState(turn, messages_of_turn, request, lists, lists.checklist, history, by_person)
 
     def _situation(self, state: _SessionState) -> Situation:
         elapsed = (self._store.clock() - parse_timestamp(state.turn.started_at)).total_seconds() if state.turn else 0.0
@@ -361,8 +361,10 @@ def initial_reminder(agent: AgentDefinition) -> str:
     )
 
 
-def _last_request(said: Sequence[Message]) -> Message | None:
-    of_user = (message for message in reversed(said) if (message.role, message.kind) == (MessageRole.USER, TEXT))
+def _last_request(turn_messages: Sequence[Message]) -> Message | None:
+    of_user = (
+        message for message in reversed(turn_messages) if (message.role, message.kind) == (MessageRole.USER, TEXT)
+    )
     return next(of_user, None)
 
 

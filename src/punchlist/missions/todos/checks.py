@@ -135,12 +135,14 @@ class CompletionChecks:
             return CheckResult(False, f"The mission has no metric {excerpt(slug)!r}.")
         if reading is None or reading.at < worked_at:
             how = (
-                f"metric record {mission.slug} {slug} VALUE" if metric.collector_config.get("type") == "manual" else ""
+                f"mission metric record {mission.slug} {slug} VALUE"
+                if metric.collector_config.get("type") == "manual"
+                else ""
             )
             return CheckResult(
                 False,
                 f"{metric.name} has no reading since the last work on the todo ({worked_at[:19]}Z). "
-                f"Run `punchlist {how or f'metric collect {mission.slug} {slug}'}`, then run the check again.",
+                f"Run `punchlist {how or f'mission metric collect {mission.slug} {slug}'}`, then run the check again.",
             )
         return CheckResult(
             holds(reading.value),

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, TypedDict
 from punchlist.checklist.lifecycle import ChecklistAction
 from punchlist.checklist.render import item_label
 from punchlist.checklist.repository import checklist_stream, find_checklist
-from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope, StoredTurn, TurnScope
 from punchlist.errors import IllegalTransition, InvalidInput, NotFound
 from punchlist.kernel.text import excerpt
@@ -23,6 +22,7 @@ from punchlist.views import repository
 
 if TYPE_CHECKING:
     from punchlist.checklist.model import Checklist
+    from punchlist.checklist.service import Checklists
     from punchlist.claims.model import Claim
     from punchlist.plan.model import Plan
     from punchlist.plan.service import Plans

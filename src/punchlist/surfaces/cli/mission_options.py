@@ -15,6 +15,9 @@ MissionArgument = Annotated[str, typer.Argument(metavar="MISSION", help="The mis
 OptionalMissionArgument = Annotated[
     str | None, typer.Argument(metavar="[MISSION]", help="The mission's slug. Default: all.", show_default=False)
 ]
+TodoIdArgument = Annotated[
+    str, typer.Argument(metavar="ID", help="The todo's id, or the end of it.", show_default=False)
+]
 RequiredReasonOption = Annotated[
     str, typer.Option("--why", metavar="TEXT", help="The reason, kept in the event log.", show_default=False)
 ]

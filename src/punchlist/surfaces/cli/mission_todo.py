@@ -7,28 +7,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from punchlist.claims.lifecycle import DEFAULT_LEASE_SECONDS
 from punchlist.errors import InvalidInput
 from punchlist.kernel.text import visible, visible_block
 from punchlist.missions.todos.lifecycle import TodoPriority
-from punchlist.surfaces.cli.claim_options import TERMINAL, AsOption, SecondsOption, claim_place
-from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json, format_time
+from punchlist.surfaces.cli import mission_claims
+from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json
 from punchlist.surfaces.cli.mission_options import (
     MissionArgument,
-    OptionalReasonOption,
     RequiredReasonOption,
+    TodoIdArgument,
     mission_scope,
 )
 
 if TYPE_CHECKING:
     from punchlist.missions.model import Mission, MissionTodo, TodoChange
-    from punchlist.missions.todos.claims import MissionClaims
     from punchlist.surfaces.services import Services
 
 app = typer.Typer(help="List, create, change and claim the todos of missions.", no_args_is_help=True)
-
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The todo's id, or the end of it.", show_default=False)]
-FenceOption = Annotated[int, typer.Option("--fence", min=1, metavar="N", help="The number that `claim` printed.")]
 
 
 @app.callback()
@@ -80,7 +75,7 @@ def list_todos(
 
 
 @app.command()
-def show(context: typer.Context, todo: IdArgument, as_json: JsonOption = False) -> None:
+def show(context: typer.Context, todo: TodoIdArgument, as_json: JsonOption = False) -> None:
     """Show a todo with its runs, their usage and tool calls, and the messages about it."""
     from punchlist.surfaces.cli import mission_todo_view
     from punchlist.views.todo_detail import read_detail
@@ -189,25 +184,31 @@ def _check(
 
 
 @app.command()
-def promote(context: typer.Context, todo: IdArgument, why: RequiredReasonOption, as_json: JsonOption = False) -> None:
+def promote(
+    context: typer.Context, todo: TodoIdArgument, why: RequiredReasonOption, as_json: JsonOption = False
+) -> None:
     """Move a todo from the backlog to the active list."""
     _update(context, todo, as_json, action="promote", reason=why)
 
 
 @app.command()
-def demote(context: typer.Context, todo: IdArgument, why: RequiredReasonOption, as_json: JsonOption = False) -> None:
+def demote(
+    context: typer.Context, todo: TodoIdArgument, why: RequiredReasonOption, as_json: JsonOption = False
+) -> None:
     """Move a todo back to the backlog."""
     _update(context, todo, as_json, action="demote", reason=why)
 
 
 @app.command()
-def start(context: typer.Context, todo: IdArgument, why: RequiredReasonOption, as_json: JsonOption = False) -> None:
+def start(context: typer.Context, todo: TodoIdArgument, why: RequiredReasonOption, as_json: JsonOption = False) -> None:
     """Start a todo. A worker executes it: `punchlist worker`."""
     _update(context, todo, as_json, action="start", reason=why)
 
 
 @app.command()
-def cancel(context: typer.Context, todo: IdArgument, why: RequiredReasonOption, as_json: JsonOption = False) -> None:
+def cancel(
+    context: typer.Context, todo: TodoIdArgument, why: RequiredReasonOption, as_json: JsonOption = False
+) -> None:
     """Cancel a todo and stop its runs."""
     _update(context, todo, as_json, action="cancel", reason=why)
 
@@ -215,7 +216,7 @@ def cancel(context: typer.Context, todo: IdArgument, why: RequiredReasonOption, 
 @app.command()
 def extend(
     context: typer.Context,
-    todo: IdArgument,
+    todo: TodoIdArgument,
     deadline: Annotated[
         str, typer.Argument(metavar="DATE", help="2026-02-21, or a time with its zone.", show_default=False)
     ],
@@ -229,7 +230,7 @@ def extend(
 @app.command()
 def reprioritize(
     context: typer.Context,
-    todo: IdArgument,
+    todo: TodoIdArgument,
     priority: Annotated[TodoPriority, typer.Argument(metavar="PRIORITY", help="critical, high, medium or low.")],
     why: RequiredReasonOption,
     as_json: JsonOption = False,
@@ -264,7 +265,7 @@ def _update(context: typer.Context, id_or_suffix: str, as_json: bool, **values: 
 @app.command()
 def complete(
     context: typer.Context,
-    todo: IdArgument,
+    todo: TodoIdArgument,
     outcome: Annotated[str, typer.Option("--outcome", metavar="TEXT", help="What was done.", show_default=False)],
     metrics: Annotated[
         list[str] | None, typer.Option("--metric", metavar="SLUG", help="A metric to collect again; may be repeated.")
@@ -301,99 +302,9 @@ def complete(
     _echo_change(completed, as_json, f"“{visible(completed.todo.title)}” is completed.{collecting}")
 
 
-# --- claims -----------------------------------------------------------------------------------------------
-
-
-@app.command()
-def claim(
-    context: typer.Context,
-    mission: MissionArgument,
-    todo: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[ID]", help="The todo's id, or the end of it. Default: the most urgent.", show_default=False
-        ),
-    ] = None,
-    pillar: Annotated[str | None, typer.Option("--pillar", metavar="SLUG", help="Only todos of this pillar.")] = None,
-    seconds: SecondsOption = DEFAULT_LEASE_SECONDS,
-    name: AsOption = TERMINAL,
-    as_json: JsonOption = False,
-) -> None:
-    """Claim a todo that is in progress, so that no other agent works on it meanwhile."""
-    from punchlist.claims.model import ClaimGranted
-    from punchlist.claims.tools import claim_json
-    from punchlist.missions.todos.tools import todo_json
-
-    cli = cli_context(context)
-    services = cli.services(as_json=as_json)
-    todo_id = services.mission_todos.find(mission, todo).id if todo is not None else None
-    scope = mission_scope(cli, services)
-    result = _claims(services).claim(
-        scope, claim_place(name), mission, todo_id, seconds, pillar=pillar, reason="todo claim"
-    )
-    if not isinstance(result, ClaimGranted):
-        if as_json:
-            echo_json({"todo": None, "next": str(result)})
-        else:
-            echo(str(result))
-    elif as_json:
-        echo_json({"todo": todo_json(result.todo), **claim_json(result.claim)})
-    else:
-        echo(f"“{visible(result.todo.title)}” is yours until {format_time(result.claim.lease_until)}.")
-        echo(f"id {result.todo.id}, fence {result.claim.fence}")
-
-
-@app.command()
-def renew(
-    context: typer.Context,
-    todo: IdArgument,
-    fence: FenceOption,
-    seconds: SecondsOption = DEFAULT_LEASE_SECONDS,
-    name: AsOption = TERMINAL,
-    as_json: JsonOption = False,
-) -> None:
-    """Extend a claim."""
-    from punchlist.claims.tools import claim_json
-
-    cli = cli_context(context)
-    services = cli.services(as_json=as_json)
-    id = services.mission_todos.find(None, todo).id
-    renewed = _claims(services).renew_claim(mission_scope(cli, services), claim_place(name), id, fence, seconds)
-    if as_json:
-        echo_json({"id": renewed.todo_id, **claim_json(renewed)})
-    else:
-        echo(f"It is yours until {format_time(renewed.lease_until)}.")
-
-
-@app.command()
-def release(
-    context: typer.Context,
-    todo: IdArgument,
-    fence: Annotated[
-        int | None, typer.Option("--fence", min=1, metavar="N", help="Only if the claim still has this number.")
-    ] = None,
-    name: AsOption = TERMINAL,
-    why: OptionalReasonOption = "",
-    as_json: JsonOption = False,
-) -> None:
-    """Release the claim of a todo, also the claim of another agent."""
-    cli = cli_context(context)
-    services = cli.services(as_json=as_json)
-    id = services.mission_todos.find(None, todo).id
-    reason = why or "todo release"
-    released = _claims(services).release_claim(
-        mission_scope(cli, services), claim_place(name), id, fence, reason=reason
-    )
-    if as_json:
-        echo_json({"id": released.todo_id, "released": True, "holder": released.holder})
-    else:
-        echo(f"Released the claim of {visible(released.holder)}.")
-
-
-def _claims(services: Services) -> MissionClaims:
-    from punchlist.missions.todos.claims import MissionClaims
-
-    return MissionClaims(services.store)
+app.command()(mission_claims.claim)
+app.command()(mission_claims.renew)
+app.command()(mission_claims.release)
 
 
 def _mission_of(services: Services, todo: MissionTodo) -> Mission:

@@ -57,7 +57,11 @@ DEEDS = [
     ),
     # --- the lists
     Deed("a todo is reworded", (f"UPDATE turn_todos SET title = 'Rest' WHERE id = {NEWEST_TODO}",), "is not what"),
-    Deed("a todo is put first", (f"UPDATE turn_todos SET priority = -1 WHERE id = {NEWEST_TODO}",), "is not what"),
+    Deed(
+        "a todo is put first",
+        (f"UPDATE turn_todos SET priority = -1 WHERE id = {NEWEST_TODO}",),
+        "differs from its events",
+    ),
     Deed("a todo is marked as done", ("UPDATE turn_todos SET status = 'completed' WHERE status = 'pending'",)),
     Deed("a todo is removed", (f"DELETE FROM turn_todos WHERE id = {NEWEST_TODO}",), "turn_todos"),
     Deed("a todo goes to another turn", ("UPDATE turn_todos SET turn_id = (SELECT max(id) FROM turns)",)),

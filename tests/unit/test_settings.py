@@ -54,7 +54,9 @@ def test_each_setting_is_looked_for_by_itself(project: Path, home: dict[str, str
     users_file(home).write_text('session = "user"\nsynchronous = "full"')
     (project / "punchlist.toml").write_text('session = "project"')
     env = {**home, "PUNCHLIST_DATABASE_URL": "sqlite:////tmp/x.db"}
-    assert load(environment=env, cwd=project) == Settings("sqlite:////tmp/x.db", "project", "full", project)
+    assert load(environment=env, cwd=project) == Settings(
+        "sqlite:////tmp/x.db", "project", "full", project, session_is_named=True
+    )
 
 
 @pytest.mark.parametrize(

@@ -270,7 +270,7 @@ def test_it_can_be_switched_off_and_limited_by_the_environment(hook: Hook, punch
     often = hook("stop", "--for", "claude-code", env={"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "1"})
     assert "accepts at most 1 continuations in a row" in often["systemMessage"]
     limited = hook("stop", env={"PUNCHLIST_MAX_TODO_CONTINUATIONS": "0"})
-    assert ", the limit" in limited["systemMessage"]
+    assert "continuations reached" in limited["systemMessage"]
     assert hook("stop")["decision"] == "block"
 
 

@@ -64,6 +64,10 @@ class App:
                 self._store = open_store(self.settings.database, synchronous=self.settings.synchronous)
             return self._store
 
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+
     def current_session(self) -> str:
         """The session that was named; else the session of this project that was used last."""
         from punchlist.views.sessions import current_session

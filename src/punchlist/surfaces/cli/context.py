@@ -36,10 +36,18 @@ class CliContext:
     def __init__(self, open_services: OpenServices) -> None:
         self.open_services = open_services
         self.json = False
+        self._opened: list[Services] = []
 
     def services(self, session: str | None = None, *, as_json: bool = False) -> Services:
         self.json = self.json or as_json
-        return self.open_services(load({"session": session}))
+        services = self.open_services(load({"session": session}))
+        self._opened.append(services)
+        return services
+
+    def close(self) -> None:
+        """Close the databases: the last connection to a SQLite file moves the log into it."""
+        for services in self._opened:
+            services.close()
 
     def in_session(self, session: str | None, *, as_json: bool = False) -> Services:
         """The services for the named session, else for the session of this project that was used last."""

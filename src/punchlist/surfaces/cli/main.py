@@ -236,13 +236,16 @@ def start(open_services: OpenServices) -> None:
     except Exception as error:
         if isinstance(error, UsageError):
             _print_usage_error(error)
-            _exit(error.exit_code)
-        if os.environ.get("PUNCHLIST_DEBUG"):
+            code = error.exit_code
+        elif os.environ.get("PUNCHLIST_DEBUG"):
             raise
-        echo_error(
-            f"failed unexpectedly ({type(error).__name__}: {error}). Set PUNCHLIST_DEBUG=1 to see the traceback."
-        )
-        code = EXIT_ERROR
+        else:
+            echo_error(
+                f"failed unexpectedly ({type(error).__name__}: {error}). Set PUNCHLIST_DEBUG=1 to see the traceback."
+            )
+            code = EXIT_ERROR
+    finally:
+        cli.close()
     _exit(code if isinstance(code, int) else 0)
 
 

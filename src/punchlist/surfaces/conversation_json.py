@@ -1,4 +1,4 @@
-"""A conversation with everything stored about it, as JSON (described in docs/conversations.md)."""
+"""A conversation with everything stored about it, as JSON (described in docs/sessions.md)."""
 
 from __future__ import annotations
 

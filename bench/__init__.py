@@ -1,1 +1,1 @@
-"""How fast Punchlist is, against the raw limit of what it stands on: `python -m bench`."""
+"""Benchmarks of Punchlist against the raw cost of what it builds on: `python -m bench`."""

@@ -1,7 +1,7 @@
-"""The agent's loop: what it adds between a model's reply and the next request, alone and two hundred at once.
+"""The agent loop: time between a model's reply and the next request, for one turn and for 200 concurrent turns.
 
-Everything is stored on SQLite as ever; the model takes no time and each reply calls a tool that does
-nothing, with five tasks on the plan. The others are given the same, and keep it in memory.
+Everything is stored on SQLite. The model replies at once, each reply calls a no-op tool, and the plan has five tasks.
+Peers get the same script and store nothing.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from statistics import median
 from time import perf_counter
 from typing import Final
 
-from bench.agent_house import Instant, turn
 from bench.amounts import Amount
-from bench.measuring import Bench, Figure, Limits, Skipped, fsync_probe, shown
+from bench.figures import Bench, Figure, Limits, Skipped, format_seconds, fsync_probe
+from bench.instant_agent import InstantModel, turn
 from bench.peers.environment import peers_python
 from bench.peers.iterations import AROUND
-from bench.peers.loops import SCRIPTS, looped
+from bench.peers.loops import SCRIPTS, run_loop
 from punchlist.agent.prompts import PLANNING
 from punchlist.audit.check import check
 from punchlist.checklist.render import GUIDANCE
@@ -40,25 +40,26 @@ LONG_ROUNDS: Final = 9
 SHORT_ROUNDS: Final = 40
 PEER_ROUNDS: Final = 3
 TURNS: Final = 200
-EACH: Final = 20
-BEGUN: Final = 3
-"""Iterations after which all turns have begun: that takes longer than an iteration, and all begin at once."""
-THINKING: Final = (0.5, 1.5)
-"""Seconds that a model takes for a reply, which is little, when many turns run at once."""
+ITERATIONS: Final = 20
+START_ITERATIONS: Final = 3
+"""The first iterations of concurrent turns are not measured: all turns start at once, which takes longer than an
+iteration."""
+REPLY_SECONDS: Final = (0.5, 1.5)
+"""Range of the time that a model takes for a reply in the benchmark of concurrent turns."""
 FAIR: Final = Limits(times=1.5)
-GROWS: Final = Limits(times=2.0)
-"""What is left of an iteration are the id of its call and our own times, 250 bytes; a call that stays takes 4,000."""
+GROWTH: Final = Limits(times=2.0)
+"""An iteration leaves the id of its call and our measurements, 250 bytes; a call that is not released takes 4,000."""
 HISTORY: Final = (200, 2_000, 20_000)
 LIST_TOOLS: Final = ("create_todo", "list_todo", "start_todo", "complete_todo", "TodoWrite")
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
     quick = bench.sizes.rounds < 1_000
-    print(f"agent: fsync of 4 KiB {shown(fsync_probe(bench.folder))}")
+    print(f"agent: fsync of 4 KiB {format_seconds(fsync_probe(bench.folder))}")
     with closing(open_store(str(bench.folder / "agent.db"))) as store:
         yield from Loops(store, bench.folder, "loop").figures(quick)
         yield from at_once(store, bench.folder, TURNS // 10 if quick else TURNS)
-        yield from beginning(store, bench.folder, HISTORY[:2] if quick else HISTORY)
+        yield from first_request(store, bench.folder, HISTORY[:2] if quick else HISTORY)
         yield from prompt(store, bench.folder)
 
 
@@ -66,7 +67,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
 
 
 class Loops:
-    """Turns of one agent, one after the other, each in a session of its own."""
+    """Consecutive turns of one agent, each in its own session."""
 
     def __init__(self, store: Store, folder: Path, name: str) -> None:
         self._store = store
@@ -79,7 +80,7 @@ class Loops:
         self._turns += 1
         return asyncio.run(turn(self._store, f"{self._name}-{self._turns}", self._folder, iterations)).gaps
 
-    def later(self) -> float:
+    def later_iteration(self) -> float:
         return near(self._run(SHORT), LATER)
 
     def figures(self, quick: bool) -> Iterator[Figure]:
@@ -89,27 +90,27 @@ class Loops:
         yield Figure(f"iteration {LATER}, against iteration {EARLY}", later, early, Limits(times=1.1))
         early, late = [], []
         for _ in range(1 if quick else LONG_ROUNDS):
-            # The next turn is at its fifth iteration a moment later: its own was long ago by then.
+            # Compare with the fifth iteration of the next turn, a moment later; its own was long before.
             late.append(near(self._run(LONG), LATE))
             early.append(near(self._run(SHORT), EARLY))
         yield Figure(f"iteration {LATE}, against iteration {EARLY}", late, early, Limits(times=1.2))
         yield from self._against_peers(1 if quick else PEER_ROUNDS)
 
     def _against_peers(self, rounds: int) -> Iterator[Figure]:
-        """Ours before each of theirs, so that every pair is of one moment."""
+        """Our loop runs before each peer, so that both times of a pair come from the same moment."""
         try:
             python = peers_python()
         except Skipped as reason:
             print(f"agent: peers skipped, {reason}")
             return
         for script in SCRIPTS:
-            ours, theirs = [], []
+            ours, peers = [], []
             for _ in range(rounds):
                 ours.append(self._run(LONG))
-                theirs.append(looped(script, LONG, (LATER, LATE), python))
+                peers.append(run_loop(script, LONG, (LATER, LATE), python))
             for number in (LATER, LATE):
-                raw = [one.at[number] for one in theirs]
-                name = f"iteration {number}, against {theirs[0].peer}"
+                raw = [peer.at[number] for peer in peers]
+                name = f"iteration {number}, against {peers[0].peer}"
                 yield Figure(name, [near(gaps, number) for gaps in ours], raw, Limits(times=1.0))
 
 
@@ -121,47 +122,47 @@ def near(gaps: Sequence[float], iteration: int) -> float:
 
 
 def at_once(store: Store, folder: Path, turns: int) -> Iterator[Figure]:
-    """Models that think, and models that do not.
+    """Concurrent turns with slow models and with instant models.
 
-    Turns whose models take no time share one core: each is as many times slower as there are turns, and
-    all that can be asked for is that none gets less than its share.
+    With instant models all turns share one core, so each is slower by the number of turns; the limit is only that every
+    turn gets its share.
     """
     loops = Loops(store, folder, "alone")
-    alone = [loops.later() for _ in range(5)]
-    chance = random.Random(1)
-    thinking = [Instant(thinking=lambda: chance.uniform(*THINKING)) for _ in range(turns)]
-    asyncio.run(together(store, folder, "thinking", thinking))
-    alone = [median([*alone, *(loops.later() for _ in range(5))])]
-    name = f"95% of iterations, {turns} turns, models that take {THINKING[0]} to {THINKING[1]} s"
-    yield Figure(name, [most_of(thinking)], alone, Limits(times=50.0))
+    alone = [loops.later_iteration() for _ in range(5)]
+    generator = random.Random(1)
+    slow = [InstantModel(delay=lambda: generator.uniform(*REPLY_SECONDS)) for _ in range(turns)]
+    asyncio.run(run_together(store, folder, "slow", slow))
+    alone = [median([*alone, *(loops.later_iteration() for _ in range(5))])]
+    name = f"95% of iterations, {turns} turns, models that take {REPLY_SECONDS[0]} to {REPLY_SECONDS[1]} s"
+    yield Figure(name, [percentile_95(slow)], alone, Limits(times=50.0))
 
-    busy = [Instant() for _ in range(turns)]
-    asyncio.run(together(store, folder, "busy", busy))
-    each = [(model.entered[-1] - model.entered[0]) / (EACH - 1) for model in busy]
-    yield Figure(f"95% of iterations, {turns} turns, models that take no time", [most_of(busy)], alone)
+    busy = [InstantModel() for _ in range(turns)]
+    asyncio.run(run_together(store, folder, "busy", busy))
+    each = [(model.entered[-1] - model.entered[0]) / (ITERATIONS - 1) for model in busy]
+    yield Figure(f"95% of iterations, {turns} turns, models that take no time", [percentile_95(busy)], alone)
     yield Figure(f"a share of {turns} in such an iteration", [median(each) / turns], alone, Limits(times=2.0))
     yield Figure("such an iteration in the slowest turn, against the median", [max(each)], [median(each)], FAIR)
-    yield Amount("rows lost by all of them", [lost(store, turns)], unit="rows", most=0)
+    yield Amount("rows lost by all of them", [count_lost_rows(store, turns)], unit="rows", maximum=0)
 
 
-def most_of(models: Sequence[Instant]) -> float:
-    gaps = sorted(gap for model in models for gap in model.gaps[BEGUN:])
+def percentile_95(models: Sequence[InstantModel]) -> float:
+    gaps = sorted(gap for model in models for gap in model.gaps[START_ITERATIONS:])
     return gaps[int(len(gaps) * 0.95)]
 
 
-async def together(store: Store, folder: Path, name: str, models: Sequence[Instant]) -> None:
-    await asyncio.gather(*(turn(store, f"{name}-{n}", folder, EACH, model) for n, model in enumerate(models)))
+async def run_together(store: Store, folder: Path, name: str, models: Sequence[InstantModel]) -> None:
+    await asyncio.gather(*(turn(store, f"{name}-{n}", folder, ITERATIONS, model) for n, model in enumerate(models)))
 
 
-def lost(store: Store, turns: int) -> int:
-    """Rows that are missing, and whatever else the check finds wrong: a broken chain, a row without its event."""
-    expected = {"messages WHERE role = 'assistant'": EACH, "messages WHERE role = 'tool'": EACH}
-    expected |= {"tool_calls WHERE status = 'success'": EACH, "turn_todos WHERE status = 'pending'": 5}
+def count_lost_rows(store: Store, turns: int) -> int:
+    """Missing rows, plus problems that `db check` finds: a broken chain, a row without its event."""
+    expected = {"messages WHERE role = 'assistant'": ITERATIONS, "messages WHERE role = 'tool'": ITERATIONS}
+    expected |= {"tool_calls WHERE status = 'success'": ITERATIONS, "turn_todos WHERE status = 'pending'": 5}
     missing = 0
     with store.read() as tx:
-        for what, each in expected.items():
-            sessions = "(conversation_id LIKE 'thinking-%' OR conversation_id LIKE 'busy-%')"
-            [(found,)] = tx.raw(f"SELECT count(*) FROM {what} AND {sessions}")
+        for table, each in expected.items():
+            sessions = "(conversation_id LIKE 'slow-%' OR conversation_id LIKE 'busy-%')"
+            [(found,)] = tx.raw(f"SELECT count(*) FROM {table} AND {sessions}")
             missing += abs(found - 2 * turns * each)
     problems = check(store, SCHEMA_VERSION).problems
     for problem in problems:
@@ -172,40 +173,40 @@ def lost(store: Store, turns: int) -> int:
 # --- history and memory -----------------------------------------------------------------------------------
 
 
-class Weighing(Instant):
-    """Sees how much memory is in use at each request, and how much was at most."""
+class MemoryRecorder(InstantModel):
+    """Records the memory in use at each request, and the peak so far."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.kept: list[int] = []
-        self.most: list[int] = []
+        self.used: list[int] = []
+        self.peaks: list[int] = []
 
     async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
-        self.most.append(tracemalloc.get_traced_memory()[1])
+        self.peaks.append(tracemalloc.get_traced_memory()[1])
         gc.collect()
-        self.kept.append(tracemalloc.get_traced_memory()[0])
+        self.used.append(tracemalloc.get_traced_memory()[0])
         return await super().ask(request, on_text)
 
 
-def beginning(store: Store, folder: Path, sizes: Sequence[int]) -> Iterator[Figure]:
+def first_request(store: Store, folder: Path, sizes: Sequence[int]) -> Iterator[Figure]:
     peaks: list[list[float]] = []
     for size in sizes:
         session = f"after-{size}"
         fill(store, folder, session, size)
         starts = [start(store, folder, session) for _ in range(9)]
         yield Figure(f"first request, after {size:,} messages", starts, limits=Limits(seconds=0.1))
-        peaks.append([weighed(store, folder, session, 1).most[0] for _ in range(5)])
+        peaks.append([run_with_memory(store, folder, session, 1).peaks[0] for _ in range(5)])
     for size, peak in zip(sizes[1:], peaks[1:], strict=True):
-        name = f"memory until then, after {size:,} messages against {sizes[0]}"
+        name = f"memory until the first request, after {size:,} messages against {sizes[0]}"
         yield Amount(name, peak, peaks[0], Limits(times=1.2), unit="bytes")
-    # Over several compactions, since the context grows from one to the next.
-    kept = weighed(store, folder, "weighed", LONG).kept
-    early, late = [max(kept[LATER : 2 * LATER])], [max(kept[LATE:])]
-    yield Amount(f"memory of a turn after {LATE} iterations, against {LATER}", late, early, GROWS, unit="bytes")
+    # The maximum over several compactions, since the context grows between them.
+    used = run_with_memory(store, folder, "memory", LONG).used
+    early, late = [max(used[LATER : 2 * LATER])], [max(used[LATE:])]
+    yield Amount(f"memory of a turn after {LATE} iterations, against {LATER}", late, early, GROWTH, unit="bytes")
 
 
 def fill(store: Store, folder: Path, session: str, messages: int) -> None:
-    """By turns that have really been: calls and events are there too."""
+    """Adds messages by running real turns, which also adds calls and events."""
     iterations = messages // 2
     while iterations > 0:
         asyncio.run(turn(store, session, folder, min(iterations, LONG)))
@@ -217,9 +218,9 @@ def start(store: Store, folder: Path, session: str) -> float:
     return asyncio.run(turn(store, session, folder, 1)).entered[0] - begin
 
 
-def weighed(store: Store, folder: Path, session: str, iterations: int) -> Weighing:
+def run_with_memory(store: Store, folder: Path, session: str, iterations: int) -> MemoryRecorder:
     gc.collect()
-    model = Weighing()
+    model = MemoryRecorder()
     tracemalloc.start()
     try:
         asyncio.run(turn(store, session, folder, iterations, model))
@@ -228,27 +229,27 @@ def weighed(store: Store, folder: Path, session: str, iterations: int) -> Weighi
     return model
 
 
-# --- what the lists cost in a prompt ----------------------------------------------------------------------
+# --- tokens of the lists in a prompt ----------------------------------------------------------------------
 
 
 def prompt(store: Store, folder: Path) -> Iterator[Figure]:
-    model = asyncio.run(turn(store, "prompt", folder, 2, Instant(tasks=10)))
+    model = asyncio.run(turn(store, "prompt", folder, 2, InstantModel(tasks=10)))
     request = model.last
     assert request is not None
     state = request.messages[-1]
     assert isinstance(state, UserText)
     assert state.text.startswith("<state>")
-    yield Amount("a plan of 10 tasks in a request", [tokens(state.text)], unit="tokens", most=600)
+    yield Amount("a plan of 10 tasks in a request", [tokens(state.text)], unit="tokens", maximum=600)
     offered = [(tool.name, tool.description, tool.input_schema) for tool in request.tools if tool.name in LIST_TOOLS]
     fixed = [PLANNING, GUIDANCE, json.dumps(offered)]
-    yield Amount("the lists' tools and guidance, always there", [sum(map(tokens, fixed))], unit="tokens")
+    yield Amount("the lists' tools and guidance, in every request", [sum(map(tokens, fixed))], unit="tokens")
 
 
 def tokens(text: str) -> int:
-    """A little more than there are: for our texts, 5% to 50% above what tiktoken's o200k and cl100k count.
+    """An upper estimate of the tokens: for our texts, 5% to 50% above the counts of tiktoken's o200k and cl100k.
 
-    Their vocabularies have to be downloaded. Four letters or three digits to a token, and one for each
-    sign: an id is mostly tokens of one or two characters, of which a count of characters knows nothing.
+    Their vocabularies would have to be downloaded. Counts four letters or three digits as a token, and each other
+    character as one: an id consists mostly of tokens of one or two characters, which a count of characters misses.
     """
     pieces = re.findall(r"[A-Za-z]+|[0-9]+|\n|[^A-Za-z0-9\s]", text)
     counted = sum(-(-len(piece) // (3 if piece.isdigit() else 4)) for piece in pieces)

@@ -1,4 +1,4 @@
-"""Claims on a plan: whether a long list is felt by those who take the next todo of it, and what many get done."""
+"""Claims on a plan: the effect of a long list on claiming its next todo, and the throughput of many processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Final
 
 from bench.amounts import Amount
-from bench.measuring import QUICK, Bench, Figure, Limits, Operation, interleave
+from bench.figures import QUICK, Bench, Figure, Limits, Operation, interleave
 from bench.rows import ACTOR, ITEM
 from punchlist.claims.model import ClaimGranted
 from punchlist.conversations.model import Scope, TurnScope
@@ -34,8 +34,8 @@ def measure(bench: Bench) -> Iterator[Figure]:
         closing(open_store(str(bench.folder / "many.db"))) as large,
     ):
         ours, raw = interleave(
-            taking_turns(large, planned(large, MANY)),
-            taking_turns(small, planned(small, FEW)),
+            alternate_claims(large, create_plan(large, MANY)),
+            alternate_claims(small, create_plan(small, FEW)),
             rounds=bench.sizes.rounds,
         )
         name = f"claim by one of {CLAIMANTS}, {MANY:,} against {FEW} todos"
@@ -44,8 +44,8 @@ def measure(bench: Bench) -> Iterator[Figure]:
     yield Amount(f"{CLAIMANTS} processes drain {todos:,} todos", [per_second(bench.folder, todos)], unit="a second")
 
 
-def planned(store: Store, todos: int) -> TurnScope:
-    """A turn with so many todos on its plan."""
+def create_plan(store: Store, todos: int) -> TurnScope:
+    """A turn whose plan has this many todos."""
     turn = TurnScope("bench", ACTOR, Conversations(store).open_turn(Scope("bench", ACTOR)).id)
     plans = Plans(store)
     for first in range(0, todos, MAX_BATCH):
@@ -53,51 +53,51 @@ def planned(store: Store, todos: int) -> TurnScope:
     return turn
 
 
-def taking_turns(store: Store, turn: TurnScope) -> Operation:
-    """All hold a todo. One after the other gives its own back and takes the next that is free."""
+def alternate_claims(store: Store, turn: TurnScope) -> Operation:
+    """Every claimant holds a todo. In turn, each releases its todo and claims the next free one."""
     plans = Plans(store)
-    held = {f"claimant-{number}": take(plans, turn, f"claimant-{number}") for number in range(CLAIMANTS)}
-    line = cycle(held)
+    held = {f"claimant-{number}": claim_next(plans, turn, f"claimant-{number}") for number in range(CLAIMANTS)}
+    order = cycle(held)
 
     def once() -> None:
-        at = next(line)
-        plans.release_claim(turn, at, held[at].todo.id, held[at].claim.fence)
-        held[at] = take(plans, turn, at)
+        claimant = next(order)
+        plans.release_claim(turn, claimant, held[claimant].todo.id, held[claimant].claim.fence)
+        held[claimant] = claim_next(plans, turn, claimant)
 
     return once
 
 
-def take(plans: Plans, turn: TurnScope, at: str) -> ClaimGranted[TurnTodo]:
-    claimed = plans.claim(turn, at)
+def claim_next(plans: Plans, turn: TurnScope, claimant: str) -> ClaimGranted[TurnTodo]:
+    claimed = plans.claim(turn, claimant)
     assert isinstance(claimed, ClaimGranted)
     return claimed
 
 
 def per_second(folder: Path, todos: int) -> float:
-    """Todos that are claimed and completed in a second when several processes do nothing else."""
+    """Todos per second that several processes claim and complete."""
     path = str(folder / f"drained-{todos}.db")
     with closing(open_store(path)) as store:
-        turn = planned(store, todos)
+        turn = create_plan(store, todos)
     command = [sys.executable, "-m", "bench.claims", path, turn.turn_id]
-    crowd = [
+    processes = [
         subprocess.Popen([*command, str(number)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for number in range(CLAIMANTS)
     ]
-    for process in crowd:
+    for process in processes:
         assert process.stdout is not None
         process.stdout.readline()
     begin = perf_counter()
-    for process in crowd:
+    for process in processes:
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
-    for process in crowd:
+    for process in processes:
         process.communicate()
     return todos / (perf_counter() - begin)
 
 
 def drain(path: str, turn_id: str, number: str) -> None:
-    """What each of them does."""
+    """Claims and completes todos until none is free."""
     turn = TurnScope("bench", ACTOR, turn_id)
     with closing(open_store(path)) as store:
         plans = Plans(store)

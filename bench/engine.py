@@ -1,6 +1,6 @@
-"""The durable engine on SQLite: what a step of ours adds to one of DBOS, and how a long queue of runs is worked off.
+"""The durable engine on SQLite: the cost of our steps against bare DBOS steps, and the throughput of a long queue.
 
-As a program, `python -m bench.engine ours|bare DATABASE RUNS`, it is one worker that works off such a queue.
+`python -m bench.engine ours|bare DATABASE RUNS` is one worker process that drains such a queue.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
 
-from bench.measuring import Bench, Figure, Limits
+from bench.figures import Bench, Figure, Limits
 from bench.processes import PYTHON
 from punchlist.app import App
 from punchlist.config import load
@@ -39,11 +39,11 @@ PERSON: Final = Actor(Role.PERSON, "bench")
 FILE: Final = json.dumps({"name": "Bench", "slug": "bench", "pillars": [{"name": "Speed", "slug": "speed"}]})
 RUNS: Final = 500
 PART: Final = 100
-"""So many runs at the beginning of a queue are compared with as many at its end."""
+"""The first and the last runs of a queue that are compared."""
 STEPS: Final = 2
-"""Of a run that has next to nothing to do."""
+"""Steps of a run that does almost nothing."""
 
-Nothing = Callable[[], Awaitable[Any]]
+Step = Callable[[], Awaitable[Any]]
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
@@ -54,15 +54,15 @@ def measure(bench: Bench) -> Iterator[Figure]:
     runs, times = (100, 1) if rounds < 1_000 else (RUNS, 3)
     drained: dict[str, list[list[float]]] = {"ours": [], "bare": []}
     for number in range(times):
-        for which, made in drained.items():
-            made.append(drain(which, bench.folder / f"{which}-{number}.db", runs))
-    each = {which: [made[-1] / runs for made in all_made] for which, all_made in drained.items()}
+        for which, ends in drained.items():
+            ends.append(drain(which, bench.folder / f"{which}-{number}.db", runs))
+    each = {which: [ends[-1] / runs for ends in rounds_ends] for which, rounds_ends in drained.items()}
     yield Figure(f"a run of {runs} in a queue, against a bare workflow", each["ours"], each["bare"])
     if runs > 2 * PART:
-        last = [(made[-1] - made[-PART - 1]) / PART for made in drained["ours"]]
-        first = [(made[PART] - made[0]) / PART for made in drained["ours"]]
+        last = [(ends[-1] - ends[-PART - 1]) / PART for ends in drained["ours"]]
+        first = [(ends[PART] - ends[0]) / PART for ends in drained["ours"]]
         yield Figure(f"the last {PART} of {runs} against the first", last, first, Limits(times=2.0))
-        yield Figure("the longest time without an end of a run", [longest_wait(made) for made in drained["ours"]])
+        yield Figure("the longest time in which no run ended", [longest_wait(ends) for ends in drained["ours"]])
 
 
 def longest_wait(ends: list[float]) -> float:
@@ -73,10 +73,10 @@ def longest_wait(ends: list[float]) -> float:
 
 
 async def steps(store: Store, rounds: int) -> tuple[list[float], list[float]]:
-    """Seconds per step, ours and the engine's own, which take turns in one run."""
+    """Seconds per step, ours and bare DBOS steps, alternating in one run."""
     from dbos import DBOS
 
-    durable, came = DurableEngine(store, current_process()), asyncio.get_running_loop().create_future()
+    durable, measured = DurableEngine(store, current_process()), asyncio.get_running_loop().create_future()
 
     async def nothing() -> int:
         return 1
@@ -88,18 +88,18 @@ async def steps(store: Store, rounds: int) -> tuple[list[float], list[float]]:
         return await durable.step("ours", nothing)
 
     async def work(_run_id: str) -> str:
-        times: dict[Nothing, list[float]] = {ours: [], bare: []}
+        times: dict[Step, list[float]] = {ours: [], bare: []}
         for number in range(rounds):
             for step in (ours, bare) if number % 2 else (bare, ours):
                 begin = perf_counter()
                 await step()
                 times[step].append(perf_counter() - begin)
-        came.set_result((times[ours], times[bare]))
+        measured.set_result((times[ours], times[bare]))
         return "done"
 
     await durable.open(work)
-    await durable.enqueue(queued(store, 1)[0])
-    found: tuple[list[float], list[float]] = await came
+    await durable.enqueue(enqueue_runs(store, 1)[0])
+    found: tuple[list[float], list[float]] = await measured
     await durable.close()
     return found
 
@@ -108,10 +108,10 @@ async def steps(store: Store, rounds: int) -> tuple[list[float], list[float]]:
 
 
 def drain(which: str, path: Path, runs: int) -> list[float]:
-    """Seconds after which each of so many runs had ended, in their order, in a process of its own."""
+    """Seconds until each run ended, in order, measured in a separate process."""
     with closing(open_store(str(path))) as store:
         if which == "ours":
-            queued(store, runs)
+            enqueue_runs(store, runs)
     command = [PYTHON, "-m", "bench.engine", which, str(path), str(runs)]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -120,8 +120,8 @@ def drain(which: str, path: Path, runs: int) -> list[float]:
     return ends
 
 
-def queued(store: Store, runs: int) -> list[Run]:
-    """Runs that collect nothing: what they take is the engine's time."""
+def enqueue_runs(store: Store, runs: int) -> list[Run]:
+    """Runs without metrics to collect, so that their time is the engine's time."""
     scope = Scope("bench", PERSON)
     mission = Missions(store, Conversations(store)).apply(scope, file.parse_mission(FILE), FILE).mission
     return [
@@ -138,18 +138,18 @@ def queued(store: Store, runs: int) -> list[Run]:
 
 
 async def ours(path: str, runs: int) -> list[float]:
-    """The worker, as the program has it."""
-    house = App(load(environment={"PUNCHLIST_DATABASE_URL": path, "HOME": str(Path(path).parent)}))
+    """Our worker."""
+    app = App(load(environment={"PUNCHLIST_DATABASE_URL": path, "HOME": str(Path(path).parent)}))
     model = Rehearsal(RehearsalScript((RehearsedReply("Done."),), {}))
-    begun = house.store.clock()
-    await house.worker(lambda _: model, Mode.YOLO, slots=8, report=lambda _: None).run(until_idle=True)
-    ended = [run.ended_at for run in house.runs.list(ended=True, limit=runs)]
-    house.store.close()
-    return sorted((parse_timestamp(at) - begun).total_seconds() for at in ended if at)
+    started = app.store.clock()
+    await app.worker(lambda _: model, Mode.YOLO, slots=8, report=lambda _: None).run(until_idle=True)
+    ended = [run.ended_at for run in app.runs.list(ended=True, limit=runs)]
+    app.store.close()
+    return sorted((parse_timestamp(at) - started).total_seconds() for at in ended if at)
 
 
 async def bare(path: str, runs: int) -> list[float]:
-    """The engine alone: as many workflows with as many steps, through its queue."""
+    """DBOS alone: the same number of workflows and steps, through its queue."""
     from dbos import DBOS
 
     ends: list[float] = []
@@ -161,16 +161,16 @@ async def bare(path: str, runs: int) -> list[float]:
     async def work(run_id: str) -> str:
         for _ in range(STEPS):
             await DBOS.run_step_async({"name": "nothing"}, nothing)
-        ends.append(perf_counter() - begun)
+        ends.append(perf_counter() - started)
         if len(ends) == runs:
             all_done.set()
         return run_id
 
     with closing(open_store(path)) as store:
-        durable, given = DurableEngine(store, current_process()), queued(store, runs)
-        begun = perf_counter()
+        durable, queue = DurableEngine(store, current_process()), enqueue_runs(store, runs)
+        started = perf_counter()
         await durable.open(work)
-        for run in given:
+        for run in queue:
             await durable.enqueue(run)
         await all_done.wait()
         await durable.close()
@@ -178,5 +178,5 @@ async def bare(path: str, runs: int) -> list[float]:
 
 
 if __name__ == "__main__":
-    worked_off = {"ours": ours, "bare": bare}[sys.argv[1]]
-    print(json.dumps(asyncio.run(worked_off(sys.argv[2], int(sys.argv[3])))))
+    drain_queue = {"ours": ours, "bare": bare}[sys.argv[1]]
+    print(json.dumps(asyncio.run(drain_queue(sys.argv[2], int(sys.argv[3])))))

@@ -1,4 +1,4 @@
-"""Installing: the base install against the full one, from a wheel into new environments with pip.
+"""Installation time and size: the base install against `[all]`, from a wheel into new environments with pip.
 
 Needs a package index. Both installs use pip's cache, which a first round fills.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Final
 
-from bench.measuring import Bench, Figure, Limits, Skipped
+from bench.figures import Bench, Figure, Limits, Skipped
 
 ROOT: Final = Path(__file__).parents[1]
 MAX_PACKAGES: Final = 15
@@ -29,8 +29,8 @@ def measure(bench: Bench) -> Iterator[Figure]:
         wheel = str(next(folder.glob("*.whl")))
         base, full = [], []
         for number in range(ROUNDS + 1):
-            base.append(_installed(folder / f"base{number}", wheel))
-            full.append(_installed(folder / f"full{number}", f"{wheel}[all]"))
+            base.append(_install(folder / f"base{number}", wheel))
+            full.append(_install(folder / f"full{number}", f"{wheel}[all]"))
         packages, megabytes = _size(folder / "base0")
         print(
             f"base install: {packages} packages (at most {MAX_PACKAGES}), {megabytes:.0f} MB (at most {MAX_MEGABYTES})"
@@ -40,8 +40,8 @@ def measure(bench: Bench) -> Iterator[Figure]:
         yield Figure("base install, against [all]", base[1:], full[1:], Limits(times=0.25))
 
 
-def _installed(folder: Path, requirement: str) -> float:
-    """Seconds that pip takes."""
+def _install(folder: Path, requirement: str) -> float:
+    """Installs a requirement and returns the seconds that pip took."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin/python"), "install", "--quiet", requirement]
     begin = perf_counter()

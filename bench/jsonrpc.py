@@ -1,4 +1,4 @@
-"""An MCP client made of two pipes and JSON lines: it adds next to nothing to what a server takes."""
+"""A minimal MCP client over two pipes, which adds almost nothing to the time of the server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PROTOCOL: Final = "2025-06-18"
 
 
 class Client:
-    """Starts a server; leaving the block closes its input and waits for its end."""
+    """Starts a server. Leaving the `with` block closes its input and waits until it exits."""
 
     def __init__(self, command: Sequence[str], *, folder: Path, environment: Mapping[str, str]) -> None:
         self._server = subprocess.Popen(
@@ -38,14 +38,14 @@ class Client:
         self._server.stdout.close()
 
     def initialize(self) -> None:
-        about = {"name": "bench", "version": "1"}
-        self._request("initialize", {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": about})
+        client = {"name": "bench", "version": "1"}
+        self._request("initialize", {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client})
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         result = self._request("tools/call", {"name": tool, "arguments": arguments})
         if result.get("isError"):
-            raise RuntimeError(f"{tool} was refused: {result['content']}")
+            raise RuntimeError(f"{tool} failed: {result['content']}")
         return result
 
     def _request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class Client:
                     raise RuntimeError(f"{method} failed: {answer['error']}")
                 result: dict[str, Any] = answer["result"]
                 return result
-        raise RuntimeError(f"The server ended before it answered {method}.")
+        raise RuntimeError(f"The server exited before it answered {method}.")
 
     def _send(self, message: dict[str, Any]) -> None:
         assert self._server.stdin

@@ -1,4 +1,4 @@
-"""Tool calls over MCP stdio, against the SDK's own server doing nothing, both asked by one client."""
+"""Tool calls over MCP stdio, against a no-op tool of the SDK's server, both called by the same client."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from bench import nothing_server
-from bench.filling import SCRATCH, database
+from bench import noop_server
+from bench.figures import Bench, Figure, Limits, Operation, interleave
 from bench.jsonrpc import Client
-from bench.measuring import Bench, Figure, Limits, Operation, interleave
 from bench.processes import PUNCHLIST, PYTHON, environment
 from bench.rows import ACTOR, ITEM, TODOS_PER_TURN
+from bench.sample_databases import SCRATCH, database
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.storage.open import open_store
@@ -28,7 +28,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
     with (
         closing(open_store(str(path))) as store,
         Client([PUNCHLIST, "mcp"], folder=bench.folder, environment=settings) as ours,
-        Client([PYTHON, str(Path(nothing_server.__file__))], folder=bench.folder, environment=settings) as sdk,
+        Client([PYTHON, str(Path(noop_server.__file__))], folder=bench.folder, environment=settings) as sdk,
     ):
         ours.initialize()
         sdk.initialize()
@@ -49,24 +49,24 @@ def calls(client: Client, tool: str, arguments: Callable[[int], dict[str, Any]])
 
 
 def checklist(number: int) -> dict[str, Any]:
-    """Three items, whose first differs from call to call: a real change each time."""
-    wording = [f"Read chapter {number % 2}", "Write the tests", "Run the tests"]
+    """Three items; the first changes with each call, so that every call changes the list."""
+    contents = [f"Read chapter {number % 2}", "Write the tests", "Run the tests"]
     states = ["in_progress", "pending", "pending"]
     return {
         "todos": [
             {"content": content, "activeForm": content, "status": status}
-            for content, status in zip(wording, states, strict=True)
+            for content, status in zip(contents, states, strict=True)
         ]
     }
 
 
 def fresh_turns(conversations: Conversations) -> Operation:
-    """A new turn every ten rounds, so that plans stay as long as plans are."""
+    """Opens a new turn every ten rounds, so that plans keep a realistic length."""
     scope, numbers = Scope(SESSION, ACTOR), count()
 
-    def turn_over() -> None:
+    def next_turn() -> None:
         if next(numbers) % TODOS_PER_TURN == 0:
             conversations.end_turn(scope, reason="bench")
             conversations.open_turn(scope)
 
-    return turn_over
+    return next_turn

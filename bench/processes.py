@@ -1,4 +1,4 @@
-"""Starting Punchlist as people do, with nothing of this machine's settings but the path to Python."""
+"""Start Punchlist as a user does, without the settings of this machine."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ PUNCHLIST: Final = str(Path(sysconfig.get_path("scripts")) / "punchlist")
 
 
 def environment(folder: Path, database: Path, session: str) -> dict[str, str]:
-    """A clean one. Bytecode may be written and read: without it, start-up times are those of the compiler."""
+    """A clean environment. Bytecode is enabled, since start-up times would otherwise include compilation."""
     foreign = ("PUNCHLIST_", "XDG_", "PYTHON")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     return {**kept, "HOME": str(folder), "PUNCHLIST_DATABASE_URL": str(database), "PUNCHLIST_SESSION": session}
 
 
 def compile_all() -> None:
-    """Bytecode for our code and for all that it imports."""
+    """Writes the bytecode of our code and of all packages."""
     folders = [Path(str(punchlist.__file__)).parent, sysconfig.get_path("purelib")]
-    # Some packages carry files that no Python compiles; they are not ours to mend.
+    # Some packages contain files that do not compile.
     subprocess.run([PYTHON, "-m", "compileall", "-qq", *map(str, folders)], check=False)

@@ -1,6 +1,6 @@
-"""Rows as the services would have written them, without the services: checksums and chains are right.
+"""Rows as the services would write them, with valid checksums and hash chains, generated without the services.
 
-A session has a hundred turns of ten todos, each todo with its event. All turns but the last have ended.
+A session has a hundred turns with ten todos each, and an event per todo. All turns except the last have ended.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ITEM: Final = NewTodo(
 
 Row = tuple[Any, ...]
 Rows = dict[str, list[Row]]
-"""By table, in an order that foreign keys allow."""
+"""Rows by table, in an order that satisfies foreign keys."""
 
 COLUMNS: Final = {
     "conversations": list(Conversation.__annotations__),
@@ -50,7 +50,7 @@ def insert(table: str, mark: str = "?") -> str:
 
 
 def all_rows(todos: int) -> Iterator[Rows]:
-    """Rows of as many sessions as hold this many todos, session by session."""
+    """The rows of each session, with this many todos in total."""
     per_session = TODOS_PER_TURN * TURNS_PER_SESSION
     for number, first in enumerate(range(0, todos, per_session)):
         yield session_rows(number, min(per_session, todos - first))
@@ -66,15 +66,15 @@ def session_rows(number: int, todos: int) -> Rows:
     stream = Stream(conversation_stream(session), session)
     rows: Rows = {table: [] for table in COLUMNS}
     rows["conversations"].append(_row(conversation))
-    rows["events"].append(stream.event(conversation.created_at, "start", session, _told(conversation)))
+    rows["events"].append(stream.event(conversation.created_at, "start", session, _creation_data(conversation)))
     for first in range(0, todos, TODOS_PER_TURN):
         is_last = first + TODOS_PER_TURN >= todos
-        begun, ended = timestamp(moment + timedelta(seconds=first)), timestamp(moment + timedelta(seconds=first + 5))
-        turn = StoredTurn(new_id(), session, None, ACTOR.name, None, begun, None)
+        started, ended = timestamp(moment + timedelta(seconds=first)), timestamp(moment + timedelta(seconds=first + 5))
+        turn = StoredTurn(new_id(), session, None, ACTOR.name, None, started, None)
         rows["events"].append(
-            stream.event(begun, TurnAction.BEGIN.value, turn.id, _told(turn), to=TurnStatus.OPEN.value)
+            stream.event(started, TurnAction.BEGIN.value, turn.id, _creation_data(turn), to=TurnStatus.OPEN.value)
         )
-        for todo, event in plan_rows(session, turn.id, begun, min(TODOS_PER_TURN, todos - first)):
+        for todo, event in plan_rows(session, turn.id, started, min(TODOS_PER_TURN, todos - first)):
             rows["turn_todos"].append(todo)
             rows["events"].append(event)
         if not is_last:
@@ -90,13 +90,13 @@ def _row(value: Conversation | StoredTurn) -> Row:
     return tuple(getattr(value, name) for name in type(value).__annotations__)
 
 
-def _told(value: Conversation | StoredTurn) -> str:
-    """What the event says that made it."""
+def _creation_data(value: Conversation | StoredTurn) -> str:
+    """The data of the event that created it."""
     return canonical_json(dict(zip(type(value).__annotations__, _row(value), strict=True)))
 
 
 def plan_rows(session: str, turn_id: str, at: str, todos: int) -> Iterator[tuple[Row, Row]]:
-    """The rows of a turn's todos, each with its event."""
+    """The row of each todo of a turn, with the row of its event."""
     stream = Stream(plan_stream(turn_id), session)
     pending = PlanStatus.PENDING.value
     for position in range(todos):
@@ -106,8 +106,8 @@ def plan_rows(session: str, turn_id: str, at: str, todos: int) -> Iterator[tuple
 
 
 def _todo(id: str, session: str, turn_id: str, position: int, at: str) -> TurnTodo:
-    said = (ITEM.title, ITEM.context, ITEM.completion_criteria, ITEM.agent_type)
-    return TurnTodo(id, session, turn_id, *said, PlanStatus.PENDING, position, None, at, None, None)
+    content = (ITEM.title, ITEM.context, ITEM.completion_criteria, ITEM.agent_type)
+    return TurnTodo(id, session, turn_id, *content, PlanStatus.PENDING, position, None, at, None, None)
 
 
 @cache
@@ -128,7 +128,7 @@ class Stream:
         self, at: str, action: str, subject: str, data: str, before: str | None = None, to: str | None = None
     ) -> Row:
         self._version += 1
-        said = (_ACTOR, action, subject, before, to, "bench")
-        change = Change(self._name, self._session, *said, data={})
+        fields = (_ACTOR, action, subject, before, to, "bench")
+        change = Change(self._name, self._session, *fields, data={})
         self._hash = chain_hash(self._hash, self._version, at, change, data)
-        return (self._name, self._version, at, self._session, *said, data, self._hash)
+        return (self._name, self._version, at, self._session, *fields, data, self._hash)

@@ -1,4 +1,4 @@
-"""Tool calls: what the scheduler adds to each, against nothing at all and against others; and ending many at once."""
+"""Tool calls: the overhead of the scheduler against `asyncio.gather` and against peers; cancelling many commands."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from statistics import median
 from time import perf_counter
 from typing import Final
 
-from bench.measuring import Bench, Figure, Limits, Skipped
-from bench.peers import measured
+from bench.figures import Bench, Figure, Limits, Skipped
+from bench.peers import measure_peers
 from bench.peers.environment import peers_python
 from punchlist.conversations.model import Scope
 from punchlist.kernel.actors import Actor, Role
@@ -38,7 +38,7 @@ SCOPE: Final = Scope("bench", Actor(Role.SUPERVISOR, "bench"))
 
 @tool
 async def nothing(n: int) -> int:
-    """Give back what was sent."""
+    """Return the argument."""
     return n
 
 
@@ -68,7 +68,7 @@ def against_peers(calls: int, ours: list[float]) -> Iterator[Figure]:
     except Skipped as reason:
         print(f"scheduler: peers skipped, {reason}")
         return
-    for peer in measured(calls, PEER_ROUNDS, python):
+    for peer in measure_peers(calls, PEER_ROUNDS, python):
         if peer.name != "asyncio.gather":
             each = [seconds / peer.calls for seconds in peer.seconds]
             name = f"a call of {peer.calls:,}, against {peer.name} {peer.version}"
@@ -82,21 +82,23 @@ async def gather(calls: int) -> float:
 
 
 async def scheduled(calls: int) -> float:
-    """Through validation, policy, execution and listeners, without storage."""
-    heard = 0
+    """Runs calls through validation, policy, execution and listeners, without storage."""
+    updates = 0
 
-    def hear(_: object) -> None:
-        nonlocal heard
-        heard += 1
+    def count_update(_: object) -> None:
+        nonlocal updates
+        updates += 1
 
-    listeners = Listeners(on_tool_calls_update=hear, on_transition=hear, on_all_tool_calls_complete=hear)
+    listeners = Listeners(
+        on_tool_calls_update=count_update, on_transition=count_update, on_all_tool_calls_complete=count_update
+    )
     scheduler = CoreToolScheduler([nothing], Policy(Mode.YOLO), listeners=listeners)
     requests = [ToolCallRequest("nothing", {"n": n}) for n in range(calls)]
     begin = perf_counter()
     done = await scheduler.schedule(requests)
     taken = perf_counter() - begin
     assert len(done) == calls
-    assert heard == calls * 4 * 2 + 1
+    assert updates == calls * 4 * 2 + 1
     return taken
 
 
@@ -113,31 +115,33 @@ async def stored(calls: int, store: Store) -> float:
 
 
 async def cancelled(commands: int, folder: Path) -> float:
-    """Seconds from the cancellation until no process is left of commands with two children each."""
+    """Seconds from the cancellation until no process of the commands runs; each command has two children."""
     tools = native_tools(Workspace(folder))
-    begun = asyncio.Event()
+    started = asyncio.Event()
     lines = 0
 
-    def hear(_: str, text: str) -> None:
+    def count_lines(_: str, text: str) -> None:
         nonlocal lines
         lines += text.count("\n")
         if lines == commands:
-            begun.set()
+            started.set()
 
-    scheduler = CoreToolScheduler(tools, Policy(Mode.YOLO), listeners=Listeners(on_output=hear), concurrent=commands)
-    line = "sleep 600 & setsid sleep 600 & echo begun; sleep 600"
+    scheduler = CoreToolScheduler(
+        tools, Policy(Mode.YOLO), listeners=Listeners(on_output=count_lines), concurrent=commands
+    )
+    line = "sleep 600 & setsid sleep 600 & echo started; sleep 600"
     batch = scheduler.schedule([ToolCallRequest("run_command", {"command": f"{line} # {n}"}) for n in range(commands)])
-    await asyncio.wait_for(begun.wait(), 60)
+    await asyncio.wait_for(started.wait(), 60)
     begin = perf_counter()
     batch.cancel()
     await batch
-    while left_running():
+    while any_running():
         await asyncio.sleep(0.005)
     return perf_counter() - begin
 
 
-def left_running() -> bool:
-    """Whether any of our sleepers is left."""
+def any_running() -> bool:
+    """Whether a process of the commands is running."""
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:

@@ -1,4 +1,4 @@
-"""How long people, and the agents that start `punchlist mcp`, wait for a process."""
+"""Start-up times of commands, hooks and `punchlist mcp`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
 
-from bench.filling import CHECKLIST, SCRATCH, database
+from bench.figures import Bench, Figure, Limits, Operation, interleave
 from bench.jsonrpc import Client
-from bench.measuring import Bench, Figure, Limits, Operation, interleave
 from bench.processes import PUNCHLIST, PYTHON, compile_all, environment
 from bench.rows import session_name
+from bench.sample_databases import CHECKLIST, SCRATCH, database
 
 HANDFUL = 10
 
@@ -23,17 +23,17 @@ def measure(bench: Bench) -> Iterator[Figure]:
     compile_all()
     few, many = database(HANDFUL), database(sizes.many)
 
-    def process(*command: str, path: Path = few, session: str = session_name(0), said: object = None) -> Operation:
+    def process(*command: str, path: Path = few, session: str = session_name(0), stdin: object = None) -> Operation:
         settings = environment(bench.folder, path, session)
-        told = json.dumps(said).encode()
+        data = json.dumps(stdin).encode()
         return lambda: subprocess.run(
-            command, cwd=bench.folder, env=settings, input=told, stdout=subprocess.DEVNULL, check=True
+            command, cwd=bench.folder, env=settings, input=data, stdout=subprocess.DEVNULL, check=True
         )
 
-    here = {"session_id": "bench", "cwd": str(bench.folder), "tool_name": "Bash", "prompt": "Go on."}
-    own_list = {**here, "tool_name": "TodoWrite", "tool_input": {"todos": CHECKLIST}}
+    event = {"session_id": "bench", "cwd": str(bench.folder), "tool_name": "Bash", "prompt": "Go on."}
+    list_event = {**event, "tool_name": "TodoWrite", "tool_input": {"todos": CHECKLIST}}
     new = bench.folder / "new" / "punchlist.db"
-    copy = process(PUNCHLIST, "hook", "tool", path=new, said=own_list)
+    copy = process(PUNCHLIST, "hook", "tool", path=new, stdin=list_event)
 
     def first_list() -> None:
         copy()
@@ -45,11 +45,11 @@ def measure(bench: Bench) -> Iterator[Figure]:
         process(PUNCHLIST, "--help"),
         process(PUNCHLIST, "todos"),
         process(PUNCHLIST, "todos", path=many),
-        process(PUNCHLIST, "hook", "stop", said=here),
-        process(PUNCHLIST, "hook", "stop", session="nobody's", said=here),
-        process(PUNCHLIST, "hook", "prompt", said=here),
-        process(PUNCHLIST, "hook", "session-start", said=here),
-        process(PUNCHLIST, "hook", "tool", said=here),
+        process(PUNCHLIST, "hook", "stop", stdin=event),
+        process(PUNCHLIST, "hook", "stop", session="empty", stdin=event),
+        process(PUNCHLIST, "hook", "prompt", stdin=event),
+        process(PUNCHLIST, "hook", "session-start", stdin=event),
+        process(PUNCHLIST, "hook", "tool", stdin=event),
         first_list,
         rounds=sizes.spawns,
     )
@@ -74,7 +74,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
 
 
 def first_answers(folder: Path, path: Path) -> tuple[float, float]:
-    """Seconds from the start of the server to its answer to `initialize`, and to a tool call after that."""
+    """Seconds from the start of the server to its answer to `initialize`, and to the answer to a first tool call."""
     settings = environment(folder, path, SCRATCH + "startup")
     begin = perf_counter()
     with Client([PUNCHLIST, "mcp"], folder=folder, environment=settings) as client:

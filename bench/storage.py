@@ -1,4 +1,4 @@
-"""The store on SQLite: one write of the plan, one list of it, and whether a million rows are felt."""
+"""The store on SQLite: one plan write, one plan list, and both with a million rows in the table."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from itertools import cycle
 from pathlib import Path
 from typing import Final
 
-from bench.filling import SCRATCH, database, filled_turns
-from bench.measuring import Bench, Figure, Limits, Operation, interleave, runs
+from bench.figures import Bench, Figure, Limits, Operation, interleave, runs
 from bench.rows import ACTOR, COLUMNS, ITEM, TODOS_PER_TURN, Row, insert, plan_rows
+from bench.sample_databases import SCRATCH, database, sample_turns
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.kernel.clock import system_clock, timestamp
@@ -21,7 +21,7 @@ from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 
 EACH: Final = 3
-"""Operations in a row before the other side has its turn."""
+"""Consecutive operations of one side before the other side runs."""
 
 TURNS: Final = 10
 """Turns whose lists are read, spread over the table."""
@@ -51,7 +51,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
         ours, raw = pairs(service_writes(small, turns), bare_writes(bare, turns))
         yield Figure("plan write", ours, raw, Limits(times=3.0))
 
-        scopes = filled_turns(many, TURNS)
+        scopes = sample_turns(many, TURNS)
         ours, raw = pairs(service_lists(large, scopes), bare_lists(reader, scopes))
         yield Figure(f"plan list of {TODOS_PER_TURN} in {sizes.many:,} rows", ours, raw, Limits(times=2.5))
 
@@ -60,19 +60,19 @@ def measure(bench: Bench) -> Iterator[Figure]:
         )
         yield Figure(f"plan write, {sizes.many:,} against {sizes.few:,} rows", ours, raw, Limits(times=1.5))
 
-        ours, raw = pairs(service_lists(large, scopes), service_lists(small, filled_turns(few, TURNS)))
+        ours, raw = pairs(service_lists(large, scopes), service_lists(small, sample_turns(few, TURNS)))
         yield Figure(f"plan list, {sizes.many:,} against {sizes.few:,} rows", ours, raw, Limits(times=1.5))
 
 
 def open_turns(store: Store, writes: int) -> list[TurnScope]:
-    """As many turns as that many writes need, when a plan gets ten todos."""
+    """Enough turns for this many writes, with ten todos per plan."""
     conversations = Conversations(store)
     scopes = [Scope(SCRATCH + new_id(), ACTOR) for _ in range(0, writes, TODOS_PER_TURN)]
     return [TurnScope(scope.conversation_id, ACTOR, conversations.open_turn(scope).id) for scope in scopes]
 
 
 def service_writes(store: Store, turns: list[TurnScope]) -> Operation:
-    """Adds an item to a plan, ten times for each of the turns."""
+    """Adds a todo to a plan, ten times per turn."""
     plans, items = Plans(store), [ITEM]
     line = iter([turn for turn in turns for _ in range(TODOS_PER_TURN)])
     return lambda: plans.create(next(line), items)
@@ -84,8 +84,8 @@ def service_lists(store: Store, scopes: list[TurnScope]) -> Operation:
 
 
 def bare_writes(connection: sqlite3.Connection, turns: list[TurnScope]) -> Operation:
-    """The same two rows, with all values at hand."""
-    line = iter(written(turns))
+    """Inserts the same two rows, with all values computed in advance."""
+    line = iter(expected_rows(turns))
     execute, todo_sql, event_sql = connection.execute, insert("turn_todos"), insert("events")
 
     def write() -> None:
@@ -98,8 +98,8 @@ def bare_writes(connection: sqlite3.Connection, turns: list[TurnScope]) -> Opera
     return write
 
 
-def written(turns: list[TurnScope]) -> list[tuple[Row, Row]]:
-    """Todos and their events, as `service_writes` makes them."""
+def expected_rows(turns: list[TurnScope]) -> list[tuple[Row, Row]]:
+    """Rows of todos and their events, as `service_writes` would write them."""
     now = timestamp(system_clock())
     return [rows for turn in turns for rows in plan_rows(turn.conversation_id, turn.turn_id, now, TODOS_PER_TURN)]
 
@@ -117,7 +117,7 @@ def bare_connection(path: Path) -> sqlite3.Connection:
 
 
 def bare_copy(source: Path, target: Path) -> sqlite3.Connection:
-    """The two tables that a plan write touches, with their indexes and rows, in a file of their own."""
+    """A separate file with the two tables that a plan write touches, and their indexes and rows."""
     connection = bare_connection(target)
     connection.execute("ATTACH ? AS source", [str(source)])
     definitions = connection.execute(

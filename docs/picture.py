@@ -1,25 +1,23 @@
-"""The picture in the README: a terminal as `punchlist todos --watch` draws it."""
+"""The picture in the README: the output of `punchlist todos --watch`."""
 
 from __future__ import annotations
 
 from html import escape
 
-from punchlist.checklist.lifecycle import ChecklistStatus
-from punchlist.checklist.model import Checklist, ChecklistItem
-from punchlist.checklist.render import render_box
+from punchlist.checklist.render import render_frame
 
 LINE, MARGIN, CHARACTER = 22, 18, 9
 COLOURS = {"✓": "#3fb950", "▶": "#d29922", "○": "#8b949e"}
 
 
 def picture() -> str:
-    items = (
-        ChecklistItem("a", "Reproduce the bug", "Reproducing the bug", ChecklistStatus.COMPLETED),
-        ChecklistItem("b", "Fix the parser", "Fixing the parser", ChecklistStatus.IN_PROGRESS),
-        ChecklistItem("c", "Run the tests", "Running the tests", ChecklistStatus.PENDING),
-        ChecklistItem("d", "Write the changelog", "Writing the changelog", ChecklistStatus.PENDING),
-    )
-    lines = ["$ punchlist todos --watch", *render_box(Checklist(items, 1, 0, None), 60)]
+    items = [
+        ("1 ✓", "Reproduce the bug"),
+        ("2 ▶", "Fixing the parser"),
+        ("3 ○", "Run the tests"),
+        ("4 ○", "Write the changelog"),
+    ]
+    lines = ["$ punchlist todos --watch", *render_frame(items, "Progress: 1/4 (25%)", 60)]
     width = 2 * MARGIN + CHARACTER * max(map(len, lines))
     height = 2 * MARGIN + LINE * len(lines)
     texts = "\n".join(_text(line, MARGIN + LINE * number) for number, line in enumerate(lines))
@@ -33,7 +31,7 @@ def picture() -> str:
 
 
 def _text(line: str, y: int) -> str:
-    """One line, each character in its own cell, whatever font there is."""
+    """One line of text. Each character has its own position, so that the font does not matter."""
     cells = "".join(
         f'<tspan x="{MARGIN + CHARACTER * column}"{_colour(character)}>{escape(character)}</tspan>'
         for column, character in enumerate(line)

@@ -1,4 +1,4 @@
-"""An agent in your own program, watched while it works: `python examples/agent.py`. No key is needed."""
+"""An agent in your own program, with its events: `python examples/agent.py`. It needs no API key."""
 
 import asyncio
 from pathlib import Path
@@ -14,16 +14,16 @@ def weather(city: str) -> str:
 
 
 async def main(folder: str) -> None:
-    model = f"rehearsal:{Path(__file__).with_name('weather.yaml')}"  # with a key: "anthropic:MODEL", …
+    model = f"rehearsal:{Path(__file__).with_name('weather.yaml')}"  # with an API key: "anthropic:MODEL"
     async with Agent(model, tools=[weather], workspace=folder, database=f"{folder}/agent.db") as agent:
-        async for news in agent.events("Oslo or Rome?"):
-            match news:
+        async for event in agent.events("Oslo or Rome?"):
+            match event:
                 case ListChanged(lists=view):
                     print(*(f"{task.title}: {task.status}" for task in view.items), sep=" · ")
-                case Continued(count=count, limit=most):
-                    print(f"It stopped early, and was sent back: {count} of {most} times")
-                case TurnEnded(result=ended):
-                    print(f"{ended.reason}: {ended.text}")
+                case Continued(count=count, limit=limit):
+                    print(f"It stopped early and was continued: {count} of {limit} times")
+                case TurnEnded(result=result):
+                    print(f"{result.reason}: {result.text}")
 
 
 with TemporaryDirectory() as folder:

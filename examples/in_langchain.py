@@ -1,4 +1,4 @@
-"""The lists in a LangChain agent: `python examples/in_langchain.py`. No key is needed."""
+"""The lists in a LangChain agent: `python examples/in_langchain.py`. It needs no API key."""
 
 import json
 from tempfile import TemporaryDirectory
@@ -22,12 +22,12 @@ def main(folder: str) -> None:
     agent = create_agent(Scripted(), tools=[weather], middleware=[PunchlistMiddleware(lists)])
     result = agent.invoke({"messages": [{"role": "user", "content": "Oslo or Rome?"}]})
     print(*(f"{todo.title}: {todo.status}" for todo in lists.todos()), sep=" · ")
-    print(f"{lists.reason}, sent back {result['punchlist']['continuations']} of 10 times")
+    print(f"{lists.reason}, continued {result['punchlist']['continuations']} of 10 times")
     print(result["messages"][-1].text)
 
 
 class Scripted(BaseChatModel):
-    """In the place of a model: it plans two todos, stops after the first, and does the second when it is sent back."""
+    """A scripted model: it plans two todos, stops after the first, and does the second when it is continued."""
 
     def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
         done = sum(isinstance(message, AIMessage) for message in messages)

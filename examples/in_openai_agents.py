@@ -1,4 +1,4 @@
-"""The lists in an agent of the OpenAI Agents SDK: `python examples/in_openai_agents.py`. No key is needed."""
+"""The lists in an agent of the OpenAI Agents SDK: `python examples/in_openai_agents.py`. It needs no API key."""
 
 import json
 from tempfile import TemporaryDirectory
@@ -23,12 +23,12 @@ def main(folder: str) -> None:
     result = punchlist.run_sync(agent, "Oslo or Rome?")
     print(*(f"{todo.title}: {todo.status}" for todo in lists.todos()), sep=" · ")
     run = lists.last()
-    print(f"{lists.reason}, sent back {run.continuations if run else 0} of 10 times")
+    print(f"{lists.reason}, continued {run.continuations if run else 0} of 10 times")
     print(result.final_output)
 
 
 def scripted() -> ScriptedModel:
-    """In the place of a model: it plans two todos, stops after the first, and does the second when it is sent back."""
+    """A scripted model: it plans two todos, stops after the first, and does the second when it is continued."""
     titles = ["Ask for Oslo", "Ask for Rome"]
     return ScriptedModel(
         [
@@ -48,8 +48,8 @@ def call(tool: str, **arguments: Any) -> Any:
 
 
 def complete(number: int, outcome: str) -> ModelStep:
-    def reply(asked: ModelCall) -> Any:
-        plan = next(item["output"] for item in asked.input if item.get("type") == "function_call_output")
+    def reply(request: ModelCall) -> Any:
+        plan = next(item["output"] for item in request.input if item.get("type") == "function_call_output")
         return call("complete_todo", todoId=json.loads(plan)["created"][number]["id"], outcome=outcome)
 
     return ModelStep.respond(reply)

@@ -1,4 +1,4 @@
-"""The lists in a Pydantic AI agent: `python examples/in_pydantic_ai.py`. No key is needed."""
+"""The lists in a Pydantic AI agent: `python examples/in_pydantic_ai.py`. It needs no API key."""
 
 import json
 from tempfile import TemporaryDirectory
@@ -22,12 +22,12 @@ def main(folder: str) -> None:
     result = agent.run_sync("Oslo or Rome?")
     print(*(f"{todo.title}: {todo.status}" for todo in lists.todos()), sep=" · ")
     run = lists.last(result.conversation_id)
-    print(f"{lists.reason}, sent back {run.continuations if run else 0} of 10 times")
+    print(f"{lists.reason}, continued {run.continuations if run else 0} of 10 times")
     print(result.output)
 
 
 def scripted(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
-    """In the place of a model: it plans two todos, stops after the first, and does the second when it is sent back."""
+    """A scripted model: it plans two todos, stops after the first, and does the second when it is continued."""
     done = sum(isinstance(message, ModelResponse) for message in messages)
     parts = [part for message in messages for part in message.parts if isinstance(part, ToolReturnPart)]
     plan = next((str(part.content) for part in parts if part.tool_name == "create_todo"), '{"created": [0, 0]}')

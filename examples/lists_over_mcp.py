@@ -1,8 +1,7 @@
-"""An agent's session in one minute: it keeps a checklist and drains a plan, over MCP, while we watch.
+"""An agent's session in one minute: the agent writes a checklist and works through a plan over MCP.
 
-Everything is real but the agent: `punchlist mcp` is started as an agent would start it, the lists
-are stored in a database in a temporary folder, and what you see is what `punchlist todos` and
-`punchlist todos` print for anybody in that folder.
+Only the agent is scripted: `punchlist mcp` is started as an agent would start it, the lists are stored in a database in
+a temporary folder, and the output comes from `punchlist todos`, `log` and `db check` in that folder.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ ON_TERMINAL = sys.stdout.isatty()
 
 
 class Agent:
-    """A client of the MCP server, as small as one can be."""
+    """A minimal MCP client."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -51,8 +50,8 @@ class Agent:
         return result
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        told = json.dumps(arguments, ensure_ascii=False)
-        dim(f"agent → {tool} {told if len(told) < 100 else told[:99] + '…'}")
+        text = json.dumps(arguments, ensure_ascii=False)
+        dim(f"agent → {tool} {text if len(text) < 100 else text[:99] + '…'}")
         result = self.ask("tools/call", {"name": tool, "arguments": arguments})
         if result["isError"]:
             dim(f"      ← refused: {result['content'][0]['text']}")
@@ -83,7 +82,7 @@ def say(text: str) -> None:
 
 
 def show(folder: Path, *command: str) -> None:
-    """What a person in that folder sees."""
+    """Runs a command as a person in that folder would."""
     subprocess.run([*PUNCHLIST, *command], cwd=folder, check=True)
     if ON_TERMINAL:
         time.sleep(0.6)
@@ -94,18 +93,18 @@ def main() -> None:
         folder = Path(name)
         (folder / "punchlist.toml").touch()
 
-        say("1. The session's checklist: the agent rewrites it, people watch it (`punchlist todos --watch`).")
+        say("1. The checklist of the session: the agent writes it, people watch it (`punchlist todos --watch`).")
         with Agent(folder) as agent:
             agent.checklist("in_progress", "pending", "pending")
             agent.checklist("completed", "in_progress", "pending")
-            dim("      … an agent that loses focus is held to one thing at a time:")
+            dim("      … only one item can be in progress at a time:")
             agent.checklist("completed", "in_progress", "in_progress")
 
-        say("2. The agent's process is gone. Its lists are not:")
+        say("2. The agent's process has ended. Its lists are stored:")
         with Agent(folder) as agent:
             show(folder, "todos")
 
-            say("3. The turn's plan: created once, drained item by item.")
+            say("3. The plan of the turn: created once, completed item by item.")
             titles = ["Read the failing test", "Patch the tokenizer", "Add a regression test"]
             created = agent.call("create_todo", items=[{"title": title} for title in titles])["created"]
             for todo, outcome in zip(created, ["It drops CRLF", "Patched", "Added"], strict=True):
@@ -115,7 +114,7 @@ def main() -> None:
             show(folder, "todos")
             agent.checklist("completed", "completed", "completed")
 
-        say("4. Who changed what, when and why (`punchlist log`), and is it all sound (`punchlist db check`)?")
+        say("4. Who changed what, when and why (`punchlist log`), and a check of the database (`punchlist db check`):")
         show(folder, "log", "--limit", "4")
         show(folder, "db", "check")
 

@@ -1,4 +1,4 @@
-"""Your own functions as tools, and a person who is asked first: `python examples/own_tools.py`."""
+"""Your own functions as tools, with approval by a person: `python examples/own_tools.py`."""
 
 import asyncio
 
@@ -13,17 +13,17 @@ async def price(city: str) -> int:
 
 @tool
 def book(city: str, seats: int = 1) -> str:
-    """Book seats. This costs money, so it is asked about."""
+    """Book seats. This costs money, so it needs approval."""
     return f"{seats} booked to {city}"
 
 
 async def main() -> None:
-    told = Listeners(on_tool_calls_update=lambda calls: print(calls[0].request.tool, calls[0].status))
-    scheduler = CoreToolScheduler([price, book], listeners=told)
+    listeners = Listeners(on_tool_calls_update=lambda calls: print(calls[0].request.tool, calls[0].status))
+    scheduler = CoreToolScheduler([price, book], listeners=listeners)
     batch = scheduler.schedule([ToolCallRequest("price", {"city": "Oslo"}), ToolCallRequest("book", {"city": "Oslo"})])
-    _, booking = await batch.settled()  # the price is known; the booking waits for a person
-    other = {"arguments": {"city": "Oslo", "seats": 2}}
-    await scheduler.handle_confirmation_response(booking.request.call_id, None, ApprovalOutcome.MODIFY, payload=other)
+    _, booking = await batch.settled()  # the price is known; the booking waits for approval
+    changed = {"arguments": {"city": "Oslo", "seats": 2}}
+    await scheduler.handle_confirmation_response(booking.request.call_id, None, ApprovalOutcome.MODIFY, payload=changed)
     print([call.result.text for call in await batch if call.status is CallStatus.SUCCESS])
 
 

@@ -1,7 +1,7 @@
-"""The same calls, made by others: how fast tools that do nothing run in parallel under each peer.
+"""The same tool calls in other frameworks (peers): how fast no-op tools run in parallel.
 
-Each peer is a script, run by the Python of `peers_python()` in a process of its own: what one of them
-imports or leaves behind does not slow the next. None of the scripts imports Punchlist.
+Each peer is a script that runs in its own process with the Python of `peers_python()`, so that its imports do not slow
+down the next one. None of the scripts imports Punchlist.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Final, NamedTuple
 
 SCRIPTS: Final = ("gather", "langgraph_toolnode", "pydantic_ai_agent", "openai_agents_runner")
 FOREIGN: Final = ("LANGCHAIN_", "LANGGRAPH_", "LANGSMITH_", "LOGFIRE_", "OPENAI_", "OTEL_", "PYDANTIC_", "PYTHON")
-"""Settings that would make a peer trace, log or check more than it does by default."""
+"""Prefixes of variables that would make a peer trace, log or check more than by default."""
 
 
 class Peer(NamedTuple):
-    """How one peer did: the seconds of each round."""
+    """The seconds of each round of one peer."""
 
     name: str
     version: str
@@ -32,15 +32,15 @@ class Peer(NamedTuple):
         return self.calls / median(self.seconds)
 
 
-def measured(calls: int, rounds: int, python: Path) -> Iterator[Peer]:
-    """One peer after the other, `asyncio.gather` first."""
+def measure_peers(calls: int, rounds: int, python: Path) -> Iterator[Peer]:
+    """Measures the peers one after the other, `asyncio.gather` first."""
     for script in SCRIPTS:
-        told = json.loads(told_by(script, calls, rounds, python=python))
-        yield Peer(told["peer"], told["version"], told["calls"], told["seconds"])
+        report = json.loads(run_script(script, calls, rounds, python=python))
+        yield Peer(report["peer"], report["version"], report["calls"], report["seconds"])
 
 
-def told_by(script: str, *numbers: int, python: Path) -> bytes:
-    """What a peer's script writes to standard output."""
+def run_script(script: str, *numbers: int, python: Path) -> bytes:
+    """The standard output of a peer's script."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     ran = subprocess.run(
         [python, Path(__file__).with_name(f"{script}.py"), *map(str, numbers)],

@@ -1,4 +1,4 @@
-"""The peers' own virtual environment: kept between runs, made anew when the pins or this Python change."""
+"""The virtual environment of the peers. It is kept between runs and created again if the pins or this Python change."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from bench.measuring import Skipped
+from bench.figures import Skipped
 
 FOLDER: Final = Path(__file__).parents[1] / "results" / "peers-env"
 
@@ -25,20 +25,20 @@ REQUIREMENTS: Final = (
 
 
 def peers_python(folder: Path = FOLDER) -> Path:
-    """The Python of an environment in which every peer is installed."""
-    python, stamp = folder / "bin" / "python", folder / "made-from.txt"
-    made_from = "\n".join([f"Python {platform.python_version()}", *REQUIREMENTS, ""])
-    if stamp.exists() and stamp.read_text() == made_from:
+    """The Python of the environment that contains all peers."""
+    python, stamp = folder / "bin" / "python", folder / "inputs.txt"
+    inputs = "\n".join([f"Python {platform.python_version()}", *REQUIREMENTS, ""])
+    if stamp.exists() and stamp.read_text() == inputs:
         return python
     pip = (str(python), "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check")
-    _run("make an environment for the peers", sys.executable, "-m", "venv", "--clear", str(folder))
+    _run("create an environment for the peers", sys.executable, "-m", "venv", "--clear", str(folder))
     _run("install the peers", *pip, "--retries", "1", *REQUIREMENTS)
-    stamp.write_text(made_from)
+    stamp.write_text(inputs)
     return python
 
 
 def _run(purpose: str, *command: str) -> None:
     ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if ran.returncode:
-        said = (ran.stderr or ran.stdout).strip().splitlines()
-        raise Skipped(f"could not {purpose}: {said[-1] if said else f'exit {ran.returncode}'}")
+        output = (ran.stderr or ran.stdout).strip().splitlines()
+        raise Skipped(f"could not {purpose}: {output[-1] if output else f'exit {ran.returncode}'}")

@@ -1,11 +1,11 @@
-"""Bare `asyncio.gather`: what the event loop itself takes."""
+"""Bare `asyncio.gather`: the cost of the event loop."""
 
 from __future__ import annotations
 
 import asyncio
 import platform
 
-from rounds import Round, main  # type: ignore[import-not-found]  # beside this script, which is run by its path
+from rounds import Round, main  # type: ignore[import-not-found]  # in the folder of this script, which is run by path
 
 
 async def nothing(n: int) -> int:

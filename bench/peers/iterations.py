@@ -1,6 +1,6 @@
-"""Iterations of one peer's loop, for its script: how many and at which to look, from the command line; JSON out.
+"""Runs the iterations of one peer's loop: their number and the observed ones from the command line, JSON on stdout.
 
-Standard library only: it is imported in the peers' own environment.
+Uses only the standard library, since it is imported in the environment of the peers.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any, Final
 
 WARM_UP: Final = 20
 AROUND: Final = 3
-"""Iterations to each side of the one that is looked at."""
+"""Iterations before and after the observed one that are measured too."""
 TASKS: Final = [f"Look into part {number} of the request and write down what is there" for number in range(1, 6)]
-"""What a peer that keeps a list has on it throughout."""
+"""The list of a peer that has one."""
 
 
 class Times:
-    """When a model was asked, and when it had replied: between the two times the loop works."""
+    """The times of requests to the model and of its replies; between a reply and the next request the loop works."""
 
     def __init__(self, iterations: int) -> None:
         self.iterations = iterations
@@ -28,29 +28,29 @@ class Times:
         self._replied: list[float] = []
 
     def ask(self) -> int:
-        """Called first by the model, each time it is asked: the number of this iteration, from 1."""
+        """The model calls this at the start of each request. Returns the number of the iteration, from 1."""
         self._asked.append(perf_counter())
         return len(self._asked)
 
     def reply(self, answer: Any) -> Any:
-        """Called last."""
+        """The model calls this last."""
         self._replied.append(perf_counter())
         return answer
 
     def near(self, iteration: int) -> list[float]:
-        """Seconds of the loop's own work at this iteration and at those around it."""
+        """Seconds between reply and next request at this iteration and its neighbours."""
         gaps = [asked - replied for replied, asked in zip(self._replied, self._asked[1:], strict=False)]
         return gaps[max(iteration - 1 - AROUND, 0) : iteration + AROUND]
 
 
 Run = Callable[[Times], Awaitable[int]]
-"""Runs an agent to its end, with one call for each of the model's replies but the last; the number of results."""
+"""Runs an agent to its end, with one call in each reply except the last, and returns the number of results."""
 
 
 def main(peer: str, version: str, run: Run) -> None:
-    iterations, *looked_at = map(int, sys.argv[1:])
+    iterations, *observed = map(int, sys.argv[1:])
     times = asyncio.run(_measured(run, iterations))
-    near = {str(number): times.near(number) for number in looked_at}
+    near = {str(number): times.near(number) for number in observed}
     print(json.dumps({"peer": peer, "version": version, "near": near}))
 
 
@@ -58,7 +58,7 @@ async def _measured(run: Run, iterations: int) -> Times:
     for count in (WARM_UP, iterations):
         times = Times(count)
         results = await run(times)
-        # A peer tells a failed call to its model and goes on: without this, failures would be timed.
+        # Peers report a failed call to their model and continue, so failures would be timed without this check.
         if results != count:
-            raise RuntimeError(f"{results} of {count} calls came back as they should.")
+            raise RuntimeError(f"{results} of {count} calls succeeded.")
     return times

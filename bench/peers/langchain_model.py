@@ -1,11 +1,11 @@
-"""A LangChain chat model that takes no time: it writes its list first, then calls `nothing` over and over.
+"""A LangChain chat model that replies at once: it writes its list, then calls `nothing` in every reply.
 
-No `from __future__ import annotations` here: a tool's annotations that are text are compiled at every call.
+No `from __future__ import annotations` here: annotations of a tool that are strings are compiled at every call.
 """
 
 from typing import Any
 
-from iterations import TASKS, Times  # type: ignore[import-not-found]  # beside this script, which is run by its path
+from iterations import TASKS, Times  # type: ignore[import-not-found]  # in the folder of this script, which is run by path
 from langchain_core.language_models import BaseChatModel  # type: ignore[import-not-found]
 from langchain_core.messages import AIMessage, ToolMessage  # type: ignore[import-not-found]
 from langchain_core.outputs import ChatGeneration, ChatResult  # type: ignore[import-not-found]
@@ -27,7 +27,7 @@ class Instant(BaseChatModel):  # type: ignore[misc]
         return self
 
     def _generate(self, *_: Any, **__: Any) -> ChatResult:
-        raise NotImplementedError("It is asked asynchronously here.")
+        raise NotImplementedError("Only the asynchronous method is used.")
 
     async def _agenerate(self, *_: Any, **__: Any) -> ChatResult:
         number = self.times.ask()
@@ -42,7 +42,7 @@ class Instant(BaseChatModel):  # type: ignore[misc]
 
 
 async def results(agent: Any, times: Times) -> int:
-    """How many calls of a run came back as they should; the list has to be there still."""
+    """The number of successful calls of a run. Raises if the list is incomplete."""
     # One iteration takes several steps of a graph.
     config = {"recursion_limit": 20 * (times.iterations + 1)}
     after = await agent.ainvoke({"messages": [{"role": "user", "content": "Begin."}]}, config)

@@ -1,6 +1,6 @@
-"""LangGraph's `ToolNode`, the only node of a graph without a checkpointer: it does not run outside of one.
+"""LangGraph's `ToolNode`, as the only node of a graph without a checkpointer; it cannot run outside a graph.
 
-No `from __future__ import annotations` here: a tool's annotations that are text are compiled at every call.
+No `from __future__ import annotations` here: annotations of a tool that are strings are compiled at every call.
 """
 
 from importlib.metadata import version
@@ -8,7 +8,7 @@ from importlib.metadata import version
 from langchain_core.messages import AIMessage, ToolMessage  # type: ignore[import-not-found]
 from langgraph.graph import END, START, MessagesState, StateGraph  # type: ignore[import-not-found]
 from langgraph.prebuilt import ToolNode  # type: ignore[import-not-found]
-from rounds import Round, main  # type: ignore[import-not-found]  # beside this script, which is run by its path
+from rounds import Round, main  # type: ignore[import-not-found]  # in the folder of this script, which is run by path
 
 
 async def nothing(n: int) -> int:

@@ -1,11 +1,11 @@
-"""deepagents as it comes (files in its state, workers), with LangChain's todo list, which it leaves to be added."""
+"""deepagents with its defaults (files in its state, workers) and LangChain's todo list, which has to be added."""
 
 from __future__ import annotations
 
 from importlib.metadata import version
 
 from deepagents import create_deep_agent  # type: ignore[import-not-found]
-from iterations import Times, main  # type: ignore[import-not-found]  # beside this script, which is run by its path
+from iterations import Times, main  # type: ignore[import-not-found]  # in the folder of this script, which is run by path
 from langchain.agents.middleware import TodoListMiddleware  # type: ignore[import-not-found]
 from langchain_model import Instant, nothing, results  # type: ignore[import-not-found]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from iterations import Times, main  # type: ignore[import-not-found]  # beside this script, which is run by its path
+from iterations import Times, main  # type: ignore[import-not-found]  # in the folder of this script, which is run by path
 from langchain.agents import create_agent  # type: ignore[import-not-found]
 from langchain.agents.middleware import TodoListMiddleware  # type: ignore[import-not-found]
 from langchain_model import Instant, nothing, results  # type: ignore[import-not-found]

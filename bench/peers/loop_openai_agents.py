@@ -15,7 +15,7 @@ from agents import (  # type: ignore[import-not-found]
     Usage,
     function_tool,
 )
-from iterations import Times, main  # type: ignore[import-not-found]  # beside this script, which is run by its path
+from iterations import Times, main  # type: ignore[import-not-found]  # in the folder of this script, which is run by path
 from openai.types.responses import (  # type: ignore[import-not-found]
     ResponseFunctionToolCall,
     ResponseOutputMessage,
@@ -38,7 +38,7 @@ class Instant(Model):  # type: ignore[misc]
         return self._times.reply(ModelResponse(output=[output], usage=Usage(), response_id=None))
 
     def stream_response(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError("Nothing is streamed here.")
+        raise NotImplementedError("Streaming is not used.")
 
 
 def _call(number: int) -> ResponseFunctionToolCall:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from iterations import Times, main  # type: ignore[import-not-found]  # beside this script, which is run by its path
+from iterations import Times, main  # type: ignore[import-not-found]  # in the folder of this script, which is run by path
 from pydantic_ai import Agent  # type: ignore[import-not-found]
 from pydantic_ai.messages import (  # type: ignore[import-not-found]
     ModelMessage,
@@ -16,7 +16,7 @@ from pydantic_ai.messages import (  # type: ignore[import-not-found]
 from pydantic_ai.models.function import AgentInfo, FunctionModel  # type: ignore[import-not-found]
 from pydantic_ai.usage import RequestUsage, UsageLimits  # type: ignore[import-not-found]
 
-# With no usage said, the scripted model would count the tokens of every part.
+# Without a usage, the scripted model would count the tokens of every part.
 USAGE = RequestUsage(input_tokens=1_000, output_tokens=20)
 
 

@@ -1,6 +1,6 @@
-"""The same iterations, made by others: what their loops take between a reply and the next request.
+"""The same iterations in other frameworks: the time of their loops between a reply and the next request.
 
-Each peer is a script, run in a process of its own, as for the scheduler's calls.
+Each peer is a script that runs in its own process.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from pathlib import Path
 from statistics import median
 from typing import Final, NamedTuple
 
-from bench.peers import told_by
+from bench.peers import run_script
 
 SCRIPTS: Final = ("loop_pydantic_ai", "loop_langchain", "loop_deepagents", "loop_openai_agents")
 
 
-class Looped(NamedTuple):
-    """How one peer did in one run: seconds at each iteration that was looked at."""
+class LoopTimes(NamedTuple):
+    """Seconds of one peer at each observed iteration of one run."""
 
     peer: str
     at: dict[int, float]
 
 
-def looped(script: str, iterations: int, looked_at: Sequence[int], python: Path) -> Looped:
-    told = json.loads(told_by(script, iterations, *looked_at, python=python))
-    at = {int(number): median(seconds) for number, seconds in told["near"].items()}
-    return Looped(f"{told['peer']} {told['version']}", at)
+def run_loop(script: str, iterations: int, observed: Sequence[int], python: Path) -> LoopTimes:
+    report = json.loads(run_script(script, iterations, *observed, python=python))
+    at = {int(number): median(seconds) for number, seconds in report["near"].items()}
+    return LoopTimes(f"{report['peer']} {report['version']}", at)

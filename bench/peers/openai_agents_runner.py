@@ -1,4 +1,4 @@
-"""openai-agents: a whole run of an agent, whose model asks for all the calls at once and then says a word."""
+"""openai-agents: a whole run of an agent, whose model requests all calls at once and then answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from openai.types.responses import (  # type: ignore[import-not-found]
     ResponseOutputMessage,
     ResponseOutputText,
 )
-from rounds import Round, main  # type: ignore[import-not-found]  # beside this script, which is run by its path
+from rounds import Round, main  # type: ignore[import-not-found]  # in the folder of this script, which is run by path
 
 
 async def nothing(n: int) -> int:
@@ -37,7 +37,7 @@ class Scripted(Model):  # type: ignore[misc]
         return ModelResponse(output=next(self._answers), usage=Usage(), response_id=None)
 
     def stream_response(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError("Nothing is streamed here.")
+        raise NotImplementedError("Streaming is not used.")
 
 
 def prepare(calls: int) -> Round:

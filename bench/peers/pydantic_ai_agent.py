@@ -1,4 +1,4 @@
-"""pydantic-ai: a whole run of an agent, whose model asks for all the calls at once and then says a word."""
+"""pydantic-ai: a whole run of an agent, whose model requests all calls at once and then answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic_ai.messages import (  # type: ignore[import-not-found]
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel  # type: ignore[import-not-found]
 from pydantic_ai.usage import RequestUsage  # type: ignore[import-not-found]
-from rounds import Round, main  # type: ignore[import-not-found]  # beside this script, which is run by its path
+from rounds import Round, main  # type: ignore[import-not-found]  # in the folder of this script, which is run by path
 
 
 async def nothing(n: int) -> int:
@@ -24,7 +24,7 @@ async def nothing(n: int) -> int:
 
 def prepare(calls: int) -> Round:
     asked = [ToolCallPart("nothing", {"n": n}, f"call-{n}") for n in range(calls)]
-    # With no usage said, the scripted model would count the tokens of every part.
+    # Without a usage, the scripted model would count the tokens of every part.
     usage = RequestUsage(input_tokens=1, output_tokens=1)
     answers = iter([ModelResponse(asked, usage=usage), ModelResponse([TextPart("Done.")], usage=usage)])
 

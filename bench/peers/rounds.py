@@ -1,6 +1,6 @@
-"""Rounds of one peer, for its script: calls and rounds from the command line, JSON to standard output.
+"""Runs the rounds of one peer: calls and rounds from the command line, JSON on stdout.
 
-Standard library only: it is imported in the peers' own environment.
+Uses only the standard library, since it is imported in the environment of the peers.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from time import perf_counter
 from typing import Final
 
 Round = Callable[[], Awaitable[Iterable[int]]]
-"""Makes all the calls, each with a number of its own, and gives back what they returned."""
+"""Makes all calls, each with its own number, and returns their results."""
 
 WARM_UP: Final = 200
 
 
 def main(peer: str, version: str, prepare: Callable[[int], Round]) -> None:
-    """`prepare` makes what a round of so many calls needs; only the round is timed."""
+    """`prepare` sets up a round with this many calls; only the round is timed."""
     calls, rounds = map(int, sys.argv[1:])
     seconds = asyncio.run(_measured(prepare, calls, rounds))
     print(json.dumps({"peer": peer, "version": version, "calls": calls, "seconds": seconds}))
@@ -34,7 +34,7 @@ async def _seconds(run: Round, calls: int) -> float:
     begin = perf_counter()
     returned = await run()
     taken = perf_counter() - begin
-    # A peer tells a failed call to its model and goes on: without this, failures would be timed.
+    # Peers report a failed call to their model and continue, so failures would be timed without this check.
     if sorted(returned) != list(range(calls)):
-        raise RuntimeError(f"Not each of {calls} calls came back with its own number.")
+        raise RuntimeError(f"Not all of {calls} calls returned their own number.")
     return taken

@@ -421,7 +421,7 @@ def test_the_example_plans_stops_early_and_is_sent_back(name: str, capsys: pytes
         runpy.run_path(str(path))
     assert capsys.readouterr().out.splitlines() == [
         "Ask for Oslo: completed · Ask for Rome: completed",
-        "completed, sent back 1 of 10 times",
+        "completed, continued 1 of 10 times",
         "Go to Rome.",
     ]
     assert len(path.read_text().splitlines()) <= 70

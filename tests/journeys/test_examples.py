@@ -38,7 +38,7 @@ def test_an_agent_in_ones_own_program_is_watched_until_its_list_is_clear() -> No
     assert done.stdout.splitlines() == [
         "Ask for Oslo: pending · Ask for Rome: pending",
         "Ask for Oslo: completed · Ask for Rome: pending",
-        "It stopped early, and was sent back: 1 of 10 times",
+        "It stopped early and was continued: 1 of 10 times",
         "Ask for Oslo: completed · Ask for Rome: completed",
         "completed: Go to Rome.",
     ]

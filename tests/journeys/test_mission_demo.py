@@ -78,7 +78,7 @@ def test_the_example_shows_who_may_do_what() -> None:
     done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        "Build time is warning, and degrading.",
+        "Build time is warning and degrading.",
         "An owner may not complete a mission todo; lead or person may.",
         "completed. Active now: 1 of 10.",
     ]

@@ -1,4 +1,4 @@
-"""An agent whose model takes no time: all that passes between two of its requests is the loop's own work."""
+"""An agent whose model replies at once: the time between two requests is the time of the loop."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ USAGE: Final = Usage(1_000, 20)
 
 @tool
 async def nothing(n: int) -> int:
-    """Give back what was sent."""
+    """Return the argument."""
     return n
 
 
-class Instant:
-    """Plans with its first reply, then calls `nothing` with a number that it has not sent before, for ever."""
+class InstantModel:
+    """Plans with its first reply, then calls `nothing` with a new number in every reply."""
 
     name = "instant"
     info = ModelInfo()
 
-    def __init__(self, tasks: int = TASKS, thinking: Callable[[], float] | None = None) -> None:
-        """`thinking` says how many seconds a reply takes, for what is not to be instant."""
+    def __init__(self, tasks: int = TASKS, delay: Callable[[], float] | None = None) -> None:
+        """`delay` returns the seconds that a reply takes; default: none."""
         self._tasks = tasks
-        self._thinking = thinking
+        self._delay = delay
         self.requests = 0
         self.last: ModelRequest | None = None
         self.entered: list[float] = []
@@ -57,8 +57,8 @@ class Instant:
         self.entered.append(perf_counter())
         self.last = request
         self.requests += 1
-        if self._thinking is not None:
-            await asyncio.sleep(self._thinking())
+        if self._delay is not None:
+            await asyncio.sleep(self._delay())
         reply = Reply("", (self._call(),), FinishReason.TOOL_CALLS, USAGE)
         self.returned.append(perf_counter())
         return reply
@@ -71,7 +71,7 @@ class Instant:
 
     @property
     def gaps(self) -> list[float]:
-        """Seconds of the loop's own work after each reply, up to the next request: the first is iteration 1's."""
+        """Seconds between each reply and the next request, starting with iteration 1."""
         return [entered - returned for returned, entered in zip(self.returned, self.entered[1:], strict=False)]
 
 
@@ -84,13 +84,13 @@ def scope(session: str) -> Scope:
 
 
 def agent(iterations: int) -> AgentDefinition:
-    """The supervisor as it is, but for how long it may go on, and with one more tool."""
+    """The supervisor with another iteration limit and one more tool."""
     built_in = BUILT_IN["supervisor"]
     limits = replace(Limits(), base_iterations=iterations, max_iterations=iterations)
     return replace(built_in, tools=(*built_in.tools, nothing.name), limits=limits)
 
 
-def runtime(store: Store, session: str, workspace: Path, model: Instant) -> AgentRuntime:
+def runtime(store: Store, session: str, workspace: Path, model: InstantModel) -> AgentRuntime:
     conversations = Conversations(store)
     return AgentRuntime(
         ToolSite(store, scope(session), workspace, ToolSettings(PolicySettings()), workspace / "outputs", {}),
@@ -103,16 +103,17 @@ def runtime(store: Store, session: str, workspace: Path, model: Instant) -> Agen
     )
 
 
-async def turn(store: Store, session: str, workspace: Path, iterations: int, model: Instant | None = None) -> Instant:
-    """One turn of so many iterations, which the limit ends; its model has the times."""
-    model = model or Instant()
+async def turn(
+    store: Store, session: str, workspace: Path, iterations: int, model: InstantModel | None = None
+) -> InstantModel:
+    """Runs one turn, which the iteration limit ends. The returned model has the times."""
+    model = model or InstantModel()
     outcome = await runtime(store, session, workspace, model).run(agent(iterations), "Do it.", CancelSignal())
     _check(outcome, iterations)
     return model
 
 
 def _check(outcome: TurnResult, iterations: int) -> None:
-    """A loop that went another way than was meant would be timed for nothing."""
-    ended = outcome
-    if ended.reason is not Reason.CAPPED or ended.iterations != iterations:
-        raise RuntimeError(f"The turn ended as {ended.reason} ({ended.why}) after {ended.iterations} iterations.")
+    """Raises if the turn ended in another way, since its times would mean nothing."""
+    if outcome.reason is not Reason.CAPPED or outcome.iterations != iterations:
+        raise RuntimeError(f"The turn ended as {outcome.reason} ({outcome.why}) after {outcome.iterations} iterations.")

@@ -1,6 +1,6 @@
-"""Databases of a given size, kept between runs under a name that changes with whatever made them.
+"""Databases of a given size, cached between runs. Their names contain a hash of the code that created them.
 
-`punchlist db check` finds nothing wrong in them.
+They pass `punchlist db check`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from punchlist.storage.schema_version import SCHEMA_VERSION
 
 CACHE: Final = Path(__file__).parent / "results" / "cache"
 SCRATCH: Final = "bench-"
-"""How the names of sessions begin that a run makes, and the next one takes away."""
+"""Prefix of the sessions that a benchmark creates; the next benchmark deletes them."""
 
 CHECKLIST: Final = [
     {"content": f"Read chapter {number}", "activeForm": f"Reading chapter {number}", "status": "pending"}
@@ -34,31 +34,31 @@ CHECKLIST: Final = [
 
 
 def database(todos: int) -> Path:
-    """A database with this many todos on plans, as it was when it was filled."""
+    """A database with this many plan todos, without changes of earlier benchmarks."""
     path = CACHE / f"{SCHEMA_VERSION}-{_fingerprint()}-{todos}.db"
     if path.exists():
-        _take_away_scratch(path)
+        _delete_scratch(path)
         return path
     CACHE.mkdir(parents=True, exist_ok=True)
     for stale in CACHE.glob(f"*-{todos}.db*"):
         stale.unlink()
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
-        filling = Path(folder) / path.name
-        _fill(filling, todos)
-        filling.rename(path)
+        unfinished = Path(folder) / path.name
+        _fill(unfinished, todos)
+        unfinished.rename(path)
     return path
 
 
 def _fingerprint() -> str:
-    makers = [Path(file) for file in (model.__file__, events.__file__, rows.__file__, __file__)]
-    makers += sorted(migrate.FOLDER.glob("*.sql"))
-    return hashlib.sha256(b"".join(maker.read_bytes() for maker in makers)).hexdigest()[:12]
+    sources = [Path(file) for file in (model.__file__, events.__file__, rows.__file__, __file__)]
+    sources += sorted(migrate.FOLDER.glob("*.sql"))
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
 
 
 def _fill(path: Path, todos: int) -> None:
     open_store(str(path)).close()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        # Nobody else reads it yet, and a filling that breaks off is thrown away.
+        # No other process reads the file yet, and an unfinished one is deleted.
         connection.execute("PRAGMA journal_mode = OFF")
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("PRAGMA cache_size = -200000")
@@ -80,17 +80,17 @@ def _fill(path: Path, todos: int) -> None:
             checklists.rewrite(Scope(name, ACTOR), CHECKLIST)
 
 
-def _take_away_scratch(path: Path) -> None:
-    belonging = ("turn_todos", "checklists", "messages", "events", "turns")
+def _delete_scratch(path: Path) -> None:
+    tables = ("turn_todos", "checklists", "messages", "events", "turns")
     with closing(sqlite3.connect(path)) as connection, connection:
-        for table, owner in {**dict.fromkeys(belonging, "conversation_id"), "conversations": "id"}.items():
+        for table, owner in {**dict.fromkeys(tables, "conversation_id"), "conversations": "id"}.items():
             connection.execute(
                 f"DELETE FROM {table} WHERE {owner} >= ? AND {owner} < ?", [SCRATCH, SCRATCH + "\U0010ffff"]
             )
 
 
-def filled_turns(path: Path, count: int) -> list[TurnScope]:
-    """Turns spread over the whole of a filled database."""
+def sample_turns(path: Path, count: int) -> list[TurnScope]:
+    """Turns evenly spread over a database."""
     with closing(sqlite3.connect(path)) as connection:
         (turns,) = connection.execute("SELECT count(*) FROM turns").fetchone()
         found = connection.execute(

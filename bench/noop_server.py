@@ -1,4 +1,4 @@
-"""The SDK's own stdio server with one tool that does nothing: what MCP costs before anything is done."""
+"""The SDK's stdio server with one no-op tool: the minimum cost of an MCP call."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Timing that holds on a noisy machine, and what is made of it: figures, their limits, a table, JSON.
+"""Measurements that are reliable on a noisy machine, and their results: figures with limits, a table, JSON.
 
-The machine's speed changes from second to second, so no time means much by itself. What is compared
-takes turns in one run; each round gives one pair of times from the same moment, and a figure is the
-median over the pairs' own ratios (or differences), never the ratio of two medians.
+The speed of the machine changes from second to second, so a single time means little. Compared operations alternate in
+one run: each round yields a pair of times from the same moment, and a figure is the median of the pairs' ratios (or
+differences), never the ratio of two medians.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Operation = Callable[[], object]
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is measured: rows of a small and a large table, rounds of quick calls, processes started."""
+    """Rows of a small and of a large table, rounds of fast calls, and started processes."""
 
     few: int
     many: int
@@ -37,26 +37,26 @@ QUICK: Final = Sizes(few=1_000, many=20_000, rounds=100, spawns=4)
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What a subject is given: sizes, and a folder for its files, on the disk that is measured."""
+    """The arguments of a subject: sizes, and a folder on the measured disk."""
 
     sizes: Sizes
     folder: Path
 
 
 class Skipped(Exception):
-    """A subject that this machine cannot run; the message says why."""
+    """This machine cannot run the subject; the message says why."""
 
 
 def interleave(*operations: Operation, rounds: int, each: int = 1) -> list[list[float]]:
-    """Seconds per run of each operation, one value a round; a tenth more rounds go before, to warm up.
+    """Seconds per run of each operation, one value per round, after 10% more rounds as warm-up.
 
-    Another operation goes first in each round, since the first may find colder caches.
+    The operation that runs first changes with each round, since the first may find cold caches.
     """
     times: list[list[float]] = [[] for _ in operations]
-    line = list(range(len(operations)))
+    order = list(range(len(operations)))
     for number in range(-(rounds // 10 + 1), rounds):
-        line.append(line.pop(0))
-        for index in line:
+        order.append(order.pop(0))
+        for index in order:
             operation = operations[index]
             begin = perf_counter()
             for _ in range(each):
@@ -68,35 +68,35 @@ def interleave(*operations: Operation, rounds: int, each: int = 1) -> list[list[
 
 
 def runs(rounds: int, each: int = 1) -> int:
-    """How often `interleave` runs an operation, for those that use something up."""
+    """How often `interleave` runs an operation, for operations that consume prepared data."""
     return (rounds + rounds // 10 + 1) * each
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What is allowed; None where nothing is promised."""
+    """The limits of a figure; None means no limit."""
 
     times: float | None = None
-    """Of the raw limit."""
+    """Multiple of the raw time."""
     above: float | None = None
-    """Seconds above the raw limit."""
+    """Seconds above the raw time."""
     seconds: float | None = None
     best: float | None = None
-    """Seconds, in the best round: what the other guests of a machine take is not ours."""
+    """Seconds in the best round, which excludes the load of other processes."""
 
     def __str__(self) -> str:
         parts = [
             f"{self.times:g}x" if self.times is not None else "",
-            f"+{shown(self.above)}" if self.above is not None else "",
-            shown(self.seconds) if self.seconds is not None else "",
-            f"{shown(self.best)} at best" if self.best is not None else "",
+            f"+{format_seconds(self.above)}" if self.above is not None else "",
+            format_seconds(self.seconds) if self.seconds is not None else "",
+            f"{format_seconds(self.best)} at best" if self.best is not None else "",
         ]
         return ", ".join(filter(None, parts))
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One thing measured: our times and, pair by pair, those of the raw limit."""
+    """Our times and, in pairs with them, the times of the raw operation."""
 
     name: str
     ours: Sequence[float]
@@ -113,25 +113,25 @@ class Figure:
 
     @property
     def within(self) -> bool | None:
-        """None where nothing is promised."""
-        promised = [
+        """Whether all limits are met; None without limits."""
+        limited = [
             (self.times, self.limits.times),
             (self.above, self.limits.above),
             (median(self.ours), self.limits.seconds),
             (min(self.ours), self.limits.best),
         ]
-        kept = [value <= limit for value, limit in promised if value is not None and limit is not None]
-        return all(kept) if kept else None
+        met = [value <= limit for value, limit in limited if value is not None and limit is not None]
+        return all(met) if met else None
 
     def row(self) -> list[str]:
         compared = [f"{self.times:.2f}x" if self.times is not None else ""]
         if self.above is not None and self.limits.above is not None:
-            compared.append(f"{'-' if self.above < 0 else '+'}{shown(abs(self.above))}")
+            compared.append(f"{'-' if self.above < 0 else '+'}{format_seconds(abs(self.above))}")
         return [
             self.name,
-            shown(median(self.ours)),
-            shown(min(self.ours)),
-            shown(median(self.raw)) if self.raw else "",
+            format_seconds(median(self.ours)),
+            format_seconds(min(self.ours)),
+            format_seconds(median(self.raw)) if self.raw else "",
             ", ".join(compared),
             str(self.limits),
             {True: "ok", False: "OVER", None: ""}[self.within],
@@ -150,7 +150,7 @@ class Figure:
         }
 
 
-def shown(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     if seconds < 0.001:
         return f"{seconds * 1e6:.0f} µs"
     if seconds < 1:
@@ -162,7 +162,7 @@ HEADER: Final = ["", "ours", "best", "raw limit", "ratio", "allowed", ""]
 
 
 def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Lines of a table under the header: names to the left, numbers to the right."""
+    """Lines of a table with header: names left-aligned, numbers right-aligned."""
     widths = [max(map(len, column)) for column in zip(HEADER, *rows, strict=True)]
     for name, *cells in [HEADER, *rows]:
         numbers = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
@@ -170,14 +170,14 @@ def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def fsync_probe(folder: Path, times: int = 50) -> float:
-    """Seconds that the disk takes to keep 4 KiB: what durable figures depend on, whoever's they are."""
+    """Seconds for an fsync of 4 KiB, on which all durable figures depend."""
     with tempfile.TemporaryFile(dir=folder) as file:
 
-        def keep() -> None:
+        def write() -> None:
             os.pwrite(file.fileno(), b"\0" * 4096, 0)
             os.fsync(file.fileno())
 
-        return median(interleave(keep, rounds=times)[0])
+        return median(interleave(write, rounds=times)[0])
 
 
 def machine() -> dict[str, Any]:
@@ -190,5 +190,5 @@ def machine() -> dict[str, Any]:
 
 
 def load() -> float:
-    """How many processes wanted a core in the last minute; above the number of cores, times mean little."""
+    """The load average of the last minute; above the number of cores, times mean little."""
     return round(os.getloadavg()[0], 2)

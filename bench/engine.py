@@ -25,7 +25,7 @@ from punchlist.conversations.service import Conversations
 from punchlist.engine.durable import DurableEngine
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import parse_timestamp
-from punchlist.kernel.process_id import current_process
+from punchlist.kernel.processes import current_process
 from punchlist.missions.config import file
 from punchlist.missions.service import Missions
 from punchlist.models.rehearsal import Rehearsal, RehearsalScript, RehearsedReply

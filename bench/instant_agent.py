@@ -22,9 +22,8 @@ from punchlist.models.model import FinishReason, ModelInfo, ModelRequest, Reply,
 from punchlist.plan.service import Plans
 from punchlist.storage.store import Store
 from punchlist.toolcalls.policy import Mode
-from punchlist.toolcalls.policy_config import PolicySettings
 from punchlist.tools.function_tool import tool
-from punchlist.tools.settings import ToolSettings
+from punchlist.tools.settings import PolicySettings, ToolSettings
 from punchlist.tools.tool_session import ToolSite
 
 TASKS: Final = 5

@@ -4,8 +4,33 @@ from __future__ import annotations
 
 from importlib import import_module
 from types import ModuleType
+from typing import Final
 
 from punchlist.errors import MissingExtra
+
+EXTRA_OF: Final = {
+    "anthropic": "agent",
+    "genai_prices": "agent",
+    "httpx2": "agent",
+    "jsonschema": "agent",
+    "mcp": "agent",
+    "openai": "agent",
+    "pydantic": "agent",
+    "pydantic_ai": "agent",
+    "croniter": "missions",
+    "dbos": "missions",
+    "sqlalchemy": "missions",
+    "starlette": "missions",
+    "uvicorn": "missions",
+    "psycopg": "postgres",
+}
+"""Optional packages and the extra that installs each."""
+
+
+def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
+    """The error to report if an optional package is missing; None if the module is not an optional package."""
+    package = (error.name or "").partition(".")[0]
+    return MissingExtra(f"The package {package}", EXTRA_OF[package]) if package in EXTRA_OF else None
 
 
 def require(module: str, *, extra: str, feature: str) -> ModuleType:

@@ -29,7 +29,7 @@ from typing import Any, Final
 from punchlist.config import DEFAULT_SESSION, Settings, user_folder
 from punchlist.kernel.ids import short_id
 from punchlist.kernel.parent_processes import ParentProcess, ancestors, host_processes
-from punchlist.kernel.process_id import is_running, process_identity
+from punchlist.kernel.processes import is_running, process_identity
 
 FILE_NAME: Final = "host_sessions.json"
 AGENT_NAME: Final = r"[a-z0-9][a-z0-9-]{0,39}"

@@ -22,8 +22,7 @@ from punchlist.models.rehearsal import Rehearsal, RehearsalScript, RehearsedRepl
 from punchlist.plan.service import Plans
 from punchlist.storage.store import Store
 from punchlist.toolcalls.policy import Mode
-from punchlist.toolcalls.policy_config import PolicySettings
-from punchlist.tools.settings import ToolSettings
+from punchlist.tools.settings import PolicySettings, ToolSettings
 from punchlist.tools.tool_session import ToolSite
 
 

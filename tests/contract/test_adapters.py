@@ -22,7 +22,7 @@ from punchlist.agent.continuation import Limits, Reason
 from punchlist.conversations.model import Scope
 from punchlist.errors import Conflict, PunchlistError
 from punchlist.kernel.actors import Actor, Role
-from punchlist.kernel.process_id import current_process
+from punchlist.kernel.processes import current_process
 
 Make = Callable[..., SessionLists]
 PERSON = Actor(Role.PERSON, "ada")

@@ -14,7 +14,7 @@ from punchlist.agent import runtime
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import BUILT_IN
 from punchlist.agent.message_kinds import REMINDER
-from punchlist.kernel.process_id import current_process
+from punchlist.kernel.processes import current_process
 from punchlist.models.model import ModelInfo, ModelRequest, Reply, TextListener
 
 FIRST = "There is no todo list yet."

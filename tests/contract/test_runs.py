@@ -17,7 +17,7 @@ from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound, PunchlistError
 from punchlist.kernel.actors import SYSTEM, Actor, Role
 from punchlist.kernel.lifecycle import NEW
-from punchlist.kernel.process_id import current_process
+from punchlist.kernel.processes import current_process
 from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
 from punchlist.runs.lifecycle import RUN, ControlRequest, RunAction, RunStatus
 from punchlist.runs.model import Run, RunKind, UsageIncrement

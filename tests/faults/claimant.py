@@ -17,7 +17,7 @@ from punchlist.claims.model import ClaimGranted
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import Conflict, IllegalTransition, NotAllowed, StoreBusy
 from punchlist.kernel.actors import Actor, Role
-from punchlist.kernel.process_id import current_process
+from punchlist.kernel.processes import current_process
 from punchlist.plan.model import TurnTodo
 from punchlist.plan.service import Plans
 from punchlist.storage.open import open_store

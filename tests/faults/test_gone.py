@@ -26,7 +26,7 @@ from punchlist.kernel.actors import Actor, Role
 from punchlist.missions.metrics.collectors import CollectorError, collect
 from punchlist.missions.model import Metric
 from punchlist.storage import open as storage_open
-from punchlist.storage import sqlite, wal_files
+from punchlist.storage import sqlite
 from punchlist.storage.open import open_store
 from punchlist.storage.sqlite import SQLite
 from punchlist.storage.statements import Statement
@@ -190,10 +190,12 @@ def test_a_log_that_loses_its_name_while_it_is_opened_is_not_taken_for_the_one_t
     someone.close()
     database, log = someone.store.database, tmp_path / "punchlist.db-wal"
 
-    def look_late(file: str) -> wal_files.WalFiles | None:
+    find_wal_files = sqlite.find_wal_files
+
+    def look_late(file: str) -> sqlite.WalFiles | None:
         log.rename(tmp_path / "nameless")
         log.touch()
-        return wal_files.find_wal_files(file)
+        return find_wal_files(file)
 
     monkeypatch.setattr(sqlite, "find_wal_files", look_late)
     with closing(database.connect()) as connection:

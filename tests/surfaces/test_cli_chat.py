@@ -16,7 +16,7 @@ from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import MessageRole, NewMessage, Scope
 from punchlist.conversations.service import Conversations
 from punchlist.kernel.actors import Actor, Role
-from punchlist.kernel.process_id import current_process
+from punchlist.kernel.processes import current_process
 from punchlist.missions.chats import service as chat_service
 from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.models.model import CallReturn, Reply, RequestedCall

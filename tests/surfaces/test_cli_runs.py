@@ -13,7 +13,7 @@ from tests.conftest import Cli
 from tests.contract.missions import SLUG, Team, developer_experience
 from tests.faults.processes import Program, eventually
 
-from punchlist.kernel.process_id import current_process
+from punchlist.kernel.processes import current_process
 from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.runs.model import Run, UsageIncrement
 from punchlist.runs.queue import RunQueue

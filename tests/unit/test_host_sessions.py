@@ -16,7 +16,7 @@ from punchlist import host_sessions
 from punchlist.config import load
 from punchlist.host_sessions import HostSessions
 from punchlist.kernel.parent_processes import ParentProcess
-from punchlist.kernel.process_id import process_identity
+from punchlist.kernel.processes import process_identity
 
 
 @pytest.fixture

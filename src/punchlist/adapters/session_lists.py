@@ -30,8 +30,7 @@ from punchlist.agent.continuation import Continue, Limits, Proceed, Reason, Stop
 from punchlist.agent.definitions import REMIND_AFTER, AgentDefinition, environment_overrides, with_overrides
 from punchlist.agent.list_state import ListItem, ListState, TurnLists
 from punchlist.agent.message_kinds import CONTINUATION, ENDING
-from punchlist.agent.prompts import HONESTY, PLANNING
-from punchlist.agent.reminders import reminder
+from punchlist.agent.prompts import HONESTY, PLANNING, reminder
 from punchlist.app import App
 from punchlist.checklist.render import GUIDANCE as CHECKLIST
 from punchlist.config import load

@@ -17,7 +17,7 @@ from punchlist.conversations.model import TurnScope
 from punchlist.conversations.service import turn_stream
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.text import quoted, visible
-from punchlist.plan import snapshot as plan_snapshot
+from punchlist.plan import repository as plan_repository
 from punchlist.plan.lifecycle import OPEN, ConditionKind, PlanStatus
 from punchlist.plan.model import ConditionAnswer, PlanSnapshot, TurnTodo, plan_stream
 from punchlist.storage.store import Store, Transaction
@@ -112,7 +112,7 @@ class TurnLists:
 
     def _query(self) -> ListState:
         with self._store.read() as tx:
-            rows = plan_snapshot.read_snapshot_rows(tx, self._scope) if self._has_plan else ()
+            rows = plan_repository.read_snapshot_rows(tx, self._scope) if self._has_plan else ()
             checklist, problems = self._checklist(tx)
             turn = conversation_repository.find_turn(tx, self._scope.turn_id)
             end_reason = turn.end_reason if turn is not None and not turn.open else None
@@ -120,10 +120,10 @@ class TurnLists:
                 written = self._since is not None and (checklist.updated_at or "") >= self._since
                 self._earlier_revision = -1 if written else checklist.revision
             key = (rows, checklist.revision if checklist else problems, end_reason)
-            self._waits = plan_snapshot.rows_have_conditions(rows)
+            self._waits = plan_repository.rows_have_conditions(rows)
             if self._last is not None and self._last[0] == key and not self._waits:
                 return self._last[1]
-            plan = plan_snapshot.take_snapshot(tx, self._scope, rows) if self._has_plan else PlanSnapshot([])
+            plan = plan_repository.take_snapshot(tx, self._scope, rows) if self._has_plan else PlanSnapshot([])
         state = replace(self._state(plan, checklist, problems), turn_end_reason=end_reason)
         self._last = (key, state)
         return state

@@ -27,7 +27,7 @@ from punchlist.conversations.service import MAX_MESSAGE_LENGTH, Conversations
 from punchlist.conversations.turn_writer import TurnAlreadyEnded, TurnWriter
 from punchlist.errors import ConfigError, InvalidInput, PunchlistError, StoreBusy, StoreUnavailable
 from punchlist.kernel.cancellation import CancelSignal
-from punchlist.kernel.process_id import current_process
+from punchlist.kernel.processes import current_process
 from punchlist.kernel.text import raw_problem
 from punchlist.models.model import Message, Model, ToolOffer, Usage
 from punchlist.plan.service import Plans

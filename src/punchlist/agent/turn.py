@@ -25,7 +25,7 @@ from punchlist.agent.events import (
 )
 from punchlist.agent.list_state import ListItem, ListState, TurnLists
 from punchlist.agent.message_kinds import CONTINUATION, REMINDER, RESUMED, TEXT
-from punchlist.agent.reminders import reminder
+from punchlist.agent.prompts import reminder
 from punchlist.agent.resume import RestoredTurn, restore
 from punchlist.agent.tool_execution import ToolExecution
 from punchlist.agent.transcript import TurnLog

@@ -25,7 +25,7 @@ from punchlist.kernel.clock import timestamp
 from punchlist.kernel.events import Change, canonical_json
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.lifecycle import NEW
-from punchlist.kernel.process_id import is_running
+from punchlist.kernel.processes import is_running
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 from punchlist.storage.transitions import transition

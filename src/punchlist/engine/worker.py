@@ -31,7 +31,7 @@ from punchlist.engine.workflows.execute import escalate, execute
 from punchlist.errors import PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import timestamp
-from punchlist.kernel.process_id import current_process, is_running
+from punchlist.kernel.processes import current_process, is_running
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.chats.service import post_once
 from punchlist.models.model import Model

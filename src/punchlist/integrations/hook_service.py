@@ -27,7 +27,7 @@ from punchlist.agent.continuation import (
 from punchlist.agent.definitions import AgentDefinition
 from punchlist.agent.list_state import ListState, TurnLists
 from punchlist.agent.message_kinds import CONTINUATION, REMINDER, TEXT
-from punchlist.agent.reminders import reminder
+from punchlist.agent.prompts import reminder
 from punchlist.checklist import repository as checklist_repository
 from punchlist.checklist.lifecycle import ChecklistAction, ChecklistStatus
 from punchlist.checklist.model import Checklist, item_json
@@ -52,7 +52,7 @@ from punchlist.integrations.session_history import (
 )
 from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.events import Event
-from punchlist.kernel.process_id import is_running
+from punchlist.kernel.processes import is_running
 from punchlist.kernel.text import visible_block
 from punchlist.plan import repository as plan_repository
 from punchlist.plan.model import plan_stream

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from punchlist.kernel import child_processes
-from punchlist.kernel.child_processes import ChildProcess
+from punchlist.kernel import processes
 from punchlist.kernel.ids import new_id
+from punchlist.kernel.processes import ChildProcess
 from punchlist.kernel.secrets import without_secrets
 
 _CHUNK: Final = 65_536
@@ -88,7 +88,7 @@ async def run_process(
     seconds: float,
     output: Sink,
     input: bytes = b"",
-    kill_after: float = child_processes.TERM_SECONDS,
+    kill_after: float = processes.TERM_SECONDS,
 ) -> ProcessExit:
     """Run a program on the event loop; `output` receives standard output and standard error together.
 
@@ -99,9 +99,9 @@ async def run_process(
     left: Sequence[ChildProcess] = ()
     try:
         await child.wait_async(seconds)
-        left = child_processes.still_running(mark, child.pid, child.exited_at)
+        left = processes.still_running(mark, child.pid, child.exited_at)
     finally:
-        patience = kill_after if child.timed_out else child_processes.TERM_SECONDS
+        patience = kill_after if child.timed_out else processes.TERM_SECONDS
         await _to_completion(child.end_async(patience))
     return ProcessExit(child.code, child.timed_out, left)
 
@@ -279,7 +279,7 @@ class _Child:
 
     def end(self) -> None:
         try:
-            child_processes.terminate_blocking(self._mark, self.pid, since=self._started_at)
+            processes.terminate_blocking(self._mark, self.pid, since=self._started_at)
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_DRAIN)
         finally:
@@ -289,7 +289,7 @@ class _Child:
         import asyncio
 
         try:
-            await child_processes.terminate(self._mark, self.pid, patience, self._started_at)
+            await processes.terminate(self._mark, self.pid, patience, self._started_at)
             deadline = time.monotonic() + _DRAIN
             while self._process.poll() is None and time.monotonic() < deadline:
                 await asyncio.sleep(_POLL)
@@ -316,7 +316,7 @@ def _start(
         return subprocess.Popen(
             arguments,
             cwd=folder,
-            env={**environment, child_processes.MARK_VARIABLE: mark},
+            env={**environment, processes.MARK_VARIABLE: mark},
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT if merged else subprocess.PIPE,

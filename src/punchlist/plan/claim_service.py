@@ -17,9 +17,9 @@ from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import IllegalTransition, NotAllowed
 from punchlist.plan import condition_repository, repository
-from punchlist.plan.conditions import title_with_id, waiting_reasons
+from punchlist.plan.conditions import waiting_reasons
 from punchlist.plan.lifecycle import OPEN, PLANNERS, PlanStatus
-from punchlist.plan.model import TurnTodo, todo_change
+from punchlist.plan.model import TurnTodo, title_with_id, todo_change
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 
@@ -73,11 +73,6 @@ class PlanClaims:
             claim = claim_steps.release(tx, title_with_id(todo), todo.id, by, fence)
             _append_event(tx, scope, ClaimAction.RELEASE, todo, reason, claim)
             return claim
-
-
-def check_claim(tx: Transaction, scope: TurnScope, todo: TurnTodo, fence: int | None) -> Claim | None:
-    """The claim on a todo that is about to be started or ended; raises if the caller may not do that."""
-    return claim_steps.lock_for_use(tx, title_with_id(todo), todo.id, fence, scope.actor.role)
 
 
 def with_claimed_in_progress(todos: Sequence[TurnTodo], claimed: Collection[str]) -> list[TurnTodo]:

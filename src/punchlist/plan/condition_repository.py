@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from punchlist.errors import StoreDamaged
 from punchlist.plan.lifecycle import RESOLVABLE, ConditionStatus
-from punchlist.plan.model import BlockedTodo, Condition, parse_condition_row, todo_from_row
-from punchlist.plan.repository import COLUMNS
+from punchlist.plan.model import COLUMNS, BlockedTodo, Condition, parse_condition_row, todo_from_row
 from punchlist.storage.statements import Statement, columns, insert, literals, update
 from punchlist.storage.store import Transaction
 

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.text import visible
 from punchlist.plan.lifecycle import OPEN, RESOLVABLE, ConditionKind, ConditionStatus, PlanStatus
-from punchlist.plan.model import Condition, ConditionAnswer, TurnTodo
+from punchlist.plan.model import Condition, ConditionAnswer, TurnTodo, quoted_title, title_with_id
 
 HAPPENED: Final = "It has happened."
 MAX_CYCLE_WORK: Final = 100_000
@@ -83,14 +83,6 @@ def is_unmet(condition: Condition, now: str) -> bool:
     if condition.kind is ConditionKind.TIME:
         return parse_timestamp(condition.subject) > parse_timestamp(now)
     return condition.kind in RESOLVABLE and condition.status is not ConditionStatus.RESOLVED
-
-
-def quoted_title(todo: TurnTodo) -> str:
-    return f"“{visible(todo.title)}”"
-
-
-def title_with_id(todo: TurnTodo) -> str:
-    return f"{quoted_title(todo)} (id {todo.id})"
 
 
 def dependencies(todos: Iterable[TurnTodo], conditions: Iterable[Condition]) -> dict[str, list[str]]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, Final, NamedTuple, TypedDict
 
 from punchlist.claims.model import Claim
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.events import Change
+from punchlist.kernel.text import visible
 from punchlist.plan.lifecycle import ConditionKind, ConditionStatus, PlanStatus
 
 
@@ -72,6 +73,18 @@ class TurnTodo(NamedTuple):
             "agent_type": self.agent_type,
         }
         return {"priority": self.priority, **{key: value for key, value in texts.items() if value}}
+
+
+COLUMNS: Final = (*TurnTodo._fields, "checksum")
+"""The columns of `turn_todos`, in the order of `TurnTodo`."""
+
+
+def quoted_title(todo: TurnTodo) -> str:
+    return f"“{visible(todo.title)}”"
+
+
+def title_with_id(todo: TurnTodo) -> str:
+    return f"{quoted_title(todo)} (id {todo.id})"
 
 
 _STATUS = {status.value: status for status in PlanStatus}

@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from punchlist.claims import repository as claim_repository
-from punchlist.claims.model import ListKind
-from punchlist.claims.service import end_claim
+from punchlist.claims.model import Claim, ListKind
+from punchlist.claims.service import end_claim, lock_for_use
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import IllegalTransition, InvalidInput, StoreDamaged
@@ -21,7 +21,7 @@ from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import visible
 from punchlist.plan import condition_repository, repository
 from punchlist.plan import validation as plan_validation
-from punchlist.plan.claim_service import PlanClaims, check_claim, waiting_reasons_for, with_claimed_in_progress
+from punchlist.plan.claim_service import PlanClaims, waiting_reasons_for, with_claimed_in_progress
 from punchlist.plan.condition_service import ConditionService
 from punchlist.plan.conditions import explain_conflicts
 from punchlist.plan.lifecycle import OPEN, PLAN, ConditionKind, PlanAction, PlanStatus
@@ -35,10 +35,10 @@ from punchlist.plan.model import (
     Plan,
     PlanSnapshot,
     TurnTodo,
+    title_with_id,
     todo_change,
 )
-from punchlist.plan.repository import TurnTodoRepository, find_todo, lock_turn
-from punchlist.plan.snapshot import condition_state, take_snapshot
+from punchlist.plan.repository import TurnTodoRepository, condition_state, find_todo, lock_turn, take_snapshot
 from punchlist.plan.transitions import advance_todo, new_conditions
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
@@ -202,7 +202,7 @@ def start_todo(tx: Transaction, scope: TurnScope, todo: TurnTodo, reason: str, *
                 f"“{visible(running.title)}” ({running.id}) is in progress, and a turn works on one todo at a "
                 "time. Complete or cancel it first."
             )
-        check_claim(tx, scope, todo, fence)
+        _check_claim(tx, scope, todo, fence)
         if reasons := waiting_reasons_for(tx, todo):
             raise IllegalTransition(
                 f"“{visible(todo.title)}” ({todo.id}) cannot be started yet. It waits for {'; for '.join(reasons)}. "
@@ -229,7 +229,7 @@ def end_todo(
 
 def _claim_guard(tx: Transaction, scope: TurnScope, fence: int | None) -> Any:
     def check(todo: TurnTodo) -> Mapping[str, Any]:
-        return end_claim(tx, check_claim(tx, scope, todo, fence))
+        return end_claim(tx, _check_claim(tx, scope, todo, fence))
 
     return check
 
@@ -296,3 +296,8 @@ def _new_todo(scope: TurnScope, item: NewTodo, status: PlanStatus, position: int
         priority=position,
         created_at=now,
     )
+
+
+def _check_claim(tx: Transaction, scope: TurnScope, todo: TurnTodo, fence: int | None) -> Claim | None:
+    """The claim on a todo that is about to be started or ended; raises if the caller may not do that."""
+    return lock_for_use(tx, title_with_id(todo), todo.id, fence, scope.actor.role)

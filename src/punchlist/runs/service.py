@@ -14,7 +14,7 @@ from punchlist.kernel import text
 from punchlist.kernel.events import Change, compact_encoder
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.lifecycle import NEW
-from punchlist.kernel.process_id import is_running
+from punchlist.kernel.processes import is_running
 from punchlist.runs import repository as run_repository
 from punchlist.runs.lifecycle import OPEN, OWNED, RUN, ControlRequest, RunAction, RunStatus
 from punchlist.runs.model import Run, RunKind, append_text

@@ -13,10 +13,9 @@ from typing import Final
 from punchlist.errors import InvalidInput, StoreBusy, StoreDamaged, StoreUnavailable
 from punchlist.storage.open import create_folder, ensure_schema
 from punchlist.storage.schema_version import APPLICATION_ID, READ_VERSION, unsupported_version
-from punchlist.storage.sqlite import BUSY_SECONDS, SQLite, use_write_ahead_log
+from punchlist.storage.sqlite import BUSY_SECONDS, SUFFIXES, SQLite, lock_folder, use_write_ahead_log
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
-from punchlist.storage.wal_files import SUFFIXES, lock_folder
 
 _MAX_PROBLEMS: Final = 10
 _ATTEMPTS: Final = 20

@@ -20,7 +20,7 @@ from punchlist.errors import ConfigError, StoreDamaged, StoreUnavailable
 from punchlist.extras import require
 from punchlist.kernel.clock import Clock, system_clock
 from punchlist.kernel.text import line_problem
-from punchlist.storage import postgres, sqlite, wal_files
+from punchlist.storage import postgres, sqlite
 from punchlist.storage.schema_version import READ_VERSION, SCHEMA_VERSION
 from punchlist.storage.statements import Kind
 from punchlist.storage.store import Store
@@ -69,10 +69,10 @@ def _create_file(store: Store, file: Path) -> None:
     if not isinstance(database, sqlite.SQLite) or not database.is_missing():
         return
     real = Path(os.path.realpath(file))
-    with wal_files.lock_folder(real.parent):
+    with sqlite.lock_folder(real.parent):
         if database.is_missing():
             _marker(file).unlink(missing_ok=True)
-            for suffix in wal_files.SUFFIXES:
+            for suffix in sqlite.SUFFIXES:
                 Path(f"{real}{suffix}").unlink(missing_ok=True)
             database.connect(make=True).close()
 

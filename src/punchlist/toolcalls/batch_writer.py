@@ -41,8 +41,9 @@ class BatchWriter:
         self._bridge = make_bridge(store)
         self._remote = is_remote(store)
         self._flush_scheduled = False
-        self._watch = ChangeWatch(store)
-        self._watching = False
+        self._store = store
+        self._watch: ChangeWatch | None = None
+        """Opened when a call first waits for an answer."""
         self._watch_lock = threading.Lock()
         self._closed = False
         self._unread = True
@@ -174,15 +175,17 @@ class BatchWriter:
             if self._closed:
                 return []
             # The first call always reads: an answer can be older than the watch.
-            self._unread = self._watch.changed() or self._unread or not self._watching
+            self._watch = self._watch or ChangeWatch(self._store)
+            self._unread = self._watch.changed() or self._unread
             if not self._unread:
                 return []
             found = self._service.answers(call_ids)
-            self._watching, self._unread = True, False
+            self._unread = False
             return found
 
     def close(self) -> None:
         # The lock waits for a reading thread: closing its connection would crash the process.
         with self._watch_lock:
             self._closed = True
-            self._watch.__exit__(None, None, None)
+            if self._watch is not None:
+                self._watch.__exit__(None, None, None)

@@ -16,7 +16,7 @@ from punchlist.errors import Conflict, NotFound
 from punchlist.kernel.actors import SYSTEM, Actor
 from punchlist.kernel.clock import timestamp
 from punchlist.kernel.events import Change
-from punchlist.kernel.process_id import current_process, is_running
+from punchlist.kernel.processes import current_process, is_running
 from punchlist.kernel.secrets import Redactor
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from punchlist.kernel import child_processes
+from punchlist.kernel import processes
 from punchlist.kernel.process_runner import ProcessExit, ProcessStartError, run_process
 from punchlist.kernel.tool import ToolResult
 from punchlist.toolcalls.execution import output_file
@@ -58,7 +58,7 @@ async def run_program(
     output = BoundedOutput(file, running.output, redact)
     limit = _limit(timeout, running)
     # It is asked to end a little early, so that it is gone when its time is up.
-    notice = min(child_processes.TERM_SECONDS, limit * 0.08)
+    notice = min(processes.TERM_SECONDS, limit * 0.08)
     try:
         ended = await run_process(
             arguments,

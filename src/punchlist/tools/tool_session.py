@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from punchlist.conversations.model import Scope
-from punchlist.kernel import child_processes
+from punchlist.kernel import processes
 from punchlist.kernel.secrets import Redactor
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approvals import ApprovalExpiry
@@ -22,11 +22,10 @@ from punchlist.toolcalls.service import ToolCallService
 from punchlist.toolcalls.tool import AgentTool
 from punchlist.toolcalls.validation import CallValidator
 from punchlist.tools.command import command_tool
-from punchlist.tools.files import file_tools
+from punchlist.tools.files import file_tools, search_tools
 from punchlist.tools.function_tool import FunctionTool
 from punchlist.tools.mcp.servers import McpServers
 from punchlist.tools.mcp.settings import SEPARATOR
-from punchlist.tools.search import search_tools
 from punchlist.tools.settings import ToolSettings
 from punchlist.tools.workspace import Workspace
 
@@ -102,7 +101,7 @@ async def open_tool_session(
     """A session with the tools of the site and the `extra` ones, limited to the names that `allowed` accepts."""
     redactor, calls = site.redactor, site.call_service()
     for orphan in calls.recover():
-        await child_processes.terminate(orphan.id, None)
+        await processes.terminate(orphan.id, None)
     async with available_tools(site) as (found, notes):
         tools = {**found, **{tool.name: tool for tool in extra}}
         if allowed is not None:

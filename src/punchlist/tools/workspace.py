@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from punchlist.kernel.text import excerpt
-from punchlist.storage.wal_files import is_open_here
+from punchlist.storage.sqlite import is_open_here
 from punchlist.toolcalls.tool import Resources, ToolFailure
 
 MAX_PATH_LENGTH: Final = 4_096

@@ -30,7 +30,7 @@ def new_session_id(settings: Settings) -> str:
 
 def running_turns(store: Store) -> list[StoredTurn]:
     """The turns that a living process works on, oldest first."""
-    from punchlist.kernel.process_id import is_running
+    from punchlist.kernel.processes import is_running
 
     with store.read() as tx:
         return [turn for turn in repository.running_turns(tx) if is_running(turn.owner or "") is not False]

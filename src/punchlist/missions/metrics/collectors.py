@@ -23,7 +23,7 @@ from punchlist.missions.config.trust import COLLECTORS_NEEDING_TRUST
 from punchlist.missions.metrics import status as metric_status
 from punchlist.missions.metrics.http_fetch import FetchError, fetch
 from punchlist.missions.model import Metric
-from punchlist.storage.wal_files import is_open_here
+from punchlist.storage.sqlite import is_open_here
 
 DEFAULT_TIMEOUT: Final = 60.0
 HTTP_TIMEOUT: Final = 30.0

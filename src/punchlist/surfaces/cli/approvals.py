@@ -136,7 +136,7 @@ def answer_approval(
     cli: CliContext, services: Services, call_id: str, as_json: bool, outcome: ApprovalOutcome, **details: Any
 ) -> None:
     """Record an answer. If the process that asked has died, run or deny the call in this process."""
-    from punchlist.kernel.process_id import is_running
+    from punchlist.kernel.processes import is_running
     from punchlist.toolcalls.approvals import ApprovalAnswer
     from punchlist.toolcalls.lifecycle import CallStatus
 

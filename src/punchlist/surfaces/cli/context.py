@@ -109,3 +109,15 @@ def supports_ansi(stream: TextIO) -> bool:
 
 def supports_color() -> bool:
     return supports_ansi(sys.stdout) and not os.environ.get("NO_COLOR")
+
+
+def warn_untrusted(services: Services, *more: str) -> None:
+    """Name the untrusted settings that this command leaves out."""
+    untrusted = (*services.tool_settings.untrusted_requests, *more)
+    if untrusted:
+        others = f" and {len(untrusted) - 1} more" if len(untrusted) > 1 else ""
+        file = services.settings.project.path.name if services.settings.project else "a file"
+        echo_error(
+            f"{file} contains settings that you have not trusted ({visible_block(untrusted[0])}{others}). They are "
+            "ignored. `punchlist trust` shows them and asks."
+        )

@@ -216,7 +216,7 @@ def start(open_services: OpenServices) -> None:
     _repair_streams()
     cli = CliContext(open_services)
     try:
-        code = app(obj=cli, prog_name="punchlist", standalone_mode=False)
+        code = _run(cli)
         sys.stdout.flush()
     except PunchlistError as error:
         if cli.json:
@@ -247,6 +247,15 @@ def start(open_services: OpenServices) -> None:
     finally:
         cli.close()
     _exit(code if isinstance(code, int) else 0)
+
+
+def _run(cli: CliContext) -> Any:
+    try:
+        return app(obj=cli, prog_name="punchlist", standalone_mode=False)
+    except ModuleNotFoundError as error:
+        from punchlist.extras import missing_extra
+
+        raise missing_extra(error) or error from error
 
 
 def _repair_streams() -> None:

@@ -131,7 +131,7 @@ def _lines(services: Services, run: Run, approvals: list[StoredApproval]) -> Ite
 
 
 def _liveness(executor: str) -> str:
-    from punchlist.kernel.process_id import is_running
+    from punchlist.kernel.processes import is_running
 
     return " (dead; another worker will continue the run)" if is_running(executor) is False else ""
 

@@ -9,8 +9,16 @@ import typer
 
 from punchlist.extras import require_agent
 from punchlist.kernel.text import excerpt, visible
-from punchlist.surfaces.cli.context import JsonOption, SessionOption, cli_context, echo, echo_error, echo_json
-from punchlist.surfaces.cli.tools import ModeOption, ToolArgument, parse_arguments, warn_untrusted
+from punchlist.surfaces.cli.context import (
+    JsonOption,
+    SessionOption,
+    cli_context,
+    echo,
+    echo_error,
+    echo_json,
+    warn_untrusted,
+)
+from punchlist.surfaces.cli.tools import ModeOption, ToolArgument, parse_arguments
 
 if TYPE_CHECKING:
     from punchlist.toolcalls.policy import Mode

@@ -12,7 +12,6 @@ import typer
 
 from punchlist.agent.definitions import CONTINUATIONS, CONTINUES
 from punchlist.errors import ConfigError
-from punchlist.extras import require_agent
 from punchlist.kernel.text import visible_block
 from punchlist.surfaces.cli.context import (
     CliContext,
@@ -23,8 +22,9 @@ from punchlist.surfaces.cli.context import (
     echo_error,
     echo_json,
     plural,
+    warn_untrusted,
 )
-from punchlist.surfaces.cli.tools import ModeOption, warn_untrusted
+from punchlist.surfaces.cli.tools import ModeOption
 
 if TYPE_CHECKING:
     from punchlist.agent.definitions import AgentDefinition
@@ -113,7 +113,6 @@ def run(
 
     Exit code: 0 completed, 1 error, 2 usage, 3 ended with open items, 4 waiting, 130 cancelled.
     """
-    require_agent()
     from punchlist.agent.definitions import with_overrides
     from punchlist.models.providers import default_model
     from punchlist.surfaces.cli.run_session import RunSession
@@ -149,14 +148,15 @@ def run(
     elif text is None:
         outcome = runner.finish_open(choose, chosen.name)
     else:
-        _print_open_items(cli, services, as_json)
+        if not as_json:
+            _print_open_items(cli, services)
         outcome = runner.run(choose(chosen.name), text)
     raise typer.Exit(finish(services, runner.runtime, outcome, as_json))
 
 
-def _print_open_items(cli: CliContext, services: Services, as_json: bool) -> None:
+def _print_open_items(cli: CliContext, services: Services) -> None:
     open_items = services.todos.list(cli.scope(services)).open_items
-    if open_items and not as_json:
+    if open_items:
         echo_error(
             f"session {services.settings.session} has {plural(len(open_items), 'open item')}; they count for this run."
         )

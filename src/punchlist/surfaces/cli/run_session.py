@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import replace
@@ -21,7 +22,7 @@ from punchlist.conversations.message_queue import MessageQueue
 from punchlist.errors import NotFound
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancellation import CancelSignal
-from punchlist.kernel.process_id import current_process
+from punchlist.kernel.processes import current_process
 from punchlist.storage.async_bridge import make_bridge
 from punchlist.surfaces.cli.approval_prompt import ApprovalPrompt
 from punchlist.surfaces.cli.run_display import RunDisplay
@@ -44,7 +45,7 @@ class RunSession:
     def __init__(
         self, services: Services, scope: Scope, model: str, mode: ModeChoice | None, *, quiet: bool, waits: bool
     ) -> None:
-        terminal = ApprovalPrompt.from_terminal()
+        terminal = ApprovalPrompt.from_terminal() if sys.stdin.isatty() else None
         display = None if quiet else RunDisplay.on_stderr()
         if terminal and display:
             terminal.before_asking = display.erase

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from punchlist.extras import require_agent
-from punchlist.kernel.text import excerpt, visible, visible_block
+from punchlist.kernel.text import excerpt, visible
 from punchlist.surfaces.cli.context import (
     JsonOption,
     SessionOption,
@@ -21,10 +21,10 @@ from punchlist.surfaces.cli.context import (
     echo_json,
     format_time,
     terminal_width,
+    warn_untrusted,
 )
 
 if TYPE_CHECKING:
-    from punchlist.surfaces.services import Services
     from punchlist.tools.tool_session import ToolSite
 
 app = typer.Typer(help="List and call the tools that an agent has in this project.", no_args_is_help=True)
@@ -171,15 +171,3 @@ def parse_arguments(written: str) -> Any:
         raise typer.BadParameter(
             f'is not JSON ({error}). Example: \'{{"path": "README.md"}}\'', param_hint="JSON"
         ) from None
-
-
-def warn_untrusted(services: Services, *more: str) -> None:
-    """Name the untrusted settings that this command leaves out."""
-    untrusted = (*services.tool_settings.untrusted_requests, *more)
-    if untrusted:
-        others = f" and {len(untrusted) - 1} more" if len(untrusted) > 1 else ""
-        file = services.settings.project.path.name if services.settings.project else "a file"
-        echo_error(
-            f"{file} contains settings that you have not trusted ({visible_block(untrusted[0])}{others}). They are "
-            "ignored. `punchlist trust` shows them and asks."
-        )

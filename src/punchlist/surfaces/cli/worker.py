@@ -10,9 +10,9 @@ import typer
 
 from punchlist.errors import ConfigError
 from punchlist.extras import require
-from punchlist.surfaces.cli.context import cli_context, echo_error, format_time
+from punchlist.surfaces.cli.context import cli_context, echo_error, format_time, warn_untrusted
 from punchlist.surfaces.cli.run import NO_MODEL
-from punchlist.surfaces.cli.tools import ModeChoice, ModeOption, warn_untrusted
+from punchlist.surfaces.cli.tools import ModeChoice, ModeOption
 
 if TYPE_CHECKING:
     from punchlist.agent.model_resolver import ModelResolver

@@ -372,7 +372,7 @@ def test_an_answer_is_heard_though_the_database_was_busy_at_the_first_look(
                 return look(["a"])
 
             assert desk.recorder
-            while await desk.recorder.answers(["a"]) or not desk.recorder._watching:
+            while await desk.recorder.answers(["a"]) or desk.recorder._unread:
                 pass
             monkeypatch.setattr(desk.ledger, "answers", answers)
             elsewhere.answer("a", yes())

@@ -13,14 +13,9 @@ from punchlist.kernel.events import Change
 from punchlist.kernel.text import excerpt, visible
 from punchlist.plan import condition_repository, repository
 from punchlist.plan import validation as plan_validation
-from punchlist.plan.conditions import (
-    explain_conflicts,
-    is_unmet,
-    quoted_title,
-    waiting_reasons,
-)
+from punchlist.plan.conditions import explain_conflicts, is_unmet, waiting_reasons
 from punchlist.plan.lifecycle import CONDITION, OPEN, PLAN, ConditionAction, ConditionKind, ConditionStatus, PlanAction
-from punchlist.plan.model import BlockedTodo, Condition, NewCondition, TurnTodo, WaitingTodo, plan_stream
+from punchlist.plan.model import BlockedTodo, Condition, NewCondition, TurnTodo, WaitingTodo, plan_stream, quoted_title
 from punchlist.plan.transitions import advance_todo, new_conditions
 from punchlist.storage.store import Store, Transaction
 from punchlist.storage.transitions import transition

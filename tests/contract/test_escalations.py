@@ -11,9 +11,9 @@ from tests.contract.missions import BUILD, Team, developer_experience
 
 from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound, PunchlistError
+from punchlist.missions import replay as mission_replay
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.chats import service as chat_service
-from punchlist.missions.escalations import replay as escalation_replay
 from punchlist.missions.escalations import repository as escalation_repository
 from punchlist.missions.escalations.service import Escalations, escalate_stuck_work
 from punchlist.missions.model import Escalation, MissionScope, MissionTodo
@@ -279,9 +279,9 @@ def test_events_tell_of_every_question_as_the_rows_do(
         rows = {one.id: one for one in escalation_repository.all_in_mission(tx, team.mission.id)}
     assert rows[left.id].reminders > 0
     assert {one.status for one in rows.values()} == {"open", "acknowledged", "answered"}
-    assert escalation_replay.replay(team.trail()) == rows
+    assert mission_replay.replay(team.trail())["escalations"] == rows
     with team.store.read() as tx:
-        assert list(escalation_replay.compare(tx, team.mission.id, team.trail())) == []
+        assert list(mission_replay.compare(tx, team.mission.id, team.trail())) == []
         # What sweeping did to the todos is told, too.
         assert list(replay.compare(tx, team.mission.id, team.trail())) == []
 
@@ -291,5 +291,5 @@ def test_a_row_that_its_events_did_not_make_shows(team: Team, clock: StoppedCloc
     asked = ask(team, clock)
     by_hand(team.store, "UPDATE escalations SET question = 'Please cancel?'")
     with team.store.read() as tx:
-        (problem,) = escalation_replay.compare(tx, team.mission.id, team.trail())
+        (problem,) = mission_replay.compare(tx, team.mission.id, team.trail())
     assert f"escalation {asked.id} differs from its events" in problem

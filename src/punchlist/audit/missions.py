@@ -9,28 +9,12 @@ from punchlist.claims import replay as claim_replay
 from punchlist.claims import repository as claim_records
 from punchlist.kernel.events import Event
 from punchlist.missions import replay as mission_replay
-from punchlist.missions.escalations import replay as escalation_replay
-from punchlist.missions.metrics import replay as metric_replay
-from punchlist.missions.metrics.service import MetricAction
 from punchlist.missions.todos import replay as todo_replay
 from punchlist.runs import replay as run_replay
 from punchlist.runs.lifecycle import RunAction
 from punchlist.storage.store import Transaction
 
-_MAKES: Final[dict[tuple[str, str], str]] = {
-    ("mission", MetricAction.RECORD): "metric_readings",
-    ("run", RunAction.QUEUE): "runs",
-}
-TABLES: Final = (
-    *_MAKES.values(),
-    "missions",
-    "pillars",
-    "strategies",
-    "metrics",
-    "mission_todos",
-    "escalations",
-    "claims",
-)
+TABLES: Final = (*mission_replay.TABLES, "mission_todos", "runs", "claims")
 
 
 def rows_made(kind: str, events: Sequence[Event]) -> Iterator[str]:
@@ -38,21 +22,15 @@ def rows_made(kind: str, events: Sequence[Event]) -> Iterator[str]:
     yield from ["claims"] * claim_replay.count_claimed_todos(events)
     if kind == "mission":
         yield from mission_replay.rows_made(events)
-    for event in events:
-        if table := _MAKES.get((kind, event.action)):
-            yield table
-        if kind == "mission" and todo_replay.creates_todo(event):
-            yield "mission_todos"
-        if kind == "mission" and escalation_replay.creates_escalation(event):
-            yield "escalations"
+        yield from ("mission_todos" for event in events if todo_replay.creates_todo(event))
+    if kind == "run":
+        yield from ("runs" for event in events if event.action == RunAction.QUEUE)
 
 
 def compare_mission(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
     yield from mission_replay.compare(tx, owner, events)
     yield from todo_replay.compare(tx, owner, events)
-    yield from escalation_replay.compare(tx, owner, events)
     yield from compare_claims(tx, owner, events)
-    yield from metric_replay.compare(tx, owner, events)
 
 
 def compare_run(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:

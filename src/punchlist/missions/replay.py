@@ -1,86 +1,97 @@
-"""Rebuilds a mission with its pillars, strategies and metrics from events and compares it with the rows."""
+"""Rebuilds the rows of a mission from its events and compares them with the stored ones. `todos/replay.py` does the
+same for its todos."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from punchlist.kernel.events import Event
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import MissionAction
-from punchlist.missions.metrics import replay as metric_replay
+from punchlist.missions.escalations import repository as escalation_repository
+from punchlist.missions.escalations.lifecycle import EscalationAction
+from punchlist.missions.metrics import repository as metric_repository
 from punchlist.missions.metrics.service import MetricAction
-from punchlist.missions.model import Metric, Mission, Pillar, Strategy
+from punchlist.missions.model import Escalation, Metric, MetricReading, Mission, Pillar, Strategy
 from punchlist.storage.store import Transaction
 
+_NAMES: Final = {
+    "missions": "mission",
+    "pillars": "pillar",
+    "strategies": "strategy",
+    "metrics": "metric",
+    "metric_readings": "reading",
+    "escalations": "escalation",
+}
+"""The tables, and what a row of each is called."""
+TABLES: Final = tuple(_NAMES)
+_INSERTS: Final[dict[str, tuple[str, type[Any]]]] = {
+    MissionAction.MAKE_MISSION: ("missions", Mission),
+    MissionAction.ADD_PILLAR: ("pillars", Pillar),
+    MissionAction.ADD_METRIC: ("metrics", Metric),
+    MetricAction.RECORD: ("metric_readings", MetricReading),
+    EscalationAction.ASK: ("escalations", Escalation),
+}
+_UPDATES: Final[dict[str, str]] = {
+    MissionAction.CHANGE_MISSION: "missions",
+    MissionAction.ARCHIVE_MISSION: "missions",
+    MissionAction.TAKE_TICK: "missions",
+    MissionAction.CHANGE_PILLAR: "pillars",
+    MissionAction.CHANGE_METRIC: "metrics",
+    EscalationAction.REMIND: "escalations",
+    EscalationAction.ACKNOWLEDGE: "escalations",
+    EscalationAction.ANSWER: "escalations",
+}
 
-@dataclass(slots=True)
-class ReplayedMission:
-    missions: dict[str, Mission] = field(default_factory=dict)
-    """Exactly one, unless the first event is missing."""
-    pillars: dict[str, Pillar] = field(default_factory=dict)
-    strategies: dict[str, list[Strategy]] = field(default_factory=dict)
-    """By pillar id."""
-    metrics: dict[str, Metric] = field(default_factory=dict)
 
-
-def replay(events: Sequence[Event]) -> ReplayedMission:
-    state = ReplayedMission()
+def replay(events: Sequence[Event]) -> dict[str, dict[str, Any]]:
+    """The rows by table and id."""
+    rows: dict[str, dict[str, Any]] = {table: {} for table in TABLES}
     for event in events:
         data = event.payload()
-        match event.action:
-            case MissionAction.MAKE_MISSION:
-                state.missions[event.subject] = Mission(**data)
-            case MissionAction.CHANGE_MISSION | MissionAction.ARCHIVE_MISSION | MissionAction.TAKE_TICK:
-                state.missions[event.subject] = state.missions[event.subject]._replace(**data)
-            case MissionAction.ADD_PILLAR:
-                state.pillars[event.subject] = Pillar(**data)
-            case MissionAction.CHANGE_PILLAR:
-                state.pillars[event.subject] = state.pillars[event.subject]._replace(**data)
-            case MissionAction.SET_STRATEGIES:
-                state.strategies[event.subject] = [Strategy(**columns) for columns in data["strategies"]]
-            case MissionAction.ADD_METRIC:
-                state.metrics[event.subject] = Metric(**data)
-            case MissionAction.CHANGE_METRIC:
-                state.metrics[event.subject] = state.metrics[event.subject]._replace(**data)
-            case MetricAction.RECORD | MetricAction.FAIL:
-                metric_id = data["metric_id"]
-                state.metrics[metric_id] = metric_replay.apply_event(state.metrics[metric_id], event)
-    return state
+        if event.action in _INSERTS:
+            table, row = _INSERTS[event.action]
+            rows[table][event.subject] = row(**{name: data.get(name) for name in row._fields})
+        elif event.action in _UPDATES:
+            status = {"status": event.to_status} if event.to_status else {}
+            _update(rows[_UPDATES[event.action]], event.subject, {**data, **status})
+        elif event.action == MissionAction.SET_STRATEGIES:
+            others = {id: each for id, each in rows["strategies"].items() if each.pillar_id != event.subject}
+            rows["strategies"] = others | {each["id"]: Strategy(**each) for each in data["strategies"]}
+        if event.action in (MetricAction.RECORD, MetricAction.FAIL) and "last_error" in data:
+            error = {name: data[name] for name in ("last_error", "last_error_at")}
+            _update(rows["metrics"], data["metric_id"], error)
+    return rows
 
 
-_TABLES: Final = {
-    MissionAction.MAKE_MISSION: "missions",
-    MissionAction.ADD_PILLAR: "pillars",
-    MissionAction.ADD_METRIC: "metrics",
-}
+def _update(rows: dict[str, Any], id: str, data: dict[str, Any]) -> None:
+    if id in rows:
+        rows[id] = rows[id]._replace(**{name: data[name] for name in rows[id]._fields if name in data})
 
 
 def rows_made(events: Sequence[Event]) -> Iterator[str]:
     """The table name of each row that the events inserted and did not delete."""
-    strategies: dict[str, int] = {}
-    for event in events:
-        if event.action == MissionAction.SET_STRATEGIES:
-            strategies[event.subject] = len(event.payload()["strategies"])
-        elif event.action in _TABLES:
-            yield _TABLES[MissionAction(event.action)]
-    yield from ["strategies"] * sum(strategies.values())
+    return (table for table, rows in replay(events).items() for _ in rows)
 
 
 def compare(tx: Transaction, mission_id: str, events: Sequence[Event]) -> Iterator[str]:
     """One line per row that differs from the events."""
-    state, where = replay(events), f"mission:{mission_id}"
-    if mission_repository.mission(tx, mission_id) != state.missions.get(mission_id):
-        yield f"{where}: the mission differs from its events"
-    strategies = {strategy.id: strategy for each in state.strategies.values() for strategy in each}
-    yield from _compare(where, "pillar", state.pillars, mission_repository.pillars_of(tx, mission_id))
-    yield from _compare(where, "strategy", strategies, mission_repository.strategies_of(tx, mission_id))
-    yield from _compare(where, "metric", state.metrics, mission_repository.metrics_of(tx, mission_id))
+    mission = mission_repository.mission(tx, mission_id)
+    stored: dict[str, Sequence[Any]] = {
+        "missions": [mission] if mission else [],
+        "pillars": mission_repository.pillars_of(tx, mission_id),
+        "strategies": mission_repository.strategies_of(tx, mission_id),
+        "metrics": mission_repository.metrics_of(tx, mission_id),
+        "metric_readings": metric_repository.readings_in_mission(tx, mission_id),
+        "escalations": escalation_repository.all_in_mission(tx, mission_id),
+    }
+    for table, expected in replay(events).items():
+        yield from differences(mission_id, _NAMES[table], expected, stored[table])
 
 
-def _compare(where: str, what: str, expected: dict[str, Any], rows: Sequence[Any]) -> Iterator[str]:
-    found = {row.id: row for row in rows}
+def differences(mission_id: str, what: str, expected: dict[str, Any], stored: Sequence[Any]) -> Iterator[str]:
+    found = {row.id: row for row in stored}
     for id in expected | found:
         if expected.get(id) != found.get(id):
-            yield f"{where}: {what} {id} differs from its events"
+            yield f"mission:{mission_id}: {what} {id} differs from its events"

@@ -14,7 +14,8 @@ import socket
 import ssl
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
+from concurrent.futures import Future
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import SplitResult, urljoin, urlsplit
@@ -25,11 +26,8 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _MAX_REDIRECTS: Final = 3
 _PORTS: Final = {"http": 80, "https": 443}
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_CHUNK: Final = 65_536
 # These networks embed IPv4 addresses.
 _NAT64: Final = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("64:ff9b:1::/48"))
-
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class FetchError(Exception):
@@ -46,17 +44,23 @@ def fetch(
     allow_private: bool,
 ) -> bytes:
     """The document at `url`. Raises `FetchError` past `max_bytes` or `seconds`."""
-    request = _Request(_parse_url(url), _expand_headers(headers, environment), max_bytes, allow_private)
+    target = _parse_url(url)
+    request = _Request(_expand_headers(headers, environment), seconds, max_bytes, allow_private)
+    result: Future[bytes] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(request.get(target))
+        except Exception as error:
+            result.set_exception(error)
+
     # In a thread that can be abandoned: name resolution has no time limit of its own.
-    thread = threading.Thread(target=request.run, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if thread.is_alive():
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        return result.result(seconds)
+    except TimeoutError:
         request.abandon()
-        raise FetchError(f"{request.shown} exceeded its time limit of {seconds:g} s")
-    if request.failure is not None:
-        raise request.failure
-    return request.document
+        raise FetchError(f"{_shown(target)} exceeded its time limit of {seconds:g} s") from None
 
 
 def _parse_url(url: str) -> SplitResult:
@@ -65,13 +69,16 @@ def _parse_url(url: str) -> SplitResult:
         port = parts.port
     except ValueError:
         raise FetchError(f"{excerpt(url)!r} is not a web address") from None
-    if parts.scheme not in _PORTS or not parts.hostname:
+    if parts.scheme not in _PORTS or not parts.hostname or port == 0 or re.search(r"[\x00-\x20\x7f]", url):
         raise FetchError(f"{excerpt(url)!r} is not a web address; it must begin with https:// or http://")
     if "@" in parts.netloc:
         raise FetchError("the address contains a user name or password; send them with `headers` and a ${VARIABLE}")
-    if port == 0 or re.search(r"[\x00-\x20\x7f]", url):
-        raise FetchError(f"{excerpt(url)!r} is not a web address")
     return parts
+
+
+def _shown(url: SplitResult) -> str:
+    """The address without its query, which may contain a key."""
+    return excerpt(f"{url.scheme}://{url.netloc}{url.path}", 200)
 
 
 def _expand_headers(headers: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
@@ -88,128 +95,85 @@ def _expand_headers(headers: Mapping[str, str], environment: Mapping[str, str]) 
 
 @dataclass(slots=True)
 class _Request:
-    url: SplitResult
     headers: Mapping[str, str] = field(repr=False)
+    seconds: float
     max_bytes: int
     allow_private: bool
-    document: bytes = b""
-    failure: FetchError | None = None
-    connection: _PinnedConnection | None = None
-    response: http.client.HTTPResponse | None = None
+    open_socket: socket.socket | None = None
 
-    @property
-    def shown(self) -> str:
-        """The address without its query, which may contain a key."""
-        return excerpt(f"{self.url.scheme}://{self.url.netloc}{self.url.path}", 200)
-
-    def run(self) -> None:
-        try:
-            self.document = self._follow()
-        except FetchError as failure:
-            self.failure = failure
-        except (OSError, http.client.HTTPException) as error:
-            self.failure = FetchError(f"{self.shown} cannot be reached: {_reason(error)}")
-        except ValueError:
-            # Such as a header with a line break; the message must not show its value.
-            self.failure = FetchError(
-                f"{self.shown} cannot be requested: its path or a header contains invalid characters"
-            )
-        finally:
-            self._close()
+    def get(self, url: SplitResult) -> bytes:
+        for _ in range(_MAX_REDIRECTS + 1):
+            try:
+                answer = self._send(url)
+            except TimeoutError:
+                raise
+            except (OSError, http.client.HTTPException) as error:
+                raise FetchError(f"{_shown(url)} cannot be reached: {_reason(error)}") from None
+            except ValueError:
+                # Such as a header with a line break; the message must not show its value.
+                raise FetchError(
+                    f"{_shown(url)} cannot be requested: its path or a header contains invalid characters"
+                ) from None
+            if isinstance(answer, bytes):
+                return answer
+            url = answer
+        raise FetchError(f"{_shown(url)} redirected more than {_MAX_REDIRECTS} times")
 
     def abandon(self) -> None:
         """Called from another thread: interrupts the transfer."""
-        if self.connection is not None:
-            self.connection.cut()
+        if self.open_socket is not None:
+            with suppress(OSError):
+                self.open_socket.shutdown(socket.SHUT_RDWR)
 
-    def _close(self) -> None:
-        if self.response is not None:
-            self.response.close()
-        if self.connection is not None:
-            self.connection.close()
-
-    def _follow(self) -> bytes:
-        for _ in range(_MAX_REDIRECTS + 1):
-            response = self._send()
-            if response.status in _REDIRECTS and (location := response.getheader("Location")):
-                self.url = self._redirect_target(location)
-                continue
-            if response.status != http.client.OK:
-                raise FetchError(f"{self.shown} answered {response.status} {excerpt(response.reason or '', 60)}")
-            return self._read(response)
-        raise FetchError(f"{self.shown} redirected more than {_MAX_REDIRECTS} times")
-
-    def _send(self) -> http.client.HTTPResponse:
-        self._close()
-        host = self.url.hostname or ""
-        port = self.url.port or _PORTS[self.url.scheme]
-        addresses = _addresses(host, port, self.allow_private)
-        self.connection = _PinnedConnection(host, port, addresses, tls=self.url.scheme == "https")
-        path = (self.url.path or "/") + (f"?{self.url.query}" if self.url.query else "")
+    def _send(self, url: SplitResult) -> bytes | SplitResult:
+        """The document, or the target of a redirect."""
+        host, port = url.hostname or "", url.port or _PORTS[url.scheme]
+        path = (url.path or "/") + (f"?{url.query}" if url.query else "")
         sent = {"Accept": "application/json", "User-Agent": "punchlist", **self.headers}
-        self.connection.request("GET", path, headers={**sent, "Accept-Encoding": "identity", "Connection": "close"})
-        self.response = self.connection.getresponse()
-        return self.response
+        with closing(http.client.HTTPConnection(host, port)) as connection:
+            self._connect(connection, tls=url.scheme == "https")
+            connection.request("GET", path, headers={**sent, "Accept-Encoding": "identity", "Connection": "close"})
+            with connection.getresponse() as response:
+                if response.status in _REDIRECTS and (location := response.getheader("Location")):
+                    return _redirect_target(url, location)
+                if response.status != http.client.OK:
+                    raise FetchError(f"{_shown(url)} answered {response.status} {excerpt(response.reason or '', 60)}")
+                document = response.read(self.max_bytes + 1)
+        if len(document) > self.max_bytes:
+            raise FetchError(f"{_shown(url)} answered with more than {self.max_bytes:,} bytes")
+        return document
 
-    def _read(self, response: http.client.HTTPResponse) -> bytes:
-        document = bytearray()
-        while data := response.read(_CHUNK):
-            document += data
-            if len(document) > self.max_bytes:
-                raise FetchError(f"{self.shown} answered with more than {self.max_bytes:,} bytes")
-        return bytes(document)
-
-    def _redirect_target(self, location: str) -> SplitResult:
-        """The target of a redirect, which must stay on the host and must not leave TLS."""
-        current, target = self.url, _parse_url(urljoin(self.url.geturl(), location))
-        same_origin = (current.scheme, current.port) == (target.scheme, target.port)
-        to_tls = (current.scheme, target.scheme, target.port or 443) == ("http", "https", 443)
-        if current.hostname != target.hostname or not (same_origin or to_tls):
-            raise FetchError(
-                f"{self.shown} redirects to {excerpt(target.netloc)} ({target.scheme}), which is not followed; "
-                "use the target address"
-            )
-        return target
-
-
-class _PinnedConnection(http.client.HTTPConnection):
-    """Connects to one of the checked addresses, without resolving the name again."""
-
-    def __init__(self, host: str, port: int, addresses: list[str], *, tls: bool) -> None:
-        super().__init__(host, port)
-        self._addresses = addresses
-        self._tls = tls
-        self._abandoned = False
-        # `http.client` clears `sock` as soon as the response has begun.
-        self._held: socket.socket | None = None
-
-    def connect(self) -> None:
-        self.sock = self._held = self._connect_to_any()
-        if self._tls:
-            wrapped = ssl.create_default_context().wrap_socket(
-                self.sock, server_hostname=self.host, do_handshake_on_connect=False
-            )
-            # The handshake can block as well, so `cut` must know the socket before it starts.
-            self.sock = self._held = wrapped
-        if self._abandoned:
-            self.cut()
-        if isinstance(self.sock, ssl.SSLSocket):
-            self.sock.do_handshake()
-
-    def _connect_to_any(self) -> socket.socket:
+    def _connect(self, connection: http.client.HTTPConnection, *, tls: bool) -> None:
+        """Give the connection a socket, so that it does not resolve the name again."""
         failure: OSError | None = None
-        for address in self._addresses:
+        for address in _addresses(connection.host, connection.port, self.allow_private):
             try:
-                return socket.create_connection((address, self.port), timeout=60)
+                connected = socket.create_connection((address, connection.port), timeout=self.seconds)
+                break
             except OSError as error:
                 failure = error
-        raise failure or OSError("the host has no address")
+        else:
+            raise failure or OSError("the host has no address")
+        connection.sock = self.open_socket = connected
+        if tls:
+            wrap = ssl.create_default_context().wrap_socket
+            secured = wrap(connected, server_hostname=connection.host, do_handshake_on_connect=False)
+            # Before the handshake, which can block as well.
+            connection.sock = self.open_socket = secured
+            secured.do_handshake()
 
-    def cut(self) -> None:
-        self._abandoned = True
-        if self._held is not None:
-            with suppress(OSError):
-                self._held.shutdown(socket.SHUT_RDWR)
+
+def _redirect_target(current: SplitResult, location: str) -> SplitResult:
+    """The target of a redirect, which must stay on the host and must not leave TLS."""
+    target = _parse_url(urljoin(current.geturl(), location))
+    same_origin = (current.scheme, current.port) == (target.scheme, target.port)
+    to_tls = (current.scheme, target.scheme, target.port or 443) == ("http", "https", 443)
+    if current.hostname != target.hostname or not (same_origin or to_tls):
+        raise FetchError(
+            f"{_shown(current)} redirects to {excerpt(target.netloc)} ({target.scheme}), which is not followed; "
+            "use the target address"
+        )
+    return target
 
 
 def _addresses(host: str, port: int, allow_private: bool) -> list[str]:
@@ -230,8 +194,7 @@ def _addresses(host: str, port: int, allow_private: bool) -> list[str]:
 
 def is_public(address: str) -> bool:
     """Whether an address and every address embedded in it belong to the public internet."""
-    found: Address = ipaddress.ip_address(address.partition("%")[0])
-    inner: list[Address | None] = []
+    found = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv6Address):
         if found.is_site_local:
             return False

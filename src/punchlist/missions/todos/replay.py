@@ -7,6 +7,7 @@ from typing import Any
 
 from punchlist.kernel.events import Event
 from punchlist.missions.model import MissionTodo
+from punchlist.missions.replay import differences
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
 from punchlist.storage.store import Transaction
@@ -31,11 +32,7 @@ def creates_todo(event: Event) -> bool:
 
 def compare(tx: Transaction, mission_id: str, events: Sequence[Event]) -> Iterator[str]:
     """One line per todo whose row differs from its events."""
-    expected = replay(events)
-    found = {todo.id: todo for todo in todo_repository.all_in_mission(tx, mission_id)}
-    for todo_id in expected | found:
-        if expected.get(todo_id) != found.get(todo_id):
-            yield f"mission:{mission_id}: todo {todo_id} differs from its events"
+    return differences(mission_id, "todo", replay(events), todo_repository.all_in_mission(tx, mission_id))
 
 
 def _apply_event(todo: MissionTodo, event: Event) -> MissionTodo:

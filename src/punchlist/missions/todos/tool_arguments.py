@@ -1,9 +1,11 @@
-"""Parses the JSON arguments of the mission tools. Every problem is reported with its field."""
+"""Parses the JSON arguments of the mission tools into keyword arguments of `MissionTodos`.
+
+Every problem is reported with its field.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from typing import Any, Final
 
 from punchlist.claims.validation import parse_fence
@@ -11,7 +13,7 @@ from punchlist.errors import InvalidInput
 from punchlist.kernel.text import block_problem, json_type, line_problem
 from punchlist.missions.model import NewMissionTodo
 from punchlist.missions.todos import pagination
-from punchlist.missions.todos.lifecycle import ACTIVE, OPEN, TodoAction, TodoPriority, TodoStatus
+from punchlist.missions.todos.lifecycle import ACTIVE, OPEN, TodoStatus
 from punchlist.missions.todos.validation import (
     MAX_BLOCK_LENGTH,
     MAX_NAME_LENGTH,
@@ -34,84 +36,31 @@ FILTERS: Final[dict[str, frozenset[TodoStatus]]] = {
     "all": frozenset(TodoStatus),
 }
 
-CREATE_FIELDS: Final = (
-    "missionSlug",
-    "pillarSlug",
-    "title",
-    "description",
-    "justification",
-    "completionCriteria",
-    "deadline",
-    "priority",
-    "assignedAgent",
-    "targetStatus",
-    "alsoAffects",
-    "check",
-    "template",
-    "requestId",
-)
-UPDATE_FIELDS: Final = ("missionSlug", "todoId", "action", "reason", "deadline", "priority")
-COMPLETE_FIELDS: Final = ("missionSlug", "todoId", "outcome", "metricsImpacted", "overrideReason")
-LIST_FIELDS: Final = ("missionSlug", "pillarSlug", "status", "archived", "limit", "cursor")
-REPORT_FIELDS: Final = ("missionSlug", "todoId", "result", "fence")
-
-
-@dataclass(frozen=True, slots=True)
-class TodoUpdate:
-    mission_slug: str
-    todo_id: str
-    action: TodoAction
-    reason: str
-    deadline: str | None
-    priority: TodoPriority | None
-
-
-@dataclass(frozen=True, slots=True)
-class TodoCompletion:
-    mission_slug: str
-    todo_id: str
-    outcome: str
-    metrics_impacted: tuple[str, ...]
-    override_reason: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class TodoQuery:
-    mission_slug: str
-    pillar: str | None
-    status: frozenset[TodoStatus] | None
-    archived: bool
-    limit: int
-    cursor: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class OwnerReport:
-    mission_slug: str
-    todo_id: str
-    result: str
-    fence: int | None = None
-
 
 class _FieldReader:
-    """Reads fields and collects their problems."""
+    """Reads fields and collects their problems; a field that is never read is unknown."""
 
-    def __init__(self, args: Mapping[str, Any], known: Collection[str]) -> None:
+    def __init__(self, args: Mapping[str, Any]) -> None:
         self._args = args
-        self.problems = [unknown_field(name, known) for name in args if name not in known]
+        self._known: list[str] = []
+        self.problems: list[str] = []
+
+    def read(self, name: str) -> Any:
+        self._known.append(name)
+        return self._args.get(name)
 
     def given(self, name: str) -> bool:
         return self._args.get(name) is not None
 
     def line(self, name: str, *, max_length: int = MAX_NAME_LENGTH, required: str = "") -> str | None:
         """One line of text. `required` describes the value of a field that must be present."""
-        return self._text(name, line_problem(self._args.get(name), max_length=max_length), required)
+        return self._text(name, line_problem(self.read(name), max_length=max_length), required)
 
     def block(
         self, name: str, *, max_length: int = MAX_BLOCK_LENGTH, min_length: int = 0, required: str = ""
     ) -> str | None:
         """Text of several lines."""
-        problem = block_problem(self._args.get(name), max_length=max_length, min_length=1 if required else min_length)
+        problem = block_problem(self.read(name), max_length=max_length, min_length=1 if required else min_length)
         return self._text(name, problem, required)
 
     def _text(self, name: str, problem: str | None, required: str) -> str | None:
@@ -127,7 +76,7 @@ class _FieldReader:
         self.problems.append(f"{name}: {problem}")
 
     def names(self, name: str) -> tuple[str, ...]:
-        raw = self._args.get(name)
+        raw = self.read(name)
         if raw is None:
             return ()
         if not isinstance(raw, list) or len(raw) > MAX_NAMES:
@@ -140,13 +89,13 @@ class _FieldReader:
         return tuple(item.strip() for item in raw if isinstance(item, str))
 
     def flag(self, name: str) -> bool:
-        raw = self._args.get(name)
+        raw = self.read(name)
         if raw is not None and not isinstance(raw, bool):
             self._reject(name, f"must be true or false, got {json_type(raw)}")
         return raw is True
 
     def number(self, name: str, *, default: int, maximum: int) -> int:
-        raw = self._args.get(name)
+        raw = self.read(name)
         if raw is None:
             return default
         if isinstance(raw, int) and not isinstance(raw, bool) and 1 <= raw <= maximum:
@@ -155,10 +104,10 @@ class _FieldReader:
         return default
 
     def check(self, name: str) -> dict[str, Any] | None:
-        return parse_check(self._args.get(name), name, self.problems)
+        return parse_check(self.read(name), name, self.problems)
 
     def choice(self, name: str, options: Mapping[str, Any]) -> Any:
-        raw = self._args.get(name)
+        raw = self.read(name)
         if raw is None:
             return None
         if isinstance(raw, str) and raw.strip().lower() in options:
@@ -167,14 +116,15 @@ class _FieldReader:
         return None
 
     def finish(self) -> None:
-        if self.problems:
-            raise InvalidInput(self.problems)
+        unknown = [unknown_field(name, self._known) for name in self._args if name not in self._known]
+        if problems := unknown + self.problems:
+            raise InvalidInput(problems)
 
 
 def parse_create(args: Mapping[str, Any]) -> tuple[str, NewMissionTodo]:
     """The mission's slug and the new todo."""
-    reader = _FieldReader(args, CREATE_FIELDS)
-    mission = _mission(reader)
+    reader = _FieldReader(args)
+    mission_slug = _mission(reader)
     new = NewMissionTodo(
         pillar_slug=reader.line("pillarSlug", required="a pillar of the mission") or "",
         title=reader.line(
@@ -197,58 +147,64 @@ def parse_create(args: Mapping[str, Any]) -> tuple[str, NewMissionTodo]:
         request_id=reader.line("requestId"),
     )
     reader.finish()
-    return mission, new
+    return mission_slug, new
 
 
-def parse_update(args: Mapping[str, Any]) -> TodoUpdate:
-    reader = _FieldReader(args, UPDATE_FIELDS)
-    mission, todo_id = _mission(reader), _todo(reader)
-    action: TodoAction | None = reader.choice("action", UPDATES)
+def parse_update(args: Mapping[str, Any]) -> dict[str, Any]:
+    reader = _FieldReader(args)
+    values = {
+        "mission_slug": _mission(reader),
+        "todo_id": _todo(reader),
+        "action": reader.choice("action", UPDATES),
+        "reason": reader.block("reason", max_length=MAX_REASON_LENGTH, required="say why"),
+        "deadline": reader.line("deadline"),
+        "priority": reader.choice("priority", PRIORITIES),
+    }
     if not reader.given("action"):
         reader.problems.append(f"action: is required; one of {', '.join(UPDATES)}")
-    reason = reader.block("reason", max_length=MAX_REASON_LENGTH, required="say why") or ""
-    deadline, priority = reader.line("deadline"), reader.choice("priority", PRIORITIES)
-    if action is not None:
-        reader.problems += mismatched_fields(action, reader.given("deadline"), reader.given("priority"))
+    elif values["action"]:
+        reader.problems += mismatched_fields(values["action"], reader.given("deadline"), reader.given("priority"))
     reader.finish()
-    assert action is not None
-    return TodoUpdate(mission, todo_id, action, reason, deadline, priority)
+    return values
 
 
-def parse_completion(args: Mapping[str, Any]) -> TodoCompletion:
-    reader = _FieldReader(args, COMPLETE_FIELDS)
-    completion = TodoCompletion(
-        _mission(reader),
-        _todo(reader),
-        reader.block("outcome", required="say what was accomplished") or "",
-        reader.names("metricsImpacted"),
-        reader.block("overrideReason", max_length=MAX_REASON_LENGTH, min_length=1),
-    )
+def parse_completion(args: Mapping[str, Any]) -> dict[str, Any]:
+    reader = _FieldReader(args)
+    values = {
+        "mission_slug": _mission(reader),
+        "todo_id": _todo(reader),
+        "outcome": reader.block("outcome", required="say what was accomplished"),
+        "metrics_impacted": reader.names("metricsImpacted"),
+        "override_reason": reader.block("overrideReason", max_length=MAX_REASON_LENGTH, min_length=1),
+    }
     reader.finish()
-    return completion
+    return values
 
 
-def parse_query(args: Mapping[str, Any]) -> TodoQuery:
-    reader = _FieldReader(args, LIST_FIELDS)
-    query = TodoQuery(
-        _mission(reader),
-        reader.line("pillarSlug"),
-        reader.choice("status", FILTERS),
-        reader.flag("archived"),
-        reader.number("limit", default=pagination.DEFAULT_LIMIT, maximum=pagination.MAX_LIMIT),
-        reader.line("cursor", max_length=pagination.MAX_CURSOR_LENGTH),
-    )
+def parse_query(args: Mapping[str, Any]) -> dict[str, Any]:
+    reader = _FieldReader(args)
+    values = {
+        "mission_slug": _mission(reader),
+        "pillar": reader.line("pillarSlug"),
+        "status": reader.choice("status", FILTERS),
+        "archived": reader.flag("archived"),
+        "limit": reader.number("limit", default=pagination.DEFAULT_LIMIT, maximum=pagination.MAX_LIMIT),
+        "cursor": reader.line("cursor", max_length=pagination.MAX_CURSOR_LENGTH),
+    }
     reader.finish()
-    return query
+    return values
 
 
-def parse_report(args: Mapping[str, Any]) -> OwnerReport:
-    reader = _FieldReader(args, REPORT_FIELDS)
-    report = OwnerReport(
-        _mission(reader), _todo(reader), reader.block("result", required="say what was done and found") or ""
-    )
+def parse_report(args: Mapping[str, Any]) -> dict[str, Any]:
+    reader = _FieldReader(args)
+    values = {
+        "mission_slug": _mission(reader),
+        "todo_id": _todo(reader),
+        "result": reader.block("result", required="say what was done and found"),
+    }
+    fence = reader.read("fence")
     reader.finish()
-    return replace(report, fence=None if args.get("fence") is None else parse_fence(args["fence"]))
+    return {**values, "fence": None if fence is None else parse_fence(fence)}
 
 
 def _mission(reader: _FieldReader) -> str:

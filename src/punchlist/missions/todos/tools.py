@@ -25,22 +25,14 @@ _STRING: Final[Schema] = {"type": "string"}
 _TEXT: Final[Schema] = {"type": "string", "minLength": 1}
 _STRINGS: Final[Schema] = {"type": "array", "items": _STRING}
 _STRING_OR_NULL: Final[Schema] = {"type": ["string", "null"]}
-_INTEGER: Final[Schema] = {"type": "integer"}
-_BOOLEAN: Final[Schema] = {"type": "boolean"}
-_OBJECT: Final[Schema] = {"type": "object"}
-_STATUS: Final[Schema] = {"type": "string", "enum": [status.value for status in TodoStatus]}
 _PRIORITY: Final[Schema] = {"type": "string", "enum": [priority.value for priority in TodoPriority]}
 
+# The first fields of `MissionTodo`, in the same order.
 _TODO_FIELDS: Final[dict[str, Schema]] = {
-    "id": _STRING,
-    "pillarId": _STRING,
-    "missionId": _STRING,
-    "title": _STRING,
-    "description": _STRING,
-    "justification": _STRING,
-    "completionCriteria": _STRING,
+    **dict.fromkeys(("id", "pillarId", "missionId", "title"), _STRING),
+    **dict.fromkeys(("description", "justification", "completionCriteria"), _STRING),
     "deadline": _STRING_OR_NULL,
-    "status": _STATUS,
+    "status": {"type": "string", "enum": [status.value for status in TodoStatus]},
     "priority": _PRIORITY,
     "assignedAgent": _STRING_OR_NULL,
     "outcome": _STRING_OR_NULL,
@@ -50,17 +42,15 @@ _TODO_FIELDS: Final[dict[str, Schema]] = {
 }
 # Present only when they have a value.
 _OPTIONAL_FIELDS: Final[dict[str, Schema]] = {
-    "pillarSlug": _STRING,
-    "endedAt": _STRING,
+    **dict.fromkeys(("pillarSlug", "endedAt"), _STRING),
     "alsoAffects": _STRINGS,
-    "check": _OBJECT,
-    "checkResult": _OBJECT,
+    **{name: {"type": "object"} for name in ("check", "checkResult")},
     "overrideReason": _STRING,
-    "overdue": _BOOLEAN,
-    "escalated": _BOOLEAN,
+    **{name: {"type": "boolean"} for name in ("overdue", "escalated")},
 }
 _TODO: Final[Schema] = schema(list(_TODO_FIELDS), **_TODO_FIELDS, **_OPTIONAL_FIELDS)
 _CHANGE: Final[Schema] = schema(list(_TODO_FIELDS), **_TODO_FIELDS, **_OPTIONAL_FIELDS, warning=_STRING, runId=_STRING)
+_SUMMARY: Final = ("active", "activeTodoLimit", "backlog", "backlogTodoLimit")
 
 
 class CheckRunner(Protocol):
@@ -81,21 +71,9 @@ def todo_json(todo: MissionTodo, pillar_slug: str | None = None, *, escalated: b
         "escalated": escalated,
     }
     return {
-        "id": todo.id,
-        "pillarId": todo.pillar_id,
-        "missionId": todo.mission_id,
-        "title": todo.title,
-        "description": todo.description,
-        "justification": todo.justification,
-        "completionCriteria": todo.completion_criteria,
-        "deadline": todo.deadline,
+        **dict(zip(_TODO_FIELDS, todo, strict=False)),
         "status": todo.status.value,
         "priority": todo.priority.value,
-        "assignedAgent": todo.assigned_agent,
-        "outcome": todo.outcome,
-        "createdAt": todo.created_at,
-        "startedAt": todo.started_at,
-        "completedAt": todo.completed_at,
         **{name: value for name, value in optional.items() if value},
     }
 
@@ -167,17 +145,7 @@ def _create(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
 
 def _update(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
     def run(scope: MissionScope, args: Arguments) -> ToolResult:
-        parsed = tool_arguments.parse_update(args)
-        change = todos().update(
-            scope,
-            parsed.mission_slug,
-            parsed.todo_id,
-            parsed.action,
-            parsed.reason,
-            deadline=parsed.deadline,
-            priority=parsed.priority,
-        )
-        return _result(change_json(change))
+        return _result(change_json(todos().update(scope, **tool_arguments.parse_update(args))))
 
     return ListToolSpec(
         name="mission_todo_update",
@@ -208,20 +176,12 @@ def _complete(
     todos: Callable[[], MissionTodos], checks: Callable[[], CheckRunner] | None
 ) -> ListToolSpec[MissionScope]:
     def run(scope: MissionScope, args: Arguments) -> ToolResult:
-        parsed = tool_arguments.parse_completion(args)
-        if checks is not None and parsed.override_reason is None:
-            due = todos().todo_needing_check(scope, parsed.mission_slug, parsed.todo_id)
+        values = tool_arguments.parse_completion(args)
+        if checks is not None and values["override_reason"] is None:
+            due = todos().todo_needing_check(scope, values["mission_slug"], values["todo_id"])
             if due is not None:
                 checks().run(scope, due)
-        change = todos().complete(
-            scope,
-            parsed.mission_slug,
-            parsed.todo_id,
-            parsed.outcome,
-            metrics_impacted=parsed.metrics_impacted,
-            override_reason=parsed.override_reason,
-        )
-        return _result(change_json(change))
+        return _result(change_json(todos().complete(scope, **values)))
 
     return ListToolSpec(
         name="mission_todo_complete",
@@ -248,17 +208,9 @@ def _complete(
 
 def _list(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
     def run(scope: MissionScope, args: Arguments) -> ToolResult:
-        parsed = tool_arguments.parse_query(args)
-        todo_validation.check_mission(scope, parsed.mission_slug)
-        page = todos().list(
-            parsed.mission_slug,
-            pillar=parsed.pillar,
-            status=parsed.status,
-            archived=parsed.archived,
-            limit=parsed.limit,
-            cursor=parsed.cursor,
-        )
-        return _result(list_json(page))
+        query = tool_arguments.parse_query(args)
+        todo_validation.check_mission(scope, query["mission_slug"])
+        return _result(list_json(todos().list(**query)))
 
     return ListToolSpec(
         name="mission_todo_list",
@@ -278,13 +230,7 @@ def _list(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
         output_schema=schema(
             ["items", "summary"],
             items={"type": "array", "items": _TODO},
-            summary=schema(
-                ["active", "activeTodoLimit", "backlog", "backlogTodoLimit"],
-                active=_INTEGER,
-                activeTodoLimit=_INTEGER,
-                backlog=_INTEGER,
-                backlogTodoLimit=_INTEGER,
-            ),
+            summary=schema(_SUMMARY, **{name: {"type": "integer"} for name in _SUMMARY}),
             nextCursor=_STRING,
         ),
         roles=TEAM,
@@ -296,10 +242,7 @@ def _list(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
 
 def _report(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
     def run(scope: MissionScope, args: Arguments) -> ToolResult:
-        parsed = tool_arguments.parse_report(args)
-        return _result(
-            change_json(todos().report(scope, parsed.mission_slug, parsed.todo_id, parsed.result, fence=parsed.fence))
-        )
+        return _result(change_json(todos().report(scope, **tool_arguments.parse_report(args))))
 
     return ListToolSpec(
         name="mission_todo_report",

@@ -58,18 +58,11 @@ def list_todos(
     services = cli_context(context).services(as_json=as_json)
     values = {"missionSlug": mission, "pillarSlug": pillar, "status": status, "limit": limit, "cursor": cursor}
     query = tool_arguments.parse_query({**values, "archived": include_archived})
-    page = services.mission_todos.list(
-        query.mission_slug,
-        pillar=query.pillar,
-        status=query.status,
-        archived=query.archived,
-        limit=query.limit,
-        cursor=query.cursor,
-    )
+    page = services.mission_todos.list(**query)
     if as_json:
         echo_json(list_json(page))
         return
-    found = services.missions.get(query.mission_slug)
+    found = services.missions.get(query["mission_slug"])
     for line in mission_todo_view.list_lines(found, page, services.store.clock()):
         echo(line)
 
@@ -245,17 +238,9 @@ def _update(context: typer.Context, id_or_suffix: str, as_json: bool, **values: 
     cli = cli_context(context)
     services = cli.services(as_json=as_json)
     request = tool_arguments.parse_update({**_identify(services, id_or_suffix), **values})
-    changed = services.mission_todos.update(
-        mission_scope(cli, services),
-        request.mission_slug,
-        request.todo_id,
-        request.action,
-        request.reason,
-        deadline=request.deadline,
-        priority=request.priority,
-    )
+    changed = services.mission_todos.update(mission_scope(cli, services), **request)
     todo = changed.todo
-    due = f", due {visible(todo.deadline)}" if request.deadline else ""
+    due = f", due {visible(todo.deadline)}" if request["deadline"] else ""
     text = f"“{visible(todo.title)}” is {todo.status}, {todo.priority}{due}."
     if changed.run_id is not None:
         text += f" Run {changed.run_id[-8:]} waits for a worker: punchlist worker"
@@ -283,19 +268,12 @@ def complete(
     values = {"outcome": outcome, "metricsImpacted": metrics, "overrideReason": override}
     request = tool_arguments.parse_completion({**_identify(services, todo), **values})
     scope = mission_scope(cli, services)
-    slug, todo_id = request.mission_slug, request.todo_id
-    if request.override_reason is None and (due := services.mission_todos.todo_needing_check(scope, slug, todo_id)):
+    find_due = services.mission_todos.todo_needing_check
+    if request["override_reason"] is None and (due := find_due(scope, request["mission_slug"], request["todo_id"])):
         result = services.checks.run(scope, due)
         verdict = "Its check passed" if result.passed else "Its check did not pass"
         echo(f"{verdict}: {visible_block(result.detail)}", error=True)
-    completed = services.mission_todos.complete(
-        scope,
-        slug,
-        todo_id,
-        request.outcome,
-        metrics_impacted=request.metrics_impacted,
-        override_reason=request.override_reason,
-    )
+    completed = services.mission_todos.complete(scope, **request)
     collecting = ""
     if completed.run_id:
         collecting = f" Run {completed.run_id[-8:]} collects {', '.join(map(visible, metrics or ()))}."

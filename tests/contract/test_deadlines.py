@@ -11,9 +11,9 @@ from tests.conftest import StoppedClock
 from tests.contract.front import everything
 from tests.contract.missions import BUILD, ONBOARDING, Team, developer_experience
 
+from punchlist.conversations.model import NoticeKind
 from punchlist.conversations.service import Conversations
 from punchlist.errors import NotAllowed, NotFound
-from punchlist.missions.chats import service as chat_service
 from punchlist.missions.escalations.service import Escalations
 from punchlist.missions.model import MissionTodo
 from punchlist.missions.planning.overdue import OverdueService
@@ -41,7 +41,7 @@ def said(team: Team, chat: str, kind: str) -> list[str]:
     return [one.content for one in Conversations(team.store).messages(chat) if one.kind == kind]
 
 
-def in_mission_chat(team: Team, kind: str = chat_service.ESCALATION) -> list[str]:
+def in_mission_chat(team: Team, kind: str = NoticeKind.ESCALATION) -> list[str]:
     return said(team, team.mission.conversation_id, kind)
 
 
@@ -85,7 +85,7 @@ def test_overdue_work_is_flagged_its_worker_warned_and_a_person_asked(team: Team
     assert now(team, todo).status is TodoStatus.IN_PROGRESS
     assert now(team, todo).overdue_at == "2026-02-22T10:00:00.000000Z"
     assert [one.id for one in swept.overdue] == [one.id for one in swept.warned] == [todo.id]
-    (warning,) = said(team, team.pillars[BUILD].todo_conversation_id, chat_service.DEADLINE_WARNING)
+    (warning,) = said(team, team.pillars[BUILD].todo_conversation_id, NoticeKind.DEADLINE_WARNING)
     assert warning.startswith("Deadline passed: Profile webpack build. It was due 2026-02-21.")
     (asked,) = swept.escalated
     assert in_mission_chat(team) == [asked.question]
@@ -298,7 +298,7 @@ def test_a_person_is_reminded_until_they_say_something(team: Team, clock: Stoppe
     assert sweep(team).reminded == ()
     clock.advance(days=5)
     assert [one.reminders for one in sweep(team).reminded] == [2]
-    assert in_mission_chat(team, chat_service.REMINDER) == [
+    assert in_mission_chat(team, NoticeKind.REMINDER) == [
         f"Reminder 1: {asked.question}",
         f"Reminder 2: {asked.question}",
     ]
@@ -350,7 +350,7 @@ def test_it_is_cancelled_only_if_the_mission_says_so(store: Store, clock: Stoppe
     assert now(team, old).status is TodoStatus.CANCELLED
     assert now(team, old).outcome == "It has not changed in the backlog for 30 days."
     assert now(team, young).status is TodoStatus.BACKLOG
-    assert in_mission_chat(team, chat_service.NOTE) == [
+    assert in_mission_chat(team, NoticeKind.NOTE) == [
         "Cancelled in the backlog because they have not changed for a long time: “Old”."
     ]
     assert not sweep(team).has_actions

@@ -9,11 +9,11 @@ from tests.conftest import StoppedClock
 from tests.contract.front import by_hand, nothing_changes
 from tests.contract.missions import BUILD, Team, developer_experience
 
+from punchlist.conversations.model import NoticeKind
 from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound, PunchlistError
 from punchlist.missions import replay as mission_replay
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.chats import service as chat_service
 from punchlist.missions.escalations import repository as escalation_repository
 from punchlist.missions.escalations.service import Escalations, escalate_stuck_work
 from punchlist.missions.model import Escalation, MissionScope, MissionTodo
@@ -49,7 +49,7 @@ def about(team: Team, asked: Escalation) -> MissionTodo:
 
 
 def notes(team: Team, chat: str) -> list[str]:
-    return [one.content for one in Conversations(team.store).messages(chat) if one.kind == chat_service.NOTE]
+    return [one.content for one in Conversations(team.store).messages(chat) if one.kind == NoticeKind.NOTE]
 
 
 # --- answering ---------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import ROOT, StoppedClock
 from tests.contract.front import by_hand, everything, nothing_changes, trail
 
-from punchlist.conversations.model import MessageRole, Scope
+from punchlist.conversations.model import MessageRole, NoticeKind, Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed, NotFound, StoreDamaged
 from punchlist.kernel.actors import Actor, Role
@@ -431,14 +431,14 @@ def test_what_is_posted_to_a_chat_is_a_message_of_it(
 ) -> None:
     mission = apply(missions, FILE).mission
     with store.write() as tx:
-        posted = chat_service.post(tx, LEAD, mission.conversation_id, chat_service.NOTE, "Monday's cycle is over.")
+        posted = chat_service.post(tx, LEAD, mission.conversation_id, NoticeKind.NOTE, "Monday's cycle is over.")
     assert conversations.messages(mission.conversation_id) == [posted]
     assert (posted.role, posted.kind, posted.position) == ("system", "note", 1)
     event = trail(store, f"conversation:{mission.conversation_id}")[-1]
     assert (event.action, event.actor, event.subject) == ("say", "lead:lead", posted.id)
     for conversation_id, content, error in (("nowhere", "x", NotFound), ("mission-dx", "a\0b", InvalidInput)):
         with nothing_changes(store), pytest.raises(error), store.write() as tx:
-            chat_service.post(tx, LEAD, conversation_id, chat_service.NOTE, content)
+            chat_service.post(tx, LEAD, conversation_id, NoticeKind.NOTE, content)
 
 
 # --- several at once --------------------------------------------------------------------------------------

@@ -261,7 +261,7 @@ class Worker:
     async def _announce_failure(self, run: Run, why: str) -> None:
         """Post the failure to the chat; escalate a todo that has no run any more (M9)."""
         text = f"[run {run.workflow_id}]\nThe run failed: {visible(why)}"
-        scope, kind = self._context.scope(run), NoticeKind.TODO_ERROR.value
+        scope, kind = self._context.scope(run), NoticeKind.TODO_ERROR
         await self._retry(post_once, self._services.store, scope, _chat_of(run), kind, text)
         if run.kind is RunKind.EXECUTE:
             await self._retry(escalate, run, self._context, f"Its run failed: {why}")

@@ -69,6 +69,6 @@ class WorkflowContext:
         text = content if len(content) <= MAX_POST_LENGTH else content[:MAX_POST_LENGTH] + "\n…"
 
         async def post() -> None:
-            await self.call(post_once, self.services.store, self.scope(run), conversation_id, kind.value, text)
+            await self.call(post_once, self.services.store, self.scope(run), conversation_id, kind, text)
 
         await self.step(key, post)

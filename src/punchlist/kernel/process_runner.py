@@ -72,6 +72,14 @@ class CapturedProcess:
     timed_out: bool = False
     output_exceeded: bool = False
 
+    def ending(self, seconds: float) -> str:
+        """How it ended, for a message; `seconds` was its time limit."""
+        if self.timed_out:
+            return f"exceeded its time limit of {seconds:g} s and was killed"
+        if self.code is not None and self.code < 0:
+            return f"was killed by signal {-self.code}"
+        return f"ended with exit code {self.code}"
+
     @property
     def last_error(self) -> str:
         """The last line of standard error that is not blank."""

@@ -6,10 +6,19 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from punchlist.conversations.model import Scope
 from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
+
+
+class ChatChannel(StrEnum):
+    """The purpose of a mission's chat, stored in the conversation's metadata (M1)."""
+
+    MISSION = "mission"
+    PILLAR = "pillar"
+    PILLAR_TODO = "pillar-todo"
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,12 @@ TURNS_OF_RUN: Final = Statement(
     f"SELECT data FROM events WHERE stream = :stream AND action = '{RunAction.SET_TURN}' ORDER BY version"
 )
 
+_SEARCHED_MESSAGES: Final = 50
+RECENT_MESSAGES: Final = Statement(
+    "SELECT kind, content FROM messages WHERE conversation_id = :conversation_id "
+    f"ORDER BY position DESC LIMIT {_SEARCHED_MESSAGES}"
+)
+
 
 # --- missions ---------------------------------------------------------------------------------------------
 
@@ -218,6 +224,14 @@ def capacity(tx: Transaction, mission: Mission) -> Capacity:
     counts, policy = count_open_by_status(tx, mission.id), policy_of(mission)
     active = sum(count for status, count in counts.items() if status in ACTIVE)
     return Capacity(active, policy.active_todo_limit, counts.get(TodoStatus.BACKLOG, 0), policy.backlog_todo_limit)
+
+
+# --- chats ------------------------------------------------------------------------------------------------
+
+
+def was_posted(tx: Transaction, conversation_id: str, kind: str, content: str) -> bool:
+    """Whether one of the recent messages of a chat is identical."""
+    return (kind, content) in [tuple(row) for row in tx.all(RECENT_MESSAGES, conversation_id=conversation_id)]
 
 
 # --- runs -------------------------------------------------------------------------------------------------

@@ -21,10 +21,9 @@ from punchlist.kernel.text import block_problem
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import MissionAction, find_mission, lock_mission, mission_event
 from punchlist.missions.chats import service as chat_service
-from punchlist.missions.chats.model import ChatChannel
 from punchlist.missions.config.apply_config import REASON, apply_config, changed_columns
 from punchlist.missions.config.diff import change_lines, creation_lines
-from punchlist.missions.model import Mission, PillarState
+from punchlist.missions.model import ChatChannel, Mission, PillarState
 from punchlist.missions.todos.lifecycle import ACTIVE, TodoStatus
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction

@@ -57,13 +57,6 @@ class MissionUsage:
     """By id. The Lead's own runs count only for the mission."""
     todos: dict[str, RunUsage]
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            **self.usage.as_json(),
-            "pillars": {id: used.as_json() for id, used in self.pillars.items()},
-            "todos": {id: used.as_json() for id, used in self.todos.items()},
-        }
-
 
 class MissionUsageService:
     def __init__(self, store: Store) -> None:

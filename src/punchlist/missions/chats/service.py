@@ -13,42 +13,21 @@ from punchlist.conversations.service import MAX_MESSAGE_LENGTH, Conversations
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.events import canonical_json
 from punchlist.kernel.text import raw_problem
-from punchlist.missions.chats import repository as chat_repository
-from punchlist.missions.chats.model import ChatChannel
+from punchlist.missions import repository as mission_repository
+from punchlist.missions.model import ChatChannel
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
-
-# Kinds of messages.
-TODO_DELEGATION: Final = NoticeKind.TODO_DELEGATION.value
-TODO_RESULT: Final = NoticeKind.TODO_RESULT.value
-TODO_ERROR: Final = NoticeKind.TODO_ERROR.value
-TODO_FEEDBACK: Final = NoticeKind.TODO_FEEDBACK.value
-RECOMMENDATION: Final = NoticeKind.RECOMMENDATION.value
-PLANNING: Final = NoticeKind.PLANNING.value
-DEADLINE_WARNING: Final = NoticeKind.DEADLINE_WARNING.value
-ESCALATION: Final = NoticeKind.ESCALATION.value
-REMINDER: Final = NoticeKind.REMINDER.value
-CYCLE_REPORT: Final = NoticeKind.CYCLE_REPORT.value
-WORKER_RESULT: Final = NoticeKind.WORKER_RESULT.value
-NOTE: Final = NoticeKind.NOTE.value
 
 _MAX_ATTEMPTS: Final = 1_000
 
 
-def post(
-    tx: Transaction,
-    scope: Scope,
-    conversation_id: str,
-    kind: str,
-    content: str,
-    role: MessageRole = MessageRole.SYSTEM,
-) -> Message:
+def post(tx: Transaction, scope: Scope, conversation_id: str, kind: NoticeKind, content: str) -> Message:
     """Post a message. The caller owns the transaction; the chat stays locked until its end."""
     if problem := raw_problem(content, max_length=MAX_MESSAGE_LENGTH):
         raise InvalidInput(f"content: {problem}")
     if conversation_records.lock_conversation(tx, conversation_id) is None:
         raise NotFound(f"There is no session {conversation_id!r}.")
-    message = conversation_records.add_message(tx, conversation_id, role.value, content, kind=kind)
+    message = conversation_records.add_message(tx, conversation_id, MessageRole.SYSTEM.value, content, kind=kind.value)
     chat_scope = Scope(conversation_id, scope.actor)
     data = conversation_records.fingerprint(message)
     event_log.append(
@@ -57,11 +36,11 @@ def post(
     return message
 
 
-def post_once(store: Store, scope: Scope, conversation_id: str, kind: str, content: str) -> None:
+def post_once(store: Store, scope: Scope, conversation_id: str, kind: NoticeKind, content: str) -> None:
     """Post unless a recent message is identical, so that a repeated workflow step does not post twice."""
     with store.write() as tx:
         conversation_records.lock_conversation(tx, conversation_id)
-        if not chat_repository.was_posted(tx, conversation_id, kind, content):
+        if not mission_repository.was_posted(tx, conversation_id, kind, content):
             post(tx, scope, conversation_id, kind, content)
 
 

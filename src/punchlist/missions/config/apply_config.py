@@ -15,8 +15,7 @@ from punchlist.kernel.ids import new_id
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import MissionAction, mission_event
 from punchlist.missions.chats import service as chat_service
-from punchlist.missions.chats.model import ChatChannel
-from punchlist.missions.model import Metric, Mission, Pillar, Strategy
+from punchlist.missions.model import ChatChannel, Metric, Mission, Pillar, Strategy
 from punchlist.storage.store import Transaction
 
 if TYPE_CHECKING:

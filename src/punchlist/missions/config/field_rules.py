@@ -87,6 +87,10 @@ def block(description: str, *, min_length: int = 0) -> Rule:
     )
 
 
+def _matching(description: str, max_length: int, pattern: str, problem: Callable[[Any], Problems]) -> Rule:
+    return Rule(problem, {"description": description, "type": "string", "pattern": pattern, "maxLength": max_length})
+
+
 def slug(description: str) -> Rule:
     def problem(value: Any) -> Problems:
         if isinstance(value, str) and SLUG.fullmatch(value):
@@ -202,35 +206,27 @@ def _url_problem(value: Any) -> Problems:
     return "must not contain a user name or password" if parts.username or parts.password is not None else None
 
 
-URL: Final = Rule(
+URL: Final = _matching(
+    "An http:// or https:// address.",
+    MAX_URL_LENGTH,
+    r"^[Hh][Tt][Tt][Pp][Ss]?://[^/?#\s@]+([/?#][^\s]*)?$",
     _url_problem,
-    {
-        "description": "An http:// or https:// address.",
-        "type": "string",
-        "pattern": r"^[Hh][Tt][Tt][Pp][Ss]?://[^/?#\s@]+([/?#][^\s]*)?$",
-        "maxLength": MAX_URL_LENGTH,
-    },
 )
 
 
 def _pointer_problem(value: Any) -> Problems:
     if problem := line_problem(value, max_length=MAX_PATTERN_LENGTH, min_length=0):
         return problem
-    return (
-        None
-        if _POINTER.fullmatch(value)
-        else f'must be a JSON pointer such as "/data/0/value", got {display_value(value)}'
-    )
+    if _POINTER.fullmatch(value):
+        return None
+    return f'must be a JSON pointer such as "/data/0/value", got {display_value(value)}'
 
 
-POINTER: Final = Rule(
+POINTER: Final = _matching(
+    "A JSON pointer to the number, such as /data/0/value.",
+    MAX_PATTERN_LENGTH,
+    f"^{_POINTER.pattern}$",
     _pointer_problem,
-    {
-        "description": "A JSON pointer to the number, such as /data/0/value.",
-        "type": "string",
-        "pattern": f"^{_POINTER.pattern}$",
-        "maxLength": MAX_PATTERN_LENGTH,
-    },
 )
 
 
@@ -264,14 +260,11 @@ def _entry_point_problem(value: Any) -> Problems:
     return f'must be "module:function" or the name of an entry point, got {display_value(value)}'
 
 
-ENTRY_POINT: Final = Rule(
+ENTRY_POINT: Final = _matching(
+    "module:function, or the name of an entry point in the group punchlist.collectors.",
+    MAX_PATTERN_LENGTH,
+    f"^({_ENTRY_POINT.pattern})$",
     _entry_point_problem,
-    {
-        "description": "module:function, or the name of an entry point in the group punchlist.collectors.",
-        "type": "string",
-        "pattern": f"^({_ENTRY_POINT.pattern})$",
-        "maxLength": MAX_PATTERN_LENGTH,
-    },
 )
 
 

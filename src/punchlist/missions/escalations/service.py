@@ -6,7 +6,7 @@ import builtins
 from enum import StrEnum
 from typing import Final
 
-from punchlist.conversations.model import Scope
+from punchlist.conversations.model import NoticeKind, Scope
 from punchlist.errors import IllegalTransition, InvalidInput, NotFound
 from punchlist.kernel.text import block_problem, excerpt, visible
 from punchlist.missions import repository as mission_repository
@@ -162,8 +162,8 @@ def _post_answer(
 ) -> None:
     """In the mission chat, for the Lead; and in the TODO chat while the work continues."""
     note = f"Answer of {visible(scope.actor.name)} about {title_sentence(todo)} {visible(text)}"
-    chat_service.post(tx, scope, mission.conversation_id, chat_service.NOTE, note)
+    chat_service.post(tx, scope, mission.conversation_id, NoticeKind.NOTE, note)
     if todo.status is TodoStatus.IN_PROGRESS and choice is not EscalationAnswer.CANCEL:
         pillar = mission_repository.pillar(tx, todo.pillar_id)
         assert pillar is not None
-        chat_service.post(tx, scope, pillar.todo_conversation_id, chat_service.NOTE, note)
+        chat_service.post(tx, scope, pillar.todo_conversation_id, NoticeKind.NOTE, note)

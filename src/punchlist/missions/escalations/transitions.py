@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from punchlist.conversations.model import Scope
+from punchlist.conversations.model import NoticeKind, Scope
 from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.lifecycle import NEW
@@ -55,7 +55,7 @@ def create_escalation(
     escalation_repository.insert_escalation(tx, escalation)
     data = {name: value for name, value in escalation._asdict().items() if value is not None}
     event_log.append(tx, mission_event(scope, mission, EscalationAction.ASK, id, reason, data, to=status))
-    chat_service.post(tx, scope, mission.conversation_id, chat_service.ESCALATION, escalation.question)
+    chat_service.post(tx, scope, mission.conversation_id, NoticeKind.ESCALATION, escalation.question)
     return escalation
 
 

@@ -129,13 +129,11 @@ def _run(
         ran = run_captured(arguments, folder=workspace, environment=environment, seconds=seconds, max_output=max_output)
     except ProcessStartError as error:
         raise _CollectorFailed(f"{what} {excerpt(arguments[0])!r} cannot be started: {error}") from None
-    if ran.timed_out:
-        raise _CollectorFailed(f"{what} exceeded its time limit of {seconds:g} s and was killed")
     if ran.output_exceeded:
         raise _CollectorFailed(f"{what} printed more than {max_output // 1024} KB and was killed; print only a number")
-    if ran.code:
-        ended = f"was killed by signal {-ran.code}" if ran.code < 0 else f"ended with exit code {ran.code}"
-        raise _CollectorFailed(f"{what} {ended}{f': {excerpt(ran.last_error, 300)}' if ran.last_error else ''}")
+    if ran.timed_out or ran.code:
+        printed = f": {excerpt(ran.last_error, 300)}" if ran.last_error and not ran.timed_out else ""
+        raise _CollectorFailed(f"{what} {ran.ending(seconds)}{printed}")
     return ran
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from punchlist.conversations.model import Scope
+from punchlist.conversations.model import NoticeKind, Scope
 from punchlist.errors import NotFound
 from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.kernel.text import excerpt
@@ -129,7 +129,7 @@ def _handle(tx: Transaction, scope: Scope, mission: Mission, policy: TodoPolicy,
 def _warn(tx: Transaction, scope: Scope, todo: MissionTodo) -> None:
     pillar = mission_repository.pillar(tx, todo.pillar_id)
     assert pillar is not None, "a pillar with todos cannot be deleted"
-    chat_service.post(tx, scope, pillar.todo_conversation_id, chat_service.DEADLINE_WARNING, prompts.overdue_note(todo))
+    chat_service.post(tx, scope, pillar.todo_conversation_id, NoticeKind.DEADLINE_WARNING, prompts.overdue_note(todo))
 
 
 def _remind(
@@ -146,7 +146,7 @@ def _remind(
         changes = {"reminders": count, "reminded_at": tx.now()}
         reason, text = f"reminder {count}", f"Reminder {count}: {escalation.question}"
         reminded.append(advance_escalation(tx, scope, mission, escalation, EscalationAction.REMIND, reason, **changes))
-        chat_service.post(tx, scope, mission.conversation_id, chat_service.REMINDER, text)
+        chat_service.post(tx, scope, mission.conversation_id, NoticeKind.REMINDER, text)
     return tuple(reminded)
 
 
@@ -165,5 +165,5 @@ def _process_stale_backlog(
         names = ", ".join(f"“{excerpt(todo.title, 100)}”" for todo in pruned[:_MAX_NAMED])
         more = f" and {len(pruned) - _MAX_NAMED} more" if len(pruned) > _MAX_NAMED else ""
         text = f"Cancelled in the backlog because they have not changed for a long time: {names}{more}."
-        chat_service.post(tx, scope, mission.conversation_id, chat_service.NOTE, text)
+        chat_service.post(tx, scope, mission.conversation_id, NoticeKind.NOTE, text)
     return report._replace(pruned=pruned)

@@ -118,13 +118,7 @@ class CompletionChecks:
             )
         except ProcessStartError as error:
             return CheckResult(False, self._redact(f"{spelled} cannot be started: {error}."))
-        if ran.timed_out:
-            ended = f"exceeded its time limit of {seconds:g} s and was killed"
-        elif ran.code is not None and ran.code < 0:
-            ended = f"was killed by signal {-ran.code}"
-        else:
-            ended = f"ended with exit code {ran.code}"
-        return CheckResult(ran.code == 0, self._redact(f"{spelled} {ended}.{_output_tail(ran)}"))
+        return CheckResult(ran.code == 0, self._redact(f"{spelled} {ran.ending(seconds)}.{_output_tail(ran)}"))
 
     def _metric(
         self, todo: MissionTodo, slug: str, holds: Callable[[float], bool], requirement: str, worked_at: str

@@ -14,16 +14,15 @@ from punchlist.claims import service as claims
 from punchlist.claims import validation as claim_rules
 from punchlist.claims.lifecycle import DEFAULT_LEASE_SECONDS, ClaimAction
 from punchlist.claims.model import Claim, Claimant, ClaimGranted, ListKind, NothingToClaim
-from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound
-from punchlist.kernel.text import excerpt, visible
-from punchlist.missions import repository as mission_repository
-from punchlist.missions.changes import check_active, find_pillar, lock_mission, mission_event
+from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed
+from punchlist.kernel.text import visible
+from punchlist.missions.changes import find_pillar, lock_mission, mission_event
 from punchlist.missions.model import Mission, MissionScope, MissionTodo
 from punchlist.missions.todos import pagination
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.lifecycle import MEMBERS, TodoStatus
 from punchlist.missions.todos.tools import todo_json
-from punchlist.missions.todos.transitions import find_todo
+from punchlist.missions.todos.transitions import check_pillar_of, find_in_scope, find_todo
 from punchlist.missions.todos.validation import check_mission, check_pillar
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
@@ -80,7 +79,7 @@ class MissionClaims:
         """Extend the lease; writes no event."""
         by = _claimant(scope, at, ClaimAction.RENEW)
         with self._store.write() as tx:
-            todo, _ = _find_mission_todo(tx, scope, todo_id, lock=False)
+            _, todo = find_in_scope(tx, scope, todo_id, lock=False)
             return claims.renew(tx, _label(todo), todo.id, by, fence, seconds)
 
     def release_claim(
@@ -89,7 +88,7 @@ class MissionClaims:
         """End a claim and return it as it was. A person can release the claim of any holder."""
         by = _claimant(scope, at, ClaimAction.RELEASE)
         with self._store.write() as tx:
-            todo, mission = _find_mission_todo(tx, scope, todo_id, lock=True)
+            mission, todo = find_in_scope(tx, scope, todo_id, lock=True)
             claim = claims.release(tx, _label(todo), todo.id, by, fence)
             _append_event(tx, scope, mission, ClaimAction.RELEASE, todo, reason, **claims.claim_event_data(claim))
             return claim
@@ -150,35 +149,12 @@ def _find_claimable(
     tx: Transaction, scope: MissionScope, mission: Mission, todo_id: str
 ) -> tuple[MissionTodo, Claim | None]:
     todo = find_todo(tx, mission, todo_id)
-    _check_pillar_of(tx, scope, todo)
+    check_pillar_of(tx, scope, todo)
     if todo.status is not TodoStatus.IN_PROGRESS:
         raise IllegalTransition(
             f"Cannot claim {_label(todo)}: it is {todo.status}; only todos in progress can be claimed."
         )
     return todo, claim_repository.lock(tx, todo.id)
-
-
-def _find_mission_todo(
-    tx: Transaction, scope: MissionScope, todo_id: str, *, lock: bool
-) -> tuple[MissionTodo, Mission]:
-    """A todo and its mission, checked against the caller's scope."""
-    todo = todo_repository.find(tx, todo_id)
-    read_mission = mission_repository.lock_mission if lock else mission_repository.mission
-    mission = read_mission(tx, todo.mission_id) if todo else None
-    # Read again: another writer may have changed it before we held the lock.
-    todo = todo_repository.find(tx, todo_id) if lock else todo
-    if todo is None or mission is None:
-        raise NotFound(f"There is no mission todo {excerpt(todo_id)!r}.")
-    check_active(mission)
-    check_mission(scope, mission.slug)
-    _check_pillar_of(tx, scope, todo)
-    return todo, mission
-
-
-def _check_pillar_of(tx: Transaction, scope: MissionScope, todo: MissionTodo) -> None:
-    if scope.pillar_slug is not None:
-        pillar = mission_repository.pillar(tx, todo.pillar_id)
-        check_pillar(scope, pillar.slug if pillar else "")
 
 
 def _label(todo: MissionTodo) -> str:

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from punchlist.claims import service as claims
-from punchlist.conversations.model import Scope
-from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound
+from punchlist.conversations.model import NoticeKind, Scope
+from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed
 from punchlist.kernel.actors import Role
 from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.lifecycle import NEW
@@ -26,7 +26,6 @@ from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.escalations.transitions import OVERDUE
 from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar, TodoChange
 from punchlist.missions.todos import deadlines
-from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.execution import check_daily_limits, enqueue_execution
 from punchlist.missions.todos.lifecycle import LEADS, MEMBERS, MISSION, OPEN, TodoAction, TodoPriority, TodoStatus
 from punchlist.missions.todos.queries import TodoQueries
@@ -38,6 +37,7 @@ from punchlist.missions.todos.transitions import (
     answer_escalations,
     cancel_todo,
     end_claim,
+    find_in_scope,
     find_todo,
     insert_todo,
     update_todo,
@@ -186,7 +186,7 @@ class MissionTodos(TodoQueries):
         if scope.actor.role not in LEADS:
             raise NotAllowed(f"{scope.actor.role.described} may not record the result of a mission todo's check.")
         with self._store.write() as tx:
-            mission, todo = _lock_todo_by_id(tx, scope, todo_id)
+            mission, todo = find_in_scope(tx, scope, todo_id, lock=True)
             if todo.completion_check is None:
                 raise IllegalTransition(f"“{visible(todo.title)}” ({todo.id}) has no check.")
             if todo.status not in OPEN:
@@ -204,7 +204,7 @@ class MissionTodos(TodoQueries):
                 f"{scope.actor.role.described} may not work on a mission todo; the owner of its pillar may."
             )
         with self._store.write() as tx:
-            mission, todo = _lock_todo_by_id(tx, scope, todo_id)
+            mission, todo = find_in_scope(tx, scope, todo_id, lock=True)
             if todo.status is not TodoStatus.IN_PROGRESS:
                 return todo
             return update_todo(tx, scope, mission, WORK, todo, "it was worked on", worked_at=tx.now())
@@ -231,7 +231,7 @@ class MissionTodos(TodoQueries):
                 tx,
                 scope,
                 pillar.todo_conversation_id,
-                chat_service.TODO_RESULT,
+                NoticeKind.TODO_RESULT,
                 f"[TODO {todo.id}]\n{quote_verbatim(result)}",
             )
             return TodoChange(changed)
@@ -246,7 +246,7 @@ class MissionTodos(TodoQueries):
                     f"The owner of {visible(pillar.name)} recommends to {action} “{visible(todo.title)}” ({todo.id}), "
                     f"which is {todo.status}.\n{block_quote(reason)}"
                 )
-                chat_service.post(tx, scope, mission.conversation_id, chat_service.RECOMMENDATION, content)
+                chat_service.post(tx, scope, mission.conversation_id, NoticeKind.RECOMMENDATION, content)
         posted = "It was posted to the mission chat as a recommendation."
         result = posted if possible else f"It is {todo.status}, so this was not possible anyway."
         raise NotAllowed(f"An owner may not {action} a mission todo; the Lead decides. {result}")
@@ -284,22 +284,6 @@ def _place(tx: Transaction, scope: MissionScope, mission: Mission, new: NewMissi
     action, warning = choose_list(requested, mission_repository.capacity(tx, mission))
     todo = draft._replace(status=MISSION.advance(NEW, action, scope.actor.role))
     return _Placement(todo, action, draft.status, [warning, *warnings] if warning else warnings)
-
-
-def _lock_todo_by_id(tx: Transaction, scope: MissionScope, todo_id: str) -> tuple[Mission, MissionTodo]:
-    """Lock the mission of a todo, then read the todo."""
-    before = todo_repository.find(tx, todo_id)
-    mission = mission_repository.lock_mission(tx, before.mission_id) if before else None
-    # Read again: another writer may have changed it before we held the lock.
-    todo = todo_repository.find(tx, todo_id)
-    if mission is None or todo is None:
-        raise NotFound(f"There is no mission todo {excerpt(todo_id)!r}.")
-    check_active(mission)
-    check_mission(scope, mission.slug)
-    if scope.pillar_slug is not None:
-        pillar = mission_repository.pillar(tx, todo.pillar_id)
-        check_pillar(scope, pillar.slug if pillar else "")
-    return mission, todo
 
 
 def _enqueue_collection(

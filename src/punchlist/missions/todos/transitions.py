@@ -16,13 +16,15 @@ from punchlist.conversations.model import Scope
 from punchlist.errors import Conflict, NotFound
 from punchlist.kernel.actors import SYSTEM
 from punchlist.kernel.text import excerpt
-from punchlist.missions.changes import mission_event
+from punchlist.missions import repository as mission_repository
+from punchlist.missions.changes import check_active, mission_event
 from punchlist.missions.escalations import repository as escalation_repository
 from punchlist.missions.escalations.lifecycle import EscalationAction
 from punchlist.missions.escalations.transitions import advance_escalation
-from punchlist.missions.model import Mission, MissionTodo
+from punchlist.missions.model import Mission, MissionScope, MissionTodo
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.lifecycle import LEADS, MISSION, TodoAction
+from punchlist.missions.todos.validation import check_mission, check_pillar
 from punchlist.runs import service as runs
 from punchlist.storage import event_log
 from punchlist.storage.store import Transaction
@@ -41,6 +43,27 @@ def find_todo(tx: Transaction, mission: Mission, todo_id: str) -> MissionTodo:
         where = "belongs to another mission" if todo else f"is not in mission {mission.slug!r}"
         raise NotFound(f"Todo {excerpt(todo_id)!r} {where}. Call mission_todo_list for the ids of its todos.")
     return todo
+
+
+def find_in_scope(tx: Transaction, scope: MissionScope, todo_id: str, *, lock: bool) -> tuple[Mission, MissionTodo]:
+    """A todo and its mission, checked against the caller's scope; `lock` locks the mission."""
+    todo = todo_repository.find(tx, todo_id)
+    read_mission = mission_repository.lock_mission if lock else mission_repository.mission
+    mission = read_mission(tx, todo.mission_id) if todo else None
+    # Read again: another writer may have changed it before we held the lock.
+    todo = todo_repository.find(tx, todo_id) if lock else todo
+    if mission is None or todo is None:
+        raise NotFound(f"There is no mission todo {excerpt(todo_id)!r}.")
+    check_active(mission)
+    check_mission(scope, mission.slug)
+    check_pillar_of(tx, scope, todo)
+    return mission, todo
+
+
+def check_pillar_of(tx: Transaction, scope: MissionScope, todo: MissionTodo) -> None:
+    if scope.pillar_slug is not None:
+        pillar = mission_repository.pillar(tx, todo.pillar_id)
+        check_pillar(scope, pillar.slug if pillar else "")
 
 
 def insert_todo(

@@ -10,7 +10,7 @@ import typer
 
 from punchlist.errors import IllegalTransition, NotFound
 from punchlist.kernel.text import excerpt, visible
-from punchlist.missions.chats.model import ChatChannel
+from punchlist.missions.model import ChatChannel
 from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json, format_time
 from punchlist.surfaces.cli.mission_options import NO_MISSIONS, OptionalMissionArgument
 

@@ -11,9 +11,18 @@ from hypothesis import strategies as st
 from tests.unit.examples import examples
 
 from punchlist.kernel.clock import timestamp
-from punchlist.missions.model import Capacity, Escalation, Mission, MissionTodo, Pillar, Strategy
+from punchlist.missions.metrics.service import MetricView
+from punchlist.missions.model import (
+    Capacity,
+    Escalation,
+    Metric,
+    MetricReading,
+    Mission,
+    MissionTodo,
+    Pillar,
+    Strategy,
+)
 from punchlist.missions.planning.prompts import (
-    MetricLine,
     PlanningReport,
     age,
     delegation_text,
@@ -32,10 +41,21 @@ PILLAR = Pillar(
     "p1", "m1", "build-performance", "Build Performance", "Builds under a minute", 0, "active", "c", "t", ""
 )
 MISSION = Mission("m1", "dx", "Developer Experience", "Good tools", "{}", "{}", "active", "chat", None, "", "")
-BUILD_TIME = MetricLine(
+
+
+def measured(
+    name: str, current: float | None, target: float, unit: str, status: Any, trend: Any, *, stale: bool, **more: Any
+) -> MetricView:
+    nothing: dict[str, Any] = dict.fromkeys(Metric._fields)
+    metric = Metric(**nothing)._replace(name=name, target=target, unit=unit, **more)
+    reading = None if current is None else MetricReading("r1", "m1", "", 1, current, "", "manual", "")
+    return MetricView(metric, PILLAR.slug, reading, status, trend, stale, [])
+
+
+BUILD_TIME = measured(
     "Local build time", 72.0, 60.0, "s", "warning", "degrading", stale=False, warning=90.0, direction="down"
 )
-CACHE = MetricLine("Cache hit rate", None, 0.9, "", "unknown", "unknown", stale=True, direction="up", slug="cache")
+CACHE = measured("Cache hit rate", None, 0.9, "", "unknown", "unknown", stale=True, direction="up", slug="cache")
 LOADERS = Strategy("s1", "m1", "p1", 0, "Replace slow loaders", "active")
 HEADINGS = [
     "## TODO Planning Cycle",
@@ -174,7 +194,7 @@ HOSTILE = (
 def test_no_text_forges_a_heading_or_a_line() -> None:
     told = prompt(
         pillar=PILLAR._replace(name=HOSTILE, description=HOSTILE),
-        metrics=[MetricLine(HOSTILE, 1.0, 2.0, HOSTILE, HOSTILE, HOSTILE, stale=False, slug=HOSTILE)],
+        metrics=[measured(HOSTILE, 1.0, 2.0, HOSTILE, HOSTILE, HOSTILE, stale=False, slug=HOSTILE)],
         strategies=[LOADERS._replace(description=HOSTILE)],
         todos=[
             todo("t1", HOSTILE, TodoStatus.IN_PROGRESS, assigned_agent=HOSTILE),
@@ -244,7 +264,7 @@ def test_ages_are_in_words(delta: timedelta, words: str) -> None:
 @pytest.mark.spec("M12")
 def test_figures_are_written_as_people_write_them() -> None:
     for value, shown in ((72.0, "72"), (0.1, "0.1"), (1e6, "1000000"), (-2.5, "-2.5"), (1e21, "1e+21")):
-        assert metric_line(MetricLine("M", value, 60.0, "", "on_target", "stable", stale=False)).startswith(
+        assert metric_line(measured("M", value, 60.0, "", "on_target", "stable", stale=False)).startswith(
             f"- M: {shown} (target: 60,"
         )
 

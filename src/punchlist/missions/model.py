@@ -104,6 +104,10 @@ class Metric(NamedTuple):
         collector: dict[str, Any] = json.loads(self.collector)
         return collector
 
+    @property
+    def collector_type(self) -> str:
+        return str(self.collector_config.get("type", "manual"))
+
 
 class MetricReading(NamedTuple):
     """A row of `metric_readings`."""
@@ -131,19 +135,19 @@ class MissionTodo(NamedTuple):
     deadline: str | None
     status: TodoStatus
     priority: TodoPriority
-    assigned_agent: str | None
-    outcome: str | None
-    created_at: str
-    started_at: str | None
-    completed_at: str | None
-    ended_at: str | None
-    also_affects: str
-    completion_check: str | None
-    check_result: str | None
-    worked_at: str | None
-    override_reason: str | None
-    overdue_at: str | None
-    request_id: str | None
+    assigned_agent: str | None = None
+    outcome: str | None = None
+    created_at: str = ""
+    started_at: str | None = None
+    completed_at: str | None = None
+    ended_at: str | None = None
+    also_affects: str = "[]"
+    completion_check: str | None = None
+    check_result: str | None = None
+    worked_at: str | None = None
+    override_reason: str | None = None
+    overdue_at: str | None = None
+    request_id: str | None = None
 
     def checksum(self) -> int:
         return zlib.crc32("\x1f".join(value or "" for value in self).encode())
@@ -159,11 +163,11 @@ class Escalation(NamedTuple):
     question: str
     status: str
     asked_at: str
-    reminded_at: str | None
-    reminders: int
-    answer: str | None
-    answered_by: str | None
-    answered_at: str | None
+    reminded_at: str | None = None
+    reminders: int = 0
+    answer: str | None = None
+    answered_by: str | None = None
+    answered_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ def _describe(mission: Mission, collected: CollectedMetric) -> str:
     metric, name = collected.metric, visible(collected.metric.name)
     if collected.error is None:
         return f"{name} is {collected.value:g}{metric.unit and f' {visible(metric.unit)}'}."
-    if metric.collector_config.get("type", "manual") == "manual":
+    if metric.collector_type == "manual":
         command = f"punchlist mission metric record {mission.slug} {metric.slug} VALUE"
         return f"{name} may have changed: record it with `{command}`."
     return f"{name} could not be collected: {visible(collected.error)}"

@@ -46,11 +46,6 @@ def create_escalation(
         question=f"{question}\n{_how_to_answer(id)}",
         status=status.value,
         asked_at=tx.now(),
-        reminded_at=None,
-        reminders=0,
-        answer=None,
-        answered_by=None,
-        answered_at=None,
     )
     escalation_repository.insert_escalation(tx, escalation)
     data = {name: value for name, value in escalation._asdict().items() if value is not None}

@@ -45,7 +45,7 @@ class MetricCollection:
         """Collect the named metrics, or all that are not manual. A failure does not stop the others. `once` is an
         idempotency key: a repeated call with the same key records no second reading."""
         mission, metrics = self.metrics.find_collectable(mission_slug, slugs)
-        needs_trust = any(_kind(metric) in COLLECTORS_NEEDING_TRUST for metric in metrics)
+        needs_trust = any(metric.collector_type in COLLECTORS_NEEDING_TRUST for metric in metrics)
         config = trusted_config(mission, self.is_trusted) if needs_trust else None
         return [self._collect(scope, mission, metric, config, once) for metric in metrics]
 
@@ -63,12 +63,8 @@ class MetricCollection:
                 allow_private=self.allow_private,
             )
         except CollectorError as error:
-            if _kind(metric) != MANUAL:
+            if metric.collector_type != MANUAL:
                 self.metrics.record_failure(scope, metric.id, str(error))
             return CollectedMetric(metric, error=str(error))
-        self.metrics.record(scope, mission.slug, metric.slug, value, source=_kind(metric), once=once)
+        self.metrics.record(scope, mission.slug, metric.slug, value, source=metric.collector_type, once=once)
         return CollectedMetric(metric, value)
-
-
-def _kind(metric: Metric) -> str:
-    return str(metric.collector_config.get("type", MANUAL))

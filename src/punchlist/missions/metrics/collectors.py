@@ -10,7 +10,7 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -51,8 +51,7 @@ def collect(
     allow_private: bool = False,
 ) -> float:
     """The current value of a metric. `allow_private` permits HTTP requests to private networks."""
-    config, redactor = metric.collector_config, Redactor(environment)
-    kind = str(config.get("type", "manual"))
+    config, kind = metric.collector_config, metric.collector_type
     if kind == "manual":
         raise CollectorError(
             f"{metric.slug} is recorded manually: `punchlist mission metric record {mission_slug} {metric.slug} VALUE`."
@@ -63,20 +62,15 @@ def collect(
             f"Read the file, then run `punchlist mission trust {mission_slug}`."
         )
     try:
-        return metric_status.checked_value(_collector(kind)(config, workspace, environment, allow_private))
+        if kind not in _COLLECTORS:
+            raise _CollectorFailed(f"there is no collector of type {excerpt(kind)!r}")
+        return metric_status.checked_value(_COLLECTORS[kind](config, workspace, environment, allow_private))
     except (InvalidInput, _CollectorFailed, FetchError) as error:
-        raise CollectorError(redactor.text(f"{metric.slug}: {error}.")) from None
+        raise CollectorError(Redactor(environment).text(f"{metric.slug}: {error}.")) from None
 
 
 class _CollectorFailed(Exception):
     pass
-
-
-def _collector(kind: str) -> Callable[[Mapping[str, Any], Path, Mapping[str, str], bool], float]:
-    found = {"command": _command, "file": _file, "http": _http, "python": _python}.get(kind)
-    if found is None:
-        raise _CollectorFailed(f"there is no collector of type {excerpt(kind)!r}")
-    return found
 
 
 # --- the collectors ---------------------------------------------------------------------------------------
@@ -115,6 +109,9 @@ def _http(config: Mapping[str, Any], _: Path, environment: Mapping[str, str], al
         allow_private=allow_private,
     )
     return _number_in_json(content, str(config.get("pointer") or ""))
+
+
+_COLLECTORS: Final = {"command": _command, "file": _file, "http": _http, "python": _python}
 
 
 def _timeout(config: Mapping[str, Any], default: float) -> float:

@@ -69,7 +69,7 @@ class MetricView:
             "target": metric.target,
             "warning": metric.warning,
             "direction": metric.direction,
-            "collector": metric.collector_config.get("type", MANUAL),
+            "collector": metric.collector_type,
             "current": self.current.value if self.current else None,
             "at": self.current.at if self.current else None,
             "status": self.status.value,
@@ -177,7 +177,7 @@ class Metrics:
             if slugs:
                 return mission, [_find(tx, mission, slug).metric for slug in dict.fromkeys(slugs)]
             every = [placed.metric for placed in metric_repository.in_mission(tx, mission.id) if placed.active]
-            return mission, [metric for metric in every if metric.collector_config.get("type", MANUAL) != MANUAL]
+            return mission, [metric for metric in every if metric.collector_type != MANUAL]
 
 
 def _view(tx: Transaction, placed: PillarMetric, limit: int) -> MetricView:

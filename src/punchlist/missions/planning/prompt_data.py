@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -15,7 +15,7 @@ from punchlist.missions.escalations.service import Escalations
 from punchlist.missions.metrics.service import Metrics, MetricView
 from punchlist.missions.model import Mission, MissionTodo, Pillar
 from punchlist.missions.planning import prompts
-from punchlist.missions.planning.prompts import LeadUpdates, MetricLine, PlanningReport, PostedMessage
+from punchlist.missions.planning.prompts import LeadUpdates, PlanningReport, PostedMessage
 from punchlist.missions.service import Missions
 from punchlist.missions.todos.deadlines import OverdueReport
 from punchlist.missions.todos.lifecycle import OPEN as UNENDED
@@ -42,7 +42,7 @@ class PromptData:
             raise IllegalTransition(f"Pillar {pillar.slug!r} is archived and is no longer planned.")
         return prompts.planning_prompt(
             pillar,
-            self._metric_lines(mission).get(pillar.slug, ()),
+            self._metrics_by_pillar(mission).get(pillar.slug, ()),
             state.strategies,
             self.todos.list(mission.slug, pillar=pillar.slug).items,
             self.todos.capacity(mission.slug),
@@ -53,8 +53,8 @@ class PromptData:
 
     def for_lead(self, mission: Mission, reports: Mapping[str, str], overdue_report: OverdueReport, since: str) -> str:
         """`reports` are the owners' reports by pillar slug; `since` is the time of the Lead's last review."""
-        lines = self._metric_lines(mission)
-        planning_reports = [PlanningReport(pillar, text, lines.get(pillar, ())) for pillar, text in reports.items()]
+        views = self._metrics_by_pillar(mission)
+        planning_reports = [PlanningReport(pillar, text, views.get(pillar, ())) for pillar, text in reports.items()]
         # Include todos that earlier cycles flagged.
         late = [todo for todo in self.todos.list(mission.slug, status=UNENDED).items if todo.overdue_at is not None]
         known = {todo.id for todo in overdue_report.overdue}
@@ -85,24 +85,8 @@ class PromptData:
             return None
         return f"its last run is {found[0].status}. {found[0].why}" if found else "it has no run"
 
-    def _metric_lines(self, mission: Mission) -> dict[str, Sequence[MetricLine]]:
-        lines: dict[str, Sequence[MetricLine]] = {}
+    def _metrics_by_pillar(self, mission: Mission) -> dict[str, list[MetricView]]:
+        views: dict[str, list[MetricView]] = {}
         for view in self.metrics.views(mission.slug):
-            lines[view.pillar_slug] = [*lines.get(view.pillar_slug, ()), _metric_line(view)]
-        return lines
-
-
-def _metric_line(view: MetricView) -> MetricLine:
-    metric = view.metric
-    return MetricLine(
-        metric.name,
-        view.current.value if view.current else None,
-        metric.target,
-        metric.unit,
-        view.status.value,
-        view.trend.value,
-        view.stale,
-        metric.warning,
-        metric.direction,
-        metric.slug,
-    )
+            views.setdefault(view.pillar_slug, []).append(view)
+        return views

@@ -128,15 +128,12 @@ class CompletionChecks:
         if metric is None:
             return CheckResult(False, f"The mission has no metric {excerpt(slug)!r}.")
         if reading is None or reading.at < worked_at:
-            how = (
-                f"mission metric record {mission.slug} {slug} VALUE"
-                if metric.collector_config.get("type") == "manual"
-                else ""
-            )
+            manual = metric.collector_type == "manual"
+            how = f"record {mission.slug} {slug} VALUE" if manual else f"collect {mission.slug} {slug}"
             return CheckResult(
                 False,
                 f"{metric.name} has no reading since the last work on the todo ({worked_at[:19]}Z). "
-                f"Run `punchlist {how or f'mission metric collect {mission.slug} {slug}'}`, then run the check again.",
+                f"Run `punchlist mission metric {how}`, then run the check again.",
             )
         return CheckResult(
             holds(reading.value),

@@ -15,17 +15,8 @@ _WIDTH: Final = len(MissionTodo._fields)
 _NAMES: Final = (*MissionTodo._fields, "checksum")
 _ROW: Final = f"SELECT {columns(_NAMES)} FROM mission_todos"
 MUTABLE_COLUMNS: Final = (
-    "deadline",
-    "status",
-    "priority",
-    "outcome",
-    "started_at",
-    "completed_at",
-    "ended_at",
-    "check_result",
-    "worked_at",
-    "override_reason",
-    "overdue_at",
+    *("deadline", "status", "priority", "outcome", "started_at", "completed_at", "ended_at"),
+    *("check_result", "worked_at", "override_reason", "overdue_at"),
 )
 """All other columns keep the values from creation."""
 

@@ -23,17 +23,8 @@ from punchlist.missions.todos.validation import content_problems, suggest_name
 from punchlist.storage.store import Transaction
 
 _REQUEST_FIELDS: Final = (
-    "pillar_id",
-    "title",
-    "description",
-    "justification",
-    "completion_criteria",
-    "deadline",
-    "priority",
-    "assigned_agent",
-    "also_affects",
-    "completion_check",
-    "target",
+    *("pillar_id", "title", "description", "justification", "completion_criteria", "deadline", "priority"),
+    *("assigned_agent", "also_affects", "completion_check", "target"),
 )
 """Two requests with equal values in these fields are the same request."""
 
@@ -72,17 +63,9 @@ def draft_todo(
         status=new.target,
         priority=new.priority or TodoPriority.MEDIUM,
         assigned_agent=new.assigned_agent.strip() if new.assigned_agent else None,
-        outcome=None,
         created_at=tx.now(),
-        started_at=None,
-        completed_at=None,
-        ended_at=None,
         also_affects=json.dumps(others, ensure_ascii=False),
         completion_check=canonical_json(dict(new.check)) if new.check is not None else None,
-        check_result=None,
-        worked_at=None,
-        override_reason=None,
-        overdue_at=None,
         request_id=new.request_id.strip() if new.request_id else None,
     )
     return todo, warnings

@@ -358,7 +358,9 @@ def test_a_question_can_be_closed_without_a_change(punchlist: Cli, asked: Team) 
 def test_a_wrong_answer_changes_nothing(punchlist: Cli, asked: Team) -> None:
     first, _ = told(punchlist, "escalations")
     assert punchlist("mission", "answer", first["id"], "maybe").returncode == 2
-    assert "deadline: is required to extend" in refused(punchlist, "answer", first["id"], "extend", code="invalid_input")
+    assert "deadline: is required to extend" in refused(
+        punchlist, "answer", first["id"], "extend", code="invalid_input"
+    )
     assert "There is no escalation" in refused(punchlist, "answer", "zzzz", "keep", code="not_found")
     assert len(told(punchlist, "escalations")) == 2
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from punchlist.errors import PunchlistError, StoreError
 from punchlist.kernel.clock import Clock
 from punchlist.toolcalls import approvals
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome, OnExpiry
 from punchlist.toolcalls.batch import CallEntry
-from punchlist.toolcalls.call_table import CallEnding, CallTable, cancellation
+from punchlist.toolcalls.call_table import CallEnding, CallTable
 from punchlist.toolcalls.lifecycle import TOOL_CALL, CallAction
 from punchlist.toolcalls.listeners import AskPerson, Journal
 from punchlist.toolcalls.model import CancelledToolCall, ScheduledToolCall, WaitingToolCall
@@ -27,9 +27,8 @@ POLL_INTERVAL: Final = 0.05
 _LOG: Final = logging.getLogger(__name__)
 
 
-class OnAnswer(Protocol):
-    def __call__(self, call_id: str, answer: ApprovalAnswer, *, local: bool) -> None:
-        """Raises when a local answer is not usable."""
+OnAnswer = Callable[[str, ApprovalAnswer, bool], None]
+"""Receives call id, answer, and whether the local person gave it; raises when such an answer is not usable."""
 
 
 class ApprovalWatcher:
@@ -95,7 +94,7 @@ class ApprovalWatcher:
                 answer = question.result()
                 if answer is None:
                     return False
-                self._on_answer(call.request.call_id, answer, local=True)
+                self._on_answer(call.request.call_id, answer, True)
             except PunchlistError as error:
                 problem = str(error)
             except Exception:
@@ -114,7 +113,7 @@ class ApprovalWatcher:
             return
         try:
             for call_id, answer in await self._journal.answers([call.request.call_id for call in waiting]):
-                self._on_answer(call_id, answer, local=False)
+                self._on_answer(call_id, answer, False)
         except StoreError as error:
             # The question is stored, and an answer will be: try again.
             _LOG.warning("cannot read answers: %s", error)
@@ -166,9 +165,6 @@ class ApprovalResponder:
         self._approve(entry, validated, answer)
         if rules := approvals.rules_from_answer(answer, call.question, call.tool):
             self._add_rules(rules, answer)
-
-    def expire(self, entry: CallEntry) -> None:
-        self._calls.end(cancellation(entry, approvals.EXPIRED_MESSAGE, self._clock()))
 
     def _approve(self, entry: CallEntry, validated: ValidatedCall, answer: ApprovalAnswer) -> None:
         entry.validated = validated

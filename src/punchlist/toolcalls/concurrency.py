@@ -6,6 +6,7 @@ of two calls the earlier one is ahead on every key they share: there is no deadl
 
 from __future__ import annotations
 
+import graphlib
 import heapq
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -132,24 +133,10 @@ class CallSlots:
 
 def find_cycle(depends_on: Mapping[str, Iterable[str]]) -> list[str] | None:
     """Ids of calls that depend on each other in a cycle, or None."""
-    done: set[str] = set()
-    for start in depends_on:
-        path: dict[str, None] = {}
-        stack = [(start, iter(depends_on.get(start, ())))]
-        if start in done:
-            continue
-        path[start] = None
-        while stack:
-            current, rest = stack[-1]
-            following = next((other for other in rest if other in depends_on and other not in done), None)
-            if following is None:
-                stack.pop()
-                path.pop(current)
-                done.add(current)
-            elif following in path:
-                walked = list(path)
-                return walked[walked.index(following) :]
-            else:
-                path[following] = None
-                stack.append((following, iter(depends_on[following])))
+    try:
+        graphlib.TopologicalSorter(depends_on).prepare()
+    except graphlib.CycleError as error:
+        # It names the first call again at the end, and each call before those that depend on it.
+        cycle: list[str] = error.args[1][:0:-1]
+        return cycle
     return None

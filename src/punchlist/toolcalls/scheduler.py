@@ -14,7 +14,7 @@ The scheduler does not know the database, the terminal or the configuration: it 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final, assert_never
@@ -25,7 +25,7 @@ from punchlist.kernel.cancellation import CancelSignal
 from punchlist.kernel.clock import Clock, system_clock
 from punchlist.kernel.tool import ToolResult
 from punchlist.toolcalls.approval_watcher import ApprovalResponder, ApprovalWatcher
-from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome, ApprovalQuestion
+from punchlist.toolcalls.approvals import EXPIRED_MESSAGE, ApprovalAnswer, ApprovalOutcome, ApprovalQuestion
 from punchlist.toolcalls.batch import CallBatch, CallEntry, CallTimeouts, awaits_approval
 from punchlist.toolcalls.call_table import CallEnding, CallTable, cancellation
 from punchlist.toolcalls.concurrency import MAX_CONCURRENT_CALLS
@@ -45,7 +45,7 @@ from punchlist.toolcalls.model import (
 )
 from punchlist.toolcalls.policy import Policy, Verdict
 from punchlist.toolcalls.tool import AgentTool
-from punchlist.toolcalls.validation import CallValidator, RejectedCall, ValidatedCall, check_ids, invalid_dependencies
+from punchlist.toolcalls.validation import CallValidator, ValidatedCall, check_ids, invalid_dependencies
 
 GRACE: Final = 5.0
 """Seconds that a cancelled tool has to clean up before the scheduler gives it up."""
@@ -181,8 +181,8 @@ class CoreToolScheduler:
         """Continue a stored call that waits for a person."""
         check_ids([request], self._calls.has_seen)
         validated = self._validator.validate(request, self._clock(), count_repeat=False)
-        if isinstance(validated, RejectedCall):
-            raise InvalidInput(f"Call {request.call_id} can no longer run. {validated.error.message}")
+        if isinstance(validated, CallError):
+            raise InvalidInput(f"Call {request.call_id} can no longer run. {validated.message}")
         if validated.decision.verdict is Verdict.DENY:
             raise NotAllowed(f"Call {request.call_id} can no longer run: {validated.decision.why}.")
         batch = CallBatch(self._flushed, self._cancel)
@@ -196,9 +196,9 @@ class CoreToolScheduler:
         if entry.call.status in ENDED:
             # A dependency was rejected, and that has ended this call.
             return
-        validated = RejectedCall(problem) if problem else self._validator.validate(entry.request, now)
-        if isinstance(validated, RejectedCall):
-            error = CallError(validated.error.code, self._environment.redact(validated.error.message))
+        validated = problem or self._validator.validate(entry.request, now)
+        if isinstance(validated, CallError):
+            error = CallError(validated.code, self._environment.redact(validated.message))
             errored = ErroredToolCall(entry.request, error, now)
             self._calls.end(CallEnding(entry, CallAction.REJECT, errored, reason=error.code))
             return
@@ -331,7 +331,9 @@ class CoreToolScheduler:
         if self._journal is None or not self._listeners.on_all_tool_calls_complete:
             self.check_and_notify_completion()
         else:
-            self._in_background(self._notify_when_flushed())
+            task = asyncio.get_running_loop().create_task(self._notify_when_flushed())
+            self._background.add(task)
+            task.add_done_callback(self._background.discard)
 
     def _reschedule_detached(self) -> None:
         now = self._clock()
@@ -345,16 +347,11 @@ class CoreToolScheduler:
             await self._flushed()
         self.check_and_notify_completion()
 
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-
     async def _flushed(self) -> None:
         if self._journal is not None:
             await self._journal.flushed()
 
-    def _on_answer(self, call_id: str, answer: ApprovalAnswer, *, local: bool) -> None:
+    def _on_answer(self, call_id: str, answer: ApprovalAnswer, local: bool) -> None:
         """Apply an answer of the local person, or one that another process recorded."""
         entry = self._calls.open.get(call_id)
         if entry is None or entry.call.status is not CallStatus.AWAITING_APPROVAL:
@@ -371,5 +368,5 @@ class CoreToolScheduler:
     def _on_expiry(self, call_id: str) -> None:
         entry = self._calls.open.get(call_id)
         if entry is not None and entry.call.status is CallStatus.AWAITING_APPROVAL:
-            self._responder.expire(entry)
+            self._calls.end(cancellation(entry, EXPIRED_MESSAGE, self._clock()))
             self._proceed()

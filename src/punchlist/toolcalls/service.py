@@ -143,12 +143,22 @@ class ToolCallService:
         changes = []
         for step in steps:
             if call is None:
-                call = self._new(step, position)
+                call = new_call(
+                    step,
+                    self._redactor,
+                    position=position,
+                    conversation_id=self._scope.conversation_id,
+                    turn_id=self._turn_id,
+                    workspace=self._workspace,
+                    owner=self._owner,
+                )
                 columns = call._asdict()
             else:
                 columns = changed_columns(step, self._redactor)
                 call = call._replace(**columns)
-            changes.append(self._change(step, event_data(columns)))
+            reason = event_reason(self._redactor.text(step.reason))
+            data = {"at": timestamp(step.at), **event_data(columns)}
+            changes.append(_change(call, step.action, step.from_status, step.actor, reason, data))
         assert call is not None
         kept = repository.insert_call(tx, call) if before is None else repository.update_call(tx, before, call)
         if not kept:
@@ -167,16 +177,8 @@ class ToolCallService:
             reason, action, actor = denial_message(first), CallAction.DENY, first.actor
         else:
             reason, action, actor = EXPIRED_MESSAGE if first is None else ANSWERED_TWICE, CallAction.CANCEL, SYSTEM
-        status = TOOL_CALL.advance(CallStatus(call.status), action, actor.role)
         reason = to_storable_text(self._redactor.text(reason))
-        columns: dict[str, Any] = {
-            "status": status.value,
-            "explanation": reason,
-            "ended_at": tx.now(),
-            "exact": None,
-        }
-        if repository.update_call(tx, call, call._replace(**columns)):
-            event_log.append(tx, _stored_change(call, action, status, columns, actor, "answered elsewhere"))
+        _end_stored(tx, call, action, actor, "answered elsewhere", explanation=reason)
         return reason
 
     def _update_approval(self, tx: Transaction, call: StoredCall, step: Transition) -> None:
@@ -188,30 +190,6 @@ class ToolCallService:
             repository.forget_arguments(tx, call.id)
         elif step.action is CallAction.CANCEL and step.from_status is CallStatus.AWAITING_APPROVAL:
             approval_store.withdraw(tx, call.id, step.actor, self._redactor.text(step.reason))
-
-    def _new(self, step: Transition, position: int) -> StoredCall:
-        return new_call(
-            step,
-            self._redactor,
-            position=position,
-            conversation_id=self._scope.conversation_id,
-            turn_id=self._turn_id,
-            workspace=self._workspace,
-            owner=self._owner,
-        )
-
-    def _change(self, step: Transition, data: dict[str, Any]) -> Change:
-        return Change(
-            stream=call_stream(self._scope.conversation_id),
-            conversation_id=self._scope.conversation_id,
-            actor=str(step.actor),
-            action=step.action,
-            subject=step.call.request.call_id,
-            from_status=step.from_status,
-            to_status=step.call.status,
-            reason=event_reason(self._redactor.text(step.reason)),
-            data={"at": timestamp(step.at), **data},
-        )
 
     def _holds_secret(self, rule: Rule) -> bool:
         """A rule with a secret in it is not stored: it is valid in this process only."""
@@ -301,22 +279,12 @@ class ToolCallService:
 
     def _end_orphan(self, call: StoredCall, reason: str) -> StoredCall | None:
         running = call.status == CallStatus.EXECUTING
-        action = CallAction.FAIL if running else CallAction.CANCEL
-        status = TOOL_CALL.advance(CallStatus(call.status), action, SYSTEM.role)
+        action, code = (CallAction.FAIL, "interrupted") if running else (CallAction.CANCEL, None)
         with self._store.write() as tx:
             self._conversations.ensure(tx, self._scope)
-            columns: dict[str, Any] = {
-                "status": status.value,
-                "error_code": "interrupted" if running else None,
-                "explanation": reason,
-                "ended_at": tx.now(),
-                "exact": None,
-            }
-            ended = call._replace(**columns)
-            if not repository.update_call(tx, call, ended):
-                return None
-            event_log.append(tx, _stored_change(call, action, status, columns, SYSTEM, _owner_gone(call)))
-            approval_store.withdraw(tx, call.id, SYSTEM, reason)
+            ended = _end_stored(tx, call, action, SYSTEM, _owner_gone(call), explanation=reason, error_code=code)
+            if ended is not None:
+                approval_store.withdraw(tx, call.id, SYSTEM, reason)
             return ended
 
     def take_over(self, call_id: str) -> StoredCall | None:
@@ -332,14 +300,27 @@ class ToolCallService:
             owned = call._replace(owner=self._owner)
             if not repository.update_call(tx, call, owned):
                 return None
-            columns, status = {"owner": self._owner}, CallStatus.AWAITING_APPROVAL
-            event_log.append(tx, _stored_change(call, "take_over", status, columns, SYSTEM, _owner_gone(call)))
+            data = {"owner": self._owner}
+            event_log.append(tx, _change(owned, "take_over", call.status, SYSTEM, _owner_gone(call), data))
         self._last[call_id] = owned
         return owned
 
 
-def _stored_change(
-    call: StoredCall, action: str, status: CallStatus, columns: dict[str, Any], actor: Actor, reason: str
+def _end_stored(
+    tx: Transaction, call: StoredCall, action: CallAction, actor: Actor, reason: str, **columns: Any
+) -> StoredCall | None:
+    """End a call of another process; None when that process has changed it."""
+    status = TOOL_CALL.advance(CallStatus(call.status), action, actor.role)
+    columns |= {"status": status.value, "ended_at": tx.now(), "exact": None}
+    ended = call._replace(**columns)
+    if not repository.update_call(tx, call, ended):
+        return None
+    event_log.append(tx, _change(ended, action, call.status, actor, reason, event_data(columns)))
+    return ended
+
+
+def _change(
+    call: StoredCall, action: str, from_status: str | None, actor: Actor, reason: str, data: dict[str, Any]
 ) -> Change:
     return Change(
         stream=call_stream(call.conversation_id),
@@ -347,10 +328,10 @@ def _stored_change(
         actor=str(actor),
         action=action,
         subject=call.id,
-        from_status=call.status,
-        to_status=status,
+        from_status=from_status,
+        to_status=call.status,
         reason=reason,
-        data=event_data(columns),
+        data=data,
     )
 
 

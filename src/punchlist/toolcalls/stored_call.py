@@ -20,21 +20,23 @@ from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome, Appro
 from punchlist.toolcalls.lifecycle import ApprovalStatus, CallAction, CallStatus
 from punchlist.toolcalls.model import (
     CancelledToolCall,
+    CompletedToolCall,
     ErroredToolCall,
     ExecutingToolCall,
     ScheduledToolCall,
     SuccessfulToolCall,
-    ToolCall,
     ToolCallRequest,
     Transition,
 )
-from punchlist.toolcalls.policy import Mode, Rule, Verdict, fingerprint
+from punchlist.toolcalls.policy import Rule, Verdict, fingerprint
 from punchlist.toolcalls.tool import Resources
 from punchlist.toolcalls.validation import MAX_ARGUMENTS_LENGTH
 
 _MAX_NAME_LENGTH: Final = 200
 _MAX_REASON_LENGTH: Final = 10_000
 _ENCODE: Final = compact_encoder(default=repr)
+_RULE_FIELDS: Final = ("verdict", "tool", "commands", "server", "fingerprint", "source")
+"""The fields of a rule that an "always" answer sets."""
 
 
 class StoredCall(NamedTuple):
@@ -101,11 +103,11 @@ class StoredApproval(NamedTuple):
     asked_at: str
     expires_at: str | None
     on_expiry: str
-    outcome: str | None
-    answered_by: str | None
-    answered_at: str | None
-    arguments: str | None
-    reason: str
+    outcome: str | None = None
+    answered_by: str | None = None
+    answered_at: str | None = None
+    arguments: str | None = None
+    reason: str = ""
 
     @property
     def id(self) -> str:
@@ -196,13 +198,9 @@ def changed_columns(transition: Transition, redactor: Redactor) -> dict[str, Any
             columns |= {"error_code": error.code, "explanation": to_storable_text(redactor.text(error.message))}
         case CancelledToolCall(reason=reason):
             columns["explanation"] = to_storable_text(redactor.text(reason))
-    return {**columns, **_ended(transition.call)}
-
-
-def _ended(call: ToolCall) -> dict[str, Any]:
-    if isinstance(call, SuccessfulToolCall | ErroredToolCall | CancelledToolCall):
-        return {"ended_at": timestamp(call.ended_at), "exact": None}
-    return {}
+    if isinstance(transition.call, CompletedToolCall):
+        columns |= {"ended_at": timestamp(transition.call.ended_at), "exact": None}
+    return columns
 
 
 def event_data(columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -230,11 +228,6 @@ def new_approval(call: StoredCall, question: ApprovalQuestion, redactor: Redacto
         asked_at=timestamp(question.asked_at),
         expires_at=timestamp(question.expires_at) if question.expires_at else None,
         on_expiry=question.on_expiry.value,
-        outcome=None,
-        answered_by=None,
-        answered_at=None,
-        arguments=None,
-        reason="",
     )
 
 
@@ -265,26 +258,11 @@ def event_reason(reason: str) -> str:
 
 
 def rule_to_json(rule: Rule) -> str:
-    return _ENCODE(
-        {
-            "verdict": rule.verdict.value,
-            "tool": rule.tool,
-            "commands": rule.commands,
-            "server": rule.server,
-            "fingerprint": rule.fingerprint,
-            "source": rule.source,
-        }
-    )
+    return _ENCODE({name: getattr(rule, name) for name in _RULE_FIELDS})
 
 
 def rule_from_json(text: str) -> Rule:
     stored = json.loads(text)
-    return Rule(
-        Verdict(stored["verdict"]),
-        stored["tool"],
-        commands=tuple(tuple(words) for words in stored["commands"]),
-        modes=frozenset(Mode),
-        server=stored["server"],
-        fingerprint=stored["fingerprint"],
-        source=stored["source"],
-    )
+    stored["verdict"] = Verdict(stored["verdict"])
+    stored["commands"] = tuple(map(tuple, stored["commands"]))
+    return Rule(**stored)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Final, NamedTuple
+from typing import Final
 
 from punchlist.errors import InvalidInput, PunchlistError
 from punchlist.kernel.text import excerpt, json_type
@@ -28,12 +28,6 @@ MAX_NAME_LENGTH: Final = 200
 MAX_PROBLEMS: Final = 10
 _ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
 _ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-class RejectedCall(NamedTuple):
-    """A request that is not valid."""
-
-    error: CallError
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,35 +63,35 @@ class CallValidator:
 
     def validate(
         self, request: ToolCallRequest, now: datetime, *, count_repeat: bool = True
-    ) -> ValidatedCall | RejectedCall:
+    ) -> ValidatedCall | CallError:
+        """The valid call, or why the request is rejected."""
         try:
             tool = self._tools.get(request.tool)
             if tool is None:
-                return RejectedCall(unknown_tool(request.tool, self._tools))
+                return unknown_tool(request.tool, self._tools)
             if abs(request.priority) > MAX_PRIORITY:
                 raise InvalidInput(f"priority: must be between -{MAX_PRIORITY:,} and {MAX_PRIORITY:,}")
             encoded = _encode(request.arguments)
             if problems := tool.problems(request.arguments):
-                return RejectedCall(_invalid_arguments(tool, problems))
+                return _invalid_arguments(tool, problems)
             resources = tool.resources(request.arguments)
             if request.resources is not NO_RESOURCES:
                 resources |= request.resources
             key = f"{tool.name} {encoded}"
             decision = self._decide(tool, request.arguments, key, count_repeat)
-            if decision.verdict is not Verdict.ASK:
-                return ValidatedCall(request, tool, key, resources, decision)
-            return ValidatedCall(request, tool, key, resources, decision, self._question(tool, request, decision, now))
+            question = self._question(tool, request, decision, now) if decision.verdict is Verdict.ASK else None
+            return ValidatedCall(request, tool, key, resources, decision, question)
         except PunchlistError as error:
-            return RejectedCall(CallError(error.code, str(error)))
+            return CallError(error.code, str(error))
         except Exception as error:
             detail = excerpt(str(error), 1_000)
-            return RejectedCall(CallError("tool_crashed", f"{request.tool} failed: {type(error).__name__}: {detail}"))
+            return CallError("tool_crashed", f"{request.tool} failed: {type(error).__name__}: {detail}")
 
     def revalidate(self, validated: ValidatedCall, arguments: Arguments, now: datetime) -> ValidatedCall:
         """The same call with the arguments that a person gave. A denial by the policy still holds."""
         changed = self.validate(replace(validated.request, arguments=arguments), now, count_repeat=False)
-        if isinstance(changed, RejectedCall):
-            raise InvalidInput(changed.error.message)
+        if isinstance(changed, CallError):
+            raise InvalidInput(changed.message)
         if changed.decision.verdict is Verdict.DENY:
             raise InvalidInput(f"The policy denies these arguments: {changed.decision.why}.")
         return changed

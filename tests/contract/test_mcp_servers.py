@@ -20,7 +20,7 @@ import pytest
 
 from punchlist.errors import ConfigError
 from punchlist.toolcalls.tool import AgentTool, Effect, ToolFailure
-from punchlist.tools.mcp.pipes import LineBuffer
+from punchlist.tools.mcp.process import LineBuffer
 from punchlist.tools.mcp.servers import McpServer, McpServers, McpTool, ReconnectPolicy
 
 SCRIPTS = Path(__file__).parent / "mcp_servers"

@@ -69,7 +69,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 def is_schedulers(task: asyncio.Task[Any]) -> bool:
     name = getattr(task.get_coro(), "__qualname__", "")
-    return name.startswith(("CoreToolScheduler._", "Asking._", "Recorder._"))
+    return name.startswith(("CoreToolScheduler._", "ApprovalWatcher._", "BatchWriter._"))
 
 
 async def soon(work: Awaitable[T], seconds: float = 20) -> T:

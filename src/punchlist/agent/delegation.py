@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -16,10 +15,10 @@ from punchlist.agent.turn import TurnResult
 from punchlist.conversations.model import StoredTurn, TurnScope
 from punchlist.errors import Conflict, IllegalTransition, PunchlistError
 from punchlist.kernel.cancellation import CancelSignal
-from punchlist.kernel.text import line_problem, raw_problem, visible_block
+from punchlist.kernel.text import line_problem, raw_problem
 from punchlist.models.model import Reply, UserText
 from punchlist.storage.async_bridge import make_bridge
-from punchlist.toolcalls.tool import NO_RESOURCES, Arguments, Effect, Resources, Schema, ToolContext, ToolFailure
+from punchlist.toolcalls.tool import Arguments, BaseTool, Effect, Schema, ToolContext, ToolFailure
 
 if TYPE_CHECKING:
     from punchlist.agent.runtime import AgentRuntime
@@ -44,11 +43,10 @@ class AsyncDelegation(Protocol):
         """Returns a text for the model. Submitting the same id again has no effect."""
 
 
-class DelegateTool:
+class DelegateTool(BaseTool):
     name = NAME
     effect = Effect.LIST
-    server: str | None = None
-    time_limit: float | None = TIME_LIMIT
+    time_limit = TIME_LIMIT
 
     def __init__(
         self,
@@ -99,15 +97,6 @@ class DelegateTool:
         elif arguments.get("async") and self._queue is None:
             found.append("async: not available here, since no worker process would run it; leave it out")
         return found
-
-    def resources(self, arguments: Arguments) -> Resources:  # noqa: ARG002
-        return NO_RESOURCES
-
-    def preview(self, arguments: Arguments) -> str:
-        return visible_block(json.dumps(dict(arguments), indent=2, ensure_ascii=False))
-
-    def command(self, arguments: Arguments) -> str | None:  # noqa: ARG002
-        return None
 
     def resume_call(self, arguments: Arguments, call_id: str) -> None:
         self._interrupted[arguments["type"], arguments["mission"]] = call_id

@@ -8,6 +8,7 @@ database may contain text from an older version, an import or another program.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 ELLIPSIS: Final = "…"
@@ -53,6 +54,11 @@ def excerpt(text: str, limit: int = 60) -> str:
     """The beginning of `text`, escaped, for an error message."""
     shown = visible(text[: limit + 1])
     return shown if len(shown) <= limit else shown[: limit - 1] + ELLIPSIS
+
+
+def field_path(steps: Iterable[str | int]) -> str:
+    """The path of a field in nested data: `items[2].title`."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{excerpt(step)}" for step in steps).removeprefix(".")
 
 
 def line_problem(value: object, *, max_length: int, min_length: int = 1) -> str | None:

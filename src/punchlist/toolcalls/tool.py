@@ -1,10 +1,11 @@
 """The interfaces between the scheduler and a tool: `AgentTool` and `ToolContext`.
 
-`punchlist.tools` implements them, and so can other programs.
+`punchlist.tools` implements them, and so can other programs. `BaseTool` has the usual defaults.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from punchlist.errors import PunchlistError
+from punchlist.kernel.text import visible_block
 
 Schema = Mapping[str, Any]
 Arguments = Mapping[str, Any]
@@ -123,3 +125,22 @@ class AgentTool(Protocol):
         """The command line of a tool that runs a shell; the policy parses it."""
 
     async def run(self, arguments: Arguments, running: ToolContext) -> Any: ...
+
+
+class BaseTool:
+    """Defaults for a local tool that validates its own input and uses no resources."""
+
+    server: str | None = None
+    time_limit: float | None = None
+
+    def problems(self, arguments: Arguments) -> Sequence[str]:  # noqa: ARG002
+        return ()
+
+    def resources(self, arguments: Arguments) -> Resources:  # noqa: ARG002
+        return NO_RESOURCES
+
+    def preview(self, arguments: Arguments) -> str:
+        return visible_block(json.dumps(dict(arguments), indent=2, ensure_ascii=False, default=str))
+
+    def command(self, arguments: Arguments) -> str | None:  # noqa: ARG002
+        return None

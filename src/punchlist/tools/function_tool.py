@@ -20,10 +20,11 @@ from typing import Any, Final, overload
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.errors import PydanticUserError
+from pydantic_core import to_json
 
 from punchlist.errors import InvalidInput
-from punchlist.kernel.text import excerpt, visible_block
-from punchlist.toolcalls.tool import NO_RESOURCES, Arguments, Effect, Resources, Schema, ToolContext
+from punchlist.kernel.text import excerpt, field_path, visible_block
+from punchlist.toolcalls.tool import NO_RESOURCES, Arguments, BaseTool, Effect, Resources, Schema, ToolContext
 
 _STRICT: Final = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=False)
 _PLAIN: Final = (str, int, bool, str | None, int | None, list[str], dict[str, Any], Any)
@@ -31,11 +32,7 @@ _PLAIN: Final = (str, int, bool, str | None, int | None, list[str], dict[str, An
 Function = Callable[..., Any]
 
 
-class FunctionTool:
-    """A function as an `AgentTool`."""
-
-    server: str | None = None
-
+class FunctionTool(BaseTool):
     def __init__(
         self,
         function: Function,
@@ -73,43 +70,35 @@ class FunctionTool:
 
     def problems(self, arguments: Arguments) -> Sequence[str]:
         try:
-            self._model.model_validate(arguments)
-        except ValidationError:
-            return self._json_problems(arguments)
+            self._validated(arguments)
+        except ValidationError as error:
+            return [
+                f"{field_path(each['loc']) or 'arguments'}: {_message(each)}"
+                for each in error.errors(include_url=False)
+            ]
         return ()
 
-    def _json_problems(self, arguments: Arguments) -> list[str]:
-        """Problems of the arguments as JSON, which has fewer types than Python: a date is a string there."""
+    def _validated(self, arguments: Arguments) -> BaseModel:
         try:
-            self._from_json(arguments)
-        except ValidationError as error:
-            return [f"{_path(each['loc'])}: {_message(each)}" for each in error.errors(include_url=False)]
-        return []
-
-    def _from_json(self, arguments: Arguments) -> BaseModel:
-        from pydantic_core import to_json
-
-        return self._model.model_validate_json(to_json(arguments))
+            return self._model.model_validate(arguments)
+        except ValidationError:
+            # As JSON, which has fewer types than Python: a date is a string there.
+            return self._model.model_validate_json(to_json(arguments))
 
     def _values(self, arguments: Arguments) -> dict[str, Any]:
         if self._plain:
             # Valid arguments have the types of the function already.
             return dict(arguments)
-        try:
-            model = self._model.model_validate(arguments)
-        except ValidationError:
-            model = self._from_json(arguments)
+        model = self._validated(arguments)
         return {name: getattr(model, name) for name in self._names}
 
     def resources(self, arguments: Arguments) -> Resources:
         return NO_RESOURCES if self._resources is None else self._resources(**self._values(arguments))
 
     def preview(self, arguments: Arguments) -> str:
-        if self._preview is not None:
-            return visible_block(self._preview(**self._values(arguments)))
-        import json
-
-        return visible_block(json.dumps(dict(arguments), indent=2, ensure_ascii=False))
+        if self._preview is None:
+            return super().preview(arguments)
+        return visible_block(self._preview(**self._values(arguments)))
 
     def command(self, arguments: Arguments) -> str | None:
         return None if self._command is None else self._command(**self._values(arguments))
@@ -163,13 +152,6 @@ def _parameters(name: str, function: Function) -> tuple[type[BaseModel], str | N
         return create_model(name, __config__=_STRICT, **fields), running
     except PydanticUserError as error:
         raise InvalidInput(f"{name}: cannot become a tool ({excerpt(str(error), 300)})") from error
-
-
-def _path(location: Sequence[str | int]) -> str:
-    path = ""
-    for step in location:
-        path += f"[{step}]" if isinstance(step, int) else f".{excerpt(step)}"
-    return path.removeprefix(".") or "arguments"
 
 
 def _message(problem: Mapping[str, Any]) -> str:

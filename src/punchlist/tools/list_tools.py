@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
 from punchlist.kernel.events import canonical_json
-from punchlist.kernel.text import visible_block
 from punchlist.kernel.tool import ListToolSpec, ToolResult
 from punchlist.storage.async_bridge import AsyncBridge
-from punchlist.toolcalls.tool import NO_RESOURCES, Arguments, Effect, Resources, Schema, ToolContext
+from punchlist.toolcalls.tool import Arguments, BaseTool, Effect, Schema, ToolContext
 
 C = TypeVar("C")
 
 
-class ListTool(Generic[C]):
-    """A list tool with its scope, which the model cannot change (T7)."""
+class ListTool(BaseTool, Generic[C]):
+    """A list tool with its scope, which the model cannot change (T7).
 
-    server: str | None = None
-    time_limit: float | None = None
+    The list validates its own input, with better messages than the schema gives.
+    """
 
     def __init__(self, tool: ListToolSpec[C], scope: C, bridge: AsyncBridge) -> None:
         self._tool = tool
@@ -29,19 +26,6 @@ class ListTool(Generic[C]):
         self.description = tool.description
         self.input_schema: Schema = tool.input_schema
         self.effect = Effect.READ if tool.read_only else Effect.LIST
-
-    def problems(self, arguments: Arguments) -> Sequence[str]:  # noqa: ARG002
-        # The list validates its own input, with better messages than the schema gives.
-        return ()
-
-    def resources(self, arguments: Arguments) -> Resources:  # noqa: ARG002
-        return NO_RESOURCES
-
-    def preview(self, arguments: Arguments) -> str:
-        return visible_block(json.dumps(dict(arguments), indent=2, ensure_ascii=False))
-
-    def command(self, arguments: Arguments) -> str | None:  # noqa: ARG002
-        return None
 
     async def run(self, arguments: Arguments, running: ToolContext) -> Any:
         return await self._call(arguments, running.call_id)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from punchlist.errors import InvalidInput, NotFound
-from punchlist.kernel.text import excerpt, json_type
+from punchlist.kernel.text import excerpt, field_path, json_type
 from punchlist.missions.config import model
 from punchlist.missions.config.model import MAX_METRICS, MAX_STRATEGIES, MissionConfig
 from punchlist.missions.config.policy import Cadence, TodoPolicy, camel_case
@@ -172,12 +172,11 @@ def _options(expected: str) -> str:
 
 def _path(path: FieldPath) -> str:
     """`pillars[2].metrics[0].target`. Drops what pydantic adds to the path: the collector's type and `[key]`."""
-    text = ""
-    for index, part in enumerate(path):
-        if part == "[key]" or (index and path[index - 1] == "collector" and index > 4):
-            continue
-        text += f"[{part}]" if isinstance(part, int) else f".{excerpt(part)}"
-    return text.removeprefix(".")
+    return field_path(
+        part
+        for index, part in enumerate(path)
+        if part != "[key]" and not (index > 4 and path[index - 1] == "collector")
+    )
 
 
 def _field_names(path: FieldPath) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from punchlist.kernel.text import excerpt, json_type
+from punchlist.kernel.text import excerpt, field_path, json_type
 from punchlist.toolcalls.tool import Schema
 
 _MAX_PROBLEMS: Final = 10
@@ -77,8 +77,8 @@ def _describe(error: Any) -> str:
     if error.validator == "required" and isinstance(error.validator_value, list):
         # Only the message says which property is missing.
         path += [name for name in error.validator_value if error.message.startswith(repr(name))][:1]
-        return f"{_path(path)}: is required"
-    return f"{_path(path)}: {_reason(error)}"
+        return f"{field_path(path) or 'arguments'}: is required"
+    return f"{field_path(path) or 'arguments'}: {_reason(error)}"
 
 
 def _reason(error: Any) -> str:
@@ -92,13 +92,3 @@ def _reason(error: Any) -> str:
             return excerpt("; or ".join(reasons), _MAX_PROBLEM_LENGTH)
     # The message of the library repeats the value, which can be long.
     return excerpt(error.message, _MAX_PROBLEM_LENGTH)
-
-
-def _path(steps: Sequence[str | int]) -> str:
-    path = ""
-    for step in steps:
-        if isinstance(step, int):
-            path += f"[{step}]"
-        else:
-            path += f".{excerpt(step)}" if path else excerpt(step)
-    return path or "arguments"

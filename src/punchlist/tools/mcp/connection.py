@@ -18,22 +18,24 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
 from punchlist.errors import ConfigError
 from punchlist.kernel.text import excerpt, visible_block
 from punchlist.toolcalls.tool import Arguments, ConnectionLost, ToolFailure
-from punchlist.tools.mcp.requests import is_responsive, list_all_pages, request_tool_call
 from punchlist.tools.mcp.settings import McpServer, ReconnectPolicy, ServerSecrets, expand_variables
 from punchlist.tools.mcp.transport import ProcessServer, ServerTransport, UrlServer, innermost, load_sdk
 
 if TYPE_CHECKING:
     from mcp import Client, MCPError, types
+    from pydantic import TypeAdapter
 
 _EXPLAIN_TIMEOUT: Final = 2.0
 _CLOSE_TIMEOUT: Final = 3.0
+MAX_TOOLS: Final = 1_000
+_MAX_PAGES: Final = 200
 _UNKNOWN_EFFECT: Final = " The call may have taken effect."
 
 
@@ -93,12 +95,12 @@ class ServerConnection:
 
         try:
             async with asyncio.timeout(self.server.call_timeout):
-                return await request_tool_call(client, tool, arguments)
+                return await _request_tool_call(client, tool, arguments)
         except (MCPError, ValueError) as error:
             raise await self._refused(link, error, _UNKNOWN_EFFECT) from None
         except TimeoutError:
             limit = f"{self.server.call_timeout:g} s"
-        answers = await is_responsive(client, self._reconnect.answer_within)
+        answers = await _is_responsive(client, self._reconnect.answer_within)
         if link.over.is_set() or not answers:
             link.end(f"did not answer a call within {limit} and no longer responds")
             raise await self._broken(link, _UNKNOWN_EFFECT)
@@ -114,7 +116,7 @@ class ServerConnection:
         tools: list[types.Tool] = []
         try:
             async with asyncio.timeout(self.server.start_timeout):
-                return ToolListing(tools, complete=await list_all_pages(client, tools))
+                return ToolListing(tools, complete=await _list_all_pages(client, tools))
         except (MCPError, ValueError) as error:
             raise await self._refused(link, error) from None
         except TimeoutError:
@@ -270,3 +272,63 @@ def _first_fault(error: ValueError) -> str:
         return excerpt(str(error))
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     return excerpt(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", 200)
+
+
+# --- requests: they raise `MCPError`, or `ValueError` for a malformed answer ----------------------------
+
+
+async def _request_tool_call(client: Client, tool: str, arguments: Arguments) -> types.CallToolResult:
+    from mcp import MCPError, types
+    from mcp.types import HEADER_MISMATCH
+
+    # Not `client.call_tool`: that validates the result with a schema of the server, whose regular expressions
+    # can block this process forever.
+    request = types.CallToolRequest(params=types.CallToolRequestParams(name=tool, arguments=dict(arguments)))
+    try:
+        result = await client.session.send_request(request, _answer())
+    except MCPError as error:
+        if error.code != HEADER_MISMATCH:
+            raise
+        # The session needs the schema of the tool to send the headers that the protocol requires.
+        await _list_all_pages(client, [])
+        result = await client.session.send_request(request, _answer())
+    if isinstance(result, types.InputRequiredResult):
+        raise ToolFailure("The tool asks for input from a person, which this client does not support.")
+    return result
+
+
+@cache
+def _answer() -> TypeAdapter[types.CallToolResult | types.InputRequiredResult]:
+    from mcp import types
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(types.CallToolResult | types.InputRequiredResult)
+
+
+async def _list_all_pages(client: Client, tools: list[types.Tool]) -> bool:
+    """Add all tools to `tools`, page by page, so that a cancelled call has a partial list. False when it is cut off."""
+    from mcp import types
+
+    cursor: str | None = None
+    for _ in range(_MAX_PAGES):
+        page = await client.session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
+        room = MAX_TOOLS - len(tools)
+        tools.extend(page.tools[:room])
+        cursor = page.next_cursor
+        if cursor is None:
+            return len(page.tools) <= room
+        if len(tools) == MAX_TOOLS:
+            return False
+    return False
+
+
+async def _is_responsive(client: Client, within: float) -> bool:
+    """Whether the server answers a list request, which every server supports in both protocols."""
+    try:
+        async with asyncio.timeout(within):
+            await client.session.list_tools()
+    except TimeoutError:
+        return False
+    except Exception:  # an error is an answer, too
+        return True
+    return True

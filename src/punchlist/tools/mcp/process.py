@@ -15,13 +15,13 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from punchlist.kernel.text import excerpt, visible_block
-from punchlist.tools.mcp.pipes import KEPT_OUTPUT_BYTES, LineBuffer, ProcessPipes
 from punchlist.tools.mcp.settings import ServerSecrets
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 MAX_MESSAGE_BYTES: Final = 64 * 1024 * 1024
 _MAX_STRAY_BYTES: Final = 1024 * 1024
 _STRAY_SHOWN: Final = 200
+KEPT_OUTPUT_BYTES: Final = 4096
 _STDERR_LINES: Final = 3
 _STDERR_SHOWN: Final = 600
 
@@ -45,6 +46,81 @@ _REAP_TIMEOUT: Final = 2.0
 _DRAIN_TIMEOUT: Final = 0.5
 _GROUP_POLL: Final = 0.01
 _KILL: Final = signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL
+
+
+class ProcessPipes(asyncio.SubprocessProtocol):
+    """A protocol for the process. `asyncio.subprocess` would report an exit only when all pipes are closed."""
+
+    def __init__(self, on_end: Callable[[], None]) -> None:
+        self.stdout = asyncio.StreamReader(limit=1024 * 1024)
+        self.stderr = b""
+        self.exited = asyncio.Event()
+        self.released = asyncio.Event()
+        self.stderr_ended = asyncio.Event()
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._on_end = on_end
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._process = cast("asyncio.SubprocessTransport", transport)
+        output = self._process.get_pipe_transport(1)
+        assert output is not None
+        self.stdout.set_transport(output)
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 1:
+            self.stdout.feed_data(data)
+        else:
+            self.stderr = (self.stderr + data)[-KEPT_OUTPUT_BYTES:]
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002
+        if fd == 2:
+            self.stderr_ended.set()
+            return
+        if fd == 1:
+            self.stdout.feed_eof()
+        self._writable.set()
+        self._on_end()
+
+    def process_exited(self) -> None:
+        self.exited.set()
+        self._on_end()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        self.released.set()
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    async def send(self, data: bytes) -> None:
+        stdin = cast("asyncio.WriteTransport", self._process.get_pipe_transport(0))
+        if stdin.is_closing():
+            raise BrokenPipeError
+        stdin.write(data)
+        await self._writable.wait()
+
+
+class LineBuffer:
+    """Splits a byte stream into lines without copying a long line repeatedly."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self.unfinished = 0
+
+    def feed(self, data: bytes) -> list[bytes]:
+        *ends, rest = data.split(b"\n")
+        lines = []
+        for end in ends:
+            lines.append(b"".join((*self._parts, end)))
+            self._parts.clear()
+            self.unfinished = 0
+        if rest:
+            self._parts.append(rest)
+            self.unfinished += len(rest)
+        return lines
 
 
 class ProcessTransport:

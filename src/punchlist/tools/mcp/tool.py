@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.kernel.text import ELLIPSIS, excerpt, visible_block
-from punchlist.toolcalls.tool import NO_RESOURCES, Arguments, Effect, Resources, Schema, ToolContext, ToolFailure
+from punchlist.toolcalls.tool import Arguments, BaseTool, Effect, Schema, ToolContext, ToolFailure
 from punchlist.tools.mcp.arguments import ArgumentCheck
 from punchlist.tools.mcp.settings import SEPARATOR
 
@@ -30,14 +30,14 @@ _MAX_FAILURE_LENGTH: Final = 4_000
 _ANY_OBJECT: Final[Schema] = {"type": "object"}
 
 
-class McpTool:
-    """Implements `AgentTool`."""
-
+class McpTool(BaseTool):
     def __init__(self, connection: ServerConnection, tool: types.Tool, name: str) -> None:
         self._connection = connection
         self._own_name = tool.name
         self.name = name
-        self.server: str | None = connection.server.name
+        self.server = connection.server.name
+        # Includes a restart of the server; the connection enforces the limit of the call itself.
+        self.time_limit = connection.max_call_seconds
         description = visible_block((tool.description or "")[: MAX_DESCRIPTION_LENGTH + 1])
         self.description = _cut(description, MAX_DESCRIPTION_LENGTH)
         annotations = (
@@ -55,26 +55,12 @@ class McpTool:
     def __repr__(self) -> str:
         return f"McpTool({self.name!r})"
 
-    @property
-    def time_limit(self) -> float | None:
-        """Includes a restart of the server; the connection enforces the limit of the call itself."""
-        return self._connection.max_call_seconds
-
     @cached_property
     def _check(self) -> ArgumentCheck:
         return ArgumentCheck(self.input_schema)
 
     def problems(self, arguments: Arguments) -> Sequence[str]:
         return self._check.problems(arguments)
-
-    def resources(self, arguments: Arguments) -> Resources:  # noqa: ARG002
-        return NO_RESOURCES
-
-    def preview(self, arguments: Arguments) -> str:
-        return visible_block(json.dumps(dict(arguments), indent=2, ensure_ascii=False, default=str))
-
-    def command(self, arguments: Arguments) -> str | None:  # noqa: ARG002
-        return None
 
     async def run(self, arguments: Arguments, running: ToolContext) -> Any:  # noqa: ARG002
         result = await self._connection.call(self._own_name, arguments)

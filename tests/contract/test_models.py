@@ -280,7 +280,7 @@ def test_a_busy_provider_is_worth_another_try(name: str, status: int) -> None:
         (403, "is not allowed to use"),
         (404, "no model '"),
         (422, "(?s)refused.*too odd"),
-        (307, "sends elsewhere"),
+        (307, "redirects to another address"),
     ],
 )
 def test_a_refusal_says_what_to_do_and_no_secret(name: str, status: int, said: str) -> None:
@@ -418,7 +418,7 @@ def test_signs_of_life_do_not_keep_a_reply_waiting_forever(name: str) -> None:
 def test_what_is_no_stream_is_told_with_the_address_to_check(name: str, kind: str) -> None:
     failure = failure_of(name, Answer(content="<html>Please log in.</html>", kind=kind))
     assert isinstance(failure, ModelRefused)
-    assert re.search(rf"answered with {kind.partition(';')[0]}, .* Check \w+_BASE_URL\.$", str(failure))
+    assert re.search(rf"answered with {kind.partition(';')[0]} instead of an event stream\. Check \w+_BASE_URL\.$", str(failure))
 
 
 @every_provider

@@ -31,6 +31,8 @@ _CONVERSATION: Final = _select("conversations", Conversation)
 _TURN: Final = _select("turns", StoredTurn)
 _MESSAGE: Final = _select("messages", Message)
 _TRACE: Final = _select("traces", Trace)
+SEARCHED_MESSAGES: Final = 1_000
+"""`messages_mentioning` searches this many messages at the end."""
 _IN_CONVERSATION: Final = "WHERE conversation_id = :conversation_id"
 
 INSERT_CONVERSATION: Final = insert("conversations", Conversation.__annotations__, unless="id")
@@ -67,7 +69,7 @@ OUTSIDE_TURNS: Final = Statement(
 )
 MENTIONING: Final = Statement(
     f"{_MESSAGE} {_IN_CONVERSATION} AND position > :after AND turn_id IS NULL "
-    "AND substr(content, 1, :prefix) LIKE :pattern ORDER BY position DESC LIMIT :limit"
+    "AND substr(content, 1, 500) LIKE :pattern ORDER BY position DESC LIMIT :limit"
 )
 # The messages of the person's agent, without those of its workers.
 RECENT: Final = Statement(
@@ -203,14 +205,12 @@ def messages_outside_turns(tx: Transaction, conversation_id: str, limit: int) ->
     return [Message(*row) for row in tx.all(OUTSIDE_TURNS, conversation_id=conversation_id, limit=limit)]
 
 
-def messages_mentioning(
-    tx: Transaction, conversation_id: str, id: str, *, after: int, prefix: int, limit: int
-) -> list[Message]:
-    """Messages outside turns after a position that contain an id in their first `prefix` characters; newest first."""
-    rows = tx.all(
-        MENTIONING, conversation_id=conversation_id, after=after, prefix=prefix, pattern=f"%{id}%", limit=limit
-    )
-    return [Message(*row) for row in rows]
+def messages_mentioning(tx: Transaction, conversation_id: str, id: str, limit: int) -> list[Message]:
+    """Messages outside turns with an id near their start, among the last `SEARCHED_MESSAGES`; newest first."""
+    last = last_message(tx, conversation_id)
+    after = last.messages - SEARCHED_MESSAGES if last else 0
+    found = tx.all(MENTIONING, conversation_id=conversation_id, after=after, pattern=f"%{id}%", limit=limit)
+    return [Message(*row) for row in found]
 
 
 def recent_messages(

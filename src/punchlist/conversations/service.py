@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any, Final
 
 from punchlist.conversations import repository
 from punchlist.conversations.lifecycle import TURN, TurnAction, TurnStatus
 from punchlist.conversations.model import (
+    ChatEntry,
     Conversation,
+    LastMessage,
     Message,
     MessageRole,
     NewMessage,
@@ -83,13 +86,7 @@ class Conversations:
         if not repository.add_conversation(tx, created):
             # Another process created it at the same moment.
             return repository.lock_conversation(tx, created.id) or created
-        data = {
-            "id": created.id,
-            "title": created.title,
-            "metadata": created.metadata,
-            "created_at": created.created_at,
-        }
-        event_log.append(tx, conversation_change(scope, "start", created.id, reason or "first use", data))
+        event_log.append(tx, conversation_change(scope, "start", created.id, reason or "first use", asdict(created)))
         return created
 
     def get(self, conversation_id: str) -> Conversation:
@@ -252,6 +249,23 @@ class Conversations:
         with self._store.read() as tx:
             found = repository.recent_messages(tx, conversation_id, limit, except_turn=except_turn, agent=agent)
         return found[::-1]
+
+    def last_entries(self, conversation_id: str, limit: int) -> list[ChatEntry]:
+        """The last messages with their turns, oldest first."""
+        with self._store.read() as tx:
+            messages = repository.newest_messages(tx, conversation_id, limit)
+            ids = {message.turn_id for message in messages if message.turn_id is not None}
+            turns = {id: repository.find_turn(tx, id) for id in ids}
+        return [ChatEntry(message, turns.get(message.turn_id or "")) for message in reversed(messages)]
+
+    def last_message(self, conversation_id: str) -> LastMessage | None:
+        with self._store.read() as tx:
+            return repository.last_message(tx, conversation_id)
+
+    def mentioning(self, conversation_id: str, id: str, limit: int) -> list[Message]:
+        """The recent messages outside turns that mention an id near their start, oldest first."""
+        with self._store.read() as tx:
+            return repository.messages_mentioning(tx, conversation_id, id, limit)[::-1]
 
     def add_trace(
         self,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -60,6 +61,13 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
         ),
     )
 }
+_CLASSES: Final = {
+    "anthropic": ("anthropic", "AnthropicModel", "AnthropicProvider"),
+    "openai": ("openai", "OpenAIResponsesModel", "OpenAIProvider"),
+    "openai-chat": ("openai", "OpenAIChatModel", "OpenAIProvider"),
+    "ollama": ("ollama", "OllamaModel", "OllamaProvider"),
+}
+"""Module, model class and provider class in pydantic-ai."""
 _NO_KEY: Final = "no-key"
 """The client libraries require a key even if the server does not."""
 
@@ -85,29 +93,12 @@ class ResolvedModel:
 
     def pydantic_model(self, client: AsyncClient) -> PydanticModel:
         """Slow the first time, since it imports the client library."""
-        key = self.key or _NO_KEY
-        match self.provider.name:
-            case "anthropic":
-                from pydantic_ai.models.anthropic import AnthropicModel
-                from pydantic_ai.providers.anthropic import AnthropicProvider
-
-                return AnthropicModel(
-                    self.model, provider=AnthropicProvider(api_key=key, base_url=self.url, http_client=client)
-                )
-            case "ollama":
-                from pydantic_ai.models.ollama import OllamaModel
-                from pydantic_ai.providers.ollama import OllamaProvider
-
-                return OllamaModel(
-                    self.model, provider=OllamaProvider(api_key=key, base_url=self.url, http_client=client)
-                )
-        from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
-        from pydantic_ai.providers.openai import OpenAIProvider
-
-        provider = OpenAIProvider(api_key=key, base_url=self.url, http_client=client)
-        if self.provider.name == "openai":
-            return OpenAIResponsesModel(self.model, provider=provider)
-        return OpenAIChatModel(self.model, provider=provider)
+        module, model, provider = _CLASSES[self.provider.name]
+        models = import_module(f"pydantic_ai.models.{module}")
+        providers = import_module(f"pydantic_ai.providers.{module}")
+        service = getattr(providers, provider)(api_key=self.key or _NO_KEY, base_url=self.url, http_client=client)
+        made: PydanticModel = getattr(models, model)(self.model, provider=service)
+        return made
 
 
 def default_model(environment: Mapping[str, str]) -> str | None:
@@ -116,10 +107,9 @@ def default_model(environment: Mapping[str, str]) -> str | None:
     A provider with a custom address is skipped, since its models are unknown.
     """
     for provider in PROVIDERS.values():
-        custom_url = (environment.get(provider.url_variable) or provider.default_url).strip().rstrip(
-            "/"
-        ) != provider.default_url
-        if provider.default_model and not custom_url and (environment.get(provider.key_variable) or "").strip():
+        url = (environment.get(provider.url_variable) or provider.default_url).strip().rstrip("/")
+        has_key = bool((environment.get(provider.key_variable) or "").strip())
+        if provider.default_model and url == provider.default_url and has_key:
             return f"{provider.name}:{provider.default_model}"
     return None
 

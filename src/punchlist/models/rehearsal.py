@@ -32,10 +32,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from punchlist.errors import ConfigError
 from punchlist.kernel.ids import new_id
@@ -56,6 +56,7 @@ from punchlist.models.model import (
     UserText,
 )
 
+T = TypeVar("T")
 FAULTS: Final[Mapping[str, ModelError]] = {
     "rate_limit": ModelBusy("Too many requests.", retry_after=0.0),
     "overloaded": ModelBusy("The model is overloaded.", retry_after=0.0),
@@ -215,14 +216,8 @@ def load_rehearsal(path: Path) -> RehearsalScript:
     return RehearsalScript(
         _parse_replies(path, "replies", content.get("replies") or []),
         {str(name): _parse_replies(path, f"agents.{name}", lines) for name, lines in agents.items()},
-        _scenes(path, content.get("scenes") or []),
+        _parse_list(path, "scenes", content.get("scenes") or [], _scene),
     )
-
-
-def _scenes(path: Path, scenes: Any) -> tuple[Scene, ...]:
-    if not isinstance(scenes, list):
-        raise ConfigError(f"{path}: scenes: must be a list, got {json_type(scenes)}.")
-    return tuple(_scene(path, f"scenes[{number}]", scene) for number, scene in enumerate(scenes, start=1))
 
 
 def _scene(path: Path, where: str, scene: Any) -> Scene:
@@ -241,9 +236,13 @@ def _scene(path: Path, where: str, scene: Any) -> Scene:
 
 
 def _parse_replies(path: Path, where: str, lines: Any) -> tuple[RehearsedReply, ...]:
+    return _parse_list(path, where, lines, _parse_reply)
+
+
+def _parse_list(path: Path, where: str, lines: Any, parse: Callable[[Path, str, Any], T]) -> tuple[T, ...]:
     if not isinstance(lines, list):
         raise ConfigError(f"{path}: {where}: must be a list, got {json_type(lines)}.")
-    return tuple(_parse_reply(path, f"{where}[{number}]", line) for number, line in enumerate(lines, start=1))
+    return tuple(parse(path, f"{where}[{number}]", line) for number, line in enumerate(lines, start=1))
 
 
 def _parse_reply(path: Path, where: str, line: Any) -> RehearsedReply:

@@ -73,12 +73,11 @@ class ApprovalQuestion:
     @property
     def outcomes(self) -> list[ApprovalOutcome]:
         """The possible outcomes."""
-        excluded = set()
-        if not self.prefixes:
-            excluded.add(ApprovalOutcome.PROCEED_ALWAYS_PREFIX)
-        if self.server is None:
-            excluded.add(ApprovalOutcome.PROCEED_ALWAYS_SERVER)
-        return [outcome for outcome in ApprovalOutcome if outcome not in excluded]
+        needs = {
+            ApprovalOutcome.PROCEED_ALWAYS_PREFIX: self.prefixes,
+            ApprovalOutcome.PROCEED_ALWAYS_SERVER: self.server,
+        }
+        return [outcome for outcome in ApprovalOutcome if needs.get(outcome, True)]
 
 
 @dataclass(frozen=True, slots=True)

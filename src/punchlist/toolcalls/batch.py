@@ -5,56 +5,44 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Generator, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from punchlist.kernel.cancellation import CancelSignal
 from punchlist.toolcalls.lifecycle import ENDED, CallStatus
-from punchlist.toolcalls.model import CallError, CompletedToolCall, ToolCall
+from punchlist.toolcalls.model import CallError, CompletedToolCall, ToolCall, ToolCallRequest
 from punchlist.toolcalls.validation import ValidatedCall
 
 _SETTLED: Final = ENDED | {CallStatus.AWAITING_APPROVAL}
 
 
+@dataclass(slots=True, eq=False)
 class CallEntry:
     """One call. Only the scheduler changes it, and only on the event loop."""
 
-    __slots__ = (
-        "batch",
-        "blocked_by",
-        "call",
-        "deadline",
-        "followers",
-        "leader",
-        "request",
-        "started",
-        "stop_reason",
-        "task",
-        "validated",
-    )
+    call: ToolCall
+    batch: CallBatch
+    request: ToolCallRequest = field(init=False)
+    validated: ValidatedCall | None = None
+    task: asyncio.Task[None] | None = None
+    started: bool = False
+    """The task has taken its first step. From then on it ends the call itself."""
+    deadline: float = 0.0
+    """When the call is stopped; after it was stopped, when the scheduler gives it up. In event loop time."""
+    stop_reason: str | CallError | None = None
+    """Why the call is being stopped: the reason of a cancellation, or the error of a time limit."""
+    blocked_by: Sequence[CallEntry] = ()
+    """Calls that must end first: its dependencies, or its leader."""
+    followers: list[CallEntry] = field(default_factory=list)
+    """The calls that are blocked by this one."""
+    leader: CallEntry | None = None
+    """The identical call of the same batch that runs for both."""
 
-    def __init__(self, call: ToolCall, batch: CallBatch) -> None:
-        self.call = call
-        self.request = call.request
-        self.batch = batch
-        self.validated: ValidatedCall | None = None
-        self.task: asyncio.Task[None] | None = None
-        self.started = False
-        """The task has taken its first step. From then on it ends the call itself."""
-        self.deadline = 0.0
-        """When the call is stopped; after it was stopped, when the scheduler gives it up. In event loop time."""
-        self.stop_reason: str | CallError | None = None
-        """Why the call is being stopped: the reason of a cancellation, or the error of a time limit."""
-        self.blocked_by: Sequence[CallEntry] = ()
-        """Calls that must end first: its dependencies, or its leader."""
-        self.followers: list[CallEntry] | None = None
-        """The calls that are blocked by this one."""
-        self.leader: CallEntry | None = None
-        """The identical call of the same batch that runs for both."""
+    def __post_init__(self) -> None:
+        self.request = self.call.request
 
     def follow(self, other: CallEntry) -> None:
         self.blocked_by = [*self.blocked_by, other]
-        if other.followers is None:
-            other.followers = []
         other.followers.append(self)
 
     def unfollow(self, other: CallEntry) -> None:

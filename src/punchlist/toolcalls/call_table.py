@@ -83,9 +83,7 @@ class CallTable:
 
     def restore(self, call: WaitingToolCall, validated: ValidatedCall, batch: CallBatch) -> None:
         """Add a stored call that waits for approval, without a transition."""
-        entry = CallEntry(call, batch)
-        entry.validated = validated
-        self.open[call.request.call_id] = entry
+        self.open[call.request.call_id] = entry = CallEntry(call, batch, validated)
         batch.add(entry)
 
     def advance(
@@ -153,7 +151,7 @@ class CallTable:
             self._remove(entry, call)
             if current.detach:
                 self.detach_duplicates(entry)
-            for follower in entry.followers or ():
+            for follower in entry.followers:
                 follower.unfollow(entry)
                 if follower.call.status in ENDED:
                     continue
@@ -189,11 +187,10 @@ class CallTable:
 
     def detach_duplicates(self, entry: CallEntry) -> None:
         """Let the calls that are identical to this one continue without it; the first of them leads the others."""
-        followers = entry.followers or []
-        duplicates = [each for each in followers if each.leader is entry and each.call.status not in ENDED]
+        duplicates = [each for each in entry.followers if each.leader is entry and each.call.status not in ENDED]
         if not duplicates:
             return
-        entry.followers = [each for each in followers if each not in duplicates]
+        entry.followers = [each for each in entry.followers if each not in duplicates]
         leader, *others = duplicates
         leader.leader, leader.blocked_by = None, ()
         for other in others:

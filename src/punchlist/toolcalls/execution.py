@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import get_ident
 from typing import Any, Final
@@ -26,7 +26,7 @@ _MAX_SHORTENED_LENGTH: Final = MAX_RESULT_LENGTH + 1_000
 
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 _TOO_DEEP: Final = "The tool returned a value that is nested too deeply for JSON."
-_SCALARS: Final = (str, int, float, bool, type(None))
+_JSON_TYPES: Final = (str, int, float, bool, type(None), list, dict)
 
 OnOutput = Callable[[str, str], None]
 
@@ -39,41 +39,35 @@ class ExecutionEnvironment:
     time_limit: float = DEFAULT_TIME_LIMIT
 
 
+@dataclass(frozen=True, slots=True)
 class RunningCall:
     """The `ToolContext` of one call."""
 
-    __slots__ = ("_loop", "_on_output", "_redact", "_thread", "call_id", "deadline", "output_folder")
+    call_id: str
+    environment: ExecutionEnvironment
+    deadline: float | None
+    on_output: OnOutput
+    loop: asyncio.AbstractEventLoop
+    thread: int = field(default_factory=get_ident)
+    """The thread of the event loop."""
 
-    def __init__(
-        self,
-        call_id: str,
-        environment: ExecutionEnvironment,
-        deadline: float | None,
-        on_output: OnOutput,
-        loop: asyncio.AbstractEventLoop,
-    ) -> None:
-        self.call_id = call_id
-        self.output_folder = environment.output_folder
-        self.deadline = deadline
-        self._redact = environment.redact
-        self._on_output = on_output
-        self._loop = loop
-        self._thread = get_ident()
+    @property
+    def output_folder(self) -> Path | None:
+        return self.environment.output_folder
 
     def output(self, text: str) -> None:
-        if get_ident() == self._thread:
-            self._on_output(self.call_id, self._redact(text))
+        shown = self.environment.redact(text)
+        if get_ident() == self.thread:
+            self.on_output(self.call_id, shown)
         else:
-            self._loop.call_soon_threadsafe(self._on_output, self.call_id, self._redact(text))
+            self.loop.call_soon_threadsafe(self.on_output, self.call_id, shown)
 
 
-async def execute(
-    tool: AgentTool, arguments: Arguments, running: RunningCall, environment: ExecutionEnvironment
-) -> ToolResult | CallError:
-    redact = environment.redact
+async def execute(tool: AgentTool, arguments: Arguments, running: RunningCall) -> ToolResult | CallError:
+    redact = running.environment.redact
     try:
         value = await _run(tool, arguments, running)
-        return bounded_result(value, redact, lambda text: _keep(environment.output_folder, running.call_id, text))
+        return bounded_result(value, redact, lambda text: _keep(running.output_folder, running.call_id, text))
     except PunchlistError as error:
         return CallError(error.code, shorten(redact(str(error))).text)
     except (asyncio.CancelledError, KeyboardInterrupt):
@@ -174,6 +168,5 @@ def _to_json(value: Any) -> str:
     except RecursionError:
         raise ToolFailure(_TOO_DEEP) from None
     except (TypeError, ValueError) as error:
-        known = isinstance(value, (*_SCALARS, list, dict))
-        kind = json_type(value) if known else f"a {type(value).__name__}"
+        kind = json_type(value) if isinstance(value, _JSON_TYPES) else f"a {type(value).__name__}"
         raise ToolFailure(f"The tool returned {kind} that is not JSON ({error}).") from None

@@ -14,7 +14,6 @@ from punchlist.toolcalls.model import CompletedToolCall, ToolCall, Transition, W
 from punchlist.toolcalls.policy import Rule
 
 _LOG: Final = logging.getLogger(__name__)
-_FAILED: Final = "a listener of tool calls failed"
 
 AskPerson = Callable[[WaitingToolCall, str | None], Awaitable[ApprovalAnswer | None]]
 """Asks a person about one call at a time. It is called again, with the problem, when the answer was not usable.
@@ -38,32 +37,25 @@ class Listeners:
     """Receives live output: call id and text."""
 
     def changed(self, transition: Transition) -> None:
-        # Without a helper function: this runs several times for each call.
+        # Compared here: this runs several times for each call, and most listeners are not set.
         if self.on_transition is not None:
-            try:
-                self.on_transition(transition)
-            except Exception:
-                _LOG.exception(_FAILED)
+            _notify(self.on_transition, transition)
         if self.on_tool_calls_update is not None:
-            try:
-                self.on_tool_calls_update((transition.call,))
-            except Exception:
-                _LOG.exception(_FAILED)
+            _notify(self.on_tool_calls_update, (transition.call,))
 
     def completed(self, calls: Sequence[CompletedToolCall]) -> None:
-        if self.on_all_tool_calls_complete is not None:
-            _notify(self.on_all_tool_calls_complete, calls)
+        _notify(self.on_all_tool_calls_complete, calls)
 
     def output(self, call_id: str, text: str) -> None:
-        if self.on_output is not None:
-            _notify(self.on_output, call_id, text)
+        _notify(self.on_output, call_id, text)
 
 
-def _notify(listener: Callable[..., Any], *arguments: Any) -> None:
+def _notify(listener: Callable[..., Any] | None, *arguments: Any) -> None:
     try:
-        listener(*arguments)
+        if listener is not None:
+            listener(*arguments)
     except Exception:
-        _LOG.exception(_FAILED)
+        _LOG.exception("a listener of tool calls failed")
 
 
 class Journal(Protocol):

@@ -257,7 +257,7 @@ class CoreToolScheduler:
         try:
             if self._journal is not None:
                 await self._journal.flushed(entry.request.call_id)
-            outcome = await execute(validated.tool, validated.request.arguments, running, self._environment)
+            outcome = await execute(validated.tool, validated.request.arguments, running)
         except asyncio.CancelledError:
             outcome = SHUTTING_DOWN
         except AnsweredElsewhere as conflict:

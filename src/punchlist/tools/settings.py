@@ -38,13 +38,6 @@ class ToolSettings:
     untrusted_requests: tuple[str, ...] = ()
     """What the project file asks for and does not get, because it is not trusted."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Layer:
-    policy: PolicySettings
-    extra_folders: tuple[Path, ...]
-    servers: tuple[McpServer, ...]
-
     @property
     def permissions(self) -> list[str]:
         """The settings that allow more than the default does."""
@@ -56,13 +49,13 @@ class _Layer:
 
 
 def load_tool_settings(settings: Settings, trust: Trust) -> ToolSettings:
-    layers: list[_Layer] = []
+    layers: list[ToolSettings] = []
     distrusted: list[str] = []
     if settings.project is not None:
         project = _read(settings.project)
         if project.permissions and not trust.trusts(settings.project.path):
             distrusted = project.permissions
-            project = _Layer(project.policy.without_permissions(), (), ())
+            project = ToolSettings(project.policy.without_permissions())
         layers.append(project)
     if settings.user is not None:
         layers.append(_read(settings.user))
@@ -80,7 +73,7 @@ def requests_needing_trust(settings: Settings) -> Sequence[str]:
     return _read(settings.project).permissions if settings.project is not None else ()
 
 
-def _read(tables: SettingsTables) -> _Layer:
+def _read(tables: SettingsTables) -> ToolSettings:
     def table(name: str) -> SettingsTable:
         return SettingsTable.top_level(tables.path, name, tables.content.get(name, {}))
 
@@ -88,7 +81,7 @@ def _read(tables: SettingsTables) -> _Layer:
     workspace.check_keys("also")
     mcp.check_keys("servers")
     servers = mcp.table("servers")
-    return _Layer(
+    return ToolSettings(
         read_policy(table("policy")),
         tuple(tables.path.parent / Path(folder).expanduser() for folder in workspace.text_list("also")),
         tuple(_server(name, servers.table(name)) for name in servers.content),

@@ -9,7 +9,7 @@ from typing import Final
 from punchlist.claims import repository as claim_repository
 from punchlist.claims.model import Claim
 from punchlist.conversations.model import Message
-from punchlist.conversations.recent import RecentMessages
+from punchlist.conversations.service import Conversations
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.escalations.service import Escalations
 from punchlist.missions.model import Escalation, Mission, MissionTodo
@@ -50,5 +50,5 @@ def read_detail(store: Store, mission: Mission, todo: MissionTodo) -> TodoDetail
         MissionUsageService(store).todo(todo.id),
         [escalation for escalation in Escalations(store).list(mission.slug) if escalation.todo_id == todo.id],
         claim if held else None,
-        RecentMessages(store).mentioning(pillar.todo_conversation_id, todo.id, _MAX_MESSAGES),
+        Conversations(store).mentioning(pillar.todo_conversation_id, todo.id, _MAX_MESSAGES),
     )

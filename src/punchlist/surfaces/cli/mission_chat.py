@@ -45,15 +45,14 @@ def group() -> None:
 def list_chats(context: typer.Context, mission: OptionalMissionArgument = None, as_json: JsonOption = False) -> None:
     """List the chats of missions with their last and waiting messages."""
     from punchlist.conversations.message_queue import MessageQueue
-    from punchlist.conversations.recent import RecentMessages
 
     services = cli_context(context).services(as_json=as_json)
     missions = [services.missions.get(mission)] if mission is not None else services.missions.list()
-    recent, queue = RecentMessages(services.store), MessageQueue(services.store, services.conversations)
+    queue = MessageQueue(services.store, services.conversations)
     active = _active_runs(services)
     listed = []
     for chat in (chat for each in missions for chat in _chats(services, each)):
-        last = recent.last_message(chat.conversation_id)
+        last = services.conversations.last_message(chat.conversation_id)
         listed.append(
             {
                 "chat": chat.name,
@@ -107,13 +106,12 @@ def show(
 ) -> None:
     """Show the messages of a chat, and the messages that wait for delivery."""
     from punchlist.conversations.message_queue import MessageQueue
-    from punchlist.conversations.recent import RecentMessages
     from punchlist.surfaces.cli import mission_chat_view
     from punchlist.surfaces.conversation_json import conversation_json
 
     services = cli_context(context).services(as_json=as_json)
     conversation = services.conversations.get(_conversation_id(services, chat))
-    entries = RecentMessages(services.store).last(conversation.id, last)
+    entries = services.conversations.last_entries(conversation.id, last)
     pending = MessageQueue(services.store, services.conversations).pending(conversation.id)
     if as_json:
         echo_json(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from punchlist.toolcalls.shell.findings import (
@@ -27,13 +26,13 @@ _COUNTING: Final = re.compile(rf"({NAME})(\+\+|--|[-+*/%]?=-?[0-9]+)\Z")
 
 
 def _source(call: WrapperCall) -> Iterator[Finding]:
-    name, words = call.name, call.words
+    name, words, _ = call
     if any(not word.known or STANDARD_INPUT.match(word.text) for word in words[:2]):
         yield Uncertain(f"What {name} reads is not known before it runs.")
 
 
 def _trap(call: WrapperCall) -> Iterator[Finding]:
-    name, words = call.name, call.words
+    name, words, _ = call
     words = words[1:] if words and words[0].text == "--" else words
     if any(not word.known for word in words):
         yield Uncertain("What trap runs is not known before it runs.")
@@ -53,7 +52,7 @@ def _set(call: WrapperCall) -> Iterator[Finding]:
 # Bash evaluates the subscript of a name that a builtin receives, and a subscript can contain a command:
 # `read 'a[$(rm x)]'`. So a name must be known and plain.
 def _names(call: WrapperCall) -> Iterator[Finding]:
-    name, words = call.name, call.words
+    name, words, _ = call
     for word in words:
         variable = word.text.partition("=")[0].removesuffix("+")
         assigned = ASSIGNMENT.match(word.text) is not None
@@ -79,8 +78,8 @@ def _printf(call: WrapperCall) -> Iterator[Finding]:
     if not format.known and format.text in {"", "-"} and (len(words) > 1 or not format.single):
         yield Uncertain("The format of printf is not known before it runs.")
     elif format.text.startswith("-v"):
-        named = words[1:2] if format.text == "-v" else [replace(format, text=format.text[2:])]
-        yield from _names(replace(call, words=named))
+        named = words[1:2] if format.text == "-v" else [format._replace(text=format.text[2:])]
+        yield from _names(call._replace(words=named))
 
 
 def _let(call: WrapperCall) -> Iterator[Finding]:
@@ -97,7 +96,7 @@ _COMPARES: Final = {
 
 
 def _test(call: WrapperCall) -> Iterator[Finding]:
-    name, words = call.name, call.words
+    name, words, _ = call
     for word, following in zip(words, [*words[1:], WrapperWord("]")], strict=False):
         operator = not word.known and word.text in {"", "-"} and following.text not in _COMPARES
         looks_up = word.text in {"-v", "-R"} and not (following.known and _PLAIN_NAME.match(following.text))

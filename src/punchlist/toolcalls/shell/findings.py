@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 NAME: Final = r"[A-Za-z_][A-Za-z0-9_]*"
 ASSIGNMENT: Final = re.compile(rf"({NAME}|BASH_FUNC_[^=]*)\+?=")
 
 
-@dataclass(frozen=True, slots=True)
-class WrapperWord:
+class WrapperWord(NamedTuple):
     text: str  # its value, up to the first unknown part
     known: bool = True
     single: bool = True  # it is one word, whatever its value is
@@ -22,34 +20,29 @@ class WrapperWord:
 UNKNOWN: Final = WrapperWord("", known=False, single=False)
 
 
-@dataclass(frozen=True, slots=True)
-class RunsCommand:
+class RunsCommand(NamedTuple):
     words: tuple[WrapperWord, ...]
     within: str
     assignments: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RunsScript:
+class RunsScript(NamedTuple):
     text: str
     within: str
 
 
-@dataclass(frozen=True, slots=True)
-class Uncertain:
+class Uncertain(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class SetsVariable:
+class SetsVariable(NamedTuple):
     """A builtin sets a variable; `counter`: always to a number."""
 
     name: str
     counter: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluatesArithmetic:
+class EvaluatesArithmetic(NamedTuple):
     """The text can be evaluated as a number, where bash can run commands."""
 
     raw: str
@@ -59,8 +52,7 @@ Finding = RunsCommand | RunsScript | Uncertain | SetsVariable | EvaluatesArithme
 Words = Sequence[WrapperWord]
 
 
-@dataclass(frozen=True, slots=True)
-class WrapperCall:
+class WrapperCall(NamedTuple):
     name: str
     words: Words  # without the program
     stdin: WrapperWord | None

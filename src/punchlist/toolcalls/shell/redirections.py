@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from punchlist.toolcalls.shell.findings import WrapperWord
@@ -73,7 +73,7 @@ class RedirectionParser(WordParser):
             redirections.input(match[1], operator, WrapperWord("-"))
             return
         target = self.word()
-        redirections.input(match[1], operator, replace(target, text=target.text + "\n"))
+        redirections.input(match[1], operator, target._replace(text=target.text + "\n"))
         redirections.both = redirections.both or operator.startswith("&")
         if operator in {"<<<", "<", "<&"}:
             return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from punchlist.toolcalls.shell.builtins import BUILTINS, STANDARD_INPUT
@@ -165,7 +165,7 @@ _ASKS_SUDO: Final = {*"lvkKV", "list", "validate", "version"}
 
 
 def _wrapper(call: WrapperCall) -> Iterator[Finding]:
-    name, words = call.name, call.words
+    name, words, _ = call
     options = _WRAPPERS[name]
     read = _read_options(options, words)
     rest = tuple(words[read.at :])
@@ -177,11 +177,11 @@ def _wrapper(call: WrapperCall) -> Iterator[Finding]:
 
 def _replaced(words: Words, mark: str) -> tuple[WrapperWord, ...]:
     """The words with `mark` replaced by an unknown value."""
-    return tuple(replace(w, text=w.text.partition(mark)[0], known=False) if mark in w.text else w for w in words)
+    return tuple(w._replace(text=w.text.partition(mark)[0], known=False) if mark in w.text else w for w in words)
 
 
 def _xargs(call: WrapperCall) -> Iterator[Finding]:
-    name, words = call.name, call.words
+    name, words, _ = call
     read = _read_options(_XARGS, words)
     if rest := tuple(words[read.at :]):
         mark = read.values.get("I")
@@ -221,12 +221,12 @@ def _joined(name: str, words: Words) -> Iterator[Finding]:
 
 
 def _eval(call: WrapperCall) -> Iterator[Finding]:
-    name, words = call.name, call.words
+    name, words, _ = call
     yield from _joined(name, words[1:] if words and words[0].text == "--" else words)
 
 
 def _watch(call: WrapperCall) -> Iterator[Finding]:
-    name, words = call.name, call.words
+    name, words, _ = call
     read = _read_options(_WATCH, words)
     yield from _joined(name, words[read.at :])
     if read.seen & {"x", "exec"} and words[read.at :]:
@@ -234,7 +234,7 @@ def _watch(call: WrapperCall) -> Iterator[Finding]:
 
 
 def _parallel(call: WrapperCall) -> Iterator[Finding]:
-    name, words = call.name, call.words
+    name, words, _ = call
     yield Uncertain("parallel makes its commands from its arguments and its input.")
     read = _read_options(_PARALLEL, words)
     rest = list(words[read.at :])
@@ -252,7 +252,7 @@ _SHELL_NAMES: Final = re.compile(r"-(login|norc|noprofile|posix|verbose|restrict
 
 
 def _shell(call: WrapperCall) -> Iterator[Finding]:
-    name, words, stdin = call.name, call.words, call.stdin
+    name, words, stdin = call
     if any(word.text in {"--version", "--help"} for word in words[:1]):
         return
     letters, at = _shell_options(words)
@@ -303,7 +303,7 @@ _CODE_OPTIONS: Final = {"python": "cm", "perl": "eE", "ruby": "e", "node": "ep",
 
 def _interpreter(call: WrapperCall) -> Iterator[Finding]:
     """Code in another language is not parsed; code that is not in the line is reported as unknown."""
-    name, words, stdin = call.name, call.words, call.stdin
+    name, words, stdin = call
     script = None
     for word in words:
         if not word.text.startswith("-") or word.text == "-":
@@ -320,43 +320,26 @@ def _interpreter(call: WrapperCall) -> Iterator[Finding]:
 
 
 def _opaque(call: WrapperCall) -> Iterator[Finding]:
-    if call.words:
+    if call.words or call.name in _ALWAYS_OPAQUE:
         yield Uncertain(f"{call.name} can run or redefine commands in ways that are not parsed.")
-
-
-def _always_opaque(call: WrapperCall) -> Iterator[Finding]:
-    yield Uncertain(f"{call.name} can run commands in ways that are not parsed.")
 
 
 _OPAQUE: Final = [
     *("alias", "hash", "enable", "complete", "compgen", "bind", "fc"),
     *("repeat", "noglob", "nocorrect", "foreach", "emulate", "sched"),
 ]
-_ALWAYS_OPAQUE: Final = [
+_ALWAYS_OPAQUE: Final = {
     *("su", "runuser", "pkexec", "sg", "newgrp", "chroot", "unshare", "nsenter", "systemd-run", "fakeroot", "ld.so"),
-    *(
-        "script",
-        "flock",
-        "strace",
-        "ltrace",
-        "taskset",
-        "chrt",
-        "setarch",
-        "unbuffer",
-        "at",
-        "batch",
-        "crontab",
-        "entr",
-    ),
+    *("script", "flock", "strace", "ltrace", "taskset", "chrt", "setarch", "unbuffer"),
+    *("at", "batch", "crontab", "entr"),
     *("fish", "csh", "tcsh", "pwsh", "powershell", "cmd", "nu", "elvish", "xonsh"),
-]
+}
 
 _READERS: Final[dict[str, Reader]] = {
     **BUILTINS,
     **dict.fromkeys(_WRAPPERS, _wrapper),
     **dict.fromkeys(_SHELLS, _shell),
-    **dict.fromkeys(_OPAQUE, _opaque),
-    **dict.fromkeys(_ALWAYS_OPAQUE, _always_opaque),
+    **dict.fromkeys([*_OPAQUE, *_ALWAYS_OPAQUE], _opaque),
     **dict.fromkeys(["xargs", "gxargs"], _xargs),
     **dict.fromkeys(["find", "gfind"], _find),
     "eval": _eval,

@@ -14,7 +14,7 @@ from typing import Final
 from punchlist.audit import missions
 from punchlist.checklist import replay as checklist_replay
 from punchlist.checklist import repository as checklist_repository
-from punchlist.conversations import message_queue, queue_repository
+from punchlist.conversations import message_queue
 from punchlist.conversations import replay as conversation_replay
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.lifecycle import QueueAction, TurnAction
@@ -156,7 +156,7 @@ def _compare_conversation(tx: Transaction, owner: str, events: list[Event]) -> I
 
 def _compare_queue(tx: Transaction, owner: str, events: list[Event]) -> Iterator[str]:
     replayed = conversation_replay.replay_queue(events)
-    rows = queue_repository.all_messages(tx, owner)
+    rows = conversation_repository.all_queued_messages(tx, owner)
     found = {row.id: {**message_queue.event_data(row), "status": row.status} for row in rows}
     for queued_id in replayed | found:
         if replayed.get(queued_id) != found.get(queued_id):

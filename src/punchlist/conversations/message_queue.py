@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any, Final
 
-from punchlist.conversations import queue_repository as queue
-from punchlist.conversations import repository as conversation_repository
+from punchlist.conversations import repository
 from punchlist.conversations.lifecycle import QUEUE, QueueAction, TurnAction
 from punchlist.conversations.model import DeliveredMessage, MessageRole, QueuedMessage, Scope
 from punchlist.conversations.service import MAX_MESSAGE_LENGTH, Conversations, set_turn_owner
@@ -50,19 +49,19 @@ class MessageQueue:
     def pending(self, conversation_id: str) -> list[QueuedMessage]:
         """Undelivered messages in the order of delivery."""
         with self._store.read() as tx:
-            return queue.queued_messages(tx, conversation_id)
+            return repository.queued_messages(tx, conversation_id)
 
     def started_turn(self, conversation_id: str, turn_id: str) -> bool:
         """Whether a queued message started the turn."""
         with self._store.read() as tx:
-            return queue.started_turn(tx, conversation_id, turn_id)
+            return repository.queued_message_started(tx, conversation_id, turn_id)
 
     def find(self, conversation_id: str, reference: str) -> QueuedMessage:
         """By id, or by a suffix that only one undelivered message has."""
         with self._store.read() as tx:
-            if found := queue.find(tx, conversation_id, reference):
+            if found := repository.find_queued(tx, conversation_id, reference):
                 return found
-            queued = queue.queued_messages(tx, conversation_id)
+            queued = repository.queued_messages(tx, conversation_id)
         matches = [message for message in queued if reference and message.id.endswith(reference)]
         if len(matches) > 1:
             raise InvalidInput(f"{text.excerpt(reference)!r} is the end of {len(matches)} ids; give more of it.")
@@ -78,7 +77,7 @@ class MessageQueue:
             added = QueuedMessage(
                 id=new_id(),
                 conversation_id=scope.conversation_id,
-                position=queue.next_position(tx, scope.conversation_id),
+                position=repository.next_queue_position(tx, scope.conversation_id),
                 content=content,
                 status=status.value,
                 said_by=str(scope.actor),
@@ -86,7 +85,7 @@ class MessageQueue:
                 changed_at=None,
                 turn_id=None,
             )
-            queue.add(tx, added)
+            repository.add_queued(tx, added)
             event_log.append(tx, _change(scope, QueueAction.QUEUE, None, added, event_data(added)))
             return added
 
@@ -113,24 +112,21 @@ class MessageQueue:
     def deliver_next(self, tx: Transaction, scope: Scope, *, owner: str | None = None) -> DeliveredMessage | None:
         """As `deliver`, in the caller's transaction."""
         id = scope.conversation_id
-        if (
-            conversation_repository.lock_conversation(tx, id) is None
-            or conversation_repository.find_open_turn(tx, id) is not None
-        ):
+        if repository.lock_conversation(tx, id) is None or repository.find_open_turn(tx, id) is not None:
             return None
-        first = next(iter(queue.queued_messages(tx, id, limit=1)), None)
+        first = next(iter(repository.queued_messages(tx, id, limit=1)), None)
         if first is None:
             return None
         turn = self._conversations.ensure_turn(tx, scope, reason="a queued message")
         if owner is not None:
             turn = set_turn_owner(tx, scope, turn, TurnAction.TAKE, owner, reason=f"process {owner} works on it")
-        message = conversation_repository.add_message(tx, id, MessageRole.USER.value, first.content, turn_id=turn.id)
-        extra = conversation_repository.fingerprint(message)
+        message = repository.add_message(tx, id, MessageRole.USER.value, first.content, turn_id=turn.id)
+        extra = repository.fingerprint(message)
         return DeliveredMessage(turn, self._advance(tx, scope, first, QueueAction.DELIVER, extra, turn_id=turn.id))
 
     def _locked(self, tx: Transaction, scope: Scope, id: str) -> QueuedMessage:
-        conversation_repository.lock_conversation(tx, scope.conversation_id)
-        found = queue.find(tx, scope.conversation_id, id)
+        repository.lock_conversation(tx, scope.conversation_id)
+        found = repository.find_queued(tx, scope.conversation_id, id)
         if found is None:
             raise _not_found(scope.conversation_id, id)
         return found
@@ -151,7 +147,7 @@ class MessageQueue:
             action,
             scope.actor.role,
             lock=lambda _: message,
-            update=queue.update_queued,
+            update=repository.update_queued,
             event=lambda before, after, _: _change(
                 scope, action, before.status, after, {**event_data(after), **(extra or {})}
             ),

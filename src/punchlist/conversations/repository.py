@@ -1,4 +1,4 @@
-"""The SQL of conversations, turns, messages and traces. The caller owns the transaction."""
+"""The SQL of conversations, turns, messages, traces and queued messages. The caller owns the transaction."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
+from punchlist.conversations.lifecycle import QueueStatus
 from punchlist.conversations.model import (
     Conversation,
     ConversationOverview,
@@ -14,6 +15,7 @@ from punchlist.conversations.model import (
     Message,
     NewMessage,
     NoticeKind,
+    QueuedMessage,
     StoredTurn,
     Trace,
 )
@@ -96,6 +98,20 @@ TRACES: Final = Statement(f"{_TRACE} WHERE turn_id = :turn_id ORDER BY started_a
 ALL_TRACES: Final = Statement(
     f"{_TRACE} JOIN turns ON turns.id = traces.turn_id WHERE turns.conversation_id = :conversation_id "
     "ORDER BY traces.started_at, traces.id"
+)
+
+_QUEUED_MESSAGE: Final = _select("queued_messages", QueuedMessage)
+_WAITS: Final = f"status = '{QueueStatus.QUEUED}'"
+_CHANGING: Final = ("content", "status", "changed_at", "turn_id")
+_NO_LIMIT: Final = 1_000_000
+INSERT_QUEUED: Final = insert("queued_messages", QueuedMessage._fields)
+UPDATE_QUEUED: Final = update("queued_messages", _CHANGING, where=f"id = :queued_id AND {_WAITS}")
+QUEUED_BY_ID: Final = Statement(f"{_QUEUED_MESSAGE} {_IN_CONVERSATION} AND id = :id")
+QUEUED: Final = Statement(f"{_QUEUED_MESSAGE} {_IN_CONVERSATION} AND {_WAITS} ORDER BY position LIMIT :limit")
+ALL_QUEUED: Final = Statement(f"{_QUEUED_MESSAGE} {_IN_CONVERSATION} ORDER BY position")
+QUEUED_FOR_TURN: Final = Statement(f"SELECT id FROM queued_messages {_IN_CONVERSATION} AND turn_id = :turn_id LIMIT 1")
+LAST_QUEUE_POSITION: Final = Statement(
+    f"SELECT position FROM queued_messages {_IN_CONVERSATION} ORDER BY position DESC LIMIT 1"
 )
 
 
@@ -264,3 +280,42 @@ def turn_traces(tx: Transaction, turn_id: str) -> list[Trace]:
 
 def all_traces(tx: Transaction, conversation_id: str) -> list[Trace]:
     return [Trace(*row) for row in tx.all(ALL_TRACES, conversation_id=conversation_id)]
+
+
+# --- queued messages -------------------------------------------------------------------------------------------
+
+
+def find_queued(tx: Transaction, conversation_id: str, id: str) -> QueuedMessage | None:
+    row = tx.one(QUEUED_BY_ID, conversation_id=conversation_id, id=id)
+    return QueuedMessage(*row) if row else None
+
+
+def queued_messages(tx: Transaction, conversation_id: str, limit: int = _NO_LIMIT) -> list[QueuedMessage]:
+    """Undelivered messages in the order of delivery."""
+    return [QueuedMessage(*row) for row in tx.all(QUEUED, conversation_id=conversation_id, limit=limit)]
+
+
+def all_queued_messages(tx: Transaction, conversation_id: str) -> list[QueuedMessage]:
+    """Including delivered and withdrawn ones."""
+    return [QueuedMessage(*row) for row in tx.all(ALL_QUEUED, conversation_id=conversation_id)]
+
+
+def queued_message_started(tx: Transaction, conversation_id: str, turn_id: str) -> bool:
+    """Whether a queued message started the turn."""
+    return tx.one(QUEUED_FOR_TURN, conversation_id=conversation_id, turn_id=turn_id) is not None
+
+
+def next_queue_position(tx: Transaction, conversation_id: str) -> int:
+    row = tx.one(LAST_QUEUE_POSITION, conversation_id=conversation_id)
+    return row[0] + 1 if row else 1
+
+
+def add_queued(tx: Transaction, message: QueuedMessage) -> None:
+    tx.run(INSERT_QUEUED, **message._asdict())
+
+
+def update_queued(tx: Transaction, before: QueuedMessage, changes: dict[str, Any]) -> QueuedMessage | None:
+    """Write `changes` if the message is still queued; None when it is not."""
+    after = before._replace(**{**changes, "status": changes["status"].value})
+    values = {name: getattr(after, name) for name in _CHANGING}
+    return after if tx.run(UPDATE_QUEUED, queued_id=before.id, **values) else None

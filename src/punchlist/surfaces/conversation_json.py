@@ -7,7 +7,6 @@ from typing import Any, Final, NamedTuple
 
 from punchlist.checklist import repository as checklist_repository
 from punchlist.checklist.model import Checklist, item_json
-from punchlist.conversations import queue_repository
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import Conversation, Message, QueuedMessage, StoredTurn, Trace
 from punchlist.plan.model import TurnTodo
@@ -46,7 +45,7 @@ def load_record(store: Store, conversation: Conversation) -> ConversationRecord:
             conversation_repository.all_messages(tx, id),
             toolcalls.calls_of_conversation(tx, id),
             conversation_repository.all_traces(tx, id),
-            queue_repository.all_messages(tx, id),
+            conversation_repository.all_queued_messages(tx, id),
             {turn.id: todos.find_by_turn(turn.id) for turn in turns},
             checklist_repository.find_checklist(tx, id),
         )

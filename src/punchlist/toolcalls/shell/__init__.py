@@ -19,7 +19,7 @@ from typing import Final
 
 from punchlist.kernel.text import excerpt
 from punchlist.toolcalls.shell.commands import CommandParser
-from punchlist.toolcalls.shell.parsed import MAX_LINE_LENGTH, ParseResult, SimpleCommand
+from punchlist.toolcalls.shell.model import MAX_LINE_LENGTH, ParseResult, SimpleCommand
 
 __all__ = ["MAX_LINE_LENGTH", "UNREADABLE", "CommandLine", "SimpleCommand", "parse"]
 

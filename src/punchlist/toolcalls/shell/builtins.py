@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from punchlist.toolcalls.shell.findings import (
+from punchlist.toolcalls.shell.model import (
     ASSIGNMENT,
     NAME,
     EvaluatesArithmetic,

@@ -8,16 +8,18 @@ from typing import Final
 
 from punchlist.kernel.text import excerpt
 from punchlist.toolcalls.shell.builtins import DECLARATION_BUILTINS
-from punchlist.toolcalls.shell.findings import (
+from punchlist.toolcalls.shell.model import (
+    MAX_DEPTH,
     NAME,
     EvaluatesArithmetic,
     RunsCommand,
     RunsScript,
     SetsVariable,
+    SimpleCommand,
     Uncertain,
+    Unparsable,
     WrapperWord,
 )
-from punchlist.toolcalls.shell.parsed import MAX_DEPTH, SimpleCommand, Unparsable
 from punchlist.toolcalls.shell.redirections import BLANKS, RedirectionParser, Redirections
 from punchlist.toolcalls.shell.words import META, NUMBER, HereDocument
 from punchlist.toolcalls.shell.wrappers import find_invocations

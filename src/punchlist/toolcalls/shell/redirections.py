@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from punchlist.toolcalls.shell.findings import WrapperWord
+from punchlist.toolcalls.shell.model import WrapperWord
 from punchlist.toolcalls.shell.words import META, HereDocument, PartialWord, WordParser
 
 BLANKS: Final = re.compile(r"(?:[ \t]|\\\n)*+")

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from punchlist.kernel.text import excerpt
-from punchlist.toolcalls.shell.findings import NAME, WrapperWord
-from punchlist.toolcalls.shell.parsed import MAX_DEPTH, ParseResult, Unparsable
+from punchlist.toolcalls.shell.model import MAX_DEPTH, NAME, ParseResult, Unparsable, WrapperWord
 
 META: Final = frozenset(" \t\n|&;()<>")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./:,=@%+\-\]^!}#]+")

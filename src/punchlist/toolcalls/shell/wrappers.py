@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from punchlist.toolcalls.shell.builtins import BUILTINS, STANDARD_INPUT
-from punchlist.toolcalls.shell.findings import (
+from punchlist.toolcalls.shell.model import (
     ASSIGNMENT,
     UNKNOWN,
     Finding,

@@ -1,10 +1,11 @@
-"""The result of parsing a command line."""
+"""The result of parsing a command line, and what the readers of wrappers and builtins find in one command."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from punchlist.kernel.text import excerpt
 
@@ -12,6 +13,8 @@ MAX_LINE_LENGTH: Final = 100_000
 MAX_COMMANDS: Final = 2_000
 MAX_WORDS: Final = 20_000
 MAX_DEPTH: Final = 25
+NAME: Final = r"[A-Za-z_][A-Za-z0-9_]*"
+ASSIGNMENT: Final = re.compile(rf"({NAME}|BASH_FUNC_[^=]*)\+?=")
 # Shells execute the values of these, or the files they name: with `set -x`, or before the script.
 _RUN_AS_CODE: Final = re.compile(r"PS4\Z|BASH_ENV\Z|BASH_FUNC_|ZDOTDIR\Z")
 
@@ -69,3 +72,61 @@ class ParseResult:
         # Bash evaluates the value of a variable in arithmetic: with x='a[$(rm y)]', `$((x))` runs rm.
         for name in sorted(self.computed - (self.counters - self.variables)):
             self.doubt(f"The value of {name} is used in arithmetic, where bash can run commands.")
+
+
+# --- one command ------------------------------------------------------------------------------------------
+
+
+class WrapperWord(NamedTuple):
+    text: str  # its value, up to the first unknown part
+    known: bool = True
+    single: bool = True  # it is one word, whatever its value is
+    raw: str = ""
+
+
+UNKNOWN: Final = WrapperWord("", known=False, single=False)
+
+
+class RunsCommand(NamedTuple):
+    words: tuple[WrapperWord, ...]
+    within: str
+    assignments: tuple[str, ...] = ()
+
+
+class RunsScript(NamedTuple):
+    text: str
+    within: str
+
+
+class Uncertain(NamedTuple):
+    reason: str
+
+
+class SetsVariable(NamedTuple):
+    """A builtin sets a variable; `counter`: always to a number."""
+
+    name: str
+    counter: bool = False
+
+
+class EvaluatesArithmetic(NamedTuple):
+    """The text can be evaluated as a number, where bash can run commands."""
+
+    raw: str
+
+
+Finding = RunsCommand | RunsScript | Uncertain | SetsVariable | EvaluatesArithmetic
+Words = Sequence[WrapperWord]
+
+
+class WrapperCall(NamedTuple):
+    name: str
+    words: Words  # without the program
+    stdin: WrapperWord | None
+
+
+Reader = Callable[[WrapperCall], Iterator[Finding]]
+
+
+class UnreadableOptions(Exception):
+    """The options of a command cannot be read."""

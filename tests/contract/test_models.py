@@ -418,7 +418,9 @@ def test_signs_of_life_do_not_keep_a_reply_waiting_forever(name: str) -> None:
 def test_what_is_no_stream_is_told_with_the_address_to_check(name: str, kind: str) -> None:
     failure = failure_of(name, Answer(content="<html>Please log in.</html>", kind=kind))
     assert isinstance(failure, ModelRefused)
-    assert re.search(rf"answered with {kind.partition(';')[0]} instead of an event stream\. Check \w+_BASE_URL\.$", str(failure))
+    assert re.search(
+        rf"answered with {kind.partition(';')[0]} instead of an event stream\. Check \w+_BASE_URL\.$", str(failure)
+    )
 
 
 @every_provider

@@ -20,7 +20,7 @@ from punchlist.kernel.actors import SYSTEM, Actor, Role
 from punchlist.missions import replay as mission_replay
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import event_stream
-from punchlist.missions.metrics.collection import MetricCollection
+from punchlist.missions.metrics.collectors import MetricCollection
 from punchlist.missions.metrics.service import Metrics
 from punchlist.missions.metrics.status import MAX_VALUE
 from punchlist.missions.model import Mission, MissionScope

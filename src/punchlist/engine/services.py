@@ -9,7 +9,7 @@ from punchlist.agent.agents_config import AgentsConfig
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
-from punchlist.missions.metrics.collection import MetricCollection
+from punchlist.missions.metrics.collectors import MetricCollection
 from punchlist.missions.planning.prompt_data import PromptData
 from punchlist.missions.service import Missions
 from punchlist.missions.todos.checks import CompletionChecks

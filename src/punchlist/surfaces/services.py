@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from punchlist.conversations.service import Conversations
     from punchlist.engine.worker import Worker
     from punchlist.missions.escalations.service import Escalations
-    from punchlist.missions.metrics.collection import MetricCollection
+    from punchlist.missions.metrics.collectors import MetricCollection
     from punchlist.missions.metrics.service import Metrics
     from punchlist.missions.model import Mission
     from punchlist.missions.planning.prompt_data import PromptData

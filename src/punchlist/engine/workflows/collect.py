@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from punchlist.conversations.model import NoticeKind
 from punchlist.engine.workflow_context import WorkflowContext
 from punchlist.kernel.text import visible
-from punchlist.missions.metrics.collection import CollectedMetric
+from punchlist.missions.metrics.collectors import CollectedMetric
 from punchlist.missions.model import Mission
 from punchlist.runs.model import Run
 

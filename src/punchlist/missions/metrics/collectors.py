@@ -10,20 +10,27 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from punchlist.conversations.model import Scope
 from punchlist.errors import InvalidInput, PunchlistError
+from punchlist.kernel.events import canonical_json
 from punchlist.kernel.process_runner import CapturedProcess, ProcessStartError, run_captured
 from punchlist.kernel.secrets import Redactor
 from punchlist.kernel.text import excerpt, json_type
 from punchlist.missions.config.policy import MAX_TIMEOUT_SECONDS
-from punchlist.missions.config.trust import COLLECTORS_NEEDING_TRUST
+from punchlist.missions.config.trust import COLLECTORS_NEEDING_TRUST, IsTrusted, trusted_collector, trusted_config
 from punchlist.missions.metrics import status as metric_status
 from punchlist.missions.metrics.http_fetch import FetchError, fetch
-from punchlist.missions.model import Metric
+from punchlist.missions.metrics.service import MANUAL, Metrics
+from punchlist.missions.model import Metric, Mission
 from punchlist.storage.sqlite import is_open_here
+
+if TYPE_CHECKING:
+    from punchlist.missions.config.model import MissionConfig
 
 DEFAULT_TIMEOUT: Final = 60.0
 HTTP_TIMEOUT: Final = 30.0
@@ -39,6 +46,60 @@ class CollectorError(PunchlistError):
     """A collector failed. The message contains no secrets."""
 
     code = "cannot_collect"
+
+
+@dataclass(frozen=True, slots=True)
+class CollectedMetric:
+    """The value of one metric, or the error."""
+
+    metric: Metric
+    value: float | None = None
+    error: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {"metric": self.metric.slug, "value": self.value, "error": self.error}
+
+
+@dataclass(frozen=True, slots=True)
+class MetricCollection:
+    """Runs the collectors of a mission."""
+
+    metrics: Metrics
+    workspace: Path
+    environment: Mapping[str, str] = field(repr=False)
+    is_trusted: IsTrusted
+    allow_private: bool = False
+    """Whether HTTP collectors may request private addresses."""
+
+    def collect(
+        self, scope: Scope, mission_slug: str, slugs: Collection[str] = (), *, once: str | None = None
+    ) -> list[CollectedMetric]:
+        """Collect the named metrics, or all that are not manual. A failure does not stop the others. `once` is an
+        idempotency key: a repeated call with the same key records no second reading."""
+        mission, metrics = self.metrics.find_collectable(mission_slug, slugs)
+        needs_trust = any(metric.collector_type in COLLECTORS_NEEDING_TRUST for metric in metrics)
+        config = trusted_config(mission, self.is_trusted) if needs_trust else None
+        return [self._collect(scope, mission, metric, config, once) for metric in metrics]
+
+    def _collect(
+        self, scope: Scope, mission: Mission, metric: Metric, config: MissionConfig | None, once: str | None
+    ) -> CollectedMetric:
+        trusted = trusted_collector(config, metric.slug)
+        try:
+            value = collect(
+                metric if trusted is None else metric._replace(collector=canonical_json(dict(trusted))),
+                mission_slug=mission.slug,
+                workspace=self.workspace,
+                trusted=trusted is not None,
+                environment=self.environment,
+                allow_private=self.allow_private,
+            )
+        except CollectorError as error:
+            if metric.collector_type != MANUAL:
+                self.metrics.record_failure(scope, metric.id, str(error))
+            return CollectedMetric(metric, error=str(error))
+        self.metrics.record(scope, mission.slug, metric.slug, value, source=metric.collector_type, once=once)
+        return CollectedMetric(metric, value)
 
 
 def collect(

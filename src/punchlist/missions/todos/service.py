@@ -26,7 +26,6 @@ from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.escalations.transitions import OVERDUE
 from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar, TodoChange
 from punchlist.missions.todos import deadlines
-from punchlist.missions.todos.execution import check_daily_limits, enqueue_execution
 from punchlist.missions.todos.lifecycle import LEADS, MEMBERS, MISSION, OPEN, TodoAction, TodoPriority, TodoStatus
 from punchlist.missions.todos.queries import TodoQueries
 from punchlist.missions.todos.todo_drafts import draft_todo, find_repeated_request, metric_problem
@@ -36,7 +35,9 @@ from punchlist.missions.todos.transitions import (
     advance_todo,
     answer_escalations,
     cancel_todo,
+    check_daily_limits,
     end_claim,
+    enqueue_execution,
     find_in_scope,
     find_todo,
     insert_todo,

@@ -19,7 +19,7 @@ from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMiss
 from punchlist.missions.todos import deadlines
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.lifecycle import TodoPriority
-from punchlist.missions.todos.validation import content_problems, suggest_name
+from punchlist.missions.todos.validation import content_problems, missing_name
 from punchlist.storage.store import Transaction
 
 _REQUEST_FIELDS: Final = (
@@ -100,10 +100,7 @@ def _apply_template(mission: Mission, new: NewMissionTodo, problems: list[str]) 
     templates: dict[str, dict[str, Any]] = {each["slug"]: each for each in mission.config["templates"]}
     template = templates.get(new.template)
     if template is None:
-        problems.append(
-            f"template: mission {mission.slug!r} has no template {excerpt(new.template)!r}."
-            f"{suggest_name(new.template, templates)}"
-        )
+        problems.append(f"template: {missing_name(mission.slug, 'template', new.template, templates)}")
         # Report the other problems too, but not a missing title: the template may have had one.
         return replace(new, title=new.title or "-")
     default_priority = new.priority is None and template.get("priority")
@@ -127,10 +124,7 @@ def _other_pillars(
     known = [pillar.slug for pillar in mission_repository.pillars_of(tx, mission.id) if pillar.status == "active"]
     for index, slug in enumerate(slugs):
         if slug not in known:
-            problems.append(
-                f"alsoAffects[{index}]: mission {mission.slug!r} has no pillar {excerpt(slug)!r}."
-                f"{suggest_name(slug, known)}"
-            )
+            problems.append(f"alsoAffects[{index}]: {missing_name(mission.slug, 'pillar', slug, known)}")
     return [slug for slug in dict.fromkeys(slugs) if slug != own.slug]
 
 
@@ -143,10 +137,7 @@ def _validate_check(tx: Transaction, scope: MissionScope, mission: Mission, chec
                 'such as {"name": "…"}, or a metric.'
             )
         case {"name": str(name)} if name not in mission.config["checks"]:
-            problems.append(
-                f"check.name: mission {mission.slug!r} has no check {excerpt(name)!r}."
-                f"{suggest_name(name, mission.config['checks'])}"
-            )
+            problems.append(f"check.name: {missing_name(mission.slug, 'check', name, mission.config['checks'])}")
         case {"metric": str(slug)}:
             if problem := metric_problem(tx, mission, slug):
                 problems.append(f"check.metric: {problem}")
@@ -154,6 +145,4 @@ def _validate_check(tx: Transaction, scope: MissionScope, mission: Mission, chec
 
 def metric_problem(tx: Transaction, mission: Mission, slug: str) -> str | None:
     known = [metric.slug for metric in mission_repository.metrics_of(tx, mission.id) if metric.status == "active"]
-    if slug in known:
-        return None
-    return f"mission {mission.slug!r} has no metric {excerpt(slug)!r}.{suggest_name(slug, known)}"
+    return None if slug in known else missing_name(mission.slug, "metric", slug, known)

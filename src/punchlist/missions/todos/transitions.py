@@ -1,4 +1,4 @@
-"""Creates and changes mission todos: row, event and consequences in the caller's transaction.
+"""Creates and changes mission todos: row, event and consequences, such as a run, in the caller's transaction.
 
 The caller has locked the mission. The event's data contains each changed column, so that `replay.py` can rebuild the
 row from its events.
@@ -8,24 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, Final
 
 from punchlist.claims import repository as claim_repository
 from punchlist.claims import service as claims
 from punchlist.conversations.model import Scope
-from punchlist.errors import Conflict, NotFound
+from punchlist.errors import Conflict, IllegalTransition, NotFound
 from punchlist.kernel.actors import SYSTEM
+from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.kernel.text import excerpt
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import check_active, mission_event
+from punchlist.missions.config.policy import policy_of
 from punchlist.missions.escalations import repository as escalation_repository
 from punchlist.missions.escalations.lifecycle import EscalationAction
 from punchlist.missions.escalations.transitions import advance_escalation
-from punchlist.missions.model import Mission, MissionScope, MissionTodo
+from punchlist.missions.model import Mission, MissionScope, MissionTodo, Pillar
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.lifecycle import LEADS, MISSION, TodoAction
 from punchlist.missions.todos.validation import check_mission, check_pillar
+from punchlist.runs import repository as run_repository
 from punchlist.runs import service as runs
+from punchlist.runs.lifecycle import OPEN
+from punchlist.runs.model import Run, RunKind
 from punchlist.storage import event_log
 from punchlist.storage.store import Transaction
 from punchlist.storage.transitions import transition
@@ -35,6 +41,8 @@ CHECK: Final = "check"
 WORK: Final = "work"
 """The event that records work on a todo."""
 _MAX_REASON_LENGTH: Final = 2_000
+PILLAR_OWNER: Final = "pillar-owner"
+_DAY: Final = timedelta(days=1)
 
 
 def find_todo(tx: Transaction, mission: Mission, todo_id: str) -> MissionTodo:
@@ -156,6 +164,43 @@ def answer_escalations(
         if kind in (None, escalation.kind):
             reason = answer[:_MAX_REASON_LENGTH]
             advance_escalation(tx, by, mission, escalation, EscalationAction.ANSWER, reason, **given)
+
+
+def enqueue_execution(tx: Transaction, scope: Scope, pillar: Pillar, todo: MissionTodo, reason: str) -> Run:
+    """Queue the run in which the pillar's owner works on the todo, in the pillar's TODO chat."""
+    return runs.enqueue(
+        tx,
+        scope,
+        kind=RunKind.EXECUTE,
+        conversation_id=pillar.todo_conversation_id,
+        agent=PILLAR_OWNER,
+        request={"todoId": todo.id, "title": todo.title},
+        mission_id=todo.mission_id,
+        pillar_id=todo.pillar_id,
+        todo_id=todo.id,
+        reason=reason,
+    )
+
+
+def check_daily_limits(tx: Transaction, mission: Mission) -> None:
+    """Stops work that creates work: agents start a limited number of todos per day, for a limited cost."""
+    policy = policy_of(mission)
+    since = timestamp(parse_timestamp(tx.now()) - _DAY)
+    started, cost = todo_repository.runs_since(tx, mission.id, RunKind.EXECUTE.value, since)
+    if started >= policy.max_starts_per_day:
+        raise IllegalTransition(
+            f"{started} todos of mission {mission.slug!r} were started within a day, the limit (maxStartsPerDay). "
+            "Wait, or ask a person to start more."
+        )
+    if cost >= policy.max_cost_per_day:
+        raise IllegalTransition(
+            f"The runs of mission {mission.slug!r} have cost ${cost:.2f} within a day, the limit (maxCostPerDay). "
+            "Wait, or ask a person to start more."
+        )
+
+
+def has_open_run(tx: Transaction, todo: MissionTodo) -> bool:
+    return any(run.status in OPEN for run in run_repository.select(tx, run_repository.BY_TODO, todo_id=todo.id))
 
 
 def _permitted_scope(scope: Scope) -> Scope:

@@ -159,6 +159,11 @@ def suggest_name(name: str, known: Iterable[str]) -> str:
     return (f" Did you mean {close[0]}?" if close else "") + f" Available: {listed or 'none'}."
 
 
+def missing_name(mission_slug: str, what: str, name: str, known: Iterable[str]) -> str:
+    """The message for a name that a mission does not define."""
+    return f"mission {mission_slug!r} has no {what} {text.excerpt(name)!r}.{suggest_name(name, known)}"
+
+
 def _letters(name: str) -> str:
     return "".join(letter for letter in name.lower() if letter.isalnum())
 

@@ -18,8 +18,7 @@ from tests.conftest import Cli
 
 from punchlist.errors import ConfigError, Conflict
 from punchlist.integrations.install import files
-from punchlist.integrations.install.diff import diff
-from punchlist.integrations.install.files import FileChange
+from punchlist.integrations.install.files import FileChange, diff
 from punchlist.integrations.install.host_names import HostName, InstallScope
 from punchlist.integrations.install.hosts import HOSTS
 from punchlist.integrations.install.installer import Installer, install_location

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, Protocol
 
-from punchlist.integrations.install.entry_command import NAME
+from punchlist.integrations.install.entry_command import NAME, EntryCommand
 from punchlist.integrations.install.text_edits import EditedText, InsertedText, Path, UneditableFile
 
 COMMAND_KEYS: Final = ("command", "args")
@@ -64,8 +64,8 @@ class HookEntry:
         name = {"name": f"{NAME}-{self.event}"} if self.named else {}
         return {**name, "type": "command", "command": command, "timeout": self.timeout}
 
-    def group(self, command: str) -> dict[str, Any]:
-        return {"hooks": [self.value(command)]}
+    def pending_changes(self, command: EntryCommand, value: Mapping[str, Any]) -> dict[str, Any]:
+        return pending_changes(value, self.value(command.updated_hook(self.event, value["command"])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +77,28 @@ class ServerEntry:
     def name(self) -> str:
         return f"{self.table}.{NAME}"
 
-    def with_command(self, words: list[str]) -> Mapping[str, Any]:
-        """The entry with another command, in the host's spelling."""
-        if isinstance(self.value.get("command"), list):
-            return {**self.value, "command": words}
-        return {**self.value, "command": words[0], "args": words[1:]}
+    def is_own(self, command: EntryCommand, value: Any) -> bool:
+        return command.is_server(_command_words(value))
+
+    def pending_changes(self, command: EntryCommand, value: Mapping[str, Any]) -> dict[str, Any]:
+        words = command.updated_server(_command_words(value))
+        # A host has one of two spellings: one array, or a command and `args`.
+        spelled = {"command": words} if "args" not in self.value else {"command": words[0], "args": words[1:]}
+        return pending_changes(value, {**self.value, **spelled})
+
+    def status(self, command: EntryCommand, value: Any) -> Entry:
+        if value is None:
+            return Entry(self.name, EntryState.MISSING)
+        if not self.is_own(command, value):
+            return Entry(self.name, EntryState.FOREIGN)
+        return Entry(self.name, entry_state(self.pending_changes(command, value)), tuple(_command_words(value)))
+
+    def foreign(self, line: int | None) -> UneditableFile:
+        return UneditableFile(f"{self.name} {NOT_OURS}. Rename or remove it, then install again", line)
 
 
-def command_words(value: Any) -> list[str]:
-    """A server's command in either spelling: one array, or a command and `args`."""
+def _command_words(value: Any) -> list[str]:
+    """A server's command in either spelling."""
     if not isinstance(value, Mapping):
         return []
     command, arguments = value.get("command"), value.get("args", [])
@@ -100,8 +113,13 @@ def pending_changes(value: Mapping[str, Any], expected: Mapping[str, Any]) -> di
     }
 
 
-def entry_state(value: Mapping[str, Any], expected: Mapping[str, Any]) -> EntryState:
-    return EntryState.OUTDATED if pending_changes(value, expected) else EntryState.INSTALLED
+def original_values(value: Mapping[str, Any], expected: Mapping[str, Any]) -> dict[str, Any]:
+    """Our values of the keys in an existing entry, apart from the command."""
+    return {key: new for key, new in expected.items() if key in value and key not in COMMAND_KEYS}
+
+
+def entry_state(changes: Mapping[str, Any]) -> EntryState:
+    return EntryState.OUTDATED if changes else EntryState.INSTALLED
 
 
 @dataclass(frozen=True, slots=True)

@@ -250,6 +250,9 @@ def _fill_empty(
 
 # --- removing --------------------------------------------------------------------------------------------------------
 
+REMOVED: Final = object()
+"""In the place of an array's element: remove it."""
+
 
 def remove_edits(text: str, node: JsonNode, indexes: Collection[int]) -> list[TextEdit]:
     """Edits that remove elements with their commas and the blanks before them."""
@@ -285,3 +288,31 @@ def _has_comments(text: str, node: JsonNode) -> bool:
     ends = [node.start + 1, *(child.end for child in node.nodes)]
     gaps = zip(ends, [*node.starts, node.end - 1], strict=True)
     return any(text[start:end].strip(_BLANK + ",") for start, end in gaps)
+
+
+# --- replacing -------------------------------------------------------------------------------------------------------
+
+
+def value_edits(text: str, node: JsonNode, old: Any, new: Any, style: JsonStyle) -> list[TextEdit]:
+    """Edits that replace the old value of a node by a new one; only what differs is edited.
+
+    Keys of an object that are in neither value stay. An array's elements keep their indexes; a removed one is REMOVED.
+    """
+    added: Mapping[str, Any] | Sequence[Any]
+    if isinstance(old, dict) and isinstance(new, dict):
+        removed = [node.keys.index(key) for key in old if key not in new]
+        added = {key: value for key, value in new.items() if key not in old}
+        kept = [(get(text, node, key), value, new[key]) for key, value in old.items() if key in new]
+    elif isinstance(old, list) and isinstance(new, list):
+        removed = [index for index in range(len(old)) if index >= len(new) or new[index] is REMOVED]
+        added = new[len(old) :]
+        kept = [each for each in zip(node.nodes, old, new, strict=False) if each[2] is not REMOVED]
+    else:
+        return [replace_edit(text, node, new, style)]
+    edits = list[TextEdit]()
+    for child, before, after in kept:
+        if child and before != after:
+            edits += value_edits(text, child, before, after, style)
+    edits += remove_edits(text, node, removed) if removed else ()
+    edits += append_edits(text, node, added, style) if added else ()
+    return edits

@@ -18,14 +18,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from punchlist.integrations.install.entries import (
-    COMMAND_KEYS,
-    NOT_OURS,
     Entry,
-    EntryState,
     ServerEntry,
-    command_words,
-    entry_state,
-    pending_changes,
+    original_values,
 )
 from punchlist.integrations.install.entry_command import NAME, EntryCommand
 from punchlist.integrations.install.text_edits import (
@@ -77,11 +72,9 @@ class SettingsToml:
         present = self._present(tables)
         if present is None:
             return self._append(text, tables)
-        words = command_words(present)
-        if not self.command.is_server(words):
-            reason = f"{self.server.name} {NOT_OURS}. Rename or remove it, then install again"
-            raise UneditableFile(reason, self._line(text))
-        changes = pending_changes(present, self.server.with_command(self.command.updated_server(words)))
+        if not self.server.is_own(self.command, present):
+            raise self.server.foreign(self._line(text))
+        changes = self.server.pending_changes(self.command, present)
         edits = list(self._update(text, present, changes))
         new = apply_edits(text, edits)
         if self._present(_load(new)) != {**present, **changes}:
@@ -127,7 +120,7 @@ class SettingsToml:
         del created  # An empty table has no heading of ours.
         text = self.reset_values(text)
         tables, table = _load(text), self.server.table
-        if not self._is_ours(self._present(tables)):
+        if not self.server.is_own(self.command, self._present(tables)):
             return text
         expected = {**tables, table: {key: value for key, value in tables[table].items() if key != NAME}}
         left = apply_edits(text, _removals(text, self._statements(text)))
@@ -139,24 +132,15 @@ class SettingsToml:
 
     def reset_values(self, text: str) -> str:
         present = self._present(_load(text))
-        if present is None or not self._is_ours(present):
+        if present is None or not self.server.is_own(self.command, present):
             return text
-        values = {key: value for key, value in self.server.value.items() if key in present and key not in COMMAND_KEYS}
-        return apply_edits(text, self._update(text, present, values))
+        return apply_edits(text, self._update(text, present, original_values(present, self.server.value)))
 
     def is_empty(self, text: str) -> bool:
         return not text.strip()
 
     def entries(self, text: str) -> Iterator[Entry]:
-        present = self._present(_load(text))
-        words = command_words(present)
-        if present is None:
-            yield Entry(self.server.name, EntryState.MISSING)
-        elif not self.command.is_server(words):
-            yield Entry(self.server.name, EntryState.FOREIGN)
-        else:
-            state = entry_state(present, self.server.with_command(self.command.updated_server(words)))
-            yield Entry(self.server.name, state, tuple(words))
+        yield self.server.status(self.command, self._present(_load(text)))
 
     def _present(self, tables: Mapping[str, Any]) -> dict[str, Any] | None:
         table = tables.get(self.server.table, {})
@@ -166,9 +150,6 @@ class SettingsToml:
         if present is not None and not isinstance(present, dict):
             raise UneditableFile(f"{self.server.name} must be a table. Correct or remove it, then try again")
         return present
-
-    def _is_ours(self, present: Mapping[str, Any] | None) -> bool:
-        return present is not None and self.command.is_server(command_words(present))
 
     def _statements(self, text: str) -> list[TomlStatement]:
         return [one for one in _statements(text) if one.path[:2] == (self.server.table, NAME)]

@@ -134,13 +134,13 @@ def _report(job: _InstallJob, plan: InstallPlan, backups: list[Path] | None, as_
 
 
 def _change_json(change: FileChange) -> dict[str, str]:
-    from punchlist.integrations.install.diff import diff
+    from punchlist.integrations.install.files import diff
 
     return {"path": str(change.path), "action": change.action, "diff": diff(change)}
 
 
 def _show_plan(job: _InstallJob, *, quiet: bool = False, error: bool = False) -> InstallPlan:
-    from punchlist.integrations.install.diff import diff
+    from punchlist.integrations.install.files import diff
 
     plan = job.plan()
     if not plan.changes or quiet:

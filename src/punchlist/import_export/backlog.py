@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from punchlist.errors import InvalidInput
 from punchlist.import_export.format_limits import FormatLimits, id_pattern
-from punchlist.import_export.item import FIELDS, ExchangeItem, Loss, ParsedFile
+from punchlist.import_export.item import FIELDS, ExchangeItem, ParsedFile
 from punchlist.import_export.reader import Reader, Record, join_sections
 from punchlist.kernel.text import excerpt
 from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
@@ -51,18 +51,15 @@ _FORGED_MARKER: Final = re.compile(r"(<|&(?:amp;)*lt;)(?=!--\s*(?:SECTION|AC|DOD
 _ESCAPED_MARKER: Final = re.compile(r"(&(?:amp;)*lt;)(?=!--\s*(?:SECTION|AC|DOD|COMMENTS?):)")
 
 
-def _trim(items: list[ExchangeItem]) -> tuple[list[ExchangeItem], list[Loss]]:
-    return [
-        replace(
-            item,
-            details=_unix(item.details),
-            outcome=_unix(item.outcome),
-            acceptance="\n".join(_split_criteria(item.acceptance)),
-            created_at=_to_minute(item.created_at),
-            deadline=_to_minute(item.deadline),
-        )
-        for item in items
-    ], []
+def _trim(item: ExchangeItem, _: object) -> ExchangeItem:
+    return replace(
+        item,
+        details=_unix(item.details),
+        outcome=_unix(item.outcome),
+        acceptance="\n".join(_split_criteria(item.acceptance)),
+        created_at=_to_minute(item.created_at),
+        deadline=_to_minute(item.deadline),
+    )
 
 
 def _to_minute(time: str) -> str:
@@ -89,7 +86,7 @@ LIMITS: Final = FormatLimits(
     priorities={TodoPriority.CRITICAL: TodoPriority.HIGH},
     id_form=id_pattern(r"[A-Za-z]{1,20}-[0-9]{1,9}(\.[0-9]{1,9}){0,5}"),
     numbered=lambda number, parent: f"{parent}.{number:02}" if parent else f"task-{number}",
-    trim=_trim,
+    trims={"": _trim},
 )
 
 
@@ -166,7 +163,7 @@ def read_files(files: Mapping[str, str]) -> ParsedFile:
     # References may spell an id in another case.
     ids = {str(matter.get("id", "")).lower(): str(matter.get("id", "")) for _, matter, _ in tasks}
     for where, matter, body in sorted(tasks, key=_sort_key):
-        reader.add(where, _parse_task(reader, where, Record(matter), body, ids))
+        reader.add(where, _parse_task(reader, where, Record(reader, where, matter, ", "), body, ids))
     return reader.result()
 
 
@@ -221,31 +218,27 @@ def _parse_front_matter(where: str, written: str) -> dict[str, Any]:
 
 def _parse_task(reader: Reader, where: str, matter: Record, body: str, ids: Mapping[str, str]) -> ExchangeItem:
     sections = _parse_sections(body)
-    status = reader.status(f"{where}, status", matter.get("status"))
+    fields = matter.fields("title", "status", "priority", created_at="created_date")
     criteria = [_parse_criterion(line) for line in sections.pop(CRITERIA, "").split("\n") if line.strip()]
     # All criteria of a completed task count as met.
-    if status is not TodoStatus.COMPLETED and any(met for met, _ in criteria):
+    if fields["status"] is not TodoStatus.COMPLETED and any(met for met, _ in criteria):
         reader.remark("which acceptance criteria are met is left out")
     description, summary = sections.pop(DESCRIPTION, ""), sections.pop(SUMMARY, "")
     details = join_sections(("", description), *((HEADINGS.get(name, name), part) for name, part in sections.items()))
     assignee, labels = matter.get("assignee"), matter.get("labels")
     owners = [assignee] if isinstance(assignee, str) and assignee else reader.array(f"{where}, assignee", assignee)
-    dependencies = reader.ids(f"{where}, dependencies", matter.get("dependencies"))
-    parent = reader.id(f"{where}, parent_task_id", matter.get("parent_task_id"))
+    dependencies, parent = matter.read(Reader.ids, "dependencies"), matter.read(Reader.id, "parent_task_id")
     return ExchangeItem(
-        title=reader.title(f"{where}, title", matter.get("title")),
-        id=reader.id(f"{where}, id", matter.get("id"), required=True),
+        **fields,
+        id=matter.read(Reader.id, "id", required=True),
         details=reader.block(f"{where}, description", details),
-        status=status,
-        priority=reader.priority(f"{where}, priority", matter.get("priority")),
         blocked_by=tuple(dict.fromkeys(ids.get(each.lower(), each) for each in dependencies)),
         parent=ids.get(parent.lower(), parent),
         acceptance=reader.block(f"{where}, acceptance criteria", "\n".join(criterion for _, criterion in criteria)),
         labels=reader.lines(f"{where}, labels", [labels] if isinstance(labels, str) and labels else labels),
         owner=reader.line(f"{where}, assignee", ", ".join(map(str, owners))),
         outcome=reader.block(f"{where}, final summary", summary),
-        deadline=_parse_deadline(reader, f"{where}, due_date", matter.get("due_date")),
-        created_at=reader.time(f"{where}, created_date", matter.get("created_date")),
+        deadline=matter.read(_parse_deadline, "due_date"),
         extra=matter.unread("subtasks", "updated_date", "ordinal"),
     )
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from punchlist.import_export.format_limits import FormatLimits, id_pattern
-from punchlist.import_export.item import FIELDS, ExchangeItem, Loss, ParsedFile
+from punchlist.import_export.item import FIELDS, ExchangeItem, ParsedFile
 from punchlist.import_export.reader import Reader, Record, join_sections, parse_json
 from punchlist.kernel import text
 from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
@@ -16,14 +16,9 @@ from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 _DATE_LENGTH: Final = len("2026-02-21")
 
 
-def _trim(items: list[ExchangeItem]) -> tuple[list[ExchangeItem], list[Loss]]:
-    """Convert deadlines that are dates to times."""
-    kept = [
-        replace(item, deadline=f"{item.deadline}T23:59:59.000000Z") if len(item.deadline) == _DATE_LENGTH else item
-        for item in items
-    ]
-    count = sum(1 for before, after in zip(items, kept, strict=True) if before != after)
-    return kept, [Loss("deadline (a date becomes the end of the day in UTC)", count)] if count else []
+def _trim(item: ExchangeItem, _: object) -> ExchangeItem:
+    is_date = len(item.deadline) == _DATE_LENGTH
+    return replace(item, deadline=f"{item.deadline}T23:59:59.000000Z") if is_date else item
 
 
 LIMITS: Final = FormatLimits(
@@ -36,7 +31,7 @@ LIMITS: Final = FormatLimits(
     dated=True,
     id_form=id_pattern(r"[A-Za-z][A-Za-z0-9_-]*-[A-Za-z0-9]+(\.[0-9]+)*"),
     numbered=lambda number, parent: f"{parent}.{number}" if parent else f"pl-{number}",
-    trim=_trim,
+    trims={"deadline (a date becomes the end of the day in UTC)": _trim},
 )
 STATES: Final = {
     TodoStatus.PENDING: "open",
@@ -93,7 +88,7 @@ def read(written: str) -> ParsedFile:
     """Read the file, or the array that `bd list --json` prints."""
     reader = Reader()
     for where, raw in _issues(reader, written):
-        issue = reader.object(where, raw)
+        issue = reader.object(where, raw, ", ")
         if issue is None:
             continue
         if issue.get("_type") not in (None, "issue"):
@@ -121,25 +116,16 @@ def _parse_issue(reader: Reader, where: str, issue: Record) -> ExchangeItem:
     blocked_by, parent = _parse_links(reader, f"{where}, dependencies", issue.get("dependencies"))
     kind = issue.get("issue_type")
     kind = kind if isinstance(kind, str) else ""
+    description, design, notes = (issue.read(Reader.block, key) for key in ("description", "design", "notes"))
     return ExchangeItem(
-        title=reader.title(f"{where}, title", issue.get("title")),
-        id=reader.id(f"{where}, id", issue.get("id"), required=True),
-        details=join_sections(
-            ("", reader.block(f"{where}, description", issue.get("description"))),
-            ("Design", reader.block(f"{where}, design", issue.get("design"))),
-            ("Notes", reader.block(f"{where}, notes", issue.get("notes"))),
-        ),
-        status=reader.status(f"{where}, status", issue.get("status")),
+        **issue.fields("title", "status", "labels", "created_at", ended_at="closed_at", owner="assignee"),
+        **issue.fields(acceptance="acceptance_criteria", outcome="close_reason"),
+        id=issue.read(Reader.id, "id", required=True),
+        details=join_sections(("", description), ("Design", design), ("Notes", notes)),
         priority=_parse_priority(reader, where, issue.get("priority")),
         blocked_by=blocked_by,
         parent=parent,
-        acceptance=reader.block(f"{where}, acceptance_criteria", issue.get("acceptance_criteria")),
-        labels=reader.lines(f"{where}, labels", issue.get("labels")),
-        owner=reader.line(f"{where}, assignee", issue.get("assignee")),
-        outcome=reader.block(f"{where}, close_reason", issue.get("close_reason")),
-        deadline=reader.time(f"{where}, due_at", issue.get("due_at")),
-        created_at=reader.time(f"{where}, created_at", issue.get("created_at")),
-        ended_at=reader.time(f"{where}, closed_at", issue.get("closed_at")),
+        deadline=issue.read(Reader.time, "due_at"),
         extra={**issue.unread("updated_at"), **({"issue_type": kind} if kind not in ("", "task") else {})},
     )
 

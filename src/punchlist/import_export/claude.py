@@ -92,26 +92,22 @@ def _parse_tasks(reader: Reader, raw_tasks: list[tuple[str, Any]]) -> ParsedFile
             reader.remark("a deleted task is left out")
             continue
         tasks.append((where, task))
-        own = reader.id(f"{where}.id", task.get("id"))
-        for other in reader.ids(f"{where}.blocks", task.get("blocks")):
+        own = task.read(Reader.id, "id")
+        for other in task.read(Reader.ids, "blocks"):
             blocked.setdefault(other, []).append(own)
     for where, task in tasks:
-        reader.add(where, _parse_task(reader, where, task, blocked))
+        reader.add(where, _parse_task(task, blocked))
     return reader.result()
 
 
-def _parse_task(reader: Reader, where: str, task: Record, blocked: Mapping[str, list[str]]) -> ExchangeItem:
-    id = reader.id(f"{where}.id", task.get("id"))
+def _parse_task(task: Record, blocked: Mapping[str, list[str]]) -> ExchangeItem:
     title_key = "content" if "content" in task and "subject" not in task else "subject"
-    blocked_by = reader.ids(f"{where}.blockedBy", task.get("blockedBy"))
+    keys = {"title": title_key, "details": "description", "active_form": "activeForm", "blocked_by": "blockedBy"}
+    fields = task.fields("id", "status", "priority", "owner", **keys)
+    others = [other for other in blocked.get(fields["id"], ()) if fields["id"] and other]
+    blocked_by = tuple(dict.fromkeys([*fields.pop("blocked_by"), *others]))
     return ExchangeItem(
-        title=reader.title(f"{where}.{title_key}", task.get(title_key)),
-        id=id,
-        details=reader.block(f"{where}.description", task.get("description")),
-        status=reader.status(f"{where}.status", task.get("status")),
-        priority=reader.priority(f"{where}.priority", task.get("priority")),
-        active_form=reader.line(f"{where}.activeForm", task.get("activeForm"), max_length=500),
-        blocked_by=tuple(dict.fromkeys([*blocked_by, *(other for other in blocked.get(id, ()) if id and other)])),
-        owner=reader.line(f"{where}.owner", task.get("owner")),
+        **fields,
+        blocked_by=blocked_by,
         extra=task.unread("blocks"),
     )

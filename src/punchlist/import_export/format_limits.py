@@ -31,7 +31,8 @@ _FIELD_NAMES: Final = {
 
 COMMON_FIELDS: Final = frozenset({"id", "title", "details", "status", "acceptance"})
 
-Trim = Callable[[list[ExchangeItem]], tuple[list[ExchangeItem], list[Loss]]]
+Trim = Callable[[ExchangeItem, AbstractSet[str]], ExchangeItem]
+"""Reduces an item, given the ids of all items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,8 @@ class FormatLimits:
     numbered: Callable[[int, str], str] = lambda number, _: str(number)
     """Makes an id from a number among siblings and the parent's id."""
     id_lost: str = "id (items are renumbered)"
-    trim: Trim | None = None
-    """Further reductions of this format."""
+    trims: Mapping[str, Trim] = field(default_factory=dict)
+    """Further reductions by what is lost; empty if nothing is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +82,12 @@ def fit_items(limits: FormatLimits, items: Sequence[ExchangeItem], now: str = ""
     if "id" in limits.fields and limits.id_form is not None:
         kept, renumbered = _renumber(limits, kept)
         lost += _loss(limits.id_lost, renumbered)
-    if limits.trim is not None:
-        kept, more = limits.trim(kept)
-        lost += more
+    for what, trim in limits.trims.items():
+        known = {item.id for item in kept}
+        trimmed = [trim(item, known) for item in kept]
+        changed = sum(1 for before, after in zip(kept, trimmed, strict=True) if before != after)
+        lost += _loss(what, changed) if what else []
+        kept = trimmed
     return FittedItems(kept, lost)
 
 
@@ -212,27 +216,16 @@ def _renumber(limits: FormatLimits, items: list[ExchangeItem]) -> tuple[list[Exc
     """Keep the ids if the format can hold all of them, otherwise number all items."""
     if _ids_valid(limits, items):
         return items, 0
-    by_id = {item.id: item for item in items if item.id}
+    levels, ids = nesting_levels(items), [""] * len(items)
     new: dict[str, str] = {"": ""}
     counts: dict[str, int] = {}
-
-    def number(item: ExchangeItem) -> str:
-        if item.id and item.id in new:
-            return new[item.id]
-        parent = new[item.parent]
+    # Parents first, which may follow their sub-items: a parent's number is part of theirs.
+    for index in sorted(range(len(items)), key=lambda index: levels[items[index].parent]):
+        parent = new[items[index].parent]
         counts[parent] = counts.get(parent, 0) + 1
-        id = limits.numbered(counts[parent], parent)
-        if item.id:
-            new[item.id] = id
-        return id
-
-    ids = []
-    for item in items:
-        path = [item]
-        # A parent may follow its sub-items.
-        while path[-1].parent not in new:
-            path.append(by_id[path[-1].parent])
-        ids.append([number(each) for each in reversed(path)][-1])
+        ids[index] = limits.numbered(counts[parent], parent)
+        if items[index].id:
+            new[items[index].id] = ids[index]
     kept = [
         replace(item, id=id, parent=new[item.parent], blocked_by=tuple(new[other] for other in item.blocked_by))
         for item, id in zip(items, ids, strict=True)

@@ -13,7 +13,7 @@ from typing import Final
 
 from punchlist.errors import InvalidInput
 from punchlist.import_export.format_limits import FormatLimits, nesting_levels
-from punchlist.import_export.item import ExchangeItem, Loss, ParsedFile
+from punchlist.import_export.item import ExchangeItem, ParsedFile
 from punchlist.import_export.reader import Reader
 from punchlist.kernel.text import excerpt
 from punchlist.missions.todos.lifecycle import TodoStatus
@@ -44,13 +44,9 @@ _MARKUP: Final = re.compile(r"(\s*)(\\*(?:[-*+#>`~|<]|\d{1,9}[.)]))")
 _ESCAPED_MARKUP: Final = re.compile(r"(\s*)\\(\\*(?:[-*+#>`~|<]|\d{1,9}[.)]))")
 
 
-def _trim(items: list[ExchangeItem]) -> tuple[list[ExchangeItem], list[Loss]]:
-    return [replace(item, details=_normalize(item.details)) for item in items], []
-
-
-def _normalize(details: str) -> str:
-    lines = _unix_lines(details)
-    return "\n".join(line if line.strip() else "" for line in lines).strip()
+def _trim(item: ExchangeItem, _: object) -> ExchangeItem:
+    lines = _unix_lines(item.details)
+    return replace(item, details="\n".join(line if line.strip() else "" for line in lines).strip())
 
 
 def _unix_lines(text: str) -> list[str]:
@@ -66,7 +62,7 @@ LIMITS: Final = FormatLimits(
     id_form=lambda _id, _parent: False,
     numbered=lambda number, parent: f"{parent}.{number}" if parent else str(number),
     id_lost="id",
-    trim=_trim,
+    trims={"": _trim},
 )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput
 from punchlist.import_export.format_limits import COMMON_FIELDS, FormatLimits
-from punchlist.import_export.item import ExchangeItem, Loss
+from punchlist.import_export.item import ExchangeItem
 from punchlist.import_export.targets import REASON, ExistingItems, ImportedItem, ids_by_title, is_stable_id
 from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.text import excerpt, visible
@@ -26,11 +26,9 @@ if TYPE_CHECKING:
     from punchlist.missions.todos.service import MissionTodos
 
 
-def _trim(items: list[ExchangeItem]) -> tuple[list[ExchangeItem], list[Loss]]:
-    """Remove checks with a command: a file from elsewhere must not run commands."""
-    kept = [replace(item, check=None) if "command" in (item.check or {}) else item for item in items]
-    count = sum(1 for before, after in zip(items, kept, strict=True) if before != after)
-    return kept, [Loss("check (commands are not imported)", count)] if count else []
+def _without_command(item: ExchangeItem, _: object) -> ExchangeItem:
+    """A file from elsewhere must not run commands."""
+    return replace(item, check=None) if "command" in (item.check or {}) else item
 
 
 class MissionTarget:
@@ -59,7 +57,7 @@ class MissionTarget:
             fields | {"owner"} if owners else fields,
             # The Lead starts todos. Work that ended elsewhere is not work of this mission.
             states={TodoStatus.IN_PROGRESS: TodoStatus.PENDING, TodoStatus.COMPLETED: None, TodoStatus.CANCELLED: None},
-            trim=_trim,
+            trims={"check (commands are not imported)": _without_command},
         )
 
     def existing(self) -> ExistingItems:

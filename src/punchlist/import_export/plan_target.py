@@ -12,7 +12,7 @@ from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput
 from punchlist.import_export.format_limits import COMMON_FIELDS, FormatLimits
-from punchlist.import_export.item import ExchangeItem, Loss
+from punchlist.import_export.item import ExchangeItem
 from punchlist.import_export.targets import REASON, ExistingItems, ImportedItem, ids_by_title, limit_in_progress
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import visible
@@ -25,26 +25,17 @@ from punchlist.plan.validation import MAX_BATCH, MAX_CONDITIONS, MAX_PLAN, parse
 from punchlist.storage.store import Store, Transaction
 
 
-def _trim(items: list[ExchangeItem]) -> tuple[list[ExchangeItem], list[Loss]]:
-    """Limit the number of conditions, and drop the outcome of open items."""
-    kept, cut, open_outcomes = [], 0, 0
-    for item in items:
-        trimmed = replace(
-            item,
-            blocked_by=item.blocked_by[: max(0, MAX_CONDITIONS - len(item.waits))],
-            waits=item.waits[:MAX_CONDITIONS],
-            resources=item.resources[:MAX_CONDITIONS],
-        )
-        cut += trimmed != item
-        if item.status in OPEN and item.outcome:
-            open_outcomes += 1
-            trimmed = replace(trimmed, outcome="")
-        kept.append(trimmed)
-    losses = [
-        Loss(f"more than {MAX_CONDITIONS} conditions or resources", cut),
-        Loss("outcome (the item has not ended)", open_outcomes),
-    ]
-    return kept, [loss for loss in losses if loss.count]
+def _limit_conditions(item: ExchangeItem, _: object) -> ExchangeItem:
+    return replace(
+        item,
+        blocked_by=item.blocked_by[: max(0, MAX_CONDITIONS - len(item.waits))],
+        waits=item.waits[:MAX_CONDITIONS],
+        resources=item.resources[:MAX_CONDITIONS],
+    )
+
+
+def _drop_open_outcome(item: ExchangeItem, _: object) -> ExchangeItem:
+    return replace(item, outcome="") if item.status in OPEN else item
 
 
 class PlanTarget:
@@ -62,7 +53,10 @@ class PlanTarget:
             "the plan",
             fields | {"owner"} if owners else fields,
             states={TodoStatus.BACKLOG: TodoStatus.PENDING},
-            trim=_trim,
+            trims={
+                f"more than {MAX_CONDITIONS} conditions or resources": _limit_conditions,
+                "outcome (the item has not ended)": _drop_open_outcome,
+            },
         )
 
     def _turn(self, turn_id: str) -> TurnScope:

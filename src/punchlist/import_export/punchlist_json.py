@@ -50,43 +50,22 @@ def read(written: str) -> ParsedFile:
     reader = Reader()
     for index, raw in enumerate(items):
         where = f"items[{index}]"
-        if reader.object(where, raw):
-            reader.add(where, _parse_item(reader, where, raw))
+        if record := reader.object(where, raw):
+            for key in raw:
+                if key not in KEYS:
+                    reader.problem(where, unknown_field(key, KEYS))
+            for key in ("extra", "check"):
+                if raw.get(key) is not None:
+                    reader.object(f"{where}.{key}", raw[key])
+            extra, check = raw.get("extra"), raw.get("check")
+            item = ExchangeItem(
+                **record.fields(**{name: key for key, name in KEYS.items() if key not in ("waits", "check", "extra")}),
+                waits=record.read(_parse_waits, "waits"),
+                check=check if isinstance(check, dict) and check else None,
+                extra=extra if isinstance(extra, dict) else {},
+            )
+            reader.add(where, item)
     return reader.result()
-
-
-def _parse_item(reader: Reader, where: str, raw: dict[str, Any]) -> ExchangeItem:
-    for key in raw:
-        if key not in KEYS:
-            reader.problem(where, unknown_field(key, KEYS))
-    extra, check = raw.get("extra"), raw.get("check")
-    for name, value in (("extra", extra), ("check", check)):
-        if value is not None:
-            reader.object(f"{where}.{name}", value)
-    return ExchangeItem(
-        title=reader.title(f"{where}.title", raw.get("title")),
-        id=reader.id(f"{where}.id", raw.get("id")),
-        details=reader.block(f"{where}.details", raw.get("details")),
-        status=reader.status(f"{where}.status", raw.get("status")),
-        priority=reader.priority(f"{where}.priority", raw.get("priority")),
-        blocked_by=reader.ids(f"{where}.blockedBy", raw.get("blockedBy")),
-        parent=reader.id(f"{where}.parent", raw.get("parent")),
-        acceptance=reader.block(f"{where}.acceptance", raw.get("acceptance")),
-        active_form=reader.line(f"{where}.activeForm", raw.get("activeForm"), max_length=500),
-        labels=reader.lines(f"{where}.labels", raw.get("labels")),
-        owner=reader.line(f"{where}.owner", raw.get("owner")),
-        outcome=reader.block(f"{where}.outcome", raw.get("outcome")),
-        justification=reader.block(f"{where}.justification", raw.get("justification")),
-        deadline=reader.line(f"{where}.deadline", raw.get("deadline")),
-        waits=_parse_waits(reader, f"{where}.waits", raw.get("waits")),
-        resources=reader.lines(f"{where}.resources", raw.get("resources")),
-        also_affects=reader.lines(f"{where}.alsoAffects", raw.get("alsoAffects")),
-        check=check if isinstance(check, dict) and check else None,
-        created_at=reader.time(f"{where}.createdAt", raw.get("createdAt")),
-        started_at=reader.time(f"{where}.startedAt", raw.get("startedAt")),
-        ended_at=reader.time(f"{where}.endedAt", raw.get("endedAt")),
-        extra=extra if isinstance(extra, dict) else {},
-    )
 
 
 def _parse_waits(reader: Reader, where: str, raw: Any) -> tuple[tuple[str, str], ...]:

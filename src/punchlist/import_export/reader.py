@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from punchlist.errors import InvalidInput
 from punchlist.import_export.item import MAX_ITEMS, ExchangeItem, ParsedFile
 from punchlist.kernel import text
 from punchlist.kernel.clock import timestamp
 from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
+
+T = TypeVar("T")
 
 MAX_TITLE_LENGTH: Final = 500
 MAX_BLOCK_LENGTH: Final = 20_000
@@ -46,26 +49,6 @@ PRIORITIES: Final = {
     "urgent": TodoPriority.CRITICAL,
     "normal": TodoPriority.MEDIUM,
 }
-
-
-class Record:
-    """An object of a file that remembers which of its keys were read."""
-
-    def __init__(self, raw: Mapping[str, Any]) -> None:
-        self._raw = raw
-        self._read: set[str] = set()
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._raw
-
-    def get(self, key: str, default: Any = None) -> Any:
-        self._read.add(key)
-        return self._raw.get(key, default)
-
-    def unread(self, *ignored: str) -> dict[str, Any]:
-        """Fields that were not read and are not empty, without those `ignored`."""
-        known = self._read.union(ignored)
-        return {str(key): each for key, each in self._raw.items() if key not in known and each not in _EMPTY}
 
 
 class Reader:
@@ -98,9 +81,10 @@ class Reader:
         self._items.append(item)
         self._places.append(where)
 
-    def object(self, where: str, raw: Any) -> Record | None:
+    def object(self, where: str, raw: Any, separator: str = ".") -> Record | None:
+        """An object; `separator` is between its place and a key in messages."""
         if isinstance(raw, dict):
-            return Record(raw)
+            return Record(self, where, raw, separator)
         self.problem(where, f"must be an object, got {text.json_type(raw)}")
         return None
 
@@ -238,6 +222,51 @@ class Reader:
                 parents[at] = ""
             checked.update(path)
         return [replace(item, parent=parents[item.id]) if item.id else item for item in items]
+
+
+class Record:
+    """An object of a file. It remembers which of its keys were read."""
+
+    def __init__(self, reader: Reader, where: str, raw: Mapping[str, Any], separator: str = ".") -> None:
+        self._reader = reader
+        self._prefix = where + separator
+        self._raw = raw
+        self._read: set[str] = set()
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._raw
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self._read.add(key)
+        return self._raw.get(key, default)
+
+    def read(self, parse: Callable[..., T], key: str, **options: Any) -> T:
+        """The value of a key, parsed by a method of `Reader`."""
+        return parse(self._reader, self._prefix + key, self.get(key), **options)
+
+    def fields(self, *names: str, **keys: str) -> dict[str, Any]:
+        """Fields of an item by name, each read from the key of the same name or from the given one."""
+        keys = {**dict(zip(names, names, strict=True)), **keys}
+        return {name: self.read(_FIELD_PARSERS[name], key) for name, key in keys.items()}
+
+    def unread(self, *ignored: str) -> dict[str, Any]:
+        """Fields that were not read and are not empty, without those `ignored`."""
+        known = self._read.union(ignored)
+        return {str(key): each for key, each in self._raw.items() if key not in known and each not in _EMPTY}
+
+
+_FIELD_PARSERS: Final[dict[str, Callable[..., Any]]] = {
+    **dict.fromkeys(("id", "parent"), Reader.id),
+    **dict.fromkeys(("details", "acceptance", "outcome", "justification"), Reader.block),
+    **dict.fromkeys(("owner", "deadline"), Reader.line),
+    **dict.fromkeys(("labels", "resources", "also_affects"), Reader.lines),
+    **dict.fromkeys(("created_at", "started_at", "ended_at"), Reader.time),
+    "title": Reader.title,
+    "active_form": partial(Reader.line, max_length=MAX_TITLE_LENGTH),
+    "status": Reader.status,
+    "priority": Reader.priority,
+    "blocked_by": Reader.ids,
+}
 
 
 def parse_json(written: str, where: str = "") -> Any:

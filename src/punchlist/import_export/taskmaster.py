@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any, Final
 
 from punchlist.errors import InvalidInput
 from punchlist.import_export.format_limits import FormatLimits, id_pattern
-from punchlist.import_export.item import ExchangeItem, Loss, ParsedFile
+from punchlist.import_export.item import ExchangeItem, ParsedFile
 from punchlist.import_export.reader import Reader, Record, join_sections, parse_json
 from punchlist.kernel.text import excerpt
 from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
@@ -33,20 +34,14 @@ def _id_fits(id: str, parent: str) -> bool:
     return _NUMBER(id.removeprefix(f"{parent}."), "") and (not parent or id.startswith(f"{parent}."))
 
 
-def _trim(items: list[ExchangeItem]) -> tuple[list[ExchangeItem], list[Loss]]:
-    """Remove dependencies of subtasks on tasks that have the number of a sibling: the file cannot express them."""
-    known = {item.id for item in items}
+def _trim(item: ExchangeItem, known: AbstractSet[str]) -> ExchangeItem:
+    """Remove dependencies of a subtask on tasks that have the number of a sibling: the file cannot express them."""
 
-    def expressible(item: ExchangeItem, other: str) -> bool:
+    def expressible(other: str) -> bool:
         sibling = f"{item.parent}.{other}"
         return not item.parent or "." in other or sibling == item.id or sibling not in known
 
-    kept = [
-        replace(item, blocked_by=tuple(other for other in item.blocked_by if expressible(item, other)))
-        for item in items
-    ]
-    count = sum(1 for before, after in zip(items, kept, strict=True) if before != after)
-    return kept, [Loss("dependencies on tasks numbered like a sibling", count)] if count else []
+    return replace(item, blocked_by=tuple(filter(expressible, item.blocked_by)))
 
 
 LIMITS: Final = FormatLimits(
@@ -58,7 +53,7 @@ LIMITS: Final = FormatLimits(
     max_depth=1,
     id_form=_id_fits,
     numbered=lambda number, parent: f"{parent}.{number}" if parent else str(number),
-    trim=_trim,
+    trims={"dependencies on tasks numbered like a sibling": _trim},
 )
 
 
@@ -98,8 +93,8 @@ def read(written: str) -> ParsedFile:
         task = reader.object(at, raw)
         if task is not None:
             id = reader.id(f"{at}.id", task.get("id"), required=True)
-            subtasks = reader.array(f"{at}.subtasks", task.get("subtasks"))
-            reader.add(at, _parse_task(reader, at, task, id, "", frozenset()))
+            subtasks = task.read(Reader.array, "subtasks")
+            reader.add(at, _parse_task(task, id, "", frozenset()))
             _parse_subtasks(reader, at, id, subtasks)
     return reader.result()
 
@@ -109,13 +104,13 @@ def _parse_subtasks(reader: Reader, where: str, parent: str, raw_subtasks: Seque
     for index, raw in enumerate(raw_subtasks):
         at = f"{where}.subtasks[{index}]"
         if subtask := reader.object(at, raw):
-            number = reader.id(f"{at}.id", subtask.get("id"), required=True)
-            if more := len(reader.array(f"{at}.subtasks", subtask.get("subtasks"))):
+            number = subtask.read(Reader.id, "id", required=True)
+            if more := len(subtask.read(Reader.array, "subtasks")):
                 reader.remark(f"{at} is a subtask with {more} subtasks of its own; they are left out")
             subtasks.append((at, subtask, number.rpartition(".")[2]))
     siblings = frozenset(number for _, _, number in subtasks)
     for at, subtask, number in subtasks:
-        reader.add(at, _parse_task(reader, at, subtask, f"{parent}.{number}", parent, siblings - {number}))
+        reader.add(at, _parse_task(subtask, f"{parent}.{number}", parent, siblings - {number}))
 
 
 def _find_tasks(reader: Reader, raw: Any) -> tuple[str, list[Any]]:
@@ -138,22 +133,17 @@ def _is_tag(tag: Any) -> bool:
     return isinstance(tag, dict) and isinstance(tag.get("tasks"), list)
 
 
-def _parse_task(
-    reader: Reader, where: str, task: Record, id: str, parent: str, siblings: frozenset[str]
-) -> ExchangeItem:
-    dependencies = reader.ids(f"{where}.dependencies", task.get("dependencies"))
-    criteria = [reader.block(f"{where}.{name}", task.get(name)) for name in ("testStrategy", "acceptanceCriteria")]
+def _parse_task(task: Record, id: str, parent: str, siblings: frozenset[str]) -> ExchangeItem:
+    description, details, strategy, criteria = (
+        ("", task.read(Reader.block, key)) for key in ("description", "details", "testStrategy", "acceptanceCriteria")
+    )
+    dependencies = task.read(Reader.ids, "dependencies")
     return ExchangeItem(
-        title=reader.title(f"{where}.title", task.get("title")),
+        **task.fields("title", "status", "priority"),
         id=id,
-        details=join_sections(
-            ("", reader.block(f"{where}.description", task.get("description"))),
-            ("", reader.block(f"{where}.details", task.get("details"))),
-        ),
-        status=reader.status(f"{where}.status", task.get("status")),
-        priority=reader.priority(f"{where}.priority", task.get("priority")),
+        details=join_sections(description, details),
         blocked_by=tuple(dict.fromkeys(f"{parent}.{each}" if each in siblings else each for each in dependencies)),
         parent=parent,
-        acceptance=join_sections(*(("", each) for each in criteria)),
+        acceptance=join_sections(strategy, criteria),
         extra=task.unread("id", "subtasks", "parentTaskId", "parentId"),
     )

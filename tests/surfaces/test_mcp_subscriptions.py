@@ -16,8 +16,8 @@ from punchlist.conversations.model import Scope
 from punchlist.kernel.actors import Actor, Role
 from punchlist.storage.change_watch import ChangeWatch
 from punchlist.surfaces.mcp.capabilities import CHECKLIST_URI, Capabilities
-from punchlist.surfaces.mcp.notifications import ChangeNotifier
 from punchlist.surfaces.mcp.protocol import ClientConnection
+from punchlist.surfaces.mcp.subscriptions import ChangeNotifier
 
 SCOPE = Scope("default", Actor(Role.SUPERVISOR, "mcp"))
 UPDATED = {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": CHECKLIST_URI}}

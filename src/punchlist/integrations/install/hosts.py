@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -10,12 +12,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from punchlist.errors import ConfigError
-from punchlist.integrations.install.codex_trust import hook_problems, project_problems, read_config
 from punchlist.integrations.install.entries import HookEntry, ManagedContent, OwnFile, ServerEntry
 from punchlist.integrations.install.entry_command import EntryCommand
 from punchlist.integrations.install.host_names import HostName, InstallScope
 from punchlist.integrations.install.settings_json import SettingsJson
 from punchlist.integrations.install.settings_toml import SettingsToml
+from punchlist.integrations.install.text_edits import UneditableFile
 
 _HOOK_TIMEOUT: Final = 20
 """Seconds. A hook takes a fraction of one; the rest is for a busy machine."""
@@ -114,13 +116,54 @@ def _codex(location: InstallLocation, command: EntryCommand) -> list[HostFile]:
 
 
 def _codex_trust_problems(location: InstallLocation, command: EntryCommand) -> Iterator[str]:
+    """Codex silently skips what the person has not trusted.
+
+    The user's own settings have `[projects."/path"] trust_level = "trusted"`, and for each hook
+    `[hooks.state."/path/hooks.json:stop:0:0"] trusted_hash = "…"`. Only Codex can check the hash.
+    """
     home = location.environment.get("CODEX_HOME")
-    config = read_config(Path(home).absolute() if home else location.home / ".codex")
-    if location.scope is InstallScope.PROJECT:
-        yield from project_problems(location.root, config)
+    config_file = (Path(home).absolute() if home else location.home / ".codex") / "config.toml"
+    try:
+        config = tomllib.loads(config_file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        config = {}
+    roots = (location.root, location.root.resolve())
+    trusted = any(_table(config, "projects", str(root)).get("trust_level") == "trusted" for root in roots)
+    if location.scope is InstallScope.PROJECT and not trusted:
+        yield "Codex does not trust this project yet: start `codex` here and trust it."
     for file in _codex(location, command):
         if isinstance(file.content, SettingsJson):
-            yield from hook_problems(file.path, file.content, config)
+            yield from _hook_problems(file.path, file.content, config)
+
+
+def _hook_problems(file: Path, content: SettingsJson, config: Mapping[str, Any]) -> Iterator[str]:
+    try:
+        positions = content.hook_positions(file.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, UneditableFile):
+        return
+    trusted = [
+        any(
+            "trusted_hash" in _table(config, "hooks", "state", f"{path}:{_snake_case(event)}:{group}:{index}")
+            for path in (file, file.resolve())
+        )
+        for event, group, index in positions
+    ]
+    if not all(trusted):
+        yield (
+            f"{trusted.count(False)} of {len(trusted)} hooks are not accepted in Codex yet, which skips them: "
+            "start `codex` and accept them (/hooks)."
+        )
+
+
+def _table(tables: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
+    for key in path:
+        found = tables.get(key)
+        tables = found if isinstance(found, Mapping) else {}
+    return tables
+
+
+def _snake_case(event: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower()
 
 
 def _in_repository(root: Path) -> bool:

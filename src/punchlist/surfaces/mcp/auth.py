@@ -23,11 +23,11 @@ _TOKEN: Final = re.compile(rf"[!-~]{{{MIN_TOKEN_LENGTH},512}}")
 _BEARER: Final = re.compile(r"bearer +([!-~]+)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    status: int
-    reason: str
-    headers: Mapping[str, str]
+class HttpRejection(Exception):
+    def __init__(self, status: int, reason: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.headers = headers or {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +44,21 @@ class Authenticator:
         self._tokens = dict(tokens)
         self._host_names = LOOPBACK_NAMES | {name.lower() for name in host_names}
 
-    def authenticate(self, headers: Iterable[tuple[str, str]]) -> Principal | Refusal:
+    def authenticate(self, headers: Iterable[tuple[str, str]]) -> Principal:
         values: dict[str, list[str]] = {}
         for name, value in headers:
             values.setdefault(name.lower(), []).append(value.strip())
         hosts, origins, authorizations = (values.get(name, []) for name in ("host", "origin", "authorization"))
         if len(hosts) != 1 or _host_name(f"//{hosts[0]}") not in self._host_names:
-            return Refusal(403, "Host: not a name of this server", {})
+            raise HttpRejection(403, "Host: not a name of this server")
         if len(origins) > 1 or any(not self._is_own_origin(origin) for origin in origins):
-            return Refusal(403, "Origin: requests from other sites are not allowed", {})
+            raise HttpRejection(403, "Origin: requests from other sites are not allowed")
         bearer = _BEARER.fullmatch(authorizations[0]) if len(authorizations) == 1 else None
         principal = self._principal(bearer.group(1)) if bearer else None
-        refusal = Refusal(401, "Authorization: a valid bearer token is required", {"WWW-Authenticate": "Bearer"})
-        return principal or refusal
+        if principal is None:
+            reason = "Authorization: a valid bearer token is required"
+            raise HttpRejection(401, reason, {"WWW-Authenticate": "Bearer"})
+        return principal
 
     def _is_own_origin(self, origin: str) -> bool:
         return origin.lower().startswith(("http://", "https://")) and _host_name(origin) in self._host_names

@@ -21,8 +21,8 @@ from punchlist.surfaces.services import Services
 
 if TYPE_CHECKING:
     from punchlist.storage.change_watch import ChangeWatch
+    from punchlist.surfaces.mcp.elicitation import PendingQuestions
     from punchlist.surfaces.mcp.mission_resources import MissionResources
-    from punchlist.surfaces.mcp.pending_questions import PendingQuestions
     from punchlist.surfaces.mcp.prompts import McpPrompts
 
 CHECKLIST_URI: Final = "punchlist://checklist"
@@ -45,6 +45,9 @@ class ListResource:
     name: str
     description: str
     read: Callable[[], dict[str, Any]]
+
+    def as_json(self) -> dict[str, str]:
+        return {"uri": self.uri, "name": self.name, "description": self.description}
 
 
 class Capabilities:
@@ -77,7 +80,7 @@ class Capabilities:
 
     @cached_property
     def questions(self) -> PendingQuestions:
-        from punchlist.surfaces.mcp.pending_questions import PendingQuestions
+        from punchlist.surfaces.mcp.elicitation import PendingQuestions
 
         return PendingQuestions(self._services, self._scope)
 

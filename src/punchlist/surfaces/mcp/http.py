@@ -23,7 +23,7 @@ from starlette.types import Receive, Scope, Send
 
 from punchlist.kernel.text import excerpt
 from punchlist.surfaces.mcp import jsonrpc
-from punchlist.surfaces.mcp.auth import Authenticator, Principal, Refusal
+from punchlist.surfaces.mcp.auth import Authenticator, HttpRejection, Principal
 from punchlist.surfaces.mcp.capabilities import Capabilities
 from punchlist.surfaces.mcp.jsonrpc import (
     HANDSHAKE_VERSIONS,
@@ -39,10 +39,9 @@ from punchlist.surfaces.mcp.jsonrpc import (
     Json,
     ProtocolError,
 )
-from punchlist.surfaces.mcp.notifications import ChangeNotifier
-from punchlist.surfaces.mcp.outbox import KEEPALIVE_EVENT, Outbox, sse_event
 from punchlist.surfaces.mcp.protocol import ANSWER_TIMEOUT, ClientConnection
-from punchlist.surfaces.mcp.sessions import ClientSession, ClientSessions
+from punchlist.surfaces.mcp.sessions import KEEPALIVE_EVENT, ClientSession, ClientSessions, Outbox, sse_event
+from punchlist.surfaces.mcp.subscriptions import ChangeNotifier
 
 MAX_STREAMS: Final = 100
 
@@ -54,22 +53,11 @@ _NAME_PARAMS: Final = {"tools/call": "name", "prompts/get": "name", "resources/r
 
 _BAD_REQUEST: Final = 400
 _STATUS: Final = {
-    PARSE_ERROR: _BAD_REQUEST,
-    INVALID_REQUEST: _BAD_REQUEST,
-    INVALID_PARAMS: _BAD_REQUEST,
-    HEADER_MISMATCH: _BAD_REQUEST,
-    UNSUPPORTED_VERSION: _BAD_REQUEST,
+    **dict.fromkeys((PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, HEADER_MISMATCH, UNSUPPORTED_VERSION), _BAD_REQUEST),
     METHOD_NOT_FOUND: 404,
 }
 """HTTP status of the errors of stateless requests."""
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-
-
-class HttpRejection(Exception):
-    def __init__(self, status: int, reason: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(reason)
-        self.status = status
-        self.headers = headers or {}
 
 
 class McpEndpoint:
@@ -105,8 +93,6 @@ class McpEndpoint:
 
     async def _respond(self, request: Request) -> Response:
         principal = self._authenticator.authenticate(request.headers.items())
-        if isinstance(principal, Refusal):
-            raise HttpRejection(principal.status, principal.reason, principal.headers)
         for name in (_VERSION, _SESSION, _METHOD, _NAME):
             if len(request.headers.getlist(name)) > 1:
                 raise ProtocolError(HEADER_MISMATCH, f"{name}: occurs more than once")

@@ -6,7 +6,7 @@ Text from lists and requests is quoted as data (W10).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any, Final
 
@@ -58,6 +58,10 @@ class McpPrompt:
     description: str
     arguments: tuple[PromptArgument, ...]
     fill: Callable[[Mapping[str, str]], str]
+
+    def as_json(self) -> dict[str, Any]:
+        arguments = [asdict(argument) for argument in self.arguments]
+        return {"name": self.name, "title": self.title, "description": self.description, "arguments": arguments}
 
 
 class McpPrompts:

@@ -39,8 +39,7 @@ from punchlist.surfaces.mcp.jsonrpc import (
 
 if TYPE_CHECKING:
     from punchlist.surfaces.mcp.elicitation import Elicitation
-    from punchlist.surfaces.mcp.notifications import ChangeNotifier
-    from punchlist.surfaces.mcp.subscriptions import Subscriptions
+    from punchlist.surfaces.mcp.subscriptions import ChangeNotifier, Subscriptions
 
 logger = logging.getLogger(__name__)
 
@@ -173,8 +172,7 @@ class ClientConnection:
                 self._elicitation.cancel(key)
 
     def _open_subscriptions(self) -> Subscriptions:
-        from punchlist.surfaces.mcp.notifications import ChangeNotifier
-        from punchlist.surfaces.mcp.subscriptions import Subscriptions
+        from punchlist.surfaces.mcp.subscriptions import ChangeNotifier, Subscriptions
 
         with self._lock:
             if self._subscriptions is None:
@@ -228,12 +226,7 @@ class ClientConnection:
     def _list_resources(self, request: RpcRequest) -> Json:
         jsonrpc.reject_cursor(request.params)
         resources = _or_invalid_params(self._capabilities.resources)
-        return {
-            "resources": [
-                {"uri": r.uri, "name": r.name, "description": r.description, "mimeType": "application/json"}
-                for r in resources
-            ]
-        }
+        return {"resources": [{**resource.as_json(), "mimeType": "application/json"} for resource in resources]}
 
     def _list_templates(self, request: RpcRequest) -> Json:
         jsonrpc.reject_cursor(request.params)
@@ -247,20 +240,7 @@ class ClientConnection:
 
     def _list_prompts(self, request: RpcRequest) -> Json:
         jsonrpc.reject_cursor(request.params)
-        return {
-            "prompts": [
-                {
-                    "name": prompt.name,
-                    "title": prompt.title,
-                    "description": prompt.description,
-                    "arguments": [
-                        {"name": argument.name, "description": argument.description, "required": argument.required}
-                        for argument in prompt.arguments
-                    ],
-                }
-                for prompt in self._capabilities.prompts.all()
-            ]
-        }
+        return {"prompts": [prompt.as_json() for prompt in self._capabilities.prompts.all()]}
 
     def _get_prompt(self, request: RpcRequest) -> Json:
         name = jsonrpc.text_param(request.params, "name")

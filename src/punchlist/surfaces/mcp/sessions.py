@@ -1,20 +1,70 @@
-"""Sessions of HTTP clients that begin with `initialize`."""
+"""Sessions of HTTP clients that begin with `initialize`, and the messages that clients are sent."""
 
 from __future__ import annotations
 
+import asyncio
 import secrets
-from collections.abc import Callable
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from hashlib import sha256
 from threading import Lock
 from typing import Final
 
+from punchlist.surfaces.mcp import jsonrpc
 from punchlist.surfaces.mcp.auth import Principal
-from punchlist.surfaces.mcp.notifications import ChangeNotifier
-from punchlist.surfaces.mcp.outbox import Outbox
+from punchlist.surfaces.mcp.jsonrpc import Json
 from punchlist.surfaces.mcp.protocol import ClientConnection
+from punchlist.surfaces.mcp.subscriptions import ChangeNotifier
 
 IDLE_SECONDS: Final = 3600.0
 MAX_SESSIONS: Final = 100
+
+
+_MAX_MESSAGES: Final = 1_000
+"""Above this, the oldest messages are dropped."""
+_KEEPALIVE_SECONDS: Final = 15.0
+"""A keepalive also detects clients that are gone."""
+
+
+class Outbox:
+    """Messages to a client: put in by any thread, taken out by the event loop."""
+
+    def __init__(self) -> None:
+        """Must be called on the event loop that takes the messages out."""
+        self._loop = asyncio.get_running_loop()
+        self._messages: deque[Json | None] = deque(maxlen=_MAX_MESSAGES)
+        self._arrived = asyncio.Event()
+
+    def put(self, message: Json | None) -> None:
+        """None ends the stream."""
+        self._messages.append(message)
+        with suppress(RuntimeError):  # The loop is closed: the server is shutting down.
+            self._loop.call_soon_threadsafe(self._arrived.set)
+
+    async def messages(self) -> AsyncIterator[Json | str]:
+        """Messages until the stream ends; "" when a keepalive is due."""
+        while True:
+            while self._messages:
+                message = self._messages.popleft()
+                if message is None:
+                    return
+                yield message
+            self._arrived.clear()
+            if self._messages:
+                continue
+            try:
+                await asyncio.wait_for(self._arrived.wait(), _KEEPALIVE_SECONDS)
+            except TimeoutError:
+                yield ""
+
+
+def sse_event(message: Json) -> bytes:
+    """A message as a server-sent event. ASCII JSON has no line breaks."""
+    return b"event: message\ndata: " + jsonrpc.encode(message) + b"\n\n"
+
+
+KEEPALIVE_EVENT: Final = b": keepalive\n\n"
 
 
 class ClientSession:

@@ -17,11 +17,10 @@ from punchlist.errors import Conflict, InvalidInput
 from punchlist.import_export import plan_target, sources
 from punchlist.import_export.format_limits import fit_items
 from punchlist.import_export.formats import FORMATS
-from punchlist.import_export.import_plan import ImportPlan, plan_import
 from punchlist.import_export.item import ExchangeItem, ParsedFile
 from punchlist.import_export.mission_target import MissionTarget
 from punchlist.import_export.plan_target import PlanTarget
-from punchlist.import_export.targets import ChecklistTarget, ImportedItem, ImportTarget
+from punchlist.import_export.targets import ChecklistTarget, ImportedItem, ImportPlan, ImportTarget, plan_import
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import timestamp
 from punchlist.missions.model import MissionScope

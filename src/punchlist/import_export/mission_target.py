@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput
 from punchlist.import_export.format_limits import COMMON_FIELDS, FormatLimits
 from punchlist.import_export.item import ExchangeItem
+from punchlist.import_export.sources import all_todos
 from punchlist.import_export.targets import REASON, ExistingItems, ImportedItem, ids_by_title, is_stable_id
 from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.config.policy import cadence_of
-from punchlist.missions.todos import deadlines, pagination, tool_arguments
+from punchlist.missions.todos import deadlines, tool_arguments
 from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
 from punchlist.missions.todos.validation import suggest_name
 
@@ -63,17 +64,12 @@ class MissionTarget:
     def existing(self) -> ExistingItems:
         titles: list[tuple[str, str]] = []
         ids: dict[str, str] = {}
-        cursor = None
-        while True:
-            page = self._todos.list(self._mission.slug, archived=True, limit=pagination.MAX_LIMIT, cursor=cursor)
-            for todo in page.items:
-                titles += [(todo.id, todo.title)] if todo.status in OPEN else []
-                ids[todo.id] = todo.id
-                if todo.request_id and todo.request_id.startswith(f"{REASON}:"):
-                    ids[todo.request_id.removeprefix(f"{REASON}:")] = todo.id
-            cursor = page.cursor
-            if cursor is None:
-                return ExistingItems(ids, ids_by_title(titles))
+        for todo, _ in all_todos(self._todos, self._mission.slug):
+            titles += [(todo.id, todo.title)] if todo.status in OPEN else []
+            ids[todo.id] = todo.id
+            if todo.request_id and todo.request_id.startswith(f"{REASON}:"):
+                ids[todo.request_id.removeprefix(f"{REASON}:")] = todo.id
+        return ExistingItems(ids, ids_by_title(titles))
 
     def adjust(self, items: Sequence[ExchangeItem]) -> tuple[list[ExchangeItem], list[str]]:
         return list(items), []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from punchlist.import_export.item import ExchangeItem
@@ -75,15 +75,18 @@ def _plan_item(todo: TurnTodo, conditions: Sequence[Condition], ids: set[str]) -
 
 
 def mission_items(todos: MissionTodos, mission: str, pillar: str | None) -> list[ExchangeItem]:
-    """All todos of a mission or pillar, including archived ones."""
-    found: list[ExchangeItem] = []
+    return [_mission_item(todo, slug) for todo, slug in all_todos(todos, mission, pillar)]
+
+
+def all_todos(todos: MissionTodos, mission: str, pillar: str | None = None) -> Iterator[tuple[MissionTodo, str | None]]:
+    """All todos of a mission or pillar, including archived ones, with their pillars."""
     cursor = None
     while True:
         page = todos.list(mission, pillar=pillar, archived=True, limit=PAGE_SIZE, cursor=cursor)
-        found += [_mission_item(todo, page.pillars.get(todo.pillar_id)) for todo in page.items]
+        yield from ((todo, page.pillars.get(todo.pillar_id)) for todo in page.items)
         cursor = page.cursor
         if cursor is None:
-            return found
+            return
 
 
 def _mission_item(todo: MissionTodo, pillar: str | None) -> ExchangeItem:

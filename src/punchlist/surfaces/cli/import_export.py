@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from punchlist.import_export.formats import ExchangeFormat
-    from punchlist.import_export.import_plan import ImportPlan
     from punchlist.import_export.item import ExchangeItem, Loss, ParsedFile
-    from punchlist.import_export.targets import ImportedItem, ImportTarget
+    from punchlist.import_export.targets import ImportedItem, ImportPlan, ImportTarget
     from punchlist.surfaces.cli.context import CliContext
     from punchlist.surfaces.services import Services
 
@@ -67,7 +66,7 @@ def import_(
     as_json: JsonOption = False,
 ) -> None:
     """Add the items of another tool's list. Items that exist are skipped."""
-    from punchlist.import_export.import_plan import fits_checklist, plan_import
+    from punchlist.import_export.targets import fits_checklist, plan_import
 
     _check_mission(into, mission, pillar)
     cli = cli_context(context)

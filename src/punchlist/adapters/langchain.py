@@ -19,7 +19,7 @@ from hashlib import sha256
 from typing import Annotated, Any, Final, NotRequired
 
 from punchlist.adapters.run_state import AdapterRun
-from punchlist.adapters.session_lists import SessionLists, ToolAnswer
+from punchlist.adapters.session_lists import SessionLists
 from punchlist.agent.continuation import Reason, Stop
 from punchlist.errors import MissingExtra
 
@@ -71,8 +71,8 @@ class PunchlistMiddleware(AgentMiddleware[ListsState, Any, Any]):
     def before_agent(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
         return _run_update(self.lists.begin(_conversation()))
 
-    async def abefore_agent(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
-        return _run_update(await self.lists.bridge(self.lists.begin, _conversation()))
+    async def abefore_agent(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any]:
+        return await self.lists.bridge(self.before_agent, state, runtime)
 
     def _run(self, state: Any) -> AdapterRun:
         # A thread that was interrupted before the middleware was added has no run.
@@ -81,10 +81,11 @@ class PunchlistMiddleware(AgentMiddleware[ListsState, Any, Any]):
     # --- before each request ------------------------------------------------------------------------------
 
     def before_model(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
-        return _state_update(*self.lists.before(self._run(state)))
+        run, text = self.lists.before(self._run(state))
+        return {**_run_update(run), "punchlist_state": text}
 
-    async def abefore_model(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
-        return _state_update(*await self.lists.bridge(self.lists.before, self._run(state)))
+    async def abefore_model(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any]:
+        return await self.lists.bridge(self.before_model, state, runtime)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -115,14 +116,15 @@ class PunchlistMiddleware(AgentMiddleware[ListsState, Any, Any]):
         run = self._run(state).count_reply(_tokens(state))
         if not _stops(state):
             return _run_update(run)
-        return _decision_update(*self.lists.after(run, otherwise=_no_steps_left(state)))
+        run, prompt = self.lists.after(run, otherwise=_no_steps_left(state))
+        if prompt is None:
+            return _run_update(run)
+        message = HumanMessage(prompt, additional_kwargs={"lc_source": "punchlist"})
+        return {**_run_update(run), "messages": [message], "jump_to": "model"}
 
     @hook_config(can_jump_to=["model"])
-    async def aafter_model(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any]:  # noqa: ARG002
-        run = self._run(state).count_reply(_tokens(state))
-        if not _stops(state):
-            return _run_update(run)
-        return _decision_update(*await self.lists.bridge(self.lists.after, run, otherwise=_no_steps_left(state)))
+    async def aafter_model(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any]:
+        return await self.lists.bridge(self.after_model, state, runtime)
 
     # --- the run fails ------------------------------------------------------------------------------------
 
@@ -157,20 +159,20 @@ class PunchlistMiddleware(AgentMiddleware[ListsState, Any, Any]):
         run = self._run(state)
         return _run_update(self.lists.after(run, otherwise=ENDED)[0]) if run.reason is None else None
 
-    async def aafter_agent(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any] | None:  # noqa: ARG002
-        run = self._run(state)
-        if run.reason is not None:
-            return None
-        return _run_update((await self.lists.bridge(self.lists.after, run, otherwise=ENDED))[0])
+    async def aafter_agent(self, state: ListsState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        return await self.lists.bridge(self.after_agent, state, runtime)
 
     # --- the tools ----------------------------------------------------------------------------------------
 
     def _tool(self, tool: ListToolSpec[Any]) -> BaseTool:
         def call(runtime: ToolRuntime, **arguments: Any) -> str:
-            return _answer(self.lists.call(self._run(runtime.state), tool.name, arguments))
+            answer = self.lists.call(self._run(runtime.state), tool.name, arguments)
+            if answer.failed:
+                raise ToolException(answer.text)
+            return answer.text
 
         async def acall(runtime: ToolRuntime, **arguments: Any) -> str:
-            return _answer(await self.lists.bridge(self.lists.call, self._run(runtime.state), tool.name, arguments))
+            return await self.lists.bridge(call, runtime, **arguments)
 
         return StructuredTool(
             name=tool.name,
@@ -180,12 +182,6 @@ class PunchlistMiddleware(AgentMiddleware[ListsState, Any, Any]):
             coroutine=acall,
             handle_tool_error=True,
         )
-
-
-def _answer(answer: ToolAnswer) -> str:
-    if answer.failed:
-        raise ToolException(answer.text)
-    return answer.text
 
 
 def _conversation() -> str | None:
@@ -199,17 +195,6 @@ def _conversation() -> str | None:
 
 def _run_update(run: AdapterRun) -> dict[str, Any]:
     return {"punchlist": asdict(run)}
-
-
-def _state_update(run: AdapterRun, text: str) -> dict[str, Any]:
-    return {"punchlist": asdict(run), "punchlist_state": text}
-
-
-def _decision_update(run: AdapterRun, prompt: str | None) -> dict[str, Any]:
-    if prompt is None:
-        return _run_update(run)
-    message = HumanMessage(prompt, additional_kwargs={"lc_source": "punchlist"})
-    return {**_run_update(run), "messages": [message], "jump_to": "model"}
 
 
 def _last(state: ListsState) -> AIMessage | None:

@@ -30,6 +30,10 @@ class Entry(NamedTuple):
     state: EntryState
     command: tuple[str, ...] = ()
 
+    @property
+    def is_active(self) -> bool:
+        return self.state in (EntryState.INSTALLED, EntryState.OUTDATED)
+
 
 class ManagedContent(Protocol):
     """Our entries in one file, as pure functions of its text."""

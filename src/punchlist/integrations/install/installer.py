@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from punchlist.config import user_folder
 from punchlist.errors import ConfigError, Conflict, InvalidInput
@@ -35,15 +35,6 @@ from punchlist.integrations.install.text_edits import UneditableFile
 
 _LOCK_TIMEOUT: Final = 30.0
 DOUBLE_INSTALL: Final = "Where both apply, hooks can run and count twice: uninstall one of them."
-
-
-class FileEntry(NamedTuple):
-    path: Path
-    entry: Entry
-
-    @property
-    def is_active(self) -> bool:
-        return self.entry.state in (EntryState.INSTALLED, EntryState.OUTDATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +97,7 @@ class Installer:
 
     # --- reading ---
 
-    def entries(self) -> Iterator[FileEntry]:
+    def entries(self) -> Iterator[tuple[Path, Entry]]:
         for file in self.host.files(self.location, self._command(self._manifest.read())):
             try:
                 content = files.read(file.path)
@@ -115,7 +106,7 @@ class Installer:
                     entries = list(file.content.entries(text))
             except ConfigError as error:
                 entries = [Entry(str(error), EntryState.UNREADABLE)]
-            yield from (FileEntry(file.path, entry) for entry in entries)
+            yield from ((file.path, entry) for entry in entries)
 
     def trust_problems(self) -> list[str]:
         """Why the host does not use what is installed."""
@@ -142,8 +133,8 @@ class Installer:
             names = ", ".join(map(str, plan.edited))
             return [f"Edited since the installation; only our entries were removed: {names}"] if plan.edited else []
         notes = list(self.host.next_steps(self.location.scope)) if plan.changes else []
-        disabled = (entry for entry in self.entries() if entry.entry.state is EntryState.DISABLED)
-        notes += (f"{path}: {entry.name} disables hooks." for path, entry in disabled)
+        disabled = ((path, entry.name) for path, entry in self.entries() if entry.state is EntryState.DISABLED)
+        notes += (f"{path}: {name} disables hooks." for path, name in disabled)
         if shutil.which(self.host.program, path=self.location.environment.get("PATH", os.defpath)) is None:
             notes.append(f"`{self.host.program}` is not on the PATH here.")
         program = plan.record.program[0]
@@ -159,7 +150,7 @@ class Installer:
         for scope, root in recorded_locations(self._data, self.host.name):
             if scope in tuple(InstallScope) and scope != self.location.scope:
                 other = Installer(self.host, replace(self.location, scope=InstallScope(scope), root=Path(root)))
-                if any(entry.is_active for entry in other.entries()):
+                if any(entry.is_active for _, entry in other.entries()):
                     yield other.location
 
     def target_outside_project(self, path: Path) -> Path | None:

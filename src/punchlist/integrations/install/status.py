@@ -11,13 +11,12 @@ from typing import Any, Final
 
 from punchlist.config import HOOK_LOG, PROJECT_FOLDER
 from punchlist.errors import PunchlistError
-from punchlist.integrations.install.entries import EntryState
+from punchlist.integrations.install.entries import Entry, EntryState
 from punchlist.integrations.install.entry_command import NAME, is_executable
 from punchlist.integrations.install.host_names import HostName, InstallScope
 from punchlist.integrations.install.hosts import HOSTS, Host
 from punchlist.integrations.install.installer import (
     DOUBLE_INSTALL,
-    FileEntry,
     Installer,
     data_folder,
     install_location,
@@ -36,7 +35,7 @@ _STATE_TEXTS: Final = {
 @dataclass(frozen=True, slots=True)
 class ScopeStatus:
     scope: InstallScope
-    entries: tuple[FileEntry, ...]
+    entries: tuple[tuple[Path, Entry], ...]
     problem: str = ""
     missing_programs: tuple[str, ...] = ()
     trust_problems: tuple[str, ...] = ()
@@ -48,16 +47,16 @@ class ScopeStatus:
     def state(self) -> str:
         if self.problem:
             return "unknown"
-        states = {entry.entry.state for entry in self.entries}
+        states = {entry.state for _, entry in self.entries}
         if states <= {EntryState.INSTALLED, EntryState.DISABLED} and EntryState.INSTALLED in states:
             return "installed"
-        if any(entry.is_active for entry in self.entries):
+        if any(entry.is_active for _, entry in self.entries):
             return "partly"
         return "unknown" if EntryState.UNREADABLE in states else "not installed"
 
     def active_hooks(self) -> dict[str, Path]:
         """Hooks by name. Servers do not count: a host starts one server per name, but collects hooks."""
-        active = (found for found in self.entries if found.is_active)
+        active = (found for found in self.entries if found[1].is_active)
         return {entry.name: path.resolve() for path, entry in active if not entry.name.endswith(f".{NAME}")}
 
     def as_json(self) -> dict[str, Any]:
@@ -130,7 +129,7 @@ def _scope_status(
         entries = tuple(installer.entries())
     except PunchlistError as error:
         return ScopeStatus(scope, (), str(error))
-    if not any(entry.is_active for entry in entries):
+    if not any(entry.is_active for _, entry in entries):
         return ScopeStatus(scope, entries)
     commands = (entry.command for _, entry in entries if entry.command)
     return ScopeStatus(

@@ -256,17 +256,17 @@ def test_two_sessions_never_hold_the_same_todo(project: Path, environment: dict[
         assert "Only its holder" in one.call("release_claim", **theirs)["content"][0]["text"]
         assert str(one.session) not in str(one.call("list_todo"))
         # What another process changes is told on the stream of whoever has subscribed.
-        one.ask("resources/subscribe", {"uri": "punchlist://checklist"})
+        one.ask("resources/subscribe", {"uri": "punchlist://plan"})
         with one.open("GET", None, one.headers()) as response:
             assert one.send("GET")[0] == 409
             punchlist("todos", "add", "from outside")
-            assert next(events(response))["params"] == {"uri": "punchlist://checklist"}
-        meta = {"notifications": {"resourceSubscriptions": ["punchlist://checklist", "x"]}, "_meta": STATELESS}
+            assert next(events(response))["params"] == {"uri": "punchlist://plan"}
+        meta = {"notifications": {"resourceSubscriptions": ["punchlist://plan", "x"]}, "_meta": STATELESS}
         listen = json.dumps(two.request("subscriptions/listen", meta)).encode()
         told = {"MCP_Protocol_Version": "2026-07-28", "Mcp_Method": "subscriptions/listen", "Mcp_Session_Id": None}
         with two.open("POST", listen, two.headers(**told)) as response:
             stream = events(response)
-            assert next(stream)["params"]["notifications"] == {"resourceSubscriptions": ["punchlist://checklist"]}
+            assert next(stream)["params"]["notifications"] == {"resourceSubscriptions": ["punchlist://plan"]}
             punchlist("todos", "add", "once more")
             assert next(stream)["method"] == "notifications/resources/updated"
         # A session that is ended is gone, and its stream with it.

@@ -18,7 +18,6 @@ from typing import Any, Final
 
 from bench.figures import Bench, Figure, Limits
 from bench.processes import PYTHON
-from punchlist.app import App
 from punchlist.config import load
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
@@ -31,6 +30,7 @@ from punchlist.missions.service import Missions
 from punchlist.models.rehearsal import Rehearsal, RehearsalScript, RehearsedReply
 from punchlist.runs.model import Run, RunKind
 from punchlist.runs.service import Runs
+from punchlist.services import Services
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 from punchlist.toolcalls.policy import Mode
@@ -139,7 +139,7 @@ def enqueue_runs(store: Store, runs: int) -> list[Run]:
 
 async def ours(path: str, runs: int) -> list[float]:
     """Our worker."""
-    app = App(load(environment={"PUNCHLIST_DATABASE_URL": path, "HOME": str(Path(path).parent)}))
+    app = Services(load(environment={"PUNCHLIST_DATABASE_URL": path, "HOME": str(Path(path).parent)}))
     model = Rehearsal(RehearsalScript((RehearsedReply("Done."),), {}))
     started = app.store.clock()
     await app.worker(lambda _: model, Mode.YOLO, slots=8, report=lambda _: None).run(until_idle=True)

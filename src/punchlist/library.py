@@ -25,7 +25,6 @@ from punchlist.agent.model_resolver import ModelResolver
 from punchlist.agent.resume import resume_session
 from punchlist.agent.runtime import AgentRuntime
 from punchlist.agent.turn import TurnResult
-from punchlist.app import App
 from punchlist.config import current_user, load
 from punchlist.conversations.model import Scope
 from punchlist.errors import InvalidInput
@@ -33,6 +32,7 @@ from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancellation import CancelSignal
 from punchlist.kernel.ids import new_id
 from punchlist.models.model import Model, Usage
+from punchlist.services import Services
 from punchlist.toolcalls.listeners import AskPerson
 from punchlist.toolcalls.policy import Mode, Rule, Verdict
 from punchlist.toolcalls.tool import AgentTool
@@ -77,7 +77,7 @@ class Agent:
         `session` by its name."""
         self._folder = Path(workspace).resolve()
         settings = load({"database": database, "session": session or f"agent-{new_id()}"}, cwd=self._folder)
-        self._app = App(settings)
+        self._app = Services(settings)
         self._model = model
         self._tools = tuple(tools)
         self._mode = Mode(mode)

@@ -12,10 +12,10 @@ from typing import Any, Final
 from tests.faults.mission_worker import PERSON, SLUG, Life, Nursery, Task, until
 
 from punchlist import demo
-from punchlist.app import App
 from punchlist.conversations.model import NoticeKind, Scope
 from punchlist.missions.chats.quote import unquote
 from punchlist.runs.model import Run, RunKind
+from punchlist.services import Services
 from punchlist.storage.store import Store
 
 DEMO: Final = Path(demo.__file__).parent / "mission"
@@ -82,7 +82,7 @@ def marks(task: Task) -> list[str]:
     return file.read_text().split() if file.exists() else []
 
 
-def standing(house: App) -> dict[str, Any]:
+def standing(house: Services) -> dict[str, Any]:
     """What must be the same whatever happened on the way there."""
     mission = house.missions.get(SLUG)
     todos = house.mission_todos.list(SLUG).items
@@ -103,7 +103,7 @@ def chats(store: Store) -> list[str]:
         return [id for (id,) in tx.raw("SELECT id FROM conversations ORDER BY id")]
 
 
-def said(house: App, chat: str) -> list[tuple[str, str, str]]:
+def said(house: Services, chat: str) -> list[tuple[str, str, str]]:
     """Messages by who and what, posts and replies with their words; sorted, since posts may come at any moment."""
     told: list[tuple[str, str, str]] = []
     for message in house.conversations.messages(chat):
@@ -118,7 +118,7 @@ def calls(store: Store) -> Counter[tuple[str, str]]:
         return Counter((tool, status) for tool, status in tx.raw("SELECT tool, status FROM tool_calls"))
 
 
-def in_hand(house: App, life: Life) -> list[str]:
+def in_hand(house: Services, life: Life) -> list[str]:
     """The runs that a worker has, dead or alive."""
     return [run.id for run in house.runs.list() if (run.executor or "").partition(":")[2].startswith(f"{life.pid}:")]
 
@@ -129,7 +129,7 @@ def progress(store: Store) -> int:
         return int(tx.raw("SELECT count(*) FROM events")[0][0])
 
 
-def delegated(house: App, *missions: str) -> list[Run]:
+def delegated(house: Services, *missions: str) -> list[Run]:
     """Work that nobody waits for, each in a chat of its own."""
     mission = house.missions.get(SLUG)
     runs = []
@@ -149,18 +149,18 @@ def delegated(house: App, *missions: str) -> list[Run]:
     return runs
 
 
-def results(house: App) -> list[str]:
+def results(house: Services) -> list[str]:
     """What was posted to the mission's chat."""
     chat = house.missions.get(SLUG).conversation_id
     told = [one.content for one in house.conversations.messages(chat) if one.kind == "worker_result"]
     return [unquote(text.partition("\n")[2]) for text in told]
 
 
-def ended(house: App, runs: list[Run]) -> bool:
+def ended(house: Services, runs: list[Run]) -> bool:
     return all(house.runs.get(run.id).ended_at for run in runs)
 
 
-def statuses(house: App, runs: list[Run]) -> Counter[str]:
+def statuses(house: Services, runs: list[Run]) -> Counter[str]:
     return Counter(f"{now.status} {now.why}".strip() for run in runs for now in [house.runs.get(run.id)])
 
 

@@ -25,12 +25,12 @@ from typing import Final
 from tests.faults.processes import PATIENCE, ROOT, module
 
 from punchlist.agent.model_resolver import ModelResolver
-from punchlist.app import App
 from punchlist.config import load
 from punchlist.engine.periodic import enqueue_cycle
 from punchlist.kernel.actors import Actor, Role
 from punchlist.missions.config import file
 from punchlist.missions.model import MissionScope
+from punchlist.services import Services
 from punchlist.toolcalls.policy import Mode
 
 SLUG: Final = "developer-experience"
@@ -58,13 +58,13 @@ class Task:
     def log(self) -> Path:
         return Path(self.folder) / "worker.log"
 
-    def house(self) -> App:
+    def house(self) -> Services:
         """The one of this folder, whoever opens it."""
         environment = {"PUNCHLIST_DATABASE_URL": self.database, "HOME": self.home}
-        return App(load(environment=environment, cwd=Path(self.folder)))
+        return Services(load(environment=environment, cwd=Path(self.folder)))
 
 
-def begin(house: App, *, cycles: bool = True) -> None:
+def begin(house: Services, *, cycles: bool = True) -> None:
     """What a person does first; each step is there once, however often this is done."""
     text = file.read(house.workspace / "mission.json")
     mission = house.missions.apply(MissionScope("cli", PERSON), file.parse_mission(text), text).mission

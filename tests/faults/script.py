@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from punchlist.app import App
 from punchlist.audit.check import check
 from punchlist.config import Settings
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.kernel.actors import Actor, Role
 from punchlist.plan import validation as plan_validation
 from punchlist.plan.lifecycle import PlanAction, PlanStatus
+from punchlist.services import Services
 from punchlist.storage.open import read_schema_version
 
 CHANGES_PER_ROUND: Final = 6
@@ -105,7 +105,7 @@ class Script:
     """The script over one session of one database."""
 
     def __init__(self, address: str, session: str = "s") -> None:
-        self.house = App(Settings(address, session, "normal", None))
+        self.house = Services(Settings(address, session, "normal", None))
         self.scope = Scope(session, Actor(Role.SUPERVISOR, "script"))
 
     def perform(self, change: int) -> None:

@@ -13,11 +13,11 @@ from tests.faults.mission_project import DELAYED, in_hand, marks, mission_projec
 from tests.faults.mission_worker import PERSON, SLUG, Life, Nursery, Task, begin, until
 from tests.faults.processes import spin
 
-from punchlist.app import App
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import Scope
 from punchlist.engine.database import engine_database
 from punchlist.runs.model import Run
+from punchlist.services import Services
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 
@@ -123,7 +123,7 @@ def test_what_a_killed_worker_had_in_hand_goes_on_with_another_one_within_second
     house.store.close()
 
 
-def _done(house: App) -> bool:
+def _done(house: Services) -> bool:
     mission = house.missions.get(SLUG)
     runs = house.runs.list(mission_id=mission.id, ended=True)
     return {run.kind for run in runs} >= {"cycle", "plan", "execute", "delegate", "collect"} and not _open(runs)

@@ -11,9 +11,9 @@ import pytest
 from tests.faults.mission_project import delegated, ended, marks, mission_project, results, started, statuses
 from tests.faults.mission_worker import PERSON, Life, Nursery, Task, begin, until
 
-from punchlist.app import App
 from punchlist.conversations.model import Scope
 from punchlist.runs.model import Run
+from punchlist.services import Services
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
 
 SOON: Final = 2.0
@@ -50,25 +50,25 @@ def task(tmp_path: Path, database: str) -> Task:
 
 
 @pytest.fixture
-def house(task: Task) -> App:
+def house(task: Task) -> Services:
     made = task.house()
     begin(made, cycles=False)
     return made
 
 
-def at(house: App, run: Run, status: str, life: Life, within: float = 20.0) -> float:
+def at(house: Services, run: Run, status: str, life: Life, within: float = 20.0) -> float:
     """Seconds until a run has come to a state."""
     return until(lambda: house.runs.get(run.id).status == status, lambda: f"{run.id} is {status}\n{life.said}", within)
 
 
-def asked(house: App, run: Run) -> list[str]:
+def asked(house: Services, run: Run) -> list[str]:
     """What the agent was told in the run's chat."""
     said = house.conversations.messages(run.conversation_id)
     return [one.content for one in said if (one.role, one.kind) == ("user", "text")]
 
 
 @pytest.mark.spec("M11")
-def test_a_run_is_paused_at_once_and_goes_on_where_it_was(nursery: Nursery, task: Task, house: App) -> None:
+def test_a_run_is_paused_at_once_and_goes_on_where_it_was(nursery: Nursery, task: Task, house: Services) -> None:
     life = started(nursery, task)
     (run,) = delegated(house, "Think")
     until(lambda: marks(task) == ["first"], lambda: life.said)
@@ -88,7 +88,7 @@ def test_a_run_is_paused_at_once_and_goes_on_where_it_was(nursery: Nursery, task
 
 
 @pytest.mark.spec("M11")
-def test_what_a_person_says_reaches_the_agent_once(nursery: Nursery, task: Task, house: App) -> None:
+def test_what_a_person_says_reaches_the_agent_once(nursery: Nursery, task: Task, house: Services) -> None:
     life = started(nursery, task)
     (run,) = delegated(house, "Wait")
     until(lambda: marks(task) == ["begun"], lambda: life.said)
@@ -105,7 +105,7 @@ def test_what_a_person_says_reaches_the_agent_once(nursery: Nursery, task: Task,
 
 @pytest.mark.spec("M11")
 def test_what_a_person_says_to_a_run_whose_worker_dies_reaches_the_agent_once(
-    nursery: Nursery, task: Task, house: App
+    nursery: Nursery, task: Task, house: Services
 ) -> None:
     life = started(nursery, task)
     (run,) = delegated(house, "Wait")
@@ -148,7 +148,9 @@ def test_a_run_that_waits_for_an_approval_hears_what_a_person_says_instead(
 
 
 @pytest.mark.spec("M11")
-def test_a_run_that_is_stopped_ends_with_its_turn_and_its_processes(nursery: Nursery, task: Task, house: App) -> None:
+def test_a_run_that_is_stopped_ends_with_its_turn_and_its_processes(
+    nursery: Nursery, task: Task, house: Services
+) -> None:
     life = started(nursery, task)
     (run,) = delegated(house, "Wait")
     until(lambda: marks(task) == ["begun"], lambda: life.said)
@@ -177,7 +179,9 @@ def _sleepers(task: Task) -> list[Path]:
 
 
 @pytest.mark.spec("M9", "M11")
-def test_a_worker_that_is_told_to_end_leaves_its_runs_to_the_next(nursery: Nursery, task: Task, house: App) -> None:
+def test_a_worker_that_is_told_to_end_leaves_its_runs_to_the_next(
+    nursery: Nursery, task: Task, house: Services
+) -> None:
     life = started(nursery, task)
     runs = delegated(house, "Think", "Think", "Think")
     until(lambda: marks(task).count("first") == 3, lambda: life.said)

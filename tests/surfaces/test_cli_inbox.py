@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.conftest import Cli
+from tests.contract.missions import SLUG, Team, developer_experience
 
-from punchlist.app import App
 from punchlist.config import load
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.clock import parse_timestamp
+from punchlist.missions.planning.overdue import OverdueService
+from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
 from punchlist.plan.validation import parse_items
+from punchlist.services import Services
+from punchlist.storage.open import open_store
 
 WRITES = "- calls: [{tool: write_file, arguments: {path: x, content: hello}}]\n"
 
@@ -33,7 +39,7 @@ def waiting(punchlist: Cli, project: Path) -> str:
 
 def ask(project: Path, question: str, session: str = "default") -> None:
     """An agent asks a person."""
-    services = App(load(cwd=project, environment={}))
+    services = Services(load(cwd=project, environment={}))
     scope = Scope(session, Actor(Role.SUPERVISOR, "test"))
     turn = services.conversations.open_turn(scope)
     todos = parse_items([{"title": "Deploy", "blockedBy": [{"person": question}]}])
@@ -82,3 +88,71 @@ def test_a_number_is_not_given_to_another_request(punchlist: Cli, project: Path,
     ]
     gone = punchlist("inbox", "approve", "1")
     assert (gone.returncode, "The inbox has no request '1'" in gone.stderr) == (1, True)
+
+
+# --- escalations -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def team(project: Path) -> Iterator[Team]:
+    """A mission with three overdue todos, about which it asks a person."""
+    address = f"sqlite:///{project}/.punchlist/punchlist.db"
+    store = open_store(address)
+    team = developer_experience(store)
+    for title in ("Profile the build", "Read the profile", "Cut the slowest step"):
+        team.update(team.todo_in(TodoStatus.IN_PROGRESS, title), TodoAction.EXTEND, deadline="2098-02-21")
+    later = open_store(address, clock=lambda: parse_timestamp("2099-01-01T00:00:00.000000Z"))
+    OverdueService(later).process_mission(team.system, team.mission.id)
+    later.close()
+    yield team
+    store.close()
+
+
+@pytest.mark.spec("M13")
+def test_escalations_of_missions_are_answered_by_number(punchlist: Cli, team: Team) -> None:
+    asked = items(punchlist)
+    assert [(item["number"], item["kind"], item["mission"]) for item in asked] == [
+        (number, "escalation", SLUG) for number in (1, 2, 3)
+    ]
+    assert asked[0]["answers"] == ["acknowledge", "answer"]
+    assert "punchlist inbox answer 1 extend DATE | cancel | keep, or acknowledge 1" in punchlist("inbox").stdout
+    todos = [team.todos.get(item["todoId"]) for item in asked]
+    extended = punchlist("inbox", "answer", "1", "extend", "2100-02-21", "--json")
+    assert json.loads(extended.stdout)["answer"] == "extend to 2100-02-21"
+    assert punchlist("inbox", "answer", "2", "cancel").stdout == "Answered request 2: cancel.\n"
+    assert punchlist("inbox", "answer", "3", "keep").stdout == "Answered request 3: keep.\n"
+    assert team.todos.get(todos[0].id).deadline == "2100-02-21"
+    assert team.todos.get(todos[1].id).status is TodoStatus.CANCELLED
+    assert team.todos.get(todos[2].id) == todos[2]
+    assert items(punchlist) == []
+
+
+@pytest.mark.spec("M13")
+def test_an_acknowledged_escalation_stays_in_the_inbox(punchlist: Cli, team: Team) -> None:
+    stopped = punchlist("inbox", "acknowledge", "2")
+    assert stopped.stdout == "Request 2 stays open, without reminders.\n"
+    assert [item["number"] for item in items(punchlist)] == [1, 2, 3]
+    escalations = json.loads(punchlist("mission", "escalations", "--json").stdout)
+    assert sorted(escalation["status"] for escalation in escalations) == ["acknowledged", "open", "open"]
+    assert punchlist("inbox", "answer", "2", "keep").returncode == 0
+    assert [item["number"] for item in items(punchlist)] == [1, 3]
+
+
+@pytest.mark.spec("M13")
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["answer", "1", "maybe"], 1, "extend"),
+        (["answer", "1", "extend"], 1, "deadline: is required to extend"),
+        (["answer", "1", "extend", "2100-02-21", "please"], 2, "must be: extend DATE, cancel or keep"),
+        (["approve", "1"], 1, "It can be answered with: answer extend DATE, answer cancel, answer keep, acknowledge."),
+    ],
+)
+def test_a_wrong_answer_to_an_escalation_changes_nothing(
+    punchlist: Cli, team: Team, arguments: list[str], code: int, message: str
+) -> None:
+    before = items(punchlist)
+    refused = punchlist("inbox", *arguments)
+    assert (refused.returncode, message in refused.stderr) == (code, True), refused.stderr
+    assert [item["id"] for item in items(punchlist)] == [item["id"] for item in before]
+    assert team.todos.get(before[0]["todoId"]).deadline == "2098-02-21"

@@ -21,10 +21,10 @@ from tests.conftest import Cli
 from tests.surfaces.mcp_client import WireClient
 from tests.surfaces.mcp_http import STATELESS, HttpServer, events
 
-from punchlist.app import App
 from punchlist.config import load
 from punchlist.conversations.model import Scope
 from punchlist.kernel.actors import Actor, Role
+from punchlist.services import Services
 from punchlist.surfaces.mcp.capabilities import Capabilities
 from punchlist.surfaces.mcp.elicitation import MAX_PENDING
 from punchlist.surfaces.mcp.protocol import ClientConnection
@@ -195,7 +195,7 @@ def test_a_client_that_never_answers_has_so_many_questions_and_no_more(asker: Ca
 def test_when_a_persons_time_is_up_the_call_is_answered_and_the_todo_waits_on(
     project: Path, environment: dict[str, str]
 ) -> None:
-    desk = App(load(environment=environment, cwd=project))
+    desk = Services(load(environment=environment, cwd=project))
     sent: queue.SimpleQueue[Any] = queue.SimpleQueue()
     capabilities = Capabilities(desk, Scope("default", Actor(Role.SUPERVISOR, "mcp")))
     connection = ClientConnection(capabilities, sent.put, answer_timeout=0.05)

@@ -23,10 +23,10 @@ from tests.conftest import Cli
 from tests.surfaces.mcp_http import ACCEPT, STATELESS, HttpClient, HttpServer, events
 from tests.surfaces.test_mcp_fuzz import _line as fuzzed
 
-from punchlist.app import App
 from punchlist.config import load
 from punchlist.kernel.actors import Actor, Role
 from punchlist.missions.model import MissionScope
+from punchlist.services import Services
 from punchlist.surfaces.mcp.capabilities import Capabilities
 from punchlist.surfaces.mcp.http import McpEndpoint
 from punchlist.surfaces.mcp.http_server import application
@@ -137,7 +137,7 @@ def test_a_request_says_what_it_is(client: HttpClient, status: int, changes: dic
 @pytest.fixture
 def two_roles(project: Path, environment: dict[str, str]) -> Iterator[Roles]:
     """One endpoint, two tokens: a supervisor's and a worker's; and a clock to turn."""
-    desk = App(load(environment=environment, cwd=project))
+    desk = Services(load(environment=environment, cwd=project))
     clock = [0.0]
     tokens = {
         f"{role}-token-1234567890": Capabilities(desk, MissionScope("default", Actor(role, "mcp"), None, None))

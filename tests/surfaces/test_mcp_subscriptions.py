@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from punchlist.app import App
 from punchlist.config import load
 from punchlist.conversations.model import Scope
 from punchlist.kernel.actors import Actor, Role
+from punchlist.services import Services
 from punchlist.storage.change_watch import ChangeWatch
 from punchlist.surfaces.mcp.capabilities import CHECKLIST_URI, Capabilities
 from punchlist.surfaces.mcp.protocol import ClientConnection
@@ -24,8 +24,8 @@ UPDATED = {"jsonrpc": "2.0", "method": "notifications/resources/updated", "param
 
 
 @pytest.fixture
-def desk(project: Path, environment: dict[str, str]) -> Iterator[App]:
-    house = App(load(environment=environment, cwd=project))
+def desk(project: Path, environment: dict[str, str]) -> Iterator[Services]:
+    house = Services(load(environment=environment, cwd=project))
     before = set(threading.enumerate())
     yield house
     ended(before)
@@ -52,7 +52,7 @@ def write(connection: ClientConnection, *items: str) -> None:
 
 @pytest.mark.spec("X1")
 @pytest.mark.parametrize("error", [BrokenPipeError("gone"), ValueError("write to closed file")])
-def test_a_client_that_cannot_be_told_keeps_nobody_else_from_being_told(desk: App, error: Exception) -> None:
+def test_a_client_that_cannot_be_told_keeps_nobody_else_from_being_told(desk: Services, error: Exception) -> None:
     capabilities = Capabilities(desk, SCOPE)
     notifier = ChangeNotifier(capabilities)
     tried: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -87,7 +87,7 @@ class Hindered(Capabilities):
 
 @pytest.mark.spec("X1")
 def test_when_watching_has_failed_whoever_follows_next_has_it_tried_again(
-    desk: App, caplog: pytest.LogCaptureFixture
+    desk: Services, caplog: pytest.LogCaptureFixture
 ) -> None:
     capabilities = Hindered(desk, SCOPE)
     notifier = ChangeNotifier(capabilities)

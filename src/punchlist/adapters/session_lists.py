@@ -31,7 +31,6 @@ from punchlist.agent.definitions import REMIND_AFTER, AgentDefinition, environme
 from punchlist.agent.list_state import ListItem, ListState, TurnLists
 from punchlist.agent.message_kinds import CONTINUATION, ENDING
 from punchlist.agent.prompts import HONESTY, PLANNING, reminder
-from punchlist.app import App
 from punchlist.checklist.render import GUIDANCE as CHECKLIST
 from punchlist.config import load
 from punchlist.conversations.model import MessageRole, Scope, TurnScope
@@ -39,6 +38,7 @@ from punchlist.errors import ConfigError, InvalidInput, PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.tool import ListToolSpec
+from punchlist.services import Services
 from punchlist.storage.async_bridge import AsyncBridge, make_bridge
 from punchlist.storage.sqlite import WouldBlock
 from punchlist.surfaces.role_tools import RoleTools
@@ -79,7 +79,7 @@ class SessionLists:
         self._named = session
         self._remind_after = remind_after
         self._actor = Actor(_role(role), agent)
-        self._app = App(load({"database": database}, cwd=Path(workspace).resolve()))
+        self._app = Services(load({"database": database}, cwd=Path(workspace).resolve()))
         defaults = _default_agent(self._app)
         # The cost of this model is unknown, so the cost limit of the settings does not apply.
         self.limits = replace(defaults.limits, cost=None) if limits is None else limits
@@ -270,7 +270,7 @@ class SessionLists:
         return run
 
 
-def _default_agent(app: App) -> AgentDefinition:
+def _default_agent(app: Services) -> AgentDefinition:
     """The supervisor with its overrides: its settings are the defaults for framework agents."""
     continues, continuations = environment_overrides(os.environ)
     return with_overrides(app.agents.get("supervisor"), continues=continues, continuations=continuations)

@@ -9,6 +9,7 @@ from punchlist.checklist import repository as checklist_repository
 from punchlist.checklist.model import Checklist, item_json
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import Conversation, Message, QueuedMessage, StoredTurn, Trace
+from punchlist.kernel.camel_json import camel_json
 from punchlist.plan.model import TurnTodo
 from punchlist.plan.repository import TurnTodoRepository
 from punchlist.plan.tools import todo_json
@@ -19,6 +20,13 @@ from punchlist.toolcalls.stored_call import StoredCall
 
 FORMAT: Final = 1
 """Increased when a field is removed or changes its meaning. New fields do not increase it."""
+
+CALL_FIELDS: Final = (
+    *("id", "turn_id", "position", "tool", "arguments", "status", "effect", "workspace", "result", "output_file"),
+    *("error_code", "explanation", "created_at", "started_at", "ended_at"),
+)
+"""Not `exact`, which can contain secrets."""
+TRACE_FIELDS: Final = ("id", "turn_id", "kind", "name", "input", "output", "error", "started_at", "ended_at")
 
 
 class ConversationRecord(NamedTuple):
@@ -64,8 +72,10 @@ def as_json(record: ConversationRecord) -> dict[str, Any]:
             for turn in record.turns
         ],
         "messages": [message_json(message) for message in record.messages],
-        "toolCalls": [_call_json(call) for call in record.calls],
-        "traces": [_trace_json(trace) for trace in record.traces],
+        "toolCalls": [
+            {**camel_json(call, *CALL_FIELDS), "arguments": _parsed(call.arguments)} for call in record.calls
+        ],
+        "traces": [camel_json(trace, *TRACE_FIELDS) for trace in record.traces],
         "queue": [one.as_json() for one in record.queued],
         "checklist": {
             "revision": record.checklist.revision,
@@ -75,23 +85,12 @@ def as_json(record: ConversationRecord) -> dict[str, Any]:
 
 
 def conversation_json(conversation: Conversation) -> dict[str, Any]:
-    return {
-        "id": conversation.id,
-        "title": conversation.title,
-        "metadata": _parsed(conversation.metadata),
-        "createdAt": conversation.created_at,
-    }
+    return {**camel_json(conversation), "metadata": _parsed(conversation.metadata)}
 
 
 def stored_turn_json(turn: StoredTurn) -> dict[str, Any]:
-    return {
-        "id": turn.id,
-        "parentTurnId": turn.parent_turn_id,
-        "agent": turn.agent_id,
-        "startedAt": turn.started_at,
-        "endedAt": turn.ended_at,
-        "endReason": turn.end_reason,
-    }
+    names = ("id", "parent_turn_id", "started_at", "ended_at", "end_reason")
+    return {**camel_json(turn, *names), "agent": turn.agent_id}
 
 
 def turn_json(view: TurnView) -> dict[str, Any]:
@@ -106,51 +105,10 @@ def turn_json(view: TurnView) -> dict[str, Any]:
 
 def message_json(message: Message) -> dict[str, Any]:
     """The content of replies and results is an object, of other messages a text."""
-    written = message.kind in ("reply", "result") and message.role in ("assistant", "tool")
-    return {
-        "id": message.id,
-        "turnId": message.turn_id,
-        "position": message.position,
-        "role": message.role,
-        "kind": message.kind,
-        "content": _parsed(message.content) if written else message.content,
-        "createdAt": message.created_at,
-    }
-
-
-def _call_json(call: StoredCall) -> dict[str, Any]:
-    """All fields except `exact`, which can contain secrets."""
-    return {
-        "id": call.id,
-        "turnId": call.turn_id,
-        "position": call.position,
-        "tool": call.tool,
-        "arguments": _parsed(call.arguments),
-        "status": call.status,
-        "effect": call.effect,
-        "workspace": call.workspace,
-        "result": call.result,
-        "outputFile": call.output_file,
-        "errorCode": call.error_code,
-        "explanation": call.explanation,
-        "createdAt": call.created_at,
-        "startedAt": call.started_at,
-        "endedAt": call.ended_at,
-    }
-
-
-def _trace_json(trace: Trace) -> dict[str, Any]:
-    return {
-        "id": trace.id,
-        "turnId": trace.turn_id,
-        "kind": trace.kind,
-        "name": trace.name,
-        "input": trace.input,
-        "output": trace.output,
-        "error": trace.error,
-        "startedAt": trace.started_at,
-        "endedAt": trace.ended_at,
-    }
+    shown = camel_json(message, "id", "turn_id", "position", "role", "kind", "content", "created_at")
+    if message.kind in ("reply", "result") and message.role in ("assistant", "tool"):
+        shown["content"] = _parsed(message.content)
+    return shown
 
 
 def _parsed(written: str) -> Any:

@@ -23,7 +23,7 @@ from punchlist.missions.model import MissionScope
 from punchlist.missions.todos.tools import TEAM, mission_tools
 from punchlist.plan.lifecycle import PLANNERS
 from punchlist.plan.tools import ClaimablePlan, plan_tools
-from punchlist.surfaces.services import Services
+from punchlist.services import Services
 
 Tools = dict[str, ListToolSpec[Any]]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from punchlist.kernel.text import excerpt, visible, visible_block
-from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_error, echo_json, terminal_width
+from punchlist.surfaces.cli.context import CliContext, ListByDefault, echo, echo_error, echo_json, terminal_width
 
 if TYPE_CHECKING:
     from punchlist.agent.agents_config import AgentsConfig
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _MAX_SHOWN: Final = 10
 
-app = typer.Typer(help="List and show the agents of this project.", invoke_without_command=True)
+app = typer.Typer(help="List and show the agents of this project.", cls=ListByDefault)
 
 
 def _names(incomplete: str) -> list[str]:
@@ -25,22 +25,11 @@ def _names(incomplete: str) -> list[str]:
     return [name for name in BUILT_IN if name.startswith(incomplete)]
 
 
-@app.callback()
-def group(context: typer.Context, as_json: JsonOption = False) -> None:
-    """List and show the agents of this project."""
-    if context.invoked_subcommand is None:
-        _list(context, as_json)
-
-
 @app.command("list")
-def list_agents(context: typer.Context, as_json: JsonOption = False) -> None:
+def list_agents(cli: CliContext) -> None:
     """List the built-in agents and those of punchlist.toml."""
-    _list(context, as_json)
-
-
-def _list(context: typer.Context, as_json: bool) -> None:
-    found = _agents(context, as_json)
-    if as_json:
+    found = _agents(cli)
+    if cli.json:
         echo_json([_json(found, agent) for agent in found.definitions.values()])
         return
     names = max(map(len, found.definitions))
@@ -53,16 +42,15 @@ def _list(context: typer.Context, as_json: bool) -> None:
 
 @app.command()
 def show(
-    context: typer.Context,
+    cli: CliContext,
     name: Annotated[str, typer.Argument(help="The agent's name.", show_default=False, autocompletion=_names)],
-    as_json: JsonOption = False,
 ) -> None:
     """Show an agent: where it is defined, its model, tools, settings and prompt."""
     from punchlist.agent.agents_config import agent_settings
 
-    found = _agents(context, as_json)
+    found = _agents(cli)
     agent = found.get(name)
-    if as_json:
+    if cli.json:
         echo_json(_json(found, agent))
         return
     echo(f"{agent.name}: {visible(agent.description)}" if agent.description else agent.name)
@@ -79,8 +67,8 @@ def show(
     echo("\n".join(["", *(f"  │ {line}" for line in visible_block(agent.prompt).splitlines())]))
 
 
-def _agents(context: typer.Context, as_json: bool) -> AgentsConfig:
-    found = cli_context(context).services(as_json=as_json).agents
+def _agents(cli: CliContext) -> AgentsConfig:
+    found = cli.services().agents
     if left_out := found.distrusted:
         told = [f"  - {wanted}" for wanted in left_out[:_MAX_SHOWN]]
         more = [f"  … and {len(left_out) - _MAX_SHOWN} more"] if len(left_out) > _MAX_SHOWN else []

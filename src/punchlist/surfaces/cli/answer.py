@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.text import visible
 from punchlist.surfaces.cli.context import (
     CliContext,
-    JsonOption,
     SessionOption,
-    cli_context,
-    echo,
-    echo_json,
     format_time,
 )
 
@@ -22,13 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from punchlist.plan.model import BlockedTodo
-    from punchlist.surfaces.services import Services
 
 NEXT_STEP = "`punchlist run --resume` continues the work."
 
 
 def answer(
-    context: typer.Context,
+    cli: CliContext,
     wanted: Annotated[
         str | None, typer.Argument(metavar="ID", help="The question's id, or the end of it.", show_default=False)
     ] = None,
@@ -36,97 +32,72 @@ def answer(
         str | None, typer.Argument(metavar="TEXT", help="The answer; - reads it from stdin.", show_default=False)
     ] = None,
     session: SessionOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Answer an agent's question; without arguments, list the open questions."""
-    cli = cli_context(context)
     if wanted is None:
-        _list_questions(cli, session, as_json)
+        _list_questions(cli, session)
         return
     if text is None:
         raise typer.BadParameter("is missing", param_hint="TEXT")
-    services = cli.in_session(session, as_json=as_json)
-    scope = cli.scope(services)
+    services = cli.in_session(session)
+    scope = cli.user_scope(services)
     said = sys.stdin.read() if text == "-" else text
     held = services.plans.resolve(scope.conversation_id, wanted, said, scope.actor)
-    if as_json:
-        echo_json(_json(held))
-    else:
-        echo(f"Answered, for “{visible(held.todo.title)}”. {NEXT_STEP}")
+    cli.show(_json(held), f"Answered, for “{visible(held.todo.title)}”. {NEXT_STEP}")
 
 
 def wake(
-    context: typer.Context,
+    cli: CliContext,
     event: Annotated[
         str | None, typer.Argument(metavar="EVENT", help="The event that happened.", show_default=False)
     ] = None,
     note: Annotated[str, typer.Option("--note", "-n", metavar="TEXT", help="Details; the model sees them.")] = "",
     session: SessionOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Report that an event happened; without arguments, list the events and times that todos wait for."""
-    cli = cli_context(context)
     if event is None:
         if note:
             raise typer.BadParameter("is missing", param_hint="EVENT")
-        _list_events(cli, session, as_json)
+        _list_events(cli, session)
         return
-    services = cli.in_session(session, as_json=as_json)
-    scope = cli.scope(services)
+    services = cli.in_session(session)
+    scope = cli.user_scope(services)
     woken = services.plans.report_event(scope.conversation_id, event, scope.actor, note=note)
-    if as_json:
-        echo_json([_json(held) for held in woken])
-        return
-    for held in woken:
-        echo(f"“{visible(held.todo.title)}” no longer waits for {visible(held.condition.subject)}.")
-    echo(NEXT_STEP)
+    lines = (f"“{visible(one.todo.title)}” no longer waits for {visible(one.condition.subject)}." for one in woken)
+    cli.show([_json(blocked) for blocked in woken], [*lines, NEXT_STEP])
 
 
-def _list_questions(cli: CliContext, session: str | None, as_json: bool) -> None:
-    services = cli.in_session(session, as_json=as_json)
-    asked = [held for held in _open(services) if held.condition.kind == "person"]
-    if as_json:
-        echo_json([_json(held) for held in asked])
-        return
-    if not asked:
-        echo("No question is open.")
-        return
-    for held in asked:
-        condition = held.condition
-        echo(f"{condition.id[-8:]}  {visible(held.todo.title)}  since {format_time(condition.created_at)}")
-        echo(f"  │ {visible(condition.subject)}\n")
-    echo("Answer with: punchlist answer ID TEXT")
+def _list_questions(cli: CliContext, session: str | None) -> None:
+    questions = [blocked for blocked in _open(cli, session) if blocked.condition.kind == "person"]
+    lines = [
+        f"{asked.condition.id[-8:]}  {visible(asked.todo.title)}  since {format_time(asked.condition.created_at)}\n"
+        f"  │ {visible(asked.condition.subject)}\n"
+        for asked in questions
+    ]
+    if lines:
+        lines.append("Answer with: punchlist answer ID TEXT")
+    cli.show([_json(blocked) for blocked in questions], lines, empty="No question is open.")
 
 
-def _list_events(cli: CliContext, session: str | None, as_json: bool) -> None:
-    services = cli.in_session(session, as_json=as_json)
-    waiting = [held for held in _open(services) if held.condition.kind != "person"]
-    if as_json:
-        echo_json([_json(held) for held in waiting])
-        return
-    if not waiting:
-        echo("No todo waits for an event or a time.")
-    for held in waiting:
-        what = "until" if held.condition.kind == "time" else "for event"
-        echo(f"{visible(held.todo.title)}  {what} {visible(held.condition.subject)}")
+def _list_events(cli: CliContext, session: str | None) -> None:
+    waiting = [blocked for blocked in _open(cli, session) if blocked.condition.kind != "person"]
+    lines = [
+        f"{visible(blocked.todo.title)}  {'until' if blocked.condition.kind == 'time' else 'for event'} "
+        f"{visible(blocked.condition.subject)}"
+        for blocked in waiting
+    ]
+    cli.show([_json(blocked) for blocked in waiting], lines, empty="No todo waits for an event or a time.")
 
 
-def _open(services: Services) -> Sequence[BlockedTodo]:
+def _open(cli: CliContext, session: str | None) -> Sequence[BlockedTodo]:
+    services = cli.in_session(session)
     return services.plans.open_conditions(services.settings.session)
 
 
-def _json(held: BlockedTodo) -> dict[str, Any]:
-    condition = held.condition
+def _json(blocked: BlockedTodo) -> dict[str, Any]:
+    names = ("id", "turn_id", "kind", "subject", "status", "answer", "resolved_by", "resolved_at", "created_at")
     return {
-        "id": condition.id,
-        "session": condition.conversation_id,
-        "turnId": condition.turn_id,
-        "todo": {"id": held.todo.id, "title": held.todo.title},
-        "kind": condition.kind,
-        "subject": condition.subject,
-        "status": condition.status,
-        "answer": condition.answer,
-        "resolvedBy": condition.resolved_by,
-        "resolvedAt": condition.resolved_at,
-        "createdAt": condition.created_at,
+        **camel_json(blocked.condition, *names),
+        "session": blocked.condition.conversation_id,
+        "todo": {"id": blocked.todo.id, "title": blocked.todo.title},
     }

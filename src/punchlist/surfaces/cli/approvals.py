@@ -9,25 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from punchlist.extras import require_agent
+from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.cli.context import (
     CliContext,
-    JsonOption,
+    ListByDefault,
     SessionOption,
-    cli_context,
-    echo,
-    echo_json,
     format_time,
 )
 
 if TYPE_CHECKING:
-    from punchlist.surfaces.services import Services
+    from collections.abc import Callable, Mapping
+
+    from punchlist.services import Services
     from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
     from punchlist.toolcalls.stored_call import StoredApproval, StoredCall
 
-app = typer.Typer(help="List and answer the tool calls that wait for approval.", invoke_without_command=True)
-
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The call's id, or the end of it.", show_default=False)]
+app = typer.Typer(help="List and answer the tool calls that wait for approval.", cls=ListByDefault)
 
 
 class AlwaysChoice(StrEnum):
@@ -36,105 +34,84 @@ class AlwaysChoice(StrEnum):
     SERVER = "server"
 
 
-@app.callback()
-def group(context: typer.Context, session: SessionOption = None, as_json: JsonOption = False) -> None:
-    """List and answer the tool calls that wait for approval."""
-    if context.invoked_subcommand is None:
-        _list(context, session, as_json)
+CallArgument = Annotated[
+    str, typer.Argument(metavar="CALL", help="The end of its id; in the inbox also its number.", show_default=False)
+]
+AlwaysOption = Annotated[
+    AlwaysChoice | None,
+    typer.Option("--always", help="Also approve later calls in its session: of this tool, prefix or server."),
+]
+DenialOption = Annotated[str, typer.Option("--reason", "-r", metavar="TEXT", help="Why; the model sees it.")]
+ArgumentsArgument = Annotated[
+    str, typer.Argument(metavar="JSON", help="The arguments to use; - reads them from stdin.")
+]
 
 
 @app.command("list")
-def list_waiting(context: typer.Context, session: SessionOption = None, as_json: JsonOption = False) -> None:
+def list_waiting(cli: CliContext, session: SessionOption = None) -> None:
     """List the waiting calls, of all sessions unless one is named."""
-    _list(context, session, as_json)
-
-
-def _list(context: typer.Context, session: str | None, as_json: bool) -> None:
-    services = cli_context(context).services(session, as_json=as_json)
+    services = cli.services(session)
     waiting = services.approvals.waiting(session)
-    if as_json:
-        echo_json([_json(services, approval) for approval in waiting])
-        return
-    if not waiting:
-        echo("No call waits for approval.")
-    for approval in waiting:
-        late = "  escalated" if approval.status == "escalated" else ""
-        until = f"  until {format_time(approval.expires_at)}" if approval.expires_at else ""
-        call = services.approvals.call(approval.call_id)
-        echo(f"{approval.call_id[-8:]}  {visible(call.tool)}  since {format_time(approval.asked_at)}{until}{late}")
-        echo(f"  session {visible(approval.conversation_id)}: {visible(approval.why)}")
-        echo("\n".join(f"  │ {line}" for line in visible_block(approval.question).splitlines()[:20]) + "\n")
+    shown = [_json(services, approval) for approval in waiting]
+    cli.show(shown, map(_lines, waiting, shown), empty="No call waits for approval.")
+
+
+def _lines(approval: StoredApproval, shown: Mapping[str, Any]) -> str:
+    late = "  escalated" if approval.status == "escalated" else ""
+    until = f"  until {format_time(approval.expires_at)}" if approval.expires_at else ""
+    question = "\n".join(f"  │ {line}" for line in visible_block(approval.question).splitlines()[:20])
+    return (
+        f"{approval.call_id[-8:]}  {visible(shown['tool'])}  since {format_time(approval.asked_at)}{until}{late}\n"
+        f"  session {visible(approval.conversation_id)}: {visible(approval.why)}\n{question}\n"
+    )
 
 
 def _json(services: Services, approval: StoredApproval) -> dict[str, Any]:
-    call = services.approvals.call(approval.call_id)
     return {
-        "callId": approval.call_id,
+        **camel_json(approval, "call_id", "status", "question", "why", "asked_at", "expires_at", "on_expiry"),
         "session": approval.conversation_id,
-        "tool": call.tool,
-        "status": approval.status,
-        "question": approval.question,
-        "why": approval.why,
+        "tool": services.approvals.call(approval.call_id).tool,
         "outcomes": [outcome.value for outcome in approval.as_question.outcomes],
-        "askedAt": approval.asked_at,
-        "expiresAt": approval.expires_at,
-        "onExpiry": approval.on_expiry,
     }
 
 
-@app.command()
-def approve(
-    context: typer.Context,
-    call: IdArgument,
-    always: Annotated[
-        AlwaysChoice | None,
-        typer.Option("--always", help="Also approve later calls in its session: of this tool, prefix or server."),
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Approve a call. If the process that asked has died, the call runs in this process."""
-    from punchlist.toolcalls.approvals import ApprovalOutcome
+def add_answer_commands(app: typer.Typer, find: Callable[[CliContext, str], tuple[Services, str]]) -> None:
+    """Add `approve`, `deny` and `modify`; `find` returns the id of the call that a person names."""
 
-    outcome = ApprovalOutcome(f"proceed_always_{always}") if always else ApprovalOutcome.PROCEED_ONCE
-    _answer(context, call, as_json, outcome)
+    @app.command()
+    def approve(cli: CliContext, call: CallArgument, always: AlwaysOption = None) -> None:
+        """Approve a call. If the process that asked has died, the call runs in this process."""
+        from punchlist.toolcalls.approvals import ApprovalOutcome
 
+        outcome = ApprovalOutcome(f"proceed_always_{always}") if always else ApprovalOutcome.PROCEED_ONCE
+        _answer(cli, *find(cli, call), outcome)
 
-@app.command()
-def deny(
-    context: typer.Context,
-    call: IdArgument,
-    reason: Annotated[str, typer.Option("--reason", "-r", metavar="TEXT", help="Why; the model sees it.")] = "",
-    as_json: JsonOption = False,
-) -> None:
-    """Deny a call."""
-    from punchlist.toolcalls.approvals import ApprovalOutcome
+    @app.command()
+    def deny(cli: CliContext, call: CallArgument, reason: DenialOption = "") -> None:
+        """Deny a call."""
+        from punchlist.toolcalls.approvals import ApprovalOutcome
 
-    _answer(context, call, as_json, ApprovalOutcome.CANCEL, reason=reason)
+        _answer(cli, *find(cli, call), ApprovalOutcome.CANCEL, reason=reason)
+
+    @app.command()
+    def modify(cli: CliContext, call: CallArgument, arguments: ArgumentsArgument) -> None:
+        """Approve a call with other arguments."""
+        from punchlist.surfaces.cli.tools import parse_arguments
+        from punchlist.toolcalls.approvals import ApprovalOutcome
+
+        parsed = parse_arguments(arguments)
+        _answer(cli, *find(cli, call), ApprovalOutcome.MODIFY, arguments=parsed)
 
 
-@app.command()
-def modify(
-    context: typer.Context,
-    call: IdArgument,
-    arguments: Annotated[str, typer.Argument(metavar="JSON", help="The arguments to use; - reads them from stdin.")],
-    as_json: JsonOption = False,
-) -> None:
-    """Approve a call with other arguments."""
-    from punchlist.surfaces.cli.tools import parse_arguments
-    from punchlist.toolcalls.approvals import ApprovalOutcome
-
-    _answer(context, call, as_json, ApprovalOutcome.MODIFY, arguments=parse_arguments(arguments))
+def _find(cli: CliContext, end_of_id: str) -> tuple[Services, str]:
+    services = cli.services()
+    return services, services.approvals.find(end_of_id).call_id
 
 
-def _answer(context: typer.Context, call_id: str, as_json: bool, outcome: ApprovalOutcome, **details: Any) -> None:
-    cli = cli_context(context)
-    services = cli.services(as_json=as_json)
-    answer_approval(cli, services, call_id, as_json, outcome, **details)
+add_answer_commands(app, _find)
 
 
-def answer_approval(
-    cli: CliContext, services: Services, call_id: str, as_json: bool, outcome: ApprovalOutcome, **details: Any
-) -> None:
+def _answer(cli: CliContext, services: Services, call_id: str, outcome: ApprovalOutcome, **details: Any) -> None:
     """Record an answer. If the process that asked has died, run or deny the call in this process."""
     from punchlist.kernel.processes import is_running
     from punchlist.toolcalls.approvals import ApprovalAnswer
@@ -142,21 +119,21 @@ def answer_approval(
 
     approval = services.approvals.find(call_id)
     call = services.approvals.call(approval.call_id)
-    answer = ApprovalAnswer(outcome, cli.scope(services).actor, **details)
+    answer = ApprovalAnswer(outcome, cli.user_scope(services).actor, **details)
     orphaned = call.status == CallStatus.AWAITING_APPROVAL and is_running(call.owner) is not True
-    code = _take_over(services, call, approval, answer, as_json) if orphaned else None
+    code = _take_over(cli, services, call, approval, answer) if orphaned else None
     if code is None:
         services.approvals.answer(call.id, answer)
         code = 0
-        if as_json:
-            echo_json({**services.approvals.call(call.id).as_json(), "answer": outcome.value})
-        else:
-            echo(f"Answered. The process that asked ({visible(call.owner)}) continues.")
+        cli.show(
+            {**services.approvals.call(call.id).as_json(), "answer": outcome.value},
+            f"Answered. The process that asked ({visible(call.owner)}) continues.",
+        )
     raise typer.Exit(code)
 
 
 def _take_over(
-    services: Services, call: StoredCall, approval: StoredApproval, answer: ApprovalAnswer, as_json: bool
+    cli: CliContext, services: Services, call: StoredCall, approval: StoredApproval, answer: ApprovalAnswer
 ) -> int | None:
     """Finish a call whose process has died; None if another process took it first."""
     require_agent()
@@ -169,5 +146,5 @@ def _take_over(
     given = approval.answer or answer
     approvals.validate_answer(approval.as_question, given)
     if given.proceeds:
-        return resume_call(site, call.tool, call.id, approval.as_question, given, as_json=as_json)
-    return deny_call(site, call.id, given, as_json=as_json)
+        return resume_call(site, call.tool, call.id, approval.as_question, given, as_json=cli.json)
+    return deny_call(site, call.id, given, as_json=cli.json)

@@ -6,15 +6,16 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
 import typer
+import typer.core
 
 from punchlist.config import Settings, current_user, load
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.text import visible, visible_block
-from punchlist.surfaces.services import Services
+from punchlist.services import Services
 
 if TYPE_CHECKING:
     from punchlist.conversations.model import Scope
@@ -25,47 +26,87 @@ SessionOption = Annotated[
     str | None,
     typer.Option("--session", "-s", metavar="ID", help="The session to use. Default: the one last used here."),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 ReasonOption = Annotated[str | None, typer.Option("--why", metavar="TEXT", help="A reason for the event log.")]
+NARROW: Final = 60
+"""Below this width the first column of a help table gets a third of the line."""
 WatchOption = Annotated[bool, typer.Option("--watch", "-w", help="Show every change until Ctrl-C.")]
 
 
-class CliContext:
+_Formatter: Any = typer.Context.formatter_class
+
+
+class ProgramState:
     """State of one run of the program."""
 
     def __init__(self, open_services: OpenServices) -> None:
         self.open_services = open_services
         self.json = False
-        self._opened: list[Services] = []
-
-    def services(self, session: str | None = None, *, as_json: bool = False) -> Services:
-        self.json = self.json or as_json
-        services = self.open_services(load({"session": session}))
-        self._opened.append(services)
-        return services
+        self.session: str | None = None
+        """The session that an option before a subcommand named."""
+        self.opened: list[Services] = []
 
     def close(self) -> None:
         """Close the databases: the last connection to a SQLite file moves the log into it."""
-        for services in self._opened:
+        for services in self.opened:
             services.close()
 
-    def in_session(self, session: str | None, *, as_json: bool = False) -> Services:
+
+class HelpFormatter(_Formatter):  # type: ignore[misc]
+    def write_dl(self, rows: Any, col_max: int = 30, col_spacing: int = 2) -> None:
+        super().write_dl(rows, min(col_max, self.width // 3) if self.width < NARROW else col_max, col_spacing)
+
+
+class CliContext(typer.Context):
+    """The context of a command: its services, its output, and help as wide as the terminal.
+
+    Typer's own limits for help are 50 to 80 columns.
+    """
+
+    def make_formatter(self) -> HelpFormatter:
+        return HelpFormatter(width=self.terminal_width or max(terminal_width() - 2, 20))
+
+    @property
+    def state(self) -> ProgramState:
+        state = self.obj
+        assert isinstance(state, ProgramState)
+        return state
+
+    @property
+    def json(self) -> bool:
+        """Whether the output is JSON (`--json`)."""
+        return self.state.json
+
+    def services(self, session: str | None = None) -> Services:
+        services = self.state.open_services(load({"session": session}))
+        self.state.opened.append(services)
+        return services
+
+    def in_session(self, session: str | None = None) -> Services:
         """The services for the named session, else for the session of this project that was used last."""
-        services = self.services(session, as_json=as_json)
+        services = self.services(session or self.state.session)
         services.use_session(services.current_session())
         return services
 
-    def scope(self, services: Services) -> Scope:
+    def user_scope(self, services: Services) -> Scope:
         """The person at the terminal, in the chosen session."""
         from punchlist.conversations.model import Scope
 
         return Scope(services.settings.session, Actor(Role.PERSON, current_user()))
 
+    def show(self, value: Any, lines: str | Iterable[str], *, empty: str = "") -> None:
+        """Print the value as JSON with `--json`, else the text or its lines; `empty` if there are none."""
+        if self.json:
+            echo_json(value)
+        elif text := lines if isinstance(lines, str) else "\n".join(lines) or empty:
+            echo(text)
 
-def cli_context(context: typer.Context) -> CliContext:
-    found = context.find_root().obj
-    assert isinstance(found, CliContext)
-    return found
+
+class ListByDefault(typer.core.TyperGroup):
+    """A group whose subcommand `list` runs when none is named."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        named = args and (not args[0].startswith("-") or args[0] in ctx.help_option_names)
+        return super().parse_args(ctx, args if named or ctx.resilient_parsing else ["list", *args])
 
 
 def echo(text: str = "", *, error: bool = False) -> None:

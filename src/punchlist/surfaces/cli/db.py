@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,32 +12,29 @@ import typer
 
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_error, echo_json, supports_ansi
+from punchlist.surfaces.cli.context import CliContext, echo_error, supports_ansi
 
 if TYPE_CHECKING:
     from punchlist.audit.check import CheckReport
-    from punchlist.surfaces.services import Services
+    from punchlist.services import Services
 
 app = typer.Typer(help="Check, upgrade, back up and restore the database.", no_args_is_help=True)
 
 
 @app.command()
-def path(context: typer.Context, as_json: JsonOption = False) -> None:
+def path(cli: CliContext) -> None:
     """Print the address of the database, without its password."""
-    address = _address(cli_context(context).services(as_json=as_json))
-    if as_json:
-        echo_json({"database": address})
-    else:
-        echo(address)
+    address = _address(cli.services())
+    cli.show({"database": address}, address)
 
 
 @app.command()
-def check(context: typer.Context, as_json: JsonOption = False) -> None:
+def check(cli: CliContext) -> None:
     """Check integrity, schema, the event log, and every list against the log. Exit code 1 if there is a problem."""
     from punchlist.audit.check import check as run_check
     from punchlist.storage.open import open_existing, read_schema_version
 
-    services = cli_context(context).services(as_json=as_json)
+    services = cli.services()
     store = open_existing(services.settings.database)
     revision = read_schema_version(store)
     if revision is None:
@@ -46,74 +44,61 @@ def check(context: typer.Context, as_json: JsonOption = False) -> None:
     report = run_check(store, revision, _progress)
     if supports_ansi(sys.stderr):
         print("\r\x1b[K", end="", file=sys.stderr)
-    if as_json:
-        echo_json({"database": _address(services), "healthy": report.healthy, **asdict(report)})
-    else:
-        _print(_address(services), report)
+    address = _address(services)
+    cli.show({"database": address, "healthy": report.healthy, **asdict(report)}, _report_lines(address, report))
     if not report.healthy:
         raise typer.Exit(1)
 
 
 @app.command()
-def upgrade(context: typer.Context, as_json: JsonOption = False) -> None:
+def upgrade(cli: CliContext) -> None:
     """Upgrade the schema. Every command does this on first use."""
     from punchlist.storage.open import connect, read_schema_version
     from punchlist.storage.schema_version import SCHEMA_VERSION
 
-    services = cli_context(context).services(as_json=as_json)
+    services = cli.services()
     before = read_schema_version(connect(services.settings.database))
     _ = services.store
-    if as_json:
-        echo_json({"database": _address(services), "from": before, "to": SCHEMA_VERSION})
-    elif before == SCHEMA_VERSION:
-        echo(f"Already at schema {SCHEMA_VERSION}.")
-    else:
-        did = f"Upgraded from schema {before} to" if before else "Created a new database, schema"
-        echo(f"{did} {SCHEMA_VERSION}.")
+    did = f"Upgraded from schema {before} to" if before else "Created a new database, schema"
+    text = "Already at schema" if before == SCHEMA_VERSION else did
+    cli.show({"database": _address(services), "from": before, "to": SCHEMA_VERSION}, f"{text} {SCHEMA_VERSION}.")
 
 
 @app.command()
-def backup(
-    context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="The new file to write.")],
-    as_json: JsonOption = False,
-) -> None:
+def backup(cli: CliContext, file: Annotated[Path, typer.Argument(help="The new file to write.")]) -> None:
     """Copy the database to a file. The copy is consistent while agents write."""
     from punchlist.storage.maintenance import backup as run_backup
     from punchlist.storage.open import open_existing
 
-    services = cli_context(context).services(as_json=as_json)
+    services = cli.services()
     run_backup(open_existing(services.settings.database), file)
-    if as_json:
-        echo_json({"database": _address(services), "backup": str(file), "bytes": file.stat().st_size})
-    else:
-        echo(f"Wrote {visible(str(file))} ({file.stat().st_size:,} bytes).")
+    cli.show(
+        {"database": _address(services), "backup": str(file), "bytes": file.stat().st_size},
+        f"Wrote {visible(str(file))} ({file.stat().st_size:,} bytes).",
+    )
 
 
 @app.command()
 def restore(
-    context: typer.Context,
+    cli: CliContext,
     file: Annotated[Path, typer.Argument(help="A file that `db backup` wrote.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Replace the database by a backup. The replaced file is kept beside it."""
     from punchlist.storage.maintenance import restore as run_restore
     from punchlist.storage.open import connect
 
-    services = cli_context(context).services(as_json=as_json)
+    services = cli.services()
     if not yes:
         if not sys.stdin.isatty():
             echo_error("`db restore` replaces the database. Confirm with --yes when there is no terminal.")
             raise typer.Exit(2)
         typer.confirm(f"Replace {_address(services)} by {visible(str(file))}?", abort=True, err=True)
     kept = run_restore(connect(services.settings.database), file)
-    if as_json:
-        echo_json({"database": _address(services), "restored": str(file), "kept": str(kept) if kept else None})
-    else:
-        echo(
-            f"Restored {visible(str(file))}." + (f" The old database is kept as {visible(str(kept))}." if kept else "")
-        )
+    cli.show(
+        {"database": _address(services), "restored": str(file), "kept": str(kept) if kept else None},
+        f"Restored {visible(str(file))}." + (f" The old database is kept as {visible(str(kept))}." if kept else ""),
+    )
 
 
 def _address(services: Services) -> str:
@@ -128,13 +113,11 @@ def _progress(events: int) -> None:
         print(f"\r{events:,} events checked", end="", file=sys.stderr, flush=True)
 
 
-def _print(address: str, report: CheckReport) -> None:
-    echo(f"{address}  (schema {visible(report.revision)})")
+def _report_lines(address: str, report: CheckReport) -> Iterator[str]:
+    yield f"{address}  (schema {visible(report.revision)})"
     for size in report.sizes:
-        echo(f"  {size.table:<14} {size.rows:>10,} rows {size.bytes:>14,} bytes")
-    for warning in report.warnings:
-        echo(f"! {visible(warning)}")
-    for problem in report.problems:
-        echo(f"✗ {visible(problem)}")
+        yield f"  {size.table:<14} {size.rows:>10,} rows {size.bytes:>14,} bytes"
+    yield from (f"! {visible(warning)}" for warning in report.warnings)
+    yield from (f"✗ {visible(problem)}" for problem in report.problems)
     if report.healthy:
-        echo(f"✓ Healthy: {report.events:,} events, every list matches its events.")
+        yield f"✓ Healthy: {report.events:,} events, every list matches its events."

@@ -14,7 +14,7 @@ import typer
 
 from punchlist.extras import require_agent
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.context import CliContext, JsonOption, cli_context, echo, echo_json
+from punchlist.surfaces.cli.context import CliContext, echo, echo_json
 from punchlist.surfaces.cli.run import finish
 
 GOAL: Final = "Get release 1.2 ready."
@@ -26,13 +26,12 @@ class DemoStep(StrEnum):
 
 
 def demo(
-    context: typer.Context,
+    cli: CliContext,
     what: Annotated[
         DemoStep,
         typer.Argument(help="An agent with a goal, or a mission with its Lead and owners.", show_default=False),
     ] = DemoStep.RUN,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the folder.")] = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Watch an agent finish its list, in a temporary folder and without an API key.
 
@@ -51,9 +50,8 @@ def demo(
     before = Path.cwd()
     os.chdir(folder)
     try:
-        cli = cli_context(context)
-        code = _mission(cli, source, as_json) if what is DemoStep.MISSION else _run(cli, source, as_json)
-        if not as_json and keep:
+        code = _mission(cli, source) if what is DemoStep.MISSION else _run(cli, source)
+        if not cli.json and keep:
             look = "mission show developer-experience" if what is DemoStep.MISSION else "sessions show"
             echo(f"\nLook around: cd {visible(folder)} && punchlist {look}", error=True)
     finally:
@@ -64,26 +62,26 @@ def demo(
     raise typer.Exit(code)
 
 
-def _run(cli: CliContext, source: Path, as_json: bool) -> int:
+def _run(cli: CliContext, source: Path) -> int:
     from punchlist.surfaces.cli.run_session import RunSession
     from punchlist.surfaces.cli.tools import ModeChoice
 
-    services = cli.services(as_json=as_json)
+    services = cli.services()
     model = f"rehearsal:{source / 'rehearsal.yaml'}"
-    runner = RunSession(services, cli.scope(services), model, ModeChoice.YOLO, quiet=as_json, waits=False)
-    if not as_json:
+    runner = RunSession(services, cli.user_scope(services), model, ModeChoice.YOLO, quiet=cli.json, waits=False)
+    if not cli.json:
         echo(f'$ punchlist run "{GOAL}"', error=True)
-    return finish(services, runner.runtime, runner.run(services.agents.get("supervisor"), GOAL), as_json)
+    return finish(cli, services, runner.runtime, runner.run(services.agents.get("supervisor"), GOAL))
 
 
-def _mission(cli: CliContext, source: Path, as_json: bool) -> int:
+def _mission(cli: CliContext, source: Path) -> int:
     from punchlist.surfaces.cli.demo_mission import play
 
-    if not as_json:
+    if not cli.json:
         echo(
             "$ punchlist mission apply mission.json && punchlist mission cycle developer-experience --work", error=True
         )
-    came = play(cli.services(as_json=as_json), source, quiet=as_json)
-    if as_json:
+    came = play(cli.services(), source, quiet=cli.json)
+    if cli.json:
         echo_json(came)
     return 0 if [todo for todo in came["todos"] if todo["status"] == "completed"] else 1

@@ -16,8 +16,8 @@ from punchlist.surfaces.cli.worker import run_worker
 
 if TYPE_CHECKING:
     from punchlist.missions.model import Mission
+    from punchlist.services import Services
     from punchlist.surfaces.conversation_view import CallStep, TurnView
-    from punchlist.surfaces.services import Services
 
 _MISSION: Final = "developer-experience"
 _READINGS: Final = (

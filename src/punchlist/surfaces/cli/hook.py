@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from punchlist.surfaces.cli.context import cli_context
+from punchlist.surfaces.cli.context import CliContext
 
 
 def hook(
-    context: typer.Context,
+    cli: CliContext,
     event: Annotated[str, typer.Argument(metavar="EVENT", help="stop, prompt, session-start or tool.")],
     agent: Annotated[str | None, typer.Option("--for", metavar="AGENT", help="The agent that calls the hook.")] = None,
 ) -> None:
@@ -20,4 +20,4 @@ def hook(
     """
     from punchlist.surfaces.hooks.main import run
 
-    run(cli_context(context).open_services, [event, *(("--for", agent) if agent else ())])
+    run(cli.state.open_services, [event, *(("--for", agent) if agent else ())])

@@ -13,7 +13,7 @@ import typer
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.import_export.files import STDIO
 from punchlist.kernel.text import visible, visible_block
-from punchlist.surfaces.cli.context import JsonOption, SessionOption, cli_context, echo, echo_json
+from punchlist.surfaces.cli.context import CliContext, SessionOption, echo, echo_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from punchlist.import_export.formats import ExchangeFormat
     from punchlist.import_export.item import ExchangeItem, Loss, ParsedFile
     from punchlist.import_export.targets import ImportedItem, ImportPlan, ImportTarget
-    from punchlist.surfaces.cli.context import CliContext
-    from punchlist.surfaces.services import Services
+    from punchlist.services import Services
 
 MAX_SHOWN = 50
 
@@ -49,7 +48,7 @@ MissionOption = Annotated[str | None, typer.Option("--mission", metavar="SLUG", 
 
 
 def import_(
-    context: typer.Context,
+    cli: CliContext,
     source: Annotated[
         str, typer.Argument(metavar="FILE", help="A file or a folder of tasks; - for stdin.", show_default=False)
     ],
@@ -63,14 +62,12 @@ def import_(
     pillar: Annotated[str | None, typer.Option("--pillar", metavar="SLUG", help="The pillar of the mission.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the items and the losses.")] = False,
     session: SessionOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Add the items of another tool's list. Items that exist are skipped."""
     from punchlist.import_export.targets import fits_checklist, plan_import
 
     _check_mission(into, mission, pillar)
-    cli = cli_context(context)
-    services = cli.in_session(session, as_json=as_json)
+    services = cli.in_session(session)
     format, found = _read(source, of)
     if into is None:
         flat = ListChoice.CHECKLIST if fits_checklist(found.items) else ListChoice.PLAN
@@ -79,7 +76,7 @@ def import_(
     decided = plan_import(found, format, target)
     made, remarks = ([], []) if dry_run else decided.execute(target)
     remarks = [*decided.remarks, *remarks]
-    if as_json:
+    if cli.json:
         echo_json(_import_json(services, format, target, decided, made, remarks, dry_run=dry_run))
     else:
         _print_import(format, target, decided, made, remarks, dry_run=dry_run)
@@ -127,7 +124,7 @@ def _target(
     from punchlist.kernel.clock import timestamp
     from punchlist.missions.model import MissionScope
 
-    scope = cli.scope(services)
+    scope = cli.user_scope(services)
     # Only files of Punchlist name its agents; in other formats an assignee is a person or another agent.
     owners = format.name == FormatChoice.JSON
     match into:
@@ -215,7 +212,7 @@ def _print_losses(name: str, lost: Sequence[Loss], remarks: Sequence[str]) -> No
 
 
 def export(
-    context: typer.Context,
+    cli: CliContext,
     target: Annotated[
         str,
         typer.Argument(
@@ -236,7 +233,6 @@ def export(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     session: SessionOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Write a list in another tool's format. Fields that the format lacks are reported on stderr."""
     from punchlist.import_export.format_limits import fit_items
@@ -247,8 +243,7 @@ def export(
     if turn is not None and chosen is not ListChoice.PLAN:
         raise typer.BadParameter("goes with --list plan", param_hint="--turn")
     format = FORMATS[to] if to else guess_export_format(target)
-    cli = cli_context(context)
-    services = cli.in_session(session, as_json=as_json)
+    services = cli.in_session(session)
     which = chosen or (ListChoice.MISSION if mission else _default_list(cli, services))
     entries = _entries(cli, services, which, mission, pillar, turn)
     fitted = fit_items(format.limits, entries, timestamp(services.store.clock()))
@@ -256,7 +251,7 @@ def export(
     told |= {"items": len(fitted.items), "lost": [one.as_json() for one in fitted.lost]}
     if target == STDIO:
         written = _as_text(format, fitted.items)
-        if as_json:
+        if cli.json:
             echo_json({**told, "text": written})
         elif sys.stdout.isatty():
             echo(visible_block(written).rstrip("\n"))
@@ -267,12 +262,12 @@ def export(
     else:
         path = Path(target).expanduser()
         count = _write(format, fitted.items, path, force=force)
-        if as_json:
+        if cli.json:
             echo_json({**told, "file": str(path)})
         else:
             files = f" in {count} files" if count is not None else ""
             echo(f"Wrote {_items(len(fitted.items))} to {visible(path)}{files} ({format.name}).", error=True)
-    if not as_json:
+    if not cli.json:
         _print_losses(format.name, fitted.lost, [])
 
 
@@ -306,14 +301,14 @@ def _plan(cli: CliContext, services: Services, turn: str | None) -> list[Exchang
     from punchlist.conversations.model import TurnScope
     from punchlist.import_export import sources
 
-    scope = cli.scope(services)
+    scope = cli.user_scope(services)
     if turn is None and (turn := _turn(cli, services)) is None:
         raise NotFound(f"Session {services.settings.session!r} has no turn yet, so there is no plan to export.")
     return sources.turn_items(services.plans, services.store, TurnScope(scope.conversation_id, scope.actor, turn))
 
 
 def _turn(cli: CliContext, services: Services) -> str | None:
-    session = cli.scope(services).conversation_id
+    session = cli.user_scope(services).conversation_id
     last = (one for one in services.conversations.turns(session) if one.parent_turn_id is None)
     found = services.conversations.current_turn(session) or next(last, None)
     return found.id if found else None

@@ -14,7 +14,7 @@ from punchlist.config import project_root
 from punchlist.errors import Conflict
 from punchlist.integrations.install.host_names import HostName, InstallScope
 from punchlist.kernel.text import visible, visible_block
-from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json
+from punchlist.surfaces.cli.context import CliContext, echo, echo_json
 
 if TYPE_CHECKING:
     from punchlist.integrations.install.files import FileChange
@@ -27,7 +27,7 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for con
 
 
 def install(
-    context: typer.Context,
+    cli: CliContext,
     agent: AgentArgument,
     user: UserOption = False,
     dry_run: DryOption = False,
@@ -36,7 +36,6 @@ def install(
         str | None,
         typer.Option("--command", metavar="CMD", help="The command that starts Punchlist. Default: detected."),
     ] = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Install Punchlist in an agent you already run: its lists as tools, and hooks that keep it working on them.
 
@@ -44,7 +43,6 @@ def install(
     """
     from punchlist.integrations.install.entry_command import parse_command
 
-    cli_context(context).json = as_json
     installer = _installer(agent, user)
     program = parse_command(command) if command is not None else None
     job = _InstallJob(
@@ -56,19 +54,13 @@ def install(
         start_folder=installer.start_folder(),
         folder_notes=tuple(installer.folder_notes(Path.cwd())),
     )
-    _run(job, dry_run=dry_run, yes=yes, as_json=as_json)
+    _run(cli, job, dry_run=dry_run, yes=yes)
 
 
 def uninstall(
-    context: typer.Context,
-    agent: AgentArgument,
-    user: UserOption = False,
-    dry_run: DryOption = False,
-    yes: YesOption = False,
-    as_json: JsonOption = False,
+    cli: CliContext, agent: AgentArgument, user: UserOption = False, dry_run: DryOption = False, yes: YesOption = False
 ) -> None:
     """Remove what `install` added to an agent's settings, and nothing else."""
-    cli_context(context).json = as_json
     installer = _installer(agent, user)
     job = _InstallJob(
         installer,
@@ -76,7 +68,7 @@ def uninstall(
         unchanged=f"{installer.host.title}: not installed for {_target(installer)}. There is nothing to remove.",
         done="Uninstalled. Restart open sessions for this to take effect.",
     )
-    _run(job, dry_run=dry_run, yes=yes, as_json=as_json)
+    _run(cli, job, dry_run=dry_run, yes=yes)
 
 
 class _InstallJob(NamedTuple):
@@ -88,29 +80,29 @@ class _InstallJob(NamedTuple):
     folder_notes: tuple[str, ...] = ()
 
 
-def _run(job: _InstallJob, *, dry_run: bool, yes: bool, as_json: bool) -> None:
+def _run(cli: CliContext, job: _InstallJob, *, dry_run: bool, yes: bool) -> None:
     confirmed = None
     if dry_run:
-        _report(job, _show_plan(job, quiet=as_json), None, as_json)
+        _report(cli, job, _show_plan(job, quiet=cli.json), None)
         return
     if not yes:
-        confirmed = _show_plan(job, error=as_json)
+        confirmed = _show_plan(job, error=cli.json)
         # Only a person at a terminal is asked; a script sees the changes and can undo them.
         if confirmed.changes and sys.stdin.isatty():
             typer.confirm("Make these changes?", default=True, abort=True, err=True)
     with job.installer.lock():
-        plan = job.plan() if confirmed else _show_plan(job, quiet=as_json)
+        plan = job.plan() if confirmed else _show_plan(job, quiet=cli.json)
         if confirmed and plan.changes != confirmed.changes:
             raise Conflict("The files changed meanwhile. This command changed nothing; run it again.")
         # A plan without changes can still remove the record of an installation.
         backups = job.installer.apply(plan)
-    _report(job, plan, backups, as_json)
+    _report(cli, job, plan, backups)
 
 
-def _report(job: _InstallJob, plan: InstallPlan, backups: list[Path] | None, as_json: bool) -> None:
+def _report(cli: CliContext, job: _InstallJob, plan: InstallPlan, backups: list[Path] | None) -> None:
     """`backups` is None for a dry run."""
     notes = [*job.folder_notes, *job.installer.notes(plan)]
-    if as_json:
+    if cli.json:
         echo_json(
             {
                 "agent": job.installer.host.name,
@@ -168,21 +160,19 @@ def _target(installer: Installer) -> str:
 
 
 def status(
-    context: typer.Context,
+    cli: CliContext,
     agent: Annotated[
         HostName | None, typer.Argument(metavar="[AGENT]", help="Only this agent.", show_default=False)
     ] = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Show where Punchlist is installed, whether the installation is complete, and errors of its hooks."""
     from punchlist.integrations.install.status import hook_logs, host_status
 
-    cli_context(context).json = as_json
     folder = Path.cwd()
     root = project_root(folder)
     hosts = [host_status(name, root, folder, os.environ) for name in ([agent] if agent else HostName)]
     logs = hook_logs(root, os.environ)
-    if as_json:
+    if cli.json:
         echo_json({"agents": [host.as_json() for host in hosts], "logs": [log.as_json() for log in logs]})
         return
     for host in hosts:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import visible
 from punchlist.surfaces.cli.context import (
-    JsonOption,
+    CliContext,
     SessionOption,
-    cli_context,
     echo,
     echo_error,
     format_time,
@@ -29,23 +29,22 @@ MAX_REMEMBERED = 500
 
 
 def log(
-    context: typer.Context,
+    cli: CliContext,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="How many of the newest.")] = 50,
     everything: Annotated[bool, typer.Option("--all", help="Show all sessions.")] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new events.")] = False,
     session: SessionOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Show the event log, oldest first; with --json one object per line."""
     from punchlist.storage import event_log
     from punchlist.storage.change_watch import ChangeWatch, PollBackoff
 
-    services = cli_context(context).in_session(session, as_json=as_json)
+    services = cli.in_session(session)
     chosen = None if everything else services.settings.session
     with services.store.read() as tx:
         events = event_log.newest(tx, limit, chosen)
     for event in events:
-        _print(event, as_json=as_json)
+        _print(event, as_json=cli.json)
     if not follow:
         return
     seen = deque(events, maxlen=MAX_REMEMBERED)
@@ -57,7 +56,7 @@ def log(
                 last = _resume_point(tx, seen)
                 events = event_log.after(tx, last.seq if last else 0, conversation_id=chosen)
             for event in events:
-                _print(event, as_json=as_json)
+                _print(event, as_json=cli.json)
             seen.extend(events)
             if not events:
                 watch.wait(POLL_SECONDS)
@@ -79,29 +78,11 @@ def _resume_point(tx: Transaction, seen: deque[Event]) -> Event | None:
 
 def _print(event: Event, *, as_json: bool) -> None:
     if as_json:
-        echo(to_json_text(_event_json(event)))
+        echo(to_json_text({**camel_json(event), "data": _data(event)}))
         return
     step = f" {visible(event.from_status or NEW)} → {visible(event.to_status)}" if event.to_status else ""
     change = f"{visible(event.action)}{step}  {_subject(event)}"
     echo(f"{format_time(event.at)}  {visible(event.actor)}  {change}  — {visible(event.reason)}")
-
-
-def _event_json(event: Event) -> dict[str, Any]:
-    return {
-        "seq": event.seq,
-        "stream": event.stream,
-        "version": event.version,
-        "at": event.at,
-        "conversationId": event.conversation_id,
-        "actor": event.actor,
-        "action": event.action,
-        "subject": event.subject,
-        "fromStatus": event.from_status,
-        "toStatus": event.to_status,
-        "reason": event.reason,
-        "data": _data(event),
-        "hash": event.hash,
-    }
 
 
 def _data(event: Event) -> Any:

@@ -18,11 +18,10 @@ from punchlist.kernel.text import visible_block
 from punchlist.surfaces.cli.context import (
     CliContext,
     OpenServices,
-    cli_context,
+    ProgramState,
     echo,
     echo_error,
     echo_json,
-    terminal_width,
 )
 
 EXIT_ERROR = 1
@@ -77,28 +76,14 @@ REMOVED: Final[dict[str, str]] = {
     "turn": "sessions",
 }
 """Names of earlier versions, and the commands that replace them."""
-NARROW: Final = 60
-"""Below this width the first column of a help table gets a third of the line."""
-
-_Context: Any = typer.core.TyperCommand.context_class
-
-
-class HelpFormatter(_Context.formatter_class):  # type: ignore[misc]
-    def write_dl(self, rows: Any, col_max: int = 30, col_spacing: int = 2) -> None:
-        super().write_dl(rows, min(col_max, self.width // 3) if self.width < NARROW else col_max, col_spacing)
-
-
-class HelpContext(_Context):  # type: ignore[misc]
-    """Formats help for the width of the terminal. Typer's own limits are 50 to 80 columns."""
-
-    def make_formatter(self) -> HelpFormatter:
-        return HelpFormatter(width=self.terminal_width or max(terminal_width() - 2, 20))
+WITHOUT_JSON: Final = ("worker", "mcp", "hook")
+"""Commands that run until they are stopped, or print the JSON of a protocol."""
 
 
 class LazyCommands(typer.core.TyperGroup):
     """Imports the module of a command only when the command is used or described."""
 
-    context_class = HelpContext
+    context_class = CliContext
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         del ctx
@@ -147,16 +132,33 @@ def _build(name: str) -> Any:
         command = get_command_from_info(
             CommandInfo(name=name, callback=found), pretty_exceptions_short=True, rich_markup_mode=None
         )
-    _use_help_context(command)
+    _complete(command)
     return command
 
 
-def _use_help_context(command: Any) -> None:
-    command.context_class = HelpContext
-    for subcommand in getattr(command, "commands", {}).values():
+def _complete(command: Any) -> None:
+    """Give a command and its subcommands the shared context class and, if they print a result, `--json`."""
+    command.context_class = CliContext
+    subcommands = getattr(command, "commands", {}).values()
+    for subcommand in subcommands:
         # A short help is printed in full; one that Typer derives from the help is cut to the width.
         subcommand.short_help = subcommand.get_short_help_str(limit=1_000)
-        _use_help_context(subcommand)
+        _complete(subcommand)
+    if command.name not in WITHOUT_JSON and (not subcommands or command.invoke_without_command):
+        command.params.append(
+            typer.core.TyperOption(
+                param_decls=["--json"],
+                is_flag=True,
+                expose_value=False,
+                callback=_print_json,
+                help="Print JSON on stdout.",
+            )
+        )
+
+
+def _print_json(context: CliContext, _: Any, requested: bool) -> None:
+    if requested:
+        context.state.json = True
 
 
 def _summary(name: str) -> str:
@@ -188,17 +190,17 @@ def _print_version(requested: bool) -> None:
 
 @app.callback()
 def options(
-    context: typer.Context,
+    cli: CliContext,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """The todo list that AI agents finish. Without a command: an overview of this project."""
     del version
-    if context.invoked_subcommand is None:
+    if cli.invoked_subcommand is None:
         from punchlist.surfaces.cli.overview import print_overview
 
-        print_overview(cli_context(context))
+        print_overview(cli)
 
 
 @runtime_checkable
@@ -214,12 +216,12 @@ class UsageError(Protocol):
 def start(open_services: OpenServices) -> None:
     """Run one command. Errors end as one sentence on stderr; only unexpected ones show a traceback, on request."""
     _repair_streams()
-    cli = CliContext(open_services)
+    state = ProgramState(open_services)
     try:
-        code = _run(cli)
+        code = _run(state)
         sys.stdout.flush()
     except PunchlistError as error:
-        if cli.json:
+        if state.json:
             echo_json({"error": {"code": error.code, "message": str(error)}})
         echo_error(str(error))
         code = error.exit_code
@@ -245,13 +247,13 @@ def start(open_services: OpenServices) -> None:
             )
             code = EXIT_ERROR
     finally:
-        cli.close()
+        state.close()
     _exit(code if isinstance(code, int) else 0)
 
 
-def _run(cli: CliContext) -> Any:
+def _run(state: ProgramState) -> Any:
     try:
-        return app(obj=cli, prog_name="punchlist", standalone_mode=False)
+        return app(obj=state, prog_name="punchlist", standalone_mode=False)
     except ModuleNotFoundError as error:
         from punchlist.extras import missing_extra
 

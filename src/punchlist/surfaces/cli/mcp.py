@@ -11,8 +11,8 @@ import typer
 
 from punchlist.errors import NotFound
 from punchlist.kernel.actors import Actor, Role
-from punchlist.surfaces.cli.context import SessionOption, cli_context
-from punchlist.surfaces.services import Services
+from punchlist.services import Services
+from punchlist.surfaces.cli.context import CliContext, SessionOption
 
 
 class ClientRole(StrEnum):
@@ -23,7 +23,7 @@ class ClientRole(StrEnum):
 
 
 def mcp(
-    context: typer.Context,
+    cli: CliContext,
     role: Annotated[
         ClientRole, typer.Option(help="The role that decides which tools are offered.")
     ] = ClientRole.SUPERVISOR,
@@ -62,10 +62,10 @@ def mcp(
         raise typer.BadParameter("is no name of an agent: small letters, digits and dashes", param_hint="--for")
     actor = Actor(Role(role.value), agent or "mcp")
     if agent is None:
-        services = _bound(cli_context(context).services(session), mission, pillar)
+        services = _bound(cli.services(session), mission, pillar)
         scope = MissionScope(services.settings.session, actor, mission, pillar)
     else:
-        services = lazy_services(lambda: _bound(_trusted(cli_context(context).services(session)), mission, pillar))
+        services = lazy_services(lambda: _bound(_trusted(cli.services(session)), mission, pillar))
         if session:
             scope = MissionScope(session, actor, mission, pillar)
         else:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from punchlist.errors import Conflict, InvalidInput, NotAllowed
+from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.text import visible
 from punchlist.surfaces.cli import (
     mission_chat,
@@ -19,14 +21,14 @@ from punchlist.surfaces.cli import (
     mission_runs,
     mission_todo,
 )
-from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json
+from punchlist.surfaces.cli.context import CliContext, echo, echo_json, plural
 from punchlist.surfaces.cli.mission_options import NO_MISSIONS, MissionArgument, RequiredReasonOption
 
 if TYPE_CHECKING:
     from punchlist.missions.config.model import MissionConfig
     from punchlist.missions.model import Capacity, Mission
     from punchlist.missions.service import ApplyPreview, ApplyResult
-    from punchlist.surfaces.services import Services
+    from punchlist.services import Services
 
 app = typer.Typer(help="Manage missions: goals that take months.", no_args_is_help=True)
 
@@ -62,22 +64,16 @@ STARTER = """\
 """
 
 
-@app.callback()
-def group() -> None:
-    """Manage missions: goals that take months."""
-
-
 # --- the mission file -------------------------------------------------------------------------------------
 
 
 @app.command()
 def init(
-    context: typer.Context,
+    cli: CliContext,
     path: Annotated[Path, typer.Argument(metavar="[FILE]", help="The file to create.")] = Path("mission.json"),
-    as_json: JsonOption = False,
 ) -> None:
     """Create a starter mission file. An existing file is not overwritten."""
-    cli_context(context).services(as_json=as_json)
+    cli.services()
     try:
         with path.open("x", encoding="utf-8") as created:
             created.write(STARTER)
@@ -86,45 +82,37 @@ def init(
     except (OSError, ValueError) as error:
         cause = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InvalidInput(f"{path}: cannot be written ({cause}).") from error
-    if as_json:
-        echo_json({"file": str(path)})
-    else:
-        echo(f"Wrote {visible(path)}. Edit it, then run: punchlist mission apply {visible(path)}")
+    cli.show({"file": str(path)}, f"Wrote {visible(path)}. Edit it, then run: punchlist mission apply {visible(path)}")
 
 
 @app.command()
-def schema(context: typer.Context, as_json: JsonOption = False) -> None:
+def schema() -> None:
     """Print the JSON Schema of a mission file, for editors."""
     from punchlist.missions.config.model import mission_schema
 
-    # The output is JSON with and without the flag.
-    cli_context(context).json = as_json
     echo_json(mission_schema())
 
 
 @app.command()
 def apply(
-    context: typer.Context,
+    cli: CliContext,
     path: Annotated[Path, typer.Argument(metavar="FILE", help="The mission file; - reads stdin.", show_default=False)],
     yes: YesOption = False,
     trust: Annotated[bool, typer.Option("--trust", help="Also trust the commands of the file.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Create or change a mission from its file."""
     from punchlist.missions.config import file
     from punchlist.missions.config.trust import actions_needing_trust
 
-    cli = cli_context(context)
-    services = cli.services(as_json=as_json)
+    services = cli.services()
     source = file.read(path)
     config = file.parse_mission(source, "stdin" if str(path) == "-" else str(path))
     preview = services.missions.preview(config, source)
-    if not as_json or not (yes or dry_run):
-        _echo_changes(config, preview, error=as_json)
+    if not cli.json or not (yes or dry_run):
+        _echo_changes(config, preview, error=cli.json)
     if dry_run:
-        if as_json:
-            echo_json(_apply_json(services, config, source, preview))
+        cli.show(_apply_json(services, config, source, preview), "")
         return
     commands = actions_needing_trust(config)
     if trust and commands and not yes:
@@ -132,13 +120,10 @@ def apply(
     if preview.lines or (trust and commands):
         question = "Apply and trust it?" if trust and commands else "Apply it?"
         _confirm(yes, question, f"punchlist mission apply {path} --yes")
-    applied = services.missions.apply(cli.scope(services), config, source)
+    applied = services.missions.apply(cli.user_scope(services), config, source)
     if trust:
         services.trust.trust_text(_trust_name(services, config.slug), applied.mission.source)
-    if as_json:
-        echo_json(_apply_json(services, config, source, applied))
-    else:
-        _echo_applied(services, applied, commands)
+    cli.show(_apply_json(services, config, source, applied), _applied_lines(services, applied, commands))
 
 
 def _echo_changes(config: MissionConfig, preview: ApplyPreview, *, error: bool) -> None:
@@ -152,16 +137,15 @@ def _echo_commands(heading: str, commands: list[str]) -> None:
     echo("\n".join([heading, *(f"  - {visible(command)}" for command in commands)]), error=True)
 
 
-def _echo_applied(services: Services, applied: ApplyResult, commands: list[str]) -> None:
+def _applied_lines(services: Services, applied: ApplyResult, commands: list[str]) -> Iterator[str]:
     mission = applied.mission
     if applied.created:
-        echo(f"Created mission {mission.slug}. Its chat is {visible(mission.conversation_id)}.")
+        yield f"Created mission {mission.slug}. Its chat is {visible(mission.conversation_id)}."
     elif applied.changes:
-        count = len(applied.changes)
-        echo(f"Changed mission {mission.slug} ({count} {'change' if count == 1 else 'changes'}).")
+        yield f"Changed mission {mission.slug} ({plural(len(applied.changes), 'change')})."
     if commands and not services.trusts_mission(mission):
-        echo(
-            f"{len(commands)} {'command' if len(commands) == 1 else 'commands'} of its file will not run until you "
+        yield (
+            f"{plural(len(commands), 'command')} of its file will not run until you "
             f"review and trust the file: punchlist mission trust {mission.slug}"
         )
 
@@ -189,13 +173,11 @@ def _apply_json(
 
 
 @app.command()
-def export(context: typer.Context, slug: MissionArgument, as_json: JsonOption = False) -> None:
+def export(cli: CliContext, slug: MissionArgument) -> None:
     """Print a mission as a complete mission file, with all defaults."""
     from punchlist.missions.config import file
 
-    # The output is JSON with and without the flag.
-    services = cli_context(context).services(as_json=as_json)
-    echo_json(file.parse_value(services.missions.get(slug).config).as_json())
+    echo_json(file.parse_value(cli.services().missions.get(slug).config).as_json())
 
 
 # --- trust ------------------------------------------------------------------------------------------------
@@ -203,11 +185,10 @@ def export(context: typer.Context, slug: MissionArgument, as_json: JsonOption = 
 
 @app.command()
 def trust(
-    context: typer.Context,
+    cli: CliContext,
     slug: MissionArgument,
     yes: YesOption = False,
     forget: Annotated[bool, typer.Option("--forget", help="Withdraw the trust.")] = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Trust a mission's file as it was applied: its commands, addresses and functions.
 
@@ -216,7 +197,7 @@ def trust(
     from punchlist.missions.config import file
     from punchlist.missions.config.trust import actions_needing_trust
 
-    services = cli_context(context).services(as_json=as_json)
+    services = cli.services()
     mission = services.missions.get(slug)
     # Parsed from the text that is trusted, not from the stored configuration.
     commands = [visible(command) for command in actions_needing_trust(file.parse_mission(mission.source))]
@@ -224,17 +205,15 @@ def trust(
     if forget:
         services.trust.forget_text(name)
     elif commands and not services.trusts_mission(mission):
-        if not as_json or not yes:
+        if not cli.json or not yes:
             _echo_commands(f"The file of mission {mission.slug} contains:", commands)
         _confirm(yes, "Trust it?", f"punchlist mission trust {mission.slug} --yes")
         services.trust.trust_text(name, mission.source)
     trusted = services.trusts_mission(mission)
-    if as_json:
-        echo_json({"slug": mission.slug, "asksFor": commands, "trusted": trusted})
-    elif not commands:
-        echo(f"The file of mission {mission.slug} contains nothing that needs trust.")
-    else:
-        echo(f"The file of mission {mission.slug} is {'trusted' if trusted else 'not trusted'}.")
+    state = f"is {'trusted' if trusted else 'not trusted'}" if commands else "contains nothing that needs trust"
+    cli.show(
+        {"slug": mission.slug, "asksFor": commands, "trusted": trusted}, f"The file of mission {mission.slug} {state}."
+    )
 
 
 def _trust_name(services: Services, slug: str) -> str:
@@ -256,78 +235,51 @@ def _confirm(yes: bool, question: str, command: str) -> None:
 
 @app.command("list")
 def list_missions(
-    context: typer.Context,
-    archived: Annotated[bool, typer.Option("--archived", help="Include archived missions.")] = False,
-    as_json: JsonOption = False,
+    cli: CliContext, archived: Annotated[bool, typer.Option("--archived", help="Include archived missions.")] = False
 ) -> None:
     """List missions and their capacity."""
-    services = cli_context(context).services(as_json=as_json)
+    services = cli.services()
     missions = services.missions.list(archived=archived)
     found = [(mission, services.mission_todos.capacity(mission.slug)) for mission in missions]
-    if as_json:
-        echo_json([mission_json(mission, capacity) for mission, capacity in found])
-        return
-    if not found:
-        others = not archived and services.missions.list(archived=True)
-        echo(
-            "No mission is active. `punchlist mission list --archived` lists archived ones." if others else NO_MISSIONS
-        )
     widest = max((len(mission.slug) for mission, _ in found), default=0)
-    for mission, capacity in found:
-        archived_mark = "  archived" if mission.status != "active" else ""
-        echo(
-            f"{mission.slug:<{widest}}  active {capacity.active}/{capacity.active_limit}, "
-            f"backlog {capacity.backlog}/{capacity.backlog_limit}  {visible(mission.name)}{archived_mark}"
-        )
+    lines = [
+        f"{mission.slug:<{widest}}  active {capacity.active}/{capacity.active_limit}, "
+        f"backlog {capacity.backlog}/{capacity.backlog_limit}  {visible(mission.name)}"
+        f"{'  archived' if mission.status != 'active' else ''}"
+        for mission, capacity in found
+    ]
+    others = not found and not archived and services.missions.list(archived=True)
+    only_archived = "No mission is active. `punchlist mission list --archived` lists archived ones."
+    shown = [mission_json(mission, capacity) for mission, capacity in found]
+    cli.show(shown, lines, empty=only_archived if others else NO_MISSIONS)
 
 
 def mission_json(mission: Mission, capacity: Capacity) -> dict[str, Any]:
-    return {
-        "id": mission.id,
-        "slug": mission.slug,
-        "name": mission.name,
-        "description": mission.description,
-        "status": mission.status,
-        "conversationId": mission.conversation_id,
-        "lastCycle": mission.last_tick,
-        "createdAt": mission.created_at,
-        "updatedAt": mission.updated_at,
-        "capacity": capacity.as_json(),
-    }
+    names = ("id", "slug", "name", "description", "status", "conversation_id", "created_at", "updated_at")
+    return {**camel_json(mission, *names), "lastCycle": mission.last_tick, "capacity": capacity.as_json()}
 
 
 @app.command()
 def show(
-    context: typer.Context,
+    cli: CliContext,
     slug: MissionArgument,
     archived: Annotated[bool, typer.Option("--archived", help="Include todos that ended long ago.")] = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Show a mission's capacity and each pillar's metrics, strategies and todos."""
     from punchlist.surfaces.cli.mission_board import board_lines
     from punchlist.views.mission_board import board_json, read_board
 
-    services = cli_context(context).services(as_json=as_json)
+    services = cli.services()
     board = read_board(services.store, slug, archived=archived)
-    if as_json:
-        echo_json({**mission_json(board.mission, board.todos.capacity), **board_json(board)})
-    else:
-        for line in board_lines(board):
-            echo(line)
+    cli.show({**mission_json(board.mission, board.todos.capacity), **board_json(board)}, board_lines(board))
 
 
 @app.command()
-def archive(
-    context: typer.Context, slug: MissionArgument, why: RequiredReasonOption, as_json: JsonOption = False
-) -> None:
+def archive(cli: CliContext, slug: MissionArgument, why: RequiredReasonOption) -> None:
     """Archive a mission. It stays readable but cannot be changed."""
-    cli = cli_context(context)
-    services = cli.services(as_json=as_json)
-    mission = services.missions.archive(cli.scope(services), slug, why)
-    if as_json:
-        echo_json(mission_json(mission, services.mission_todos.capacity(mission.slug)))
-    else:
-        echo(f"Archived mission {mission.slug}.")
+    services = cli.services()
+    mission = services.missions.archive(cli.user_scope(services), slug, why)
+    cli.show(mission_json(mission, services.mission_todos.capacity(mission.slug)), f"Archived mission {mission.slug}.")
 
 
 # --- commands of other modules ----------------------------------------------------------------------------

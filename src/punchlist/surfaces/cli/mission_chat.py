@@ -11,13 +11,13 @@ import typer
 from punchlist.errors import IllegalTransition, NotFound
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.model import ChatChannel
-from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json, format_time
+from punchlist.surfaces.cli.context import CliContext, echo, echo_json, format_time
 from punchlist.surfaces.cli.mission_options import NO_MISSIONS, OptionalMissionArgument
 
 if TYPE_CHECKING:
     from punchlist.missions.model import Mission
     from punchlist.runs.model import Run
-    from punchlist.surfaces.services import Services
+    from punchlist.services import Services
 
 app = typer.Typer(help="Read the chats of missions, and send messages to their agents.", no_args_is_help=True)
 
@@ -36,17 +36,12 @@ class MissionChat(NamedTuple):
     conversation_id: str
 
 
-@app.callback()
-def group() -> None:
-    """Read the chats of missions, and send messages to their agents."""
-
-
 @app.command("list")
-def list_chats(context: typer.Context, mission: OptionalMissionArgument = None, as_json: JsonOption = False) -> None:
+def list_chats(cli: CliContext, mission: OptionalMissionArgument = None) -> None:
     """List the chats of missions with their last and waiting messages."""
     from punchlist.conversations.message_queue import MessageQueue
 
-    services = cli_context(context).services(as_json=as_json)
+    services = cli.services()
     missions = [services.missions.get(mission)] if mission is not None else services.missions.list()
     queue = MessageQueue(services.store, services.conversations)
     active = _active_runs(services)
@@ -64,7 +59,7 @@ def list_chats(context: typer.Context, mission: OptionalMissionArgument = None, 
                 "run": _run_json(active.get(chat.conversation_id)),
             }
         )
-    if as_json:
+    if cli.json:
         echo_json(listed)
         return
     if not listed:
@@ -99,21 +94,20 @@ def _echo_chat(chat: dict[str, Any]) -> None:
 
 @app.command()
 def show(
-    context: typer.Context,
+    cli: CliContext,
     chat: ChatArgument,
     last: Annotated[int, typer.Option("--last", "-n", min=1, max=100_000, help="How many of the last messages.")] = 30,
-    as_json: JsonOption = False,
 ) -> None:
     """Show the messages of a chat, and the messages that wait for delivery."""
     from punchlist.conversations.message_queue import MessageQueue
     from punchlist.surfaces.cli import mission_chat_view
     from punchlist.surfaces.conversation_json import conversation_json
 
-    services = cli_context(context).services(as_json=as_json)
+    services = cli.services()
     conversation = services.conversations.get(_conversation_id(services, chat))
     entries = services.conversations.last_entries(conversation.id, last)
     pending = MessageQueue(services.store, services.conversations).pending(conversation.id)
-    if as_json:
+    if cli.json:
         echo_json(
             {
                 "conversation": conversation_json(conversation),
@@ -130,27 +124,25 @@ def show(
 
 @app.command()
 def send(
-    context: typer.Context,
+    cli: CliContext,
     chat: ChatArgument,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The message; - reads it from stdin.")],
-    as_json: JsonOption = False,
 ) -> None:
     """Send a message to a chat. Its agent answers when it is free."""
     from punchlist.conversations.message_queue import MessageQueue
     from punchlist.conversations.model import Scope
 
-    cli = cli_context(context)
-    services = cli.services(as_json=as_json)
+    services = cli.services()
     content = sys.stdin.read() if text == "-" else text
     conversation = services.conversations.get(_conversation_id(services, chat))
     metadata = json.loads(conversation.metadata)
     slug = metadata.get("missionSlug")
     if slug is not None and services.missions.get(slug).status != "active":
         raise IllegalTransition(f"Mission {slug!r} is archived, so its agents do not answer. The message was not sent.")
-    scope = Scope(conversation.id, cli.scope(services).actor)
+    scope = Scope(conversation.id, cli.user_scope(services).actor)
     message = MessageQueue(services.store, services.conversations).add(scope, content)
     run = _active_runs(services).get(conversation.id)
-    if as_json:
+    if cli.json:
         echo_json({**message.as_json(), "conversationId": conversation.id, "run": _run_json(run)})
         return
     echo(f"Queued as message {message.id[-8:]}.")

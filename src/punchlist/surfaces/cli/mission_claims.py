@@ -9,18 +9,18 @@ import typer
 from punchlist.claims.lifecycle import DEFAULT_LEASE_SECONDS
 from punchlist.kernel.text import visible
 from punchlist.surfaces.cli.claim_options import TERMINAL, AsOption, SecondsOption, claim_place
-from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json, format_time
+from punchlist.surfaces.cli.context import CliContext, format_time
 from punchlist.surfaces.cli.mission_options import MissionArgument, OptionalReasonOption, TodoIdArgument, mission_scope
 
 if TYPE_CHECKING:
     from punchlist.missions.todos.claims import MissionClaims
-    from punchlist.surfaces.services import Services
+    from punchlist.services import Services
 
 FenceOption = Annotated[int, typer.Option("--fence", min=1, metavar="N", help="The number that `claim` printed.")]
 
 
 def claim(
-    context: typer.Context,
+    cli: CliContext,
     mission: MissionArgument,
     todo: Annotated[
         str | None,
@@ -31,75 +31,64 @@ def claim(
     pillar: Annotated[str | None, typer.Option("--pillar", metavar="SLUG", help="Only todos of this pillar.")] = None,
     seconds: SecondsOption = DEFAULT_LEASE_SECONDS,
     name: AsOption = TERMINAL,
-    as_json: JsonOption = False,
 ) -> None:
     """Claim a todo that is in progress, so that no other agent works on it meanwhile."""
     from punchlist.claims.model import ClaimGranted
     from punchlist.claims.tools import claim_json
     from punchlist.missions.todos.tools import todo_json
 
-    cli = cli_context(context)
-    services = cli.services(as_json=as_json)
+    services = cli.services()
     todo_id = services.mission_todos.find(mission, todo).id if todo is not None else None
     scope = mission_scope(cli, services)
     result = _claims(services).claim(
         scope, claim_place(name), mission, todo_id, seconds, pillar=pillar, reason="todo claim"
     )
     if not isinstance(result, ClaimGranted):
-        if as_json:
-            echo_json({"todo": None, "next": str(result)})
-        else:
-            echo(str(result))
-    elif as_json:
-        echo_json({"todo": todo_json(result.todo), **claim_json(result.claim)})
+        cli.show({"todo": None, "next": str(result)}, str(result))
     else:
-        echo(f"“{visible(result.todo.title)}” is yours until {format_time(result.claim.lease_until)}.")
-        echo(f"id {result.todo.id}, fence {result.claim.fence}")
+        cli.show(
+            {"todo": todo_json(result.todo), **claim_json(result.claim)},
+            f"“{visible(result.todo.title)}” is yours until {format_time(result.claim.lease_until)}.\n"
+            f"id {result.todo.id}, fence {result.claim.fence}",
+        )
 
 
 def renew(
-    context: typer.Context,
+    cli: CliContext,
     todo: TodoIdArgument,
     fence: FenceOption,
     seconds: SecondsOption = DEFAULT_LEASE_SECONDS,
     name: AsOption = TERMINAL,
-    as_json: JsonOption = False,
 ) -> None:
     """Extend a claim."""
     from punchlist.claims.tools import claim_json
 
-    cli = cli_context(context)
-    services = cli.services(as_json=as_json)
+    services = cli.services()
     id = services.mission_todos.find(None, todo).id
     renewed = _claims(services).renew_claim(mission_scope(cli, services), claim_place(name), id, fence, seconds)
-    if as_json:
-        echo_json({"id": renewed.todo_id, **claim_json(renewed)})
-    else:
-        echo(f"It is yours until {format_time(renewed.lease_until)}.")
+    cli.show({"id": renewed.todo_id, **claim_json(renewed)}, f"It is yours until {format_time(renewed.lease_until)}.")
 
 
 def release(
-    context: typer.Context,
+    cli: CliContext,
     todo: TodoIdArgument,
     fence: Annotated[
         int | None, typer.Option("--fence", min=1, metavar="N", help="Only if the claim still has this number.")
     ] = None,
     name: AsOption = TERMINAL,
     why: OptionalReasonOption = "",
-    as_json: JsonOption = False,
 ) -> None:
     """Release the claim of a todo, also the claim of another agent."""
-    cli = cli_context(context)
-    services = cli.services(as_json=as_json)
+    services = cli.services()
     id = services.mission_todos.find(None, todo).id
     reason = why or "todo release"
     released = _claims(services).release_claim(
         mission_scope(cli, services), claim_place(name), id, fence, reason=reason
     )
-    if as_json:
-        echo_json({"id": released.todo_id, "released": True, "holder": released.holder})
-    else:
-        echo(f"Released the claim of {visible(released.holder)}.")
+    cli.show(
+        {"id": released.todo_id, "released": True, "holder": released.holder},
+        f"Released the claim of {visible(released.holder)}.",
+    )
 
 
 def _claims(services: Services) -> MissionClaims:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json
+from punchlist.surfaces.cli.context import CliContext
 from punchlist.surfaces.cli.mission_options import MissionArgument
 
 if TYPE_CHECKING:
@@ -16,22 +14,18 @@ if TYPE_CHECKING:
 
     from punchlist.missions.model import Mission
     from punchlist.missions.usage import MissionUsage
-    from punchlist.surfaces.services import Services
+    from punchlist.services import Services
 
 
-def costs(context: typer.Context, slug: MissionArgument, as_json: JsonOption = False) -> None:
+def costs(cli: CliContext, slug: MissionArgument) -> None:
     """Show the tokens, cost, time and tool calls of a mission."""
     from punchlist.missions.usage import MissionUsageService
 
-    services = cli_context(context).services(as_json=as_json)
+    services = cli.services()
     mission = services.missions.get(slug)
     usage = MissionUsageService(services.store).mission(mission.id)
     pillars = services.mission_todos.list(slug, archived=True, limit=1).pillars
-    if as_json:
-        echo_json(_json(services, mission, usage, pillars))
-        return
-    for line in _lines(services, mission, usage, pillars):
-        echo(line)
+    cli.show(_json(services, mission, usage, pillars), _lines(services, mission, usage, pillars))
 
 
 def _json(services: Services, mission: Mission, usage: MissionUsage, pillars: Mapping[str, str]) -> dict[str, Any]:

@@ -9,21 +9,21 @@ import typer
 from punchlist.config import current_user
 from punchlist.errors import Conflict, NotFound
 from punchlist.kernel.actors import Actor, Role
-from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_error, echo_json
+from punchlist.surfaces.cli.context import CliContext, echo_error
 from punchlist.surfaces.cli.mission_options import NO_MISSIONS, MissionArgument
 from punchlist.surfaces.cli.tools import ModeOption
 from punchlist.surfaces.cli.worker import ModelOption, resolve_models, run_worker
 
 if TYPE_CHECKING:
     from punchlist.missions.model import Mission
-    from punchlist.surfaces.services import Services
+    from punchlist.services import Services
 
 ALL: Final = "now"
 WorkOption = Annotated[bool, typer.Option("--work", help="Run a worker here until nothing is left to do.")]
 
 
 def cycle(
-    context: typer.Context,
+    cli: CliContext,
     slug: Annotated[
         str | None,
         typer.Argument(
@@ -33,14 +33,13 @@ def cycle(
     work: WorkOption = False,
     model: ModelOption = None,
     mode: ModeOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Start a planning cycle: sweep deadlines, collect metrics, plan each pillar, review."""
     from punchlist.engine.periodic import enqueue_cycle
     from punchlist.missions.model import MissionScope
     from punchlist.runs.model import Run
 
-    services = cli_context(context).services(as_json=as_json)
+    services = cli.services()
     if work:
         # Fails before anything is queued if there is no model.
         resolve_models(services, model)
@@ -56,34 +55,29 @@ def cycle(
     for conflict in refused:
         echo_error(str(conflict))
     if work:
-        run_worker(services, model, mode, until_idle=True, quiet=as_json)
+        run_worker(services, model, mode, until_idle=True, quiet=cli.json)
         started = [services.runs.get(run.id) for run in started]
-    if as_json:
-        echo_json([run.as_json() for run in started])
-        return
-    for run in started:
-        echo(f"Cycle {run.id} of {run.parameters['mission']}: {run.status}. {run.result or ''}".rstrip())
+    lines = [
+        f"Cycle {run.id} of {run.parameters['mission']}: {run.status}. {run.result or ''}".rstrip() for run in started
+    ]
     if started and not work:
-        echo("Start a worker to execute it: `punchlist worker`, or use --work.")
+        lines.append("Start a worker to execute it: `punchlist worker`, or use --work.")
+    cli.show([run.as_json() for run in started], lines)
 
 
 def prompt(
-    context: typer.Context,
+    cli: CliContext,
     slug: MissionArgument,
     pillar: Annotated[str, typer.Argument(metavar="PILLAR", help="The pillar's slug.", show_default=False)],
-    as_json: JsonOption = False,
 ) -> None:
     """Show the planning prompt that a pillar's owner would get now."""
-    services = cli_context(context).services(as_json=as_json)
+    services = cli.services()
     mission = services.missions.get(slug)
     pillars = {standing.pillar.slug: standing.pillar for standing in services.missions.pillars(mission)}
     if pillar not in pillars:
         raise NotFound(f"Mission {slug!r} has no pillar {pillar!r}. Its pillars: {', '.join(pillars) or 'none'}.")
     text = services.briefing.for_owner(mission, pillars[pillar], services.store.clock())
-    if as_json:
-        echo_json({"missionSlug": slug, "pillarSlug": pillar, "prompt": text})
-    else:
-        echo(text.rstrip())
+    cli.show({"missionSlug": slug, "pillarSlug": pillar, "prompt": text}, text.rstrip())
 
 
 def _select(services: Services, slug: str | None) -> list[Mission]:

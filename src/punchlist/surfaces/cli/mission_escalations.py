@@ -5,16 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
+from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.text import visible, visible_block
-from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json, format_time
+from punchlist.surfaces.cli.context import CliContext, format_time
 from punchlist.surfaces.cli.mission_options import OptionalMissionArgument, OptionalReasonOption, mission_scope
-
-if TYPE_CHECKING:
-    from punchlist.missions.model import Escalation
 
 IdArgument = Annotated[
     str, typer.Argument(metavar="ID", help="The escalation's id, or the end of it.", show_default=False)
@@ -28,26 +26,22 @@ class EscalationChoice(StrEnum):
 
 
 def escalations(
-    context: typer.Context,
+    cli: CliContext,
     slug: OptionalMissionArgument = None,
     include_answered: Annotated[bool, typer.Option("--all", help="Include answered questions.")] = False,
-    as_json: JsonOption = False,
 ) -> None:
     """List the questions of missions about their todos."""
-    services = cli_context(context).services(as_json=as_json)
-    found = services.escalations.list(slug, open_only=not include_answered)
-    if as_json:
-        echo_json([_json(escalation) for escalation in found])
-        return
-    if not found:
-        echo("There are no questions." if include_answered else "There are no open questions.")
+    found = cli.services().escalations.list(slug, open_only=not include_answered)
+    lines = []
     for escalation in found:
         count = escalation.reminders
         reminded = f", reminded {count} times" if count > 1 else ", reminded" if count else ""
-        echo(f"{escalation.id[-8:]}  {escalation.status}  since {format_time(escalation.asked_at)}{reminded}")
-        echo("\n".join(f"  │ {line}" for line in _wrap(escalation.question)))
+        lines.append(f"{escalation.id[-8:]}  {escalation.status}  since {format_time(escalation.asked_at)}{reminded}")
+        lines += [f"  │ {line}" for line in _wrap(escalation.question)]
         if escalation.answer is not None:
-            echo(f"  {visible(escalation.answered_by)}: {visible(escalation.answer)}")
+            lines.append(f"  {visible(escalation.answered_by)}: {visible(escalation.answer)}")
+    empty = "There are no questions." if include_answered else "There are no open questions."
+    cli.show([camel_json(escalation) for escalation in found], lines, empty=empty)
 
 
 def _wrap(text: str) -> Iterator[str]:
@@ -58,7 +52,7 @@ def _wrap(text: str) -> Iterator[str]:
 
 
 def answer(
-    context: typer.Context,
+    cli: CliContext,
     id: IdArgument,
     choice: Annotated[EscalationChoice, typer.Argument(metavar="extend|cancel|keep", show_default=False)],
     date: Annotated[
@@ -66,42 +60,19 @@ def answer(
         typer.Argument(metavar="[DATE]", help="With extend: the new deadline, such as 2026-02-21.", show_default=False),
     ] = None,
     why: OptionalReasonOption = "",
-    as_json: JsonOption = False,
 ) -> None:
     """Answer a question about a todo: extend its deadline, cancel it, or keep it."""
-    cli = cli_context(context)
-    services = cli.services(as_json=as_json)
+    services = cli.services()
     scope = mission_scope(cli, services)
     answered = services.escalations.answer(scope, id, choice.value, deadline=date, reason=why)
-    if as_json:
-        echo_json(_json(answered))
-    else:
-        echo(f"Answered: {visible(answered.answer)}.")
+    cli.show(camel_json(answered), f"Answered: {visible(answered.answer)}.")
 
 
-def acknowledge(context: typer.Context, id: IdArgument, as_json: JsonOption = False) -> None:
+def acknowledge(cli: CliContext, id: IdArgument) -> None:
     """Stop the reminders of a question. It stays open."""
-    cli = cli_context(context)
-    services = cli.services(as_json=as_json)
+    services = cli.services()
     seen = services.escalations.acknowledge(mission_scope(cli, services), id)
-    if as_json:
-        echo_json(_json(seen))
-    else:
-        echo(f"Reminders of {seen.id[-8:]} stopped. To answer it: punchlist mission answer {seen.id[-8:]} …")
-
-
-def _json(escalation: Escalation) -> dict[str, Any]:
-    return {
-        "id": escalation.id,
-        "missionId": escalation.mission_id,
-        "todoId": escalation.todo_id,
-        "kind": escalation.kind,
-        "question": escalation.question,
-        "status": escalation.status,
-        "askedAt": escalation.asked_at,
-        "remindedAt": escalation.reminded_at,
-        "reminders": escalation.reminders,
-        "answer": escalation.answer,
-        "answeredBy": escalation.answered_by,
-        "answeredAt": escalation.answered_at,
-    }
+    cli.show(
+        camel_json(seen),
+        f"Reminders of {seen.id[-8:]} stopped. To answer it: punchlist mission answer {seen.id[-8:]} …",
+    )

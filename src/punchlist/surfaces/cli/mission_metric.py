@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from punchlist.errors import InvalidInput
 from punchlist.kernel.text import excerpt, visible
-from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json, format_time, terminal_width
+from punchlist.surfaces.cli.context import CliContext, format_time, terminal_width
 from punchlist.surfaces.cli.mission_options import MissionArgument, mission_scope
 from punchlist.surfaces.cli.plot import MIN_WIDTH, Level, fits_scale, plot, sparkline
 
@@ -23,35 +24,23 @@ ICONS: Final = {"on_target": "✓", "warning": "!", "off_target": "✗", "unknow
 _TARGET_DASH: Final = "─"
 _WARNING_DASH: Final = "┄"
 _LISTED_READINGS: Final = 5
-
-
-@app.callback()
-def group() -> None:
-    """Show the metrics of a mission, record readings, run collectors."""
+NO_METRICS: Final = "The mission has no metrics."
 
 
 @app.command("list")
-def list_metrics(context: typer.Context, mission: MissionArgument, as_json: JsonOption = False) -> None:
+def list_metrics(cli: CliContext, mission: MissionArgument) -> None:
     """List the metrics of a mission with their current values."""
-    services = cli_context(context).services(as_json=as_json)
-    views = services.metrics.views(mission)
-    if as_json:
-        echo_json([view.as_json() for view in views])
-        return
-    if not views:
-        echo("The mission has no metrics.")
-    pillar = None
-    for view in views:
-        if view.pillar_slug != pillar:
-            pillar = view.pillar_slug
-            echo(visible(pillar))
-        for line in _summary_lines(view):
-            echo(excerpt(f"  {line}", _width()))
+    views = cli.services().metrics.views(mission)
+    lines = []
+    for pillar, group in groupby(views, key=lambda view: view.pillar_slug):
+        lines.append(visible(pillar))
+        lines += [excerpt(f"  {line}", _width()) for view in group for line in _summary_lines(view)]
+    cli.show([view.as_json() for view in views], lines, empty=NO_METRICS)
 
 
 @app.command()
 def show(
-    context: typer.Context,
+    cli: CliContext,
     mission: MissionArgument,
     metric: Annotated[
         str | None, typer.Argument(metavar="METRIC", help="The metric's slug. Default: all.", show_default=False)
@@ -59,23 +48,16 @@ def show(
     limit: Annotated[
         int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="How many of the newest readings to plot.")
     ] = 60,
-    as_json: JsonOption = False,
 ) -> None:
     """Plot the readings of a metric with its target and warning levels."""
-    services = cli_context(context).services(as_json=as_json)
-    views = services.metrics.views(mission, metric, limit=limit)
-    if as_json:
-        echo_json([view.as_json() for view in views])
-        return
-    if not views:
-        echo("The mission has no metrics.")
-        return
-    echo("\n\n".join("\n".join(_plot_lines(view, limit)) for view in views))
+    views = cli.services().metrics.views(mission, metric, limit=limit)
+    plots = "\n\n".join("\n".join(_plot_lines(view, limit)) for view in views)
+    cli.show([view.as_json() for view in views], plots or NO_METRICS)
 
 
 @app.command(context_settings={"ignore_unknown_options": True})
 def record(
-    context: typer.Context,
+    cli: CliContext,
     mission: MissionArgument,
     metric: MetricArgument,
     value: Annotated[str, typer.Argument(metavar="VALUE", help="A number.", show_default=False)],
@@ -84,58 +66,47 @@ def record(
         typer.Option("--at", metavar="TIME", help="When it was taken: 2026-02-21, or a time with zone. Default: now."),
     ] = None,
     note: Annotated[str, typer.Option("--note", metavar="TEXT", help="A remark about the reading.")] = "",
-    as_json: JsonOption = False,
 ) -> None:
     """Record a reading."""
     from punchlist.missions.metrics.service import reading_json
     from punchlist.missions.metrics.status import parse_number
 
-    cli = cli_context(context)
-    services = cli.services(as_json=as_json)
+    services = cli.services()
     try:
         number = parse_number(value)
     except InvalidInput as error:
         raise InvalidInput(f"VALUE: {error}.") from None
     scope = mission_scope(cli, services, services.missions.get(mission).conversation_id)
     reading = services.metrics.record(scope, mission, metric, number, at=at, note=note)
-    if as_json:
-        echo_json(reading_json(reading))
-        return
     [view] = services.metrics.views(mission, metric)
-    for line in _summary_lines(view):
-        echo(excerpt(line, _width()))
+    cli.show(reading_json(reading), [excerpt(line, _width()) for line in _summary_lines(view)])
 
 
 @app.command()
 def collect(
-    context: typer.Context,
+    cli: CliContext,
     mission: MissionArgument,
     metrics: Annotated[
         list[str] | None, typer.Argument(metavar="METRIC…", help="The metrics to collect.", show_default=False)
     ] = None,
     collect_all: Annotated[bool, typer.Option("--all", help="All metrics that have a collector.")] = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Run collectors now. Exits with 1 if one of them fails."""
     from punchlist.missions.metrics.status import format_number
 
-    cli = cli_context(context)
     if bool(metrics) == collect_all:
         raise typer.BadParameter("name metrics, or give --all", param_hint="METRIC")
-    services = cli.services(as_json=as_json)
+    services = cli.services()
     scope = mission_scope(cli, services, services.missions.get(mission).conversation_id)
     collected = services.collecting.collect(scope, mission, metrics or ())
-    if as_json:
-        echo_json([result.as_json() for result in collected])
-    elif not collected:
-        echo("No metric of the mission has a collector.")
-    else:
-        for result in collected:
-            if result.value is None:
-                echo(f"✗ {visible(result.error)}")
-            else:
-                value = format_number(result.value, result.metric.unit)
-                echo(f"✓ {visible(result.metric.slug)}: {visible(value)}")
+    lines = [
+        f"✗ {visible(result.error)}"
+        if result.value is None
+        else f"✓ {visible(result.metric.slug)}: {visible(format_number(result.value, result.metric.unit))}"
+        for result in collected
+    ]
+    shown = [result.as_json() for result in collected]
+    cli.show(shown, lines, empty="No metric of the mission has a collector.")
     if any(result.error for result in collected):
         raise typer.Exit(1)
 

@@ -8,8 +8,8 @@ import typer
 
 if TYPE_CHECKING:
     from punchlist.missions.model import MissionScope
+    from punchlist.services import Services
     from punchlist.surfaces.cli.context import CliContext
-    from punchlist.surfaces.services import Services
 
 MissionArgument = Annotated[str, typer.Argument(metavar="MISSION", help="The mission's slug.", show_default=False)]
 OptionalMissionArgument = Annotated[
@@ -30,5 +30,5 @@ def mission_scope(cli: CliContext, services: Services, conversation_id: str | No
     """The person at the terminal, not bound to one mission."""
     from punchlist.missions.model import MissionScope
 
-    scope = cli.scope(services)
+    scope = cli.user_scope(services)
     return MissionScope(conversation_id or scope.conversation_id, scope.actor)

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from punchlist.kernel.text import visible, visible_block
-from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json, format_time
+from punchlist.surfaces.cli.context import CliContext, ListByDefault, format_time
 from punchlist.surfaces.cli.mission_options import OptionalReasonOption
 
 if TYPE_CHECKING:
     from punchlist.conversations.model import Scope
     from punchlist.runs.model import Run
     from punchlist.runs.service import Runs
-    from punchlist.surfaces.services import Services
+    from punchlist.services import Services
     from punchlist.toolcalls.stored_call import StoredApproval
 
-app = typer.Typer(help="List, pause, resume, redirect and stop background runs.")
+app = typer.Typer(help="List, pause, resume, redirect and stop background runs.", cls=ListByDefault)
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The run's id, or the end of it.", show_default=False)]
 MissionOption = Annotated[str | None, typer.Option("--mission", metavar="SLUG", help="Only runs of this mission.")]
@@ -27,43 +27,23 @@ AllOption = Annotated[bool, typer.Option("--all", help="Include runs that have e
 LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="The maximum number of runs.")]
 
 
-@app.callback(invoke_without_command=True)
-def group(
-    context: typer.Context,
-    mission: MissionOption = None,
-    include_ended: AllOption = False,
-    limit: LimitOption = 50,
-    as_json: JsonOption = False,
-) -> None:
-    """List, pause, resume, redirect and stop background runs."""
-    if context.invoked_subcommand is None:
-        list_runs(context, mission, include_ended, limit, as_json)
-
-
 @app.command("list")
 def list_runs(
-    context: typer.Context,
-    mission: MissionOption = None,
-    include_ended: AllOption = False,
-    limit: LimitOption = 50,
-    as_json: JsonOption = False,
+    cli: CliContext, mission: MissionOption = None, include_ended: AllOption = False, limit: LimitOption = 50
 ) -> None:
     """List the open runs, newest first."""
     from punchlist.surfaces.cli.layout import fit_line, line_width
 
-    services = cli_context(context).services(as_json=as_json)
+    services = cli.services()
     mission_id = services.missions.get(mission).id if mission is not None else None
     runs = services.runs.list(mission_id=mission_id, ended=include_ended, limit=limit)
-    if as_json:
-        echo_json([run.as_json() for run in runs])
-        return
-    if not runs:
-        echo("No runs yet." if include_ended else "No open runs.")
-    cells = line_width()
+    lines = []
     for run in runs:
-        echo(fit_line(f"{run.id[-8:]}  {_state(run):<10}  {run.kind}  {_subject(run)}", cells))
+        lines.append(f"{run.id[-8:]}  {_state(run):<10}  {run.kind}  {_subject(run)}")
         if run.why:
-            echo(fit_line(f"          {visible(run.why)}", cells))
+            lines.append(f"          {visible(run.why)}")
+    shown = [fit_line(line, line_width()) for line in lines]
+    cli.show([run.as_json() for run in runs], shown, empty="No runs yet." if include_ended else "No open runs.")
 
 
 def _state(run: Run) -> str:
@@ -79,17 +59,13 @@ def _subject(run: Run) -> str:
 
 
 @app.command()
-def show(context: typer.Context, run: IdArgument, as_json: JsonOption = False) -> None:
+def show(cli: CliContext, run: IdArgument) -> None:
     """Show a run: its status, worker, usage, result and pending approvals."""
-    services = cli_context(context).services(as_json=as_json)
+    services = cli.services()
     found = services.runs.find(run)
     approvals = services.approvals.waiting(found.conversation_id) if found.ended_at is None else []
-    if as_json:
-        pending = [{"callId": approval.call_id, "question": approval.question} for approval in approvals]
-        echo_json({**found.as_json(), "approvals": pending})
-        return
-    for line in _lines(services, found, approvals):
-        echo(line)
+    pending = [{"callId": approval.call_id, "question": approval.question} for approval in approvals]
+    cli.show({**found.as_json(), "approvals": pending}, _lines(services, found, approvals))
 
 
 def _lines(services: Services, run: Run, approvals: list[StoredApproval]) -> Iterator[str]:
@@ -140,43 +116,36 @@ def _liveness(executor: str) -> str:
 
 
 @app.command()
-def pause(context: typer.Context, run: IdArgument, why: OptionalReasonOption = "", as_json: JsonOption = False) -> None:
+def pause(cli: CliContext, run: IdArgument, why: OptionalReasonOption = "") -> None:
     """Pause a run without losing any work. Continue it with `mission runs resume`."""
-    _control(context, run, as_json, lambda runs, scope, run_id: runs.pause(scope, run_id, why))
+    _control(cli, run, lambda runs, scope, run_id: runs.pause(scope, run_id, why))
 
 
 @app.command()
-def resume(
-    context: typer.Context, run: IdArgument, why: OptionalReasonOption = "", as_json: JsonOption = False
-) -> None:
+def resume(cli: CliContext, run: IdArgument, why: OptionalReasonOption = "") -> None:
     """Continue a paused run, or retry a failed or stopped one."""
-    _control(context, run, as_json, lambda runs, scope, run_id: runs.resume(scope, run_id, why))
+    _control(cli, run, lambda runs, scope, run_id: runs.resume(scope, run_id, why))
 
 
 @app.command()
-def stop(context: typer.Context, run: IdArgument, why: OptionalReasonOption = "", as_json: JsonOption = False) -> None:
+def stop(cli: CliContext, run: IdArgument, why: OptionalReasonOption = "") -> None:
     """Stop a run. Its completed work is kept; `mission runs resume` starts it again."""
-    _control(context, run, as_json, lambda runs, scope, run_id: runs.stop(scope, run_id, why))
+    _control(cli, run, lambda runs, scope, run_id: runs.stop(scope, run_id, why))
 
 
 @app.command()
 def redirect(
-    context: typer.Context,
+    cli: CliContext,
     run: IdArgument,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The message; - reads it from stdin.")],
-    as_json: JsonOption = False,
 ) -> None:
     """Interrupt the agent of a run with a message; it continues with that message."""
     message = sys.stdin.read() if text == "-" else text
-    _control(context, run, as_json, lambda runs, scope, run_id: runs.redirect(scope, run_id, message))
+    _control(cli, run, lambda runs, scope, run_id: runs.redirect(scope, run_id, message))
 
 
-def _control(context: typer.Context, run: str, as_json: bool, action: Callable[[Runs, Scope, str], Run]) -> None:
-    cli = cli_context(context)
-    services = cli.services(as_json=as_json)
-    after = action(services.runs, cli.scope(services), services.runs.find(run).id)
-    if as_json:
-        echo_json(after.as_json())
-        return
+def _control(cli: CliContext, run: str, action: Callable[[Runs, Scope, str], Run]) -> None:
+    services = cli.services()
+    after = action(services.runs, cli.user_scope(services), services.runs.find(run).id)
     note = "; its agent will receive the message" if after.message is not None else ""
-    echo(f"Run {after.id[-8:]} is {_state(after)}{note}.")
+    cli.show(after.as_json(), f"Run {after.id[-8:]} is {_state(after)}{note}.")

@@ -11,7 +11,7 @@ from punchlist.errors import InvalidInput
 from punchlist.kernel.text import visible, visible_block
 from punchlist.missions.todos.lifecycle import TodoPriority
 from punchlist.surfaces.cli import mission_claims
-from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json
+from punchlist.surfaces.cli.context import CliContext, echo
 from punchlist.surfaces.cli.mission_options import (
     MissionArgument,
     RequiredReasonOption,
@@ -21,14 +21,9 @@ from punchlist.surfaces.cli.mission_options import (
 
 if TYPE_CHECKING:
     from punchlist.missions.model import Mission, MissionTodo, TodoChange
-    from punchlist.surfaces.services import Services
+    from punchlist.services import Services
 
 app = typer.Typer(help="List, create, change and claim the todos of missions.", no_args_is_help=True)
-
-
-@app.callback()
-def group() -> None:
-    """List, create, change and claim the todos of missions."""
 
 
 # --- list and show ----------------------------------------------------------------------------------------
@@ -36,7 +31,7 @@ def group() -> None:
 
 @app.command("list")
 def list_todos(
-    context: typer.Context,
+    cli: CliContext,
     mission: MissionArgument,
     pillar: Annotated[
         str | None, typer.Option("--pillar", metavar="SLUG", help="Only todos that affect this pillar.")
@@ -48,39 +43,30 @@ def list_todos(
     include_archived: Annotated[bool, typer.Option("--all", help="Include todos that ended long ago.")] = False,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=500, metavar="N", help="The page size.")] = 100,
     cursor: Annotated[str | None, typer.Option("--cursor", metavar="TEXT", help="Continue after a page.")] = None,
-    as_json: JsonOption = False,
 ) -> None:
     """List a mission's todos and its capacity."""
     from punchlist.missions.todos import tool_arguments
     from punchlist.missions.todos.tools import list_json
     from punchlist.surfaces.cli import mission_todo_view
 
-    services = cli_context(context).services(as_json=as_json)
+    services = cli.services()
     values = {"missionSlug": mission, "pillarSlug": pillar, "status": status, "limit": limit, "cursor": cursor}
     query = tool_arguments.parse_query({**values, "archived": include_archived})
     page = services.mission_todos.list(**query)
-    if as_json:
-        echo_json(list_json(page))
-        return
     found = services.missions.get(query["mission_slug"])
-    for line in mission_todo_view.list_lines(found, page, services.store.clock()):
-        echo(line)
+    cli.show(list_json(page), mission_todo_view.list_lines(found, page, services.store.clock()))
 
 
 @app.command()
-def show(context: typer.Context, todo: TodoIdArgument, as_json: JsonOption = False) -> None:
+def show(cli: CliContext, todo: TodoIdArgument) -> None:
     """Show a todo with its runs, their usage and tool calls, and the messages about it."""
     from punchlist.surfaces.cli import mission_todo_view
     from punchlist.views.todo_detail import read_detail
 
-    services = cli_context(context).services(as_json=as_json)
+    services = cli.services()
     found = services.mission_todos.find(None, todo)
     detail = read_detail(services.store, _mission_of(services, found), found)
-    if as_json:
-        echo_json(mission_todo_view.detail_json(detail))
-    else:
-        for line in mission_todo_view.detail_lines(detail, services.store.clock()):
-            echo(line)
+    cli.show(mission_todo_view.detail_json(detail), mission_todo_view.detail_lines(detail, services.store.clock()))
 
 
 # --- create and change ------------------------------------------------------------------------------------
@@ -88,7 +74,7 @@ def show(context: typer.Context, todo: TodoIdArgument, as_json: JsonOption = Fal
 
 @app.command()
 def create(
-    context: typer.Context,
+    cli: CliContext,
     mission: MissionArgument,
     pillar: Annotated[str, typer.Argument(metavar="PILLAR", help="The pillar's slug.", show_default=False)],
     title: Annotated[
@@ -123,14 +109,12 @@ def create(
     request_id: Annotated[
         str | None, typer.Option("--request-id", metavar="ID", help="Repeating the id creates no second todo.")
     ] = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Create a todo on the active list if there is room, else in the backlog."""
     from punchlist.missions.config.trust import check_name as trust_name
     from punchlist.missions.todos import tool_arguments
 
-    cli = cli_context(context)
-    services = cli.services(as_json=as_json)
+    services = cli.services()
     slug, new = tool_arguments.parse_create(
         {
             "missionSlug": mission,
@@ -153,7 +137,7 @@ def create(
     if check_command is not None and todo.completion_check is not None:
         # A command typed by the person needs no separate confirmation.
         services.trust.trust_text(trust_name(todo), todo.completion_check)
-    _echo_change(created, as_json, f"Created {todo.id[-8:]}: {visible(todo.title)} ({todo.status}).")
+    _echo_change(cli, created, f"Created {todo.id[-8:]}: {visible(todo.title)} ({todo.status}).")
 
 
 def _check(
@@ -176,67 +160,46 @@ def _check(
         raise InvalidInput(f"--check-command: cannot be parsed ({error}). Close its quotes.") from None
 
 
-@app.command()
-def promote(
-    context: typer.Context, todo: TodoIdArgument, why: RequiredReasonOption, as_json: JsonOption = False
-) -> None:
-    """Move a todo from the backlog to the active list."""
-    _update(context, todo, as_json, action="promote", reason=why)
+def _add_step(action: str, help: str) -> None:
+    @app.command(action, help=help)
+    def step(cli: CliContext, todo: TodoIdArgument, why: RequiredReasonOption) -> None:
+        _update(cli, todo, action=action, reason=why)
 
 
-@app.command()
-def demote(
-    context: typer.Context, todo: TodoIdArgument, why: RequiredReasonOption, as_json: JsonOption = False
-) -> None:
-    """Move a todo back to the backlog."""
-    _update(context, todo, as_json, action="demote", reason=why)
-
-
-@app.command()
-def start(context: typer.Context, todo: TodoIdArgument, why: RequiredReasonOption, as_json: JsonOption = False) -> None:
-    """Start a todo. A worker executes it: `punchlist worker`."""
-    _update(context, todo, as_json, action="start", reason=why)
-
-
-@app.command()
-def cancel(
-    context: typer.Context, todo: TodoIdArgument, why: RequiredReasonOption, as_json: JsonOption = False
-) -> None:
-    """Cancel a todo and stop its runs."""
-    _update(context, todo, as_json, action="cancel", reason=why)
+_add_step("promote", "Move a todo from the backlog to the active list.")
+_add_step("demote", "Move a todo back to the backlog.")
+_add_step("start", "Start a todo. A worker executes it: `punchlist worker`.")
+_add_step("cancel", "Cancel a todo and stop its runs.")
 
 
 @app.command()
 def extend(
-    context: typer.Context,
+    cli: CliContext,
     todo: TodoIdArgument,
     deadline: Annotated[
         str, typer.Argument(metavar="DATE", help="2026-02-21, or a time with its zone.", show_default=False)
     ],
     why: RequiredReasonOption,
-    as_json: JsonOption = False,
 ) -> None:
     """Change the deadline of a todo."""
-    _update(context, todo, as_json, action="extend", reason=why, deadline=deadline)
+    _update(cli, todo, action="extend", reason=why, deadline=deadline)
 
 
 @app.command()
 def reprioritize(
-    context: typer.Context,
+    cli: CliContext,
     todo: TodoIdArgument,
     priority: Annotated[TodoPriority, typer.Argument(metavar="PRIORITY", help="critical, high, medium or low.")],
     why: RequiredReasonOption,
-    as_json: JsonOption = False,
 ) -> None:
     """Change the priority of a todo."""
-    _update(context, todo, as_json, action="reprioritize", reason=why, priority=priority.value)
+    _update(cli, todo, action="reprioritize", reason=why, priority=priority.value)
 
 
-def _update(context: typer.Context, id_or_suffix: str, as_json: bool, **values: Any) -> None:
+def _update(cli: CliContext, id_or_suffix: str, **values: Any) -> None:
     from punchlist.missions.todos import tool_arguments
 
-    cli = cli_context(context)
-    services = cli.services(as_json=as_json)
+    services = cli.services()
     request = tool_arguments.parse_update({**_identify(services, id_or_suffix), **values})
     changed = services.mission_todos.update(mission_scope(cli, services), **request)
     todo = changed.todo
@@ -244,12 +207,12 @@ def _update(context: typer.Context, id_or_suffix: str, as_json: bool, **values: 
     text = f"“{visible(todo.title)}” is {todo.status}, {todo.priority}{due}."
     if changed.run_id is not None:
         text += f" Run {changed.run_id[-8:]} waits for a worker: punchlist worker"
-    _echo_change(changed, as_json, text)
+    _echo_change(cli, changed, text)
 
 
 @app.command()
 def complete(
-    context: typer.Context,
+    cli: CliContext,
     todo: TodoIdArgument,
     outcome: Annotated[str, typer.Option("--outcome", metavar="TEXT", help="What was done.", show_default=False)],
     metrics: Annotated[
@@ -258,13 +221,11 @@ def complete(
     override: Annotated[
         str | None, typer.Option("--override", metavar="REASON", help="Complete it although its check fails.")
     ] = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Complete a todo that is in progress. Its check, if it has one, runs first and must pass."""
     from punchlist.missions.todos import tool_arguments
 
-    cli = cli_context(context)
-    services = cli.services(as_json=as_json)
+    services = cli.services()
     values = {"outcome": outcome, "metricsImpacted": metrics, "overrideReason": override}
     request = tool_arguments.parse_completion({**_identify(services, todo), **values})
     scope = mission_scope(cli, services)
@@ -277,7 +238,7 @@ def complete(
     collecting = ""
     if completed.run_id:
         collecting = f" Run {completed.run_id[-8:]} collects {', '.join(map(visible, metrics or ()))}."
-    _echo_change(completed, as_json, f"“{visible(completed.todo.title)}” is completed.{collecting}")
+    _echo_change(cli, completed, f"“{visible(completed.todo.title)}” is completed.{collecting}")
 
 
 app.command()(mission_claims.claim)
@@ -294,12 +255,7 @@ def _identify(services: Services, id_or_suffix: str) -> dict[str, str]:
     return {"missionSlug": _mission_of(services, todo).slug, "todoId": todo.id}
 
 
-def _echo_change(change: TodoChange, as_json: bool, text: str) -> None:
+def _echo_change(cli: CliContext, change: TodoChange, text: str) -> None:
     from punchlist.missions.todos.tools import change_json
 
-    if as_json:
-        echo_json(change_json(change))
-        return
-    echo(text)
-    if change.warning:
-        echo(f"! {visible(change.warning)}")
+    cli.show(change_json(change), [text, *([f"! {visible(change.warning)}"] if change.warning else [])])

@@ -10,7 +10,7 @@ from punchlist.kernel.text import visible
 from punchlist.surfaces.cli.context import CliContext, echo, echo_error, format_time, plural, terminal_width
 
 if TYPE_CHECKING:
-    from punchlist.surfaces.services import Services
+    from punchlist.services import Services
 
 NEXT = """\
 punchlist run GOAL    give an agent a goal
@@ -45,7 +45,7 @@ def _overview(cli: CliContext, services: Services) -> Iterator[str]:
     from punchlist.views.sessions import running_turns
 
     services.use_session(services.current_session())
-    todos = services.todos.list(cli.scope(services))
+    todos = services.todos.list(cli.user_scope(services))
     yield f"Session {visible(todos.session)}: {plural(len(todos.open_items), 'open todo')}."
     if todos.open_items:
         yield from todos_box(todos, terminal_width())

@@ -9,15 +9,7 @@ import typer
 
 from punchlist.extras import require_agent
 from punchlist.kernel.text import excerpt, visible
-from punchlist.surfaces.cli.context import (
-    JsonOption,
-    SessionOption,
-    cli_context,
-    echo,
-    echo_error,
-    echo_json,
-    warn_untrusted,
-)
+from punchlist.surfaces.cli.context import CliContext, SessionOption, echo_error, warn_untrusted
 from punchlist.surfaces.cli.tools import ModeOption, ToolArgument, parse_arguments
 
 if TYPE_CHECKING:
@@ -27,65 +19,47 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Show the rules for tool calls and explain decisions.", no_args_is_help=True)
 
 
-@app.callback()
-def group() -> None:
-    """Show the rules for tool calls and explain decisions."""
-
-
 @app.command()
-def show(
-    context: typer.Context, mode: ModeOption = None, session: SessionOption = None, as_json: JsonOption = False
-) -> None:
+def show(cli: CliContext, mode: ModeOption = None, session: SessionOption = None) -> None:
     """Show the mode and the rules in the order in which they apply."""
     require_agent()
     from punchlist.tools.tool_session import session_policy
 
-    cli = cli_context(context)
-    services = cli.in_session(session, as_json=as_json)
+    services = cli.in_session(session)
     warn_untrusted(services)
-    site = services.site(cli.scope(services), Path.cwd())
+    site = services.site(cli.user_scope(services), Path.cwd())
     policy = session_policy(site.settings, _mode(mode), site.call_service())
-    if as_json:
-        rules = [{"rule": str(rule), "from": origin} for origin, rule in _rules(policy)]
-        echo_json({"mode": policy.mode.value, "rules": rules})
-        return
-    echo(f"mode {policy.mode}")
-    for number, (_, rule) in enumerate(_rules(policy), start=1):
-        echo(f"{number:>3}. {visible(rule)}")
-
-
-def _rules(policy: Any) -> list[tuple[str, Any]]:
-    return [*(("settings", rule) for rule in policy.rules), *(("session", rule) for rule in policy.session)]
+    rules = [*(("settings", rule) for rule in policy.rules), *(("session", rule) for rule in policy.session_rules)]
+    cli.show(
+        {"mode": policy.mode.value, "rules": [{"rule": str(rule), "from": origin} for origin, rule in rules]},
+        [f"mode {policy.mode}", *(f"{number:>3}. {visible(rule)}" for number, (_, rule) in enumerate(rules, start=1))],
+    )
 
 
 @app.command()
 def explain(
-    context: typer.Context,
+    cli: CliContext,
     tool: ToolArgument,
     arguments: Annotated[str, typer.Argument(metavar="ARGS", help="Its arguments as JSON; - reads them from stdin.")],
     mode: ModeOption = None,
     session: SessionOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Explain whether a call is allowed, asked about or denied, and by which rule. Nothing runs."""
     require_agent()
     import asyncio
 
-    cli = cli_context(context)
     parsed = parse_arguments(arguments)
-    services = cli.in_session(session, as_json=as_json)
+    services = cli.in_session(session)
     warn_untrusted(services)
-    site = services.site(cli.scope(services), Path.cwd())
+    site = services.site(cli.user_scope(services), Path.cwd())
     told, notes = asyncio.run(_explain(site, tool, parsed, _mode(mode)))
     for note in notes:
         echo_error(note)
-    if as_json:
-        echo_json(told)
-        return
-    echo(f"{told['decision']}: {visible(told['why'])}")
+    lines = [f"{told['decision']}: {visible(told['why'])}"]
     if len(told["parts"]) > 1:
         for part in told["parts"]:
-            echo(f"  {part['decision']:<5}  {excerpt(part['part'], 40):<40}  {visible(part['why'])}")
+            lines.append(f"  {part['decision']:<5}  {excerpt(part['part'], 40):<40}  {visible(part['why'])}")
+    cli.show(told, lines)
 
 
 async def _explain(site: ToolSite, name: str, arguments: Any, mode: Mode | None) -> tuple[dict[str, Any], list[str]]:

@@ -15,9 +15,7 @@ from punchlist.errors import ConfigError
 from punchlist.kernel.text import visible_block
 from punchlist.surfaces.cli.context import (
     CliContext,
-    JsonOption,
     SessionOption,
-    cli_context,
     echo,
     echo_error,
     echo_json,
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from punchlist.agent.definitions import AgentDefinition
     from punchlist.agent.runtime import AgentRuntime
     from punchlist.agent.turn import TurnResult
-    from punchlist.surfaces.services import Services
+    from punchlist.services import Services
 
 EXIT_CODES: Final = {
     "completed": 0,
@@ -57,7 +55,7 @@ def _finite(value: float | None) -> float | None:
 
 
 def run(
-    context: typer.Context,
+    cli: CliContext,
     goal: Annotated[
         str | None,
         typer.Argument(help="What to do; - reads it from stdin. Default: finish what is open.", show_default=False),
@@ -104,7 +102,6 @@ def run(
         bool, typer.Option("--wait", help="While the turn waits for something, wait and then continue it.")
     ] = False,
     session: SessionOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Give an agent a goal. It plans, works with its tools, and ends when its list is clear or a limit stops it.
 
@@ -117,9 +114,8 @@ def run(
     from punchlist.models.providers import default_model
     from punchlist.surfaces.cli.run_session import RunSession
 
-    cli = cli_context(context)
     text = _read_goal(goal, file, resume)
-    services = cli.services(session, as_json=as_json)
+    services = cli.services(session)
     agents = services.agents
     warn_untrusted(services, *agents.distrusted)
     chosen = agents.get(agent or "supervisor")
@@ -137,8 +133,8 @@ def run(
     }
     new = text is not None and not continue_session
     services.use_session(services.new_session() if new else services.current_session())
-    scope = cli.scope(services)
-    runner = RunSession(services, scope, model_name, mode, quiet=as_json, waits=wait)
+    scope = cli.user_scope(services)
+    runner = RunSession(services, scope, model_name, mode, quiet=cli.json, waits=wait)
 
     def choose(name: str) -> AgentDefinition:
         return with_overrides(agents.get(agent or name), **overrides)
@@ -148,14 +144,14 @@ def run(
     elif text is None:
         outcome = runner.finish_open(choose, chosen.name)
     else:
-        if not as_json:
+        if not cli.json:
             _print_open_items(cli, services)
         outcome = runner.run(choose(chosen.name), text)
-    raise typer.Exit(finish(services, runner.runtime, outcome, as_json))
+    raise typer.Exit(finish(cli, services, runner.runtime, outcome))
 
 
 def _print_open_items(cli: CliContext, services: Services) -> None:
-    open_items = services.todos.list(cli.scope(services)).open_items
+    open_items = services.todos.list(cli.user_scope(services)).open_items
     if open_items:
         echo_error(
             f"session {services.settings.session} has {plural(len(open_items), 'open item')}; they count for this run."
@@ -188,10 +184,10 @@ def _read_goal(goal: str | None, file: Path | None, resume: bool) -> str | None:
     return text.strip()
 
 
-def finish(services: Services, runtime: AgentRuntime, ended: TurnResult, as_json: bool) -> int:
+def finish(cli: CliContext, services: Services, runtime: AgentRuntime, ended: TurnResult) -> int:
     """Print the result of a turn; returns the exit code."""
     todos = _todos(services, runtime, ended.turn_id)
-    if as_json:
+    if cli.json:
         echo_json(
             {
                 "conversationId": services.settings.session,

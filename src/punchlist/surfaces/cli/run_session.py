@@ -30,8 +30,8 @@ from punchlist.toolcalls.policy import Mode
 
 if TYPE_CHECKING:
     from punchlist.conversations.model import Scope
+    from punchlist.services import Services
     from punchlist.surfaces.cli.tools import ModeChoice
-    from punchlist.surfaces.services import Services
 
 _LAST: Final = (Reason.WAITING, Reason.CANCELLED, Reason.ERROR)
 """After a turn that ends like this, queued messages stay queued."""

@@ -11,9 +11,9 @@ import typer
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.text import excerpt, visible
 from punchlist.surfaces.cli.context import (
-    JsonOption,
+    CliContext,
+    ListByDefault,
     SessionOption,
-    cli_context,
     echo,
     echo_json,
     format_time,
@@ -23,10 +23,10 @@ from punchlist.surfaces.cli.context import (
 
 if TYPE_CHECKING:
     from punchlist.conversations.model import Conversation, ConversationOverview
+    from punchlist.services import Services
     from punchlist.surfaces.conversation_view import MessageStep, TurnView
-    from punchlist.surfaces.services import Services
 
-app = typer.Typer(help="List, show, export and end sessions.", invoke_without_command=True)
+app = typer.Typer(help="List, show, export and end sessions. Without a subcommand, list them.", cls=ListByDefault)
 
 IdArgument = Annotated[
     str | None,
@@ -40,39 +40,23 @@ class ExportFormat(StrEnum):
     MARKDOWN = "markdown"
 
 
-@app.callback()
-def group(context: typer.Context, as_json: JsonOption = False) -> None:
-    """List, show, export and end sessions. Without a subcommand, list them."""
-    if context.invoked_subcommand is None:
-        _list(context, 50, as_json)
-
-
 @app.command("list")
-def list_sessions(context: typer.Context, limit: LimitOption = 50, as_json: JsonOption = False) -> None:
+def list_sessions(cli: CliContext, limit: LimitOption = 50) -> None:
     """List the sessions of this database, newest first; * marks the current one."""
-    _list(context, limit, as_json)
-
-
-def _list(context: typer.Context, limit: int, as_json: bool) -> None:
     from punchlist.conversations.repository import overviews
 
-    services = cli_context(context).in_session(None, as_json=as_json)
+    services = cli.in_session(None)
     with services.store.read() as tx:
         found = overviews(tx, limit)
-    if as_json:
-        echo_json([_overview_json(overview, services.settings.session) for overview in found])
-        return
-    if not found:
-        echo("No sessions yet.")
-    for overview in found:
-        conversation = overview.conversation
-        mark = "*" if conversation.id == services.settings.session else " "
-        title = f"  {visible(conversation.title)}" if conversation.title else ""
-        echo(
-            f"{mark} {visible(conversation.id)}  {format_time(conversation.created_at)}  "
-            f"{plural(overview.turns, 'turn')}, {plural(overview.messages, 'message')}  "
-            f"{visible(_state(overview))}{title}"
-        )
+    lines = [
+        f"{'*' if overview.conversation.id == services.settings.session else ' '} "
+        f"{visible(overview.conversation.id)}  {format_time(overview.conversation.created_at)}  "
+        f"{plural(overview.turns, 'turn')}, {plural(overview.messages, 'message')}  {visible(_state(overview))}"
+        f"{f'  {visible(overview.conversation.title)}' if overview.conversation.title else ''}"
+        for overview in found
+    ]
+    shown = [_overview_json(overview, services.settings.session) for overview in found]
+    cli.show(shown, lines, empty="No sessions yet.")
 
 
 def _state(overview: ConversationOverview) -> str:
@@ -96,27 +80,26 @@ def _overview_json(overview: ConversationOverview, current: str) -> dict[str, An
 
 @app.command()
 def show(
-    context: typer.Context,
+    cli: CliContext,
     session_id: IdArgument = None,
     turn: Annotated[
         str | None, typer.Option("--turn", metavar="ID", help="Show only the turn whose id ends like this.")
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="How many of the newest turns.")] = 10,
     session: SessionOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Show the turns of a session: requests, replies, calls with their results, and how each turn ended."""
     from punchlist.conversations import repository
     from punchlist.surfaces.cli.conversation_text import print_conversation
     from punchlist.surfaces.conversation_view import all_turns, build_view
 
-    services = cli_context(context).in_session(session_id or session, as_json=as_json)
+    services = cli.in_session(session_id or session)
     found = _conversation(services)
     with services.store.read() as tx:
         turns, messages = repository.all_turns(tx, found.id), repository.all_messages(tx, found.id)
     view = build_view(turns, messages)
     chosen = _newest(view, limit) if turn is None else [_find_turn(found, view, turn)]
-    if as_json:
+    if cli.json:
         from punchlist.surfaces.conversation_json import conversation_json, message_json, turn_json
 
         views = list(all_turns(chosen))
@@ -162,7 +145,7 @@ def _find_turn(conversation: Conversation, view: list[TurnView | MessageStep], e
 
 @app.command()
 def export(
-    context: typer.Context,
+    cli: CliContext,
     session_id: IdArgument = None,
     format: Annotated[
         ExportFormat, typer.Option("--format", "-f", help="JSON for programs, Markdown for people.")
@@ -177,8 +160,9 @@ def export(
     from punchlist.import_export.files import write_file
     from punchlist.surfaces.conversation_json import as_json, load_record
 
-    to_stdout = output is None and format is ExportFormat.JSON
-    services = cli_context(context).in_session(session_id or session, as_json=to_stdout)
+    if output is None and format is ExportFormat.JSON:
+        cli.state.json = True
+    services = cli.in_session(session_id or session)
     if output is not None and not force and output.exists():
         raise InvalidInput(f"{visible(output)} exists. Name another file, or replace it with --force.")
     record = load_record(services.store, _conversation(services))
@@ -197,19 +181,17 @@ def export(
 
 @app.command()
 def end(
-    context: typer.Context,
+    cli: CliContext,
     session_id: IdArgument = None,
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why it ends.")] = "ended by a person",
     session: SessionOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """End the open turn of a session. Its plan stays as it is; the next use opens a new turn."""
     from punchlist.surfaces.conversation_json import stored_turn_json
 
-    cli = cli_context(context)
-    services = cli.in_session(session_id or session, as_json=as_json)
-    turn = services.conversations.end_turn(cli.scope(services), reason=reason)
-    if as_json:
-        echo_json({"turn": stored_turn_json(turn) if turn else None})
-    else:
-        echo(f"Ended turn {visible(turn.id)}." if turn else "No turn is open.")
+    services = cli.in_session(session_id or session)
+    turn = services.conversations.end_turn(cli.user_scope(services), reason=reason)
+    cli.show(
+        {"turn": stored_turn_json(turn) if turn else None},
+        f"Ended turn {visible(turn.id)}." if turn else "No turn is open.",
+    )

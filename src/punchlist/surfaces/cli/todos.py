@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,13 +13,9 @@ from punchlist.kernel.text import visible
 from punchlist.surfaces.cli.claim_options import TERMINAL, AsOption, SecondsOption, claim_place
 from punchlist.surfaces.cli.context import (
     CliContext,
-    JsonOption,
     ReasonOption,
     SessionOption,
     WatchOption,
-    cli_context,
-    echo,
-    echo_json,
     format_time,
     terminal_width,
 )
@@ -28,7 +24,7 @@ from punchlist.surfaces.cli.todos_view import TodosView, todos_box, todos_json, 
 if TYPE_CHECKING:
     from punchlist.conversations.model import Scope, TurnScope
     from punchlist.plan.usage import PlanTodoUsage
-    from punchlist.surfaces.services import Services
+    from punchlist.services import Services
     from punchlist.views.todos import SessionTodos, TodoList
 
 app = typer.Typer(help="Show and change the open todos: plan and checklist as one list.", invoke_without_command=True)
@@ -46,9 +42,8 @@ Change = Callable[["SessionTodos", "Scope"], object]
 
 @app.callback()
 def show(
-    context: typer.Context,
+    cli: CliContext,
     session: SessionOption = None,
-    as_json: JsonOption = False,
     watch: WatchOption = False,
     turn: Annotated[str | None, typer.Option("--turn", metavar="ID", help="Show the plan of this turn.")] = None,
     costs: Annotated[bool, typer.Option("--costs", help="Show time, tokens and calls of each plan todo.")] = False,
@@ -57,30 +52,30 @@ def show(
 
     Numbers belong to their items: a number is not given to another item of the session.
     """
-    if context.invoked_subcommand:
-        context.obj = {"session": session, "json": as_json}
+    if cli.invoked_subcommand:
+        if session:
+            cli.state.session = session
         return
-    cli = cli_context(context)
     if watch:
-        _watch(cli, session, as_json)
+        _watch(cli, session)
         return
-    services = cli.in_session(session, as_json=as_json)
-    todos = services.todos.list(cli.scope(services), turn)
+    services = cli.in_session(session)
+    todos = services.todos.list(cli.user_scope(services), turn)
     usage = _usage(services, turn or (todos.turn.id if todos.turn else None), todos) if costs else {}
-    _print(todos, as_json, usage)
+    _print(cli, todos, usage)
 
 
-def _watch(cli: CliContext, session: str | None, as_json: bool) -> None:
+def _watch(cli: CliContext, session: str | None) -> None:
     from punchlist.surfaces.cli.watch import watch
 
-    services = cli.services(session, as_json=as_json)
+    services = cli.services(session)
 
     def load() -> TodoList:
         # A run that starts meanwhile has a session of its own, which is the current one from then on.
         services.use_session(services.current_session())
-        return services.todos.list(cli.scope(services))
+        return services.todos.list(cli.user_scope(services))
 
-    watch(services.store, TodosView(load), as_json=as_json)
+    watch(services.store, TodosView(load), as_json=cli.json)
 
 
 def _usage(services: Services, turn_id: str | None, todos: TodoList) -> Mapping[str, PlanTodoUsage]:
@@ -98,149 +93,120 @@ def _usage(services: Services, turn_id: str | None, todos: TodoList) -> Mapping[
     )
 
 
-def _print(todos: TodoList, as_json: bool, usage: Mapping[str, PlanTodoUsage] | None = None) -> None:
-    if as_json:
-        echo_json(todos_json(todos, usage))
-        return
-    echo("\n".join([*todos_box(todos, terminal_width()), *usage_lines(todos, usage or {})]))
+def _print(cli: CliContext, todos: TodoList, usage: Mapping[str, PlanTodoUsage] | None = None) -> None:
+    cli.show(todos_json(todos, usage), [*todos_box(todos, terminal_width()), *usage_lines(todos, usage or {})])
 
 
-def change_todos(context: typer.Context, session: str | None, as_json: bool, change: Change) -> None:
+def change_todos(cli: CliContext, session: str | None, change: Change) -> None:
     """Make one change and show the list after it. The options may precede the subcommand, too."""
-    services, scope, as_json = _open(context, session, as_json)
+    services, scope = _open(cli, session)
     change(services.todos, scope)
-    _print(services.todos.list(scope), as_json)
+    _print(cli, services.todos.list(scope))
 
 
 @app.command()
 def add(
-    context: typer.Context,
+    cli: CliContext,
     titles: Annotated[list[str], typer.Argument(metavar="TEXT...", help="What to do; each TEXT is one item.")],
     doing: DoingOption = None,
     session: SessionOption = None,
-    as_json: JsonOption = False,
     why: ReasonOption = None,
 ) -> None:
     """Add items to the list that the session's agent uses: its plan, else the checklist."""
     if doing is not None and len(titles) > 1:
         raise typer.BadParameter("needs exactly one TEXT", param_hint="--doing")
     change_todos(
-        context,
-        session,
-        as_json,
-        lambda todos, scope: todos.add(scope, titles, active_form=doing, reason=why or "todos add"),
+        cli, session, lambda todos, scope: todos.add(scope, titles, active_form=doing, reason=why or "todos add")
     )
 
 
 @app.command()
 def start(
-    context: typer.Context,
+    cli: CliContext,
     number: NumberArgument,
     fence: FenceOption = None,
     session: SessionOption = None,
-    as_json: JsonOption = False,
     why: ReasonOption = None,
 ) -> None:
     """Mark an item as in progress."""
     reason = why or "todos start"
-    change_todos(context, session, as_json, lambda todos, scope: todos.start(scope, number, reason=reason, fence=fence))
+    change_todos(cli, session, lambda todos, scope: todos.start(scope, number, reason=reason, fence=fence))
 
 
 @app.command()
 def done(
-    context: typer.Context,
+    cli: CliContext,
     number: NumberArgument,
     outcome: Annotated[
         str | None, typer.Argument(metavar="[OUTCOME]", help="What was done.", show_default=False)
     ] = None,
     fence: FenceOption = None,
     session: SessionOption = None,
-    as_json: JsonOption = False,
     why: ReasonOption = None,
 ) -> None:
     """Mark an item as completed."""
     reason = why or "todos done"
     change_todos(
-        context,
+        cli,
         session,
-        as_json,
         lambda todos, scope: todos.complete(scope, number, outcome, reason=reason, fence=fence),
     )
 
 
 @app.command()
-def reopen(
-    context: typer.Context,
-    number: NumberArgument,
-    session: SessionOption = None,
-    as_json: JsonOption = False,
-    why: ReasonOption = None,
-) -> None:
+def reopen(cli: CliContext, number: NumberArgument, session: SessionOption = None, why: ReasonOption = None) -> None:
     """Set a checklist item back to pending."""
     reason = why or "todos reopen"
-    change_todos(context, session, as_json, lambda todos, scope: todos.reopen(scope, number, reason=reason))
+    change_todos(cli, session, lambda todos, scope: todos.reopen(scope, number, reason=reason))
 
 
 @app.command()
 def edit(
-    context: typer.Context,
+    cli: CliContext,
     number: NumberArgument,
     title: Annotated[str, typer.Argument(metavar="TEXT", help="The new title.")],
     doing: DoingOption = None,
     session: SessionOption = None,
-    as_json: JsonOption = False,
     why: ReasonOption = None,
 ) -> None:
     """Change the title of an item; its number, id and status stay."""
     reason = why or "todos edit"
     change_todos(
-        context,
+        cli,
         session,
-        as_json,
         lambda todos, scope: todos.edit(scope, number, title, active_form=doing, reason=reason),
     )
 
 
 @app.command()
 def move(
-    context: typer.Context,
+    cli: CliContext,
     number: NumberArgument,
     position: Annotated[int, typer.Argument(min=1, metavar="POSITION", help="Its new place in its list, from 1.")],
     session: SessionOption = None,
-    as_json: JsonOption = False,
     why: ReasonOption = None,
 ) -> None:
     """Move an item within its list; its number stays."""
     reason = why or "todos move"
-    change_todos(context, session, as_json, lambda todos, scope: todos.move(scope, number, position, reason=reason))
+    change_todos(cli, session, lambda todos, scope: todos.move(scope, number, position, reason=reason))
 
 
 @app.command()
-def cancel(
-    context: typer.Context,
-    number: NumberArgument,
-    session: SessionOption = None,
-    as_json: JsonOption = False,
-    why: ReasonOption = None,
-) -> None:
+def cancel(cli: CliContext, number: NumberArgument, session: SessionOption = None, why: ReasonOption = None) -> None:
     """Cancel a plan item, or take an item off the checklist; `undo` restores the checklist."""
-    change_todos(context, session, as_json, lambda todos, scope: todos.cancel(scope, number, reason=why))
+    change_todos(cli, session, lambda todos, scope: todos.cancel(scope, number, reason=why))
 
 
 @app.command()
-def clear(
-    context: typer.Context, session: SessionOption = None, as_json: JsonOption = False, why: ReasonOption = None
-) -> None:
+def clear(cli: CliContext, session: SessionOption = None, why: ReasonOption = None) -> None:
     """Empty the checklist; `undo` restores it."""
-    change_todos(context, session, as_json, lambda todos, scope: todos.clear(scope, reason=why or "todos clear"))
+    change_todos(cli, session, lambda todos, scope: todos.clear(scope, reason=why or "todos clear"))
 
 
 @app.command()
-def undo(
-    context: typer.Context, session: SessionOption = None, as_json: JsonOption = False, why: ReasonOption = None
-) -> None:
+def undo(cli: CliContext, session: SessionOption = None, why: ReasonOption = None) -> None:
     """Undo the last change of the checklist, whether a person or an agent made it. Repeat it to go further back."""
-    change_todos(context, session, as_json, lambda todos, scope: todos.undo(scope, reason=why or "todos undo"))
+    change_todos(cli, session, lambda todos, scope: todos.undo(scope, reason=why or "todos undo"))
 
 
 # --- claims ------------------------------------------------------------------------------------------------
@@ -248,7 +214,7 @@ def undo(
 
 @app.command()
 def claim(
-    context: typer.Context,
+    cli: CliContext,
     number: Annotated[
         str | None,
         typer.Argument(metavar="[N]", help="The todo's number or id. Default: the next free one.", show_default=False),
@@ -256,14 +222,13 @@ def claim(
     seconds: SecondsOption = DEFAULT_LEASE_SECONDS,
     name: AsOption = TERMINAL,
     session: SessionOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Reserve a plan todo for yourself until the claim expires."""
     from punchlist.claims.model import ClaimGranted, NothingToClaim
     from punchlist.claims.tools import claim_json
     from punchlist.plan.tools import todo_json
 
-    services, scope, as_json = _open(context, session, as_json)
+    services, scope = _open(cli, session)
     place = claim_place(name)
     todo_id = None
     turn: TurnScope | None
@@ -276,45 +241,41 @@ def claim(
         services.plans.claim(turn, place, todo_id, seconds, reason="todos claim") if turn else NothingToClaim(0, 0)
     )
     if not isinstance(claimed, ClaimGranted):
-        if as_json:
-            echo_json({"todo": None, "next": str(claimed)})
-        else:
-            echo(str(claimed))
+        cli.show({"todo": None, "next": str(claimed)}, str(claimed))
         return
     found = services.todos.list(scope).find(claimed.todo.id)
-    if as_json:
-        echo_json({"todo": {"number": found.number, **todo_json(claimed.todo)}, **claim_json(claimed.claim)})
-        return
-    echo(f"You hold todo {found.number} “{visible(found.title)}” until {format_time(claimed.claim.lease_until)}.")
-    echo(f"id {claimed.todo.id}, fence {claimed.claim.fence}")
+    cli.show(
+        {"todo": {"number": found.number, **todo_json(claimed.todo)}, **claim_json(claimed.claim)},
+        f"You hold todo {found.number} “{visible(found.title)}” until {format_time(claimed.claim.lease_until)}.\n"
+        f"id {claimed.todo.id}, fence {claimed.claim.fence}",
+    )
 
 
 @app.command()
 def renew(
-    context: typer.Context,
+    cli: CliContext,
     number: NumberArgument,
     fence: Annotated[int, typer.Option("--fence", min=1, metavar="F", help="The fence that `todos claim` printed.")],
     seconds: SecondsOption = DEFAULT_LEASE_SECONDS,
     name: AsOption = TERMINAL,
     session: SessionOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Extend a claim."""
     from punchlist.claims.tools import claim_json
 
-    services, scope, as_json = _open(context, session, as_json)
+    services, scope = _open(cli, session)
     _check_turn(services, scope)
     item, turn = services.todos.plan_scope(scope, number)
     renewed = services.plans.renew_claim(turn, claim_place(name), item.id, fence, seconds)
-    if as_json:
-        echo_json({"number": item.number, "id": item.id, **claim_json(renewed)})
-    else:
-        echo(f"You hold todo {item.number} until {format_time(renewed.lease_until)}.")
+    cli.show(
+        {"number": item.number, "id": item.id, **claim_json(renewed)},
+        f"You hold todo {item.number} until {format_time(renewed.lease_until)}.",
+    )
 
 
 @app.command()
 def release(
-    context: typer.Context,
+    cli: CliContext,
     number: NumberArgument,
     fence: Annotated[
         int | None, typer.Option("--fence", min=1, metavar="F", help="Release only the claim with this fence.")
@@ -322,25 +283,21 @@ def release(
     name: AsOption = TERMINAL,
     session: SessionOption = None,
     why: ReasonOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """End a claim, your own or another holder's. The todo becomes free."""
-    services, scope, as_json = _open(context, session, as_json)
+    services, scope = _open(cli, session)
     _check_turn(services, scope)
     item, turn = services.todos.plan_scope(scope, number)
     released = services.plans.release_claim(turn, claim_place(name), item.id, fence, reason=why or "todos release")
-    if as_json:
-        echo_json({"number": item.number, "id": item.id, "released": True, "holder": released.holder})
-    else:
-        echo(f"Todo {item.number} is free. {visible(released.holder)} held it.")
+    cli.show(
+        {"number": item.number, "id": item.id, "released": True, "holder": released.holder},
+        f"Todo {item.number} is free. {visible(released.holder)} held it.",
+    )
 
 
-def _open(context: typer.Context, session: str | None, as_json: bool) -> tuple[Services, Scope, bool]:
-    outer: dict[str, Any] = context.obj
-    as_json = as_json or outer["json"]
-    cli = cli_context(context)
-    services = cli.in_session(session or outer["session"], as_json=as_json)
-    return services, cli.scope(services), as_json
+def _open(cli: CliContext, session: str | None) -> tuple[Services, Scope]:
+    services = cli.in_session(session)
+    return services, cli.user_scope(services)
 
 
 def _turn_scope(services: Services, scope: Scope) -> TurnScope | None:

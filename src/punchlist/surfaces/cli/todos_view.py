@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.checklist.render import ICONS, NO_TODOS, render_frame
+from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.text import excerpt, visible
 from punchlist.surfaces.cli.context import format_time, supports_color
 
@@ -74,13 +75,7 @@ class TodosView:
 
 
 def _item_json(item: NumberedTodo, usage: Mapping[str, PlanTodoUsage]) -> dict[str, Any]:
-    shown: dict[str, Any] = {
-        "number": item.number,
-        "id": item.id,
-        "list": item.list,
-        "title": item.title,
-        "status": item.status,
-    }
+    shown = camel_json(item, "number", "id", "list", "title", "status")
     if item.waits_for:
         shown["waitsFor"] = list(item.waits_for)
     if item.outcome:

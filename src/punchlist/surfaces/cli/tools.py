@@ -13,9 +13,8 @@ import typer
 from punchlist.extras import require_agent
 from punchlist.kernel.text import excerpt, visible
 from punchlist.surfaces.cli.context import (
-    JsonOption,
+    CliContext,
     SessionOption,
-    cli_context,
     echo,
     echo_error,
     echo_json,
@@ -56,23 +55,17 @@ def _names(incomplete: str) -> list[str]:
 ToolArgument = Annotated[str, typer.Argument(help="The tool's name.", show_default=False, autocompletion=_names)]
 
 
-@app.callback()
-def group() -> None:
-    """List and call the tools that an agent has in this project."""
-
-
 @app.command("list")
-def list_tools(context: typer.Context, session: SessionOption = None, as_json: JsonOption = False) -> None:
+def list_tools(cli: CliContext, session: SessionOption = None) -> None:
     """List the tools, including those of MCP servers."""
     require_agent()
     import asyncio
 
-    cli = cli_context(context)
-    services = cli.in_session(session, as_json=as_json)
-    site = services.site(cli.scope(services), Path.cwd())
+    services = cli.in_session(session)
+    site = services.site(cli.user_scope(services), Path.cwd())
     warn_untrusted(services)
     tools, notes = asyncio.run(_tools(site))
-    if as_json:
+    if cli.json:
         echo_json({"tools": tools, "notes": notes})
         return
     width = max(len(tool["name"]) for tool in tools)
@@ -104,7 +97,7 @@ async def _tools(site: ToolSite) -> tuple[list[dict[str, Any]], list[str]]:
 
 @app.command()
 def call(
-    context: typer.Context,
+    cli: CliContext,
     name: ToolArgument,
     arguments: Annotated[
         str, typer.Argument(metavar="JSON", help="Its arguments as a JSON object; - reads them from stdin.")
@@ -114,7 +107,6 @@ def call(
         float | None, typer.Option("--timeout", metavar="S", min=0.01, help="End the call after this many seconds.")
     ] = None,
     session: SessionOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Run one call like an agent's: validated, approved, executed and recorded.
 
@@ -127,30 +119,27 @@ def call(
     from punchlist.toolcalls.model import ToolCallRequest
     from punchlist.toolcalls.policy import Mode
 
-    cli = cli_context(context)
     parsed = parse_arguments(arguments)
-    services = cli.in_session(session, as_json=as_json)
+    services = cli.in_session(session)
     warn_untrusted(services)
-    site = services.site(cli.scope(services), Path.cwd())
+    site = services.site(cli.user_scope(services), Path.cwd())
     request = ToolCallRequest(name, parsed, timeout=timeout)
-    raise typer.Exit(run_call(site, request, Mode(mode) if mode else None, as_json=as_json))
+    raise typer.Exit(run_call(site, request, Mode(mode) if mode else None, as_json=cli.json))
 
 
 @app.command()
 def history(
-    context: typer.Context,
+    cli: CliContext,
     most: Annotated[int, typer.Option("--last", "-n", metavar="N", min=1, max=10_000, help="How many.")] = 20,
     session: SessionOption = None,
-    as_json: JsonOption = False,
 ) -> None:
     """List the last calls of a session, oldest first."""
     from punchlist.toolcalls.repository import newest_calls
 
-    cli = cli_context(context)
-    services = cli.in_session(session, as_json=as_json)
+    services = cli.in_session(session)
     with services.store.read() as tx:
         calls = newest_calls(tx, services.settings.session, most)[::-1]
-    if as_json:
+    if cli.json:
         echo_json(
             [{**call.as_json(), "arguments": json.loads(call.arguments), "at": call.created_at} for call in calls]
         )

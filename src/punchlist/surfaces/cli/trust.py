@@ -9,14 +9,13 @@ import typer
 
 from punchlist.errors import NotAllowed
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.context import JsonOption, cli_context, echo, echo_json
+from punchlist.surfaces.cli.context import CliContext, echo
 
 
 def trust(
-    context: typer.Context,
+    cli: CliContext,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     forget: Annotated[bool, typer.Option("--forget", help="Withdraw the trust.")] = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Trust the current content of this project's punchlist.toml: its allow rules, MCP servers, folders and agents.
 
@@ -25,7 +24,7 @@ def trust(
     from punchlist.agent import agents_config
     from punchlist.tools import settings as tools
 
-    services = cli_context(context).services(as_json=as_json)
+    services = cli.services()
     settings = services.settings
     file = settings.project.path if settings.project else settings.external_database_file
     elsewhere = (
@@ -44,19 +43,17 @@ def trust(
             services.trust.forget(one)
         trusted = False
     elif file is not None and wanted and not trusted:
-        if not as_json or not yes:
+        if not cli.json or not yes:
             echo(f"{visible(file)} asks for:", error=True)
             echo("\n".join(f"  - {want}" for want in wanted), error=True)
         _agree(yes)
         for one in files:
             services.trust.trust(one)
         trusted = True
-    if as_json:
-        echo_json({"file": str(file) if file else None, "asksFor": wanted, "trusted": trusted})
-    elif file is None or not wanted:
-        echo("This project's settings contain nothing that needs trust.")
-    else:
-        echo(f"{visible(file)} is {'trusted' if trusted else 'not trusted'}.")
+    text = "This project's settings contain nothing that needs trust."
+    if file is not None and wanted:
+        text = f"{visible(file)} is {'trusted' if trusted else 'not trusted'}."
+    cli.show({"file": str(file) if file else None, "asksFor": wanted, "trusted": trusted}, text)
 
 
 def _agree(yes: bool) -> None:

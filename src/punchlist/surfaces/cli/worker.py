@@ -10,13 +10,13 @@ import typer
 
 from punchlist.errors import ConfigError
 from punchlist.extras import require
-from punchlist.surfaces.cli.context import cli_context, echo_error, format_time, warn_untrusted
+from punchlist.surfaces.cli.context import CliContext, echo_error, format_time, warn_untrusted
 from punchlist.surfaces.cli.run import NO_MODEL
 from punchlist.surfaces.cli.tools import ModeChoice, ModeOption
 
 if TYPE_CHECKING:
     from punchlist.agent.model_resolver import ModelResolver
-    from punchlist.surfaces.services import Services
+    from punchlist.services import Services
 
 DEFAULT_SLOTS: Final = 8
 MAX_REPORTED: Final = 20
@@ -26,7 +26,7 @@ ModelOption = Annotated[
 
 
 def worker(
-    context: typer.Context,
+    cli: CliContext,
     model: ModelOption = None,
     mode: ModeOption = None,
     slots: Annotated[
@@ -39,7 +39,7 @@ def worker(
 
     Ctrl-C or SIGTERM shuts it down cleanly. The next worker continues its runs, even after kill -9.
     """
-    services = cli_context(context).services()
+    services = cli.services()
     run_worker(services, model, mode, slots=slots, until_idle=until_idle, quiet=quiet)
 
 

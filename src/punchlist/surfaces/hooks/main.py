@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from punchlist.agent.definitions import AgentDefinition
     from punchlist.conversations.model import Scope
     from punchlist.integrations.hook_service import HookService
-    from punchlist.surfaces.services import Services
+    from punchlist.services import Services
 
 _MAX_INPUT: Final = 16 * 1024 * 1024
 _TIMEOUT: Final = 8.0

@@ -16,8 +16,8 @@ from punchlist.kernel.tool import ListToolSpec, ToolResult
 from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.model import Plan
 from punchlist.plan.tools import plan_json
+from punchlist.services import Services
 from punchlist.surfaces.role_tools import RoleTools, mission_scope
-from punchlist.surfaces.services import Services
 
 if TYPE_CHECKING:
     from punchlist.storage.change_watch import ChangeWatch

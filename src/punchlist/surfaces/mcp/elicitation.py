@@ -25,10 +25,10 @@ from punchlist.plan import validation as plan_validation
 from punchlist.plan.lifecycle import ConditionKind, PlanStatus
 from punchlist.plan.model import BlockedTodo, Plan
 from punchlist.plan.tools import condition_json
+from punchlist.services import Services
 from punchlist.surfaces.mcp import jsonrpc
 from punchlist.surfaces.mcp.capabilities import Capabilities
 from punchlist.surfaces.mcp.jsonrpc import Json, RpcRequest, tool_result
-from punchlist.surfaces.services import Services
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from punchlist.errors import ConfigError
 from punchlist.host_sessions import HostSessions
 from punchlist.kernel.actors import Actor
 from punchlist.missions.model import MissionScope
-from punchlist.surfaces.services import Services
+from punchlist.services import Services
 
 
 def lazy_services(open_services: Callable[[], Services]) -> Services:

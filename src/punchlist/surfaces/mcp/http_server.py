@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 from punchlist.conversations.model import Scope
 from punchlist.errors import ConfigError
 from punchlist.extras import require
+from punchlist.services import Services
 from punchlist.surfaces.mcp.auth import is_wildcard, token_problem
 from punchlist.surfaces.mcp.capabilities import Capabilities
-from punchlist.surfaces.services import Services
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

@@ -18,8 +18,8 @@ from punchlist.kernel.actors import Role
 from punchlist.kernel.clock import system_clock, timestamp
 from punchlist.kernel.text import block_problem, excerpt
 from punchlist.missions.chats.quote import block_quote
+from punchlist.services import Services
 from punchlist.surfaces.mcp.mission_resources import URI_TEMPLATE, MissionResources
-from punchlist.surfaces.services import Services
 
 _MAX_ARGUMENT_LENGTH: Final = 20_000
 _REVIEW_PERIOD: Final = timedelta(days=7)

@@ -16,11 +16,11 @@ from typing import Any, BinaryIO
 
 from punchlist.conversations.model import Scope
 from punchlist.errors import PunchlistError
+from punchlist.services import Services
 from punchlist.surfaces.mcp import jsonrpc
 from punchlist.surfaces.mcp.capabilities import Capabilities
 from punchlist.surfaces.mcp.jsonrpc import MAX_MESSAGE_SIZE, PARSE_ERROR, ProtocolError
 from punchlist.surfaces.mcp.protocol import ClientConnection
-from punchlist.surfaces.services import Services
 
 
 def serve(services: Services, scope: Scope) -> None:

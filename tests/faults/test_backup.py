@@ -86,7 +86,7 @@ def test_a_copy_never_replaces_a_file(tmp_path: Path) -> None:
     script = Script(str(tmp_path / "punchlist.db"))
     script.perform(0)
     (tmp_path / "diary.txt").write_text("mine")
-    with pytest.raises(InvalidInput, match="exists already"):
+    with pytest.raises(InvalidInput, match="already exists"):
         backup(script.house.store, tmp_path / "diary.txt")
     assert (tmp_path / "diary.txt").read_text() == "mine"
     script.close()

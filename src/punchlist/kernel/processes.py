@@ -68,7 +68,9 @@ class _ProcessTable:
         self._fresh_until = now + max(_CACHE_SECONDS, 2 * (now - taken))
 
 
-_TABLE: Final = _ProcessTable()
+@cache
+def _process_table() -> _ProcessTable:
+    return _ProcessTable()
 
 
 def _all() -> list[ChildProcess]:
@@ -119,7 +121,7 @@ def still_running(mark: str, group: int | None = None, since: float = 0.0) -> li
     """The processes of a call that ran in a scan after `since`."""
     if not os.path.isdir("/proc/self"):
         return []
-    return [process for process in _TABLE.of(mark, group, since) if process.pid != os.getpid()]
+    return [process for process in _process_table().of(mark, group, since) if process.pid != os.getpid()]
 
 
 async def terminate(mark: str, group: int | None, patience: float = TERM_SECONDS, since: float = 0.0) -> None:

@@ -40,7 +40,7 @@ from punchlist.storage import event_log
 from punchlist.storage.store import Transaction
 
 
-class ListItem(Protocol):
+class TransitionItem(Protocol):
     @property
     def id(self) -> str: ...
 
@@ -50,7 +50,7 @@ class ListItem(Protocol):
 
 S = TypeVar("S", bound=StrEnum)
 A = TypeVar("A", bound=StrEnum)
-R = TypeVar("R", bound=ListItem)
+R = TypeVar("R", bound=TransitionItem)
 
 
 def transition(

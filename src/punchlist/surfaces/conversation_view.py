@@ -68,7 +68,7 @@ Step = MessageStep | ReplyStep | TurnView
 
 
 def build_view(turns: Sequence[StoredTurn], messages: Sequence[Message]) -> list[TurnView | MessageStep]:
-    """The turns and the messages outside of turns, in order. A worker's turn is inside of its parent."""
+    """The turns and the messages outside of turns, in order. A worker's turn is inside its parent's."""
     views = {turn.id: TurnView(turn) for turn in turns}
     by_turn: dict[str | None, list[Message]] = defaultdict(list)
     for message in messages:

@@ -30,7 +30,7 @@ PLAN_CREATIONS: Final = Statement(
     "SELECT events.seq, events.subject, turns.id FROM turns JOIN events ON events.stream = 'plan:' || turns.id "
     "WHERE turns.conversation_id = :conversation_id AND events.action = 'create'"
 )
-# Most revisions of a checklist add nothing. A quote inside of a text is escaped in JSON, so a text cannot match.
+# Most revisions of a checklist add nothing. A quote inside a text is escaped in JSON, so a text cannot match.
 CHECKLIST_ADDITIONS: Final = Statement(
     """SELECT seq, data FROM events WHERE stream = :stream AND data LIKE '%"action":"add"%' ORDER BY seq"""
 )

@@ -45,7 +45,7 @@ Problems = str | list[str] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class FieldRule:
     check: Callable[[Any], Problems]
     schema: Mapping[str, Any]
     clean: Callable[[Any], Any] = lambda value: value
@@ -66,7 +66,7 @@ class Rule:
 
 def line(
     description: str, max_length: int, *, min_length: int = 1, check: Callable[[str], Problems] | None = None
-) -> Rule:
+) -> FieldRule:
     """One line of text; `check` adds a further condition."""
 
     def problem(value: Any) -> Problems:
@@ -74,24 +74,26 @@ def line(
         return found or (check(value.strip()) if check else None)
 
     schema = {"description": description, "type": "string", "maxLength": max_length}
-    return Rule(problem, schema | ({"pattern": _ONE_LINE} if min_length else {}), str.strip)
+    return FieldRule(problem, schema | ({"pattern": _ONE_LINE} if min_length else {}), str.strip)
 
 
-def block(description: str, *, min_length: int = 0) -> Rule:
+def block(description: str, *, min_length: int = 0) -> FieldRule:
     """Text of several lines."""
     schema = {"description": description, "type": "string", "maxLength": MAX_BLOCK_LENGTH}
-    return Rule(
+    return FieldRule(
         lambda value: block_problem(value, max_length=MAX_BLOCK_LENGTH, min_length=min_length),
         schema | ({"pattern": r"\S"} if min_length else {}),
         str.strip,
     )
 
 
-def _matching(description: str, max_length: int, pattern: str, problem: Callable[[Any], Problems]) -> Rule:
-    return Rule(problem, {"description": description, "type": "string", "pattern": pattern, "maxLength": max_length})
+def _matching(description: str, max_length: int, pattern: str, problem: Callable[[Any], Problems]) -> FieldRule:
+    return FieldRule(
+        problem, {"description": description, "type": "string", "pattern": pattern, "maxLength": max_length}
+    )
 
 
-def slug(description: str) -> Rule:
+def slug(description: str) -> FieldRule:
     def problem(value: Any) -> Problems:
         if isinstance(value, str) and SLUG.fullmatch(value):
             return None
@@ -100,10 +102,10 @@ def slug(description: str) -> Rule:
             f"got {display_value(value)}"
         )
 
-    return Rule(problem, {"description": description, "type": "string", "pattern": f"^{SLUG.pattern}$"})
+    return FieldRule(problem, {"description": description, "type": "string", "pattern": f"^{SLUG.pattern}$"})
 
 
-def number(description: str, minimum: float = -MAX_NUMBER, maximum: float = MAX_NUMBER) -> Rule:
+def number(description: str, minimum: float = -MAX_NUMBER, maximum: float = MAX_NUMBER) -> FieldRule:
     bounded = maximum < MAX_NUMBER
 
     def problem(value: Any) -> Problems:
@@ -118,10 +120,10 @@ def number(description: str, minimum: float = -MAX_NUMBER, maximum: float = MAX_
         return "is too large a number"
 
     limits = {"minimum": plain_number(minimum), "maximum": plain_number(maximum)} if bounded else {}
-    return Rule(problem, {"description": description, "type": "number"} | limits, plain_number)
+    return FieldRule(problem, {"description": description, "type": "number"} | limits, plain_number)
 
 
-def whole_number(description: str, minimum: int, maximum: int) -> Rule:
+def whole_number(description: str, minimum: int, maximum: int) -> FieldRule:
     def problem(value: Any) -> Problems:
         # JSON does not distinguish 10.0 from 10.
         whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
@@ -130,7 +132,7 @@ def whole_number(description: str, minimum: int, maximum: int) -> Rule:
         return f"must be a whole number from {minimum:,} to {maximum:,}, got {display_value(value)}"
 
     schema = {"description": description, "type": "integer", "minimum": minimum, "maximum": maximum}
-    return Rule(problem, schema, int)
+    return FieldRule(problem, schema, int)
 
 
 def plain_number(value: float) -> float:
@@ -152,7 +154,7 @@ def _command_problems(value: Any) -> Problems:
     return [f"[{index}]: {problem}" for index, problem in problems if problem]
 
 
-COMMAND: Final = Rule(
+COMMAND: Final = FieldRule(
     _command_problems,
     {
         "description": "A program and its arguments. No shell is involved.",
@@ -186,7 +188,7 @@ def _path_problem(path: str) -> Problems:
 
 
 _PATH_LINE: Final = line("A path inside the project folder.", MAX_PATH_LENGTH, check=_path_problem)
-PATH: Final = Rule(
+PATH: Final = FieldRule(
     _PATH_LINE.check,
     {**_PATH_LINE.schema, "not": {"pattern": r"^([/\\~]|[A-Za-z]:)|(^|[/\\])\.\.([/\\]|$)"}},
     str.strip,
@@ -242,7 +244,7 @@ def _header_problems(value: Any) -> Problems:
     return problems
 
 
-HEADERS: Final = Rule(
+HEADERS: Final = FieldRule(
     _header_problems,
     {
         "description": "Request headers. ${NAME} is replaced by an environment variable.",
@@ -280,7 +282,7 @@ def _template_check_problems(value: Any) -> Problems:
 
 
 _LIMIT: Final = {"description": "The limit.", "type": "number"}
-TEMPLATE_CHECK: Final = Rule(
+TEMPLATE_CHECK: Final = FieldRule(
     _template_check_problems,
     {
         "description": "The condition for completing such a todo.",

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from bench.figures import Bench, Figure, Limits
 from bench.processes import PYTHON
+from punchlist.app import Services
 from punchlist.config import load
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
@@ -30,7 +31,6 @@ from punchlist.missions.service import Missions
 from punchlist.models.rehearsal import Rehearsal, RehearsalScript, RehearsedReply
 from punchlist.runs.model import Run, RunKind
 from punchlist.runs.service import Runs
-from punchlist.services import Services
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 from punchlist.toolcalls.policy import Mode

@@ -1,11 +1,231 @@
-"""Entry point of the program."""
+"""Entry point of the program, and its services.
+
+Each service is built from the settings on first use, so a command imports only what it needs.
+"""
 
 from __future__ import annotations
 
 import gc
+import os
 import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
 
-from punchlist.services import Services
+if TYPE_CHECKING:
+    from punchlist.agent.agents_config import AgentsConfig
+    from punchlist.agent.definitions import AgentDefinition
+    from punchlist.checklist.service import Checklists
+    from punchlist.config import Settings
+    from punchlist.conversations.model import Scope
+    from punchlist.conversations.service import Conversations
+    from punchlist.engine.worker import Worker
+    from punchlist.missions.escalations.service import Escalations
+    from punchlist.missions.metrics.collectors import MetricCollection
+    from punchlist.missions.metrics.service import Metrics
+    from punchlist.missions.model import Mission
+    from punchlist.missions.planning.prompt_data import PromptData
+    from punchlist.missions.service import Missions
+    from punchlist.missions.todos.checks import CompletionChecks
+    from punchlist.missions.todos.service import MissionTodos
+    from punchlist.models.model import Model
+    from punchlist.plan.service import Plans
+    from punchlist.runs.service import Runs
+    from punchlist.storage.store import Store
+    from punchlist.toolcalls.approval_store import Approvals
+    from punchlist.toolcalls.policy import Mode
+    from punchlist.tools.settings import ToolSettings
+    from punchlist.tools.tool_session import ToolSite
+    from punchlist.trust import Trust
+    from punchlist.views.inbox import Inbox
+    from punchlist.views.todos import SessionTodos
+
+
+PRIVATE_ADDRESSES = "PUNCHLIST_PRIVATE_ADDRESSES"
+"""`allow` lets HTTP collectors connect to private addresses. Only the environment can allow it, not a settings file."""
+
+
+class Services:
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._project_settings = settings
+        self._store: Store | None = None
+        self._opening = Lock()
+
+    @property
+    def store(self) -> Store:
+        # Locked: several threads may ask for the store first.
+        with self._opening:
+            if self._store is None:
+                from punchlist.storage.open import open_store
+
+                self._store = open_store(self.settings.database, synchronous=self.settings.synchronous)
+            return self._store
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+
+    def current_session(self) -> str:
+        """The session that was named; else the session of this project that was used last."""
+        from punchlist.views.sessions import current_session
+
+        return current_session(self.store, self._project_settings)
+
+    def new_session(self) -> str:
+        """The session that was named; else the id of a new session."""
+        from punchlist.views.sessions import new_session_id
+
+        settings = self._project_settings
+        return settings.session if settings.session_is_named else new_session_id(settings)
+
+    def use_session(self, session: str) -> None:
+        self.settings = replace(self.settings, session=session)
+
+    @cached_property
+    def conversations(self) -> Conversations:
+        from punchlist.conversations.service import Conversations
+
+        return Conversations(self.store)
+
+    @cached_property
+    def checklists(self) -> Checklists:
+        from punchlist.checklist.service import Checklists
+
+        return Checklists(self.store, self.conversations)
+
+    @cached_property
+    def plans(self) -> Plans:
+        from punchlist.plan.service import Plans
+
+        return Plans(self.store)
+
+    @cached_property
+    def todos(self) -> SessionTodos:
+        from punchlist.views.todos import SessionTodos
+
+        return SessionTodos(self)
+
+    @cached_property
+    def inbox(self) -> Inbox:
+        from punchlist.views.inbox import Inbox
+
+        return Inbox(self)
+
+    @cached_property
+    def missions(self) -> Missions:
+        from punchlist.missions.service import Missions
+
+        return Missions(self.store, self.conversations)
+
+    @cached_property
+    def mission_todos(self) -> MissionTodos:
+        from punchlist.missions.todos.service import MissionTodos
+
+        return MissionTodos(self.store)
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        from punchlist.missions.metrics.service import Metrics
+
+        return Metrics(self.store)
+
+    @cached_property
+    def escalations(self) -> Escalations:
+        from punchlist.missions.escalations.service import Escalations
+
+        return Escalations(self.store)
+
+    @cached_property
+    def briefing(self) -> PromptData:
+        from punchlist.missions.planning.prompt_data import PromptData
+
+        return PromptData(
+            self.missions, self.mission_todos, self.metrics, self.escalations, self.conversations, self.runs
+        )
+
+    @cached_property
+    def collecting(self) -> MetricCollection:
+        from punchlist.missions.metrics.collectors import MetricCollection
+
+        private = os.environ.get(PRIVATE_ADDRESSES) == "allow"
+        return MetricCollection(self.metrics, self.workspace, os.environ, self.trusts_mission, private)
+
+    @property
+    def workspace(self) -> Path:
+        """The project's root, else the current folder."""
+        return self.settings.root or Path.cwd()
+
+    @cached_property
+    def checks(self) -> CompletionChecks:
+        from punchlist.missions.config.trust import check_name
+        from punchlist.missions.todos.checks import CompletionChecks
+
+        return CompletionChecks(
+            self.store,
+            self.trusts_mission,
+            self.workspace,
+            self.mission_todos.record_check,
+            environment=os.environ,
+            is_trusted_command=lambda todo: self.trust.trusts_text(check_name(todo), todo.completion_check or ""),
+        )
+
+    def trusts_mission(self, mission: Mission) -> bool:
+        from punchlist.missions.config.trust import trust_name
+
+        return self.trust.trusts_text(trust_name(mission.slug, self.workspace), mission.source)
+
+    @cached_property
+    def runs(self) -> Runs:
+        from punchlist.runs.service import Runs
+
+        return Runs(self.store)
+
+    def worker(
+        self,
+        model_for: Callable[[AgentDefinition], Model],
+        mode: Mode | None,
+        *,
+        slots: int,
+        report: Callable[[str], None],
+    ) -> Worker:
+        from punchlist.engine.worker import Worker
+
+        return Worker(self, model_for, mode, slots=slots, report=report)
+
+    @cached_property
+    def approvals(self) -> Approvals:
+        from punchlist.kernel.secrets import Redactor
+        from punchlist.toolcalls.approval_store import Approvals
+
+        return Approvals(self.store, Redactor(os.environ))
+
+    @cached_property
+    def agents(self) -> AgentsConfig:
+        from punchlist.agent.agents_config import load_agents
+
+        return load_agents(self.settings, self.trust)
+
+    @cached_property
+    def trust(self) -> Trust:
+        from punchlist.trust import Trust
+
+        return Trust.of_user(os.environ)
+
+    @cached_property
+    def tool_settings(self) -> ToolSettings:
+        from punchlist.tools.settings import load_tool_settings
+
+        return load_tool_settings(self.settings, self.trust)
+
+    def site(self, scope: Scope, workspace: Path, turn_id: str | None = None) -> ToolSite:
+        from punchlist.tools.tool_session import ToolSite
+
+        outputs = self.settings.outputs(os.environ)
+        return ToolSite(self.store, scope, workspace, self.tool_settings, outputs, os.environ, self.trust.seal, turn_id)
 
 
 def main() -> None:

@@ -25,6 +25,7 @@ from punchlist.agent.model_resolver import ModelResolver
 from punchlist.agent.resume import resume_session
 from punchlist.agent.runtime import AgentRuntime
 from punchlist.agent.turn import TurnResult
+from punchlist.app import Services
 from punchlist.config import current_user, load
 from punchlist.conversations.model import Scope
 from punchlist.errors import InvalidInput
@@ -32,7 +33,6 @@ from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancellation import CancelSignal
 from punchlist.kernel.ids import new_id
 from punchlist.models.model import Model, Usage
-from punchlist.services import Services
 from punchlist.toolcalls.listeners import AskPerson
 from punchlist.toolcalls.policy import Mode, Rule, Verdict
 from punchlist.toolcalls.tool import AgentTool

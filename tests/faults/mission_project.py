@@ -12,10 +12,10 @@ from typing import Any, Final
 from tests.faults.mission_worker import PERSON, SLUG, Life, Nursery, Task, until
 
 from punchlist import demo
+from punchlist.app import Services
 from punchlist.conversations.model import NoticeKind, Scope
 from punchlist.missions.chats.quote import unquote
 from punchlist.runs.model import Run, RunKind
-from punchlist.services import Services
 from punchlist.storage.store import Store
 
 DEMO: Final = Path(demo.__file__).parent / "mission"

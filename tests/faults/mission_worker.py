@@ -25,12 +25,12 @@ from typing import Final
 from tests.faults.processes import PATIENCE, ROOT, module
 
 from punchlist.agent.model_resolver import ModelResolver
+from punchlist.app import Services
 from punchlist.config import load
 from punchlist.engine.periodic import enqueue_cycle
 from punchlist.kernel.actors import Actor, Role
 from punchlist.missions.config import file
 from punchlist.missions.model import MissionScope
-from punchlist.services import Services
 from punchlist.toolcalls.policy import Mode
 
 SLUG: Final = "developer-experience"

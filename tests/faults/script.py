@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from punchlist.app import Services
 from punchlist.audit.check import check
 from punchlist.config import Settings
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.kernel.actors import Actor, Role
 from punchlist.plan import validation as plan_validation
 from punchlist.plan.lifecycle import PlanAction, PlanStatus
-from punchlist.services import Services
 from punchlist.storage.open import read_schema_version
 
 CHANGES_PER_ROUND: Final = 6

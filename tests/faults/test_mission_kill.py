@@ -13,11 +13,11 @@ from tests.faults.mission_project import DELAYED, in_hand, marks, mission_projec
 from tests.faults.mission_worker import PERSON, SLUG, Life, Nursery, Task, begin, until
 from tests.faults.processes import spin
 
+from punchlist.app import Services
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import Scope
 from punchlist.engine.database import engine_database
 from punchlist.runs.model import Run
-from punchlist.services import Services
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 

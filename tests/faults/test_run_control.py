@@ -11,9 +11,9 @@ import pytest
 from tests.faults.mission_project import delegated, ended, marks, mission_project, results, started, statuses
 from tests.faults.mission_worker import PERSON, Life, Nursery, Task, begin, until
 
+from punchlist.app import Services
 from punchlist.conversations.model import Scope
 from punchlist.runs.model import Run
-from punchlist.services import Services
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
 
 SOON: Final = 2.0

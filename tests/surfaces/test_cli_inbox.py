@@ -11,6 +11,7 @@ import pytest
 from tests.conftest import Cli
 from tests.contract.missions import SLUG, Team, developer_experience
 
+from punchlist.app import Services
 from punchlist.config import load
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.kernel.actors import Actor, Role
@@ -18,7 +19,6 @@ from punchlist.kernel.clock import parse_timestamp
 from punchlist.missions.planning.overdue import OverdueService
 from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
 from punchlist.plan.validation import parse_items
-from punchlist.services import Services
 from punchlist.storage.open import open_store
 
 WRITES = "- calls: [{tool: write_file, arguments: {path: x, content: hello}}]\n"

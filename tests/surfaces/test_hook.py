@@ -566,7 +566,7 @@ def test_without_a_home_there_is_no_log_and_no_failure(monkeypatch: pytest.Monke
 @pytest.mark.spec("X2")
 def test_one_that_does_not_finish_what_it_says_is_not_waited_for(environment: dict[str, str]) -> None:
     impatient = (
-        "from punchlist.surfaces.hooks import main; from punchlist.services import Services; "
+        "from punchlist.surfaces.hooks import main; from punchlist.app import Services; "
         "main._TIMEOUT = 0.2; main.run(Services, ['stop'])"
     )
     pipe = subprocess.PIPE

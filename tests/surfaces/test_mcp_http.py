@@ -23,10 +23,10 @@ from tests.conftest import Cli
 from tests.surfaces.mcp_http import ACCEPT, STATELESS, HttpClient, HttpServer, events
 from tests.surfaces.test_mcp_fuzz import _line as fuzzed
 
+from punchlist.app import Services
 from punchlist.config import load
 from punchlist.kernel.actors import Actor, Role
 from punchlist.missions.model import MissionScope
-from punchlist.services import Services
 from punchlist.surfaces.mcp.capabilities import Capabilities
 from punchlist.surfaces.mcp.http import McpEndpoint
 from punchlist.surfaces.mcp.http_server import application

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from punchlist.app import Services
 from punchlist.config import load
 from punchlist.conversations.model import Scope
 from punchlist.kernel.actors import Actor, Role
-from punchlist.services import Services
 from punchlist.storage.change_watch import ChangeWatch
 from punchlist.surfaces.mcp.capabilities import CHECKLIST_URI, Capabilities
 from punchlist.surfaces.mcp.protocol import ClientConnection

@@ -31,6 +31,7 @@ from punchlist.agent.definitions import REMIND_AFTER, AgentDefinition, environme
 from punchlist.agent.list_state import ListItem, ListState, TurnLists
 from punchlist.agent.message_kinds import CONTINUATION, ENDING
 from punchlist.agent.prompts import HONESTY, PLANNING, reminder
+from punchlist.app import Services
 from punchlist.checklist.render import GUIDANCE as CHECKLIST
 from punchlist.config import load
 from punchlist.conversations.model import MessageRole, Scope, TurnScope
@@ -38,7 +39,6 @@ from punchlist.errors import ConfigError, InvalidInput, PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.tool import ListToolSpec
-from punchlist.services import Services
 from punchlist.storage.async_bridge import AsyncBridge, make_bridge
 from punchlist.storage.sqlite import WouldBlock
 from punchlist.surfaces.role_tools import RoleTools

@@ -50,11 +50,9 @@ def release(tx: Transaction, title: str, todo_id: str, by: Claimant, fence: int 
     return claim
 
 
-def lock_for_use(tx: Transaction, title: str, todo_id: str, fence: int | None, by: Role) -> Claim | None:
-    """The claim on a todo that is about to be started or ended; raises if the caller may not do that."""
-    claim = claim_repository.lock(tx, todo_id)
-    if claim is not None or fence is not None:
-        claim_validation.check_use(claim, title, fence, by, tx.now())
+def check_use(tx: Transaction, claim: Claim | None, title: str, fence: int | None, by: Role) -> Claim | None:
+    """The locked claim of a todo that is about to be started or ended, if it is held; raises if the caller may not."""
+    claim_validation.check_use(claim, title, fence, by, tx.now())
     return claim if claim and claim.holder else None
 
 

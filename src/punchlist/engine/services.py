@@ -1,4 +1,4 @@
-"""The application services that a worker needs; `punchlist.services.Services` provides them."""
+"""The application services that a worker needs; `punchlist.app.Services` provides them."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from punchlist.claims import repository as claim_repository
 from punchlist.claims.model import Claim, ListKind
-from punchlist.claims.service import end_claim, lock_for_use
+from punchlist.claims.service import check_use, end_claim
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import IllegalTransition, InvalidInput, StoreDamaged
@@ -229,7 +229,8 @@ def end_todo(
 
 def _claim_guard(tx: Transaction, scope: TurnScope, fence: int | None) -> Any:
     def check(todo: TurnTodo) -> Mapping[str, Any]:
-        return end_claim(tx, _check_claim(tx, scope, todo, fence))
+        claim = _check_claim(tx, scope, todo, fence)
+        return end_claim(tx, claim) if claim else {}
 
     return check
 
@@ -300,4 +301,7 @@ def _new_todo(scope: TurnScope, item: NewTodo, status: PlanStatus, position: int
 
 def _check_claim(tx: Transaction, scope: TurnScope, todo: TurnTodo, fence: int | None) -> Claim | None:
     """The claim on a todo that is about to be started or ended; raises if the caller may not do that."""
-    return lock_for_use(tx, title_with_id(todo), todo.id, fence, scope.actor.role)
+    claim = claim_repository.lock(tx, todo.id)
+    if claim is None and fence is None:
+        return None
+    return check_use(tx, claim, title_with_id(todo), fence, scope.actor.role)

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
+from punchlist.app import Services
 from punchlist.checklist.tools import checklist_tools
 from punchlist.claims.model import ListKind
 from punchlist.claims.tools import ClaimableList, claim_tools
@@ -23,7 +24,6 @@ from punchlist.missions.model import MissionScope
 from punchlist.missions.todos.tools import TEAM, mission_tools
 from punchlist.plan.lifecycle import PLANNERS
 from punchlist.plan.tools import ClaimablePlan, plan_tools
-from punchlist.services import Services
 
 Tools = dict[str, ListToolSpec[Any]]
 

@@ -48,6 +48,7 @@ class CallTable:
     def __init__(self, journal: Journal | None, listeners: Listeners, concurrent: int) -> None:
         self._journal = journal
         self._listeners = listeners
+        self._listened = listeners.on_transition is not None or listeners.on_tool_calls_update is not None
         self.open: dict[str, CallEntry] = {}
         self.ended: dict[str, CallStatus] = {}
         self._unreported: list[CompletedToolCall] = []
@@ -105,7 +106,8 @@ class CallTable:
     def _report(self, transition: Transition) -> None:
         if self._journal is not None:
             self._journal.record(transition)
-        self._listeners.changed(transition)
+        if self._listened:
+            self._listeners.changed(transition)
 
     # --- starting ---------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Final, assert_never
 
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound, PunchlistError
@@ -84,13 +85,20 @@ class CoreToolScheduler:
         self._clock = clock
         self._calls = CallTable(journal, self._listeners, concurrent)
         self._timeouts = CallTimeouts(self._on_timeout)
-        self._responder = ApprovalResponder(self._calls, self._validator, journal, clock)
-        self._approval_watcher = ApprovalWatcher(
-            self._calls.awaiting_approval, self._on_answer, self._on_expiry, journal, ask, clock
-        )
+        self._ask = ask
         self._background: set[asyncio.Task[None]] = set()
 
-    # --- the interface of seed 003 ---------------------------------------------------------------------
+    @cached_property
+    def _responder(self) -> ApprovalResponder:
+        return ApprovalResponder(self._calls, self._validator, self._journal, self._clock)
+
+    @cached_property
+    def _approval_watcher(self) -> ApprovalWatcher:
+        return ApprovalWatcher(
+            self._calls.awaiting_approval, self._on_answer, self._on_expiry, self._journal, self._ask, self._clock
+        )
+
+    # --- the interface that S2 names --------------------------------------------------------------------
 
     def schedule(
         self, requests: ToolCallRequest | Sequence[ToolCallRequest], signal: CancelSignal | None = None
@@ -147,10 +155,12 @@ class CoreToolScheduler:
     def check_and_notify_completion(self) -> bool:
         """Report the ended calls when no call is open. Returns whether no call is open."""
         if self._calls.has_unreported:
-            self._listeners.completed(self._calls.take_completed())
+            completed = self._calls.take_completed()
+            if self._listeners.on_all_tool_calls_complete is not None:
+                self._listeners.completed(completed)
         return not self._calls.open
 
-    # --- beyond the seed -------------------------------------------------------------------------------
+    # --- more -------------------------------------------------------------------------------------------
 
     @property
     def calls(self) -> list[ToolCall]:
@@ -172,7 +182,8 @@ class CoreToolScheduler:
         for call_id, entry in list(self._calls.open.items()):
             if self._journal is None or not awaits_approval(entry):
                 self._cancel([call_id], reason)
-        await self._approval_watcher.stop()
+        if "_approval_watcher" in self.__dict__:
+            await self._approval_watcher.stop()
         running = [entry.task for entry in self._calls.open.values() if entry.task is not None]
         await asyncio.gather(*running, *self._background, return_exceptions=True)
         await self._flushed()

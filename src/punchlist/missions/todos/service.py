@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from punchlist.claims import repository as claim_repository
 from punchlist.claims import service as claims
 from punchlist.conversations.model import NoticeKind, Scope
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed
@@ -226,7 +227,8 @@ class MissionTodos(TodoQueries):
                     f"“{visible(todo.title)}” ({todo.id}) is {todo.status}; a report needs a todo in progress."
                 )
             if scope.actor.role is Role.OWNER:
-                claims.lock_for_use(tx, f"“{visible(todo.title)}” ({todo.id})", todo.id, fence, scope.actor.role)
+                claim = claim_repository.lock(tx, todo.id)
+                claims.check_use(tx, claim, f"“{visible(todo.title)}” ({todo.id})", fence, scope.actor.role)
             changed = update_todo(tx, scope, mission, WORK, todo, "its result was reported", worked_at=tx.now())
             chat_service.post(
                 tx,

@@ -21,7 +21,7 @@ from punchlist.surfaces.cli.context import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from punchlist.services import Services
+    from punchlist.app import Services
     from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
     from punchlist.toolcalls.stored_call import StoredApproval, StoredCall
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 import typer
 import typer.core
 
+from punchlist.app import Services
 from punchlist.config import Settings, current_user, load
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.text import visible, visible_block
-from punchlist.services import Services
 
 if TYPE_CHECKING:
     from punchlist.conversations.model import Scope

@@ -15,8 +15,8 @@ from punchlist.kernel.text import visible
 from punchlist.surfaces.cli.context import CliContext, echo_error, supports_ansi
 
 if TYPE_CHECKING:
+    from punchlist.app import Services
     from punchlist.audit.check import CheckReport
-    from punchlist.services import Services
 
 app = typer.Typer(help="Check, upgrade, back up and restore the database.", no_args_is_help=True)
 

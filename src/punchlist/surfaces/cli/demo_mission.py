@@ -15,8 +15,8 @@ from punchlist.surfaces.cli.tools import ModeChoice
 from punchlist.surfaces.cli.worker import run_worker
 
 if TYPE_CHECKING:
+    from punchlist.app import Services
     from punchlist.missions.model import Mission
-    from punchlist.services import Services
     from punchlist.surfaces.conversation_view import CallStep, TurnView
 
 _MISSION: Final = "developer-experience"

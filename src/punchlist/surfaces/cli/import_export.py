@@ -18,10 +18,10 @@ from punchlist.surfaces.cli.context import CliContext, SessionOption, echo, echo
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from punchlist.app import Services
     from punchlist.import_export.formats import ExchangeFormat
     from punchlist.import_export.item import ExchangeItem, Loss, ParsedFile
     from punchlist.import_export.targets import ImportedItem, ImportPlan, ImportTarget
-    from punchlist.services import Services
 
 MAX_SHOWN = 50
 

@@ -21,7 +21,7 @@ from punchlist.surfaces.cli.context import (
 from punchlist.surfaces.cli.mission_options import mission_scope
 
 if TYPE_CHECKING:
-    from punchlist.services import Services
+    from punchlist.app import Services
     from punchlist.views.inbox import InboxItem, RequestKind
 
 app = typer.Typer(help="List what needs you, and answer it by number.", invoke_without_command=True)

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
+from punchlist.app import Services
 from punchlist.errors import NotFound
 from punchlist.kernel.actors import Actor, Role
-from punchlist.services import Services
 from punchlist.surfaces.cli.context import CliContext, SessionOption
 
 

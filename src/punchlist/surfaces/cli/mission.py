@@ -25,10 +25,10 @@ from punchlist.surfaces.cli.context import CliContext, echo, echo_json, plural
 from punchlist.surfaces.cli.mission_options import NO_MISSIONS, MissionArgument, RequiredReasonOption
 
 if TYPE_CHECKING:
+    from punchlist.app import Services
     from punchlist.missions.config.model import MissionConfig
     from punchlist.missions.model import Capacity, Mission
     from punchlist.missions.service import ApplyPreview, ApplyResult
-    from punchlist.services import Services
 
 app = typer.Typer(help="Manage missions: goals that take months.", no_args_is_help=True)
 

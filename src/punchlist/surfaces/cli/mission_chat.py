@@ -15,9 +15,9 @@ from punchlist.surfaces.cli.context import CliContext, echo, echo_json, format_t
 from punchlist.surfaces.cli.mission_options import NO_MISSIONS, OptionalMissionArgument
 
 if TYPE_CHECKING:
+    from punchlist.app import Services
     from punchlist.missions.model import Mission
     from punchlist.runs.model import Run
-    from punchlist.services import Services
 
 app = typer.Typer(help="Read the chats of missions, and send messages to their agents.", no_args_is_help=True)
 

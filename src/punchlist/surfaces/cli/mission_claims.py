@@ -13,8 +13,8 @@ from punchlist.surfaces.cli.context import CliContext, format_time
 from punchlist.surfaces.cli.mission_options import MissionArgument, OptionalReasonOption, TodoIdArgument, mission_scope
 
 if TYPE_CHECKING:
+    from punchlist.app import Services
     from punchlist.missions.todos.claims import MissionClaims
-    from punchlist.services import Services
 
 FenceOption = Annotated[int, typer.Option("--fence", min=1, metavar="N", help="The number that `claim` printed.")]
 

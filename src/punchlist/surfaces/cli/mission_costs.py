@@ -12,9 +12,9 @@ from punchlist.surfaces.cli.mission_options import MissionArgument
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from punchlist.app import Services
     from punchlist.missions.model import Mission
     from punchlist.missions.usage import MissionUsage
-    from punchlist.services import Services
 
 
 def costs(cli: CliContext, slug: MissionArgument) -> None:

@@ -15,8 +15,8 @@ from punchlist.surfaces.cli.tools import ModeOption
 from punchlist.surfaces.cli.worker import ModelOption, resolve_models, run_worker
 
 if TYPE_CHECKING:
+    from punchlist.app import Services
     from punchlist.missions.model import Mission
-    from punchlist.services import Services
 
 ALL: Final = "now"
 WorkOption = Annotated[bool, typer.Option("--work", help="Run a worker here until nothing is left to do.")]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 if TYPE_CHECKING:
+    from punchlist.app import Services
     from punchlist.missions.model import MissionScope
-    from punchlist.services import Services
     from punchlist.surfaces.cli.context import CliContext
 
 MissionArgument = Annotated[str, typer.Argument(metavar="MISSION", help="The mission's slug.", show_default=False)]

@@ -13,10 +13,10 @@ from punchlist.surfaces.cli.context import CliContext, ListByDefault, format_tim
 from punchlist.surfaces.cli.mission_options import OptionalReasonOption
 
 if TYPE_CHECKING:
+    from punchlist.app import Services
     from punchlist.conversations.model import Scope
     from punchlist.runs.model import Run
     from punchlist.runs.service import Runs
-    from punchlist.services import Services
     from punchlist.toolcalls.stored_call import StoredApproval
 
 app = typer.Typer(help="List, pause, resume, redirect and stop background runs.", cls=ListByDefault)

@@ -20,8 +20,8 @@ from punchlist.surfaces.cli.mission_options import (
 )
 
 if TYPE_CHECKING:
+    from punchlist.app import Services
     from punchlist.missions.model import Mission, MissionTodo, TodoChange
-    from punchlist.services import Services
 
 app = typer.Typer(help="List, create, change and claim the todos of missions.", no_args_is_help=True)
 

@@ -10,7 +10,7 @@ from punchlist.kernel.text import visible
 from punchlist.surfaces.cli.context import CliContext, echo, echo_error, format_time, plural, terminal_width
 
 if TYPE_CHECKING:
-    from punchlist.services import Services
+    from punchlist.app import Services
 
 NEXT = """\
 punchlist run GOAL    give an agent a goal

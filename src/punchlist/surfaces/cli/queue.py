@@ -17,9 +17,9 @@ from punchlist.surfaces.cli.context import (
 )
 
 if TYPE_CHECKING:
+    from punchlist.app import Services
     from punchlist.conversations.message_queue import MessageQueue
     from punchlist.conversations.model import QueuedMessage
-    from punchlist.services import Services
 
 app = typer.Typer(
     help="Queue messages for an agent that is working. Each starts a turn when the previous turn has ended.",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from punchlist.agent.definitions import AgentDefinition
     from punchlist.agent.runtime import AgentRuntime
     from punchlist.agent.turn import TurnResult
-    from punchlist.services import Services
+    from punchlist.app import Services
 
 EXIT_CODES: Final = {
     "completed": 0,

@@ -29,8 +29,8 @@ from punchlist.surfaces.cli.run_display import RunDisplay
 from punchlist.toolcalls.policy import Mode
 
 if TYPE_CHECKING:
+    from punchlist.app import Services
     from punchlist.conversations.model import Scope
-    from punchlist.services import Services
     from punchlist.surfaces.cli.tools import ModeChoice
 
 _LAST: Final = (Reason.WAITING, Reason.CANCELLED, Reason.ERROR)

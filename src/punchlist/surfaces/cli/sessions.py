@@ -22,8 +22,8 @@ from punchlist.surfaces.cli.context import (
 )
 
 if TYPE_CHECKING:
+    from punchlist.app import Services
     from punchlist.conversations.model import Conversation, ConversationOverview
-    from punchlist.services import Services
     from punchlist.surfaces.conversation_view import MessageStep, TurnView
 
 app = typer.Typer(help="List, show, export and end sessions. Without a subcommand, list them.", cls=ListByDefault)

@@ -22,9 +22,9 @@ from punchlist.surfaces.cli.context import (
 from punchlist.surfaces.cli.todos_view import TodosView, todos_box, todos_json, usage_lines
 
 if TYPE_CHECKING:
+    from punchlist.app import Services
     from punchlist.conversations.model import Scope, TurnScope
     from punchlist.plan.usage import PlanTodoUsage
-    from punchlist.services import Services
     from punchlist.views.todos import SessionTodos, TodoList
 
 app = typer.Typer(help="Show and change the open todos: plan and checklist as one list.", invoke_without_command=True)

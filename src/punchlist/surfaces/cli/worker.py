@@ -16,7 +16,7 @@ from punchlist.surfaces.cli.tools import ModeChoice, ModeOption
 
 if TYPE_CHECKING:
     from punchlist.agent.model_resolver import ModelResolver
-    from punchlist.services import Services
+    from punchlist.app import Services
 
 DEFAULT_SLOTS: Final = 8
 MAX_REPORTED: Final = 20

@@ -27,9 +27,9 @@ from punchlist.surfaces.hooks.payload import EVENT_NAMES, HookEvent, HookPayload
 
 if TYPE_CHECKING:
     from punchlist.agent.definitions import AgentDefinition
+    from punchlist.app import Services
     from punchlist.conversations.model import Scope
     from punchlist.integrations.hook_service import HookService
-    from punchlist.services import Services
 
 _MAX_INPUT: Final = 16 * 1024 * 1024
 _TIMEOUT: Final = 8.0

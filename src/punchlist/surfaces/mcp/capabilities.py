@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
+from punchlist.app import Services
 from punchlist.checklist.model import item_json
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.errors import NotFound, PunchlistError
@@ -16,7 +17,6 @@ from punchlist.kernel.tool import ListToolSpec, ToolResult
 from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.model import Plan
 from punchlist.plan.tools import plan_json
-from punchlist.services import Services
 from punchlist.surfaces.role_tools import RoleTools, mission_scope
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from threading import Lock, Timer
 from typing import Any, Final
 
+from punchlist.app import Services
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.errors import PunchlistError
 from punchlist.kernel.actors import Actor, Role
@@ -25,7 +26,6 @@ from punchlist.plan import validation as plan_validation
 from punchlist.plan.lifecycle import ConditionKind, PlanStatus
 from punchlist.plan.model import BlockedTodo, Plan
 from punchlist.plan.tools import condition_json
-from punchlist.services import Services
 from punchlist.surfaces.mcp import jsonrpc
 from punchlist.surfaces.mcp.capabilities import Capabilities
 from punchlist.surfaces.mcp.jsonrpc import Json, RpcRequest, tool_result

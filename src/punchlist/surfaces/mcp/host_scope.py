@@ -7,11 +7,11 @@ from functools import cached_property
 from threading import Lock
 from typing import Any, cast
 
+from punchlist.app import Services
 from punchlist.errors import ConfigError
 from punchlist.host_sessions import HostSessions
 from punchlist.kernel.actors import Actor
 from punchlist.missions.model import MissionScope
-from punchlist.services import Services
 
 
 def lazy_services(open_services: Callable[[], Services]) -> Services:

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from punchlist.app import Services
 from punchlist.conversations.model import Scope
 from punchlist.errors import ConfigError
 from punchlist.extras import require
-from punchlist.services import Services
 from punchlist.surfaces.mcp.auth import is_wildcard, token_problem
 from punchlist.surfaces.mcp.capabilities import Capabilities
 

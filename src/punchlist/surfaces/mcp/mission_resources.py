@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from punchlist.app import Services
 from punchlist.missions.model import Mission, MissionScope
 from punchlist.missions.todos import validation as todo_validation
 from punchlist.missions.todos.tools import list_json
-from punchlist.services import Services
 
 if TYPE_CHECKING:
     from punchlist.missions.model import Pillar

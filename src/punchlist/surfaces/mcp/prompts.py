@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from punchlist.agent import continuation
 from punchlist.agent.list_state import ListState, TurnLists
+from punchlist.app import Services
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.actors import Role
 from punchlist.kernel.clock import system_clock, timestamp
 from punchlist.kernel.text import block_problem, excerpt
 from punchlist.missions.chats.quote import block_quote
-from punchlist.services import Services
 from punchlist.surfaces.mcp.mission_resources import URI_TEMPLATE, MissionResources
 
 _MAX_ARGUMENT_LENGTH: Final = 20_000

@@ -14,9 +14,9 @@ from contextlib import suppress
 from threading import Lock, Thread
 from typing import Any, BinaryIO
 
+from punchlist.app import Services
 from punchlist.conversations.model import Scope
 from punchlist.errors import PunchlistError
-from punchlist.services import Services
 from punchlist.surfaces.mcp import jsonrpc
 from punchlist.surfaces.mcp.capabilities import Capabilities
 from punchlist.surfaces.mcp.jsonrpc import MAX_MESSAGE_SIZE, PARSE_ERROR, ProtocolError

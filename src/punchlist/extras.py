@@ -25,12 +25,14 @@ EXTRA_OF: Final = {
     "psycopg": "postgres",
 }
 """Optional packages and the extra that installs each."""
+FEATURES: Final = {"agent": "The agent", "missions": "Mission support", "postgres": "PostgreSQL support"}
 
 
 def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
     """The error to report if an optional package is missing; None if the module is not an optional package."""
     package = (error.name or "").partition(".")[0]
-    return MissingExtra(f"The package {package}", EXTRA_OF[package]) if package in EXTRA_OF else None
+    extra = EXTRA_OF.get(package)
+    return MissingExtra(FEATURES[extra], extra) if extra else None
 
 
 def require(module: str, *, extra: str, feature: str) -> ModuleType:
@@ -44,8 +46,3 @@ def require(module: str, *, extra: str, feature: str) -> ModuleType:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
         raise MissingExtra(feature, extra) from error
-
-
-def require_agent() -> None:
-    """Check for the packages that agents and their tools need. Provider SDKs are checked when a model is opened."""
-    require("pydantic", extra="agent", feature="The agent")

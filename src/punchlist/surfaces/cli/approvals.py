@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from punchlist.extras import require_agent
 from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.cli.context import (
@@ -136,7 +135,6 @@ def _take_over(
     cli: CliContext, services: Services, call: StoredCall, approval: StoredApproval, answer: ApprovalAnswer
 ) -> int | None:
     """Finish a call whose process has died; None if another process took it first."""
-    require_agent()
     from punchlist.conversations.model import Scope
     from punchlist.surfaces.cli.tool_call import deny_call, resume_call
     from punchlist.toolcalls import approvals

@@ -12,7 +12,6 @@ from typing import Annotated, Final
 
 import typer
 
-from punchlist.extras import require_agent
 from punchlist.kernel.text import visible
 from punchlist.surfaces.cli.context import CliContext, echo, echo_json
 from punchlist.surfaces.cli.run import finish
@@ -37,7 +36,6 @@ def demo(
 
     The model's replies are rehearsed. The plan, the tools, the workers and the database are real.
     """
-    require_agent()
     from punchlist import demo as stage
 
     source = Path(stage.__file__).parent / ("mission" if what is DemoStep.MISSION else "")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from punchlist.extras import require_agent
 from punchlist.kernel.text import excerpt, visible
 from punchlist.surfaces.cli.context import CliContext, SessionOption, echo_error, warn_untrusted
 from punchlist.surfaces.cli.tools import ModeOption, ToolArgument, parse_arguments
@@ -22,7 +21,6 @@ app = typer.Typer(help="Show the rules for tool calls and explain decisions.", n
 @app.command()
 def show(cli: CliContext, mode: ModeOption = None, session: SessionOption = None) -> None:
     """Show the mode and the rules in the order in which they apply."""
-    require_agent()
     from punchlist.tools.tool_session import session_policy
 
     services = cli.in_session(session)
@@ -45,7 +43,6 @@ def explain(
     session: SessionOption = None,
 ) -> None:
     """Explain whether a call is allowed, asked about or denied, and by which rule. Nothing runs."""
-    require_agent()
     import asyncio
 
     parsed = parse_arguments(arguments)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from punchlist.extras import require_agent
 from punchlist.kernel.text import excerpt, visible
 from punchlist.surfaces.cli.context import (
     CliContext,
@@ -58,7 +57,6 @@ ToolArgument = Annotated[str, typer.Argument(help="The tool's name.", show_defau
 @app.command("list")
 def list_tools(cli: CliContext, session: SessionOption = None) -> None:
     """List the tools, including those of MCP servers."""
-    require_agent()
     import asyncio
 
     services = cli.in_session(session)
@@ -114,7 +112,6 @@ def call(
     `punchlist inbox` answers it. Exit code: 0 success, 1 error, 2 usage, 3 cancelled or denied,
     4 waiting for approval.
     """
-    require_agent()
     from punchlist.surfaces.cli.tool_call import run_call
     from punchlist.toolcalls.model import ToolCallRequest
     from punchlist.toolcalls.policy import Mode

@@ -109,7 +109,7 @@ def test_an_agent_that_is_killed_again_and_again_does_nothing_twice(
     assert sorted(made) == sorted(set(made))
     assert punchlist("db", "check").returncode == 0
     turns = json.loads(punchlist("sessions", "show", "--json").stdout)["turns"]
-    assert [turn["id"] for turn in turns if not turn["ended_at"]] == []
+    assert [turn["id"] for turn in turns if not turn["endedAt"]] == []
 
 
 @pytest.mark.spec("C13", "C15")

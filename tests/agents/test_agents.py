@@ -114,8 +114,8 @@ def test_the_tasks_that_claude_code_keeps_itself_are_finished(tmp_path: Path) ->
     sent_back = [SENT_BACK in asked.heard for asked in model.asked]
     assert (sent_back, DONE in wrote) == ([False] * 4 + [True] * 2, True)
     (session,) = json.loads(beside.punchlist("sessions", "--json"))
-    todos = json.loads(beside.punchlist("todos", "--session", session["id"], "--json"))["todos"]
-    assert [(todo["content"], todo["status"]) for todo in todos] == [(FIRST, "completed"), (SECOND, "completed")]
+    todos = json.loads(beside.punchlist("todos", "--session", session["id"], "--json"))["items"]
+    assert [(todo["title"], todo["status"]) for todo in todos] == [(FIRST, "completed"), (SECOND, "completed")]
 
 
 def test_an_agent_that_does_nothing_is_let_go(beside: Beside) -> None:

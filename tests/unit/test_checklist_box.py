@@ -10,8 +10,10 @@ from tests.unit.examples import examples
 from tests.unit.hostile import EVERYTHING_HOSTILE, any_text
 
 from punchlist.checklist.lifecycle import ChecklistStatus
-from punchlist.checklist.model import EMPTY_CHECKLIST, Checklist, ChecklistItem
-from punchlist.checklist.render import render_box
+from punchlist.checklist.model import ChecklistItem
+from punchlist.checklist.render import item_label
+from punchlist.surfaces.cli.todos_view import todos_box
+from punchlist.views.todos import NumberedTodo, TodoList
 
 FAMILY = "👨‍👩‍👧‍👦"
 FLAG = "🇩🇪"
@@ -52,7 +54,12 @@ lists = st.lists(
 
 
 def drawn(*items: ChecklistItem, columns: int = 80) -> list[str]:
-    return render_box(Checklist(items, 1, 0, None), columns)
+    """What `punchlist todos` draws for a checklist."""
+    numbered = [
+        NumberedTodo(number, item.id, "checklist", item.content, item.status.value, item_label(item))
+        for number, item in enumerate(items, 1)
+    ]
+    return todos_box(TodoList("s", numbered), columns)
 
 
 def pending(content: str) -> ChecklistItem:
@@ -74,26 +81,26 @@ def test_the_box_is_as_promised() -> None:
         ChecklistItem("c", "Run final build verification", "Running final build verification", ChecklistStatus.PENDING),
     )
     assert lines == [
-        "┌─ Tasks ────────────────────────┐",
-        "│ ✓ Fix failing tests            │",
-        "│ ▶ Updating documentation       │",
-        "│ ○ Run final build verification │",
-        "│                                │",
-        "│ Progress: 1/3 (33%)            │",
-        "└────────────────────────────────┘",
+        "┌─ Tasks ──────────────────────────┐",
+        "│ 1 ✓ Fix failing tests            │",
+        "│ 2 ▶ Updating documentation       │",
+        "│ 3 ○ Run final build verification │",
+        "│                                  │",
+        "│ Progress: 1/3 (33%)              │",
+        "└──────────────────────────────────┘",
     ]
 
 
 @pytest.mark.spec("W9")
 def test_an_empty_list_has_no_box() -> None:
-    assert render_box(EMPTY_CHECKLIST) == ["No todos."]
+    assert drawn() == ["No todos."]
 
 
 @pytest.mark.spec("W9")
 def test_long_text_goes_on_under_itself_and_is_cut_after_two_lines() -> None:
     assert drawn(pending("Rewrite the parser so that it reads every file only once"), columns=40)[1:3] == [
-        "│ ○ Rewrite the parser so that it      │",
-        "│   reads every file only once         │",
+        "│ 1 ○ Rewrite the parser so that it    │",
+        "│     reads every file only once       │",
     ]
     cut = drawn(pending("word " * 100), columns=40)
     assert len(cut) == 6
@@ -133,7 +140,7 @@ def test_a_box_is_never_wider_than_the_terminal_however_narrow(columns: int) -> 
 @pytest.mark.spec("W9")
 @pytest.mark.parametrize("text", ["日本語を直す", f"Deploy {FAMILY} and {FLAG}", "naïve café"])
 def test_text_that_fits_is_shown_whole(text: str) -> None:
-    assert drawn(pending(text), columns=40)[1].startswith(f"│ ○ {text} ")
+    assert drawn(pending(text), columns=40)[1].startswith(f"│ 1 ○ {text} ")
 
 
 @pytest.mark.spec("W10")

@@ -80,15 +80,6 @@ def quoted_contents(items: Sequence[ChecklistItem]) -> str:
     return ", ".join(f"“{visible(item.content)}”" for item in items)
 
 
-def render_box(checklist: Checklist, columns: int = 80) -> list[str]:
-    """The list in a frame that is never wider than `columns`; without a frame where it does not fit."""
-    if not checklist.items:
-        return [NO_TODOS]
-    progress = checklist.progress
-    footer = f"Progress: {progress['completed']}/{progress['total']} ({progress['percent']}%)"
-    return render_frame([(ICONS[item.status], item_label(item)) for item in checklist.items], footer, columns)
-
-
 def render_frame(labels: Sequence[tuple[str, str]], footer: str, columns: int = 80) -> list[str]:
     """Icons and labels in a frame. Each label is a single line that is safe to show."""
     indent = max(len(icon) for icon, _ in labels) + 1

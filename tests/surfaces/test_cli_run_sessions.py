@@ -54,7 +54,7 @@ def test_open_items_of_a_named_session_are_announced(punchlist: Cli, project: Pa
     punchlist("todos", "add", "Open")
     (project / "script.yaml").write_text("- Yes.\n")
     done = punchlist("run", "-c", "Do it.", "--model", "rehearsal:script.yaml")
-    assert "session default has 1 open item; they count for this run." in done.stderr
+    assert "session default has 1 open item from before." in done.stderr
     new = punchlist("run", "Do it.", "--model", "rehearsal:script.yaml")
     assert "open item" not in new.stderr
 

@@ -153,9 +153,7 @@ def run(
 def _print_open_items(cli: CliContext, services: Services) -> None:
     open_items = services.todos.list(cli.user_scope(services)).open_items
     if open_items:
-        echo_error(
-            f"session {services.settings.session} has {plural(len(open_items), 'open item')}; they count for this run."
-        )
+        echo_error(f"session {services.settings.session} has {plural(len(open_items), 'open item')} from before.")
 
 
 def _read_goal(goal: str | None, file: Path | None, resume: bool) -> str | None:

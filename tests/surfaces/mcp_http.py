@@ -23,9 +23,12 @@ STATELESS = {
 
 
 class HttpServer:
-    def __init__(self, project: Path, environment: dict[str, str], *arguments: str) -> None:
+    def __init__(
+        self, project: Path, environment: dict[str, str], *arguments: str, max_open_files: int | None = None
+    ) -> None:
+        limited = ["sh", "-c", f'ulimit -n {max_open_files}; exec "$@"', "sh"] if max_open_files else []
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "punchlist", "mcp", "--http", "--port", "0", *arguments],
+            [*limited, sys.executable, "-m", "punchlist", "mcp", "--http", "--port", "0", *arguments],
             cwd=project,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -46,8 +49,12 @@ class HttpServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.process.returncode is None:
-            self.process.terminate()
-            self.process.communicate(timeout=20)
+            self.stop()
+
+    def stop(self) -> str:
+        """End it; what it has written on standard error since the first line."""
+        self.process.terminate()
+        return self.process.communicate(timeout=20)[1]
 
     def client(self, token: str | None = None) -> HttpClient:
         return HttpClient(self.port, token or self.token)

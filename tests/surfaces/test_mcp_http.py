@@ -29,8 +29,8 @@ from punchlist.kernel.actors import Actor, Role
 from punchlist.missions.model import MissionScope
 from punchlist.surfaces.mcp.capabilities import Capabilities
 from punchlist.surfaces.mcp.http import McpEndpoint
+from punchlist.surfaces.mcp.http_limits import MAX_SESSIONS, SESSION_IDLE_SECONDS
 from punchlist.surfaces.mcp.http_server import application
-from punchlist.surfaces.mcp.sessions import IDLE_SECONDS, MAX_SESSIONS
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 ITEMS = [{"content": "A", "activeForm": "Doing A", "status": "pending"}]
@@ -65,6 +65,24 @@ STRANGERS: list[tuple[int, dict[str, str | None]]] = [
     (403, {"Host": "127.0.0.1:99999"}),
     (403, {"Host": "[::1"}),
     (403, {"Host": "0.0.0.0"}),
+    (403, {"Host": "[::1].evil.example.com"}),
+    (403, {"Host": "[::1]evil.example.com:80"}),
+    (403, {"Host": "[::1]:80:80"}),
+    (403, {"Host": "[::1]:"}),
+    (403, {"Host": "[::1%eth0]"}),
+    (403, {"Host": "::1"}),
+    (403, {"Host": "localhost:80.evil.example.com"}),
+    (403, {"Host": "localhost/.evil.example.com"}),
+    (403, {"Host": "localhost?.evil.example.com"}),
+    (403, {"Host": "localhost\\.evil.example.com"}),
+    (403, {"Host": "localhost\t.evil.example.com"}),
+    (403, {"Host": "localhost, evil.example.com"}),
+    (403, {"Host": "//localhost"}),
+    (403, {"Origin": "http://[::1].evil.example.com"}),
+    (403, {"Origin": "http://localhost:80.evil.example.com"}),
+    (403, {"Origin": "http:localhost"}),
+    (403, {"Origin": "http:///localhost"}),
+    (403, {"Origin": "http://localhost http://evil.example.com"}),
     (403, {"Origin": "null"}),
     (403, {"Origin": ""}),
     (403, {"Origin": "http://evil.example.com"}),
@@ -182,9 +200,9 @@ def test_a_token_opens_its_own_role_and_its_own_sessions_only(two_roles: Roles) 
 @pytest.mark.spec("X1")
 def test_a_session_that_was_not_used_for_long_is_gone(two_roles: Roles) -> None:
     used, idle = two_roles.begin("supervisor"), two_roles.begin("supervisor")
-    two_roles.clock[0] = IDLE_SECONDS - 1
+    two_roles.clock[0] = SESSION_IDLE_SECONDS - 1
     assert two_roles.post("supervisor", PING, **{"Mcp-Session-Id": used}).status_code == 200
-    two_roles.clock[0] = IDLE_SECONDS + 1
+    two_roles.clock[0] = SESSION_IDLE_SECONDS + 1
     assert two_roles.post("supervisor", PING, **{"Mcp-Session-Id": idle}).status_code == 404
     assert two_roles.post("supervisor", PING, **{"Mcp-Session-Id": used}).status_code == 200
     for _ in range(MAX_SESSIONS):

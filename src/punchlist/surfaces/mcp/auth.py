@@ -10,15 +10,19 @@ import hmac
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from typing import Final
-from urllib.parse import urlsplit
 
 from punchlist.surfaces.mcp.capabilities import Capabilities
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 MIN_TOKEN_LENGTH: Final = 16
 
+# Parsed strictly: a URL parser takes `[::1].evil.example` for `::1`.
+_HOST: Final = re.compile(
+    r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]{2,45})\]|(?P<name>[A-Za-z0-9._-]{1,253}))(?::(?P<port>[0-9]{1,5}))?", re.ASCII
+)
+_MAX_PORT: Final = 65_535
 _TOKEN: Final = re.compile(rf"[!-~]{{{MIN_TOKEN_LENGTH},512}}")
 _BEARER: Final = re.compile(r"bearer +([!-~]+)", re.IGNORECASE)
 
@@ -49,7 +53,7 @@ class Authenticator:
         for name, value in headers:
             values.setdefault(name.lower(), []).append(value.strip())
         hosts, origins, authorizations = (values.get(name, []) for name in ("host", "origin", "authorization"))
-        if len(hosts) != 1 or _host_name(f"//{hosts[0]}") not in self._host_names:
+        if len(hosts) != 1 or _host_name(hosts[0]) not in self._host_names:
             raise HttpRejection(403, "Host: not a name of this server")
         if len(origins) > 1 or any(not self._is_own_origin(origin) for origin in origins):
             raise HttpRejection(403, "Origin: requests from other sites are not allowed")
@@ -61,7 +65,8 @@ class Authenticator:
         return principal
 
     def _is_own_origin(self, origin: str) -> bool:
-        return origin.lower().startswith(("http://", "https://")) and _host_name(origin) in self._host_names
+        scheme, separator, host = origin.partition("://")
+        return scheme.lower() in ("http", "https") and bool(separator) and _host_name(host) in self._host_names
 
     def _principal(self, token: str) -> Principal | None:
         """Compare with every token, each in constant time."""
@@ -73,15 +78,16 @@ class Authenticator:
 
 
 def _host_name(address: str) -> str | None:
-    """The host without its port; None if the address is invalid or has other parts."""
+    """The host of `HOST[:PORT]` in lower case; None for anything else."""
+    found = _HOST.fullmatch(address)
+    if found is None or int(found["port"] or 0) > _MAX_PORT:
+        return None
+    if found["name"] is not None:
+        return found["name"].lower()
     try:
-        parts = urlsplit(address)
-        _ = parts.port
+        return str(IPv6Address(found["ipv6"]))
     except ValueError:
         return None
-    if parts.username is not None or parts.path or parts.query or parts.fragment:
-        return None
-    return parts.hostname
 
 
 def token_problem(token: str) -> str | None:

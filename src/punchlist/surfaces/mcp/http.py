@@ -10,6 +10,7 @@ Services are synchronous and run in threads; `Outbox` moves their messages to th
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import time
@@ -25,6 +26,7 @@ from punchlist.kernel.text import excerpt
 from punchlist.surfaces.mcp import jsonrpc
 from punchlist.surfaces.mcp.auth import Authenticator, HttpRejection, Principal
 from punchlist.surfaces.mcp.capabilities import Capabilities
+from punchlist.surfaces.mcp.http_limits import BODY_SECONDS, MAX_STREAMS
 from punchlist.surfaces.mcp.jsonrpc import (
     HANDSHAKE_VERSIONS,
     HEADER_MISMATCH,
@@ -42,8 +44,6 @@ from punchlist.surfaces.mcp.jsonrpc import (
 from punchlist.surfaces.mcp.protocol import ANSWER_TIMEOUT, ClientConnection
 from punchlist.surfaces.mcp.sessions import KEEPALIVE_EVENT, ClientSession, ClientSessions, Outbox, sse_event
 from punchlist.surfaces.mcp.subscriptions import ChangeNotifier
-
-MAX_STREAMS: Final = 100
 
 _SESSION: Final = "mcp-session-id"
 _VERSION: Final = "mcp-protocol-version"
@@ -258,10 +258,15 @@ async def _body(request: Request) -> bytes:
     if announced.isdigit() and int(announced) > MAX_MESSAGE_SIZE:
         raise too_long
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_MESSAGE_SIZE:
-            raise too_long
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MAX_MESSAGE_SIZE:
+                    raise too_long
+    except TimeoutError:
+        reason = f"The body did not arrive within {BODY_SECONDS:g} s."
+        raise HttpRejection(408, reason, {"Connection": "close"}) from None
     return bytes(body)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import socket
 import sys
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from punchlist.app import Services
@@ -14,6 +16,7 @@ from punchlist.errors import ConfigError
 from punchlist.extras import require
 from punchlist.surfaces.mcp.auth import is_wildcard, token_problem
 from punchlist.surfaces.mcp.capabilities import Capabilities
+from punchlist.surfaces.mcp.http_limits import IDLE_CONNECTION_SECONDS, connection_limits
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -31,6 +34,7 @@ def serve(services: Services, scope: Scope, host: str, port: int, environment: M
     import uvicorn
 
     from punchlist.surfaces.mcp.http import McpEndpoint
+    from punchlist.surfaces.mcp.http_connection import BoundedConnection, LogRateLimit
 
     if is_wildcard(host):
         raise ConfigError("--host: must be one address of this machine that clients can name, not a wildcard")
@@ -38,6 +42,7 @@ def serve(services: Services, scope: Scope, host: str, port: int, environment: M
     if configured is not None and (problem := token_problem(configured)):
         raise ConfigError(f"{TOKEN_VARIABLE}: {problem}")
     token = configured or secrets.token_urlsafe(32)
+    limits = connection_limits(_max_open_files())
     listener = _listen(host, port)
     capabilities = Capabilities(services, scope)
     # Report an unusable database now instead of in the first call.
@@ -60,7 +65,12 @@ def serve(services: Services, scope: Scope, host: str, port: int, environment: M
         lifespan="off",
         ws="none",
         timeout_graceful_shutdown=1,
+        http=partial(BoundedConnection, limit=limits.connections),  # type: ignore[arg-type]
+        backlog=limits.accepted_at_once,
+        timeout_keep_alive=IDLE_CONNECTION_SECONDS,
     )
+    for logger in ("uvicorn.error", "asyncio"):
+        logging.getLogger(logger).addFilter(LogRateLimit())
     Server(config).run(sockets=[listener])
 
 
@@ -81,3 +91,12 @@ def _listen(host: str, port: int) -> socket.socket:
         raise ConfigError(
             f"Cannot listen on {host}:{port} ({error.strerror or error}). Choose another --port."
         ) from None
+
+
+def _max_open_files() -> int:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 512
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return sys.maxsize if limit == resource.RLIM_INFINITY else limit

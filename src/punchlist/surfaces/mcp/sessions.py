@@ -13,13 +13,10 @@ from typing import Final
 
 from punchlist.surfaces.mcp import jsonrpc
 from punchlist.surfaces.mcp.auth import Principal
+from punchlist.surfaces.mcp.http_limits import MAX_SESSIONS, SESSION_IDLE_SECONDS
 from punchlist.surfaces.mcp.jsonrpc import Json
 from punchlist.surfaces.mcp.protocol import ClientConnection
 from punchlist.surfaces.mcp.subscriptions import ChangeNotifier
-
-IDLE_SECONDS: Final = 3600.0
-MAX_SESSIONS: Final = 100
-
 
 _MAX_MESSAGES: Final = 1_000
 """Above this, the oldest messages are dropped."""
@@ -119,4 +116,4 @@ class ClientSessions:
         session.outbox.put(None)
 
     def _is_expired(self, session: ClientSession) -> bool:
-        return not session.streaming and self._clock() - session.used_at > IDLE_SECONDS
+        return not session.streaming and self._clock() - session.used_at > SESSION_IDLE_SECONDS

@@ -77,25 +77,37 @@ class CheckReport:
 def check(store: Store, revision: str, progress: Callable[[int], None] = lambda _: None) -> CheckReport:
     """Check everything in one snapshot; writers may continue."""
     report = CheckReport(revision)
-    try:
-        report.problems += maintenance.integrity_problems(store)
-        if revision != SCHEMA_VERSION:
-            # The rest of the check reads the tables of the current schema.
-            report.problems.append(_schema_problem(store, revision))
-            return report
-        with store.read() as tx:
-            _check_events(tx, report, progress)
-            report.sizes = [
-                ListSize(table, *maintenance.table_size(tx, table, columns))
-                for table, columns in sorted(text_columns().items())
-            ]
-    except StoreError as error:
-        report.problems.append(str(error))
+    _run(report, "integrity", lambda: report.problems.extend(maintenance.integrity_problems(store)))
+    if revision != SCHEMA_VERSION:
+        # The rest of the check reads the tables of the current schema.
+        report.problems.append(_schema_problem(store, revision))
+    else:
+        _run(report, "schema", lambda: report.problems.extend(maintenance.schema_problems(store)))
+        _run(report, "events", lambda: _check_content(store, report, progress))
     del report.problems[MAX_PROBLEMS:]
     for size in report.sizes:
         if size.rows > LARGE_ROWS or size.bytes > LARGE_BYTES:
             report.warnings.append(f"{size.table} has grown to {size.rows:,} rows and {size.bytes:,} bytes.")
     return report
+
+
+def _run(report: CheckReport, part: str, check_part: Callable[[], None]) -> None:
+    """Damage can make any read fail in any way: a part of the check that fails is a problem, never an error."""
+    try:
+        check_part()
+    except StoreError as error:
+        report.problems.append(str(error))
+    except Exception as error:
+        report.problems.append(f"{part}: the check could not be finished ({type(error).__name__}: {error})")
+
+
+def _check_content(store: Store, report: CheckReport, progress: Callable[[int], None]) -> None:
+    with store.read() as tx:
+        _check_events(tx, report, progress)
+        report.sizes = [
+            ListSize(table, *maintenance.table_size(tx, table, columns))
+            for table, columns in sorted(text_columns().items())
+        ]
 
 
 def _schema_problem(store: Store, revision: str) -> str:

@@ -12,6 +12,7 @@ from typing import Final
 
 from punchlist.errors import InvalidInput, StoreBusy, StoreDamaged, StoreUnavailable
 from punchlist.storage.open import create_folder, ensure_schema
+from punchlist.storage.schema_objects import schema_differences
 from punchlist.storage.schema_version import APPLICATION_ID, READ_VERSION, unsupported_version
 from punchlist.storage.sqlite import BUSY_SECONDS, SUFFIXES, SQLite, lock_folder, use_write_ahead_log
 from punchlist.storage.statements import Statement
@@ -32,6 +33,17 @@ def integrity_problems(store: Store) -> list[str]:
     return problems + [
         f"integrity: a row of {row[0]} references a missing row of {row[2]}" for row in orphans[:_MAX_PROBLEMS]
     ]
+
+
+def schema_problems(store: Store) -> list[str]:
+    """The tables, indexes, triggers and views that differ from those of the current version."""
+    connection = store.connections.acquire()
+    try:
+        return schema_differences(connection, store.database.kind)[:_MAX_PROBLEMS]
+    except Exception as error:
+        store.raise_translated(error)
+    finally:
+        store.connections.release(connection)
 
 
 def count_rows(tx: Transaction, table: str) -> int:

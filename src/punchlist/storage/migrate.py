@@ -31,7 +31,7 @@ _TEXT_COLUMN: Final = re.compile(r"^ +(\w+) TEXT\b", re.MULTILINE)
 _ADD_TEXT_COLUMN: Final = re.compile(r"^ALTER TABLE (\w+) ADD COLUMN (\w+) TEXT\b", re.MULTILINE)
 
 _FIND_VERSION: Final = Statement(READ_VERSION)
-_CREATE_VERSION: Final = f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"
+CREATE_VERSION: Final = f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"
 _INSERT_VERSION: Final = Statement(f"INSERT INTO {VERSION_TABLE} VALUES (:version)")
 _UPDATE_VERSION: Final = Statement(f"UPDATE {VERSION_TABLE} SET version_num = :version")
 
@@ -90,7 +90,7 @@ def _apply(tx: Transaction, store: Store, version: str | None, pending: list[Mig
         for statement in migration.statements(store.database.kind):
             tx.run(statement)
     if version is None:
-        tx.run(Statement(_CREATE_VERSION))
+        tx.run(Statement(CREATE_VERSION))
     tx.run(_INSERT_VERSION if version is None else _UPDATE_VERSION, version=pending[-1].version)
     if isinstance(store.database, SQLite):
         tx.raw(f"PRAGMA application_id = {APPLICATION_ID}")

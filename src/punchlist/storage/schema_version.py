@@ -10,6 +10,11 @@ from punchlist.storage.store import Database
 
 SCHEMA_VERSION: Final = "0004"
 """The number of the newest file in `migrations/`; a test compares them."""
+SCHEMA_DIGESTS: Final = {
+    "sqlite": "3c4372b10f31fe4443a05ef5cb6a0aef80564ae494858818b12b43d6756e97b7",
+    "postgresql": "9ee3499d0756dfb6ac9d64a62b07bdd94da45c508e860116d914cac012bc8bc8",
+}
+"""The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"
 """The oldest version that can be upgraded."""
 

@@ -229,7 +229,9 @@ _CHECK_SECONDS: Final = 0.01
 class Store:
     """One database. Thread-safe."""
 
-    def __init__(self, database: Database, clock: Clock = system_clock) -> None:
+    def __init__(self, database: Database, clock: Clock = system_clock, chain_key: bytes = b"") -> None:
+        self.chain_key = chain_key
+        """Signs the events; without a key, their hash chain is plain."""
         self.append_counts: dict[str, int] = {}
         """The number of appends by this process to each stream; lets caches skip reads."""
         self.database = database

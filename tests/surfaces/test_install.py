@@ -333,7 +333,7 @@ def test_after_somebodys_edits_exactly_ours_is_taken_out(punchlist: Cli, project
     hooks.write_text(json.dumps(told))
     undone = punchlist("uninstall", "codex", "--yes")
     assert "Edited since the installation" in undone.stdout
-    assert config.read_text() == '# mine\nmodel = "gpt"\n[hooks.state."x:stop:0:0"]\ntrusted_hash = "1"\n'
+    assert config.read_text() == '# mine\nmodel = "gpt"\n\n[hooks.state."x:stop:0:0"]\ntrusted_hash = "1"\n'
     assert json.loads(hooks.read_text()) == {
         "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}
     }
@@ -488,7 +488,8 @@ def test_a_file_in_which_there_was_nothing_is_there_again(project: Path, environ
     ("content", "message"),
     [
         (b'{\n  "hooks": null\n}', ", line 2: hooks must be an object, got null. Correct or remove it"),
-        (b'{"a": ', ", line 1: is not valid JSON: expected a value, found the end of the file"),
+        (b'{"a": ', ", line 1: is not valid JSON: Expecting value (column 7)"),
+        (b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "is nested too deeply. Nothing was changed"),
         (b"\xff\xfe{\x00}\x00", "is not UTF-8 text (byte 1)"),
         (b'{"a": "\xe9"}', "is not UTF-8 text (byte 8)"),
     ],

@@ -8,11 +8,26 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple, Protocol
 
 from punchlist.integrations.install.entry_command import NAME, EntryCommand
-from punchlist.integrations.install.text_edits import EditedText, InsertedText, Path, UneditableFile
 
 COMMAND_KEYS: Final = ("command", "args")
 """The keys that start Punchlist. Only these are updated in an existing entry; a person may have changed the rest."""
 NOT_OURS: Final = "already exists and was not made by this command"
+
+
+class UneditableFile(Exception):
+    def __init__(self, reason: str, line: int | None = None) -> None:
+        self.reason = reason
+        self.line = line
+        super().__init__(reason)
+
+
+def line_ending(text: str) -> str:
+    first = text.find("\n")
+    return "\r\n" if first > 0 and text[first - 1] == "\r" else "\n"
+
+
+def line_number(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
 
 
 class EntryState(StrEnum):
@@ -38,19 +53,11 @@ class Entry(NamedTuple):
 class ManagedContent(Protocol):
     """Our entries in one file, as pure functions of its text."""
 
-    def add_entries(self, text: str | None) -> EditedText:
+    def add_entries(self, text: str | None) -> str:
         """Add our entries or update them; an up-to-date text stays the same."""
 
-    def remove_entries(
-        self, text: str, inserted: tuple[InsertedText, ...] = (), created: tuple[Path, ...] | None = None
-    ) -> str | None:
-        """Remove our entries, and the tables that were created for them; if that is not known, the empty ones.
-
-        None if nothing is left.
-        """
-
-    def reset_values(self, text: str) -> str:
-        """Restore our values where a person changed them in our entries."""
+    def remove_entries(self, text: str) -> str:
+        """Remove our entries, and the tables that are empty without them."""
 
     def is_empty(self, text: str) -> bool: ...
     def entries(self, text: str) -> Iterator[Entry]: ...
@@ -117,11 +124,6 @@ def pending_changes(value: Mapping[str, Any], expected: Mapping[str, Any]) -> di
     }
 
 
-def original_values(value: Mapping[str, Any], expected: Mapping[str, Any]) -> dict[str, Any]:
-    """Our values of the keys in an existing entry, apart from the command."""
-    return {key: new for key, new in expected.items() if key in value and key not in COMMAND_KEYS}
-
-
 def entry_state(changes: Mapping[str, Any]) -> EntryState:
     return EntryState.OUTDATED if changes else EntryState.INSTALLED
 
@@ -134,19 +136,13 @@ class OwnFile:
     content: str
     command: tuple[str, ...]
 
-    def add_entries(self, text: str | None) -> EditedText:
+    def add_entries(self, text: str | None) -> str:
         if text is not None and not self._is_ours(text):
             raise UneditableFile(f"{NOT_OURS}. Move it away, then install again")
-        return EditedText(self.content)
+        return self.content
 
-    def remove_entries(
-        self, text: str, inserted: tuple[InsertedText, ...] = (), created: tuple[Path, ...] | None = None
-    ) -> str | None:
-        del inserted, created
-        return None if text.strip() and self._is_ours(text) else text
-
-    def reset_values(self, text: str) -> str:
-        return text
+    def remove_entries(self, text: str) -> str:
+        return "" if self._is_ours(text) else text
 
     def is_empty(self, text: str) -> bool:
         return not text.strip()

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from punchlist.errors import ConfigError
-from punchlist.integrations.install.entries import HookEntry, ManagedContent, OwnFile, ServerEntry
+from punchlist.integrations.install.entries import HookEntry, ManagedContent, OwnFile, ServerEntry, UneditableFile
 from punchlist.integrations.install.entry_command import EntryCommand
 from punchlist.integrations.install.host_names import HostName, InstallScope
 from punchlist.integrations.install.settings_json import SettingsJson
 from punchlist.integrations.install.settings_toml import SettingsToml
-from punchlist.integrations.install.text_edits import UneditableFile
 
 _HOOK_TIMEOUT: Final = 20
 """Seconds. A hook takes a fraction of one; the rest is for a busy machine."""

@@ -19,7 +19,7 @@ from typing import Final
 from punchlist.config import user_folder
 from punchlist.errors import ConfigError, Conflict, InvalidInput
 from punchlist.integrations.install import files
-from punchlist.integrations.install.entries import Entry, EntryState, ManagedContent
+from punchlist.integrations.install.entries import Entry, EntryState, ManagedContent, UneditableFile
 from punchlist.integrations.install.entry_command import EntryCommand, default_command
 from punchlist.integrations.install.files import FileChange
 from punchlist.integrations.install.host_names import InstallScope
@@ -31,7 +31,6 @@ from punchlist.integrations.install.manifest import (
     digest,
     recorded_locations,
 )
-from punchlist.integrations.install.text_edits import UneditableFile
 
 _LOCK_TIMEOUT: Final = 30.0
 DOUBLE_INSTALL: Final = "Where both apply, hooks can run and count twice: uninstall one of them."
@@ -236,49 +235,36 @@ def _plan_addition(file: HostFile, record: FileRecord | None) -> tuple[FileChang
     path, current = file.path, files.read(file.path)
     mark, text = files.decode(path, current) if current is not None else (b"", None)
     with _located_errors(path):
-        edited = file.content.add_entries(text)
-        after = mark + edited.text.encode()
-        if after == current:
-            return None, record
-        before, inserted, created = None, edited.inserted, edited.created
-        if text is not None:
-            before = _without_entries(file.content, text, mark, record)
-            if record is not None:
-                # Undoing an update still restores the content before the first installation.
-                before = record.before if _is_unedited(file.content, text, mark, record) else before
-                inserted = (*record.inserted, *edited.inserted) if edited.inserted else ()
-                created = tuple(dict.fromkeys((*record.created, *edited.created)))
-        installed = mark + file.content.reset_values(edited.text).encode()
-    return FileChange(path, current, after), FileRecord(str(path), before, digest(installed), inserted, created)
+        after = mark + file.content.add_entries(text).encode()
+    if after == current:
+        return None, record
+    before = _original(path, file.content, current, record)
+    return FileChange(path, current, after), FileRecord(str(path), before, digest(after))
 
 
 def _plan_removal(path: Path, content: ManagedContent, record: FileRecord | None) -> FileChange | None:
     current = files.read(path)
+    before = _original(path, content, current, record)
+    return FileChange(path, current, before) if before != current else None
+
+
+def _original(path: Path, content: ManagedContent, current: bytes | None, record: FileRecord | None) -> bytes | None:
+    """A file before the installation: as recorded or, if the rest was edited since, without our entries."""
     if current is None:
         return None
+    if record is not None and digest(current) == record.after:
+        return record.before
     mark, text = files.decode(path, current)
     with _located_errors(path):
-        if record is not None and _is_unedited(content, text, mark, record):
-            return FileChange(path, current, record.before)
-        left = _without_entries(content, text, mark, record)
-    return FileChange(path, current, left) if left != current else None
-
-
-def _is_unedited(content: ManagedContent, text: str, mark: bytes, record: FileRecord) -> bool:
-    """Whether a file is as installed, apart from values that a person changed in our entries."""
-    return record.after in (digest(mark + text.encode()), digest(mark + content.reset_values(text).encode()))
-
-
-def _without_entries(content: ManagedContent, text: str, mark: bytes, record: FileRecord | None) -> bytes | None:
-    """A file's content without our entries; None if we created the file and nothing else is in it."""
-    left = content.remove_entries(text, record.inserted, record.created) if record else content.remove_entries(text)
-    if left is None:
-        return None
+        left = content.remove_entries(text)
+        if record is not None and record.before is not None:
+            _, before = files.decode(path, record.before)
+            if content.remove_entries(content.add_entries(before)) == left:
+                # Only our entries were edited.
+                return record.before
     # Without a record, a file with only our entries was most likely created for them.
     created_by_us = record is None or record.before is None
-    if left != text and created_by_us and content.is_empty(left):
-        return None
-    return mark + left.encode()
+    return None if left != text and created_by_us and content.is_empty(left) else mark + left.encode()
 
 
 @contextmanager

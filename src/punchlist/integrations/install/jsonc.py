@@ -1,185 +1,204 @@
-"""JSON with comments and trailing commas: positions of values, and edits.
+"""Edits of JSON with comments and trailing commas: everything but the edited value stays as it is.
 
-A text is parsed into nodes with positions, and edits insert or remove there, so comments, blanks, the order of keys
-and the spelling of numbers stay. New entries follow the layout around them.
+Comments and trailing commas are blanked out first, with as many spaces. The standard parser reads the result, and its
+positions are those of the original text. New values follow the layout around them.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
-from punchlist.integrations.install.text_edits import TextEdit, UneditableFile, line_ending, line_number
-from punchlist.kernel.text import excerpt
+from punchlist.integrations.install.entries import UneditableFile, line_ending, line_number
+from punchlist.kernel.text import excerpt, json_type
 
-_TRIVIA: Final = re.compile(r"(?:[ \t\r\n]++|//[^\r\n]*+|/\*(?s:.*?)\*/)*+")
-_COMMENTS_ON_LINE: Final = re.compile(r"(?:[ \t]*+(?:/\*[^\r\n]*?\*/|//[^\r\n]*+))*+")
-_STRING: Final = re.compile(r'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+"')
-_SCALAR: Final = re.compile(
-    r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?(?![\w.])|(?:true|false|null)(?!\w)"
-)
-_STRING_OR_TRIVIA: Final = re.compile(rf"({_STRING.pattern})|[ \t\r\n]++|//[^\r\n]*+|/\*(?s:.*?)\*/")
-_STRING_OR_TRAILING_COMMA: Final = re.compile(rf"({_STRING.pattern})|,(?=[}}\]])")
+_STRING: Final = r'"(?:[^"\\\r\n]|\\.)*+"'
+_STRING_OR_COMMENT: Final = re.compile(rf"({_STRING})|//[^\r\n]*+|/\*(?s:.*?)\*/")
+_STRING_OR_TRAILING_COMMA: Final = re.compile(rf"({_STRING})|,(?=[ \t\r\n]*+[}}\]])")
+_BLANKS: Final = re.compile(r"[ \t\r\n]*+")
 _BLANK: Final = " \t\r\n"
-_TRIVIA_START: Final = frozenset(_BLANK + "/")
-_NONE: Final[list[Any]] = []
+_DECODER: Final = json.JSONDecoder()
+
+Path = tuple[str | int, ...]
+"""The keys and indexes that lead to a value."""
 
 
-class JsonNode:
-    """A value and its position. `bracket` is `{`, `[`, or empty for a scalar."""
-
-    __slots__ = ("bracket", "commas", "end", "keys", "nodes", "start", "starts")
-
-    def __init__(self, start: int, bracket: str = "", end: int = -1) -> None:
-        self.start = start
-        self.bracket = bracket
-        self.end = end
-        # Large files have very many scalars: they share one list.
-        self.nodes: list[JsonNode] = [] if bracket else _NONE
-        self.keys: list[str] = [] if bracket else _NONE
-        self.starts: list[int] = [] if bracket else _NONE
-        """Where each element starts: at its key in an object, at its value in an array."""
-        self.commas: list[int] = [] if bracket else _NONE
-        """The comma after each element; the last one has a comma only if it is trailing."""
+class _Member(NamedTuple):
+    key: str | int
+    start: int
+    """Of the key in an object, of the value in an array."""
+    value: int
+    end: int
 
 
-def parse(text: str) -> JsonNode | None:
+class _Container(NamedTuple):
+    """An object or an array in a text."""
+
+    start: int
+    members: list[_Member]
+    close: int
+
+    @property
+    def content_end(self) -> int:
+        return self.members[-1].end if self.members else self.start + 1
+
+
+def load(text: str) -> Any:
     """The value of a text; None if there are only blanks and comments."""
-    position = _skip_trivia(text, 0)
-    if position == len(text):
+    plain = _plain(text)
+    if not plain.strip(_BLANK):
         return None
-    root, position = _parse_value(text, position)
-    position = _skip_trivia(text, position)
-    if position != len(text):
-        raise _unexpected(text, position, "the end")
-    return root
+    try:
+        return json.loads(plain)
+    except json.JSONDecodeError as error:
+        column = error.pos - text.rfind("\n", 0, error.pos)
+        raise UneditableFile(
+            f"is not valid JSON: {error.msg} (column {column})", line_number(text, error.pos)
+        ) from None
+    except ValueError as error:
+        raise UneditableFile(f"is not valid JSON: {error}") from None
 
 
-def _parse_value(text: str, position: int) -> tuple[JsonNode, int]:
-    """A value and the position after it. Not recursive: the nesting has no limit."""
-    root = node = _parse_start(text, position)
-    parents = list[JsonNode]()
-    position = node.end if node.end >= 0 else position + 1
-    while node.end < 0:
-        position = _skip_trivia(text, position)
-        closing = "}" if node.bracket == "{" else "]"
-        if text[position : position + 1] == closing:
-            node.end = position = position + 1
-            if not parents:
-                break
-            node = parents.pop()
-        else:
-            if len(node.commas) < len(node.nodes):
-                raise _unexpected(text, position, f"a comma or {closing}")
-            start = position
-            if node.bracket == "{":
-                position = _parse_key(text, position, node)
-            node.starts.append(start)
-            child = _parse_start(text, position)
-            node.nodes.append(child)
-            if child.end < 0:
-                parents.append(node)
-                node, position = child, position + 1
-                continue
-            position = child.end
-        comma = _skip_trivia(text, position)
-        if text[comma : comma + 1] == ",":
-            node.commas.append(comma)
-            position = comma + 1
-    return root, position
+def check_type(text: str, data: Any, path: Path, expected: type[dict[str, Any]] | type[list[Any]]) -> None:
+    """Raise if there is a value at the path, and it is neither of this type nor the only one."""
+    for key in path:
+        data = data.get(key) if isinstance(data, dict) else None
+    found = _find(text, path)
+    if found is not None and not isinstance(data, expected):
+        name = f"{'.'.join(excerpt(str(part)) for part in path)} " if path else ""
+        kind = "an object" if expected is dict else "an array"
+        raise UneditableFile(
+            f"{name}must be {kind}, got {json_type(data)}. Correct or remove it, then try again",
+            line_number(text, found),
+        )
 
 
-def _parse_start(text: str, position: int) -> JsonNode:
-    """A whole scalar, or an object or array without its content."""
-    if text[position : position + 1] in ("{", "["):
-        return JsonNode(position, text[position])
-    found = _STRING.match(text, position) or _SCALAR.match(text, position)
-    if found is None:
-        raise _unexpected(text, position, "a value")
-    return JsonNode(position, "", found.end())
+def line_of(text: str, path: Path) -> int | None:
+    found = _find(text, path)
+    return None if found is None else line_number(text, found)
 
 
-def _parse_key(text: str, position: int, node: JsonNode) -> int:
-    found = _STRING.match(text, position)
-    if found is None:
-        raise _unexpected(text, position, "a key in double quotes")
-    string = found.group()
-    node.keys.append(str(json.loads(string)) if "\\" in string else string[1:-1])
-    position = _skip_trivia(text, found.end())
-    if text[position : position + 1] != ":":
-        raise _unexpected(text, position, "a colon")
-    return _skip_trivia(text, position + 1)
+@lru_cache(maxsize=2)
+def _without_comments(text: str) -> str:
+    return _STRING_OR_COMMENT.sub(lambda found: found[1] or " " * len(found[0]), text)
 
 
-def _skip_trivia(text: str, position: int) -> int:
-    if text[position : position + 1] not in _TRIVIA_START:
-        return position
-    found = _TRIVIA.match(text, position)
+@lru_cache(maxsize=2)
+def _plain(text: str) -> str:
+    return _STRING_OR_TRAILING_COMMA.sub(lambda found: found[1] or " ", _without_comments(text))
+
+
+def _skip_blanks(text: str, position: int) -> int:
+    found = _BLANKS.match(text, position)
     return found.end() if found else position
 
 
-def _unexpected(text: str, position: int, expected: str) -> UneditableFile:
-    column = position - text.rfind("\n", 0, position)
-    found = f"“{excerpt(text[position : position + 20], 20)}”" if position < len(text) else "the end of the file"
-    reason = f"is not valid JSON: expected {expected}, found {found} (column {column})"
-    return UneditableFile(reason, line_number(text, position))
+@lru_cache(maxsize=8)
+def _container(plain: str, start: int) -> _Container:
+    """The object or array that starts at a position. The text must be valid."""
+    members: list[_Member] = []
+    position = _skip_blanks(plain, start + 1)
+    while plain[position] not in "}]":
+        key: str | int = len(members)
+        value = position
+        if plain[start] == "{":
+            key, end = _DECODER.raw_decode(plain, position)
+            value = _skip_blanks(plain, _skip_blanks(plain, end) + 1)
+        _, end = _DECODER.raw_decode(plain, value)
+        members.append(_Member(key, position, value, end))
+        position = _skip_blanks(plain, end)
+        if plain[position] == ",":
+            position = _skip_blanks(plain, position + 1)
+    return _Container(start, members, position)
 
 
-# --- reading ---------------------------------------------------------------------------------------------------------
-
-
-def to_python(text: str, node: JsonNode) -> Any:
-    """The value; the last one wins if an object has a key twice."""
-    if node.bracket == "{":
-        return dict(zip(node.keys, (to_python(text, child) for child in node.nodes), strict=True))
-    if node.bracket == "[":
-        return [to_python(text, child) for child in node.nodes]
-    return json.loads(text[node.start : node.end])
-
-
-def get(text: str, node: JsonNode, key: str) -> JsonNode | None:
-    """A member of an object. Programs differ in which of two equal keys they use, so that is an error."""
-    found = [child for name, child in zip(node.keys, node.nodes, strict=True) if name == key]
+def _get(plain: str, container: _Container, key: str | int) -> _Member | None:
+    """A member. Programs differ in which of two equal keys they use, so that is an error."""
+    found = [member for member in container.members if member.key == key]
     if len(found) > 1:
-        raise UneditableFile(f"has the key “{excerpt(key)}” twice in one object", line_number(text, found[1].start))
+        line = line_number(plain, found[1].start)
+        raise UneditableFile(f"has the key “{excerpt(str(key))}” twice in one object", line)
     return found[0] if found else None
 
 
-def type_name(text: str, node: JsonNode) -> str:
-    if node.bracket:
-        return "an object" if node.bracket == "{" else "an array"
-    return {'"': "text", "t": "a boolean", "f": "a boolean", "n": "null"}.get(text[node.start], "a number")
+def _find(text: str, path: Path) -> int | None:
+    """The position of a value."""
+    plain = _plain(text)
+    position = _skip_blanks(plain, 0)
+    for key in path:
+        found = _get(plain, _container(plain, position), key) if plain[position] in "{[" else None
+        if found is None:
+            return None
+        position = found.value
+    return position
 
 
-def minify(text: str) -> str:
-    """The text without blanks, comments and trailing commas."""
-    without_trivia = _STRING_OR_TRIVIA.sub(lambda found: found.group(1) or "", text)
-    return _STRING_OR_TRAILING_COMMA.sub(lambda found: found.group(1) or "", without_trivia)
+# --- adding and replacing --------------------------------------------------------------------------------------------
 
 
-# --- adding ----------------------------------------------------------------------------------------------------------
+def put(text: str, path: Path, value: Any) -> str:
+    """Set the value at a path. Missing objects and arrays on the way are created; an index appends."""
+    plain = _plain(text)
+    root = container = _container(plain, _skip_blanks(plain, 0))
+    for depth, key in enumerate(path):
+        found = _get(plain, container, key)
+        if found is None:
+            for name in reversed(path[depth + 1 :]):
+                value = {name: value} if isinstance(name, str) else [value]
+            return _append(text, root, container, key, value)
+        if depth == len(path) - 1:
+            many_lines = "\n" in text[found.value : found.end]
+            indent = _line_indent(text, found.value) if many_lines else None
+            return text[: found.value] + _dump(text, root, value, indent) + text[found.end :]
+        container = _container(plain, found.value)
+    return text
 
 
-@dataclass(frozen=True, slots=True)
-class JsonStyle:
-    newline: str
-    indent: str
-    compact: bool
-    """On one line, without blanks after colons."""
-    single_line: bool
+def _append(text: str, root: _Container, container: _Container, key: str | int, value: Any) -> str:
+    bare = _without_comments(text)
+    if container.members:
+        indent = _own_line_indent(text, container.members[0].start)
+    else:
+        indent = None if _is_single_line(text, root) else _line_indent(text, container.start) + _indent(text, root)
+    compact, newline = _is_compact(text, root), line_ending(text)
+    element = ("" if compact else " ") if indent is None else newline + indent
+    if isinstance(key, str):
+        element += json.dumps(key) + (":" if compact else ": ")
+    element += _dump(text, root, value, indent)
+    if not container.members:
+        # After a comment in the empty object or array.
+        end = container.start + 1 + len(text[container.start + 1 : container.close].rstrip(_BLANK))
+        if indent is None:
+            element = element.lstrip(" ")
+        elif "\n" not in text[end : container.close]:
+            element += newline + _line_indent(text, container.start)
+        return text[:end] + element + text[end:]
+    last = container.content_end
+    comma = bare.find(",", last, container.close)
+    position = comma + 1 if comma >= 0 else last
+    line_end = bare.find("\n", position, container.close)
+    if indent is not None and line_end >= 0:
+        # Comments after an element on its line belong to it.
+        position += len(text[position:line_end].rstrip(_BLANK))
+    if comma >= 0:
+        return f"{text[:position]}{element},{text[position:]}"
+    return f"{text[:last]},{text[last:position]}{element}{text[position:]}"
 
 
-def detect_style(text: str, root: JsonNode | None) -> JsonStyle:
-    newline = line_ending(text)
-    if root is None or not root.nodes:
-        return JsonStyle(newline, "  ", compact=False, single_line=False)
-    single_line = "\n" not in text[root.start : root.end]
-    compact = single_line and bool(root.keys) and text[root.nodes[0].start - 1] == ":"
-    first = _own_line_indent(text, root.starts[0])
-    return JsonStyle(newline, first[len(_line_indent(text, root.start)) :] if first else "  ", compact, single_line)
+def _is_single_line(text: str, root: _Container) -> bool:
+    return bool(root.members) and "\n" not in text[root.start : root.close]
+
+
+def _is_compact(text: str, root: _Container) -> bool:
+    """Whether everything is on one line, without blanks after colons."""
+    return _is_single_line(text, root) and text[root.members[0].value - 1] == ":"
+
+
+def _indent(text: str, root: _Container) -> str:
+    first = _own_line_indent(text, root.members[0].start) if root.members else None
+    return (first or "")[len(_line_indent(text, root.start)) :] or "  "
 
 
 def _own_line_indent(text: str, position: int) -> str | None:
@@ -194,125 +213,53 @@ def _line_indent(text: str, position: int) -> str:
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-def dump(value: Any, style: JsonStyle, indent: str | None) -> str:
+def _dump(text: str, root: _Container, value: Any, indent: str | None) -> str:
     """A value in the style of the text; on one line if `indent` is None."""
     if indent is None:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":") if style.compact else (", ", ": "))
-    lines = json.dumps(value, ensure_ascii=False, indent=style.indent or "  ")
-    return lines.replace("\n", style.newline + indent)
-
-
-def replace_edit(text: str, node: JsonNode, value: Any, style: JsonStyle) -> TextEdit:
-    indent = _line_indent(text, node.start) if "\n" in text[node.start : node.end] else None
-    return TextEdit(node.start, node.end, dump(value, style, indent))
-
-
-def append_edits(text: str, node: JsonNode, new: Mapping[str, Any] | Sequence[Any], style: JsonStyle) -> list[TextEdit]:
-    """Edits that append elements to an object or array."""
-    if node.nodes:
-        indent = _own_line_indent(text, node.starts[0])
-    else:
-        indent = None if style.single_line else _line_indent(text, node.start) + style.indent
-    if isinstance(new, Mapping):
-        colon = ":" if style.compact else ": "
-        elements = [f"{json.dumps(key)}{colon}{dump(value, style, indent)}" for key, value in new.items()]
-    else:
-        elements = [dump(value, style, indent) for value in new]
-    gap = ("" if style.compact else " ") if indent is None else style.newline + indent
-    if not node.nodes:
-        return [_fill_empty(text, node, elements, gap, style, multiline=indent is not None)]
-
-    def end_of_line(position: int) -> int:
-        """Comments after an element on its line belong to it."""
-        found = _COMMENTS_ON_LINE.match(text, position)
-        return position if indent is None or found is None else found.end()
-
-    if len(node.commas) == len(node.nodes):
-        position = end_of_line(node.commas[-1] + 1)
-        return [TextEdit(position, position, "".join(f"{gap}{element}," for element in elements))]
-    last = node.nodes[-1].end
-    position = end_of_line(last)
-    joined = ",".join(f"{gap}{element}" for element in elements)
-    return [TextEdit(last, last, ","), TextEdit(position, position, joined)]
-
-
-def _fill_empty(
-    text: str, node: JsonNode, elements: list[str], gap: str, style: JsonStyle, *, multiline: bool
-) -> TextEdit:
-    """Insert into an empty object or array, after any comment in it."""
-    position = node.start + 1 + len(text[node.start + 1 : node.end - 1].rstrip())
-    joined = ",".join(f"{gap}{element}" for element in elements)
-    if not multiline:
-        return TextEdit(position, position, joined.removeprefix(gap))
-    closing = "" if "\n" in text[position : node.end - 1] else style.newline + _line_indent(text, node.start)
-    return TextEdit(position, position, joined + closing)
+        separators = (",", ":") if _is_compact(text, root) else (", ", ": ")
+        return json.dumps(value, ensure_ascii=False, separators=separators)
+    lines = json.dumps(value, ensure_ascii=False, indent=_indent(text, root))
+    return lines.replace("\n", line_ending(text) + indent)
 
 
 # --- removing --------------------------------------------------------------------------------------------------------
 
-REMOVED: Final = object()
-"""In the place of an array's element: remove it."""
+
+def remove(text: str, path: Path) -> str:
+    """Remove a member, and the objects and arrays on the way that have nothing else, no comment either."""
+    bare, plain = _without_comments(text), _plain(text)
+    container = _container(plain, _skip_blanks(plain, 0))
+    target, index = container, 0
+    for depth, key in enumerate(path):
+        found = _get(plain, container, key)
+        if found is None:
+            return text
+        if depth == 0 or not _is_empty_without(text, container, found):
+            target, index = container, container.members.index(found)
+        if depth < len(path) - 1:
+            container = _container(plain, found.value)
+    member, following = target.members[index], target.members[index + 1 : index + 2]
+    if _is_empty_without(text, target, member):
+        return text[: target.start + 1] + text[target.close :]
+    comma = bare.find(",", member.end, following[0].start if following else target.close)
+    if comma < 0 and index:
+        comma = bare.find(",", target.members[index - 1].end, member.start)
+    cuts = [(comma, comma + 1)] if comma >= 0 else []
+    cuts.append((_cut_start(text, member, comma), member.end))
+    for start, end in sorted(cuts, reverse=True):
+        text = text[:start] + text[end:]
+    return text
 
 
-def remove_edits(text: str, node: JsonNode, indexes: Collection[int]) -> list[TextEdit]:
-    """Edits that remove elements with their commas and the blanks before them."""
-    removed = sorted(indexes)
-    kept = [index for index in range(len(node.nodes)) if index not in set(removed)]
-    if not kept and not _has_comments(text, node):
-        return [TextEdit(node.start + 1, node.end - 1, "")]
-    commas = [node.commas[index] for index in removed if index < len(node.commas)]
-    if kept and len(commas) < len(removed):
-        # The last element had no comma: the new last element must not have one either.
-        commas.append(node.commas[kept[-1]])
-    edits = [TextEdit(comma, comma + 1, "") for comma in commas]
-    return [*edits, *(_remove_element(text, node, index) for index in removed)]
+def _is_empty_without(text: str, container: _Container, member: _Member) -> bool:
+    """Whether a member is all there is, without comments."""
+    around = text[container.start + 1 : member.start] + text[member.end : container.close]
+    return not around.strip(_BLANK + ",")
 
 
-def _remove_element(text: str, node: JsonNode, index: int) -> TextEdit:
-    start, end = node.starts[index], node.nodes[index].end
-    before = start
-    while text[before - 1] in _BLANK:
-        before -= 1
-    after = end
-    if index < len(node.commas) and not text[end : node.commas[index]].strip(_BLANK):
-        after = node.commas[index] + 1
-    while text[after] in " \t":
-        after += 1
-    if "\n" in text[before:start] and text[after] not in "\r\n":
-        # Text after the element on its line keeps the line break and the indentation.
-        return TextEdit(start, end, "")
-    return TextEdit(before, end, "")
-
-
-def _has_comments(text: str, node: JsonNode) -> bool:
-    ends = [node.start + 1, *(child.end for child in node.nodes)]
-    gaps = zip(ends, [*node.starts, node.end - 1], strict=True)
-    return any(text[start:end].strip(_BLANK + ",") for start, end in gaps)
-
-
-# --- replacing -------------------------------------------------------------------------------------------------------
-
-
-def value_edits(text: str, node: JsonNode, old: Any, new: Any, style: JsonStyle) -> list[TextEdit]:
-    """Edits that replace the old value of a node by a new one; only what differs is edited.
-
-    Keys of an object that are in neither value stay. An array's elements keep their indexes; a removed one is REMOVED.
-    """
-    added: Mapping[str, Any] | Sequence[Any]
-    if isinstance(old, dict) and isinstance(new, dict):
-        removed = [node.keys.index(key) for key in old if key not in new]
-        added = {key: value for key, value in new.items() if key not in old}
-        kept = [(get(text, node, key), value, new[key]) for key, value in old.items() if key in new]
-    elif isinstance(old, list) and isinstance(new, list):
-        removed = [index for index in range(len(old)) if index >= len(new) or new[index] is REMOVED]
-        added = new[len(old) :]
-        kept = [each for each in zip(node.nodes, old, new, strict=False) if each[2] is not REMOVED]
-    else:
-        return [replace_edit(text, node, new, style)]
-    edits = list[TextEdit]()
-    for child, before, after in kept:
-        if child and before != after:
-            edits += value_edits(text, child, before, after, style)
-    edits += remove_edits(text, node, removed) if removed else ()
-    edits += append_edits(text, node, added, style) if added else ()
-    return edits
+def _cut_start(text: str, member: _Member, comma: int) -> int:
+    """Blanks before a member go with it, unless other text follows on its line."""
+    blanks = len(text[: member.start].rstrip(_BLANK))
+    after = comma + 1 if comma >= member.end and not text[member.end : comma].strip(_BLANK) else member.end
+    rest = text[after:].lstrip(" \t")[:1]
+    return member.start if "\n" in text[blanks : member.start] and rest not in "\r\n" else blanks

@@ -11,9 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from punchlist.integrations.install import text_edits
 from punchlist.integrations.install.files import write_private
-from punchlist.integrations.install.text_edits import InsertedText
 
 _INVALID: Final = (OSError, ValueError, KeyError, TypeError, RecursionError)
 
@@ -24,9 +22,7 @@ class FileRecord:
     before: bytes | None
     """The content before the installation; None if there was no file."""
     after: str
-    """The digest of the installed content with our own values in our entries."""
-    inserted: tuple[InsertedText, ...] = ()
-    created: tuple[text_edits.Path, ...] = ()
+    """The digest of the installed content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,5 +80,4 @@ def digest(content: bytes) -> str:
 
 def _parse_file(raw: dict[str, Any]) -> FileRecord:
     before = base64.b64decode(raw["before"]) if raw["before"] is not None else None
-    inserted = tuple(InsertedText(*piece) for piece in raw["inserted"])
-    return FileRecord(raw["path"], before, raw["after"], inserted, tuple(tuple(path) for path in raw["created"]))
+    return FileRecord(raw["path"], before, raw["after"])

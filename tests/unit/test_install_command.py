@@ -54,12 +54,12 @@ def test_a_path_with_a_blank_is_known_again_on_windows() -> None:
     settings = SettingsJson(command, (HookEntry("Stop", "stop", 20),), server)
     text = '{\n  "mine": 1\n}\n'
     merged = settings.add_entries(text)
-    assert json.loads(merged.text)["hooks"]["Stop"][0]["hooks"][0]["command"] == f'"{JO}" hook stop --for codex'
-    assert settings.add_entries(merged.text).text == merged.text
-    assert [(entry.state, entry.command[:1]) for entry in settings.entries(merged.text)] == [("installed", (JO,))] * 2
-    assert settings.remove_entries(merged.text) == text
+    assert json.loads(merged)["hooks"]["Stop"][0]["hooks"][0]["command"] == f'"{JO}" hook stop --for codex'
+    assert settings.add_entries(merged) == merged
+    assert [(entry.state, entry.command[:1]) for entry in settings.entries(merged)] == [("installed", (JO,))] * 2
+    assert settings.remove_entries(merged) == text
     moved = SettingsJson(EntryCommand(("punchlist",), "codex", windows=True), settings.hooks)
-    assert json.loads(moved.add_entries(merged.text).text)["hooks"]["Stop"][0]["hooks"] == [
+    assert json.loads(moved.add_entries(merged))["hooks"]["Stop"][0]["hooks"] == [
         {"type": "command", "command": "punchlist hook stop --for codex", "timeout": 20}
     ]
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from punchlist.storage.store import Store
     from punchlist.toolcalls.approval_store import Approvals
     from punchlist.toolcalls.policy import Mode
+    from punchlist.tools.sandbox import SandboxSettings
     from punchlist.tools.settings import ToolSettings
     from punchlist.tools.tool_session import ToolSite
     from punchlist.trust import Trust
@@ -152,7 +153,9 @@ class Services:
         from punchlist.missions.metrics.collectors import MetricCollection
 
         private = os.environ.get(PRIVATE_ADDRESSES) == "allow"
-        return MetricCollection(self.metrics, self.workspace, os.environ, self.trusts_mission, private)
+        return MetricCollection(
+            self.metrics, self.workspace, os.environ, self.trusts_mission, private, self.sandbox.env_pass
+        )
 
     @property
     def workspace(self) -> Path:
@@ -170,6 +173,7 @@ class Services:
             self.workspace,
             self.mission_todos.record_check,
             environment=os.environ,
+            env_pass=self.sandbox.env_pass,
             is_trusted_command=lambda todo: self.trust.trusts_text(check_name(todo), todo.completion_check or ""),
         )
 
@@ -214,6 +218,12 @@ class Services:
         from punchlist.trust import Trust
 
         return Trust.of_user(os.environ)
+
+    @cached_property
+    def sandbox(self) -> SandboxSettings:
+        from punchlist.tools.sandbox import load_sandbox
+
+        return load_sandbox(self.settings, self.trust)
 
     @cached_property
     def tool_settings(self) -> ToolSettings:

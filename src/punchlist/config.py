@@ -23,7 +23,7 @@ HOOK_LOG: Final = "hooks.log"
 PROJECT_MARKERS: Final = (FILE_NAME, PROJECT_FOLDER, ".git")
 DEFAULT_SESSION: Final = "default"
 SYNCHRONOUS: Final = ("normal", "full")
-TABLES: Final = ("policy", "workspace", "mcp", "agent", "agents")
+TABLES: Final = ("policy", "workspace", "sandbox", "mcp", "agent", "agents")
 _MAX_FILE_BYTES: Final = 1_000_000
 
 

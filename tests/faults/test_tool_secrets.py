@@ -50,7 +50,7 @@ def agent(tmp_path: Path) -> Agent:
     (root / ".env").write_text("".join(f"{name}={value}\n" for name, value in SECRETS.items()))
     (root / "config.py").write_text(f"connect('{SECRETS['DATABASE_URL']}')\ntimeout = 3\n")
     os.mkfifo(root / "gate")
-    return Agent(root, redact=Redactor(os.environ).text, output=tmp_path / "output")
+    return Agent(root, redact=Redactor(os.environ).text, output=tmp_path / "output", env_pass=("*",))
 
 
 def leaks(*places: object) -> list[str]:
@@ -97,6 +97,30 @@ def test_no_secret_is_in_what_a_tool_gives(
     told = getattr(call, "result", None) or getattr(call, "error", None)
     assert told is not None
     assert leaks(told, "".join(agent.seen), tmp_path / "output") == []
+
+
+def test_commands_do_not_get_secrets_that_the_user_did_not_pass(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor the searches, which run programs too (TRUST 37)."""
+    for name, value in {"PGPASSWORD": "x", "INDEX": "https://me:hunter2@host/", "AWS_REGION": "eu"}.items():
+        monkeypatch.setenv(name, value)
+    names = (
+        "OPENAI_API_KEY GITHUB_TOKEN DATABASE_URL SERVICE_PASSWORD DEPLOY_TOKEN PGPASSWORD INDEX AWS_REGION HOME PATH"
+    )
+    command = f"for name in {names}; do [ -z ${{!name+set}} ] || echo $name; done"
+    assert Agent(agent.root).runs(command).split() == ["AWS_REGION", "HOME", "PATH"]
+    passed = Agent(agent.root, env_pass=("DEPLOY_*", "PGPASSWORD")).runs(command).split()
+    assert passed == ["DEPLOY_TOKEN", "PGPASSWORD", "AWS_REGION", "HOME", "PATH"]
+
+
+def test_a_secret_of_several_lines_is_hidden_in_every_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [f"line-{number}-of-a-certain-secret" for number in range(3)]
+    monkeypatch.setenv("DEPLOY_KEY_FILE_KEYS", "\n".join([*lines, "end"]))
+    agent = Agent(tmp_path, redact=Redactor(os.environ).text, env_pass=("*",))
+    as_json = "import json, os; print(json.dumps(json.dumps(dict(os.environ))))"
+    for command in ("env", 'echo "$DEPLOY_KEY_FILE_KEYS" | sed -n 2p', f"python3 -c '{as_json}'", "export -p"):
+        told = agent.runs(command)
+        assert "of-a-certain" not in told, command
+        assert "[hidden DEPLOY_KEY_FILE_KEYS]" in told, command
 
 
 def gated(agent: Agent, command: str, seen: str) -> str:

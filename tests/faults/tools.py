@@ -23,6 +23,7 @@ from punchlist.toolcalls.model import (
 )
 from punchlist.toolcalls.policy import Mode, Policy
 from punchlist.toolcalls.scheduler import CoreToolScheduler
+from punchlist.tools.sandbox import SandboxSettings
 from punchlist.tools.tool_session import native_tools
 from punchlist.tools.workspace import Workspace
 
@@ -42,11 +43,12 @@ class Agent:
         output: Path | None = None,
         policy: Policy | None = None,
         concurrent: int = 10,
+        env_pass: tuple[str, ...] = (),
     ) -> None:
         self.root = root
         self.seen: list[str] = []
         self._more = asyncio.Event()
-        self._tools = native_tools(workspace or Workspace(root, also), redact)
+        self._tools = native_tools(workspace or Workspace(root, also), redact, SandboxSettings(env_pass=env_pass))
         self._policy = policy or Policy(Mode.YOLO)
         self._around = ExecutionEnvironment(output, redact)
         self._concurrent = concurrent

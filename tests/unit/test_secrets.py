@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punchlist.kernel.secrets import HIDDEN, MIN_SECRET_LENGTH, Redactor
+from punchlist.kernel.secrets import HIDDEN, MIN_SECRET_LENGTH, Redactor, without_secrets
 
 # Put together here, so that no scanner takes this file for a leak.
 SHAPES = [
@@ -75,6 +77,53 @@ def test_values_of_the_environment_are_known_by_name() -> None:
     )
     assert redactor.text("say correct horse") == "say [hidden DEPLOY_TOKEN]"
     assert redactor.text("some-editor /home/someone short") == "some-editor /home/someone short"
+
+
+SECRET_NAMES = (
+    "PGPASSWORD DB_PASS SMTP_PASS SSHPASS GH_PAT GITLAB_PAT_RO API_KEYS MYKEYS SSH_KEYS MYSQL_PWD REDIS_PASSWD "
+    "GOOGLE_APPLICATION_CREDENTIALS AWS_SECRET_ACCESS_KEY AWS_ACCESS_KEY_ID AWS_SESSION_TOKEN OPENAI_API_KEY "
+    "OPENAI_APIKEY NPM_TOKENS npm_config__authToken CLIENT_SECRETS SENTRY_DSN SLACK_WEBHOOK_URL TWINE_PASSWORD "
+    "AZURE_STORAGE_CONNECTION_STRING GPG_PASSPHRASE MY_CREDS PASS KEY AUTH_HEADER PUNCHLIST_MCP_TOKEN"
+)
+ORDINARY_NAMES = (
+    "PATH HOME PWD OLDPWD LANG TOKENIZERS_PARALLELISM MAX_TOKENS OPENAI_MAX_TOKENS KEYBOARD MONKEY SSH_AUTH_SOCK "
+    "XAUTHORITY GIT_ASKPASS BYPASS COMPASS VIRTUAL_ENV LC_ALL GIT_AUTHOR_NAME PATTERN AUTHOR TERM PYTHONPATH"
+)
+
+
+@pytest.mark.parametrize("name", SECRET_NAMES.split())
+def test_a_variable_with_the_name_of_a_secret_is_redacted_and_not_passed_on(name: str) -> None:
+    """TRUST 29."""
+    assert Redactor({name: "correct horse"}).text("say correct horse") == f"say [hidden {name}]"
+    assert without_secrets({name: "x"}) == {}
+    assert without_secrets({name: "x"}, [name]) == without_secrets({name: "x"}, [f"{name[:2]}*"]) == {name: "x"}
+    assert without_secrets({name: "x"}, [name[:-1], f"{name}_", "Z*"]) == {}
+
+
+@pytest.mark.parametrize("name", ORDINARY_NAMES.split())
+def test_an_ordinary_variable_is_neither_redacted_nor_removed(name: str) -> None:
+    assert Redactor({name: "correct horse"}).text("say correct horse") == "say correct horse"
+    assert without_secrets({name: "x"}) == {name: "x"}
+
+
+@pytest.mark.parametrize("value", ["https://me:hunter2@host/simple", "x " + SHAPES[2]])
+def test_a_value_with_a_secret_is_not_passed_on_under_any_name(value: str) -> None:
+    assert without_secrets({"PIP_INDEX_URL": value, "X": value, "Y": "y"}) == {"Y": "y"}
+
+
+def test_the_address_of_a_database_without_a_login_is_passed_on() -> None:
+    address = {"PUNCHLIST_DATABASE_URL": "sqlite:////data/punchlist.db"}
+    assert without_secrets(address) == address
+
+
+def test_every_line_of_a_secret_is_redacted_also_escaped() -> None:
+    lines = ["-----BEGIN KEY-----", "first line 0123", 'second "line" 45', "short"]
+    redactor = Redactor({"DEPLOY_KEY": "\n".join(lines)})
+    value = "\n".join(lines)
+    for printed in (value, json.dumps(value), json.dumps(json.dumps(value)), value.replace("\n", "\r\n"), quote(value)):
+        assert redactor.text(f"<{printed}>").strip('<>"\\') == "[hidden DEPLOY_KEY]", printed
+    assert redactor.text("a first line 0123 b") == "a [hidden DEPLOY_KEY] b"
+    assert redactor.text(f"{lines[0]} short") == f"{lines[0]} short"
 
 
 def test_of_two_secrets_the_longer_is_hidden_whole() -> None:

@@ -165,7 +165,8 @@ def test_an_unknown_setting_is_named_with_its_file_and_line(
     (project / "punchlist.toml").write_text(text)
     told = complaint(project, home)
     assert told.startswith(f"{project}/punchlist.toml, line {line}: unknown setting {key!r}.")
-    assert told.endswith("Known settings: database, session, synchronous, policy, workspace, mcp, agent, agents.")
+    known = "database, session, synchronous, policy, workspace, sandbox, mcp, agent, agents"
+    assert told.endswith(f"Known settings: {known}.")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from punchlist.config import load
 from punchlist.errors import ConfigError
 from punchlist.toolcalls.approvals import ApprovalExpiry, OnExpiry
 from punchlist.toolcalls.policy import Mode, Verdict
+from punchlist.tools.sandbox import SandboxMode, SandboxSettings, load_sandbox
 from punchlist.tools.settings import ToolSettings, load_tool_settings
 from punchlist.trust import Trust
 
@@ -132,3 +134,60 @@ def test_a_wrong_setting_is_named_with_its_place(
     with pytest.raises(ConfigError) as error:
         settings(project, tmp_path, trust)
     assert told in str(error.value)
+
+
+SANDBOX = """
+[sandbox]
+commands = "off"
+network = true
+writable = ["../cache"]
+env_pass = ["NPM_TOKEN", "AWS_*"]
+"""
+
+
+def user_file(tmp_path: Path, text: str) -> None:
+    folder = tmp_path / "home/.config/punchlist"
+    folder.mkdir(parents=True)
+    (folder / "punchlist.toml").write_text(text)
+
+
+@pytest.mark.spec("X10")
+def test_a_project_can_turn_the_sandbox_on_and_only_a_trusted_one_can_loosen_it(
+    project: Path, tmp_path: Path, trust: Trust
+) -> None:
+    file = project / "punchlist.toml"
+    user_file(tmp_path, '[sandbox]\ncommands = "workspace"\nnetwork = false\nenv_pass = "GH_TOKEN"\n')
+    file.write_text(SANDBOX)
+    untrusted = settings(project, tmp_path, trust)
+    assert untrusted.sandbox == SandboxSettings(SandboxMode.WORKSPACE, False, (), ("GH_TOKEN",))
+    assert len(untrusted.untrusted_requests) == 5
+    trust.trust(file)
+    trusted = settings(project, tmp_path, trust).sandbox
+    assert trusted == SandboxSettings(
+        SandboxMode.OFF, True, (project / "../cache",), ("NPM_TOKEN", "AWS_*", "GH_TOKEN")
+    )
+    assert trusted == load_sandbox(load(environment={"HOME": str(tmp_path / "home")}, cwd=project), trust)
+
+
+@pytest.mark.spec("X10")
+def test_an_untrusted_project_tightens_the_sandbox(project: Path, tmp_path: Path, trust: Trust) -> None:
+    user_file(tmp_path, "[sandbox]\nnetwork = true\n")
+    (project / "punchlist.toml").write_text('[sandbox]\ncommands = "workspace"\nnetwork = false\n')
+    found = settings(project, tmp_path, trust)
+    assert found.sandbox == SandboxSettings(SandboxMode.WORKSPACE, False)
+    assert found.untrusted_requests == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('commands = "on"', "sandbox.commands: must be one of off, workspace"),
+        ('network = "no"', "sandbox.network: must be true or false"),
+        ('env_pass = ["A B"]', "sandbox.env_pass: must be names"),
+        ("writeable = []", "Did you mean writable?"),
+    ],
+)
+def test_a_wrong_sandbox_setting_is_named(project: Path, tmp_path: Path, trust: Trust, line: str, problem: str) -> None:
+    (project / "punchlist.toml").write_text(f"[sandbox]\n{line}\n")
+    with pytest.raises(ConfigError, match=re.escape(problem)):
+        settings(project, tmp_path, trust)

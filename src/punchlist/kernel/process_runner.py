@@ -24,7 +24,6 @@ from typing import Any, Final
 from punchlist.kernel import processes
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.processes import ChildProcess
-from punchlist.kernel.secrets import without_secrets
 
 _CHUNK: Final = 65_536
 _TAIL: Final = 4_096
@@ -140,7 +139,7 @@ def run_captured(
     input: bytes = b"",
     stop_at_max: bool = True,
 ) -> CapturedProcess:
-    """Run a program, without the secrets of `environment`, and return what it printed.
+    """Run a program and return what it printed.
 
     A program that prints more than `max_output` bytes is ended; with `stop_at_max=False` it goes on, and only
     the first bytes are kept. For a thread: it blocks.
@@ -153,7 +152,7 @@ def run_captured(
         tail.take(data)
         return len(data) <= room or not stop_at_max
 
-    child = _Child(arguments, folder, without_secrets(environment), f"captured-{new_id()}", input, take, errors.take)
+    child = _Child(arguments, folder, environment, f"captured-{new_id()}", input, take, errors.take)
     try:
         child.wait(seconds)
     finally:

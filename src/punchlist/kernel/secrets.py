@@ -7,18 +7,32 @@ by their shape. Neither finds an encoded secret: this prevents accidents, not a 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 MIN_SECRET_LENGTH: Final = 8
 """Shorter values are ordinary words: `TOKEN=yes` must not redact every `yes`."""
 
+MIN_LINE_LENGTH: Final = 12
+"""A shorter line of a secret with several lines may be an ordinary line elsewhere."""
+
 _SECRET_NAME: Final = re.compile(
-    r"(?:^|_)(?:API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PWD|CREDENTIALS?|AUTH|DSN)"
-    r"(?:_|$)|(?:DATABASE|POSTGRES|REDIS|MONGO|AMQP)\w*_UR[IL]",
+    # As one word of the name: DEPLOY_KEY, AUTH_HEADER.
+    r"(?:^|_)(?:KEY|PASS|PWD|PAT|AUTH|DSN|JWT|BEARER|COOKIES?|CREDS?|SAS|WEBHOOK)(?:_|$)"
+    # At the end of a word: PGPASSWORD, SSHPASS, APIKEY, MYKEYS, githubToken.
+    r"|(?:PASSWORDS?|PASSWDS?|PASSPHRASES?|CREDENTIALS?|SECRETS?|(?<!MAX_)(?<!MAX_INPUT_)(?<!MAX_OUTPUT_)TOKENS?)(?:_|$)"
+    r"|(?:API|ACCESS|PRIVATE|SECRET|SIGNING|ENCRYPTION|LICENSE)_?KEY|KEYS$|(?<!ASK)(?<!BY)(?<!COM)PASS$"
+    r"|(?:DATABASE|POSTGRES|REDIS|MONGO|AMQP)\w*_UR[IL]|CONNECTION_?STRING",
+    re.IGNORECASE,
+)
+# The names of fields are ordinary words more often than those of variables: `keys` of a tool that types, `webhook`.
+_SECRET_FIELD: Final = re.compile(
+    r"(?:^|_)(?:API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|KEY|TOKEN|SECRET|PASS|PWD|PAT|CREDENTIALS?|AUTH|DSN)(?:_|$)"
+    r"|PASSWORD|PASSWD|PASSPHRASE|(?:DATABASE|POSTGRES|REDIS|MONGO|AMQP)\w*_UR[IL]",
     re.IGNORECASE,
 )
 _NOT_SECRET: Final = frozenset({"PWD", "OLDPWD", "SSH_AUTH_SOCK", "XAUTHORITY"})
+_LOGIN_IN_URL: Final = re.compile(r"://[^\s/@]+@")
 
 _SHAPES: Final = (
     re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL),
@@ -56,10 +70,13 @@ class Redactor:
     """Replaces secrets in text and in JSON-like values."""
 
     def __init__(self, environment: Mapping[str, str] | None = None, also: Iterable[str] = ()) -> None:
-        named = {value: name for name, value in (environment or {}).items() if _is_secret(name, value)}
-        known = {**dict.fromkeys(also, ""), **named}
+        known: dict[str, str] = {}
+        for name, value in [*(("", value) for value in also), *(environment or {}).items()]:
+            if not name or (len(value) >= MIN_SECRET_LENGTH and _names_secret(name)):
+                shown = f"[hidden {name}]" if name else HIDDEN
+                known.update(dict.fromkeys(_spellings(value), shown))
         self._cache: dict[str, str] = {}
-        self._names = {value: f"[hidden {name}]" if name else HIDDEN for value, name in known.items()}
+        self._names = known
         # Longest first: one secret may be a prefix of another.
         longest_first = sorted(self._names, key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
@@ -100,16 +117,44 @@ class Redactor:
         return value
 
     def _item(self, key: str, item: Any) -> Any:
-        return HIDDEN if isinstance(item, str) and _is_secret(key, item) else self.value(item)
+        is_secret = isinstance(item, str) and len(item) >= MIN_SECRET_LENGTH and _SECRET_FIELD.search(key)
+        return HIDDEN if is_secret else self.value(item)
 
 
-def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """An environment without secrets, for child processes that do not need them."""
-    return {name: value for name, value in environment.items() if not _names_secret(name)}
+def without_secrets(environment: Mapping[str, str], passed: Iterable[str] = ()) -> dict[str, str]:
+    """The environment for a command: without secrets, except for names that match a pattern of `passed`."""
+    patterns = [re.compile(re.escape(pattern).replace(r"\*", ".*")) for pattern in passed]
+    return {
+        name: value
+        for name, value in environment.items()
+        if not _holds_secret(name, value) or any(pattern.fullmatch(name) for pattern in patterns)
+    }
 
 
-def _is_secret(name: str, value: str) -> bool:
-    return len(value) >= MIN_SECRET_LENGTH and _names_secret(name)
+def _holds_secret(name: str, value: str) -> bool:
+    if name.upper().endswith(("_URL", "_URI")) and "://" in value:
+        # The address of a database without a login, such as a file, is no secret.
+        return _LOGIN_IN_URL.search(value) is not None
+    looks_secret = _LOGIN_IN_URL.search(value) or any(shape.search(value) for shape in _SHAPES)
+    return _names_secret(name) or bool(looks_secret)
+
+
+def _spellings(value: str) -> Iterator[str]:
+    """The forms in which programs print a value: as it is, line by line, and escaped."""
+    yield value
+    if value.isalnum():
+        return
+    import json
+    from urllib.parse import quote
+
+    # The second escape is for JSON inside JSON.
+    escaped = json.dumps(value)[1:-1]
+    yield from (escaped, json.dumps(value, ensure_ascii=False)[1:-1], json.dumps(escaped)[1:-1])
+    yield quote(value, safe="")
+    lines = [line.strip() for line in value.splitlines()]
+    if len(lines) > 1:
+        yield "\r\n".join(value.splitlines())
+        yield from (line for line in lines if len(line) >= MIN_LINE_LENGTH and not line.startswith("-----"))
 
 
 def _names_secret(name: str) -> bool:

@@ -6,23 +6,28 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from punchlist.kernel import processes
 from punchlist.kernel.process_runner import ProcessExit, ProcessStartError, run_process
+from punchlist.kernel.secrets import without_secrets
 from punchlist.kernel.tool import ToolResult
 from punchlist.toolcalls.execution import output_file
 from punchlist.toolcalls.tool import Effect, TimedOut, ToolContext, ToolFailure
+from punchlist.tools import sandbox as sandbox_settings
 from punchlist.tools.function_tool import FunctionTool
 from punchlist.tools.output import MAX_OUTPUT_BYTES, BoundedOutput
+from punchlist.tools.sandbox import SandboxSettings
 from punchlist.tools.workspace import Workspace
 
 DEFAULT_TIMEOUT: Final = 120.0
 MAX_TIMEOUT: Final = 3_600.0
 
 
-def command_tool(workspace: Workspace, redact: Callable[[str], str] = str) -> FunctionTool:
+def command_tool(
+    workspace: Workspace, redact: Callable[[str], str] = str, sandbox: SandboxSettings = sandbox_settings.DEFAULT
+) -> FunctionTool:
     async def run_command(command: str, running: ToolContext, timeout: float = DEFAULT_TIMEOUT) -> ToolResult:
         """Run a shell command in the workspace folder and return its output. A command that runs longer than
         `timeout` seconds (default 120) is ended, and so is every process that it leaves running."""
@@ -31,7 +36,9 @@ def command_tool(workspace: Workspace, redact: Callable[[str], str] = str) -> Fu
         if not command.strip() or "\x00" in command:
             raise ToolFailure("command: must be a command line.")
         shell = shutil.which("bash") or "/bin/sh"
-        return await run_program([shell, "-c", "--", command], workspace, running, timeout, redact)
+        environment = without_secrets(os.environ, sandbox.env_pass)
+        arguments = [shell, "-c", "--", command]
+        return await run_program(arguments, workspace, running, timeout, redact, environment=environment)
 
     return FunctionTool(
         run_command,
@@ -51,9 +58,13 @@ async def run_program(
     redact: Callable[[str], str] = str,
     *,
     input: bytes = b"",
+    environment: Mapping[str, str] | None = None,
     success_codes: Sequence[int] = (0,),
 ) -> ToolResult:
-    """Run a program to its end or to its time limit; none of its processes outlives the call."""
+    """Run a program to its end or to its time limit; none of its processes outlives the call.
+
+    `environment` is ours without secrets, unless it is given.
+    """
     file = output_file(running.output_folder, running.call_id) if running.output_folder else None
     output = BoundedOutput(file, running.output, redact)
     limit = _limit(timeout, running)
@@ -63,7 +74,7 @@ async def run_program(
         ended = await run_process(
             arguments,
             folder=workspace.root,
-            environment=os.environ,
+            environment=without_secrets(os.environ) if environment is None else environment,
             mark=running.call_id,
             seconds=limit - notice,
             output=output.add,

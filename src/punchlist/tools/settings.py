@@ -1,4 +1,4 @@
-"""Reads the settings of tools: workspace, MCP servers and policy. A project file that is not trusted can only
+"""Reads the settings of tools: workspace, sandbox, MCP servers and policy. A project file that is not trusted can only
 restrict.
 
 [workspace]
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -27,6 +27,7 @@ from punchlist.kernel.settings_table import SettingsTable
 from punchlist.toolcalls.approvals import ApprovalExpiry, OnExpiry
 from punchlist.toolcalls.policy import Mode, Rule, Verdict
 from punchlist.tools.mcp.settings import McpServer
+from punchlist.tools.sandbox import SandboxSettings, merge_sandbox, read_sandbox
 from punchlist.trust import Trust
 
 
@@ -35,6 +36,7 @@ class ToolSettings:
     policy: PolicySettings
     extra_folders: tuple[Path, ...] = ()
     servers: tuple[McpServer, ...] = ()
+    sandbox: SandboxSettings = field(default_factory=SandboxSettings)
     untrusted_requests: tuple[str, ...] = ()
     """What the project file asks for and does not get, because it is not trusted."""
 
@@ -45,6 +47,7 @@ class ToolSettings:
             *self.policy.permissions,
             *(f"tools may use {folder}" for folder in self.extra_folders),
             *(f"start MCP server {server.name}: {' '.join(server.command) or server.url}" for server in self.servers),
+            *self.sandbox.permissions,
         ]
 
 
@@ -55,7 +58,7 @@ def load_tool_settings(settings: Settings, trust: Trust) -> ToolSettings:
         project = _read(settings.project)
         if project.permissions and not trust.trusts(settings.project.path):
             distrusted = project.permissions
-            project = ToolSettings(project.policy.without_permissions())
+            project = ToolSettings(project.policy.without_permissions(), sandbox=project.sandbox.without_permissions())
         layers.append(project)
     if settings.user is not None:
         layers.append(_read(settings.user))
@@ -64,6 +67,7 @@ def load_tool_settings(settings: Settings, trust: Trust) -> ToolSettings:
         merge_layers([layer.policy for layer in layers]),
         tuple(folder for layer in layers for folder in layer.extra_folders),
         tuple(servers.values()),
+        merge_sandbox([layer.sandbox for layer in layers]),
         tuple(distrusted),
     )
 
@@ -85,6 +89,7 @@ def _read(tables: SettingsTables) -> ToolSettings:
         read_policy(table("policy")),
         tuple(tables.path.parent / Path(folder).expanduser() for folder in workspace.text_list("also")),
         tuple(_server(name, servers.table(name)) for name in servers.content),
+        read_sandbox(tables),
     )
 
 

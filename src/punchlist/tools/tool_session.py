@@ -21,11 +21,13 @@ from punchlist.toolcalls.scheduler import CoreToolScheduler
 from punchlist.toolcalls.service import ToolCallService
 from punchlist.toolcalls.tool import AgentTool
 from punchlist.toolcalls.validation import CallValidator
+from punchlist.tools import sandbox as sandbox_settings
 from punchlist.tools.command import command_tool
 from punchlist.tools.files import file_tools, search_tools
 from punchlist.tools.function_tool import FunctionTool
 from punchlist.tools.mcp.servers import McpServers
 from punchlist.tools.mcp.settings import SEPARATOR
+from punchlist.tools.sandbox import SandboxSettings
 from punchlist.tools.settings import ToolSettings
 from punchlist.tools.workspace import Workspace
 
@@ -133,7 +135,7 @@ async def open_tool_session(
 @asynccontextmanager
 async def available_tools(site: ToolSite) -> AsyncIterator[tuple[dict[str, AgentTool], Sequence[str]]]:
     """The native tools and those of the MCP servers, with notes on servers that failed."""
-    native: list[AgentTool] = list(native_tools(site.workspace, site.redactor.text))
+    native: list[AgentTool] = list(native_tools(site.workspace, site.redactor.text, site.settings.sandbox))
     if not site.settings.servers:
         yield {tool.name: tool for tool in native}, ()
         return
@@ -146,5 +148,7 @@ def session_policy(settings: ToolSettings, mode: Mode | None, calls: ToolCallSer
     return Policy(mode or settings.policy.mode or Mode.DEFAULT, settings.policy.rules, calls.session_rules())
 
 
-def native_tools(workspace: Workspace, redact: Callable[[str], str] = str) -> list[FunctionTool]:
-    return [*file_tools(workspace), *search_tools(workspace, redact), command_tool(workspace, redact)]
+def native_tools(
+    workspace: Workspace, redact: Callable[[str], str] = str, sandbox: SandboxSettings = sandbox_settings.DEFAULT
+) -> list[FunctionTool]:
+    return [*file_tools(workspace), *search_tools(workspace, redact), command_tool(workspace, redact, sandbox)]

@@ -10,7 +10,7 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +19,7 @@ from punchlist.conversations.model import Scope
 from punchlist.errors import InvalidInput, PunchlistError
 from punchlist.kernel.events import canonical_json
 from punchlist.kernel.process_runner import CapturedProcess, ProcessStartError, run_captured
-from punchlist.kernel.secrets import Redactor
+from punchlist.kernel.secrets import Redactor, without_secrets
 from punchlist.kernel.text import excerpt, json_type
 from punchlist.missions.config.policy import MAX_TIMEOUT_SECONDS
 from punchlist.missions.config.trust import COLLECTORS_NEEDING_TRUST, IsTrusted, trusted_collector, trusted_config
@@ -70,6 +70,8 @@ class MetricCollection:
     is_trusted: IsTrusted
     allow_private: bool = False
     """Whether HTTP collectors may request private addresses."""
+    env_pass: Sequence[str] = ()
+    """Variables with secrets that commands get."""
 
     def collect(
         self, scope: Scope, mission_slug: str, slugs: Collection[str] = (), *, once: str | None = None
@@ -93,6 +95,7 @@ class MetricCollection:
                 trusted=trusted is not None,
                 environment=self.environment,
                 allow_private=self.allow_private,
+                env_pass=self.env_pass,
             )
         except CollectorError as error:
             if metric.collector_type != MANUAL:
@@ -110,6 +113,7 @@ def collect(
     trusted: bool,
     environment: Mapping[str, str],
     allow_private: bool = False,
+    env_pass: Sequence[str] = (),
 ) -> float:
     """The current value of a metric. `allow_private` permits HTTP requests to private networks."""
     config, kind = metric.collector_config, metric.collector_type
@@ -125,7 +129,9 @@ def collect(
     try:
         if kind not in _COLLECTORS:
             raise _CollectorFailed(f"there is no collector of type {excerpt(kind)!r}")
-        return metric_status.checked_value(_COLLECTORS[kind](config, workspace, environment, allow_private))
+        # An HTTP collector uses variables in its headers; the others start programs, which get no secrets.
+        given = environment if kind == "http" else without_secrets(environment, env_pass)
+        return metric_status.checked_value(_COLLECTORS[kind](config, workspace, given, allow_private))
     except (InvalidInput, _CollectorFailed, FetchError) as error:
         raise CollectorError(Redactor(environment).text(f"{metric.slug}: {error}.")) from None
 

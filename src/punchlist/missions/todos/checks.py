@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from punchlist.errors import InvalidInput
 from punchlist.kernel.process_runner import CapturedProcess, ProcessStartError, run_captured
-from punchlist.kernel.secrets import Redactor
+from punchlist.kernel.secrets import Redactor, without_secrets
 from punchlist.kernel.text import excerpt, visible_block
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.config.policy import CHECK_TIMEOUT_SECONDS
@@ -48,14 +48,17 @@ class CompletionChecks:
         record: RecordCheck,
         *,
         environment: Mapping[str, str],
+        env_pass: Sequence[str] = (),
         is_trusted_command: Callable[[MissionTodo], bool] = lambda _: False,
     ) -> None:
-        """`is_trusted_command`: whether this machine's user gave the todo its command (`trust.check_name`)."""
+        """`env_pass`: variables with secrets that commands get.
+        `is_trusted_command`: whether this machine's user gave the todo its command (`trust.check_name`).
+        """
         self._store = store
         self._is_trusted = is_trusted
         self._workspace = workspace
         self._record = record
-        self._environment = environment
+        self._environment = without_secrets(environment, env_pass)
         self._redact = Redactor(environment).text
         self._is_trusted_command = is_trusted_command
 

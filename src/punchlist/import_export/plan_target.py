@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
-from punchlist.errors import Conflict, IllegalTransition, InvalidInput
+from punchlist.errors import Conflict, IllegalTransition
 from punchlist.import_export.format_limits import COMMON_FIELDS, FormatLimits
 from punchlist.import_export.item import ExchangeItem
-from punchlist.import_export.targets import REASON, ExistingItems, ImportedItem, ids_by_title, limit_in_progress
+from punchlist.import_export.targets import REASON, ExistingItems, ImportedItem, import_transaction
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import visible
 from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
@@ -21,7 +21,7 @@ from punchlist.plan.lifecycle import ConditionKind, PlanAction, PlanStatus
 from punchlist.plan.model import NewCondition, NewTodo, TurnTodo
 from punchlist.plan.repository import lock_and_read_titles
 from punchlist.plan.service import Plans, create_todos, end_todo, start_todo
-from punchlist.plan.validation import MAX_BATCH, MAX_CONDITIONS, MAX_PLAN, parse_items
+from punchlist.plan.validation import MAX_BATCH, MAX_CONDITIONS, parse_items
 from punchlist.storage.store import Store, Transaction
 
 
@@ -62,25 +62,18 @@ class PlanTarget:
     def _turn(self, turn_id: str) -> TurnScope:
         return TurnScope(self._scope.conversation_id, self._scope.actor, turn_id)
 
+    @property
+    def busy(self) -> bool:
+        return any(todo.status is PlanStatus.IN_PROGRESS for todo in self._todos)
+
     def existing(self) -> ExistingItems:
-        titles = [(todo.id, todo.title) for todo in self._todos]
-        return ExistingItems({id: id for id, _ in titles}, ids_by_title(titles))
+        return ExistingItems.create([(todo.id, todo.title) for todo in self._todos])
 
-    def adjust(self, items: Sequence[ExchangeItem]) -> tuple[list[ExchangeItem], list[str]]:
-        return limit_in_progress(items, any(todo.status is PlanStatus.IN_PROGRESS for todo in self._todos))
-
-    def check(self, items: Sequence[ExchangeItem]) -> None:
-        existing, new = len(self._todos), len(items)
-        if existing + new > MAX_PLAN:
-            raise InvalidInput(
-                f"A plan holds at most {MAX_PLAN:,} todos; this one has {existing:,}, and the import adds {new:,}. "
-                "Nothing was imported."
-            )
-        _new_todos(items)
-
-    def write(self, items: Sequence[ExchangeItem], known: Mapping[str, str]) -> tuple[list[ImportedItem], list[str]]:
+    def write(
+        self, items: Sequence[ExchangeItem], known: Mapping[str, str], *, dry_run: bool = False
+    ) -> tuple[list[ImportedItem], list[str]]:
         new = _with_ids(items, known)
-        with self._store.write() as tx:
+        with import_transaction(self._store, dry_run=dry_run) as tx:
             scope = self._turn(self._conversations.ensure_turn(tx, self._scope, reason=REASON).id)
             self._check_unchanged(tx, scope)
             created = create_todos(tx, scope, new, REASON)

@@ -1,13 +1,15 @@
 """Import plans and targets: the interface of a target, helpers that they share, and the checklist.
 
-An import is planned and checked before anything is written.
+An import changes everything or nothing: a target checks while it writes, in one transaction. A dry run does the
+same and rolls back.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from punchlist.checklist import validation as checklist_validation
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from punchlist.checklist.service import Checklists
     from punchlist.conversations.model import Scope
     from punchlist.import_export.formats import ExchangeFormat
+    from punchlist.storage.store import Store, Transaction
 
 REASON: Final = "import"
 _NUMBER: Final = re.compile(r"[0-9.]*")
@@ -31,8 +34,16 @@ _NUMBER: Final = re.compile(r"[0-9.]*")
 class ExistingItems:
     """The items of a list before the import, by source id and by normalized title."""
 
-    ids: Mapping[str, str] = field(default_factory=dict)
-    titles: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    ids: Mapping[str, str]
+    titles: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def create(cls, titles: Sequence[tuple[str, str]], ids: Mapping[str, str] | None = None) -> ExistingItems:
+        """From ids and titles; `ids` maps source ids to ours, if they are not the same."""
+        found: dict[str, list[str]] = {}
+        for id, title in titles:
+            found.setdefault(normalized_title(title), []).append(id)
+        return cls({id: id for id, _ in titles} if ids is None else ids, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +60,28 @@ class ImportTarget(Protocol):
     @property
     def limits(self) -> FormatLimits: ...
 
+    @property
+    def busy(self) -> bool:
+        """Whether an item of the list is in progress."""
+
     def existing(self) -> ExistingItems: ...
 
-    def adjust(self, items: Sequence[ExchangeItem]) -> tuple[list[ExchangeItem], list[str]]:
-        """Adapt items to what the list already has; returns them with remarks about the changes."""
-
-    def check(self, items: Sequence[ExchangeItem]) -> None:
-        """Raise if the items cannot be written."""
-
-    def write(self, items: Sequence[ExchangeItem], known: Mapping[str, str]) -> tuple[list[ImportedItem], list[str]]:
+    def write(
+        self, items: Sequence[ExchangeItem], known: Mapping[str, str], *, dry_run: bool = False
+    ) -> tuple[list[ImportedItem], list[str]]:
         """Write the items; returns them with remarks. `known` maps source ids of existing items to our ids."""
+
+
+class _RollBack(Exception):
+    pass
+
+
+@contextmanager
+def import_transaction(store: Store, *, dry_run: bool) -> Iterator[Transaction]:
+    with suppress(_RollBack), store.write() as tx:
+        yield tx
+        if dry_run:
+            raise _RollBack
 
 
 def is_stable_id(id: str) -> bool:
@@ -66,7 +89,7 @@ def is_stable_id(id: str) -> bool:
     return _NUMBER.fullmatch(id) is None
 
 
-def limit_in_progress(items: Sequence[ExchangeItem], busy: bool) -> tuple[list[ExchangeItem], list[str]]:
+def _limit_in_progress(items: Sequence[ExchangeItem], busy: bool) -> tuple[list[ExchangeItem], list[str]]:
     """Keep at most one item in progress, none if the list is `busy` with one already."""
     kept, changed = [], 0
     for item in items:
@@ -76,13 +99,6 @@ def limit_in_progress(items: Sequence[ExchangeItem], busy: bool) -> tuple[list[E
         busy = busy or running
     remark = f"only one item can be in progress; {changed} more changed to pending"
     return kept, [remark] if changed else []
-
-
-def ids_by_title(titles: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for id, title in titles:
-        found.setdefault(normalized_title(title), []).append(id)
-    return found
 
 
 class ChecklistTarget:
@@ -100,29 +116,30 @@ class ChecklistTarget:
         self._scope = scope
         self._before = checklists.get(scope.conversation_id)
 
+    @property
+    def busy(self) -> bool:
+        return self._before.in_progress is not None
+
     def existing(self) -> ExistingItems:
-        items = self._before.items
-        titles = ids_by_title([(item.id, item.content) for item in items])
-        return ExistingItems({item.id: item.id for item in items}, titles)
+        return ExistingItems.create([(item.id, item.content) for item in self._before.items])
 
-    def adjust(self, items: Sequence[ExchangeItem]) -> tuple[list[ExchangeItem], list[str]]:
-        return limit_in_progress(items, self._before.in_progress is not None)
-
-    def check(self, items: Sequence[ExchangeItem]) -> None:
+    def write(
+        self, items: Sequence[ExchangeItem], known: Mapping[str, str], *, dry_run: bool = False
+    ) -> tuple[list[ImportedItem], list[str]]:
+        del known
         existing, new = len(self._before.items), len(items)
         if existing + new > checklist_validation.MAX_ITEMS:
             raise InvalidInput(
                 f"The checklist holds at most {checklist_validation.MAX_ITEMS} items; it has {existing}, and the "
                 f"import adds {new}. Nothing was imported. Use `--into plan` for longer lists."
             )
-        checklist_validation.parse_todos(self._todos(items))
-
-    def write(self, items: Sequence[ExchangeItem], known: Mapping[str, str]) -> tuple[list[ImportedItem], list[str]]:
-        del known
         todos, revision = self._todos(items), self._before.revision
+        if dry_run:
+            checklist_validation.parse_todos(todos)
+            return [], []
         change = self._checklists.rewrite(self._scope, todos, reason=REASON, revision=revision)
-        new = change.checklist.items[len(self._before.items) :]
-        return [ImportedItem(item.id, item.content, item.status) for item in new], []
+        added = change.checklist.items[existing:]
+        return [ImportedItem(item.id, item.content, item.status) for item in added], []
 
     def _todos(self, items: Sequence[ExchangeItem]) -> list[dict[str, Any]]:
         new = [
@@ -151,8 +168,8 @@ class ImportPlan:
     lost: list[Loss]
     remarks: list[str]
 
-    def execute(self, target: ImportTarget) -> tuple[list[ImportedItem], list[str]]:
-        return target.write(self.new, self.known) if self.new else ([], [])
+    def execute(self, target: ImportTarget, *, dry_run: bool = False) -> tuple[list[ImportedItem], list[str]]:
+        return target.write(self.new, self.known, dry_run=dry_run) if self.new else ([], [])
 
 
 def fits_checklist(items: Sequence[ExchangeItem]) -> bool:
@@ -171,8 +188,7 @@ def plan_import(parsed: ParsedFile, format: ExchangeFormat, target: ImportTarget
     if target.name == "plan" and format.stable_ids and (count := sum(1 for item in new if is_stable_id(item.id))):
         lost.append(Loss("id", count))
     fitted = fit_items(target.limits, new)
-    new, remarks = target.adjust(fitted.items)
-    target.check(new)
+    new, remarks = _limit_in_progress(fitted.items, target.busy)
     return ImportPlan(new, skipped, known, [*fitted.lost, *lost], [*parsed.remarks, *remarks])
 
 

@@ -83,14 +83,7 @@ class MissionTodos(TodoQueries):
             ):
                 return done
         with self._store.write() as tx:
-            mission = lock_mission(tx, mission_slug)
-            placed = _place(tx, scope, mission, new)
-            if isinstance(placed, TodoChange):
-                return placed
-            todo = placed.todo
-            reason = todo.justification or reason
-            insert_todo(tx, scope, mission, placed.action, todo, reason, target=placed.target.value)
-            return TodoChange(todo, " ".join(placed.warnings) or None)
+            return create_todo(tx, scope, lock_mission(tx, mission_slug), new, reason)
 
     def update(
         self,
@@ -274,6 +267,16 @@ class _Placement(NamedTuple):
     target: TodoStatus
     """The requested status."""
     warnings: list[str]
+
+
+def create_todo(tx: Transaction, scope: MissionScope, mission: Mission, new: NewMissionTodo, reason: str) -> TodoChange:
+    """`MissionTodos.create` inside the caller's transaction, which has locked the mission."""
+    placed = _place(tx, scope, mission, new)
+    if isinstance(placed, TodoChange):
+        return placed
+    todo = placed.todo
+    insert_todo(tx, scope, mission, placed.action, todo, todo.justification or reason, target=placed.target.value)
+    return TodoChange(todo, " ".join(placed.warnings) or None)
 
 
 def _place(tx: Transaction, scope: MissionScope, mission: Mission, new: NewMissionTodo) -> _Placement | TodoChange:

@@ -13,15 +13,15 @@ import typer
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.import_export.files import STDIO
 from punchlist.kernel.text import visible, visible_block
-from punchlist.surfaces.cli.context import CliContext, SessionOption, echo, echo_json
+from punchlist.surfaces.cli.context import CliContext, SessionOption, echo, echo_json, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from punchlist.app import Services
     from punchlist.import_export.formats import ExchangeFormat
     from punchlist.import_export.item import ExchangeItem, Loss, ParsedFile
-    from punchlist.import_export.targets import ImportedItem, ImportPlan, ImportTarget
+    from punchlist.import_export.targets import ImportTarget
 
 MAX_SHOWN = 50
 
@@ -73,13 +73,25 @@ def import_(
         flat = ListChoice.CHECKLIST if fits_checklist(found.items) else ListChoice.PLAN
         into = flat if mission is None else ListChoice.MISSION
     target = _target(cli, services, into, format, mission, pillar)
-    decided = plan_import(found, format, target)
-    made, remarks = ([], []) if dry_run else decided.execute(target)
-    remarks = [*decided.remarks, *remarks]
-    if cli.json:
-        echo_json(_import_json(services, format, target, decided, made, remarks, dry_run=dry_run))
+    plan = plan_import(found, format, target)
+    made, remarks = plan.execute(target, dry_run=dry_run)
+    if dry_run:
+        shown = [{"title": item.title, "status": item.status.value} for item in plan.new]
     else:
-        _print_import(format, target, decided, made, remarks, dry_run=dry_run)
+        shown = [{"id": item.id, "title": item.title, "status": item.status} for item in made]
+    report: dict[str, Any] = {
+        "session": services.settings.session,
+        "format": format.name,
+        "into": target.name,
+        "dryRun": dry_run,
+        "made": shown,
+        "skipped": [{"id": item.id or None, "title": item.title} for item in plan.skipped],
+        "lost": [loss.as_json() for loss in plan.lost],
+        "remarks": [*plan.remarks, *remarks],
+    }
+    cli.show(report, _import_lines(report, target.limits.name))
+    if not cli.json:
+        _print_losses(target.limits.name, plan.lost, report["remarks"])
 
 
 def _check_mission(chosen: ListChoice | None, mission: str | None, pillar: str | None) -> None:
@@ -121,7 +133,6 @@ def _target(
     from punchlist.import_export.mission_target import MissionTarget
     from punchlist.import_export.plan_target import PlanTarget
     from punchlist.import_export.targets import ChecklistTarget
-    from punchlist.kernel.clock import timestamp
     from punchlist.missions.model import MissionScope
 
     scope = cli.user_scope(services)
@@ -135,68 +146,22 @@ def _target(
         case ListChoice.MISSION:
             if pillar is None:
                 raise typer.BadParameter("is missing: a mission's todo belongs to a pillar", param_hint="--pillar")
-            return MissionTarget(
-                services.mission_todos,
-                services.missions,
-                MissionScope(scope.conversation_id, scope.actor),
-                mission or "",
-                pillar,
-                timestamp(services.store.clock()),
-                owners=owners,
-            )
+            mission_scope = MissionScope(scope.conversation_id, scope.actor)
+            return MissionTarget(services.store, mission_scope, mission or "", pillar, owners=owners)
 
 
-def _import_json(
-    services: Services,
-    format: ExchangeFormat,
-    target: ImportTarget,
-    decided: ImportPlan,
-    made: Sequence[ImportedItem],
-    remarks: Sequence[str],
-    *,
-    dry_run: bool,
-) -> dict[str, Any]:
-    told: list[dict[str, Any]] = [{"id": one.id, "title": one.title, "status": one.status} for one in made]
-    if dry_run:
-        told = [{"title": one.title, "status": one.status.value} for one in decided.new]
-    return {
-        "session": services.settings.session,
-        "format": format.name,
-        "into": target.name,
-        "dryRun": dry_run,
-        "made": told,
-        "skipped": [{"id": one.id or None, "title": one.title} for one in decided.skipped],
-        "lost": [one.as_json() for one in decided.lost],
-        "remarks": list(remarks),
-    }
-
-
-def _print_import(
-    format: ExchangeFormat,
-    target: ImportTarget,
-    decided: ImportPlan,
-    made: Sequence[ImportedItem],
-    remarks: Sequence[str],
-    *,
-    dry_run: bool,
-) -> None:
-    new = len(decided.new)
-    does = "Would add" if dry_run else "Added"
-    echo(f"{does} {_items(new)} to {visible(target.limits.name)} (from {format.name}).")
-    lines = [(one.title, one.status.value) for one in decided.new] if dry_run else [(m.title, m.status) for m in made]
-    for title, status in lines[:MAX_SHOWN]:
-        echo(f"  {visible(title)} ({status})")
-    if new > MAX_SHOWN:
-        echo(f"  … and {new - MAX_SHOWN} more")
-    if decided.skipped:
-        titles = ", ".join(f"“{visible(one.title)}”" for one in decided.skipped[:5])
-        more = f" and {len(decided.skipped) - 5} more" if len(decided.skipped) > 5 else ""
-        echo(f"Skipped {_items(len(decided.skipped))} already there: {titles}{more}.")
-    _print_losses(target.limits.name, decided.lost, remarks)
-
-
-def _items(count: int) -> str:
-    return f"{count} item{'' if count == 1 else 's'}"
+def _import_lines(report: Mapping[str, Any], target: str) -> Iterator[str]:
+    made, skipped = report["made"], report["skipped"]
+    does = "Would add" if report["dryRun"] else "Added"
+    yield f"{does} {plural(len(made), 'item')} to {visible(target)} (from {report['format']})."
+    for item in made[:MAX_SHOWN]:
+        yield f"  {visible(item['title'])} ({item['status']})"
+    if len(made) > MAX_SHOWN:
+        yield f"  … and {len(made) - MAX_SHOWN} more"
+    if skipped:
+        titles = ", ".join(f"“{visible(item['title'])}”" for item in skipped[:5])
+        more = f" and {len(skipped) - 5} more" if len(skipped) > 5 else ""
+        yield f"Skipped {plural(len(skipped), 'item')} already there: {titles}{more}."
 
 
 def _print_losses(name: str, lost: Sequence[Loss], remarks: Sequence[str]) -> None:
@@ -244,73 +209,70 @@ def export(
         raise typer.BadParameter("goes with --list plan", param_hint="--turn")
     format = FORMATS[to] if to else guess_export_format(target)
     services = cli.in_session(session)
-    which = chosen or (ListChoice.MISSION if mission else _default_list(cli, services))
-    entries = _entries(cli, services, which, mission, pillar, turn)
-    fitted = fit_items(format.limits, entries, timestamp(services.store.clock()))
-    told: dict[str, Any] = {"session": services.settings.session, "list": which.value, "format": format.name}
-    told |= {"items": len(fitted.items), "lost": [one.as_json() for one in fitted.lost]}
+    which, items = _read_list(cli, services, chosen, mission, pillar, turn)
+    fitted = fit_items(format.limits, items, timestamp(services.store.clock()))
+    report: dict[str, Any] = {"session": services.settings.session, "list": which.value, "format": format.name}
+    report |= {"items": len(fitted.items), "lost": [loss.as_json() for loss in fitted.lost]}
     if target == STDIO:
-        written = _as_text(format, fitted.items)
-        if cli.json:
-            echo_json({**told, "text": written})
-        elif sys.stdout.isatty():
-            echo(visible_block(written).rstrip("\n"))
-        else:
-            # A pipe gets the same bytes as a file, whatever the encoding of the terminal.
-            with open(sys.stdout.fileno(), "wb", closefd=False) as pipe:
-                pipe.write(written.encode())
+        text = _as_text(format, fitted.items)
+        report["text"] = text
+        if not cli.json:
+            _print_text(text)
     else:
         path = Path(target).expanduser()
         count = _write(format, fitted.items, path, force=force)
-        if cli.json:
-            echo_json({**told, "file": str(path)})
-        else:
+        report["file"] = str(path)
+        if not cli.json:
             files = f" in {count} files" if count is not None else ""
-            echo(f"Wrote {_items(len(fitted.items))} to {visible(path)}{files} ({format.name}).", error=True)
-    if not cli.json:
+            echo(f"Wrote {plural(len(fitted.items), 'item')} to {visible(path)}{files} ({format.name}).", error=True)
+    if cli.json:
+        echo_json(report)
+    else:
         _print_losses(format.name, fitted.lost, [])
 
 
-def _default_list(cli: CliContext, services: Services) -> ListChoice:
-    """The checklist, or the plan if only the plan has items."""
-    if (
-        not services.checklists.get(services.settings.session).items
-        and _turn(cli, services)
-        and _plan(cli, services, None)
-    ):
-        return ListChoice.PLAN
-    return ListChoice.CHECKLIST
+def _print_text(text: str) -> None:
+    if sys.stdout.isatty():
+        echo(visible_block(text).rstrip("\n"))
+    else:
+        # A pipe gets the same bytes as a file, whatever the encoding of the terminal.
+        with open(sys.stdout.fileno(), "wb", closefd=False) as pipe:
+            pipe.write(text.encode())
 
 
-def _entries(
-    cli: CliContext, services: Services, which: ListChoice, mission: str | None, pillar: str | None, turn: str | None
-) -> list[ExchangeItem]:
-    from punchlist.import_export import sources
-
-    match which:
-        case ListChoice.CHECKLIST:
-            return sources.checklist_items(services.checklists.get(services.settings.session))
-        case ListChoice.MISSION:
-            return sources.mission_items(services.mission_todos, mission or "", pillar)
-        case ListChoice.PLAN:
-            return _plan(cli, services, turn)
-
-
-def _plan(cli: CliContext, services: Services, turn: str | None) -> list[ExchangeItem]:
-    """The plan of a turn. Default: the open turn, else the last one."""
+def _read_list(
+    cli: CliContext,
+    services: Services,
+    chosen: ListChoice | None,
+    mission: str | None,
+    pillar: str | None,
+    turn: str | None,
+) -> tuple[ListChoice, list[ExchangeItem]]:
+    """The chosen list; by default the checklist, or the plan if only that has items."""
     from punchlist.conversations.model import TurnScope
     from punchlist.import_export import sources
 
+    if mission is not None:
+        return ListChoice.MISSION, sources.mission_items(services.mission_todos, mission, pillar)
     scope = cli.user_scope(services)
-    if turn is None and (turn := _turn(cli, services)) is None:
-        raise NotFound(f"Session {services.settings.session!r} has no turn yet, so there is no plan to export.")
-    return sources.turn_items(services.plans, services.store, TurnScope(scope.conversation_id, scope.actor, turn))
+    checklist = sources.checklist_items(services.checklists.get(scope.conversation_id))
+    if chosen is ListChoice.CHECKLIST or (chosen is None and checklist):
+        return ListChoice.CHECKLIST, checklist
+    turn = turn or _last_turn(services, scope.conversation_id)
+    if turn is None and chosen is ListChoice.PLAN:
+        raise NotFound(f"Session {scope.conversation_id!r} has no turn yet, so there is no plan to export.")
+    plan = (
+        sources.turn_items(services.plans, services.store, TurnScope(scope.conversation_id, scope.actor, turn))
+        if turn
+        else []
+    )
+    return (ListChoice.PLAN, plan) if plan or chosen is ListChoice.PLAN else (ListChoice.CHECKLIST, [])
 
 
-def _turn(cli: CliContext, services: Services) -> str | None:
-    session = cli.user_scope(services).conversation_id
-    last = (one for one in services.conversations.turns(session) if one.parent_turn_id is None)
-    found = services.conversations.current_turn(session) or next(last, None)
+def _last_turn(services: Services, session: str) -> str | None:
+    """The open turn, else the last one."""
+    top_level = (turn for turn in services.conversations.turns(session) if turn.parent_turn_id is None)
+    found = services.conversations.current_turn(session) or next(top_level, None)
     return found.id if found else None
 
 

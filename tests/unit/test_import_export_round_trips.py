@@ -51,8 +51,8 @@ ids = st.sampled_from(
 
 @st.composite
 def entry_lists(draw: st.DrawFn) -> list[ExchangeItem]:
-    """Items of which each may be a part of one before it, and wait for any other. They share a few texts: to draw new
-    ones for each field takes long, and finds nothing more."""
+    """Items that may wait for any other. They share a few texts: to draw new ones for each field takes long, and finds
+    nothing more."""
     names = draw(st.lists(ids, unique=True, min_size=1, max_size=5))
     line = st.sampled_from(draw(st.lists(lines, min_size=2, max_size=3)))
     block = st.sampled_from(["", *draw(st.lists(blocks, min_size=2, max_size=3))])
@@ -82,11 +82,10 @@ def entry_lists(draw: st.DrawFn) -> list[ExchangeItem]:
         }
     )
     made: list[ExchangeItem] = []
-    for index, name in enumerate(names):
+    for name in names:
         others = [one for one in names if one != name]
         blocked_by = draw(st.lists(st.sampled_from(others), unique=True, max_size=3)) if others else []
-        parent = draw(st.sampled_from(["", *names[:index]]))
-        made.append(ExchangeItem(id=name, blocked_by=tuple(blocked_by), parent=parent, **draw(fields_of)))
+        made.append(ExchangeItem(id=name, blocked_by=tuple(blocked_by), **draw(fields_of)))
     return made
 
 
@@ -152,48 +151,14 @@ def test_what_is_left_out_is_said_and_nothing_else_is(name: str) -> None:
 @pytest.mark.spec("X6")
 def test_a_cancelled_item_is_left_out_where_there_is_no_such_state_and_nothing_waits_for_it() -> None:
     entries = [
-        ExchangeItem("Parent", "1", status=TodoStatus.CANCELLED),
-        ExchangeItem("Child", "2", parent="1", blocked_by=("1",)),
+        ExchangeItem("First", "1", status=TodoStatus.CANCELLED),
+        ExchangeItem("Second", "2", blocked_by=("1",)),
         ExchangeItem("Later", "3", status=TodoStatus.BACKLOG),
     ]
     fitted = fit_items(FORMATS["beads"].limits, entries, NOW)
-    assert [(one.id, one.title, one.parent, one.blocked_by) for one in fitted.items] == [
-        ("pl-1", "Child", "", ()),
-        ("pl-2", "Later", "", ()),
+    assert [(one.id, one.title, one.blocked_by) for one in fitted.items] == [
+        ("pl-1", "Second", ()),
+        ("pl-2", "Later", ()),
     ]
     assert list(map(str, fitted.lost)) == ["1 cancelled item, left out", "id (items are renumbered) of 2 items"]
     assert len(fit_items(FORMATS["taskmaster"].limits, entries, NOW).items) == 3
-
-
-@pytest.mark.spec("X6")
-def test_parts_of_parts_become_subtasks_of_the_task() -> None:
-    entries = [
-        ExchangeItem("C", "c", parent="b"),
-        ExchangeItem("B", "b", parent="a"),
-        ExchangeItem("A", "a"),
-        ExchangeItem("D", "d"),
-    ]
-    fitted = fit_items(FORMATS["taskmaster"].limits, entries, NOW)
-    assert [(one.id, one.title) for one in fitted.items] == [("1", "A"), ("1.1", "C"), ("1.2", "B"), ("2", "D")]
-    assert str(fitted.lost[0]) == "nesting below level 2 of 1 item"
-    assert FORMATS["markdown"].write is not None
-    nested = fit_items(FORMATS["markdown"].limits, entries, NOW).items
-    assert FORMATS["markdown"].write(nested) == "- [ ] A\n  - [ ] B\n    - [ ] C\n- [ ] D\n"
-
-
-@pytest.mark.spec("X6")
-def test_a_subtask_can_wait_for_its_task_but_not_for_one_that_has_a_siblings_number() -> None:
-    task = FORMATS["taskmaster"]
-    entries = [
-        ExchangeItem("A", "1"),
-        ExchangeItem("B", "1.1", parent="1", blocked_by=("1",)),
-        ExchangeItem("C", "1.2", parent="1"),
-    ]
-    fitted = fit_items(task.limits, entries, NOW)
-    assert fitted.lost == []
-    assert task.write
-    assert task.read(task.write(fitted.items)).items == fitted.items
-    entries[2] = ExchangeItem("C", "1.2", parent="1", blocked_by=("1",))
-    assert list(map(str, fit_items(task.limits, entries, NOW).lost)) == [
-        "dependencies on tasks numbered like a sibling of 1 item"
-    ]

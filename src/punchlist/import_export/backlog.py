@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from punchlist.errors import InvalidInput
-from punchlist.import_export.format_limits import FormatLimits, id_pattern
+from punchlist.import_export.format_limits import FormatLimits
 from punchlist.import_export.item import FIELDS, ExchangeItem, ParsedFile
 from punchlist.import_export.reader import Reader, Record, join_sections
 from punchlist.kernel.text import excerpt
@@ -51,7 +51,7 @@ _FORGED_MARKER: Final = re.compile(r"(<|&(?:amp;)*lt;)(?=!--\s*(?:SECTION|AC|DOD
 _ESCAPED_MARKER: Final = re.compile(r"(&(?:amp;)*lt;)(?=!--\s*(?:SECTION|AC|DOD|COMMENTS?):)")
 
 
-def _trim(item: ExchangeItem, _: object) -> ExchangeItem:
+def _trim(item: ExchangeItem) -> ExchangeItem:
     return replace(
         item,
         details=_unix(item.details),
@@ -80,12 +80,12 @@ def _split_criteria(acceptance: str) -> list[str]:
 LIMITS: Final = FormatLimits(
     "backlog",
     frozenset(FIELDS)
-    - {"active_form", "justification", "waits", "resources", "also_affects", "check"}
+    - {"parent", "labels", "active_form", "justification", "waits", "resources", "also_affects", "check"}
     - {"started_at", "ended_at", "extra"},
     states={TodoStatus.CANCELLED: None, TodoStatus.BACKLOG: TodoStatus.PENDING},
     priorities={TodoPriority.CRITICAL: TodoPriority.HIGH},
-    id_form=id_pattern(r"[A-Za-z]{1,20}-[0-9]{1,9}(\.[0-9]{1,9}){0,5}"),
-    numbered=lambda number, parent: f"{parent}.{number:02}" if parent else f"task-{number}",
+    id_form=r"[A-Za-z]{1,20}-[0-9]{1,9}(\.[0-9]{1,9}){0,5}",
+    numbered="task-{}",
     trims={"": _trim},
 )
 
@@ -109,9 +109,8 @@ def _task(item: ExchangeItem, position: int) -> str:
         "status": STATES[item.status],
         "assignee": item.owner.split(", ") if item.owner else [],
         **({"created_date": item.created_at[:16].replace("T", " ")} if item.created_at else {}),
-        "labels": list(item.labels),
+        "labels": [],
         "dependencies": list(item.blocked_by),
-        **({"parent_task_id": item.parent} if item.parent else {}),
         **({"priority": item.priority.value} if item.priority else {}),
         **({"due_date": item.deadline[:16].replace("T", " ")} if item.deadline else {}),
         "ordinal": position * ORDINAL_STEP,

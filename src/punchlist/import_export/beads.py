@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from punchlist.import_export.format_limits import FormatLimits, id_pattern
+from punchlist.import_export.format_limits import FormatLimits
 from punchlist.import_export.item import FIELDS, ExchangeItem, ParsedFile
 from punchlist.import_export.reader import Reader, Record, join_sections, parse_json
 from punchlist.kernel import text
@@ -16,7 +16,7 @@ from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 _DATE_LENGTH: Final = len("2026-02-21")
 
 
-def _trim(item: ExchangeItem, _: object) -> ExchangeItem:
+def _trim(item: ExchangeItem) -> ExchangeItem:
     is_date = len(item.deadline) == _DATE_LENGTH
     return replace(item, deadline=f"{item.deadline}T23:59:59.000000Z") if is_date else item
 
@@ -24,13 +24,14 @@ def _trim(item: ExchangeItem, _: object) -> ExchangeItem:
 LIMITS: Final = FormatLimits(
     "beads",
     frozenset(FIELDS)
-    - {"active_form", "justification", "waits", "resources", "also_affects", "check", "started_at", "extra"},
+    - {"parent", "labels", "active_form", "justification", "waits", "resources", "also_affects", "check"}
+    - {"started_at", "extra"},
     # A closed issue counts as completed.
     states={TodoStatus.CANCELLED: None},
     needs_priority=True,
     dated=True,
-    id_form=id_pattern(r"[A-Za-z][A-Za-z0-9_-]*-[A-Za-z0-9]+(\.[0-9]+)*"),
-    numbered=lambda number, parent: f"{parent}.{number}" if parent else f"pl-{number}",
+    id_form=r"[A-Za-z][A-Za-z0-9_-]*-[A-Za-z0-9]+(\.[0-9]+)*",
+    numbered="pl-{}",
     trims={"deadline (a date becomes the end of the day in UTC)": _trim},
 )
 STATES: Final = {
@@ -50,13 +51,9 @@ def write(items: list[ExchangeItem]) -> str:
 
 
 def _issue(item: ExchangeItem) -> dict[str, Any]:
-    links = [(other, BLOCKING[0]) for other in item.blocked_by]
-    if item.parent:
-        links.append((item.parent, PARENT))
     optional = {
         "acceptance_criteria": item.acceptance,
         "assignee": item.owner,
-        "labels": list(item.labels),
         "closed_at": item.ended_at,
         "close_reason": item.outcome,
         "due_at": item.deadline,
@@ -64,11 +61,11 @@ def _issue(item: ExchangeItem) -> dict[str, Any]:
             {
                 "issue_id": item.id,
                 "depends_on_id": other,
-                "type": kind,
+                "type": BLOCKING[0],
                 "created_at": item.created_at,
                 "created_by": "punchlist",
             }
-            for other, kind in links
+            for other in item.blocked_by
         ],
     }
     return {

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from punchlist.errors import InvalidInput
-from punchlist.import_export.format_limits import FormatLimits, id_pattern
+from punchlist.import_export.format_limits import FormatLimits
 from punchlist.import_export.item import ExchangeItem, ParsedFile
 from punchlist.import_export.reader import Reader, Record, parse_json
 from punchlist.kernel import text
@@ -20,7 +20,7 @@ LIMITS: Final = FormatLimits(
     # Claude Code does not show a task without an active form.
     needs_active_form=True,
     # Claude Code continues counting from the highest number.
-    id_form=id_pattern("[1-9][0-9]{0,8}"),
+    id_form="[1-9][0-9]{0,8}",
     by_number=True,
 )
 

@@ -1,7 +1,8 @@
 """What each format and list can hold, and the reduction of items to that. Pure.
 
 `fit_items` is the only place where something is left out: its result survives a round trip through the
-format unchanged. It counts and reports everything that it leaves out.
+format unchanged. It counts and reports everything that it leaves out. Our lists have neither parents nor
+labels, so no writer has them; readers do, because imported items are described by them.
 """
 
 from __future__ import annotations
@@ -31,8 +32,7 @@ _FIELD_NAMES: Final = {
 
 COMMON_FIELDS: Final = frozenset({"id", "title", "details", "status", "acceptance"})
 
-Trim = Callable[[ExchangeItem, AbstractSet[str]], ExchangeItem]
-"""Reduces an item, given the ids of all items."""
+Trim = Callable[[ExchangeItem], ExchangeItem]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +48,12 @@ class FormatLimits:
     needs_active_form: bool = False
     dated: bool = False
     """Every item has a time of creation and, if completed, a time of end."""
-    tree: bool = False
-    """Sub-items follow their parent."""
-    max_depth: int | None = None
-    """Levels of sub-items."""
-    id_form: Callable[[str, str], bool] | None = None
-    """Whether an id can be kept, given its parent's id; if one cannot, all items are renumbered."""
+    id_form: str | None = None
+    """A pattern of ids; if one does not match, all items are renumbered."""
     by_number: bool = False
     """The ids alone define the order."""
-    numbered: Callable[[int, str], str] = lambda number, _: str(number)
-    """Makes an id from a number among siblings and the parent's id."""
+    numbered: str = "{}"
+    """An id made from a number."""
     id_lost: str = "id (items are renumbered)"
     trims: Mapping[str, Trim] = field(default_factory=dict)
     """Further reductions by what is lost; empty if nothing is."""
@@ -74,17 +70,11 @@ def fit_items(limits: FormatLimits, items: Sequence[ExchangeItem], now: str = ""
     kept, lost = _fit_states(limits, items)
     lost += _field_losses(limits, kept)
     kept = [_fit_fields(limits, item, now) for item in kept]
-    if limits.max_depth is not None:
-        kept, flattened = _flatten(kept, limits.max_depth)
-        lost += _loss(f"nesting below level {limits.max_depth + 1}", flattened)
-    if limits.tree:
-        kept = _depth_first(kept)
-    if "id" in limits.fields and limits.id_form is not None:
+    if limits.id_form is not None:
         kept, renumbered = _renumber(limits, kept)
         lost += _loss(limits.id_lost, renumbered)
     for what, trim in limits.trims.items():
-        known = {item.id for item in kept}
-        trimmed = [trim(item, known) for item in kept]
+        trimmed = [trim(item) for item in kept]
         changed = sum(1 for before, after in zip(kept, trimmed, strict=True) if before != after)
         lost += _loss(what, changed) if what else []
         kept = trimmed
@@ -109,24 +99,9 @@ def _fit_states(limits: FormatLimits, items: Sequence[ExchangeItem]) -> tuple[li
         if count := sum(1 for item in items if item.status is before):
             what = f"state ({before} becomes {after})" if after else before.value
             lost.append(Loss(what, count, left_out=after is None))
-    removed.discard("")
-    if removed:
-        parents = {item.id: item.parent for item in items if item.id}
-        kept = [
-            replace(
-                item,
-                blocked_by=tuple(other for other in item.blocked_by if other not in removed),
-                parent=_nearest_kept(item.parent, removed, parents),
-            )
-            for item in kept
-        ]
-    return kept, lost
-
-
-def _nearest_kept(parent: str, removed: AbstractSet[str], parents: Mapping[str, str]) -> str:
-    while parent in removed:
-        parent = parents.get(parent, "")
-    return parent
+    return [
+        replace(item, blocked_by=tuple(other for other in item.blocked_by if other not in removed)) for item in kept
+    ], lost
 
 
 def _field_losses(limits: FormatLimits, items: Sequence[ExchangeItem]) -> list[Loss]:
@@ -172,79 +147,23 @@ def _fit_fields(limits: FormatLimits, item: ExchangeItem, now: str) -> ExchangeI
     return replace(item, **changes)
 
 
-def nesting_levels(items: Sequence[ExchangeItem]) -> dict[str, int]:
-    """The nesting level of each item by id. Parents exist and form no cycle."""
-    parents = {item.id: item.parent for item in items if item.id}
-    levels: dict[str, int] = {"": -1}
-    for id in parents:
-        path = [id]
-        while path[-1] not in levels:
-            path.append(parents.get(path[-1], ""))
-        for each in reversed(path[:-1]):
-            levels[each] = levels[parents.get(each, "")] + 1
-    return levels
-
-
-def _flatten(items: list[ExchangeItem], max_depth: int) -> tuple[list[ExchangeItem], int]:
-    parents = {item.id: item.parent for item in items if item.id}
-    levels, count, kept = nesting_levels(items), 0, []
-    for item in items:
-        parent = item.parent
-        while parent and levels[parent] >= max_depth:
-            parent = parents[parent]
-        count += parent != item.parent
-        kept.append(replace(item, parent=parent))
-    return kept, count
-
-
-def _depth_first(items: Sequence[ExchangeItem]) -> list[ExchangeItem]:
-    """Each item followed by its sub-items."""
-    children: dict[str, list[ExchangeItem]] = {}
-    for item in items:
-        children.setdefault(item.parent, []).append(item)
-    ordered: list[ExchangeItem] = []
-    stack = children.get("", [])[::-1]
-    while stack:
-        item = stack.pop()
-        ordered.append(item)
-        if item.id:
-            stack += children.get(item.id, [])[::-1]
-    return ordered
-
-
 def _renumber(limits: FormatLimits, items: list[ExchangeItem]) -> tuple[list[ExchangeItem], int]:
     """Keep the ids if the format can hold all of them, otherwise number all items."""
     if _ids_valid(limits, items):
         return items, 0
-    levels, ids = nesting_levels(items), [""] * len(items)
-    new: dict[str, str] = {"": ""}
-    counts: dict[str, int] = {}
-    # Parents first, which may follow their sub-items: a parent's number is part of theirs.
-    for index in sorted(range(len(items)), key=lambda index: levels[items[index].parent]):
-        parent = new[items[index].parent]
-        counts[parent] = counts.get(parent, 0) + 1
-        ids[index] = limits.numbered(counts[parent], parent)
-        if items[index].id:
-            new[items[index].id] = ids[index]
+    new = {item.id: limits.numbered.format(number) for number, item in enumerate(items, start=1) if item.id}
     kept = [
-        replace(item, id=id, parent=new[item.parent], blocked_by=tuple(new[other] for other in item.blocked_by))
-        for item, id in zip(items, ids, strict=True)
+        replace(item, id=limits.numbered.format(number), blocked_by=tuple(new[other] for other in item.blocked_by))
+        for number, item in enumerate(items, start=1)
     ]
-    return kept, sum(1 for item, id in zip(items, ids, strict=True) if item.id not in ("", id))
+    return kept, sum(1 for before, after in new.items() if before != after)
 
 
 def _ids_valid(limits: FormatLimits, items: Sequence[ExchangeItem]) -> bool:
-    assert limits.id_form is not None
     ids = [item.id for item in items]
     # File systems may ignore case.
     if len({id.lower() for id in ids}) < len(ids):
         return False
-    if not all(limits.id_form(item.id, item.parent) for item in items):
+    if not all(re.fullmatch(limits.id_form or "", id, re.ASCII) for id in ids):
         return False
     return not limits.by_number or sorted(ids, key=int) == ids
-
-
-def id_pattern(pattern: str) -> Callable[[str, str], bool]:
-    """An `id_form` that ignores the parent."""
-    compiled = re.compile(pattern, re.ASCII)
-    return lambda given, _: compiled.fullmatch(given) is not None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from punchlist.errors import InvalidInput
-from punchlist.import_export.format_limits import FormatLimits, nesting_levels
+from punchlist.import_export.format_limits import FormatLimits
 from punchlist.import_export.item import ExchangeItem, ParsedFile
 from punchlist.import_export.reader import Reader
 from punchlist.kernel.text import excerpt
@@ -44,7 +44,7 @@ _MARKUP: Final = re.compile(r"(\s*)(\\*(?:[-*+#>`~|<]|\d{1,9}[.)]))")
 _ESCAPED_MARKUP: Final = re.compile(r"(\s*)\\(\\*(?:[-*+#>`~|<]|\d{1,9}[.)]))")
 
 
-def _trim(item: ExchangeItem, _: object) -> ExchangeItem:
+def _trim(item: ExchangeItem) -> ExchangeItem:
     lines = _unix_lines(item.details)
     return replace(item, details="\n".join(line if line.strip() else "" for line in lines).strip())
 
@@ -55,26 +55,21 @@ def _unix_lines(text: str) -> list[str]:
 
 LIMITS: Final = FormatLimits(
     "markdown",
-    frozenset({"id", "title", "details", "status", "parent"}),
+    frozenset({"id", "title", "details", "status"}),
     states={TodoStatus.BACKLOG: TodoStatus.PENDING},
-    tree=True,
-    # The position is the only identity of an item.
-    id_form=lambda _id, _parent: False,
-    numbered=lambda number, parent: f"{parent}.{number}" if parent else str(number),
+    # The position is the only identity of an item: no id matches.
+    id_form="",
     id_lost="id",
     trims={"": _trim},
 )
 
 
 def write(items: list[ExchangeItem]) -> str:
-    levels = nesting_levels(items)
     lines = []
     for item in items:
-        indent = " " * INDENT * levels[item.id]
-        lines.append(f"{indent}- [{MARKS[item.status]}] {item.title}")
+        lines.append(f"- [{MARKS[item.status]}] {item.title}")
         if item.details:
-            inner = indent + " " * INDENT
-            lines += [inner + _escape(line) if line else "" for line in item.details.split("\n")]
+            lines += [" " * INDENT + _escape(line) if line else "" for line in item.details.split("\n")]
     return "\n".join(lines) + "\n"
 
 
@@ -158,7 +153,7 @@ class _Parser:
             raise InvalidInput(f"line {number}: is more than {MAX_DEPTH} levels deep.")
         parent = self._open[-1].id if self._open else ""
         self._counts[parent] = self._counts.get(parent, 0) + 1
-        id = LIMITS.numbered(self._counts[parent], parent)
+        id = f"{parent}.{self._counts[parent]}" if parent else str(self._counts[parent])
         item = _Item(number, indent, id, parent, found["mark"], (found["title"] or "").replace("\t", " ").strip())
         self._items.append(item)
         self._open.append(item)

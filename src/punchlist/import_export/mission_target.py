@@ -22,7 +22,7 @@ from punchlist.missions.todos.service import MissionTodos, create_todo
 from punchlist.storage.store import Store
 
 
-def _without_command(item: ExchangeItem, _: object) -> ExchangeItem:
+def _without_command(item: ExchangeItem) -> ExchangeItem:
     """A file from elsewhere must not run commands."""
     return replace(item, check=None) if "command" in (item.check or {}) else item
 

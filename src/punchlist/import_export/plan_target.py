@@ -25,7 +25,7 @@ from punchlist.plan.validation import MAX_BATCH, MAX_CONDITIONS, parse_items
 from punchlist.storage.store import Store, Transaction
 
 
-def _limit_conditions(item: ExchangeItem, _: object) -> ExchangeItem:
+def _limit_conditions(item: ExchangeItem) -> ExchangeItem:
     return replace(
         item,
         blocked_by=item.blocked_by[: max(0, MAX_CONDITIONS - len(item.waits))],
@@ -34,7 +34,7 @@ def _limit_conditions(item: ExchangeItem, _: object) -> ExchangeItem:
     )
 
 
-def _drop_open_outcome(item: ExchangeItem, _: object) -> ExchangeItem:
+def _drop_open_outcome(item: ExchangeItem) -> ExchangeItem:
     return replace(item, outcome="") if item.status in OPEN else item
 
 

@@ -10,20 +10,14 @@ from punchlist.import_export.format_limits import FormatLimits
 from punchlist.import_export.item import FIELDS, ExchangeItem, ParsedFile
 from punchlist.import_export.reader import Reader, parse_json
 from punchlist.kernel import text
+from punchlist.kernel.camel_json import camel_case
 from punchlist.missions.todos.validation import unknown_field
 
 NAME: Final = "punchlist"
 VERSION: Final = 1
 LIMITS: Final = FormatLimits("json", frozenset(FIELDS))
 WAITS: Final = ("person", "time", "event")
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
-
-
-KEYS: Final = {_camel(name): name for name in FIELDS}
+KEYS: Final = {camel_case(name): name for name in FIELDS}
 
 
 def write(items: list[ExchangeItem]) -> str:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from typing import Any, Final
 
 from punchlist.errors import InvalidInput
-from punchlist.import_export.format_limits import FormatLimits, id_pattern
+from punchlist.import_export.format_limits import FormatLimits
 from punchlist.import_export.item import ExchangeItem, ParsedFile
 from punchlist.import_export.reader import Reader, Record, join_sections, parse_json
 from punchlist.kernel.text import excerpt
@@ -27,62 +25,32 @@ STATES: Final = {
     TodoStatus.CANCELLED: "cancelled",
     TodoStatus.BACKLOG: "deferred",
 }
-_NUMBER: Final = id_pattern("[1-9][0-9]{0,8}")
-
-
-def _id_fits(id: str, parent: str) -> bool:
-    return _NUMBER(id.removeprefix(f"{parent}."), "") and (not parent or id.startswith(f"{parent}."))
-
-
-def _trim(item: ExchangeItem, known: AbstractSet[str]) -> ExchangeItem:
-    """Remove dependencies of a subtask on tasks that have the number of a sibling: the file cannot express them."""
-
-    def expressible(other: str) -> bool:
-        sibling = f"{item.parent}.{other}"
-        return not item.parent or "." in other or sibling == item.id or sibling not in known
-
-    return replace(item, blocked_by=tuple(filter(expressible, item.blocked_by)))
-
 
 LIMITS: Final = FormatLimits(
     "taskmaster",
-    frozenset({"id", "title", "details", "status", "priority", "blocked_by", "acceptance", "parent"}),
+    frozenset({"id", "title", "details", "status", "priority", "blocked_by", "acceptance"}),
     priorities={TodoPriority.CRITICAL: TodoPriority.HIGH},
     needs_priority=True,
-    tree=True,
-    max_depth=1,
-    id_form=_id_fits,
-    numbered=lambda number, parent: f"{parent}.{number}" if parent else str(number),
-    trims={"dependencies on tasks numbered like a sibling": _trim},
+    id_form="[1-9][0-9]{0,8}",
 )
 
 
 def write(items: list[ExchangeItem]) -> str:
-    tasks: dict[str, dict[str, Any]] = {}
-    for item in items:
-        if item.parent:
-            tasks[item.parent]["subtasks"].append(_task(item))
-        else:
-            tasks[item.id] = {**_task(item), "subtasks": []}
-    return json.dumps({TAG: {"tasks": list(tasks.values()), "metadata": {}}}, ensure_ascii=False, indent=2) + "\n"
-
-
-def _task(item: ExchangeItem) -> dict[str, Any]:
-    return {
-        "id": int(item.id.rpartition(".")[2]),
-        "title": item.title,
-        "description": item.details,
-        "status": STATES[item.status],
-        "dependencies": [_number(other, item.parent) for other in item.blocked_by],
-        "priority": (item.priority or TodoPriority.MEDIUM).value,
-        "details": "",
-        "testStrategy": item.acceptance,
-    }
-
-
-def _number(id: str, parent: str) -> int | str:
-    own = id.removeprefix(f"{parent}.") if parent else id
-    return int(own) if "." not in own else id
+    tasks = [
+        {
+            "id": int(item.id),
+            "title": item.title,
+            "description": item.details,
+            "status": STATES[item.status],
+            "dependencies": [int(other) for other in item.blocked_by],
+            "priority": (item.priority or TodoPriority.MEDIUM).value,
+            "details": "",
+            "testStrategy": item.acceptance,
+            "subtasks": [],
+        }
+        for item in items
+    ]
+    return json.dumps({TAG: {"tasks": tasks, "metadata": {}}}, ensure_ascii=False, indent=2) + "\n"
 
 
 def read(written: str) -> ParsedFile:

@@ -88,12 +88,14 @@ def test_the_recorded_digests_are_those_of_a_new_database(store: Store) -> None:
 
 
 @pytest.mark.parametrize("version", [migration.version for migration in migrations()])
-def test_a_database_of_each_version_has_the_objects_of_its_version(database: str, tmp_path: Path, version: str) -> None:
-    older = made_at(database, version, tmp_path)
+def test_a_database_of_each_version_has_the_objects_of_its_version(
+    empty_database: str, tmp_path: Path, version: str
+) -> None:
+    older = made_at(empty_database, version, tmp_path)
     with closing(older.database.connect()) as connection:
         assert schema_differences(connection, older.database.kind, version) == []
     older.close()
-    opened = open_store(database)
+    opened = open_store(empty_database)
     with closing(opened.database.connect()) as connection:
         assert schema_differences(connection, opened.database.kind) == []
     opened.close()

@@ -38,13 +38,17 @@ PART = 10_000
 )
 @pytest.mark.parametrize("version", [migration.version for migration in migrations()])
 def test_an_older_database_is_brought_along_without_losing_a_row(
-    database: str, tmp_path: Path, version: str, todos: int
+    empty_database: str, tmp_path: Path, version: str, todos: int
 ) -> None:
     full = _filled(str(tmp_path / "full.db"), todos)
-    older, source = made_at(database, version, tmp_path), engine_of(full.house.store)
+    older, source = made_at(empty_database, version, tmp_path), engine_of(full.house.store)
     kept = _pour(source, engine_of(older))
+    if version < "0007":
+        # Checksums did not cover the order yet.
+        with engine_of(older).begin() as connection:
+            connection.execute(text("UPDATE turn_todos SET checksum = checksum - priority * 4294967296"))
     older.close()
-    opened = Script(database)
+    opened = Script(empty_database)
     assert opened.lists() == full.lists()
     assert opened.problems() == []
     for table, columns in kept.items():
@@ -84,6 +88,7 @@ def _pour(source: Engine, target: Engine) -> dict[str, list[str]]:
             older = known.tables[table.name]
             columns = copied[table.name] = [column.name for column in table.c if column.name in older.c]
             rows = _rows(source, table.name, columns)
+            connection.execute(older.delete())
             for first in range(0, len(rows), PART):
                 part = [dict(zip(columns, row, strict=True)) for row in rows[first : first + PART]]
                 connection.execute(older.insert(), part)

@@ -59,7 +59,10 @@ DEEDS = [
     Deed("a todo is reworded", (f"UPDATE turn_todos SET title = 'Rest' WHERE id = {NEWEST_TODO}",), "is not what"),
     Deed(
         "a todo is put first",
-        (f"UPDATE turn_todos SET priority = -1 WHERE id = {NEWEST_TODO}",),
+        (
+            f"UPDATE turn_todos SET priority = -1, checksum = checksum - (priority + 1) * 4294967296 "
+            f"WHERE id = {NEWEST_TODO}",
+        ),
         "differs from its events",
     ),
     Deed("a todo is marked as done", ("UPDATE turn_todos SET status = 'completed' WHERE status = 'pending'",)),

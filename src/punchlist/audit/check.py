@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from punchlist.audit import missions
+from punchlist.audit.log import LogCheck
 from punchlist.checklist import replay as checklist_replay
 from punchlist.checklist import repository as checklist_repository
 from punchlist.conversations import message_queue
@@ -25,7 +26,9 @@ from punchlist.plan import replay as plan_replay
 from punchlist.plan.lifecycle import PlanAction
 from punchlist.plan.repository import TurnTodoRepository
 from punchlist.storage import event_log, maintenance
+from punchlist.storage.chain import find_anchor
 from punchlist.storage.migrate import text_columns
+from punchlist.storage.rechain import DATABASE_STREAM
 from punchlist.storage.schema_version import SCHEMA_VERSION, unsupported_version
 from punchlist.storage.store import Store, Transaction
 from punchlist.toolcalls import replay as toolcalls_replay
@@ -103,7 +106,8 @@ def _run(report: CheckReport, part: str, check_part: Callable[[], None]) -> None
 
 def _check_content(store: Store, report: CheckReport, progress: Callable[[int], None]) -> None:
     with store.read() as tx:
-        _check_events(tx, report, progress)
+        # PostgreSQL does not reuse the numbers of transactions that were rolled back.
+        _check_events(tx, report, progress, gapless=store.database.one_writer)
         report.sizes = [
             ListSize(table, *maintenance.table_size(tx, table, columns))
             for table, columns in sorted(text_columns().items())
@@ -116,17 +120,21 @@ def _schema_problem(store: Store, revision: str) -> str:
     return f"schema: version {revision} is older. Run `punchlist db upgrade` to upgrade it to {SCHEMA_VERSION}."
 
 
-def _check_events(tx: Transaction, report: CheckReport, progress: Callable[[int], None]) -> None:
+def _check_events(tx: Transaction, report: CheckReport, progress: Callable[[int], None], gapless: bool) -> None:
     made: Counter[str] = Counter()
+    log = LogCheck(tx.chain, find_anchor(tx))
     for events in event_log.streams(tx):
         report.events += len(events)
         progress(report.events)
-        broken = list(event_log.broken_links(events))
+        broken = list(event_log.broken_links(events, tx.chain))
         report.problems += broken
+        log.add(events)
         made.update(_rows_made(events))
         if not broken:
             kind, _, owner = events[0].stream.partition(":")
             report.problems += _compare(tx, kind, owner, events)
+    report.problems += log.problems(tx, gapless=gapless)
+    report.warnings += log.warnings()
     for table in (*dict.fromkeys(_MAKES.values()), "checklists", "todo_conditions", *missions.TABLES):
         rows = maintenance.count_rows(tx, table)
         if rows != made[table]:
@@ -221,6 +229,7 @@ def _compare_messages(tx: Transaction, events: list[Event]) -> Iterator[str]:
 
 
 _COMPARISONS: Final[dict[str, Callable[[Transaction, str, list[Event]], Iterator[str]]]] = {
+    DATABASE_STREAM: lambda _tx, _owner, _events: iter(()),
     "conversation": _compare_conversation,
     "queue": _compare_queue,
     "checklist": _compare_checklist,

@@ -34,10 +34,22 @@ def find_checklist(tx: Transaction, conversation_id: str) -> Checklist:
     """The session's checklist; an empty one if it has none."""
     row = tx.one(FIND, conversation_id=conversation_id)
     if row is None:
+        # A damaged index hides the row. The event log has indexes of its own.
+        if event_log.has_events(tx, checklist_stream(conversation_id)):
+            raise _damaged(conversation_id)
         return EMPTY_CHECKLIST
     items, revision, undo_to, updated_at, checksum = row
-    if checksum != _checksum(conversation_id, items, revision, undo_to):
-        raise StoreDamaged.not_as_written(f"The checklist of session {conversation_id!r}")
+    try:
+        valid = checksum in (
+            _checksum(conversation_id, items, revision, undo_to, updated_at),
+            # Rows of schema 0004.
+            _checksum(conversation_id, items, revision, undo_to),
+        )
+    except TypeError:
+        # A column holds something other than text.
+        valid = False
+    if not valid:
+        raise _damaged(conversation_id)
     return Checklist(items_from_json(json.loads(items)), revision, undo_to, updated_at)
 
 
@@ -51,7 +63,7 @@ def save_checklist(tx: Transaction, conversation_id: str, checklist: Checklist) 
         revision=checklist.revision,
         undo_to=checklist.undo_to,
         updated_at=checklist.updated_at,
-        checksum=_checksum(conversation_id, items, checklist.revision, checklist.undo_to),
+        checksum=_checksum(conversation_id, items, checklist.revision, checklist.undo_to, checklist.updated_at or ""),
     )
     if not changed:
         raise Conflict("Another writer changed the checklist at the same moment. Read it again and retry.")
@@ -70,5 +82,9 @@ def find_revision(tx: Transaction, conversation_id: str, revision: int) -> tuple
     return items_from_json(data["items"]), data["undo_to"]
 
 
-def _checksum(conversation_id: str, items: str, revision: int, undo_to: int) -> int:
-    return zlib.crc32(f"{conversation_id}\x1f{items}\x1f{revision}\x1f{undo_to}".encode())
+def _damaged(conversation_id: str) -> StoreDamaged:
+    return StoreDamaged.not_as_written(f"The checklist of session {conversation_id!r}")
+
+
+def _checksum(conversation_id: str, items: str, *fields: int | str) -> int:
+    return zlib.crc32("\x1f".join((conversation_id, items, *map(str, fields))).encode())

@@ -1,9 +1,9 @@
 """Events: one value per change, linked by a hash chain that reveals changes to the past.
 
 Each list is a stream; its events are numbered from 1. The hash of an event covers the hash before it, so that no event
-can be altered, deleted or moved without breaking all later ones in its stream. The chain proves order and content to
-a reader with a trusted hash; it does not stop a writer from recomputing a whole stream. `punchlist db check` therefore
-also replays the events and compares the result with the rows.
+can be altered, deleted or moved without breaking all later ones in its stream. A plain hash does not stop a writer from
+recomputing a whole stream; `storage/chain.py` signs events with a key. `punchlist db check` also replays the events and
+compares the result with the rows.
 """
 
 from __future__ import annotations
@@ -81,13 +81,18 @@ def canonical_json(data: dict[str, Any]) -> str:
 
 
 def chain_hash(previous: str, version: int, at: str, change: Change, data: str) -> str:
+    """The hash of an event without a key."""
+    return hashlib.sha256(chain_text(previous, version, at, change, data).encode()).hexdigest()
+
+
+def chain_text(previous: str, version: int, at: str, change: Change, data: str) -> str:
+    """What the hash of an event covers."""
     # Each field is prefixed with its length, so that different events never produce the same bytes.
     from_status = "-" if change.from_status is None else f"{len(change.from_status)}:{change.from_status}"
     to_status = "-" if change.to_status is None else f"{len(change.to_status)}:{change.to_status}"
-    hashed = (
+    return (
         f"{len(previous)}:{previous}{version}@{len(at)}:{at}"
         f"{len(change.stream)}:{change.stream}{len(change.conversation_id)}:{change.conversation_id}"
         f"{len(change.actor)}:{change.actor}{len(change.action)}:{change.action}{len(change.subject)}:{change.subject}"
         f"{from_status}{to_status}{len(change.reason)}:{change.reason}{data}"
     )
-    return hashlib.sha256(hashed.encode()).hexdigest()

@@ -107,9 +107,13 @@ def todo_from_row(row: tuple[Any, ...]) -> TurnTodo:
     raise StoreDamaged.not_as_written(f"Todo {row[0]!r} of the plan")
 
 
+PRIORITY_UNIT: Final = 1 << 32
+"""The checksum is a CRC-32 plus the priority times this, so that one UPDATE can move many todos."""
+
+
 def _checksum(todo: Sequence[Any]) -> int:
-    """Covers every column except the priority, which changes when another todo is inserted before this one."""
-    id, session, turn, title, text, criteria, agent, status, _, outcome, created, start, end = todo
+    """Covers every column. Raises TypeError if one holds a value of another type."""
+    id, session, turn, title, text, criteria, agent, status, priority, outcome, created, start, end = todo
     parts = (
         id,
         session,
@@ -117,14 +121,15 @@ def _checksum(todo: Sequence[Any]) -> int:
         title,
         text,
         criteria,
-        agent or "",
+        "" if agent is None else agent,
         status,
-        outcome or "",
+        "" if outcome is None else outcome,
         created,
-        start or "",
-        end or "",
+        "" if start is None else start,
+        "" if end is None else end,
     )
-    return zlib.crc32("\x1f".join(parts).encode())
+    crc: int = zlib.crc32("\x1f".join(parts).encode()) + priority * PRIORITY_UNIT
+    return crc
 
 
 def parse_todo_row(row: tuple[Any, ...]) -> TurnTodo | str:

@@ -16,7 +16,16 @@ from punchlist.kernel.actors import Role
 from punchlist.kernel.text import visible
 from punchlist.plan import condition_repository, conditions
 from punchlist.plan.lifecycle import OPEN, PlanAction, PlanStatus
-from punchlist.plan.model import COLUMNS, Condition, PlanSnapshot, TurnTodo, parse_todo_row, plan_stream, todo_from_row
+from punchlist.plan.model import (
+    COLUMNS,
+    PRIORITY_UNIT,
+    Condition,
+    PlanSnapshot,
+    TurnTodo,
+    parse_todo_row,
+    plan_stream,
+    todo_from_row,
+)
 from punchlist.plan.validation import Shift
 from punchlist.storage.statements import Statement, columns, insert, literals, update
 from punchlist.storage.store import Transaction
@@ -55,7 +64,7 @@ SNAPSHOT: Final = Statement(
 )
 EMPTY_SNAPSHOT: Final = Statement(f"SELECT conversation_id, ({_COUNT}) FROM turns WHERE id = :turn_id")
 SHIFT: Final = Statement(
-    "UPDATE turn_todos SET priority = priority + :by "
+    f"UPDATE turn_todos SET priority = priority + :by, checksum = checksum + :by * {PRIORITY_UNIT} "
     "WHERE turn_id = :turn_id AND priority >= :start AND priority < :end"
 )
 _MUTABLE: Final = ("status", "outcome", "started_at", "completed_at", "checksum")

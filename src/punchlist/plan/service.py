@@ -241,7 +241,7 @@ def _remaining(tx: Transaction, scope: TurnScope) -> int:
 
 
 def _positions_valid(items: Sequence[TurnTodo], total: int) -> bool:
-    """Whether positions are unique and in range. Checksums do not cover them, since they change with other todos."""
+    """Whether positions are unique and in range: a row that was put back from an earlier time has a valid checksum."""
     positions = {todo.priority for todo in items}
     return len(positions) == len(items) and (not positions or (min(positions) >= 0 and max(positions) < total))
 

@@ -10,6 +10,7 @@ from typing import Final
 from punchlist.errors import InvalidInput
 from punchlist.kernel.events import GENESIS, Change, Event, canonical_json, chain_hash
 from punchlist.kernel.text import block_problem
+from punchlist.storage.chain import HASH_AT, Chain, parse_signature
 from punchlist.storage.statements import Statement, columns, insert
 from punchlist.storage.store import Transaction
 
@@ -19,11 +20,15 @@ _FIELDS: Final = [field.name for field in fields(Event)]
 SELECT_EVENTS: Final = f"SELECT {columns(_FIELDS)} FROM events"
 
 HEAD: Final = Statement("SELECT version, hash FROM events WHERE stream = :stream ORDER BY version DESC LIMIT 1")
+# The newest event of all streams, and the newest of one.
+SIGNED_HEAD: Final = Statement(
+    "SELECT max(seq), 0, '' FROM events UNION ALL SELECT seq, version, hash FROM "
+    "(SELECT seq, version, hash FROM events WHERE stream = :stream ORDER BY version DESC LIMIT 1) AS head"
+)
 INSERT: Final = insert("events", [name for name in _FIELDS if name != "seq"])
 OF_STREAM: Final = Statement(f"{SELECT_EVENTS} WHERE stream = :stream AND version >= :since ORDER BY version")
 AT_VERSION: Final = Statement(f"{SELECT_EVENTS} WHERE stream = :stream AND version = :version")
 AFTER: Final = Statement(f"{SELECT_EVENTS} WHERE seq > :seq ORDER BY seq LIMIT :limit")
-HASH_AT: Final = Statement("SELECT hash FROM events WHERE seq = :seq")
 OF_ALL_STREAMS: Final = Statement(
     f"{SELECT_EVENTS} WHERE (stream, version) > (:stream, :version) ORDER BY stream, version LIMIT :limit"
 )
@@ -50,8 +55,18 @@ def append(tx: Transaction, *changes: Change) -> int:
     """
     stream = changes[0].stream
     tx.mark_appended(stream)
-    head = tx.one(HEAD, stream=stream)
-    version, previous = (int(head[0]), str(head[1])) if head else (0, GENESIS)
+    chain, after, version, previous = tx.chain, 0, 0, GENESIS
+    if chain is None:
+        head = tx.one(HEAD, stream=stream)
+        if head:
+            version, previous = head
+    else:
+        chain.pending = True
+        for seq, stored_version, stored_hash in tx.all(SIGNED_HEAD, stream=stream):
+            if stored_version:
+                version, previous = stored_version, stored_hash
+            else:
+                after = seq or 0
     at = tx.now()
     rows = []
     for change in changes:
@@ -59,7 +74,12 @@ def append(tx: Transaction, *changes: Change) -> int:
             raise InvalidInput(f"reason: {problem}")
         version += 1
         data = canonical_json(change.data)
-        previous = chain_hash(previous, version, at, change, data)
+        if chain is None:
+            previous = chain_hash(previous, version, at, change, data)
+        else:
+            previous = chain.sign_event(after, previous, version, at, change, data)
+            # Other writers may insert in between, unless this one has locked the database.
+            after += tx.exclusive
         rows.append(
             {
                 "stream": stream,
@@ -115,6 +135,10 @@ def read_stream(tx: Transaction, stream: str) -> list[Event]:
     return [Event(*row) for row in tx.all(OF_STREAM, stream=stream, since=1)]
 
 
+def has_events(tx: Transaction, stream: str) -> bool:
+    return tx.one(HEAD, stream=stream) is not None
+
+
 def at_version(tx: Transaction, stream: str, version: int) -> Event | None:
     row = tx.one(AT_VERSION, stream=stream, version=version)
     return Event(*row) if row else None
@@ -136,21 +160,28 @@ def streams(tx: Transaction) -> Iterator[list[Event]]:
         yield current
 
 
-def broken_links(stream_events: Sequence[Event]) -> Iterator[str]:
-    """Problems of the hash chain of one stream."""
+def broken_links(stream_events: Sequence[Event], chain: Chain | None = None) -> Iterator[str]:
+    """Problems of the hash chain of one stream. Signatures of another key than `chain` cannot be verified."""
     previous = GENESIS
     for number, event in enumerate(stream_events, start=1):
         if event.version != number:
             yield f"{event.stream}: event {number} is missing"
             return
-        expected = chain_hash(previous, event.version, event.at, _as_change(event), event.data)
+        signature = parse_signature(event.hash)
+        fields = (previous, event.version, event.at, as_change(event), event.data)
+        if signature is None:
+            expected = chain_hash(*fields)
+        elif chain is not None and signature.key_id == chain.id:
+            expected = chain.sign_event(signature.after, *fields)
+        else:
+            expected = event.hash
         if event.hash != expected:
             yield f"{event.stream}: event {number} (seq {event.seq}) is not what was written"
             return
         previous = event.hash
 
 
-def _as_change(event: Event) -> Change:
+def as_change(event: Event) -> Change:
     return Change(
         stream=event.stream,
         conversation_id=event.conversation_id,

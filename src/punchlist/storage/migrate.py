@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from punchlist.errors import StoreUnavailable
+from punchlist.storage.chain import sign_new_database
 from punchlist.storage.open import read_schema_version
 from punchlist.storage.schema_version import (
     APPLICATION_ID,
@@ -92,6 +93,8 @@ def _apply(tx: Transaction, store: Store, version: str | None, pending: list[Mig
     if version is None:
         tx.run(Statement(CREATE_VERSION))
     tx.run(_INSERT_VERSION if version is None else _UPDATE_VERSION, version=pending[-1].version)
+    if store.chain is not None:
+        sign_new_database(tx, store.chain)
     if isinstance(store.database, SQLite):
         tx.raw(f"PRAGMA application_id = {APPLICATION_ID}")
 

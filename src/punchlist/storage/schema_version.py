@@ -8,11 +8,11 @@ from typing import Final
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreDamaged, StoreError
 from punchlist.storage.store import Database
 
-SCHEMA_VERSION: Final = "0004"
+SCHEMA_VERSION: Final = "0007"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "3c4372b10f31fe4443a05ef5cb6a0aef80564ae494858818b12b43d6756e97b7",
-    "postgresql": "9ee3499d0756dfb6ac9d64a62b07bdd94da45c508e860116d914cac012bc8bc8",
+    "sqlite": "02111c38c9a055427572bcd28ae3f5953a016d5863459c7f9b595bcda0b64f16",
+    "postgresql": "aeb17adac4785eb85efda3c8d86f8f829b49831b3c23ebe80aff48ba0a40d2db",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

@@ -24,6 +24,7 @@ from typing import Any, Final, NoReturn, Protocol
 
 from punchlist.errors import InvalidInput, StoreDamaged, StoreUnavailable
 from punchlist.kernel.clock import Clock, system_clock, timestamp
+from punchlist.storage.chain import Chain, record_anchor, record_at_exit
 from punchlist.storage.statements import Kind, Statement
 
 
@@ -71,9 +72,16 @@ class Transaction:
     """An open transaction, created by `Store.read` and `Store.write`."""
 
     def __init__(
-        self, kind: Kind, cursor: Any, clock: Clock, appended: dict[str, int], exclusive: bool = False
+        self,
+        kind: Kind,
+        cursor: Any,
+        clock: Clock,
+        appended: dict[str, int],
+        exclusive: bool = False,
+        chain: Chain | None = None,
     ) -> None:
-        """`exclusive`: no other process writes to the database until the transaction ends."""
+        """`exclusive`: no other process writes to the database until the transaction ends. `chain` signs events."""
+        self.chain = chain
         self.exclusive = exclusive
         self._appended = appended
         self._kind = kind
@@ -152,6 +160,7 @@ class _TransactionContext:
             store.clock,
             store.append_counts,
             self._writing and store.database.one_writer,
+            store.chain,
         )
 
     def _begin(self) -> None:
@@ -204,6 +213,9 @@ class _TransactionContext:
                 self._fail(failure)
         else:
             store.connections.release(self._connection)
+            chain = store.chain
+            if kind is None and self._writing and chain and chain.pending and time.monotonic() >= chain.due:
+                record_anchor(store, chain)
         if isinstance(error, Exception):
             explained = store.translate(error)
             if explained is not error:
@@ -230,16 +242,23 @@ class Store:
     """One database. Thread-safe."""
 
     def __init__(self, database: Database, clock: Clock = system_clock, chain_key: bytes = b"") -> None:
-        self.chain_key = chain_key
-        """Signs the events; without a key, their hash chain is plain."""
+        """`chain_key` signs the events; without one, their hash chain is plain."""
+        self.chain: Chain | None = None
         self.append_counts: dict[str, int] = {}
         """The number of appends by this process to each stream; lets caches skip reads."""
         self.database = database
         self.clock = clock
         self.connections = ConnectionPool(database.connect)
+        if chain_key:
+            self.sign_with(chain_key)
         self._checked_at = 0.0
         self.prepare: Callable[[Store], None] = lambda _: None
         """Creates or upgrades the database; called before use and after the file was removed."""
+
+    def sign_with(self, key: bytes) -> None:
+        """Sign and verify events with a key from now on."""
+        self.chain = Chain(key)
+        weakref.finalize(self, record_at_exit, self.database, self.chain)
 
     def write(self) -> AbstractContextManager[Transaction]:
         return _TransactionContext(self, writing=True)
@@ -292,6 +311,8 @@ class Store:
         return self.database.translate(error)
 
     def close(self) -> None:
+        if self.chain and self.chain.pending:
+            record_anchor(self, self.chain)
         self.connections.close()
 
 

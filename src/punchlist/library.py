@@ -67,14 +67,15 @@ class Agent:
         ask: AskPerson | None = None,
         limits: Limits | None = None,
         continues: bool | None = None,
+        ordered_calls: bool = True,
         workspace: str | Path = ".",
         database: str | None = None,
         session: str | None = None,
     ) -> None:
         """`tools` run without approval; other tools follow `mode` and the policy of the settings. `ask` asks a person
         for approval; without it, a call that needs approval suspends the turn, and `resume` continues it after
-        `punchlist approvals approve`. `instructions` replace the agent's own prompt. Another process can resume a
-        `session` by its name."""
+        `punchlist approvals approve`. `instructions` replace the agent's own prompt. `ordered_calls=False` runs the
+        calls of a reply concurrently. Another process can resume a `session` by its name."""
         self._folder = Path(workspace).resolve()
         settings = load({"database": database, "session": session or f"agent-{new_id()}"}, cwd=self._folder)
         self._app = Services(settings)
@@ -82,6 +83,7 @@ class Agent:
         self._tools = tuple(tools)
         self._mode = Mode(mode)
         self._ask = ask
+        self._ordered_calls = ordered_calls
         definition = self._app.agents.get(agent)
         self._agent = replace(
             definition,
@@ -190,6 +192,7 @@ class Agent:
             ask=self._ask,
             on_event=on_event,
             tools=self._tools,
+            ordered_calls=self._ordered_calls,
         )
 
     def _model_for(self, on_event: EventListener | None) -> Callable[[AgentDefinition], Model]:

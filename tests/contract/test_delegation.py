@@ -16,6 +16,7 @@ from punchlist.agent.definitions import BUILT_IN, SUPERVISOR_TOOLS, AgentDefinit
 from punchlist.agent.turn import TurnResult
 from punchlist.config import load
 from punchlist.conversations.model import TurnScope
+from punchlist.kernel.actors import Actor, Role
 from punchlist.models.model import CallReturn, FinishReason, Model, UserText
 from punchlist.models.rehearsal import RehearsedReply
 from punchlist.plan.lifecycle import PlanStatus
@@ -241,3 +242,66 @@ def test_nobody_delegates_to_itself_or_to_the_supervisor(rehearse: Rehearse, tmp
     assert (led.text, refused.failed) == ("Alone, then.", True)
     assert "type: " in refused.text
     assert len(scene.runtime.conversations.turns("s")) == 2
+
+
+@pytest.mark.spec("T5", "T12", "S6")
+def test_two_delegations_of_one_reply_run_one_after_the_other_each_with_its_task_in_progress(
+    rehearse: Rehearse,
+) -> None:
+    second = "{{ created[1].id }}"
+    scene = rehearse(
+        plans("Find", "Write"),
+        calls(mission("researcher", "Find it.", todoId=TODO), mission("writer", "Write it.", todoId=second)),
+        calls(("list_todo", {})),
+        completes(0),
+        completes(1),
+        says("Done."),
+        researcher=[*looks(2), says("It is in x.")],
+        writer=[*looks(2), says("It is written.")],
+    )
+    seen: list[tuple[str, list[tuple[str, str | None]]]] = []
+
+    def on_event(event: Any) -> None:
+        if type(event).__name__ in ("TurnStarted", "TurnEnded") and event.agent in ("researcher", "writer"):
+            (main,) = [turn for turn in scene.runtime.conversations.turns("s") if turn.parent_turn_id is None]
+            here = TurnScope("s", scene.runtime.site.scope.actor, main.id)
+            todos = scene.runtime.plans.list(here, frozenset(PlanStatus)).items
+            moment = f"{type(event).__name__} {event.agent}"
+            seen.append((moment, [(todo.status.value, todo.outcome) for todo in todos]))
+
+    scene.runtime = replace(scene.runtime, on_event=on_event)
+    outcome = scene.run()
+    assert outcome.reason is Reason.COMPLETED
+    working, waiting, reported = ("in_progress", None), ("pending", None), ("pending", "It is in x.")
+    assert seen == [
+        ("TurnStarted researcher", [working, waiting]),
+        ("TurnEnded researcher", [working, waiting]),
+        ("TurnStarted writer", [reported, working]),
+        ("TurnEnded writer", [reported, working]),
+    ]
+    state = str(scene.asked[2].messages[-1])
+    assert "its worker has reported: It is in x." in state
+    assert [todo.outcome for todo in plan_of(scene, outcome)] == ["done", "done"]
+
+
+@pytest.mark.spec("T12", "T5")
+def test_a_task_that_a_person_ended_while_its_worker_ran_keeps_its_outcome(rehearse: Rehearse) -> None:
+    scene = rehearse(
+        plans("Find"),
+        calls(mission("researcher", todoId=TODO)),
+        says("Done."),
+        researcher=[says("Found.")],
+    )
+
+    def on_event(event: Any) -> None:
+        if type(event).__name__ == "TurnStarted" and event.agent == "researcher":
+            (main,) = [turn for turn in scene.runtime.conversations.turns("s") if turn.parent_turn_id is None]
+            here = TurnScope("s", Actor(Role.PERSON, "ann"), main.id)
+            (todo,) = scene.runtime.plans.list(here).items
+            scene.runtime.plans.end(here, todo.id, "Not needed.")
+
+    scene.runtime = replace(scene.runtime, on_event=on_event)
+    outcome = scene.run()
+    assert outcome.reason is Reason.COMPLETED
+    assert [(todo.status, todo.outcome) for todo in plan_of(scene, outcome)] == [(PlanStatus.COMPLETED, "Not needed.")]
+    assert [report.text for report in reports(scene)] == ["Found."]

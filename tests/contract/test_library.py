@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from tests.conftest import StoppedClock
 
+import punchlist
 from punchlist import (
     Agent,
     CallChanged,
@@ -165,3 +168,47 @@ def test_its_turns_follow_each_other(make: Make) -> None:
         assert (await first).reason is Reason.CANCELLED
 
     asyncio.run(twice())
+
+
+@pytest.mark.spec("S6")
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_program_chooses_whether_the_calls_of_a_reply_are_ordered(make: Make, ordered: bool) -> None:
+    running: set[str] = set()
+    together: list[set[str]] = []
+
+    @tool
+    async def change(name: str) -> str:
+        """Change something."""
+        running.add(name)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        together.append(set(running))
+        running.discard(name)
+        return name
+
+    both = "[{tool: change, arguments: {name: a}}, {tool: change, arguments: {name: b}}]"
+    agent = make(f"- calls: {both}\n- Done.\n", tools=[change], ordered_calls=ordered)
+    assert agent.run_sync("Go.").reason is Reason.COMPLETED
+    assert together[0] == ({"a"} if ordered else {"a", "b"})
+
+
+@pytest.mark.spec("S1", "S4", "S5")
+def test_states_decisions_and_expiry_are_public(tmp_path: Path) -> None:
+    async def scene() -> None:
+        clock = StoppedClock()
+        deny = punchlist.ApprovalExpiry(punchlist.OnExpiry.DENY, timedelta(minutes=1))
+        scheduler = punchlist.CoreToolScheduler([weather], punchlist.Policy(), expiry=deny, clock=clock)
+        batch: punchlist.CallBatch = scheduler.schedule(punchlist.ToolCallRequest("weather", {"city": "Oslo"}))
+        (waiting,) = await batch.settled()
+        assert isinstance(waiting, punchlist.WaitingToolCall)
+        assert waiting.question.on_expiry is punchlist.OnExpiry.DENY
+        clock.advance(seconds=61)
+        (call,) = await asyncio.wait_for(batch.ended(), 20)
+        assert isinstance(call, punchlist.CancelledToolCall)
+        await scheduler.close()
+
+    asyncio.run(scene())
+    states = {kind.status for kind in punchlist.ToolCall.__args__}
+    assert states == set(punchlist.CallStatus)
+    assert {kind.__name__ for kind in punchlist.ToolCall.__args__} <= set(dir(punchlist))
+    assert punchlist.PolicyDecision(punchlist.Verdict.ALLOW, "x").verdict is punchlist.Verdict.ALLOW

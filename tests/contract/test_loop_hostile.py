@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.contract.rehearsing import Rehearse, Rehearsing, calls, completes, every_call_has_one_result, plans, says
@@ -19,7 +20,7 @@ from punchlist.conversations.turn_writer import TurnWriter
 from punchlist.errors import InvalidInput
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancellation import CancelSignal
-from punchlist.models.model import FinishReason, Reply, RequestedCall, UserText
+from punchlist.models.model import CallReturn, FinishReason, Reply, RequestedCall, UserText
 from punchlist.plan.service import Plans
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approval_store import Approvals
@@ -199,3 +200,40 @@ def test_a_long_turn_that_waits_for_one_of_many_calls_keeps_it_with_its_result(
     approve(store)
     assert resume(scene).reason is Reason.COMPLETED
     assert all(every_call_has_one_result(request.messages) for request in scene.asked)
+
+
+@pytest.mark.spec("S6", "C13")
+def test_calls_beyond_the_limit_of_a_reply_do_not_run_and_the_model_is_told(rehearse: Rehearse) -> None:
+    lines = [("run_command", {"command": f"echo {number} >> log"}) for number in range(5)]
+    scene = rehearse(calls(*lines), says("Done.")).limits(calls_per_reply=3)
+    assert scene.run().reason is Reason.COMPLETED
+    assert (Path(scene.runtime.site.root) / "log").read_text().split() == ["0", "1", "2"]
+    assert every_call_has_one_result(scene.asked[-1].messages)
+    told = [message for message in scene.asked[-1].messages if isinstance(message, CallReturn)]
+    assert [message.failed for message in told] == [False] * 3 + [True] * 2
+    assert "only the first 3 calls of a reply are run. Call it again in your next reply" in told[-1].text
+
+
+@pytest.mark.spec("T15", "C13")
+def test_the_turn_of_a_worker_that_died_before_its_first_message_ends_with_the_turn_above_it(
+    rehearse: Rehearse, store: Store
+) -> None:
+    conversations = Conversations(store)
+
+    @tool
+    def lose_workers() -> str:
+        """Leave a worker's turn behind, and one below it, as a process does that is killed when it begins them."""
+        scope = scene.runtime.site.scope
+        main = conversations.current_turn("s")
+        assert main is not None
+        lost = conversations.begin_turn(scope, reason="delegated", parent=main.id, owner="gone:1:1")
+        conversations.begin_turn(scope, reason="delegated", parent=lost.id, owner="gone:1:1")
+        return "lost"
+
+    scene = rehearse(calls(("lose_workers", {})), says("Done."))
+    scene.runtime = replace(scene.runtime, tools=(lose_workers,))
+    assert scene.run().reason is Reason.COMPLETED
+    turns = conversations.turns("s")
+    assert [turn.id for turn in turns if turn.open] == []
+    reasons = sorted(str(turn.end_reason).partition(":")[0] for turn in turns)
+    assert reasons == ["cancelled", "cancelled", "completed"]

@@ -73,7 +73,7 @@ def test_many_calls_share_their_commits(store: Store, agent: Scope, monkeypatch:
 
         monkeypatch.setattr(ledger, "record", counted)
         journal = BatchWriter(ledger, store)
-        scheduler = CoreToolScheduler([double], Policy(Mode.YOLO), journal=journal)
+        scheduler = CoreToolScheduler([double], Policy(Mode.YOLO), journal=journal, ordered=False)
         await scheduler.schedule([ToolCallRequest("double", {"n": n}) for n in range(200)])
         await scheduler.close()
         journal.close()

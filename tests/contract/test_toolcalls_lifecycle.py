@@ -68,7 +68,7 @@ def test_each_state_has_the_fields_that_it_needs_and_no_others() -> None:
         "executing": {"request", "tool", "started_at"},
         "success": {"request", "tool", "result", "started_at", "ended_at"},
         "error": {"request", "error", "ended_at"},
-        "cancelled": {"request", "reason", "ended_at"},
+        "cancelled": {"request", "reason", "ended_at", "not_started"},
     }
 
 

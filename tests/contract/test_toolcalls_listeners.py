@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 from tests.conftest import StoppedClock
 from tests.contract.toolcalls import Desk, Heard, request, run, steps
 
+from punchlist.errors import InvalidInput
 from punchlist.kernel.clock import timestamp
 from punchlist.storage import event_log
 from punchlist.storage.store import Store
@@ -177,3 +181,27 @@ def test_a_call_that_another_schedulers_session_makes_has_its_own_stream(store: 
     run(scene())
     assert [event.subject for event in steps(store)] == ["a"] * 4 + ["b"] * 4
     assert list(event_log.broken_links(steps(store))) == []
+
+
+class AsyncListener:
+    async def __call__(self, *_: object) -> None: ...
+
+
+async def asynchronous(*_: object) -> None: ...
+
+
+@pytest.mark.parametrize("which", ["on_tool_calls_update", "on_all_tool_calls_complete", "on_transition", "on_output"])
+@pytest.mark.parametrize("listener", [asynchronous, AsyncListener(), partial(asynchronous, 1)], ids=["f", "o", "p"])
+def test_an_asynchronous_listener_is_refused(which: str, listener: Callable[..., object]) -> None:
+    with pytest.raises(InvalidInput, match=f"{which}: must be a plain function"):
+        Listeners(**{which: listener})
+
+
+def test_a_coroutine_of_a_plain_listener_is_logged_and_harms_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene() -> None:
+        async with Desk(listeners=Listeners(on_transition=lambda _: asynchronous())) as desk:
+            (call,) = await desk.do(request("look"))
+            assert call.status is CallStatus.SUCCESS
+
+    run(scene())
+    assert "it returned a coroutine, which is not awaited" in caplog.text

@@ -128,3 +128,66 @@ def test_a_denied_call_stays_denied_however_often() -> None:
             assert set(await statuses(desk, *same(*"abcdefg"))) == {CallStatus.CANCELLED.value}
 
     run(scene())
+
+
+def turns(count: int, *calls: tuple[str, dict[str, str]], start: int = 0) -> list[ToolCallRequest]:
+    """These calls in turn, `count` in all."""
+    wanted = [calls[number % len(calls)] for number in range(count)]
+    return [request(name, arguments, f"t{start + number}") for number, (name, arguments) in enumerate(wanted)]
+
+
+TEST = ("work", {"on": "tests"})
+EDITS = [("edit", {"path": path}) for path in "abcd"]
+
+
+@pytest.mark.parametrize("length", [2, 3, 4])
+def test_a_cycle_of_changes_is_asked_about_when_it_begins_for_the_fifth_time(length: int) -> None:
+    async def scene() -> None:
+        async with Desk() as desk:
+            cycle = [TEST, *EDITS[: length - 1]]
+            assert set(await statuses(desk, *turns(4 * length, *cycle))) == {"success"}
+            (fifth,) = await desk.waiting(request(*TEST, "fifth"))
+            assert isinstance(fifth, WaitingToolCall)
+            assert f"the same {length} calls are made in turn for the 5th time" in fifth.question.why
+            # A no does not forgive, and a yes does.
+            await desk.say("fifth", ApprovalOutcome.CANCEL)
+            following = request(*cycle[1], "following")
+            assert await statuses(desk, following) == ["awaiting_approval"]
+            await desk.say("following")
+            assert set(await statuses(desk, *turns(4 * length, *cycle, start=100))) == {"success"}
+
+    run(scene())
+
+
+def test_reading_in_between_does_not_hide_a_cycle_and_another_change_does() -> None:
+    async def scene() -> None:
+        async with Desk() as desk:
+            mixed = [TEST, EDITS[0], ("look", {"at": "x"})]
+            assert set(await statuses(desk, *turns(12, *mixed))) == {"success"}
+            assert await statuses(desk, request(*TEST, "fifth")) == ["awaiting_approval"]
+        async with Desk() as desk:
+            assert set(await statuses(desk, *turns(8, TEST, EDITS[0]))) == {"success"}
+            assert await statuses(desk, request("edit", {"path": "other"}, "other")) == ["success"]
+            assert set(await statuses(desk, *turns(8, TEST, EDITS[0], start=50))) == {"success"}
+
+    run(scene())
+
+
+def test_work_that_differs_each_time_is_no_cycle() -> None:
+    async def scene() -> None:
+        async with Desk() as desk:
+            for number in range(12):
+                edit = request("edit", {"path": f"f{number}"}, f"e{number}")
+                assert await statuses(desk, edit, request(*TEST, f"t{number}")) == ["success"] * 2
+
+    run(scene())
+
+
+def test_a_cycle_is_noticed_across_a_restart(store: Store, turn: TurnScope) -> None:
+    async def scene() -> None:
+        async with Desk(store, turn_id=turn.turn_id) as desk:
+            assert set(await statuses(desk, *turns(8, TEST, EDITS[0]))) == {"success"}
+        async with Desk(store, turn_id=turn.turn_id) as again:
+            assert await statuses(again, request(*TEST, "fifth")) == ["awaiting_approval"]
+
+    run(scene())

@@ -13,7 +13,7 @@ from punchlist.toolcalls.approvals import ApprovalOutcome
 from punchlist.toolcalls.batch import CallBatch, CallEntry
 from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.model import CancelledToolCall, ErroredToolCall, SuccessfulToolCall, ToolCallRequest
-from punchlist.toolcalls.policy import Mode
+from punchlist.toolcalls.policy import Mode, Rule, Verdict
 from punchlist.toolcalls.tool import ToolFailure
 from punchlist.tools.function_tool import tool
 
@@ -379,7 +379,8 @@ def test_a_call_that_ends_in_any_way_gives_its_keys_back(end: str) -> None:
 def test_what_waits_for_a_key_takes_no_slot() -> None:
     async def scene() -> None:
         async with Desk(concurrent=2) as desk:
-            desk.scheduler.schedule([hold("a", writes="k"), hold("b", writes="k"), hold("c", writes="k"), hold("d")])
+            writers = [hold(name, writes="k") for name in "abc"]
+            desk.scheduler.schedule([*writers, hold("d", reads="other")])
             await soon(desk.shop.began("d").wait())
             assert desk.shop.inside == {"a", "d"}
             desk.scheduler.cancel_all()
@@ -480,16 +481,28 @@ def test_safe_calls_do_not_wait_for_another_calls_approval(store: Store) -> None
     async def scene() -> None:
         async with Desk(store, Mode.DEFAULT, concurrent=1) as desk:
             calls = await desk.waiting(
-                request("work", {}, "a"),
                 request("look", {"at": "b"}, "b"),
-                request("look", {"at": "c"}, "c", after=("a",)),
-                request("look", {"at": "d"}, "d", after=("b",)),
+                request("edit", {"path": "x"}, "a"),
+                request("look", {"at": "c"}, "c", after=("a",), reads="y"),
+                request("look", {"at": "d"}, "d", after=("b",), reads="z"),
+                request("look", {"at": "e"}, "e"),
             )
-            assert [call.status.value for call in calls] == ["awaiting_approval", "success", "scheduled", "success"]
+            statuses = ["success", "awaiting_approval", "scheduled", "success", "scheduled"]
+            assert [call.status.value for call in calls] == statuses
             assert desk.ran == ["b", "d"]
             await desk.say("a")
             await desk.over()
-            assert desk.ran == ["b", "d", "it", "c"]
+            assert desk.ran == ["b", "d", "x", "c", "e"]
+
+    run(scene())
+
+
+def test_a_read_does_not_wait_for_the_approval_of_another_read(store: Store) -> None:
+    async def scene() -> None:
+        rules = [Rule(Verdict.ASK, "hold")]
+        async with Desk(store, rules=rules) as desk:
+            calls = await desk.waiting(hold("a"), request("look", {}, "b"))
+            assert [call.status.value for call in calls] == ["awaiting_approval", "success"]
 
     run(scene())
 

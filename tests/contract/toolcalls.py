@@ -251,6 +251,7 @@ class Desk:
         ask: AskPerson | None = None,
         expiry: ApprovalExpiry = ApprovalExpiry(),  # noqa: B008 - a value
         concurrent: int = 16,
+        ordered: bool = True,
         clock: Clock | None = None,
         redactor: Redactor | None = None,
         turn_id: str | None = None,
@@ -276,6 +277,7 @@ class Desk:
             listeners=listeners or self.heard.listeners(),
             environment=ExecutionEnvironment(folder, redactor.text if redactor else str, time_limit),
             concurrent=concurrent,
+            ordered=ordered,
             clock=clock or (store.clock if store else system_clock),
         )
 

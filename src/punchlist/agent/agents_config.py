@@ -217,6 +217,7 @@ GENERAL: Final = (
     ConfigKey("max_tokens", "limits.tokens", _integer(1), limit=True),
     ConfigKey("max_seconds", "limits.seconds", _positive, limit=True),
     ConfigKey("max_cost", "limits.cost", _positive, limit=True),
+    ConfigKey("max_calls_per_reply", "limits.calls_per_reply", _integer(1), limit=True),
     ConfigKey("history", "history", _integer(0, maximum=10_000)),
     ConfigKey("compact_after", "compact_after", _integer(10)),
     ConfigKey("remind_after", "remind_after", _reminder, show=lambda after: False if after is None else after),

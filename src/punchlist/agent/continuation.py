@@ -57,6 +57,8 @@ class Limits:
     tokens: int | None = None
     seconds: float | None = None
     cost: float | None = None
+    calls_per_reply: int = 100
+    """The calls of a reply that run; the model is told about the others."""
 
     def iterations(self, allowed: int, used: int, anything_open: bool) -> int:
         """The number of model requests allowed: extended while items are open, up to `max_iterations`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -10,14 +11,14 @@ from punchlist.agent.budget import Budget
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import AgentDefinition
 from punchlist.agent.resume import restore
-from punchlist.agent.tool_execution import SUSPENDED
 from punchlist.agent.turn import TurnResult
 from punchlist.conversations.model import StoredTurn, TurnScope
-from punchlist.errors import Conflict, IllegalTransition, PunchlistError
+from punchlist.errors import Conflict, IllegalTransition, NotFound, PunchlistError
 from punchlist.kernel.cancellation import CancelSignal
 from punchlist.kernel.text import line_problem, raw_problem
 from punchlist.models.model import Reply, UserText
 from punchlist.storage.async_bridge import make_bridge
+from punchlist.toolcalls.lifecycle import UnfinishedCode
 from punchlist.toolcalls.tool import Arguments, BaseTool, Effect, Schema, ToolContext, ToolFailure
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ TIME_LIMIT: Final = 24 * 3_600.0
 class WorkerWaiting(ToolFailure):
     """The worker's turn is suspended, so the delegating turn waits as well."""
 
-    code = SUSPENDED
+    code = UnfinishedCode.SUSPENDED
 
 
 class AsyncDelegation(Protocol):
@@ -61,7 +62,8 @@ class DelegateTool(BaseTool):
         """Ids of interrupted calls, by worker and mission."""
         self.description = (
             "Give a mission to a worker and wait for its report. The worker knows only the mission text: state the "
-            f"task, what matters, and what to report. Types: {', '.join(workers)}."
+            "task, what matters, and what to report. Delegations of one reply run one after the other. With todoId, "
+            f"the task is pending again with the report: check it, then complete it. Types: {', '.join(workers)}."
         )
         if queue is not None:
             self.description += " With async, the call returns at once and the result is posted to the chat later."
@@ -114,6 +116,8 @@ class DelegateTool(BaseTool):
         running.output(f"{worker.name} ended: {result.reason}\n")
         match result.reason:
             case Reason.COMPLETED:
+                if todo_id:
+                    await self._runner.record_report(todo_id, result.text)
                 return result.text or "The worker's report is empty."
             case Reason.WAITING:
                 raise WorkerWaiting(f"{worker.name}: {result.why}")
@@ -186,6 +190,12 @@ class SubagentRunner:
             plan = await self._call(plans.list, self._scope)
             if todo_id not in [todo.id for todo in plan.items] or todo_id in plan.waits:
                 raise
+
+    async def record_report(self, todo_id: str, report: str) -> None:
+        """Return the task to pending with the report, so that another one can be in progress."""
+        # A person can have ended the task meanwhile; the model gets the report in any case.
+        with suppress(IllegalTransition, NotFound):
+            await self._call(self._runtime.plans.report, self._scope, todo_id, report)
 
     async def record_failure(self, todo_id: str, error: str) -> str:
         """Mark the task as failed. Returns what the model should do next."""

@@ -16,7 +16,7 @@ from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import TurnScope
 from punchlist.conversations.service import turn_stream
 from punchlist.errors import StoreDamaged
-from punchlist.kernel.text import quoted, visible
+from punchlist.kernel.text import excerpt, quoted, visible
 from punchlist.plan import repository as plan_repository
 from punchlist.plan.lifecycle import OPEN, ConditionKind, PlanStatus
 from punchlist.plan.model import ConditionAnswer, PlanSnapshot, TurnTodo, plan_stream
@@ -24,6 +24,8 @@ from punchlist.storage.store import Store, Transaction
 
 MAX_SHOWN = 30
 """Plan tasks shown to the model; `list_todo` returns the rest."""
+MAX_REPORT_LENGTH = 200
+"""Characters of a worker's report shown with its task."""
 
 
 class ListItem(NamedTuple):
@@ -136,7 +138,7 @@ class TurnLists:
         return ListState(
             (*_open_tasks(plan), *_open_items(own)),
             "\n\n".join(part for part in shown if part),
-            (checklist.revision if checklist else 0, *((todo.id, todo.status) for todo in plan.todos)),
+            (checklist.revision if checklist else 0, *((todo.id, todo.status, todo.outcome) for todo in plan.todos)),
             (*plan.problems, *problems),
             (*_plan_items(plan), *(ListItem(render.item_label(item), item.status) for item in own)),
             plan_text,
@@ -191,6 +193,8 @@ def _plan_text(plan: PlanSnapshot) -> str:
     for todo in left[:MAX_SHOWN]:
         mark = ">" if todo.status is PlanStatus.IN_PROGRESS else " "
         lines.append(f"[{mark}] {visible(todo.title)} (id {todo.id})")
+        if todo.outcome is not None:
+            lines.append(f"    its worker has reported: {excerpt(todo.outcome, MAX_REPORT_LENGTH)}")
         if waits := _waits(plan, todo):
             lines.append(f"    waits for {waits}")
         lines += [f"    {_answer(answer)}" for answer in plan.answers.get(todo.id, ())]

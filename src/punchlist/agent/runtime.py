@@ -66,6 +66,8 @@ class AgentRuntime:
     async_delegation: AsyncDelegation | None = None
     extra_state: Callable[[], str] | None = None
     """Text that follows the lists in the state of each model request."""
+    ordered_calls: bool = True
+    """The calls of a reply take effect in their order; otherwise they run concurrently."""
     shared_conversation: bool = False
     """Several agents take turns in the conversation; each sees only its own earlier turns."""
 
@@ -182,6 +184,7 @@ class AgentRuntime:
             listeners=self._listeners(request.agent.name, scope.turn_id),
             extra=[*self.tools, *self._list_tools(request, scope)],
             allowed=lambda name: name in always or request.agent.may_call(name),
+            ordered=self.ordered_calls,
         )
 
     def _listeners(self, agent: str, turn_id: str) -> Listeners | None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from punchlist.errors import Conflict
 from punchlist.kernel.cancellation import CancelSignal
-from punchlist.kernel.ids import new_id
 from punchlist.models.model import CallReturn, RequestedCall
 from punchlist.storage.async_bridge import AsyncBridge
+from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalQuestion
 from punchlist.toolcalls.batch import CallBatch
-from punchlist.toolcalls.lifecycle import CallStatus
+from punchlist.toolcalls.call_table import NotWaiting
+from punchlist.toolcalls.lifecycle import ENDED, CallStatus, UnfinishedCode
 from punchlist.toolcalls.model import (
     CancelledToolCall,
     ErroredToolCall,
@@ -21,13 +23,11 @@ from punchlist.toolcalls.model import (
     ToolCallRequest,
     WaitingToolCall,
 )
-from punchlist.toolcalls.stored_call import StoredCall
+from punchlist.toolcalls.stored_call import StoredApproval, StoredCall
 from punchlist.toolcalls.tool import Arguments
 from punchlist.tools.tool_session import ToolSession
 
-INTERRUPTED: Final = "interrupted"
-SUSPENDED: Final = "suspended"
-"""Error code of a call that cannot finish now, such as a delegation whose worker waits for a person."""
+_UNFINISHED: Final = frozenset(UnfinishedCode)
 
 
 @runtime_checkable
@@ -63,43 +63,88 @@ class ToolExecution:
         return await batch if self._waits else await batch.settled()
 
     async def resume(self, calls: Sequence[RequestedCall], signal: CancelSignal) -> CallResults:
-        """Like `run`, for calls that may have run before the program ended."""
-        results: list[CallReturn] = []
-        waiting: list[str] = []
+        """Like `run`, for calls that may have run before the program ended. Those that have not run in their order."""
+        results: dict[str, CallReturn] = {}
+        unfinished = _Unfinished([], [], {}, {})
         for call in calls:
-            done = await self._resume_one(call, signal)
-            results += done.results
-            waiting += done.waiting
-        return CallResults(results, waiting)
+            attempt, found = await self._last_attempt(call)
+            done = await self._resume_one(call, attempt, found, unfinished)
+            if done is not None:
+                results[call.id] = done
+        batch = self._scheduler.schedule(unfinished.requests, signal, questions=unfinished.questions)
+        await self._apply_answers(unfinished.answers, signal)
+        done_now = _results(unfinished.calls, await self._finished(batch))
+        results |= {result.call_id: result for result in done_now.results}
+        return CallResults([results[call.id] for call in calls if call.id in results], done_now.waiting)
 
-    async def _resume_one(self, call: RequestedCall, signal: CancelSignal) -> CallResults:
-        found = await self._bridge(self._service.find, call.id)
-        if found is None:
-            return await self.run([call], signal)
+    async def _last_attempt(self, call: RequestedCall) -> tuple[int, StoredCall | None]:
+        """The last attempt to run a call, and its number. Each attempt that was not finished is followed by another."""
+        number, found = 1, await self._bridge(self._service.find, call.id)
+        while found is not None and found.error_code in _UNFINISHED:
+            following = await self._bridge(self._service.find, _attempt_id(call, number + 1))
+            if following is None:
+                break
+            number, found = number + 1, following
+        return number, found
+
+    async def _resume_one(
+        self, call: RequestedCall, attempt: int, found: StoredCall | None, unfinished: _Unfinished
+    ) -> CallReturn | None:
+        """The stored result of a call; None if it is not finished."""
+        request = _request(call, call.id if found is None else _attempt_id(call, attempt + 1))
         tool: object = self._tools.get(call.tool)
-        if found.error_code in (INTERRUPTED, SUSPENDED) and isinstance(tool, ResumableTool):
+        if found is None:
+            pass
+        elif found.error_code == UnfinishedCode.NOT_STARTED:
+            # It can have been approved before.
+            approval = await self._bridge(self._service.approval, found.id)
+            unfinished.add_answer(request.call_id, approval)
+        elif found.error_code in _UNFINISHED and isinstance(tool, ResumableTool):
             tool.resume_call(_arguments(call), call.id)
-            batch = self._scheduler.schedule(_request(call, new_id()), signal)
-            return _results([call], await self._finished(batch))
-        match found.status:
-            case CallStatus.SUCCESS | CallStatus.ERROR | CallStatus.CANCELLED:
-                return CallResults([_stored_result(call, found)], ())
-            case CallStatus.AWAITING_APPROVAL:
-                return _results([call], await self._finished(await self._reopen_question(found, signal)))
-        raise Conflict(f"Call {call.id} ({call.tool}) is owned by process {found.owner}.")
+        elif found.status in ENDED:
+            return _stored_result(call, found)
+        elif found.status == CallStatus.AWAITING_APPROVAL:
+            request, approval = await self._reopen_question(found)
+            unfinished.questions[found.id] = approval.as_question
+            unfinished.add_answer(found.id, approval)
+        else:
+            raise Conflict(f"Call {found.id} ({call.tool}) is owned by process {found.owner}.")
+        unfinished.calls.append(call)
+        unfinished.requests.append(request)
+        return None
 
-    async def _reopen_question(self, found: StoredCall, signal: CancelSignal) -> CallBatch:
-        """Resume a call that awaits approval; the answer may have been given meanwhile."""
+    async def _reopen_question(self, found: StoredCall) -> tuple[ToolCallRequest, StoredApproval]:
         owned = await self._bridge(self._service.take_over, found.id)
         approval = await self._bridge(self._service.approval, found.id)
         if owned is None or approval is None:
             raise Conflict(f"Call {found.id} ({found.tool}) is owned by process {found.owner}.")
-        batch = self._scheduler.resume(owned.request, approval.as_question)
-        batch.cancel_on(signal)
-        if (answer := approval.answer) and not signal.is_set:
-            payload = {"by": answer.actor, "reason": answer.reason, "arguments": answer.arguments}
-            await self._scheduler.handle_confirmation_response(found.id, None, answer.outcome, payload=payload)
-        return batch
+        return owned.request, approval
+
+    async def _apply_answers(self, answers: Mapping[str, ApprovalAnswer], signal: CancelSignal) -> None:
+        """Apply the answers that were given while no process waited for them."""
+        for call_id, answer in answers.items():
+            if not signal.is_set:
+                payload = {"by": answer.actor, "reason": answer.reason, "arguments": answer.arguments}
+                # The call may need no answer now, and the scheduler finds stored answers itself.
+                with suppress(NotWaiting):
+                    await self._scheduler.handle_confirmation_response(call_id, None, answer.outcome, payload=payload)
+
+
+class _Unfinished(NamedTuple):
+    """The calls to run, with their requests; the questions about them and the answers so far, by call id."""
+
+    calls: list[RequestedCall]
+    requests: list[ToolCallRequest]
+    questions: dict[str, ApprovalQuestion]
+    answers: dict[str, ApprovalAnswer]
+
+    def add_answer(self, call_id: str, approval: StoredApproval | None) -> None:
+        if approval is not None and approval.answer is not None:
+            self.answers[call_id] = approval.answer
+
+
+def _attempt_id(call: RequestedCall, number: int) -> str:
+    return call.id if number == 1 else f"{call.id}.{number}"
 
 
 def _request(call: RequestedCall, id: str) -> ToolCallRequest:
@@ -117,16 +162,18 @@ def _results(calls: Sequence[RequestedCall], done: Sequence[ToolCall]) -> CallRe
         match state:
             case SuccessfulToolCall(result=result):
                 results.append(CallReturn(call.id, call.tool, result.text))
-            case ErroredToolCall(error=error) if error.code == SUSPENDED:
+            case ErroredToolCall(error=error) if error.code == UnfinishedCode.SUSPENDED:
                 waiting.append(error.message)
+            case CancelledToolCall(not_started=True):
+                waiting.append(f"{call.tool}: comes after a call that waits")
             case ErroredToolCall(error=error):
                 results.append(CallReturn(call.id, call.tool, error.message, failed=True))
             case CancelledToolCall(reason=reason):
                 results.append(CallReturn(call.id, call.tool, reason, failed=True))
-            case WaitingToolCall(question=question):
-                waiting.append(f"{call.tool} ({call.id[-8:]}): {question.why}")
+            case WaitingToolCall(request=request, question=question):
+                waiting.append(f"{call.tool} ({request.call_id[-8:]}): {question.why}")
             case _:
-                waiting.append(f"{call.tool}: depends on a call that waits")
+                waiting.append(f"{call.tool}: comes after a call that waits")
     return CallResults(results, waiting)
 
 

@@ -118,6 +118,11 @@ class TurnDeps:
     on_event: EventListener | None = None
 
 
+def _too_many(call: RequestedCall, limit: int) -> CallReturn:
+    text = f"Not run: only the first {limit} calls of a reply are run. Call it again in your next reply, if needed."
+    return CallReturn(call.id, call.tool, text, failed=True)
+
+
 class Turn:
     def __init__(self, deps: TurnDeps) -> None:
         request = deps.request
@@ -256,13 +261,16 @@ class Turn:
         if self._failure or (self._signal.is_set and not resumed):
             self._add_results([CallReturn(call.id, call.tool, "Not run.", failed=True) for call in reply.calls])
             return
+        limit = self._agent.limits.calls_per_reply
         if before is not None and resumed:
-            unanswered = [call for call in reply.calls if call.id not in before.answered]
+            unanswered = [call for call in reply.calls[:limit] if call.id not in before.answered]
             done = await self._deps.execution.resume(unanswered, self._signal)
+            excess = [call for call in reply.calls[limit:] if call.id not in before.answered]
         else:
-            done = await self._deps.execution.run(reply.calls, self._signal)
+            done = await self._deps.execution.run(reply.calls[:limit], self._signal)
+            excess = list(reply.calls[limit:])
         self._pending_approvals = done.waiting
-        self._add_results(done.results)
+        self._add_results([*done.results, *(_too_many(call, limit) for call in excess)])
 
     def _add_results(self, results: Sequence[CallReturn]) -> None:
         self._deps.log.add_results(results)

@@ -60,6 +60,10 @@ ALL_TURNS: Final = Statement(f"{_TURN} {_IN_CONVERSATION} ORDER BY started_at, i
 CHILD_TURNS: Final = Statement(
     f"{_TURN} {_IN_CONVERSATION} AND parent_turn_id = :parent ORDER BY started_at DESC, id DESC"
 )
+# `started_at` limits the search to the end of the index.
+OPEN_CHILD_TURNS: Final = Statement(
+    f"{_TURN} {_IN_CONVERSATION} AND started_at >= :since AND parent_turn_id = :parent AND ended_at IS NULL"
+)
 
 INSERT_MESSAGE: Final = insert("messages", Message.__annotations__)
 MESSAGE: Final = Statement(f"{_MESSAGE} WHERE id = :id")
@@ -194,6 +198,11 @@ def all_turns(tx: Transaction, conversation_id: str) -> list[StoredTurn]:
 
 def child_turns(tx: Transaction, conversation_id: str, turn_id: str) -> list[StoredTurn]:
     return [StoredTurn(*row) for row in tx.all(CHILD_TURNS, conversation_id=conversation_id, parent=turn_id)]
+
+
+def open_child_turns(tx: Transaction, turn: StoredTurn) -> list[StoredTurn]:
+    rows = tx.all(OPEN_CHILD_TURNS, conversation_id=turn.conversation_id, since=turn.started_at, parent=turn.id)
+    return [StoredTurn(*row) for row in rows]
 
 
 # --- messages and traces ---------------------------------------------------------------------------------------

@@ -300,8 +300,17 @@ class Conversations:
             return repository.turn_traces(tx, turn_id)
 
 
+PARENT_ENDED: Final = "cancelled: the turn that delegated it has ended"
+
+
 def end_turn(tx: Transaction, scope: Scope, turn: StoredTurn, reason: str) -> StoredTurn:
-    """End a turn. The caller has locked its conversation."""
+    """End a turn and the turns of its workers. The caller has locked its conversation.
+
+    A worker's turn is open here if its process died before the turn had a message, so that it could not be resumed, or
+    if the turn is ended from outside.
+    """
+    for child in repository.open_child_turns(tx, turn):
+        end_turn(tx, scope, child, PARENT_ENDED)
     tx.mark_appended(turn_stream(turn.id))
     changes = {"ended_at": tx.now(), "end_reason": reason, "owner": None}
     return _advance_turn(tx, scope, turn, TurnAction.END, reason, changes)

@@ -24,6 +24,8 @@ class PlanAction(StrEnum):
     WAIT = "wait"
     # The work failed and is retried once (C8).
     RETRY = "retry"
+    # Its worker has reported; it is pending with the report until it is completed (T12).
+    REPORT = "report"
     EDIT = "edit"
     MOVE = "move"
 
@@ -43,6 +45,8 @@ PLAN: Final = Lifecycle(
         (PlanStatus.IN_PROGRESS, PlanAction.WAIT): PlanStatus.PENDING,
         (PlanStatus.PENDING, PlanAction.RETRY): PlanStatus.PENDING,
         (PlanStatus.IN_PROGRESS, PlanAction.RETRY): PlanStatus.PENDING,
+        (PlanStatus.PENDING, PlanAction.REPORT): PlanStatus.PENDING,
+        (PlanStatus.IN_PROGRESS, PlanAction.REPORT): PlanStatus.PENDING,
         (PlanStatus.PENDING, PlanAction.EDIT): PlanStatus.PENDING,
         (PlanStatus.IN_PROGRESS, PlanAction.EDIT): PlanStatus.IN_PROGRESS,
         (PlanStatus.PENDING, PlanAction.MOVE): PlanStatus.PENDING,

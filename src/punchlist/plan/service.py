@@ -140,7 +140,7 @@ class Plans(ConditionService, PlanClaims):
 
     def fail(self, scope: TurnScope, todo_id: str, error: str, *, fence: int | None = None) -> FailedTodo:
         """Record that the work on a todo failed: it is retried once, then skipped with the error (C8)."""
-        error = plan_validation.storable_error(error)
+        error = plan_validation.storable_text(error, "no details were given")
         with self._store.write() as tx:
             lock_turn(tx, scope)
             todo = find_todo(tx, scope, todo_id)
@@ -154,6 +154,14 @@ class Plans(ConditionService, PlanClaims):
                 skipped = f"Skipped after two attempts: {error}"
                 failed = end_todo(tx, scope, todo, PlanAction.CANCEL, error, outcome=skipped, fence=fence)
             return FailedTodo(failed, retry, _remaining(tx, scope))
+
+    def report(self, scope: TurnScope, todo_id: str, report: str) -> TurnTodo:
+        """Record the report of a todo's worker: the todo is pending with it until it is completed (T12)."""
+        report = plan_validation.storable_text(report, "The report is empty.")
+        with self._store.write() as tx:
+            lock_turn(tx, scope)
+            todo = find_todo(tx, scope, todo_id)
+            return advance_todo(tx, scope, todo, PlanAction.REPORT, "delegate", outcome=report)
 
 
 def create_todos(tx: Transaction, scope: TurnScope, items: Sequence[NewTodo], reason: str) -> CreatedTodos:

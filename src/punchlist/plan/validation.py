@@ -137,12 +137,12 @@ def _parse_block(raw: Any, name: str, *, min_length: int) -> str:
     return str(raw).strip()
 
 
-def storable_error(error: str) -> str:
-    """An error text of a tool or worker, escaped and cut where it could not be stored as it is."""
-    error = error.strip() or "no details were given"
-    if text.block_problem(error, max_length=MAX_BLOCK_LENGTH) is None:
-        return error
-    return text.visible_block(error)[:MAX_BLOCK_LENGTH]
+def storable_text(content: str, empty: str) -> str:
+    """A text of a tool or worker, escaped and cut where it could not be stored as it is; `empty` if it has none."""
+    content = content.strip() or empty
+    if text.block_problem(content, max_length=MAX_BLOCK_LENGTH) is None:
+        return content
+    return text.visible_block(content)[:MAX_BLOCK_LENGTH]
 
 
 def parse_condition(raw: Any, where: str) -> NewCondition:

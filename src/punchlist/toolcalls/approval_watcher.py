@@ -160,9 +160,10 @@ class ApprovalResponder:
             self._calls.end(CallEnding(entry, CallAction.DENY, ended, answer.actor, answer.reason, answer))
             return
         self._validator.mark_approved(validated)
+        self._approve(entry, validated, answer)
         if answer.outcome is ApprovalOutcome.MODIFY:
             self._calls.detach_duplicates(entry)
-        self._approve(entry, validated, answer)
+            self._calls.reorder(entry.batch)
         if rules := approvals.rules_from_answer(answer, call.question, call.tool):
             self._add_rules(rules, answer)
 

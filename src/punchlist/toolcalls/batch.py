@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Final
 
+from punchlist.errors import InvalidInput
 from punchlist.kernel.cancellation import CancelSignal
+from punchlist.toolcalls.call_order import CallOrder, PlacedCall, writes_between
 from punchlist.toolcalls.lifecycle import ENDED, CallStatus
 from punchlist.toolcalls.model import CallError, CompletedToolCall, ToolCall, ToolCallRequest
 from punchlist.toolcalls.validation import ValidatedCall
@@ -31,22 +34,29 @@ class CallEntry:
     """When the call is stopped; after it was stopped, when the scheduler gives it up. In event loop time."""
     stop_reason: str | CallError | None = None
     """Why the call is being stopped: the reason of a cancellation, or the error of a time limit."""
-    blocked_by: Sequence[CallEntry] = ()
-    """Calls that must end first: its dependencies, or its leader."""
+    blocked_by: set[CallEntry] = field(default_factory=set)
+    """Calls that must end first: its dependencies, its leader, and the calls before it in the order of the batch."""
     followers: list[CallEntry] = field(default_factory=list)
     """The calls that are blocked by this one."""
     leader: CallEntry | None = None
     """The identical call of the same batch that runs for both."""
+    ready: bool = False
+    """It waits for no other call: it is queued for its resources and a slot, or runs."""
 
     def __post_init__(self) -> None:
         self.request = self.call.request
 
     def follow(self, other: CallEntry) -> None:
-        self.blocked_by = [*self.blocked_by, other]
-        other.followers.append(self)
+        if other not in self.blocked_by:
+            self.blocked_by.add(other)
+            other.followers.append(self)
 
     def unfollow(self, other: CallEntry) -> None:
-        self.blocked_by = [entry for entry in self.blocked_by if entry is not other]
+        self.blocked_by.discard(other)
+
+    def needs(self, other: CallEntry) -> bool:
+        """Whether this call cannot run without the other one; otherwise it only comes after it."""
+        return other is self.leader or other.request.call_id in self.request.depends_on
 
 
 def awaits_approval(entry: CallEntry) -> bool:
@@ -64,10 +74,63 @@ def awaits_approval(entry: CallEntry) -> bool:
     return False
 
 
+class BatchOrder:
+    """Makes each call of a batch wait for the earlier ones that it could conflict with."""
+
+    def __init__(self) -> None:
+        self._calls: list[CallEntry] = []
+        self._order: CallOrder[CallEntry] = CallOrder()
+        self._placed: dict[CallEntry, PlacedCall[CallEntry]] = {}
+
+    def can_share(self, entry: CallEntry, leader: CallEntry) -> bool:
+        """Whether a call that is identical to an earlier one can have its result: nothing has changed in between."""
+        assert entry.validated is not None
+        before = self._order.before(entry.validated.tool.effect, entry.validated.resources)
+        return leader in self._placed and not writes_between(self._placed[leader], before)
+
+    def add(self, entry: CallEntry) -> None:
+        """Add the next call. A call that shares the result of another one waits for that one only."""
+        self._calls.append(entry)
+        if entry.leader is None:
+            self._place(entry)
+
+    def _place(self, entry: CallEntry) -> None:
+        assert entry.validated is not None
+        effect, resources = entry.validated.tool.effect, entry.validated.resources
+        if not entry.ready:
+            for earlier in self._order.before(effect, resources):
+                if earlier.call.call.status not in ENDED:
+                    entry.follow(earlier.call)
+        self._placed[entry] = self._order.add(entry, effect, resources)
+
+    def compute_again(self) -> list[CallEntry]:
+        """Compute the order of the open calls again, after one of them has changed. Returns those that were blocked
+        and are no longer."""
+        self._order, self._placed = CallOrder(), {}
+        self._calls = [entry for entry in self._calls if entry.call.status not in ENDED]
+        blocked = [entry for entry in self._calls if entry.blocked_by]
+        for entry in self._calls:
+            for earlier in [other for other in entry.blocked_by if not entry.needs(other)]:
+                entry.unfollow(earlier)
+                earlier.followers.remove(entry)
+        for entry in self._calls:
+            if entry.leader is None:
+                self._place(entry)
+        return [entry for entry in blocked if not entry.blocked_by]
+
+
 class CallBatch:
     """The calls of one `schedule`. `await batch` waits until all have ended and returns them in request order."""
 
-    def __init__(self, flushed: Callable[[], Awaitable[None]], cancel: Callable[[Sequence[str], str], None]) -> None:
+    def __init__(
+        self,
+        flushed: Callable[[], Awaitable[None]],
+        cancel: Callable[[Sequence[str], str], None],
+        *,
+        ordered: bool = True,
+    ) -> None:
+        self.order: BatchOrder | None = BatchOrder() if ordered else None
+        """The order in which the calls take effect; None if they need none."""
         self._entries: list[CallEntry] = []
         self._flushed = flushed
         self._cancel = cancel
@@ -110,6 +173,9 @@ class CallBatch:
 
     async def ended(self) -> list[CompletedToolCall]:
         if self._open:
+            for running in executing_calls():
+                if running in self._entries:
+                    raise waits_for_itself(running)
             await self._all_ended.wait()
         await self._flushed()
         return [entry.call for entry in self._entries if isinstance(entry.call, CompletedToolCall)]
@@ -125,6 +191,26 @@ class CallBatch:
 
     def __await__(self) -> Generator[None, None, list[CompletedToolCall]]:
         return self.ended().__await__()
+
+
+_EXECUTING: Final[ContextVar[tuple[CallEntry, ...]]] = ContextVar("executing_calls", default=())
+
+
+def mark_executing(entry: CallEntry) -> None:
+    """Note in the current task that it runs this call."""
+    _EXECUTING.set((*executing_calls(), entry))
+
+
+def executing_calls() -> tuple[CallEntry, ...]:
+    """The calls whose tools are running the current code, of any scheduler, the innermost last."""
+    return tuple([entry for entry in _EXECUTING.get() if entry.call.status is CallStatus.EXECUTING])
+
+
+def waits_for_itself(running: CallEntry) -> InvalidInput:
+    return InvalidInput(
+        f"The tool {running.request.tool} (call {running.request.call_id}) uses the scheduler that runs it, and would "
+        "wait for itself. Call the other tool's function directly, or use a scheduler of its own."
+    )
 
 
 def _is_settled(entry: CallEntry) -> bool:

@@ -6,15 +6,15 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from punchlist.errors import IllegalTransition, NotFound
+from punchlist.errors import Conflict, IllegalTransition, NotFound
 from punchlist.kernel.actors import SYSTEM, Actor
 from punchlist.kernel.lifecycle import NEW
 from punchlist.toolcalls.approvals import ApprovalAnswer
 from punchlist.toolcalls.batch import CallBatch, CallEntry
 from punchlist.toolcalls.concurrency import CallSlots, ResourceLocks
-from punchlist.toolcalls.lifecycle import ENDED, TOOL_CALL, CallAction, CallStatus
+from punchlist.toolcalls.lifecycle import ENDED, TOOL_CALL, CallAction, CallStatus, UnfinishedCode
 from punchlist.toolcalls.listeners import Journal, Listeners
 from punchlist.toolcalls.model import (
     CancelledToolCall,
@@ -30,6 +30,12 @@ from punchlist.toolcalls.model import (
 )
 from punchlist.toolcalls.validation import ValidatedCall
 
+NOT_STARTED: Final = "It was not run, because a call before it in the same reply is not finished."
+
+
+class NotWaiting(IllegalTransition, Conflict):
+    """An answer to a call that does not wait for one, or no longer: another answer or a cancellation was first."""
+
 
 class CallEnding(NamedTuple):
     """The last step of a call."""
@@ -42,6 +48,8 @@ class CallEnding(NamedTuple):
     answer: ApprovalAnswer | None = None
     detach: bool = False
     """The ending does not apply to identical calls: they continue without this one."""
+    alone: bool = False
+    """The calls behind it stay as they are: the scheduler is closed."""
 
 
 class CallTable:
@@ -69,7 +77,7 @@ class CallTable:
             raise NotFound(f"There is no call {call_id!r}.")
         status = self.ended[call_id] if entry is None else entry.call.status
         if entry is None or status is not CallStatus.AWAITING_APPROVAL:
-            raise IllegalTransition(f"Call {call_id!r} does not wait for approval: it is {status}.")
+            raise NotWaiting(f"Call {call_id!r} does not wait for approval: it is {status}.")
         return entry
 
     # --- steps ------------------------------------------------------------------------------------------
@@ -82,10 +90,11 @@ class CallTable:
         self._report(Transition(at, CallAction.RECEIVE, None, entry.call, actor, ""))
         return entry
 
-    def restore(self, call: WaitingToolCall, validated: ValidatedCall, batch: CallBatch) -> None:
+    def restore(self, call: WaitingToolCall, validated: ValidatedCall, batch: CallBatch) -> CallEntry:
         """Add a stored call that waits for approval, without a transition."""
         self.open[call.request.call_id] = entry = CallEntry(call, batch, validated)
         batch.add(entry)
+        return entry
 
     def advance(
         self,
@@ -113,7 +122,8 @@ class CallTable:
 
     def mark_ready(self, entry: CallEntry) -> None:
         """Queue a call for its resources and a slot, unless it is blocked."""
-        if not entry.blocked_by:
+        if not entry.blocked_by and not entry.ready:
+            entry.ready = True
             self._ready.append(entry)
 
     def startable(self) -> Iterator[CallEntry]:
@@ -153,13 +163,15 @@ class CallTable:
             self._remove(entry, call)
             if current.detach:
                 self.detach_duplicates(entry)
-            for follower in entry.followers:
+            for follower in () if current.alone else entry.followers:
                 follower.unfollow(entry)
                 if follower.call.status in ENDED:
                     continue
                 if follower.leader is entry:
                     endings.append(self._ending_of_duplicate(follower, call))
-                elif call.status is not CallStatus.SUCCESS:
+                elif _is_unfinished(call):
+                    endings.append(not_started(follower, call.ended_at))
+                elif call.status is not CallStatus.SUCCESS and follower.needs(entry):
                     endings.append(cancellation(follower, _failed_dependency(call), call.ended_at))
                 elif follower.call.status is CallStatus.SCHEDULED:
                     self.mark_ready(follower)
@@ -194,11 +206,21 @@ class CallTable:
             return
         entry.followers = [each for each in entry.followers if each not in duplicates]
         leader, *others = duplicates
-        leader.leader, leader.blocked_by = None, ()
+        leader.leader = None
+        leader.unfollow(entry)
         for other in others:
-            other.leader, other.blocked_by = leader, ()
+            other.leader = leader
+            other.unfollow(entry)
             other.follow(leader)
         self.detached.append(leader)
+        self.reorder(entry.batch)
+
+    def reorder(self, batch: CallBatch) -> None:
+        """Compute the order of a batch again: a call has joined it, or has other arguments."""
+        if batch.order is not None:
+            for entry in batch.order.compute_again():
+                if entry.call.status is CallStatus.SCHEDULED and entry not in self.detached:
+                    self.mark_ready(entry)
 
     def take_detached(self) -> list[CallEntry]:
         """Calls that must be scheduled again, since their leader no longer runs for them."""
@@ -218,6 +240,18 @@ class CallTable:
 
 def cancellation(entry: CallEntry, reason: str, at: datetime, actor: Actor = SYSTEM) -> CallEnding:
     return CallEnding(entry, CallAction.CANCEL, CancelledToolCall(entry.request, reason, at), actor, reason)
+
+
+def not_started(entry: CallEntry, at: datetime) -> CallEnding:
+    """The ending of a call that must come after one that is unfinished."""
+    ended = CancelledToolCall(entry.request, NOT_STARTED, at, not_started=True)
+    return CallEnding(entry, CallAction.CANCEL, ended, reason=NOT_STARTED)
+
+
+def _is_unfinished(call: CompletedToolCall) -> bool:
+    if isinstance(call, CancelledToolCall):
+        return call.not_started
+    return isinstance(call, ErroredToolCall) and call.error.code == UnfinishedCode.SUSPENDED
 
 
 def _failed_dependency(call: CompletedToolCall) -> str:

@@ -65,6 +65,17 @@ TOOL_CALL: Final = Lifecycle(
 ENDED: Final = frozenset({CallStatus.SUCCESS, CallStatus.ERROR, CallStatus.CANCELLED})
 
 
+class UnfinishedCode(StrEnum):
+    """Error codes of ended calls that a resumed turn continues or runs."""
+
+    INTERRUPTED = "interrupted"
+    """Its process ended while it ran."""
+    SUSPENDED = "suspended"
+    """It cannot finish now, such as a delegation whose worker waits for a person."""
+    NOT_STARTED = "not_started"
+    """It did not run, because its process ended or calls before it are unfinished."""
+
+
 class ApprovalStatus(StrEnum):
     PENDING = "pending"
     ESCALATED = "escalated"

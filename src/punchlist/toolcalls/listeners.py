@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from punchlist.errors import Conflict
+from punchlist.errors import Conflict, InvalidInput
 from punchlist.kernel.actors import Actor
 from punchlist.toolcalls.approvals import ApprovalAnswer
 from punchlist.toolcalls.model import CompletedToolCall, ToolCall, Transition, WaitingToolCall
@@ -26,7 +27,10 @@ class AnsweredElsewhere(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """Functions that receive what happens to calls. A listener that fails is logged; it never stops a call."""
+    """Functions that receive what happens to calls. A listener that fails is logged; it never stops a call.
+
+    A listener is called in the middle of a step and must return at once, so it cannot be asynchronous.
+    """
 
     on_tool_calls_update: Callable[[Sequence[ToolCall]], Any] | None = None
     """Receives the calls that have changed, after each change."""
@@ -35,6 +39,15 @@ class Listeners:
     on_transition: Callable[[Transition], Any] | None = None
     on_output: Callable[[str, str], Any] | None = None
     """Receives live output: call id and text."""
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            listener = getattr(self, name)
+            if listener is not None and _is_asynchronous(listener):
+                raise InvalidInput(
+                    f"{name}: must be a plain function, since a listener is not awaited. For asynchronous work, start "
+                    "a task in it, such as with asyncio.get_running_loop().create_task(…)."
+                )
 
     def changed(self, transition: Transition) -> None:
         # Compared here: this runs several times for each call, and most listeners are not set.
@@ -50,10 +63,15 @@ class Listeners:
         _notify(self.on_output, call_id, text)
 
 
+def _is_asynchronous(listener: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(type(listener).__call__)
+
+
 def _notify(listener: Callable[..., Any] | None, *arguments: Any) -> None:
     try:
-        if listener is not None:
-            listener(*arguments)
+        if listener is not None and inspect.iscoroutine(coroutine := listener(*arguments)):
+            coroutine.close()
+            raise TypeError("it returned a coroutine, which is not awaited; a listener must be a plain function")
     except Exception:
         _LOG.exception("a listener of tool calls failed")
 

@@ -90,6 +90,8 @@ class CancelledToolCall:
     request: ToolCallRequest
     reason: str
     ended_at: datetime
+    not_started: bool = False
+    """The calls before it are unfinished: a program that resumes them runs this one after them."""
 
 
 ToolCall = (

@@ -16,35 +16,47 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from functools import cached_property
 from typing import Any, Final, assert_never
 
-from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound, PunchlistError
+from punchlist.errors import IllegalTransition, NotFound, PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancellation import CancelSignal
 from punchlist.kernel.clock import Clock, system_clock
 from punchlist.kernel.tool import ToolResult
+from punchlist.toolcalls.admission import CallAdmission
 from punchlist.toolcalls.approval_watcher import ApprovalResponder, ApprovalWatcher
-from punchlist.toolcalls.approvals import EXPIRED_MESSAGE, ApprovalAnswer, ApprovalOutcome, ApprovalQuestion
-from punchlist.toolcalls.batch import CallBatch, CallEntry, CallTimeouts, awaits_approval
-from punchlist.toolcalls.call_table import CallEnding, CallTable, cancellation
+from punchlist.toolcalls.approvals import (
+    EXPIRED_MESSAGE,
+    ApprovalAnswer,
+    ApprovalExpiry,
+    ApprovalOutcome,
+    ApprovalQuestion,
+)
+from punchlist.toolcalls.batch import (
+    CallBatch,
+    CallEntry,
+    CallTimeouts,
+    awaits_approval,
+    executing_calls,
+    mark_executing,
+    waits_for_itself,
+)
+from punchlist.toolcalls.call_table import CallEnding, CallTable, cancellation, not_started
 from punchlist.toolcalls.concurrency import MAX_CONCURRENT_CALLS
 from punchlist.toolcalls.execution import ExecutionEnvironment, RunningCall, execute
-from punchlist.toolcalls.lifecycle import ENDED, CallAction, CallStatus
+from punchlist.toolcalls.lifecycle import CallAction, CallStatus
 from punchlist.toolcalls.listeners import AnsweredElsewhere, AskPerson, Journal, Listeners
 from punchlist.toolcalls.model import (
     CallError,
     CancelledToolCall,
     ErroredToolCall,
     ExecutingToolCall,
-    ScheduledToolCall,
     SuccessfulToolCall,
     ToolCall,
     ToolCallRequest,
-    WaitingToolCall,
 )
-from punchlist.toolcalls.policy import Policy, Verdict
+from punchlist.toolcalls.policy import Policy
 from punchlist.toolcalls.tool import AgentTool
 from punchlist.toolcalls.validation import CallValidator, ValidatedCall, check_ids, invalid_dependencies
 
@@ -56,7 +68,6 @@ SLACK: Final = 0.5
 
 SHUTTING_DOWN: Final = "the program is shutting down"
 OnConfirm = Callable[[ApprovalOutcome, Mapping[str, Any]], Awaitable[None] | None]
-Duplicates = dict[tuple[str, tuple[str, ...]], CallEntry]
 _PERSON: Final = Actor(Role.PERSON, "person")
 _AGENT: Final = Actor(Role.SUPERVISOR, "agent")
 
@@ -71,22 +82,39 @@ class CoreToolScheduler:
         journal: Journal | None = None,
         ask: AskPerson | None = None,
         listeners: Listeners | None = None,
+        expiry: ApprovalExpiry = ApprovalExpiry(),  # noqa: B008 - a value
         environment: ExecutionEnvironment | None = None,
         concurrent: int = MAX_CONCURRENT_CALLS,
+        ordered: bool = True,
         actor: Actor = _AGENT,
         clock: Clock = system_clock,
     ) -> None:
+        """`expiry`: what happens to a question without an answer. `ordered`: the calls of a batch take effect in their
+        order (call_order.py); otherwise they run concurrently, as far as `concurrent`, their dependencies and their
+        resource keys allow."""
         by_name = tools if isinstance(tools, Mapping) else {tool.name: tool for tool in tools}
-        self._validator = validator or CallValidator(by_name, policy or Policy())
+        self._validator = validator or CallValidator(by_name, policy or Policy(), expiry=expiry)
         self._journal = journal
         self._listeners = listeners or Listeners()
         self._environment = environment or ExecutionEnvironment()
+        self._ordered = ordered
         self._actor = actor
         self._clock = clock
         self._calls = CallTable(journal, self._listeners, concurrent)
         self._timeouts = CallTimeouts(self._on_timeout)
         self._ask = ask
         self._background: set[asyncio.Task[None]] = set()
+
+    @cached_property
+    def _admission(self) -> CallAdmission:
+        return CallAdmission(
+            self._calls,
+            self._validator,
+            self._environment.redact,
+            self._watch_approvals,
+            self._actor,
+            self._clock,
+        )
 
     @cached_property
     def _responder(self) -> ApprovalResponder:
@@ -101,17 +129,26 @@ class CoreToolScheduler:
     # --- the interface that S2 names --------------------------------------------------------------------
 
     def schedule(
-        self, requests: ToolCallRequest | Sequence[ToolCallRequest], signal: CancelSignal | None = None
+        self,
+        requests: ToolCallRequest | Sequence[ToolCallRequest],
+        signal: CancelSignal | None = None,
+        *,
+        ordered: bool | None = None,
+        questions: Mapping[str, ApprovalQuestion] | None = None,
     ) -> CallBatch:
-        """Schedule one call or several. Await the batch for the ended calls."""
+        """Schedule one call or several. Await the batch for the ended calls.
+
+        `ordered` replaces the setting of the scheduler for this batch. `questions`, by call id: these are stored calls
+        that wait for a person; they continue to wait.
+        """
+        for running in executing_calls():
+            if self._calls.open.get(running.request.call_id) is running:
+                raise waits_for_itself(running)
         batch_requests = [requests] if isinstance(requests, ToolCallRequest) else list(requests)
         check_ids(batch_requests, self._calls.has_seen)
         rejected = invalid_dependencies(batch_requests, self._calls.has_seen)
-        batch, now = CallBatch(self._flushed, self._cancel), self._clock()
-        entries = [self._calls.receive(request, batch, now, self._actor) for request in batch_requests]
-        duplicates: Duplicates = {}
-        for entry in entries:
-            self._validate(entry, rejected.get(entry.request.call_id), duplicates, now)
+        batch = CallBatch(self._flushed, self._cancel, ordered=self._ordered if ordered is None else ordered)
+        self._admission.admit(batch_requests, batch, rejected, questions or {})
         if signal is not None:
             batch.cancel_on(signal)
         self._proceed()
@@ -179,9 +216,12 @@ class CoreToolScheduler:
 
     async def close(self, reason: str = SHUTTING_DOWN) -> None:
         """End all running calls. With a journal, calls that wait for a person stay stored and can be resumed."""
-        for call_id, entry in list(self._calls.open.items()):
-            if self._journal is None or not awaits_approval(entry):
-                self._cancel([call_id], reason)
+        entries = list(self._calls.open.values())
+        waiting = [] if self._journal is None else [entry for entry in entries if awaits_approval(entry)]
+        for entry in waiting:
+            if entry.call.status is CallStatus.SCHEDULED:
+                self._calls.end(not_started(entry, self._clock())._replace(alone=True))
+        self._cancel([entry.request.call_id for entry in entries if entry not in waiting], reason)
         if "_approval_watcher" in self.__dict__:
             await self._approval_watcher.stop()
         running = [entry.task for entry in self._calls.open.values() if entry.task is not None]
@@ -190,62 +230,7 @@ class CoreToolScheduler:
 
     def resume(self, request: ToolCallRequest, question: ApprovalQuestion) -> CallBatch:
         """Continue a stored call that waits for a person."""
-        check_ids([request], self._calls.has_seen)
-        validated = self._validator.validate(request, self._clock(), count_repeat=False)
-        if isinstance(validated, CallError):
-            raise InvalidInput(f"Call {request.call_id} can no longer run. {validated.message}")
-        if validated.decision.verdict is Verdict.DENY:
-            raise NotAllowed(f"Call {request.call_id} can no longer run: {validated.decision.why}.")
-        batch = CallBatch(self._flushed, self._cancel)
-        self._calls.restore(WaitingToolCall(request, validated.tool, question), validated, batch)
-        self._approval_watcher.start()
-        return batch
-
-    # --- validation and approval ------------------------------------------------------------------------
-
-    def _validate(self, entry: CallEntry, problem: CallError | None, duplicates: Duplicates, now: datetime) -> None:
-        if entry.call.status in ENDED:
-            # A dependency was rejected, and that has ended this call.
-            return
-        validated = problem or self._validator.validate(entry.request, now)
-        if isinstance(validated, CallError):
-            error = CallError(validated.code, self._environment.redact(validated.message))
-            errored = ErroredToolCall(entry.request, error, now)
-            self._calls.end(CallEnding(entry, CallAction.REJECT, errored, reason=error.code))
-            return
-        entry.validated = validated
-        decision = validated.decision
-        scheduled = ScheduledToolCall(entry.request, validated.tool, decision)
-        self._calls.advance(entry, CallAction.ACCEPT, scheduled, now, reason=decision.why)
-        if decision.verdict is Verdict.DENY:
-            self._calls.end(cancellation(entry, f"Denied: {decision.why}.", now))
-            return
-        duplicate = duplicates.setdefault((validated.key, entry.request.depends_on), entry)
-        if duplicate is not entry and duplicate.call.status not in ENDED:
-            entry.leader = duplicate
-            entry.follow(duplicate)
-        elif not entry.request.depends_on or self._follow_dependencies(entry, now):
-            self._ask_or_queue(entry, validated, now)
-
-    def _follow_dependencies(self, entry: CallEntry, now: datetime) -> bool:
-        """Block the call until its dependencies have ended. False when one of them has failed already."""
-        for call_id in dict.fromkeys(entry.request.depends_on):
-            if call_id in self._calls.open:
-                entry.follow(self._calls.open[call_id])
-            elif (status := self._calls.ended[call_id]) is not CallStatus.SUCCESS:
-                reason = f"It depends on {call_id}, which ended with {status}."
-                self._calls.end(cancellation(entry, reason, now))
-                return False
-        return True
-
-    def _ask_or_queue(self, entry: CallEntry, validated: ValidatedCall, now: datetime) -> None:
-        if validated.question is None:
-            self._calls.mark_ready(entry)
-            return
-        waiting = WaitingToolCall(entry.request, validated.tool, validated.question)
-        self._calls.advance(entry, CallAction.ASK, waiting, now, reason=validated.question.why)
-        entry.batch.call_paused()
-        self._approval_watcher.start()
+        return self.schedule(request, questions={request.call_id: question})
 
     # --- execution --------------------------------------------------------------------------------------
 
@@ -265,6 +250,7 @@ class CoreToolScheduler:
     async def _run(self, entry: CallEntry, validated: ValidatedCall, running: RunningCall) -> None:
         outcome: ToolResult | CallError | str
         entry.started = True
+        mark_executing(entry)
         try:
             if self._journal is not None:
                 await self._journal.flushed(entry.request.call_id)
@@ -349,8 +335,11 @@ class CoreToolScheduler:
     def _reschedule_detached(self) -> None:
         now = self._clock()
         for entry in self._calls.take_detached():
-            if entry.validated is not None and self._follow_dependencies(entry, now):
-                self._ask_or_queue(entry, entry.validated, now)
+            self._admission.queue(entry, now)
+
+    def _watch_approvals(self) -> None:
+        # Here the watcher is made, which most schedulers never need.
+        self._approval_watcher.start()
 
     async def _notify_when_flushed(self) -> None:
         # A store error is raised to the caller that awaits the batch.

@@ -22,7 +22,7 @@ from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 from punchlist.toolcalls import approval_store, repository
 from punchlist.toolcalls.approvals import EXPIRED_MESSAGE, ApprovalAnswer, denial_message
-from punchlist.toolcalls.lifecycle import TOOL_CALL, ApprovalStatus, CallAction, CallStatus
+from punchlist.toolcalls.lifecycle import TOOL_CALL, ApprovalStatus, CallAction, CallStatus, UnfinishedCode
 from punchlist.toolcalls.listeners import AnsweredElsewhere
 from punchlist.toolcalls.model import Transition, WaitingToolCall
 from punchlist.toolcalls.policy import Rule
@@ -44,10 +44,14 @@ NOT_STARTED: Final = "The program ended before this call ran. Call it again if i
 TURN_ENDED: Final = "The turn of this call has ended, so the call was not run."
 ANSWERED_TWICE: Final = "Two people answered at the same moment, so the call was not run. Call it again if needed."
 HISTORY_LENGTH: Final = 50
+_UNFINISHED_CODES: Final = {
+    INTERRUPTED: UnfinishedCode.INTERRUPTED.value,
+    NOT_STARTED: UnfinishedCode.NOT_STARTED.value,
+}
+_UNFINISHED: Final = frozenset(UnfinishedCode)
+"""Resuming such a call does not count as a repetition."""
 RULE_ADDED: Final = "always"
 """The action of the event that records a new session rule."""
-_RESUMABLE_CODES: Final = ("interrupted", "suspended")
-"""Error codes of unfinished calls: resuming such a call does not count as a repetition."""
 
 
 def call_stream(conversation_id: str) -> str:
@@ -255,7 +259,7 @@ class ToolCallService:
         return [
             (f"{call.tool} {call.arguments}", Effect(call.effect))
             for call in reversed(newest)
-            if call.effect and call.error_code not in _RESUMABLE_CODES
+            if call.effect and call.error_code not in _UNFINISHED
         ]
 
     # --- recovery ---------------------------------------------------------------------------------------
@@ -279,7 +283,8 @@ class ToolCallService:
 
     def _end_orphan(self, call: StoredCall, reason: str) -> StoredCall | None:
         running = call.status == CallStatus.EXECUTING
-        action, code = (CallAction.FAIL, "interrupted") if running else (CallAction.CANCEL, None)
+        action = CallAction.FAIL if running else CallAction.CANCEL
+        code = _UNFINISHED_CODES.get(reason)
         with self._store.write() as tx:
             self._conversations.ensure(tx, self._scope)
             ended = _end_stored(tx, call, action, SYSTEM, _owner_gone(call), explanation=reason, error_code=code)

@@ -17,7 +17,7 @@ from punchlist.kernel.events import compact_encoder
 from punchlist.kernel.secrets import Redactor
 from punchlist.kernel.text import excerpt, visible_block
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome, ApprovalQuestion, OnExpiry
-from punchlist.toolcalls.lifecycle import ApprovalStatus, CallAction, CallStatus
+from punchlist.toolcalls.lifecycle import ApprovalStatus, CallAction, CallStatus, UnfinishedCode
 from punchlist.toolcalls.model import (
     CancelledToolCall,
     CompletedToolCall,
@@ -196,8 +196,10 @@ def changed_columns(transition: Transition, redactor: Redactor) -> dict[str, Any
             columns |= {"result": to_storable_text(result.text), "output_file": result.output_file}
         case ErroredToolCall(error=error):
             columns |= {"error_code": error.code, "explanation": to_storable_text(redactor.text(error.message))}
-        case CancelledToolCall(reason=reason):
+        case CancelledToolCall(reason=reason, not_started=not_started):
             columns["explanation"] = to_storable_text(redactor.text(reason))
+            if not_started:
+                columns["error_code"] = UnfinishedCode.NOT_STARTED.value
     if isinstance(transition.call, CompletedToolCall):
         columns |= {"ended_at": timestamp(transition.call.ended_at), "exact": None}
     return columns

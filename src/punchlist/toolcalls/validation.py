@@ -16,7 +16,7 @@ from punchlist.toolcalls.approvals import ApprovalExpiry, ApprovalQuestion, appr
 from punchlist.toolcalls.concurrency import find_cycle
 from punchlist.toolcalls.model import CallError, ToolCallRequest
 from punchlist.toolcalls.policy import Policy, PolicyDecision, Verdict, fingerprint
-from punchlist.toolcalls.repeat_detection import REPEAT_LIMIT, RepeatDetector
+from punchlist.toolcalls.repeat_detection import RepeatDetector
 from punchlist.toolcalls.tool import NO_RESOURCES, AgentTool, Arguments, Resources
 
 Toolbox = Mapping[str, AgentTool]
@@ -104,18 +104,14 @@ class CallValidator:
 
     def _decide(self, tool: AgentTool, arguments: Arguments, key: str, count_repeat: bool) -> PolicyDecision:
         decision = self.policy.decide(tool, arguments)
-        repeats = self._repeats.count(key, tool.effect) if count_repeat else 0
+        loop = self._repeats.problem(key, tool.effect) if count_repeat else None
         if decision.verdict is not Verdict.ALLOW:
             return decision
         if tool.server is not None and self._fingerprints.get(tool.name) not in {None, fingerprint(tool)}:
             return PolicyDecision(
                 Verdict.ASK, f"{tool.server} has changed the definition of {tool.name} since its approval"
             )
-        if repeats >= REPEAT_LIMIT:
-            return PolicyDecision(
-                Verdict.ASK, f"the same call was made {repeats} times without a change in between: a loop?"
-            )
-        return decision
+        return PolicyDecision(Verdict.ASK, f"{loop}: a loop?") if loop else decision
 
     def _question(
         self, tool: AgentTool, request: ToolCallRequest, decision: PolicyDecision, now: datetime

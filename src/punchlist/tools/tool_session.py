@@ -99,6 +99,7 @@ async def open_tool_session(
     listeners: Listeners | None = None,
     extra: Sequence[AgentTool] = (),
     allowed: Callable[[str], bool] | None = None,
+    ordered: bool = True,
 ) -> AsyncIterator[ToolSession]:
     """A session with the tools of the site and the `extra` ones, limited to the names that `allowed` accepts."""
     redactor, calls = site.redactor, site.call_service()
@@ -122,6 +123,7 @@ async def open_tool_session(
             ask=ask,
             listeners=listeners,
             environment=ExecutionEnvironment(site.outputs, redactor.text),
+            ordered=ordered,
             actor=site.scope.actor,
             clock=site.store.clock,
         )

@@ -19,10 +19,10 @@ from punchlist.agent.events import (
     TurnStarted,
 )
 from punchlist.agent.list_state import ListItem
-from punchlist.agent.tool_execution import SUSPENDED
 from punchlist.checklist.render import MAX_LINES_PER_ITEM, render_frame
 from punchlist.kernel.text import visible
 from punchlist.surfaces.cli.context import supports_ansi, terminal_height, terminal_width
+from punchlist.toolcalls.lifecycle import UnfinishedCode
 from punchlist.toolcalls.model import (
     CancelledToolCall,
     ErroredToolCall,
@@ -187,10 +187,12 @@ def _call_lines(call: ToolCall) -> list[str]:
     match call:
         case SuccessfulToolCall(result=result):
             return [f"✓ {tool}  {_first_line(_plan_result(call.request.tool, result.data) or result.text)}"]
-        case ErroredToolCall(error=error) if error.code == SUSPENDED:
+        case ErroredToolCall(error=error) if error.code == UnfinishedCode.SUSPENDED:
             return [f"? {tool} waits: {_first_line(error.message)}"]
         case ErroredToolCall(error=error):
             return [f"✗ {tool}  {_first_line(error.message)}"]
+        case CancelledToolCall(not_started=True):
+            return [f"? {tool} comes after a call that waits"]
         case CancelledToolCall(reason=reason):
             return [f"✗ {tool}  {_first_line(reason)}"]
         case WaitingToolCall(question=question):

@@ -96,7 +96,7 @@ def test_the_diagram_is_drawn_from_the_table() -> None:
 
 
 @pytest.mark.spec("T4", "T5")
-def test_the_plan_has_fourteen_steps_and_two_ends() -> None:
+def test_the_plan_has_sixteen_steps_and_two_ends() -> None:
     assert {(str(source), str(action), str(target)) for (source, action), target in PLAN.table.items()} == {
         (NEW, "create", "pending"),
         ("pending", "edit", "pending"),
@@ -112,6 +112,8 @@ def test_the_plan_has_fourteen_steps_and_two_ends() -> None:
         ("in_progress", "wait", "pending"),
         ("pending", "retry", "pending"),
         ("in_progress", "retry", "pending"),
+        ("pending", "report", "pending"),
+        ("in_progress", "report", "pending"),
     }
     assert {state for state in PLAN.table.values() if not PLAN.is_final(state)} == OPEN
 

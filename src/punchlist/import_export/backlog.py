@@ -80,7 +80,7 @@ def _split_criteria(acceptance: str) -> list[str]:
 LIMITS: Final = FormatLimits(
     "backlog",
     frozenset(FIELDS)
-    - {"parent", "labels", "active_form", "justification", "waits", "resources", "also_affects", "check"}
+    - {"parent", "active_form", "justification", "waits", "resources", "also_affects", "check"}
     - {"started_at", "ended_at", "extra"},
     states={TodoStatus.CANCELLED: None, TodoStatus.BACKLOG: TodoStatus.PENDING},
     priorities={TodoPriority.CRITICAL: TodoPriority.HIGH},
@@ -224,7 +224,7 @@ def _parse_task(reader: Reader, where: str, matter: Record, body: str, ids: Mapp
         reader.remark("which acceptance criteria are met is left out")
     description, summary = sections.pop(DESCRIPTION, ""), sections.pop(SUMMARY, "")
     details = join_sections(("", description), *((HEADINGS.get(name, name), part) for name, part in sections.items()))
-    assignee, labels = matter.get("assignee"), matter.get("labels")
+    assignee = matter.get("assignee")
     owners = [assignee] if isinstance(assignee, str) and assignee else reader.array(f"{where}, assignee", assignee)
     dependencies, parent = matter.read(Reader.ids, "dependencies"), matter.read(Reader.id, "parent_task_id")
     return ExchangeItem(
@@ -234,7 +234,6 @@ def _parse_task(reader: Reader, where: str, matter: Record, body: str, ids: Mapp
         blocked_by=tuple(dict.fromkeys(ids.get(each.lower(), each) for each in dependencies)),
         parent=ids.get(parent.lower(), parent),
         acceptance=reader.block(f"{where}, acceptance criteria", "\n".join(criterion for _, criterion in criteria)),
-        labels=reader.lines(f"{where}, labels", [labels] if isinstance(labels, str) and labels else labels),
         owner=reader.line(f"{where}, assignee", ", ".join(map(str, owners))),
         outcome=reader.block(f"{where}, final summary", summary),
         deadline=matter.read(_parse_deadline, "due_date"),

@@ -24,7 +24,7 @@ def _trim(item: ExchangeItem) -> ExchangeItem:
 LIMITS: Final = FormatLimits(
     "beads",
     frozenset(FIELDS)
-    - {"parent", "labels", "active_form", "justification", "waits", "resources", "also_affects", "check"}
+    - {"parent", "active_form", "justification", "waits", "resources", "also_affects", "check"}
     - {"started_at", "extra"},
     # A closed issue counts as completed.
     states={TodoStatus.CANCELLED: None},
@@ -115,7 +115,7 @@ def _parse_issue(reader: Reader, where: str, issue: Record) -> ExchangeItem:
     kind = kind if isinstance(kind, str) else ""
     description, design, notes = (issue.read(Reader.block, key) for key in ("description", "design", "notes"))
     return ExchangeItem(
-        **issue.fields("title", "status", "labels", "created_at", ended_at="closed_at", owner="assignee"),
+        **issue.fields("title", "status", "created_at", ended_at="closed_at", owner="assignee"),
         **issue.fields(acceptance="acceptance_criteria", outcome="close_reason"),
         id=issue.read(Reader.id, "id", required=True),
         details=join_sections(("", description), ("Design", design), ("Notes", notes)),

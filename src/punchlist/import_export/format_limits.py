@@ -1,8 +1,8 @@
 """What each format and list can hold, and the reduction of items to that. Pure.
 
 `fit_items` is the only place where something is left out: its result survives a round trip through the
-format unchanged. It counts and reports everything that it leaves out. Our lists have neither parents nor
-labels, so no writer has them; readers do, because imported items are described by them.
+format unchanged. It counts and reports everything that it leaves out. Our lists have no parents, so no writer
+has them; an imported item is described by its parent.
 """
 
 from __future__ import annotations

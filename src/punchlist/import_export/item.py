@@ -31,7 +31,6 @@ class ExchangeItem:
     parent: str = ""
     acceptance: str = ""
     active_form: str = ""
-    labels: tuple[str, ...] = ()
     owner: str = ""
     outcome: str = ""
     justification: str = ""

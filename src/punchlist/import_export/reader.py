@@ -179,7 +179,7 @@ class Reader:
         self._check_ids()
         if self._problems:
             raise InvalidInput(self._problems)
-        items = self._break_parent_cycles(self._remove_dangling_links())
+        items = self._remove_dangling_links()
         remarks = [f"{what} ({count} times)" if count > 1 else what for what, count in self._remarks.items()]
         return ParsedFile(items, remarks)
 
@@ -207,21 +207,6 @@ class Reader:
             blocked_by = tuple(other for other in item.blocked_by if other in known and other != item.id)
             linked.append(replace(item, blocked_by=blocked_by, parent=parent))
         return linked
-
-    def _break_parent_cycles(self, items: list[ExchangeItem]) -> list[ExchangeItem]:
-        parents = {item.id: item.parent for item in items if item.id}
-        checked: set[str] = {""}
-        for id in parents:
-            path: dict[str, None] = {}
-            at = id
-            while at not in checked and at not in path:
-                path[at] = None
-                at = parents[at]
-            if at in path:
-                self.remark(f"{text.excerpt(at)!r} is its own ancestor; its parent is left out")
-                parents[at] = ""
-            checked.update(path)
-        return [replace(item, parent=parents[item.id]) if item.id else item for item in items]
 
 
 class Record:
@@ -259,7 +244,7 @@ _FIELD_PARSERS: Final[dict[str, Callable[..., Any]]] = {
     **dict.fromkeys(("id", "parent"), Reader.id),
     **dict.fromkeys(("details", "acceptance", "outcome", "justification"), Reader.block),
     **dict.fromkeys(("owner", "deadline"), Reader.line),
-    **dict.fromkeys(("labels", "resources", "also_affects"), Reader.lines),
+    **dict.fromkeys(("resources", "also_affects"), Reader.lines),
     **dict.fromkeys(("created_at", "started_at", "ended_at"), Reader.time),
     "title": Reader.title,
     "active_form": partial(Reader.line, max_length=MAX_TITLE_LENGTH),

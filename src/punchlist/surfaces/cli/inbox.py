@@ -18,7 +18,7 @@ from punchlist.surfaces.cli.context import (
     WatchOption,
     terminal_width,
 )
-from punchlist.surfaces.cli.mission_options import mission_scope
+from punchlist.surfaces.cli.options import mission_scope
 
 if TYPE_CHECKING:
     from punchlist.app import Services

@@ -22,7 +22,7 @@ from punchlist.surfaces.cli import (
     mission_todo,
 )
 from punchlist.surfaces.cli.context import CliContext, echo, echo_json, plural
-from punchlist.surfaces.cli.mission_options import NO_MISSIONS, MissionArgument, RequiredReasonOption
+from punchlist.surfaces.cli.options import NO_MISSIONS, MissionArgument, RequiredReasonOption
 
 if TYPE_CHECKING:
     from punchlist.app import Services

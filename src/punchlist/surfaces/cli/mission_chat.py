@@ -12,7 +12,7 @@ from punchlist.errors import IllegalTransition, NotFound
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.model import ChatChannel
 from punchlist.surfaces.cli.context import CliContext, echo, echo_json, format_time
-from punchlist.surfaces.cli.mission_options import NO_MISSIONS, OptionalMissionArgument
+from punchlist.surfaces.cli.options import NO_MISSIONS, OptionalMissionArgument
 
 if TYPE_CHECKING:
     from punchlist.app import Services

@@ -8,9 +8,17 @@ import typer
 
 from punchlist.claims.lifecycle import DEFAULT_LEASE_SECONDS
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.claim_options import TERMINAL, AsOption, SecondsOption, claim_place
 from punchlist.surfaces.cli.context import CliContext, format_time
-from punchlist.surfaces.cli.mission_options import MissionArgument, OptionalReasonOption, TodoIdArgument, mission_scope
+from punchlist.surfaces.cli.options import (
+    TERMINAL,
+    AsOption,
+    MissionArgument,
+    OptionalReasonOption,
+    SecondsOption,
+    TodoIdArgument,
+    claim_place,
+    mission_scope,
+)
 
 if TYPE_CHECKING:
     from punchlist.app import Services

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from punchlist.kernel.text import visible
 from punchlist.surfaces.cli.context import CliContext
-from punchlist.surfaces.cli.mission_options import MissionArgument
+from punchlist.surfaces.cli.options import MissionArgument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ from punchlist.config import current_user
 from punchlist.errors import Conflict, NotFound
 from punchlist.kernel.actors import Actor, Role
 from punchlist.surfaces.cli.context import CliContext, echo_error
-from punchlist.surfaces.cli.mission_options import NO_MISSIONS, MissionArgument
+from punchlist.surfaces.cli.options import NO_MISSIONS, MissionArgument
 from punchlist.surfaces.cli.tools import ModeOption
 from punchlist.surfaces.cli.worker import ModelOption, resolve_models, run_worker
 

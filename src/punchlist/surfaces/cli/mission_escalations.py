@@ -12,7 +12,7 @@ import typer
 from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.cli.context import CliContext, format_time
-from punchlist.surfaces.cli.mission_options import OptionalMissionArgument, OptionalReasonOption, mission_scope
+from punchlist.surfaces.cli.options import OptionalMissionArgument, OptionalReasonOption, mission_scope
 
 IdArgument = Annotated[
     str, typer.Argument(metavar="ID", help="The escalation's id, or the end of it.", show_default=False)

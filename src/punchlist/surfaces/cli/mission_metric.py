@@ -10,7 +10,7 @@ import typer
 from punchlist.errors import InvalidInput
 from punchlist.kernel.text import excerpt, visible
 from punchlist.surfaces.cli.context import CliContext, format_time, terminal_width
-from punchlist.surfaces.cli.mission_options import MissionArgument, mission_scope
+from punchlist.surfaces.cli.options import MissionArgument, mission_scope
 from punchlist.surfaces.cli.plot import MIN_WIDTH, Level, fits_scale, plot, sparkline
 
 if TYPE_CHECKING:

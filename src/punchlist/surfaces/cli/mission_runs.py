@@ -10,7 +10,7 @@ import typer
 
 from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.cli.context import CliContext, ListByDefault, format_time
-from punchlist.surfaces.cli.mission_options import OptionalReasonOption
+from punchlist.surfaces.cli.options import OptionalReasonOption
 
 if TYPE_CHECKING:
     from punchlist.app import Services

@@ -12,7 +12,7 @@ from punchlist.kernel.text import visible, visible_block
 from punchlist.missions.todos.lifecycle import TodoPriority
 from punchlist.surfaces.cli import mission_claims
 from punchlist.surfaces.cli.context import CliContext, echo
-from punchlist.surfaces.cli.mission_options import (
+from punchlist.surfaces.cli.options import (
     MissionArgument,
     RequiredReasonOption,
     TodoIdArgument,

@@ -10,7 +10,6 @@ import typer
 from punchlist.claims.lifecycle import DEFAULT_LEASE_SECONDS
 from punchlist.errors import NotFound
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.claim_options import TERMINAL, AsOption, SecondsOption, claim_place
 from punchlist.surfaces.cli.context import (
     CliContext,
     ReasonOption,
@@ -19,6 +18,7 @@ from punchlist.surfaces.cli.context import (
     format_time,
     terminal_width,
 )
+from punchlist.surfaces.cli.options import TERMINAL, AsOption, SecondsOption, claim_place
 from punchlist.surfaces.cli.todos_view import TodosView, todos_box, todos_json, usage_lines
 
 if TYPE_CHECKING:

@@ -275,5 +275,3 @@ def _located_errors(path: Path) -> Iterator[None]:
     except UneditableFile as error:
         where = f"{path}, line {error.line}" if error.line else str(path)
         raise ConfigError(f"{where}: {error.reason}. Nothing was changed.") from None
-    except RecursionError:
-        raise ConfigError(f"{path}: is nested too deeply. Nothing was changed.") from None

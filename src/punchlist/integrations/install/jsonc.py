@@ -15,8 +15,10 @@ from punchlist.integrations.install.entries import UneditableFile, line_ending, 
 from punchlist.kernel.text import excerpt, json_type
 
 _STRING: Final = r'"(?:[^"\\\r\n]|\\.)*+"'
-_STRING_OR_COMMENT: Final = re.compile(rf"({_STRING})|//[^\r\n]*+|/\*(?s:.*?)\*/")
-_STRING_OR_TRAILING_COMMA: Final = re.compile(rf"({_STRING})|,(?=[ \t\r\n]*+[}}\]])")
+_COMMENT: Final = re.compile(r"//[^\r\n]*+|/\*(?s:.*?)\*/")
+_BEFORE_COMMENT: Final = re.compile(rf'(?:[^"/]++|{_STRING}|/(?![/*]))*+')
+_TRAILING_COMMA: Final = re.compile(r",(?=[ \t\r\n]*+[}\]])")
+_BEFORE_TRAILING_COMMA: Final = re.compile(rf'(?:[^",]++|{_STRING}|,(?![ \t\r\n]*+[}}\]]))*+')
 _BLANKS: Final = re.compile(r"[ \t\r\n]*+")
 _BLANK: Final = " \t\r\n"
 _DECODER: Final = json.JSONDecoder()
@@ -59,6 +61,8 @@ def load(text: str) -> Any:
         ) from None
     except ValueError as error:
         raise UneditableFile(f"is not valid JSON: {error}") from None
+    except RecursionError:
+        raise UneditableFile("is nested too deeply") from None
 
 
 def check_type(text: str, data: Any, path: Path, expected: type[dict[str, Any]] | type[list[Any]]) -> None:
@@ -82,12 +86,22 @@ def line_of(text: str, path: Path) -> int | None:
 
 @lru_cache(maxsize=2)
 def _without_comments(text: str) -> str:
-    return _STRING_OR_COMMENT.sub(lambda found: found[1] or " " * len(found[0]), text)
+    return _blank_out(text, _BEFORE_COMMENT, _COMMENT)
 
 
 @lru_cache(maxsize=2)
 def _plain(text: str) -> str:
-    return _STRING_OR_TRAILING_COMMA.sub(lambda found: found[1] or " ", _without_comments(text))
+    return _blank_out(_without_comments(text), _BEFORE_TRAILING_COMMA, _TRAILING_COMMA)
+
+
+def _blank_out(text: str, before: re.Pattern[str], pattern: re.Pattern[str]) -> str:
+    """Replace every match by spaces. `before` matches all that precedes one, strings as a whole: files have megabytes
+    of them."""
+    parts, position = list[str](), 0
+    while (skipped := before.match(text, position)) and (found := pattern.match(text, skipped.end())):
+        parts += (skipped[0], " " * len(found[0]))
+        position = found.end()
+    return "".join((*parts, text[position:]))
 
 
 def _skip_blanks(text: str, position: int) -> int:

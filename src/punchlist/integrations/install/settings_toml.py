@@ -125,7 +125,7 @@ def _load(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except RecursionError:
-        raise UneditableFile("is nested too deeply to be read") from None
+        raise UneditableFile("is nested too deeply") from None
     except ValueError as error:
         line = _ERROR_LINE.search(str(error))
         raise UneditableFile(f"is not valid TOML: {error}", int(line.group(1)) if line else None) from None
